@@ -58,7 +58,8 @@ def measure(options):
 
 
 def _randomize(backbone):
-    """Weights that make every token depend on those before, so that generation does not repeat."""
+    """Set weights that make every token depend on earlier ones, so that generation does not
+    repeat."""
     draw = np.random.default_rng(0)
     backbone.set_weights(
         [draw.normal(scale=0.05, size=weight.shape) for weight in backbone.weights]
@@ -66,7 +67,7 @@ def _randomize(backbone):
 
 
 def _flatness(model, rounds):
-    """Our step's time late in a text, beside that early in it."""
+    """Return our step's time late in a text, beside that early in it."""
     import tensorflow as tf
 
     step = tf.function(model.step, autograph=False, reduce_retracing=True)
@@ -84,7 +85,7 @@ def _flatness(model, rounds):
 
 
 def _compare(model, rival, batch_size, rounds):
-    """Greedy generation of a batch, ours and the rival's."""
+    """Return greedy generation of a batch, ours and the rival's."""
     vocab_size = model.get_config()["vocab_size"]
     prompt = np.random.default_rng(batch_size).integers(0, vocab_size, (batch_size, PROMPT))
     token_ids = np.pad(prompt, [(0, 0), (0, TOKENS)])
@@ -112,7 +113,7 @@ def _compare(model, rival, batch_size, rounds):
 
 
 def _generate(model):
-    """(B, P) prompts -> (B, T) tokens after them, as one function."""
+    """Return a function: (B, P) prompts -> (B, T) tokens after them."""
     import tensorflow as tf
 
     from seqkeras.decoding import greedy

@@ -99,7 +99,7 @@ def _require_answered(table, texts):
 
 
 def measure(options):
-    """The rates of the engine and of the pipeline in this process."""
+    """Return the rates of the engine and of the pipeline in this process."""
     pipeline = serving.load(options.bundle, threads=1)
     count = BATCH if options.quick else options.texts
     texts = [*itertools.islice(itertools.cycle(pipeline.manifest.examples), count)]

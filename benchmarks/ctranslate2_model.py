@@ -89,7 +89,7 @@ def _write_norm(spec, norm):
 
 
 def _linear(layer, name):
-    """The kernel (N H, D) and bias (N H,) of a projection."""
+    """Return the kernel (N H, D) and bias (N H,) of a projection."""
     kernel = _numbers(getattr(layer, f"{name}_kernel"))  # (D, N, H)
     bias = _numbers(getattr(layer, f"{name}_bias"))
     return np.ascontiguousarray(kernel.reshape(len(kernel), -1).T), bias.reshape(-1)

@@ -57,7 +57,7 @@ class Rival:
         }
 
     def __call__(self, text):
-        """The ISO date of a text, locale first; None if it can not read it."""
+        """Return the ISO date of a text, locale first; None if it can not read it."""
         locale, _, rest = text.partition("|")
         found = self.parsers[locale].get_date_data(rest).date_obj
         if found is None:
@@ -114,7 +114,7 @@ def measure(options):
 
 
 def _shares_right(examples, answers, locales):
-    """The percentage right in all, under "all", and per locale."""
+    """Return the percentage right in all, under "all", and per locale."""
     right = {group: [] for group in ("all", *locales)}
     for example, answer in zip(examples, answers, strict=True):
         for group in ("all", example.locale):
@@ -123,7 +123,7 @@ def _shares_right(examples, answers, locales):
 
 
 def _times(pipeline, rival, locales, noisy, batch_size, rounds):
-    """Seconds for each batch, of both in turn."""
+    """Return seconds for each batch, of both in turn."""
     count = (rounds + harness.WARM_UP) * batch_size
     texts = [example.text for example in sample("test", count, TIME_SEED, noisy, locales)]
     batches = [texts[start : start + batch_size] for start in range(0, count, batch_size)]

@@ -16,7 +16,8 @@ MAX_LENGTH = 512
 
 
 def make_model(name, quick):
-    """A built `SentenceEncoder` on a BERT without a pooler, its weights drawn by one seed."""
+    """Return a built `SentenceEncoder` on a BERT without a pooler, its weights drawn by one
+    seed."""
     from seqkeras.models import Bert, SentenceEncoder
 
     sizes = QUICK if quick else SIZES[name]
@@ -59,6 +60,6 @@ def export_model(model, folder, precisions):
 
 
 def make_words(vocab_size=VOCAB_SIZE):
-    """The words that the tokenizer knows, a token each."""
+    """Return the words that the tokenizer knows, a token each."""
     letters = itertools.product(string.ascii_lowercase, repeat=4)
     return ["".join(word) for word in itertools.islice(letters, vocab_size - len(SPECIAL_TOKENS))]

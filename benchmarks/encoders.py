@@ -72,7 +72,7 @@ def _measure_encoder(name, folder, options):
 
 
 def open_graph(bundle, runtime):
-    """The session of a bundle's graph, as `serving` opens it with a `Runtime`."""
+    """Return the session of a bundle's graph, as `serving` opens it with a `Runtime`."""
     from seqkeras.serving.manifest import read_manifest
     from seqkeras.serving.opening import open_session
 
@@ -95,7 +95,7 @@ def _open_rival(folder, spinning):
 
 
 def _draw_lengths(batch_size, length):
-    """(B,) numbers of tokens, from length / 2 to length; the first row is full."""
+    """Return (B,) numbers of tokens, from length / 2 to length; the first row is full."""
     lengths = np.random.default_rng(batch_size * length).integers(
         length // 2, length, batch_size, endpoint=True
     )
@@ -104,7 +104,7 @@ def _draw_lengths(batch_size, length):
 
 
 def draw_inputs(vocab_size, lengths):
-    """Inputs of our graph: rows of so many tokens, padded to the longest."""
+    """Return inputs of our graph: rows of so many tokens, padded to the longest."""
     shape = len(lengths), max(lengths)
     first = len(encoder_bundles.SPECIAL_TOKENS)
     token_ids = np.random.default_rng(lengths.sum()).integers(first, vocab_size, shape)
@@ -113,7 +113,7 @@ def draw_inputs(vocab_size, lengths):
 
 
 def _compare(name, ours, rivals, inputs, options):
-    """The rows of one shape: each precision beside the rival in float32."""
+    """Return the rows of one shape: each precision beside the rival in float32."""
     batch_size, length = inputs["token_ids"].shape
     label = f"b{batch_size} t{length}"
     mask = np.arange(length) < inputs["lengths"][:, np.newaxis]
@@ -157,14 +157,14 @@ def _compare(name, ours, rivals, inputs, options):
 
 
 def _sentence_vectors(hidden, mask):
-    """(B, T, D) -> (B, D), the mean over the real positions, of length 1."""
+    """Return a function: (B, T, D) -> (B, D), the mean over the real positions, of length 1."""
     weights = mask[..., np.newaxis]
     mean = (hidden * weights).sum(axis=1) / weights.sum(axis=1)
     return mean / np.linalg.norm(mean, axis=1, keepdims=True)
 
 
 def _ragged(name, bundle, session, vocab_size, rounds):
-    """Texts of different lengths, split by `Embed`, and all padded to the longest."""
+    """Return texts of different lengths, split by `Embed`, and all padded to the longest."""
     from seqkeras import serving
     from seqkeras.serving.text import pad
 
@@ -198,7 +198,7 @@ def _ragged(name, bundle, session, vocab_size, rounds):
 
 
 def _texts(vocab_size):
-    """Texts whose numbers of tokens, the two special ones too, are drawn evenly."""
+    """Return texts whose numbers of tokens, the two special ones too, are drawn evenly."""
     draw = np.random.default_rng(2)
     lengths = draw.integers(RAGGED["shortest"], RAGGED["longest"], RAGGED["texts"], endpoint=True)
     words = encoder_bundles.make_words(vocab_size)

@@ -52,7 +52,8 @@ def measure(options):
 
 
 def _prepared(recipe, options, seed):
-    """The task of the command, its run, its batches, its validation examples, and what answers."""
+    """Return the task of the command, its run, its batches, its validation examples, and what
+    answers."""
     from seqkeras.training.tasks import TASKS
 
     given = {name: value for name, value in recipe.items() if name != "task"}
@@ -71,12 +72,12 @@ def _prepared(recipe, options, seed):
 
 
 def _num_steps(task, batches):
-    """How many steps the command trains."""
+    """Return how many steps the command trains."""
     return task.options.max_steps or task.num_steps(batches)
 
 
 def _compare_steps(task, run, batches, validation, answer, rounds):
-    """The rows of a training step, beside every rival that is installed."""
+    """Return the rows of a training step, beside every rival that is installed."""
     import keras
 
     from benchmarks.finetuning_rivals import TorchModel, keras_nlp_model
@@ -124,7 +125,8 @@ def _compare_steps(task, run, batches, validation, answer, rounds):
 
 
 def _compare_scores(recipe, changes, options):
-    """The row of the mean scores over seeds; the goal: the rival's mean less the seeds' spread."""
+    """Return the row of the mean scores over seeds; the goal: the rival's mean less the seeds'
+    spread."""
     scores = {"ours": [], "transformers": []}
     for seed in range(options.seeds):
         prepared = _prepared(recipe, options, seed)
@@ -144,7 +146,7 @@ def _compare_scores(recipe, changes, options):
 
 
 def _our_score(options, changes, task, score, seed):
-    """The score of that name of the last step, by the command in a process of its own."""
+    """Return the score of that name after the last step, by the command in a separate process."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run"
         command = ["-m", "training", task, options.file.resolve()]
@@ -158,7 +160,7 @@ def _our_score(options, changes, task, score, seed):
 
 
 def _score_of_torch(task, run, batches, validation, answer):
-    """The name of the score, and that of the last step of PyTorch's training."""
+    """Return the name of the score, and that of the last step of PyTorch's training."""
     from benchmarks.finetuning_rivals import TorchModel
 
     num_steps = _num_steps(task, batches)

@@ -15,7 +15,8 @@ HEADS = {  # task -> the model of transformers
 
 
 def keras_nlp_model(task, run):
-    """keras_nlp's `BertBackbone` of the same size, with random weights, under a head as ours.
+    """Return keras_nlp's `BertBackbone` of the same size, with random weights, under a head as
+    ours.
 
     Args:
         task: a `seqkeras.training.task.Task` that is read, with a pre-trained encoder.
@@ -117,7 +118,7 @@ class TorchModel:
         )
 
     def step(self, inputs, targets):
-        """The loss of a step of training."""
+        """Return the loss of a step of training."""
         torch = self.torch
         given = {name: torch.from_numpy(np.asarray(array)).long() for name, array in inputs.items()}
         places = torch.arange(given["token_ids"].shape[1])
@@ -139,7 +140,7 @@ class TorchModel:
         return loss.item()
 
     def _answer(self, **inputs):
-        """The logits by their names, of the mean of all tokens where the recipe takes it."""
+        """Return the logits by their names, of the mean of all tokens where the recipe takes it."""
         if not _takes_mean(self.task):
             return self.model(**inputs)
         hidden = self.model.base_model(**inputs).last_hidden_state
@@ -159,7 +160,7 @@ class TorchModel:
         return entropy(found["logits"].flatten(0, -2), targets.flatten(), ignore_index=-1)
 
     def in_keras(self):
-        """The task's own model with these weights."""
+        """Return the task's own model with these weights."""
         from seqkeras.pretrained import load_hugging_face
 
         model = self.task.model(self.run)

@@ -85,7 +85,8 @@ def _measure_transformer(folder, options):
 
 
 def _rivals_in_float32(model, folder, options, stack):
-    """name -> function, of those that the options name, but for CTranslate2."""
+    """Return a dictionary: name -> function, of those that the options name, but for
+    CTranslate2."""
     rivals = {}
     if {"optimum", "transformers"} & {*options.rivals}:
         context = generation_rivals.hugging_face(model, folder / "transformers", options.optimum)
@@ -112,7 +113,7 @@ FAMILIES = {
 
 
 def make_model(quick):
-    """A built Transformer that never ends a text, and the table of its tokens."""
+    """Return a built Transformer that never ends a text, and the table of its tokens."""
     from seqkeras.models import Transformer
 
     table = _make_table(quick)
@@ -170,7 +171,7 @@ def _draw_weights(model):
 
 
 def make_texts(table):
-    """As many texts as the largest batch has, of `SOURCE` tokens each."""
+    """Return as many texts as the largest batch has, of `SOURCE` tokens each."""
     draw = np.random.default_rng(1)
     ids = draw.integers(END + 1, len(table), (max(BATCH_SIZES), SOURCE))
     return [table.decode(row) for row in ids]
@@ -258,7 +259,7 @@ def _goal(name, label, batch_size):
 
 
 def _names_of(known):
-    """A list of some of these names, for the command line."""
+    """Return a list of some of these names, for the command line."""
 
     def names(text):
         found = tuple(text.split(","))

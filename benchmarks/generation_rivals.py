@@ -19,7 +19,7 @@ THREADS = 2
 
 
 def ctranslate2(model, folder, precision):
-    """A `Transformer` as CTranslate2 runs it; "int8" is of every matrix, embeddings too."""
+    """Return a `Transformer` as CTranslate2 runs it; "int8" is of every matrix, embeddings too."""
     package = harness.import_rival("ctranslate2")
     if not folder.exists():
         ctranslate2_model.write(model, folder)
@@ -40,7 +40,7 @@ def ctranslate2(model, folder, precision):
 
 @contextlib.contextmanager
 def hugging_face(model, folder, python=sys.executable):
-    """`optimum` and `transformers`, in a process of their own, while the context lasts.
+    """Yield `optimum` and `transformers`, in a process of their own, while the context lasts.
 
     Args:
         model: a `Transformer` of Marian's form.
@@ -106,7 +106,7 @@ def limit_tensorflow():
 
 
 def keras(model):
-    """Our own generation in Keras, a `tf.function`."""
+    """Return our own generation in Keras, a `tf.function`."""
     from seqkeras.decoding import beam, greedy
 
     def generate(token_ids, lengths, num_beams):
@@ -122,7 +122,7 @@ def keras(model):
 
 
 def keras_nlp(model):
-    """The samplers of keras_nlp around our model's step, a `tf.function`."""
+    """Return the samplers of keras_nlp around our model's step, a `tf.function`."""
     samplers = training_steps.import_keras_nlp().samplers
     from keras import ops
 
@@ -139,7 +139,7 @@ def keras_nlp(model):
 
 
 def saved_model(folder):
-    """The SavedModel of a bundle, as TensorFlow runs it."""
+    """Return the SavedModel of a bundle, as TensorFlow runs it."""
     import tensorflow as tf
 
     loaded = tf.saved_model.load(folder)

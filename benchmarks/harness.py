@@ -54,7 +54,8 @@ class Row:
 
 
 def rounds_of(options, short=False):
-    """How many rounds are timed: one of a smoke run, and more of a case that takes little time.
+    """Return how many rounds are timed: one of a smoke run, and more of a case that takes little
+    time.
 
     Args:
         options: of the command line; `quick` and `rounds` are read.
@@ -66,7 +67,7 @@ def rounds_of(options, short=False):
 
 
 def rounds_told(options):
-    """The numbers of rounds in words, for benchmarks that have short cases."""
+    """Return the numbers of rounds in words, for benchmarks that have short cases."""
     return f"{rounds_of(options)} rounds, {rounds_of(options, short=True)} of short cases"
 
 
@@ -96,7 +97,7 @@ def times_in_turn(contenders, rounds, warm_up=WARM_UP, clock=time.perf_counter):
 
 
 def compare_times(case, ours, rival, unit, scale, goal=None):
-    """The row of two lists of seconds taken in turn: medians, and the median of the ratios.
+    """Return the row of two lists of seconds taken in turn: medians, and the median of the ratios.
 
     Args:
         case, unit, goal: as in `Row`.
@@ -110,7 +111,7 @@ def compare_times(case, ours, rival, unit, scale, goal=None):
 
 
 def compare_rates(case, amounts, times, rival, unit, goal=None):
-    """The row of ours and a rival's work a second: medians of the rounds.
+    """Return the row of ours and a rival's work a second: medians of the rounds.
 
     Args:
         case, unit, goal: as in `Row`.
@@ -128,7 +129,7 @@ def compare_rates(case, amounts, times, rival, unit, goal=None):
 
 
 def run_python(*arguments, python=sys.executable, variables=None):
-    """What a process of Python prints, run in the checkout.
+    """Return what a process of Python prints, run in the checkout.
 
     Args:
         arguments: of its command line.
@@ -151,25 +152,26 @@ def run_python(*arguments, python=sys.executable, variables=None):
 
 
 def last_step(run):
-    """The row of the last step in the history.csv of a run's folder: a dictionary of strings."""
+    """Return the row of the last step in the history.csv of a run's folder: a dictionary of
+    strings."""
     with open(Path(run) / "history.csv", encoding="utf-8", newline="") as file:
         *_, last = csv.DictReader(file)
     return last
 
 
 def last_line(written):
-    """The last line of what a process wrote to standard error; empty if it wrote nothing."""
+    """Return the last line of what a process wrote to standard error; empty if it wrote nothing."""
     return "".join(written.strip().splitlines()[-1:])
 
 
 def as_options(values):
-    """The arguments of a command line for options by their names in Python."""
+    """Return the arguments of a command line for options by their names in Python."""
     pairs = ((f"--{name.replace('_', '-')}", str(value)) for name, value in values.items())
     return [argument for pair in pairs for argument in pair]
 
 
 def free_ports(count):
-    """So many ports of loopback that nobody listens to at this moment."""
+    """Return so many ports of loopback that nobody listens to at this moment."""
     with contextlib.ExitStack() as opened:
         listeners = [opened.enter_context(socket.socket()) for _ in range(count)]
         for listener in listeners:
@@ -194,14 +196,14 @@ def import_rival(name, requirements=REQUIREMENTS):
 
 
 def count(text):
-    """A whole number of at least 1, for the command line."""
+    """Return a whole number of at least 1, for the command line."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"expected a whole number from 1; received {text!r}")
     return int(text)
 
 
 def file(text):
-    """The path of a file that is there, for the command line."""
+    """Return the path of a file that is there, for the command line."""
     path = Path(text)
     if not path.is_file():
         raise argparse.ArgumentTypeError(f"{text!r} is no file")
@@ -209,7 +211,7 @@ def file(text):
 
 
 def make_parser(module, description):
-    """The parser of a benchmark, with the options that all of them have."""
+    """Return the parser of a benchmark, with the options that all of them have."""
     parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{module}", description=description)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows here too")
     parser.add_argument(
@@ -277,7 +279,7 @@ def print_table(header, rows):
 
 
 def machine(**versions):
-    """What the figures were measured on, and with which versions of whom, in words."""
+    """Return what the figures were measured on, and with which versions of whom, in words."""
     parts = [f"{name} {version}" for name, version in versions.items()]
     python = f"Python {platform.python_version()}"
     return ", ".join([*parts, python, platform.machine(), f"{os.cpu_count()} cores"])

@@ -15,7 +15,7 @@ from benchmarks.generation_rivals import TARGET, THREADS
 
 
 def open_models(folder):
-    """name -> the model, which has a `generate`."""
+    """Return a dictionary: name -> the model, which has a `generate`."""
     onnxruntime, torch, transformers, optimum = (
         harness.import_rival(name, harness.OPTIMUM)
         for name in ("onnxruntime", "torch", "transformers", "optimum.onnxruntime")

@@ -40,7 +40,8 @@ def measure(options):
 
 
 def _rate(options, **variables):
-    """Tokens a second of the last steps of a training, under variables of the environment."""
+    """Return tokens a second of the last steps of a training, under variables of the
+    environment."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run"
         command = ["-m", "training", *options.training, *(QUICK if options.quick else [])]

@@ -58,7 +58,8 @@ def _recipe(model, quick):
 
 
 def _step(model, options, rounds):
-    """A step of a recipe, (inputs, targets) -> loss, its batches, and how many tokens there are."""
+    """Return a step of a recipe, (inputs, targets) -> loss, its batches, and how many tokens there
+    are."""
     from seqkeras.training.optimizing import make_optimizer
     from seqkeras.training.run_of_task import run_files
     from seqkeras.training.tasks.language_model import LanguageModel
@@ -77,7 +78,7 @@ def _step(model, options, rounds):
 
 
 def _torch_step(recipe, vocab_size):
-    """The step of the GPT in PyTorch, with Adam and the same clipping.
+    """Return the step of the GPT in PyTorch, with Adam and the same clipping.
 
     Raises:
         ImportError: if PyTorch is not installed.

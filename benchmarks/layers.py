@@ -48,7 +48,7 @@ class Case:
 
 
 def _recurrent(name, bidirectional=False):
-    """The case of a recurrent layer that Keras has under the same name."""
+    """Return the case of a recurrent layer that Keras has under the same name."""
     import keras
 
     from seqkeras import recurrent
@@ -66,7 +66,7 @@ def _recurrent(name, bidirectional=False):
 
 
 def _qrnn(batch_size, length, goal=None):
-    """The quasi-recurrent network beside LSTMs of its size, which compute something else."""
+    """Return the quasi-recurrent network beside LSTMs of its size, which compute something else."""
     import keras
 
     from seqkeras import recurrent
@@ -90,7 +90,7 @@ def _qrnn(batch_size, length, goal=None):
 
 
 def cases():
-    """Every case, in the order of the table; made late, for they import Keras."""
+    """Return every case, in the order of the table; made late, for they import Keras."""
     return [
         _recurrent("LSTM"),
         _recurrent("GRU"),
@@ -129,7 +129,7 @@ def measure(options):
 
 
 def _compare(case, batch_size, length, rounds):
-    """The rows of one case at one size: every kind of lengths, every rival."""
+    """Return the rows of one case at one size: every kind of lengths, every rival."""
     batch = training_steps.padded_batch(batch_size, length, case.features)
     layers = {"ours": case.ours(case.units)}
     layers |= {rival: make(case.units) for rival, make in case.rivals.items()}
@@ -162,7 +162,7 @@ def _compare(case, batch_size, length, rounds):
 
 
 def _share_weights(layers):
-    """The first layer's weights, with biases that are not zero, in all of them."""
+    """Give all layers the first one's weights, with biases that are not zero."""
     rng = np.random.default_rng(1)
     weights = [
         weight + rng.normal(scale=0.05, size=weight.shape)

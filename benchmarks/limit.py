@@ -67,7 +67,7 @@ def measure(options):
 
 
 def _fastest(dtype, quick):
-    """The `Multiplier` of the best shape."""
+    """Return the `Multiplier` of the best shape."""
     best = 0
     for shape in roofline.QUICK_SHAPES if quick else roofline.SHAPES:
         multiplier = roofline.Multiplier(dtype, shape)
@@ -146,7 +146,7 @@ def _generation_run(bundle, runtime, texts, num_beams):
 
 
 def _row(case, multipliers, rounds):
-    """The case beside its limit, by the rates of the same rounds."""
+    """Return the case beside its limit, by the rates of the same rounds."""
     from seqkeras.serving.opening import Runtime
 
     working_set = roofline.working_set(case.passes)
@@ -208,7 +208,7 @@ def _print_profile(case, folder):
 
 
 def _warm_nodes(profile):
-    """The nodes that a session ran in the second of two equal runs."""
+    """Return the nodes that a session ran in the second of two equal runs."""
     nodes = [
         event
         for event in profile

@@ -111,7 +111,7 @@ def _rival(folder):
 
 
 def _peak(small, large):
-    """The bytes that a load adds at most to a process."""
+    """Return the bytes that a load adds at most to a process."""
     return json.loads(harness.run_python("-c", MEMORY, small, large))
 
 

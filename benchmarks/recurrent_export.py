@@ -76,7 +76,7 @@ def measure(options):
 
 
 def _sessions(case, features, units):
-    """The case's three graphs, opened: ours, keras, hand-built."""
+    """Return the case's three graphs, opened: ours, keras, hand-built."""
     keras_model, weights = _keras_model(case, features, units)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "keras.onnx"
@@ -125,7 +125,8 @@ def _compare(case, sessions, batch_size, length, features, rounds):
 
 
 def _batch(batch_size, length, features):
-    """(B, T, D) float32 sequences and (B,) int64 lengths from T / 2 to T; the first row is full."""
+    """Return (B, T, D) float32 sequences and (B,) int64 lengths from T / 2 to T; the first row is
+    full."""
     rng = np.random.default_rng(batch_size)
     lengths = rng.integers(length // 2, length, batch_size, endpoint=True)
     lengths[0] = length
@@ -173,7 +174,7 @@ def _our_graph(case, features, units, weights):
 
 
 def _keras_model(case, features, units):
-    """The same layer of Keras in a functional model of (sequence, mask), and its weights."""
+    """Return the same layer of Keras in a functional model of (sequence, mask), and its weights."""
     import keras
 
     keras.utils.set_random_seed(1)
@@ -205,7 +206,8 @@ def _export_by_keras(model, path):
 
 
 def _hand_built_graph(case, units, weights):
-    """The native node as an expert would place it, between transposes to and from time-major."""
+    """Return the native node as an expert would place it, between transposes to and from
+    time-major."""
     from onnx import TensorProto, helper, numpy_helper
 
     operator, attributes = {
@@ -256,7 +258,7 @@ def _hand_built_graph(case, units, weights):
 
 
 def _native_weights(operator, kernel, recurrent_kernel, bias):
-    """Keras's weights of one direction as W, R and B of the ONNX operator."""
+    """Return Keras's weights of one direction as W, R and B of the ONNX operator."""
     if operator == "LSTM":
         kernel, recurrent_kernel, bias = map(_iofc, (kernel, recurrent_kernel, bias))
     biases = bias.reshape(-1) if operator == "GRU" else np.concatenate([bias, np.zeros_like(bias)])
@@ -264,7 +266,7 @@ def _native_weights(operator, kernel, recurrent_kernel, bias):
 
 
 def _iofc(weight):
-    """ONNX's order of the LSTM gates, from Keras's i, f, c, o."""
+    """Return ONNX's order of the LSTM gates, from Keras's i, f, c, o."""
     i, f, c, o = np.split(weight, 4, axis=-1)
     return np.concatenate([i, o, f, c], axis=-1)
 

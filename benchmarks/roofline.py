@@ -40,18 +40,19 @@ class Work:
 
 
 def product(count, rows, inner, columns, dtype):
-    """The `Work` of (rows, inner) activations times a matrix of weights."""
+    """Return the `Work` of (rows, inner) activations times a matrix of weights."""
     return Work(count, 2 * rows * inner * columns, inner * columns * BYTES[dtype], dtype)
 
 
 def attention(count, queries, keys, sources, hidden_dim):
-    """The `Work` of scores and contexts, where each query reads `keys` of its source."""
+    """Return the `Work` of scores and contexts, where each query reads `keys` of its source."""
     operations = 4 * queries * keys * hidden_dim
     return Work(count, operations, 2 * sources * keys * hidden_dim * BYTES["float32"])
 
 
 def encoder(sizes, batch_size, length, dtype):
-    """The pass, a list of `Work`, in which an encoder of Transformer blocks reads a batch."""
+    """Return the pass, a list of `Work`, in which an encoder of Transformer blocks reads a
+    batch."""
     rows, layers, hidden_dim = batch_size * length, sizes["num_layers"], sizes["hidden_dim"]
     return [
         attention(layers, rows, length, batch_size, hidden_dim),
@@ -60,7 +61,7 @@ def encoder(sizes, batch_size, length, dtype):
 
 
 def generation(sizes, vocab_size, batch_size, num_beams, source, target, dtype):
-    """The passes in which an encoder-decoder reads `source` tokens, and writes `target` of them.
+    """Return passes in which an encoder-decoder reads `source` tokens, and writes `target` of them.
 
     The matrix that makes logits stays in float32, as the precision int8 has it.
     """
@@ -83,14 +84,15 @@ def generation(sizes, vocab_size, batch_size, num_beams, source, target, dtype):
 
 
 def _products(count, rows, hidden_dim, widths, feed_forward_dim, dtype):
-    """Projections to so many times the hidden size, and the feed-forward layer after them."""
+    """Return projections to so many times the hidden size, and the feed-forward layer after
+    them."""
     shapes = [(hidden_dim, width * hidden_dim) for width in widths]
     shapes += [(hidden_dim, feed_forward_dim), (feed_forward_dim, hidden_dim)]
     return [product(count, rows, *shape, dtype) for shape in shapes]
 
 
 def limit(passes, matrix_rates, read_rate):
-    """The least seconds of all passes.
+    """Return the least seconds of all passes.
 
     Args:
         passes: lists of `Work`.
@@ -105,7 +107,7 @@ def limit(passes, matrix_rates, read_rate):
 
 
 def working_set(passes):
-    """The bytes that the largest pass reads: if caches hold them, they need not leave them."""
+    """Return bytes that the largest pass reads: if caches hold them, they need not leave them."""
     return max(sum(work.count * work.size for work in works) for works in passes)
 
 

@@ -50,7 +50,8 @@ class Point:
 
 
 def cases():
-    """name -> () -> a layer of (sequences, mask=, training=) with as many outputs as inputs."""
+    """Return a dictionary: name -> () -> a layer of (sequences, mask=, training=) with as many
+    outputs as inputs."""
     from seqkeras import recurrent
     from seqkeras.attention import RestrictedSelfAttention
 
@@ -108,7 +109,7 @@ def measure(options):
 
 
 def measure_point(case, length, rounds):
-    """One point, in this process: its memory says nothing where larger ones came before."""
+    """Return one point, in this process: its memory says nothing where larger ones came before."""
     layer = cases()[case]()
     layer.build((None, None, FEATURES))
     step = training_steps.training_step(layer, None, FEATURES)
@@ -130,7 +131,7 @@ def _batch(length):
 
 
 def _resident(name):
-    """A line of this process's status, in kB."""
+    """Return a line of this process's status, in kB."""
     return int(re.search(rf"{name}:\s+(\d+) kB", Path("/proc/self/status").read_text())[1])
 
 
@@ -148,7 +149,8 @@ def _point_in_a_process(case, length, rounds):
 
 
 def slopes_of(points, shortest):
-    """case -> (of time, of memory), the slopes from a length on; NaN where there is no figure."""
+    """Return case -> (of time, of memory), the slopes from a length on; NaN where there is no
+    figure."""
     slopes = {}
     for case in dict.fromkeys(point.case for point in points):
         fitted = [point for point in points if point.case == case and point.length >= shortest]
@@ -166,7 +168,7 @@ def slopes_of(points, shortest):
 
 
 def rows_of(points, slopes):
-    """The rows: every point beside full attention at its length, and the slopes beside 1."""
+    """Return the rows: every point beside full attention at its length, and the slopes beside 1."""
     rival = {point.length: point for point in points if point.case == RIVAL}
     rows = []
     for point in points:
@@ -190,7 +192,7 @@ def rows_of(points, slopes):
 
 
 def _ratio(above, below):
-    """0 where there is no figure: a step that took no memory that could be seen."""
+    """Return 0 where there is no figure: a step that took no memory that could be seen."""
     return above / below if below > 0 else 0.0
 
 

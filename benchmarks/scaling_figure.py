@@ -17,7 +17,7 @@ def plot_scaling(points, slopes, path):
 
 
 def scaling_figure(points, slopes):
-    """The matplotlib Figure of `plot_scaling`."""
+    """Return the matplotlib Figure of `plot_scaling`."""
     figure = new_figure(11, 4.8)
     time, memory = figure.subplots(1, 2)
     _draw(time, points, {case: both[0] for case, both in slopes.items()}, _milliseconds)

@@ -64,7 +64,7 @@ def _row(name, ours, most, unit):
 
 
 def _stored_bytes(bundle, precision):
-    """The size of a precision's graph and its weights."""
+    """Return the size of a precision's graph and its weights."""
     from seqkeras.serving.manifest import read_manifest
     from seqkeras.serving.opening import Runtime
 

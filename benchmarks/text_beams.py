@@ -89,7 +89,7 @@ def _export(folder, quick):
 
 
 def _draw_weights(model):
-    """Random weights; what normalises stays, so that a logit has the deviation of its row."""
+    """Draw random weights; what normalises stays, so that a logit has the deviation of its row."""
     model.build()
     draw = np.random.default_rng(0)
     scale = model.block_options["hidden_dim"] ** -0.5
@@ -104,7 +104,7 @@ def _draw_weights(model):
 
 
 def _contenders(bundle, texts):
-    """name -> function of the round's number, which answers the texts."""
+    """Return a dictionary: name -> function of the round's number, which answers the texts."""
     import tensorflow as tf
 
     from seqkeras import serving

@@ -85,7 +85,7 @@ def _compare(name, texts, folder, options):
 
 
 def _batches(texts, batch_size, rounds):
-    """A batch for each round, and for those of the warm-up, which stand last."""
+    """Return a batch for each round, and for those of the warm-up, which stand last."""
     count = rounds + harness.WARM_UP
     rows = np.random.default_rng(batch_size).integers(len(texts), size=(count, batch_size))
     return [[texts[row] for row in batch] for batch in rows]
@@ -127,7 +127,7 @@ def _export(tokenizer, texts, run, bundle):
 
 
 def _answers_to_strings(path):
-    """The function of texts to scores that a SavedModel has."""
+    """Return the function of texts to scores that a SavedModel has."""
     import tensorflow as tf
 
     loaded = tf.saved_model.load(str(path))  # whose variables live as long as it does
@@ -136,7 +136,7 @@ def _answers_to_strings(path):
 
 
 def _answers_to_ids(path):
-    """The same of token ids."""
+    """Return the same of token ids."""
     import tensorflow as tf
 
     loaded = tf.saved_model.load(str(path))
@@ -159,7 +159,7 @@ def _padded(tokenizer, texts):
 
 
 def _texts(count):
-    """So many texts, and what they are."""
+    """Return so many texts, and what they are."""
     path = Path(os.environ.get("SEQKERAS_DATA", ""), "reference-tokenization")
     path /= "bert_uncased_questions.jsonl.gz"
     if "SEQKERAS_DATA" in os.environ and path.is_file():

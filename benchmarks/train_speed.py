@@ -61,7 +61,7 @@ def measure(options):
 
 
 def _task(recipe, options):
-    """The task of the command, its run and its batches."""
+    """Return the task of the command, its run and its batches."""
     from seqkeras.training.run_of_task import run_files
     from seqkeras.training.tasks.options.translation import TranslationOptions
     from seqkeras.training.tasks.translation import Translation
@@ -74,7 +74,7 @@ def _task(recipe, options):
 
 
 def _compare_steps(options, run, batches, dropout, rounds):
-    """The rows of a training step, beside every rival that is installed."""
+    """Return the rows of a training step, beside every rival that is installed."""
     from benchmarks.train_speed_rivals import keras_nlp_step, torch_step
     from seqkeras.training.tasks.translation_models import model_of
 
@@ -105,7 +105,8 @@ def _compare_steps(options, run, batches, dropout, rounds):
 
 
 def recipe_step(model, options):
-    """(inputs, targets) -> loss of a training step of a Keras model, with the recipe's optimizer.
+    """Return a function: (inputs, targets) -> loss of a training step of a Keras model, with the
+    recipe's optimizer.
 
     Args:
         model: built.
@@ -132,7 +133,7 @@ class _AsTheyCome:
 
 
 def _compare_batches(task, run, batches, rounds):
-    """The rows of the input pipeline and of the token budget."""
+    """Return the rows of the input pipeline and of the token budget."""
     from seqkeras.data.batches import Batches
 
     step = recipe_step(task.model(run), task.options)
@@ -171,7 +172,7 @@ def _compare_batches(task, run, batches, rounds):
 
 
 def _start(options):
-    """Seconds from the command to its first step."""
+    """Return seconds from the command to its first step."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "run"
         command = [sys.executable, "-m", "training", "translation", str(options.sources.resolve())]

@@ -6,7 +6,8 @@ MOST_POSITIONS = 512
 
 
 def keras_nlp_step(options, vocab_size):
-    """(inputs, targets) -> loss of a training step of keras_nlp's encoder and decoder blocks.
+    """Return a function: (inputs, targets) -> loss of a training step of keras_nlp's encoder and
+    decoder blocks.
 
     Args:
         options: `TranslationOptions`; its loss, its learning rate and its clipping are ours.
@@ -43,7 +44,7 @@ def keras_nlp_step(options, vocab_size):
 
 
 def torch_step(options, vocab_size):
-    """The same of PyTorch's `nn.Transformer`, `CrossEntropyLoss` and Adam.
+    """Return the same of PyTorch's `nn.Transformer`, `CrossEntropyLoss` and Adam.
 
     Its dropout lies where the recipe's does: not on attention weights and activations.
 

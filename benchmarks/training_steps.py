@@ -16,7 +16,8 @@ ROUNDINGS = 4  # that may add up in one direction, beside those that cancel out
 
 
 def padded_batch(batch_size, length, features):
-    """(B, T, D) float32 sequences and a (B, T) mask of T / 2 to T steps; the first row is full."""
+    """Map (B, T, D) float32 sequences and a (B, T) mask of T / 2 to T steps; the first row is
+    full."""
     rng = np.random.default_rng(batch_size)
     lengths = rng.integers(length // 2, length, batch_size, endpoint=True)
     lengths[0] = length
@@ -25,7 +26,8 @@ def padded_batch(batch_size, length, features):
 
 
 def training_step(layer, batch, features, xla=False):
-    """(sequences, mask) -> [loss, gradients ...] of a layer, and nothing of it left to be computed.
+    """Return a function: (sequences, mask) -> [loss, gradients ...] of a layer, and nothing of it
+    left to be computed.
 
     Args:
         layer: of a sequence and a mask, built.
@@ -41,7 +43,7 @@ def training_step(layer, batch, features, xla=False):
 
 
 def _loss(outputs, mask):
-    """Of the real steps; what a layer gives at the others differs."""
+    """Return of the real steps; what a layer gives at the others differs."""
     from keras import ops
 
     return ops.sum(ops.square(outputs) * ops.cast(mask, outputs.dtype)[..., None])
@@ -150,7 +152,7 @@ def import_keras_nlp():
 
 
 def machine():
-    """What the figures were measured on, and with which backend, in words."""
+    """Return what the figures were measured on, and with which backend, in words."""
     import keras
 
     backend = keras.backend.backend()

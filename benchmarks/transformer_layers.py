@@ -53,7 +53,7 @@ class Case:
 
 
 def cases():
-    """Every case of a block; made late, for they import Keras."""
+    """Return every case of a block; made late, for they import Keras."""
     import keras
 
     from seqkeras.attention import MultiHeadAttention
@@ -128,7 +128,8 @@ def cases():
 
 
 def _as_layer(make, inputs, function):
-    """(sizes) -> a layer of sequences and a (B, T) mask, around one of another form.
+    """Return a function: (sizes) -> a layer of sequences and a (B, T) mask, around one of another
+    form.
 
     Args:
         make: (sizes) -> the layer within.
@@ -170,7 +171,7 @@ def measure(options):
 
 
 def _compare_blocks(case, quick, rounds):
-    """The rows of a block."""
+    """Return the rows of a block."""
     import keras
 
     keras.utils.set_random_seed(0)
@@ -219,7 +220,7 @@ def _rows(label, steps, batch, rival, rounds, goal):
 
 
 def _compare_encoders(name, quick, rounds):
-    """The rows of a whole encoder; none where the rival is missing or Keras runs on another."""
+    """Return rows of a whole encoder; none where the rival is missing or Keras runs on another."""
     import keras
 
     try:
@@ -262,7 +263,7 @@ def _compare_encoders(name, quick, rounds):
 
 
 def _tensorflow_step(model, shape, xla):
-    """(token_ids, mask) -> [loss, gradients ...] of our encoder."""
+    """Return a function: (token_ids, mask) -> [loss, gradients ...] of our encoder."""
     import tensorflow as tf
 
     weights = [variable.value for variable in model.trainable_variables]
@@ -284,7 +285,7 @@ def _tensorflow_step(model, shape, xla):
 
 
 def _torch_step(model):
-    """The same of a `BertModel` of transformers."""
+    """Return the same of a `BertModel` of transformers."""
     import torch
 
     model.train()  # its dropout is zero

@@ -80,8 +80,8 @@ def measure(options):
 
 
 def _states(layer, projected, children):
-    """h and c of every node of one tree, a cell's call at a time; places are in order of height,
-    the highest first."""
+    """Return h and c of every node of one tree, a cell's call at a time; places are in order of
+    height, the highest first."""
     import tensorflow as tf
 
     states = [None] * len(children)

@@ -4,14 +4,14 @@ import numpy as np
 
 
 def keras_step(model, optimizer, loss):
-    """(inputs, targets) -> loss of a step of a Keras model that is built."""
+    """Return a function: (inputs, targets) -> loss of a step of a Keras model that is built."""
     model.compile(optimizer, loss, jit_compile=False)
     # Of several outputs there is a list, in which the sum is the first.
     return lambda inputs, targets: float(np.ravel(model.train_on_batch(inputs, targets))[0])
 
 
 def torch_step(torch, model, loss, learning_rate, clip_norm):
-    """The same of a PyTorch module of named inputs, with Adam.
+    """Return the same of a PyTorch module of named inputs, with Adam.
 
     Args:
         torch: the package.

@@ -50,7 +50,7 @@ def measure(options):
 
 
 def _rate(options, batch_size, cores):
-    """Tokens/s of a training by a worker on each core."""
+    """Return tokens/s of a training by a worker on each core."""
     steps = 1 if options.quick else STEPS
     given = {"batch_size": batch_size, "max_steps": 3 * steps, "steps_per_save": steps, "looks": 1}
     given |= {"tensorboard": "false"} | (SMALL if options.quick else {})
@@ -74,7 +74,7 @@ def _rate(options, batch_size, cores):
 
 
 def _worker(command, core, environment):
-    """The started process of the command, on one core."""
+    """Return the started process of the command, on one core."""
     return subprocess.Popen(
         [sys.executable, *map(str, command)],
         cwd=harness.CHECKOUT,
@@ -87,7 +87,7 @@ def _worker(command, core, environment):
 
 
 def _environments(number):
-    """What the environment of each worker has beside this process's own."""
+    """Return what the environment of each worker has beside this process's own."""
     if number == 1:
         return [{}]
     cluster = {"worker": [f"localhost:{port}" for port in harness.free_ports(number)]}

@@ -148,7 +148,7 @@ def _names(text):
 
 
 def _fate(bundle, before):
-    """What a failed export has left at the bundle's place, in words."""
+    """Return what a failed export has left at the bundle's place, in words."""
     made = identity(bundle) not in (None, before)
     return f"{bundle} was {'made, whole and verified' if made else 'not made or changed'}"
 

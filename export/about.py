@@ -16,7 +16,7 @@ MOST_SHOWN, MOST_NUMBERS = 64, 20_000  # inputs in a manifest, and the numbers t
 
 
 def about(run, plan, name):
-    """The fields, name -> value.
+    """Return the fields, name -> value.
 
     Args:
         run: a `Run`.
@@ -47,7 +47,7 @@ def about(run, plan, name):
 
 
 def _shown(inputs, targets):
-    """Inputs of all labels as JSON values; of arrays, as many as `MOST_NUMBERS` allows."""
+    """Return inputs of all labels as JSON values; of arrays, as many as `MOST_NUMBERS` allows."""
     shown, room = [], MOST_NUMBERS
     for place in spread(targets)[:MOST_SHOWN]:
         value = inputs[place]

@@ -57,7 +57,8 @@ def problems_of_texts(run, plan):
 
 
 def _probabilities(run, activations, outputs):
-    """Which outputs are probabilities and should be logits: name -> operator, name -> array."""
+    """Yield which outputs are probabilities and should be logits: name -> operator, name ->
+    array."""
     record = run.record
     for name in record_of(record.pipeline).logits_among(record.settings, [*outputs]):
         if activations[name] in PROBABILITIES or _are_probabilities(outputs[name]):
@@ -91,7 +92,7 @@ def problems_of_padding(run, plan, pipeline, answered, name):
 
 
 def _without(model, activation):
-    """How a user removes an activation from a trained model without changing its weights."""
+    """Return how a user removes an activation from a trained model without changing its weights."""
     ends = [
         layer.name
         for layer in model.layers
@@ -105,7 +106,8 @@ def _without(model, activation):
 
 
 def _activations(graph):
-    """The TensorFlow operator that each output of a `Signature` comes from: name -> its type."""
+    """Return the TensorFlow operator that each output of a `Signature` comes from: name -> its
+    type."""
     outputs = to_trace(graph.function, graph.inputs).get_concrete_function().structured_outputs
     return {name: _made_by(tensor.op) for name, tensor in outputs.items()}
 
@@ -117,12 +119,13 @@ def _made_by(operation):
 
 
 def _are_probabilities(numbers):
-    """Whether rows of numbers look like those of a softmax."""
+    """Return whether rows of numbers look like those of a softmax."""
     return bool((numbers >= 0).all() and np.allclose(numbers.sum(-1), 1, rtol=0, atol=1e-5))
 
 
 def _called(plan, tokens, padding=0):
-    """A model's outputs for a row of tokens, padded on the right, or two choices, by name."""
+    """Return a model's outputs for a row of tokens, padded on the right, or two choices, by
+    name."""
     token_ids = np.pad(tokens, (0, padding))
     real = np.arange(len(token_ids)) < len(tokens)
     row = {

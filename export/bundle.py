@@ -241,7 +241,7 @@ class _Bundle:
         )
 
     def _describe(self, precision, needs):
-        """role -> the manifest's `GraphFile` of that precision."""
+        """Return a dictionary: role -> the manifest's `GraphFile` of that precision."""
         signatures = self.plan.saved_model | self.plan.graphs  # of GENERATE in the first alone
         return {
             role: GraphFile(
@@ -254,7 +254,7 @@ class _Bundle:
         }
 
     def _generate_in_graph(self, graphs):
-        """The graph that generates, by its role, if it is asked for."""
+        """Return the graph that generates, by its role, if it is asked for."""
         if not self.options.generate_in_graph:
             return {}
         self.say("ONNX graph generate: a loop around the step")
@@ -290,7 +290,7 @@ class _Bundle:
         }
 
     def _text_signatures(self):
-        """The signatures on strings; none where the tokenizer can not become a graph."""
+        """Return the signatures on strings; none where the tokenizer can not become a graph."""
         run = self.run
         try:
             return text_signatures(

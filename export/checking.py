@@ -76,7 +76,7 @@ def wrong_kind(run, plan):
 
 
 def reasons_against(run, plan, names):
-    """Every reason why no bundle can be made of a run and be served, as a list.
+    """Return every reason why no bundle can be made of a run and be served, as a list.
 
     Args:
         run: a `Run`.
@@ -130,7 +130,7 @@ def _lengths(run, plan):
 
 
 def _tokens(run):
-    """What is wrong with ids, beams and the sizes of vocabularies."""
+    """Yield what is wrong with ids, beams and the sizes of vocabularies."""
     model, tokenizers = run.model, run.tokenizers
     yield from vocabulary_problems(model, tokenizers)
     role = PIPELINE_TEXTS[run.record.pipeline].generated
@@ -164,7 +164,7 @@ def _decoder_size(model):
 
 
 def _with_known_ids(run):
-    """The decoding with ids and beams that there can be, so that a pipeline opens.
+    """Return the decoding with ids and beams that there can be, so that a pipeline opens.
 
     The pipeline then finds other problems; `_tokens` reports the ids and beams.
     """
@@ -213,7 +213,7 @@ def _fixed_length(spec, limits):
 
 
 def _against_run(error, run, names):
-    """A pipeline's refusal of a bundle, as a reason against the run."""
+    """Return a pipeline's refusal of a bundle, as a reason against the run."""
     pipeline, said = run.record.pipeline, "; ".join(error.reasons).rstrip(".")
     if isinstance(error, UnexpectedGraph):
         feeds = record_of(pipeline).feeds_of(run.tokenizers)

@@ -15,7 +15,7 @@ BETWEEN = ("Squeeze", "Conv2D", "Conv3D", "DepthwiseConv2dNative", "ExpandDims")
 
 
 def dilations_of(tf_graph):
-    """A rewriter for tf2onnx.
+    """Return a rewriter for tf2onnx.
 
     Args:
         tf_graph: the `tf.Graph` that tf2onnx converts.
@@ -45,7 +45,8 @@ def _set_paddings(graph, node, value):
 
 
 def _spread_before(node):
-    """The SpaceToBatchND whose steps a BatchToSpaceND gathers after a convolution, else None."""
+    """Return the SpaceToBatchND whose steps a BatchToSpaceND gathers after a convolution, else
+    None."""
     if node.type != "BatchToSpaceND":
         return None
     node = node.inputs[0]
@@ -55,7 +56,7 @@ def _spread_before(node):
 
 
 def _own_paddings(tf_graph, spread, gather):
-    """Padding minus cropping; None if it depends on the sizes of inputs."""
+    """Return padding minus cropping; None if it depends on the sizes of inputs."""
     tensors = [tf_graph.get_operation_by_name(name).inputs[2] for name in (spread, gather)]
     sources = _sources(tensors)
     if any(operation.type != "Shape" for operation in sources):
@@ -71,7 +72,7 @@ def _own_paddings(tf_graph, spread, gather):
 
 
 def _sources(tensors):
-    """The operations at which the computation of tensors starts: sizes and inputs."""
+    """Return the operations at which the computation of tensors starts: sizes and inputs."""
     operations, sources = [tensor.op for tensor in tensors], []
     for operation in operations:
         if operation.type in ("Shape", "Placeholder"):

@@ -72,7 +72,8 @@ def _require_no_more(inputs):
 
 
 def _reads(concrete):
-    """Node that reads a variable -> the variable; None if one is not merely read."""
+    """Return a dictionary: node that reads a variable -> the variable; None if one is not merely
+    read."""
     variables = {id(variable.handle): variable for variable in concrete.variables}
     captured = {
         placeholder.op.name: variables.get(id(outer))

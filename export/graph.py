@@ -59,7 +59,7 @@ class Graph:
         _replace(self.model.graph.value_info, kept)
 
     def skeleton(self):
-        """The model with its small constants; the weights are inputs."""
+        """Return the model with its small constants; the weights are inputs."""
         weights = self.weights
         model = self.with_constants(self.constants.keys() - weights.keys())
         for name, value in weights.items():
@@ -68,11 +68,11 @@ class Graph:
         return model
 
     def whole(self):
-        """The model with all its constants, as one `onnx.ModelProto`."""
+        """Return the model with all its constants, as one `onnx.ModelProto`."""
         return self.with_constants(self.constants)
 
     def with_constants(self, names):
-        """The model with the named constants as initializers."""
+        """Return the model with the named constants as initializers."""
         model = onnx.ModelProto()
         model.CopyFrom(self.model)
         model.graph.initializer.extend(
@@ -83,11 +83,11 @@ class Graph:
         return model
 
     def session(self):
-        """An onnxruntime session of the model, as `serving` opens it on the CPU."""
+        """Return an onnxruntime session of the model, as `serving` opens it on the CPU."""
         return Runtime().session(self.whole().SerializeToString())
 
     def copy(self, outputs):
-        """The part of the graph that computes the named outputs."""
+        """Return the part of the graph that computes the named outputs."""
         model = onnx.ModelProto()
         model.CopyFrom(self.model)
         part = Graph(model, self.constants)
@@ -97,42 +97,42 @@ class Graph:
         return part
 
     def node_counts(self):
-        """How often each operator occurs, with subgraphs."""
+        """Return how often each operator occurs, with subgraphs."""
         return dict(collections.Counter(node.op_type for node in _every_node(self.model.graph)))
 
     def maker(self, name, op_type):
-        """The node that computes a tensor if it has that type, else None."""
+        """Return the node that computes a tensor if it has that type, else None."""
         node = self.makers.get(name)
         return node if node is not None and node.op_type == op_type else None
 
     def shape(self, name):
-        """A tensor's sizes, numbers or symbols; None if they are not all known."""
+        """Return a tensor's sizes, numbers or symbols; None if they are not all known."""
         if name in self.constants:
             return self.constants[name].shape
         return self.shapes.get(name)
 
     def constant(self, name):
-        """The value of a constant tensor, else None."""
+        """Return the value of a constant tensor, else None."""
         return self.constants.get(name)
 
     def is_constant(self, name, value):
-        """Whether a tensor is constant and equal to a value."""
+        """Return whether a tensor is constant and equal to a value."""
         found = self.constant(name)
         return found is not None and np.array_equal(found, np.array(value))
 
     def is_close(self, name, number):
-        """Whether a tensor is one constant number, up to rounding."""
+        """Return whether a tensor is one constant number, up to rounding."""
         found = self.constant(name)
         return found is not None and found.size == 1 and bool(np.isclose(found, number).all())
 
     def uncast(self, name):
-        """The tensor after any Casts."""
+        """Return the tensor after any Casts."""
         while node := self.maker(name, "Cast"):
             name = node.input[0]
         return name
 
     def unmoved(self, name, op_type="Identity"):
-        """A tensor and its predecessors with the same numbers in the same order.
+        """Return a tensor and its predecessors with the same numbers in the same order.
 
         Skips nodes of `op_type`, Identities, and pairs of Transposes that undo each other.
         """
@@ -145,14 +145,15 @@ class Graph:
         return names
 
     def reshaped_from(self, name, shape):
-        """The earliest tensor of that shape from which Reshapes computed this one, or None."""
+        """Return the earliest tensor of that shape from which Reshapes computed this one, or
+        None."""
         fitting = [
             tensor for tensor in self.unmoved(name, "Reshape") if self.shape(tensor) == shape
         ]
         return fitting[-1] if fitting and shape else None
 
     def _undone(self, name):
-        """The Transpose that is undone by the one that computes a tensor, else None."""
+        """Return the Transpose that is undone by the one that computes a tensor, else None."""
         second = self.maker(name, "Transpose")
         first = second and self.maker(self.unmoved(second.input[0])[-1], "Transpose")
         if not first:
@@ -162,7 +163,7 @@ class Graph:
         return first if both == sorted(both) else None
 
     def is_size(self, name, tensor, axis):
-        """Whether a scalar is the size of a tensor along an axis."""
+        """Return whether a scalar is the size of a tensor along an axis."""
         if tensor in self.constants:
             return self.is_constant(name, self.constants[tensor].shape[axis])
         squeeze = self.maker(self.uncast(name), "Squeeze")
@@ -210,7 +211,7 @@ class Graph:
 
 
 def become(node, op_type, inputs, domain="", **attributes):
-    """Another operator in a node's place, with the same output."""
+    """Put another operator in a node's place, with the same output."""
     inputs = list(inputs)
     node.op_type, node.domain = op_type, domain
     del node.input[:]
@@ -220,7 +221,7 @@ def become(node, op_type, inputs, domain="", **attributes):
 
 
 def attributes_of(node):
-    """A node's attributes by name."""
+    """Return a node's attributes by name."""
     return {attribute.name: helper.get_attribute_value(attribute) for attribute in node.attribute}
 
 
@@ -232,7 +233,7 @@ def _replace(repeated, values):
 
 
 def _every_node(graph):
-    """The nodes of a graph and of the subgraphs within."""
+    """Yield the nodes of a graph and of the subgraphs within."""
     for node in graph.node:
         yield node
         for attribute in node.attribute:
@@ -248,7 +249,7 @@ def _sizes(value):
 
 
 def _read_by(node):
-    """The tensors that a node reads, and those that its subgraphs read."""
+    """Yield the tensors that a node reads, and those that its subgraphs read."""
     yield from node.input
     for attribute in node.attribute:
         for inner in attribute.g.node:

@@ -19,7 +19,7 @@ SUFFIXES = {FLOAT: "/float32", FLOAT16: "/float16"}
 
 
 def to_float16(graph):
-    """A copy of an `seqkeras.export.graph.Graph` in float16."""
+    """Return a copy of an `seqkeras.export.graph.Graph` in float16."""
     return _Half(graph).converted()
 
 
@@ -61,7 +61,7 @@ class _Half:
         return half
 
     def _only_moves(self, node):
-        """Whether a node is an If whose branches do nothing to floats but move them."""
+        """Return whether a node is an If whose branches do nothing to floats but move them."""
         floats = set(self.floats)
         for attribute in node.attribute:
             for inner in attribute.g.node:
@@ -72,7 +72,7 @@ class _Half:
         return node.op_type == "If"
 
     def _forbids(self, node):
-        """Whether a node computes logits of banned tokens, which overflow in float16."""
+        """Return whether a node computes logits of banned tokens, which overflow in float16."""
         constants = [self.constants[name] for name in node.input if name in self.constants]
         kinds = {"Add", "Where"} if node.output[0] in self.outputs else set()
         return node.op_type in kinds and any(np.min(constant) < -MOST for constant in constants)
@@ -108,7 +108,7 @@ class _Half:
                 self._read(inner, kind)
 
     def _in(self, name, kind):
-        """The name of a tensor in float32 or in float16."""
+        """Return the name of a tensor in float32 or in float16."""
         if (kind == FLOAT16) == (name in self.in_float16):
             return name
         other = name + SUFFIXES[kind]
@@ -122,13 +122,13 @@ class _Half:
 
 
 def _half(value):
-    """Numbers in float16; none becomes infinite, and only zeros become zero."""
+    """Return numbers in float16; none becomes infinite, and only zeros become zero."""
     size = np.where(value == 0, 0, np.clip(np.abs(value), LEAST, MOST))
     return np.copysign(size, value).astype(np.float16)
 
 
 def _made_of_angles(nodes):
-    """Indices of all sines and cosines, and of the nodes that compute their inputs.
+    """Return indices of all sines and cosines, and of the nodes that compute their inputs.
 
     A node whose result is read only for its sizes does not count.
     """

@@ -24,7 +24,7 @@ Function = type(tf.function(lambda: None))
 
 @contextlib.contextmanager
 def as_composites():
-    """In this context, Keras's layers call the composites."""
+    """Let Keras's layers call the composites in this context."""
     seeds = keras.random.SeedGenerator
     own = [(ops, "layer_normalization"), (ops, "gelu"), (backend, "gru"), (seeds, "next")]
     own.append((Function, "__call__"))
@@ -44,7 +44,7 @@ def as_composites():
 
 @contextlib.contextmanager
 def steps_as_rows():
-    """In this context, a `TimeDistributed` applies its layer once, to all steps as rows.
+    """Let a `TimeDistributed` apply its layer once, to all steps as rows, in this context.
 
     Keras's own code (3.15) maps over as many steps as the batch has rows if both sizes are open.
     """
@@ -70,7 +70,7 @@ def _without_xla(own):
 
 
 def _call_on_rows(layer, inputs, training=None, mask=None):
-    """(B, T, ...) through the layer of a `TimeDistributed` as (B T, ...)."""
+    """Return (B, T, ...) through the layer of a `TimeDistributed` as (B T, ...)."""
     batch, length = ops.shape(inputs)[:2]
     options = {}
     if layer.layer._call_has_mask_arg and mask is not None:
@@ -120,7 +120,7 @@ def _gru(
     unroll=False,
     reset_after=True,
 ):
-    """Like a backend's own `gru`; NotImplementedError makes Keras use its own loop."""
+    """Refuse like a backend without `gru`: NotImplementedError makes Keras use its own loop."""
     usual = keras.activations.tanh, keras.activations.sigmoid
     if (
         mask is not None

@@ -11,7 +11,7 @@ from seqkeras.serving.pipelines import PIPELINES
 
 
 def keras_pipeline(folder, plan, fields, observe):
-    """The pipeline of graphs that are not made yet; `observe`: see `Runtime`."""
+    """Return the pipeline of graphs that are not made yet; `observe`: see `Runtime`."""
     graphs = {
         role: GraphFile(f"onnx/{role}.onnx", tuple(signature.inputs), tuple(signature.outputs))
         for role, signature in plan.graphs.items()

@@ -108,11 +108,11 @@ class _Answer:
     choices: list | None = None
 
     def same_row(self, answers):
-        """The answer, of several, to the same row with other padding."""
+        """Return the answer, of several, to the same row with other padding."""
         return max(answers, key=lambda answer: _likeness(self.row, answer.row))
 
     def cut(self, other):
-        """The answer without the padding that another answer to the same row lacks."""
+        """Return the answer without the padding that another answer to the same row lacks."""
         pairs = ((self.log_probs, other.log_probs), (self.numbers, other.numbers))
         cut = (
             [array[tuple(map(slice, limit.shape))] for array, limit in zip(*pair, strict=True)]
@@ -131,7 +131,8 @@ class _Answer:
 
 
 def _likeness(one, other):
-    """2 if the rows differ only in padding with zeros, 1 if in other padding, 0 if they differ."""
+    """Return 2 if the rows differ only in padding with zeros, 1 if in other padding, 0 if they
+    differ."""
     alike = 2
     for name, array in one.items():
         ours = array[tuple(map(slice, other[name].shape))]
@@ -189,7 +190,7 @@ class _Differences:
 
 
 def _speed(float32, other, places):
-    """How many times as fast the other one is, in alternating runs after a warm-up."""
+    """Return how many times as fast the other one is, in alternating runs after a warm-up."""
     ratios = []
     for _ in range(ROUNDS + 1):
         seconds = []
@@ -264,7 +265,7 @@ class _SinglePass(_Runner):
         return _Answer(row, log_probs, [outputs[n] for n in outputs if n not in self._logits])
 
     def _of_all(self, name, logits):
-        """The logits; a binary model's single logit is the second, and the first is 0."""
+        """Return the logits; a binary model's single logit is the second, and the first is 0."""
         if name not in self._of_two:
             return logits
         return np.concatenate([np.zeros_like(logits), logits], axis=-1)

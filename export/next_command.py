@@ -9,7 +9,7 @@ from seqkeras.serving.array_files import inputs_in
 
 
 def next_command(bundle, manifest, run):
-    """A command line that runs as it stands, in the folder where the export ran.
+    """Return a command line that runs as it stands, in the folder where the export ran.
 
     It names the .csv of a table that the run was trained on, where `predict` reads that; else an
     example, or, where that is too long to be pasted, the run's validation arrays.
@@ -28,7 +28,7 @@ def next_command(bundle, manifest, run):
 
 
 def _table_of(run):
-    """The .csv file that a run was trained on, or None."""
+    """Return the .csv file that a run was trained on, or None."""
     try:
         file = files.read_json(run / OPTIONS).get("file")
     except (OSError, ValueError, AttributeError):  # of a model of one's own
@@ -37,7 +37,7 @@ def _table_of(run):
 
 
 def _is_read(bundle, file):
-    """Whether `predict` takes every input of a file."""
+    """Return whether `predict` takes every input of a file."""
     pipeline = serving.load(bundle)
     fields, horizon = getattr(pipeline, "fields", ()), getattr(pipeline, "num_known_rows", 0)
     rows = getattr(pipeline, "rows", None)

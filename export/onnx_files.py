@@ -73,19 +73,19 @@ def save_precisions(precisions, folder, most_in_a_graph=MOST_IN_A_GRAPH):
 
 
 def graph_file(role, precision=FLOAT32):
-    """The name of a graph's file."""
+    """Return the name of a graph's file."""
     return f"{role}.onnx" if precision == FLOAT32 else f"{role}.{precision}.onnx"
 
 
 def weights_file(precisions):
-    """The name of the file of the weights that these precisions, and no others, read."""
+    """Return the name of the file of the weights that these precisions, and no others, read."""
     if set(precisions) == {FLOAT32}:
         return WEIGHTS
     return ".".join(["weights", *sorted(precisions), "bin"])
 
 
 def stored_bytes(graphs):
-    """The bytes of one precision's files without the gaps between weights."""
+    """Return the bytes of one precision's files without the gaps between weights."""
     store = _Store({(FLOAT32, role): graph for role, graph in graphs.items()})
     weights = sum(value.nbytes for value in store.values.values())
     return weights + sum(store.model(graph)[0].ByteSize() for graph in graphs.values())
@@ -128,7 +128,7 @@ class _Store:
                 files[name].write(self.values[key].tobytes())
 
     def model(self, graph):
-        """A graph as a model that refers to the files, and their names."""
+        """Return a graph as a model that refers to the files, and their names."""
         model = graph.with_constants(graph.constants.keys() - graph.weights.keys())
         names = set()
         for name, value in graph.weights.items():
@@ -143,7 +143,8 @@ class _Store:
         return model, tuple(sorted(names))
 
     def _key(self, value):
-        """The sha256 of an array's values, or of its transpose's if that is stored already."""
+        """Return the sha256 of an array's values, or of its transpose's if that is stored
+        already."""
         key = hashlib.sha256(np.ascontiguousarray(value)).digest()
         if key not in self.values and value.ndim == 2:
             transposed = hashlib.sha256(np.ascontiguousarray(value.T)).digest()
@@ -153,7 +154,7 @@ class _Store:
 
 
 def _tensor(name, value, file, offset):
-    """A tensor whose values are stored in a file."""
+    """Return a tensor whose values are stored in a file."""
     tensor = TensorProto(
         name=name,
         data_type=helper.np_dtype_to_tensor_dtype(value.dtype),

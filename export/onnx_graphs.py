@@ -26,7 +26,7 @@ IR_VERSION = 8  # both are read by every onnxruntime from 1.12 on
 
 
 def convert(function, inputs, outputs, name, portable=False):
-    """An ONNX model of a function of tensors.
+    """Return an ONNX model of a function of tensors.
 
     Args:
         function: takes tensors by keyword, returns a dictionary of tensors.
@@ -123,7 +123,7 @@ def _compare_zeros(graph, nodes):
 
 
 def _ranks_zeros(condition, chosen):
-    """Whether a `where` is that of Keras's argmax: a tiny number where a sign bit is set."""
+    """Return whether a `where` is that of Keras's argmax: a tiny number where a sign bit is set."""
     return (
         condition.type == "LogicalAnd"
         and any(
@@ -136,7 +136,7 @@ def _ranks_zeros(condition, chosen):
 
 
 def _parts(errors):
-    """The nodes, named after their layers, in error messages of tf2onnx."""
+    """Return the nodes, named after their layers, in error messages of tf2onnx."""
     names = re.findall(r"Failed to convert node '([^']+)'", "\n".join(errors))
     return f"{', '.join(dict.fromkeys(names))}: " if names else ""
 

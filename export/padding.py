@@ -20,13 +20,14 @@ MOST_TRIED = 4  # inputs
 
 
 def same_rows(alone, padded):
-    """Whether an output for rows stays the same with padding, apart from the padding itself."""
+    """Return whether an output for rows stays the same with padding, apart from the padding
+    itself."""
     own = tuple(slice(size) for size in alone.shape)
     return np.allclose(alone, padded[own], rtol=TOLERANCE, atol=TOLERANCE)
 
 
 def changed_by_padding(run, plan, pipeline, answered):
-    """The names of a model's outputs that change with padding.
+    """Return the names of a model's outputs that change with padding.
 
     `serving` never pads the inputs of a language model.
 
@@ -118,7 +119,7 @@ def _in_a_batch(inputs, answered):
 
 
 def _is_padded(feed, feeds, row):
-    """Whether the batch's inputs at `row` are those of the single row plus padding."""
+    """Return whether the batch's inputs at `row` are those of the single row plus padding."""
     own = {name: feeds[name][row : row + 1] for name in feed}
     begins = all(
         np.array_equal(one, own[name][tuple(map(slice, one.shape))]) for name, one in feed.items()

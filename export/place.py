@@ -38,7 +38,7 @@ def require_free(bundle, overwrite, run):
 
 
 def _unknown_file(bundle):
-    """The first file in a bundle that its manifest does not list, in words, or None."""
+    """Return the first file in a bundle that its manifest does not list, in words, or None."""
     try:
         own = {*read_manifest(bundle).files, MANIFEST}
     except BundleError:

@@ -19,7 +19,8 @@ OTHERS = ("mixed_float16", "mixed_bfloat16", "float16", "bfloat16", "float64")
 
 @contextlib.contextmanager
 def in_float32(path):
-    """A copy of a .keras archive with float32 policies; the archive itself if it has no others.
+    """Yield a copy of a .keras archive with float32 policies; the archive itself if it has no
+    others.
 
     In this context layers without a policy get float32 too, whatever the user's module has set.
 
@@ -52,7 +53,8 @@ def set_float32(model):
 
 
 def _config_in_float32(content):
-    """The configuration with float32 everywhere, and the names of the policies that were replaced.
+    """Return the configuration with float32 everywhere, and the names of the policies that were
+    replaced.
 
     The types of tensors between layers are not policies.
     """

@@ -36,7 +36,7 @@ class Difference:
 
 
 def reference_of(run, plan, feeds, model):
-    """The reference of a run; without one, that of a model called by its own names, or None.
+    """Return the reference of a run; without one, that of a model called by its own names, or None.
 
     Args:
         run: a `Run`.
@@ -50,7 +50,8 @@ def reference_of(run, plan, feeds, model):
 
 
 def calls_of(run, plan):
-    """For each of the first inputs, the feed and the outputs of the model's first call in Keras."""
+    """Return for each of the first inputs, the feed and the outputs of the model's first call in
+    Keras."""
     calls = []
     fields = about(run, plan, run.folder.name)
     pipeline = keras_pipeline(run.folder, plan, fields, lambda role, *call: calls.append(call))
@@ -58,7 +59,8 @@ def calls_of(run, plan):
 
 
 def first_calls(run, pipeline, calls, most):
-    """The feed and the outputs of a pipeline's first call of its model for each input, alone.
+    """Return the feed and the outputs of a pipeline's first call of its model for each input,
+    alone.
 
     Args:
         run: a `Run`.
@@ -75,7 +77,7 @@ def first_calls(run, pipeline, calls, most):
 
 
 def difference(run, reference, plan, answers):
-    """The `Difference` between the outputs of the graph "model" and the reference.
+    """Return the `Difference` between the outputs of the graph "model" and the reference.
 
     Args:
         run: a `Run`.
@@ -99,7 +101,8 @@ def difference(run, reference, plan, answers):
 
 
 def log_probs_difference(run, answers, begin=0):
-    """The `Difference` between log-probabilities and those that the user's call gives, as logits.
+    """Return the `Difference` between log-probabilities and those that the user's call gives, as
+    logits.
 
     Args:
         run: a `Run` with a reference.
@@ -116,7 +119,7 @@ def log_probs_difference(run, answers, begin=0):
 
 
 def difference_of(run, name, pairs, axes):
-    """The `Difference` of one output.
+    """Return the `Difference` of one output.
 
     Args:
         run: a `Run`.
@@ -160,7 +163,7 @@ def _is_same(absolute, scale, trained_in):
 
 
 def plan_by_numbers(run, bindings, plan):
-    """The plan of the only binding of a model's inputs that answers as the user's call does.
+    """Return the plan of the only binding of a model's inputs that answers as the user's call does.
 
     Args:
         run: a `Run` with a reference.

@@ -39,7 +39,7 @@ LEAST = "least_of_a_row"  # a constant
 
 
 def quantize(graphs, precision):
-    """The graphs of a bundle in another precision.
+    """Return the graphs of a bundle in another precision.
 
     Args:
         graphs: role -> `seqkeras.export.graph.Graph`, in float32; not modified.
@@ -86,7 +86,7 @@ def _int4(role, graph):
 
 
 def _vocab_size(graph):
-    """The number of rows of the longest table, and of columns of the logits' matrix."""
+    """Return the number of rows of the longest table, and of columns of the logits' matrix."""
     rows = [
         len(graph.constants[node.input[0]])
         for nodes in _lists_of_nodes(graph.model.graph)
@@ -143,7 +143,7 @@ class _Rewriter:
         self._become_product_by_row(nodes, node, source, kernel, bias)
 
     def _added(self, nodes, product):
-        """The name of the vector added to a product; removes the nodes that add it."""
+        """Return the name of the vector added to a product; removes the nodes that add it."""
         [result], bias = product.output, ""
         shape = self.constants[product.input[1]].shape[1:]
         while self.readers[result] == 1 and result not in self.outputs:
@@ -160,7 +160,7 @@ class _Rewriter:
         return bias
 
     def _addend(self, node, result, shape):
-        """The name of the vector that a node adds to a tensor, else None."""
+        """Return the name of the vector that a node adds to a tensor, else None."""
         if node.op_type != "Add":
             return None
         [other] = {*node.input} - {result}
@@ -189,8 +189,8 @@ class _Rewriter:
         self._become_product_by_row(nodes, node, source, kernel, bias)
 
     def _attention(self, nodes, node):
-        """One node on integers, or a product and the rest, where rows have scales of their own or
-        that one node can not do it."""
+        """Put one node on integers, or a product and the rest where rows have their own scales or
+        one node can not do it."""
         source, kernel, bias, padding, past, scores = [*node.input, "", "", ""][:6]
         attributes = attributes_of(node)
         if not self._is_kernel(kernel) or past or "qkv_hidden_sizes" in attributes:
@@ -232,7 +232,7 @@ class _Rewriter:
         become(node, "DynamicQuantizeLSTM", [*inputs, *scales], MICROSOFT, **attributes)
 
     def _gather(self, nodes, node):
-        """Rows of integers, each multiplied by its scale."""
+        """Gather rows of integers, each multiplied by its scale."""
         table, indices = node.input
         if not _is_matrix(self.graph, table) or attributes_of(node).get("axis", 0):
             return
@@ -254,8 +254,8 @@ class _Rewriter:
         return self.embeddings or self.constants[name].shape[axis] != self.vocab_size
 
     def _become_product_by_row(self, nodes, node, source, kernel, bias):
-        """A product x W + b as diag(r) ((x / r) W) + b, where that pays; r is the largest number of
-        each row."""
+        """Compute a product x W + b as diag(r) ((x / r) W) + b, where that pays; r is the largest
+        number of each row."""
         rows, columns = self.constants[kernel].shape
         if not self.by_row or rows == columns:
             self._become_product(node, source, kernel, bias)
@@ -300,7 +300,7 @@ def _int8_product(constants, source, kernel, bias, bits):
 
 
 def _int8_kernel(constants, kernel, bits):
-    """The names of a kernel's whole numbers and of the scales of its columns."""
+    """Return the names of a kernel's whole numbers and of the scales of its columns."""
     name = f"{kernel}/int{bits}"
     if name not in constants:
         constants[name], constants[f"{name}/scales"] = _whole(constants[kernel], 0, bits)
@@ -308,7 +308,8 @@ def _int8_kernel(constants, kernel, bits):
 
 
 def _whole(values, axis, bits):
-    """(Q, s) with Q s near the values; the largest value along the axis becomes `MOST[bits]`."""
+    """Return (Q, s) with Q s near the values; the largest value along the axis becomes
+    `MOST[bits]`."""
     scales = np.abs(values).max(axis) / np.float32(MOST[bits])
     scales[scales == 0] = 1
     return np.rint(values / np.expand_dims(scales, axis)).astype(np.int8), scales
@@ -325,7 +326,7 @@ def _int4_product(constants, source, kernel, bias, _bits):
 
 
 def _int4_blocks(kernel):
-    """(columns, blocks, BLOCK / 2) and (columns x blocks,): (Q - 8) s is near the kernel.
+    """Return (columns, blocks, BLOCK / 2) and (columns x blocks,): (Q - 8) s is near the kernel.
 
     The number of a block that is farthest from zero becomes -8 s, because -8 is the 4-bit integer
     farthest from zero; s has the sign for that.
@@ -358,7 +359,7 @@ def _is_matrix(graph, name):
 
 
 def _count_readers(graph):
-    """How often each tensor is read, by nodes or as an output."""
+    """Return how often each tensor is read, by nodes or as an output."""
     counts = collections.Counter(output.name for output in graph.output)
     for node in graph.node:
         counts.update(node.input)
@@ -369,7 +370,7 @@ def _count_readers(graph):
 
 
 def _lists_of_nodes(graph):
-    """The nodes of a graph, then those of each subgraph within."""
+    """Yield the nodes of a graph, then those of each subgraph within."""
     yield graph.node
     for node in graph.node:
         for attribute in node.attribute:

@@ -36,7 +36,7 @@ def end_at_zeros(graph, node):
 
 
 def assume_right_padded(graph, node):
-    """A mask made of lengths is padded on the right."""
+    """Let a mask made of lengths be padded on the right."""
     mask = _mask_of(graph, node)
     if mask and _is_right_padded(graph, mask):
         transpose, _ = _branches(node)
@@ -44,7 +44,7 @@ def assume_right_padded(graph, node):
 
 
 def stay_compact(graph, node):
-    """Between two recurrent nodes with one mask the steps stay in the order of the first."""
+    """Keep the steps between two recurrent nodes with one mask in the order of the first."""
     before = graph.maker(graph.unmoved(_source(node))[-1], "If") if node.op_type == "If" else None
     masks = [each and _mask_of(graph, each) for each in (before, node)]
     if not all(masks) or masks[0] != masks[1]:
@@ -70,7 +70,7 @@ def _is_zeros(graph, name):
 
 
 def _is_right_padded(graph, mask):
-    """Whether a mask (B, T) is `steps < lengths`."""
+    """Return whether a mask (B, T) is `steps < lengths`."""
     less = graph.maker(mask, "Less")
     steps, lengths = (_rows(graph, name) for name in less.input) if less else (None, None)
     steps = steps and graph.maker(steps[0], "Range") and steps[1] == [0]
@@ -78,21 +78,22 @@ def _is_right_padded(graph, mask):
 
 
 def _rows(graph, name):
-    """The input of an Unsqueeze to rank 2, without Casts, and its axes."""
+    """Return the input of an Unsqueeze to rank 2, without Casts, and its axes."""
     node = graph.maker(_plain(graph, name), "Unsqueeze")
     axes = node and graph.constant(node.input[1])
     return None if axes is None or not node else (_plain(graph, node.input[0]), axes.tolist())
 
 
 def _plain(graph, name):
-    """A tensor before Casts and Identities."""
+    """Return a tensor before Casts and Identities."""
     while (before := graph.unmoved(graph.uncast(name))[-1]) != name:
         name = before
     return name
 
 
 def _mask_of(graph, node):
-    """The mask whose gaps an If of `seqkeras.export.composites.recurrent` asks for, else None."""
+    """Return the mask whose gaps an If of `seqkeras.export.composites.recurrent` asks for, else
+    None."""
     if node.op_type != "If" or [each.op_type for each in _branches(node)[0]] != ["Transpose"]:
         return None
     name = node.input[0]
@@ -105,11 +106,11 @@ def _mask_of(graph, node):
 
 
 def _source(node):
-    """The tensor that the first branch of an If reads."""
+    """Return the tensor that the first branch of an If reads."""
     return _branches(node)[0][0].input[0]
 
 
 def _branches(node):
-    """The nodes of an If: where its condition holds, and where it does not."""
+    """Return the nodes of an If: where its condition holds, and where it does not."""
     branches = attributes_of(node)
     return branches["then_branch"].node, branches["else_branch"].node

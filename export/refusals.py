@@ -29,7 +29,7 @@ WAYS_OUT = (
 
 
 def refusals_of(folder, model):
-    """Export's reasons against a run that are known before tracing, in terms of `save_run`.
+    """Return Export's reasons against a run that are known before tracing, in terms of `save_run`.
 
     Args:
         folder: of a run, a `Path`.
@@ -60,7 +60,7 @@ def _refusals(folder, model):
 
 
 def _beside_own_call(run, plan, model):
-    """What differs between the loaded model behind its pipeline and the user's call of his own."""
+    """Return what differs between the loaded model behind its pipeline and the user's call."""
     calls = calls_of(run, plan)
     try:
         reference = reference_of(run, plan, [feed for feed, _ in calls], model)

@@ -113,7 +113,7 @@ def _activate_by_gelu(graph, node):
 
 
 def _times(graph, product, factor):
-    """The tensor that a Mul multiplies by the constant `factor`, else None."""
+    """Return the tensor that a Mul multiplies by the constant `factor`, else None."""
     for one, other in (product.input, product.input[::-1]):
         if graph.is_close(other, factor):
             return one
@@ -201,7 +201,7 @@ def _ban_by_bias(graph, node):
 
 
 def _plain_gemm(graph, name):
-    """The Gemm that computes a tensor as x W + b, else None."""
+    """Return the Gemm that computes a tensor as x W + b, else None."""
     gemm = graph.maker(name, "Gemm")
     options = attributes_of(gemm) if gemm else {}
     plain = {"alpha": 1.0, "beta": 1.0, "transA": 0, "transB": 0}
@@ -253,7 +253,7 @@ def _measure_source(graph, node):
 
 
 def _attend_to_itself(graph, node):
-    """Query, key and value projected from one tensor, by one product."""
+    """Project query, key and value from one tensor, by one product."""
     if node.op_type != "MultiHeadAttention":
         return
     parts = [_projection(graph, name) for name in node.input[:3]]
@@ -333,7 +333,7 @@ def _projected_together(graph, node, source, kernel, bias):
 
 
 def _projection(graph, name):
-    """(x, W, b) of a tensor x W + b with constant W and b, else None."""
+    """Return (x, W, b) of a tensor x W + b with constant W and b, else None."""
     name = graph.unmoved(name)[-1]
     add = graph.maker(name, "Add")
     product = graph.maker(graph.unmoved(add.input[0] if add else name)[-1], "MatMul")

@@ -98,7 +98,7 @@ class Run:
         return found
 
     def plan(self, attention_heads=False, searches=DEFAULT_ONLY):
-        """What is exported of the model: an `seqkeras.export.families.ExportPlan`.
+        """Return what is exported of the model: an `seqkeras.export.families.ExportPlan`.
 
         Args:
             attention_heads, searches: see `plan_export`, as for what is raised. Inputs that no name
@@ -173,7 +173,7 @@ _LACKS_WEIGHTS = "cannot be built automatically"  # Keras's warning
 
 
 def _load_model(path, feeds, inputs, binding):
-    """The model with its weights, and the names of its policies that were not float32.
+    """Return the model with its weights, and the names of its policies that were not float32.
 
     Optimizer, losses and metrics are not loaded: export does not need them, and only the training
         script may know their classes.
@@ -206,7 +206,7 @@ def _load_model(path, feeds, inputs, binding):
 
 
 def _read_examples(path):
-    """The run's real inputs, with their targets if there are any."""
+    """Return the run's real inputs, with their targets if there are any."""
     examples = _read_json(path)
     if not are_examples(examples):
         raise RunError(f"must be {EXAMPLES}", where=path, advice=TRAIN_AGAIN)
@@ -219,7 +219,8 @@ def _read_examples(path):
 
 
 def _with_tuples(example):
-    """An example with tuples for pairs of texts and for words, which JSON stores as lists."""
+    """Return an example with tuples for pairs of texts and for words, which JSON stores as
+    lists."""
     given = example.get("input")
     if isinstance(given, list) and all(isinstance(part, str) for part in given):
         return {**example, "input": tuple(given)}

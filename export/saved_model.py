@@ -28,7 +28,7 @@ def write(model, signatures, folder):
 
 
 def foreign_operators(folder):
-    """The names of a SavedModel's operators outside TensorFlow's core."""
+    """Return the names of a SavedModel's operators outside TensorFlow's core."""
     content = (folder / "saved_model.pb").read_bytes()
     [meta_graph] = saved_model_pb2.SavedModel.FromString(content).meta_graphs
     graph = meta_graph.graph_def

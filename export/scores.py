@@ -30,7 +30,7 @@ class Scores:
 
 
 def scores_of(run, folder, manifest):
-    """The `Scores` of a bundle, or None if its run has no targets.
+    """Return the `Scores` of a bundle, or None if its run has no targets.
 
     Args:
         run: a `Run`.

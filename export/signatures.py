@@ -18,7 +18,8 @@ class Signature:
 
 
 def to_trace(function, inputs):
-    """A `tf.function` of tensors in the order of their `TensorSpec`s, of a function by keyword."""
+    """Return a `tf.function` of tensors in the order of their `TensorSpec`s, of a function by
+    keyword."""
     names = [spec.name for spec in inputs]
 
     @tf.function(input_signature=_tensorflow_specs(inputs), autograph=False)
@@ -29,7 +30,7 @@ def to_trace(function, inputs):
 
 
 def _tensorflow_specs(specs):
-    """`TensorSpec`s as TensorFlow writes them; a symbolic size is None there."""
+    """Return `TensorSpec`s as TensorFlow writes them; a symbolic size is None there."""
     return [
         tf.TensorSpec(
             [size if isinstance(size, int) else None for size in spec.shape], spec.dtype, spec.name

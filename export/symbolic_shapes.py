@@ -11,7 +11,8 @@ from onnxruntime.tools.symbolic_shape_infer import SymbolicShapeInference
 
 
 def infer_shapes(model):
-    """A copy of an `onnx.ModelProto` that knows the types and the symbolic shapes of its tensors.
+    """Return a copy of an `onnx.ModelProto` that knows the types and the symbolic shapes of its
+    tensors.
 
     Raises:
         ValueError: if a size can not be inferred; it names the place and the reason.
@@ -35,7 +36,7 @@ def infer_shapes(model):
 
 
 def without_contradicted(values, model):
-    """The `onnx.ValueInfoProto`s that ONNX's own inference does not contradict.
+    """Return the `onnx.ValueInfoProto`s that ONNX's own inference does not contradict.
 
     Args:
         values: of tensors of the model.
@@ -51,7 +52,7 @@ def without_contradicted(values, model):
 
 
 def _agree(one, other):
-    """Whether two descriptions of a tensor agree wherever both are known."""
+    """Return whether two descriptions of a tensor agree wherever both are known."""
     one, other = one.type.tensor_type, other.type.tensor_type
     if one.elem_type != other.elem_type:
         return False
@@ -66,7 +67,7 @@ def _agree(one, other):
 
 class _Inference(SymbolicShapeInference):
     def _new_symbolic_shape(self, rank, node, out_idx=0):
-        """New symbols for the unknown axes."""
+        """Return new symbols for the unknown axes."""
         shape = super()._new_symbolic_shape(rank, node, out_idx)
         value = self.known_vi_[node.output[out_idx]]
         known = symbolic_shape_infer.get_shape_from_value_info(value) or []
@@ -78,7 +79,8 @@ class _Inference(SymbolicShapeInference):
         ]
 
     def _infer_GatherND(self, node):
-        """data (B..., x..., rest), indices (B..., I..., K) -> (B..., I..., what K leaves of it)."""
+        """Infer data (B..., x..., rest), indices (B..., I..., K) -> (B..., I..., what K leaves of
+        it)."""
         data, indices = self._get_shape(node, 0), self._get_shape(node, 1)
         batch_dims = symbolic_shape_infer.get_attribute(node, "batch_dims", 0)
         sizes = indices[:-1] + data[batch_dims + indices[-1] :]

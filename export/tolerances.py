@@ -41,12 +41,12 @@ UNLIMITED = Tolerances(score=1e9, agreement=0, log_prob=1e9)  # accepts any prec
 
 
 def telling_scores(figures):
-    """The names of the scores above 0 in float32; figures: see `seqkeras.export.measuring`."""
+    """Return names of the scores above 0 in float32; figures: see `seqkeras.export.measuring`."""
     return [name for name, value in figures.get("float32_scores", {}).items() if value > 0]
 
 
 def shortfalls(figures, tolerances):
-    """How a precision exceeds its tolerances.
+    """Return how a precision exceeds its tolerances.
 
     Args:
         figures: of the precision, from `seqkeras.export.measuring`.
@@ -67,7 +67,7 @@ def shortfalls(figures, tolerances):
 
 
 def agreement(figures):
-    """The share that `Tolerances.agreement` bounds from below."""
+    """Return the share that `Tolerances.agreement` bounds from below."""
     if "agreement" in figures:
         return figures["agreement"]
     if "mean_cosine" in figures:

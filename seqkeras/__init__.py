@@ -14,7 +14,7 @@ register()
 
 
 def __getattr__(name):
-    """`seqkeras.recurrent` and its like, imported where they are used first."""
+    """Import a subpackage such as `seqkeras.recurrent` at its first use."""
     if name in _SUBMODULES:
         return importlib.import_module(f"seqkeras.{name}")
     raise AttributeError(f"module 'seqkeras' has no attribute {name!r}")

@@ -67,7 +67,7 @@ class AnswerMetrics(keras.callbacks.Callback):
 
 
 def sample_lines(parts):
-    """A line for each part of an example, name -> what it is, cut after 300 characters."""
+    """Return a line for each part of an example, name -> what it is, cut after 300 characters."""
     return "".join(f"  {name:8}{_short(part)}\n" for name, part in parts.items())
 
 

@@ -17,7 +17,7 @@ def write_json(path, content):
 
 
 def read_json(path):
-    """The value in a JSON file.
+    """Return the value in a JSON file.
 
     Raises:
         ValueError: with the reason, if the file is not JSON in UTF-8 or nests too deep.

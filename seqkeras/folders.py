@@ -17,7 +17,7 @@ from seqkeras.locking import locked
 
 @contextlib.contextmanager
 def written_aside(folder, check):
-    """A new folder beside `folder` that takes its place when the block ends without an error.
+    """Yield a new folder beside `folder` that takes its place when the block ends without an error.
 
     Args:
         folder: an absolute `Path`.
@@ -40,7 +40,8 @@ def written_aside(folder, check):
 
 
 def identity(folder):
-    """The identity of a folder, which differs from that of its replacement; None if missing."""
+    """Return the identity of a folder, which differs from that of its replacement; None if
+    missing."""
     try:
         status = os.stat(folder)
     except OSError:

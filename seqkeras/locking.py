@@ -62,13 +62,13 @@ def locked(folder):
 
 
 def _not_writable(folder, error):
-    """An error that names the user's folder, and not the lock beside it."""
+    """Return an error that names the user's folder, and not the lock beside it."""
     reason = error.strerror or "no file can be made beside it"
     return OSError(f"{folder}: can not be written ({reason}); choose another folder.")
 
 
 def _holder(path):
-    """The process that a lock file names, in words."""
+    """Return the process that a lock file names, in words."""
     try:
         process, host, *_ = path.read_text(encoding="utf-8").split("\n")
     except (OSError, ValueError):

@@ -13,7 +13,7 @@ from seqkeras.values import BANNED_LOGIT
 
 @keras.saving.register_keras_serializable("seqkeras")
 def span_loss(positions, logits):
-    """Cross-entropy of one end of an answer, its start or its end.
+    """Return the cross-entropy of one end of an answer, its start or its end.
 
         loss = -log softmax(logits)[position]
 

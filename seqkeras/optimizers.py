@@ -67,7 +67,7 @@ class _Mended:
         self._rate = None
 
     def _rated(self, learning_rate, rate):
-        """The learning rate of variables with a pair (factor, first step)."""
+        """Return the learning rate of variables with a pair (factor, first step)."""
         factor, first_step = rate
         if first_step:
             factor = factor * ops.cast(self.iterations >= first_step, "float32")
@@ -157,7 +157,7 @@ class _InOnePass:
 
 
 def _dense(gradient, variable):
-    """A gradient as one tensor of the variable's shape."""
+    """Return a gradient as one tensor of the variable's shape."""
     if not hasattr(gradient, "indices") or not hasattr(gradient, "values"):
         return gradient
     values, rows = gradient.values, variable.shape[0]
@@ -165,7 +165,7 @@ def _dense(gradient, variable):
 
 
 def _over_replicas(gradients):
-    """The sum of the gradients of all replicas of a `tf.distribute.Strategy`."""
+    """Return the sum of the gradients of all replicas of a `tf.distribute.Strategy`."""
     if keras.backend.backend() != "tensorflow":
         return gradients
     import tensorflow as tf

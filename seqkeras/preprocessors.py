@@ -45,13 +45,13 @@ def unlike_preprocessor(model, tokenizer, inputs):
 
 
 def _parts(value):
-    """The texts of an input, or none if it holds something else."""
+    """Return the texts of an input, or none if it holds something else."""
     parts = value if isinstance(value, list | tuple) else [value]
     return tuple(parts) if all(isinstance(part, str) for part in parts) else ()
 
 
 def _rows(preprocessor, pairs):
-    """The real ids of each text; None if the preprocessor gives something else."""
+    """Return the real ids of each text; None if the preprocessor gives something else."""
     columns = tuple(map(list, zip(*pairs, strict=True)))
 
     def read(*texts):
@@ -70,7 +70,7 @@ def _rows(preprocessor, pairs):
 
 
 def _told(tokenizer, theirs, ours):
-    """The first difference of two rows of ids, in words."""
+    """Return the first difference of two rows of ids, in words."""
     if theirs == ours[: len(theirs)] or (
         len(theirs) < len(ours) and theirs[:-1] == ours[: len(theirs) - 1]
     ):

@@ -55,7 +55,7 @@ class OfResults(logging.Filter):
         self._told = set()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether a record is written; a warning's message is put in a line."""
+        """Return whether a record is written; a warning's message is put in a line."""
         if record.levelno >= logging.ERROR:
             return True
         text = " ".join(record.getMessage().split())

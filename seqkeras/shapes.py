@@ -21,7 +21,7 @@ def require_positive(layer, **sizes):
 
 
 def size_problems(**sizes):
-    """Returns a list of what is wrong with sizes, a sentence each."""
+    """Return a list of what is wrong with sizes, a sentence each."""
     return [
         f"{name} must be a positive integer; received {size!r}."
         for name, size in sizes.items()
@@ -84,7 +84,7 @@ def require_states(layer, states, shapes, batch_size=None):
 
 
 def fits(shape, expected):
-    """Whether two shapes may be one; what is no integer is any size."""
+    """Return whether two shapes may be one; what is no integer is any size."""
     return len(shape) == len(expected) and all(
         size == other
         for size, other in zip(shape, expected, strict=True)
@@ -93,10 +93,10 @@ def fits(shape, expected):
 
 
 def shape_of(tensor):
-    """Its shape; one that fits no other where it is neither an array nor a tensor, but a list."""
+    """Return the shape of a value; a list, no array or tensor, has a shape that fits no other."""
     return tuple(getattr(tensor, "shape", ()))
 
 
 def what_is(tensor):
-    """Its shape, or what else it is, as an error shows it."""
+    """Return the shape of a value, or what else it is, as an error shows it."""
     return tuple(tensor.shape) if hasattr(tensor, "shape") else f"a {type(tensor).__name__}"

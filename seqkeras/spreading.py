@@ -7,12 +7,12 @@ import numpy as np
 
 
 def evenly_spread(count, size):
-    """The places of `count` of `size` rows, the first and the last among them; at most all."""
+    """Return places of `count` of `size` rows, the first and the last among them; at most all."""
     return sorted({*np.linspace(0, size - 1, min(count, size)).astype(int).tolist()})
 
 
 def spread(targets):
-    """The places of all examples, in an order each beginning of which is spread over them.
+    """Return the places of all examples, in an order each beginning of which is spread over them.
 
     Labels take turns, and the examples of a label come from everywhere in the file. The first
     example stays the first.
@@ -35,13 +35,13 @@ def spread(targets):
 
 
 def _kind(target, place):
-    """What examples that show the same have in common."""
+    """Return what examples that show the same have in common."""
     if isinstance(target, list | tuple) and all(isinstance(part, str) for part in target):
         return frozenset(target)
     return target if isinstance(target, Hashable) else ("", place)
 
 
 def _scattered(size):
-    """The places of `size` rows: both ends, then those between them, ever closer."""
+    """Return the places of `size` rows: both ends, then those between them, ever closer."""
     counts = (2**power for power in range(1, size.bit_length() + 1))
     return [*dict.fromkeys(place for count in counts for place in evenly_spread(count, size))]

@@ -2,7 +2,7 @@
 
 
 def counts(targets, ignore_class):
-    """Which targets count: all but `ignore_class`, which may be NaN.
+    """Return which targets count: all but `ignore_class`, which may be NaN.
 
     Args:
         targets: an array or a tensor of any backend.

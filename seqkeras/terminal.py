@@ -11,7 +11,7 @@ def allow_any_text():
 
 
 def one_line(value):
-    """A value as one line, with control characters escaped."""
+    """Return a value as one line, with control characters escaped."""
     text = " ".join(str(value).split())
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode()

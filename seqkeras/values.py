@@ -9,7 +9,7 @@ BANNED_LOGIT = -1e9  # the logit of a banned token, or of a padded position
 
 
 def known_numbers(tensor):
-    """A tensor's numbers as NumPy, or None while a graph is traced."""
+    """Return a tensor's numbers as NumPy, or None while a graph is traced."""
     if isinstance(tensor, np.ndarray):
         return tensor  # not copied, because it may exceed the memory
     try:
@@ -19,7 +19,8 @@ def known_numbers(tensor):
 
 
 def is_symbol(length):
-    """Whether a length is a symbol of JAX, by which Keras asks for the shapes of outputs alone.
+    """Return whether a length is a symbol of JAX, by which Keras asks for the shapes of outputs
+    alone.
 
     It can not be compared with a number, as a length must that falls into blocks.
     """
@@ -33,12 +34,12 @@ def build_once(layer, *shapes):
 
 
 def config_of_part(part):
-    """The config of a part, a layer or None; a layer made from it has no weights yet."""
+    """Return the config of a part, a layer or None; a layer made from it has no weights yet."""
     return _without_weights(keras.saving.serialize_keras_object(part))
 
 
 def _without_weights(config):
-    """A config without what building a layer, or the layers in it, adds to it."""
+    """Return a config without what building a layer, or the layers in it, adds to it."""
     if isinstance(config, dict):
         kept = {name: value for name, value in config.items() if name != "build_config"}
         return {name: _without_weights(value) for name, value in kept.items()}
@@ -46,12 +47,12 @@ def _without_weights(config):
 
 
 def normal_or_glorot(stddev):
-    """The initializer of a kernel: normal with `stddev`, or for None Glorot uniform."""
+    """Return the initializer of a kernel: normal with `stddev`, or for None Glorot uniform."""
     return "glorot_uniform" if stddev is None else keras.initializers.RandomNormal(stddev=stddev)
 
 
 def without_padding(mask, *sequences):
-    """The sequences, with zeros at their padding, which then may hold anything.
+    """Return the sequences, with zeros at their padding, which then may hold anything.
 
     A weight of zero does not keep a NaN out, nor out of a gradient: zero times NaN is NaN.
 

@@ -76,7 +76,7 @@ def category_text(value: Any) -> str:
 
 
 def _is_short(value):
-    """Whether Python writes a number, which it does not with thousands of digits."""
+    """Return whether Python writes a number, which it does not with thousands of digits."""
     return not isinstance(value, int) or value.bit_length() < 10_000
 
 

@@ -6,7 +6,7 @@ AS_IOBES = {"L": "E", "U": "S", "M": "I"}
 
 
 def is_tag(tag, scheme):
-    """Whether a tag is one of a scheme: "O", or a letter, "-" and a label."""
+    """Return whether a tag is one of a scheme: "O", or a letter, "-" and a label."""
     letter, hyphen, label = tag[:1], tag[1:2], tag[2:]
     return tag == "O" or letter in {*LETTERS[scheme]} - {"O"} and hyphen == "-" and label != ""
 

@@ -23,7 +23,8 @@ EXACT = 4 * 255 * 127
 
 @functools.cache
 def overflows() -> bool:
-    """Whether onnxruntime's int8 products overflow on this machine unless it is asked for others.
+    """Return whether onnxruntime's int8 products overflow on this machine unless it is asked for
+    others.
 
     It is measured once a process, in a millisecond.
     """

@@ -93,7 +93,7 @@ def printable(text):
 
 
 def _is_default(value, default):
-    """Whether a value is the default: None or empty; arrays are never the default.
+    """Return whether a value is the default: None or empty; arrays are never the default.
 
     A dictionary needs no default: it is empty if the model has no such outputs.
     """

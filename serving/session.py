@@ -100,7 +100,7 @@ class EncoderDecoder:
         state: State,
         attention: bool | str = False,
     ) -> tuple[Candidates, State]:
-        """One step of decoding: see `serving.decoding`.
+        """Advance decoding by one step: see `serving.decoding`.
 
         Args:
             attention: whether to return attention weights; "heads": those of each head.
@@ -114,7 +114,7 @@ class EncoderDecoder:
         state: State,
         attention: bool | str = False,
     ) -> tuple[np.ndarray, np.ndarray | None, State]:
-        """One step, for `serving.decoding.ChoosingStep`."""
+        """Advance one step, for `serving.decoding.ChoosingStep`."""
         return self._decoder.step_to_logits(token_ids, beam_index, state, attention)
 
     def step_with_logits(
@@ -124,7 +124,7 @@ class EncoderDecoder:
         state: State,
         attention: bool | str = False,
     ) -> tuple[Candidates, np.ndarray, State]:
-        """One step, for `serving.decoding.MostProbableAllowed`."""
+        """Advance one step, for `serving.decoding.MostProbableAllowed`."""
         return self._decoder.step_with_logits(token_ids, beam_index, state, attention)
 
 
@@ -164,21 +164,21 @@ class LanguageModel:
     def step(
         self, token_ids: np.ndarray, beam_index: np.ndarray, k: int, state: State
     ) -> tuple[Candidates, State]:
-        """One step of decoding: see `serving.decoding`."""
+        """Advance decoding by one step: see `serving.decoding`."""
         token_ids = token_ids.reshape(*beam_index.shape, -1)
         return self._decoder.step(token_ids, beam_index, k, state)
 
     def step_to_logits(
         self, token_ids: np.ndarray, beam_index: np.ndarray, state: State
     ) -> tuple[np.ndarray, None, State]:
-        """One step, for `serving.decoding.ChoosingStep`."""
+        """Advance one step, for `serving.decoding.ChoosingStep`."""
         token_ids = token_ids.reshape(*beam_index.shape, -1)
         return self._decoder.step_to_logits(token_ids, beam_index, state)
 
     def step_with_logits(
         self, token_ids: np.ndarray, beam_index: np.ndarray, state: State
     ) -> tuple[Candidates, np.ndarray, State]:
-        """One step, for `serving.decoding.MostProbableAllowed`."""
+        """Advance one step, for `serving.decoding.MostProbableAllowed`."""
         token_ids = token_ids.reshape(*beam_index.shape, -1)
         return self._decoder.step_with_logits(token_ids, beam_index, state)
 

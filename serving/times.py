@@ -315,7 +315,7 @@ def _of_number(text):
 
 
 def _is_of_hours(text):
-    """Whether a number may be a date and its hour, as 2024123123, or its minute."""
+    """Return whether a number may be a date and its hour, as 2024123123, or its minute."""
     digits = str(int(float(text)))
     if len(digits) not in (10, 12) or not "1900" <= digits[:4] < "2100":
         return False

@@ -65,7 +65,7 @@ class _Left:
         self.folder, self.since = folder, time.time() if overwrite else 0.0
 
     def in_words(self):
-        """What it is, and the way on; empty for a command that trains nothing."""
+        """Return what it is, and the way on; empty for a command that trains nothing."""
         if self.folder is None:
             return ""
         if self._has(RECORD):
@@ -105,7 +105,7 @@ def _train(arguments, interrupts, left):
 
 
 def _is_out_of_memory(error):
-    """Whether a backend had no memory left, whichever backend that is."""
+    """Return whether a backend had no memory left, whichever backend that is."""
     names = {kind.__name__ for kind in type(error).__mro__}
     return bool(names & OUT_OF_MEMORY) or str(error).startswith("RESOURCE_EXHAUSTED")  # JAX
 

@@ -104,7 +104,7 @@ class Progress(keras.callbacks.Callback):
         self.close()
 
     def take_tokens(self):
-        """The tokens since this was last asked for."""
+        """Return the tokens since this was last asked for."""
         taken, self.counted = self.counted, 0
         return taken
 

@@ -35,7 +35,7 @@ class State:
     samples: list = dataclasses.field(default_factory=list)
 
     def best_step(self):
-        """The step of the first of the best looks; None before the first look."""
+        """Return the step of the first of the best looks; None before the first look."""
         return max(self.looks, key=lambda look: look[1])[0] if self.looks else None
 
     def looks_since_best(self):
@@ -89,7 +89,7 @@ def restore(path, model):
 
 
 def saved_step(path):
-    """The step of a checkpoint; 0 where there is none, or it can not be read."""
+    """Return the step of a checkpoint; 0 where there is none, or it can not be read."""
     try:
         with zipfile.ZipFile(path) as archive:
             return json.loads(archive.read(STATE))["step"]
@@ -98,7 +98,7 @@ def saved_step(path):
 
 
 def load_model(path, way_out, **options):
-    """A saved model.
+    """Return a saved model.
 
     Args:
         path: of the file.
@@ -115,13 +115,13 @@ def load_model(path, way_out, **options):
 
 
 def _damaged(path, error, way_out):
-    """What Keras raises depends on the place of the damage."""
+    """Return the error of a damaged file; what Keras raises depends on where the damage is."""
     reason = one_line(str(error) or type(error).__name__)
     return RunError(f"{path}: damaged ({reason:.200}); {way_out}.")
 
 
 def _named(kept):
-    """Name -> array, for lists of weights."""
+    """Return a dictionary: name -> array, for lists of weights."""
     return {
         f"{number}/{place}": array
         for number, weights in enumerate(kept)
@@ -130,7 +130,7 @@ def _named(kept):
 
 
 def _unnamed(arrays):
-    """The lists of weights of such names."""
+    """Return the lists of weights of such names."""
     kept = []
     for name in arrays.files:
         number, place = map(int, name.split("/"))

@@ -31,7 +31,7 @@ class Cluster:
 
     @classmethod
     def of_environment(cls):
-        """The cluster of the environment variable TF_CONFIG.
+        """Return the cluster of the environment variable TF_CONFIG.
 
         Raises:
             RunError: if it is missing, or is not what TensorFlow takes.
@@ -106,7 +106,7 @@ class Cluster:
                     said = True
 
     def _visit(self, at):
-        """Whether another process was told that this one is there."""
+        """Return whether another process was told that this one is there."""
         address = _host_and_port(self.addresses[at])
         try:
             with socket.create_connection(address, timeout=PAUSE) as visit:
@@ -116,7 +116,7 @@ class Cluster:
         return True
 
     def _visitors(self, door):
-        """The processes, if any, that have visited this one meanwhile."""
+        """Return the processes, if any, that have visited this one meanwhile."""
         try:
             visitor, _ = door.accept()
             with visitor:

@@ -149,7 +149,8 @@ def command(name, options_class):
 
 
 def _defaults_with(options_class, values):
-    """Name -> default of the options that were not given, where it follows from one that was."""
+    """Return a dictionary: name -> default of the options that were not given, where it follows
+    from one that was."""
     given = click.get_current_context().get_parameter_source
     return {
         name: default
@@ -161,7 +162,7 @@ def _defaults_with(options_class, values):
 
 
 def parse_options(name, options_class, arguments, values):
-    """A task's options, of a command that reads a user's files but trains nothing.
+    """Return a task's options, of a command that reads a user's files but trains nothing.
 
     Args:
         name: of the command, for errors.
@@ -180,8 +181,8 @@ def parse_options(name, options_class, arguments, values):
 
 
 def evaluation_options(options):
-    """Name -> value of the options that say how files are read and answers scored: of all but those
-    of `FitOptions` and those that name files or folders."""
+    """Return a dictionary: name -> value of the options that say how files are read and answers
+    scored: of all but those of `FitOptions` and those that name files or folders."""
     of_training = {field.name for field in dataclasses.fields(FitOptions)}
     return {
         field.name: getattr(options, field.name)
@@ -191,7 +192,7 @@ def evaluation_options(options):
 
 
 def _without_paths(options_class):
-    """The fields of options that name no file and no folder."""
+    """Return the fields of options that name no file and no folder."""
     return [
         field
         for field in dataclasses.fields(options_class)
@@ -236,8 +237,8 @@ def _read_config(options_class, context, parameter, path):
 
 
 def _problems_of_config(options_class, values):
-    """All reasons against the names and the types of options; the names that there are come last,
-    and only where an unknown name is near none of them."""
+    """Return all reasons against the names and the types of options; the known names come last, and
+    only where an unknown name is near none of them."""
     known = [field.name for field in dataclasses.fields(options_class)]
     problems, named, is_strange = [], {}, False
     for name, value in values.items():
@@ -256,7 +257,7 @@ def _problems_of_config(options_class, values):
 
 
 def config_values(path):
-    """The dictionary of a TOML or JSON file; dates and times of TOML are strings.
+    """Return the dictionary of a TOML or JSON file; dates and times of TOML are strings.
 
     Raises:
         ValueError: if it is neither.

@@ -21,7 +21,7 @@ console = Console(highlight=False, markup=False, soft_wrap=True)  # "[red]" may 
 
 
 def progress_bar():
-    """A bar with a count and the time that remains; silent where output is no terminal."""
+    """Return a bar with a count and the time that remains; silent where output is no terminal."""
     return Progress(
         TextColumn("  {task.description}"),
         BarColumn(),

@@ -50,7 +50,7 @@ class Evaluation:
 
 
 def evaluate_command():
-    """The click command, which returns an `Evaluation`."""
+    """Return the click command, which returns an `Evaluation`."""
 
     @click.command(
         EVALUATE,
@@ -73,7 +73,7 @@ def evaluate_command():
     )
     @click.pass_context
     def evaluate_folder(context, folder, data, precision, out):
-        """Score a run or a bundle on a file.
+        """Return score a run or a bundle on a file.
 
         The file looks like the one that the task was trained on. How its columns are named, and
         what else reading and scoring need, the run and its bundle remember; the task's own options
@@ -92,7 +92,7 @@ def evaluate_command():
 
 
 def evaluate(evaluation):
-    """Score a run or a bundle; prints a table, and returns the scores.
+    """Return score a run or a bundle; prints a table, and returns the scores.
 
     Raises:
         RunError: if the folder is neither, its task reads no files, the model does not take an
@@ -222,7 +222,7 @@ def _bundle(folder, evaluation):
 
 
 def _by_pipeline(folder, manifest):
-    """The name of the task that scores a bundle which no task trained.
+    """Return the name of the task that scores a bundle which no task trained.
 
     Raises:
         RunError: if there is none.
@@ -241,14 +241,15 @@ def _by_pipeline(folder, manifest):
 
 
 def _context(manifest):
-    """The option of the length that a model of a stream or a series reads, if no run tells it."""
+    """Return the option of the length that a model of a stream or a series reads, if no run tells
+    it."""
     limits = manifest.limits
     lengths = {"Generate": limits.target_length, "Forecast": limits.source_length}
     return {"context": lengths[manifest.pipeline]} if manifest.pipeline in lengths else {}
 
 
 def _task(folder, name, file, arguments, values=None):
-    """The task of a run or a bundle, with the options of its file and those given."""
+    """Return the task of a run or a bundle, with the options of its file and those given."""
     values = files.read_json(folder / file) if (folder / file).is_file() else values or {}
     options_class, task_class = TASKS[name]
     options = parse_options(EVALUATE, options_class, arguments, values)

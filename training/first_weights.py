@@ -119,7 +119,8 @@ def take_rows(model, build, run, other, known, folder):
 
 
 def _way_out(other, task, folder):
-    """What the user may do where the model of a folder has other sizes than that of a task."""
+    """Return what the user may do where the model of a folder has other sizes than that of a
+    task."""
     options_class, _ = TASKS.get(task, (None, None))
     is_taken = isinstance(other, WithHeads) and hasattr(options_class, "pretrained")
     instead = f", or --pretrained {folder} in place of --start-from" if is_taken else ""
@@ -131,7 +132,8 @@ def _learned(model):
 
 
 def vocabularies(tokenizers, settings):
-    """Name -> entries in their order, of every tokenizer, and of the labels."""
+    """Return a dictionary: name -> entries in their order, of every tokenizer, and of the
+    labels."""
     found = {role: _entries(tokenizer) for role, tokenizer in tokenizers.items()}
     return found | ({"labels": settings["labels"]} if "labels" in settings else {})
 
@@ -142,14 +144,15 @@ def _entries(tokenizer):
 
 
 def places_in_both(here, there):
-    """The places of what stands in both of two lists of entries, here and there."""
+    """Return the places of what stands in both of two lists of entries, here and there."""
     place = {entry: index for index, entry in enumerate(there)}
     own = [index for index, entry in enumerate(here) if entry in place]
     return np.array(own, int), np.array([place[here[index]] for index in own], int)
 
 
 def _axes(model, build, run):
-    """For each weight the vocabulary of each axis, or None: those axes grow with a vocabulary."""
+    """Return for each weight the vocabulary of each axis, or None: those axes grow with a
+    vocabulary."""
     longer, extra = {}, {}
     for role, tokenizer in run.tokenizers.items():
         same = next((each for each, other in run.tokenizers.items() if other is tokenizer), role)

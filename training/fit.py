@@ -178,7 +178,7 @@ def computing_in(name):
 
 
 def summed(loss):
-    """The loss as a sum, for batches whose weights make the mean over a whole step of it.
+    """Return the loss as a sum, for batches whose weights make the mean over a whole step of it.
 
     Args:
         loss: a `keras.losses.Loss`, or a dictionary of the outputs' losses.
@@ -194,13 +194,13 @@ def summed(loss):
 
 
 def ignored_by(loss):
-    """The target that a loss ignores, or several by the names of outputs do; None if they count
-    all."""
+    """Return the target that a loss ignores, or several by the names of outputs do; None if they
+    count all."""
     first = next(iter(loss.values())) if isinstance(loss, dict) else loss
     return getattr(first, "ignore_class", None)
 
 
 def _kept(step, steps_per_epoch):
-    """Which checkpoint there is after so many steps."""
+    """Return which checkpoint there is after so many steps."""
     saved = step // steps_per_epoch * steps_per_epoch
     return f"the checkpoint of step {saved:,} is kept" if saved else "no checkpoint was made yet"

@@ -75,7 +75,8 @@ class Looks(keras.callbacks.Callback):
             self.model.stop_training = True
 
     def is_over(self):
-        """Whether the last looks were as many without a better model as the patience allows."""
+        """Return whether the last looks were as many without a better model as the patience
+        allows."""
         patience = self.options.patience
         return bool(patience and self.state.looks and self.state.looks_since_best() >= patience)
 

@@ -16,7 +16,7 @@ KINDS = {
 
 
 def make_optimizer(options, num_steps, rates=None):
-    """The optimizer of a training of so many steps.
+    """Return the optimizer of a training of so many steps.
 
     Args:
         options: a `seqkeras.training.options.FitOptions`.
@@ -39,7 +39,7 @@ def make_optimizer(options, num_steps, rates=None):
 
 
 def learning_rate(options, num_steps):
-    """The schedule; each grows linearly over the warm-up.
+    """Return the schedule; each grows linearly over the warm-up.
 
     cosine        falls along half a cosine to the last rate, m + (r - m) (1 + cos(pi t)) / 2
     linear        falls along a line to the last rate

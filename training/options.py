@@ -16,7 +16,7 @@ MOST = 2**31 - 1  # of a count: more fits no size of a tensor
 
 
 def option(default, type, help, decides=True):
-    """A dataclass field that is also an option of the command line.
+    """Return a dataclass field that is also an option of the command line.
 
     Args:
         decides: whether the trained model depends on it; such options stand in options.json.
@@ -27,13 +27,14 @@ def option(default, type, help, decides=True):
 
 
 def argument(type, help, several=False):
-    """A dataclass field that stands on the command line without a name; a tuple of `several`."""
+    """Return a dataclass field that stands on the command line without a name; a tuple of
+    `several`."""
     metadata = {"type": type, "help": help, "is_argument": True, "several": several}
     return dataclasses.field(default=None, metadata=metadata)
 
 
 def shown(name):
-    """An option as the command line has it."""
+    """Return an option as the command line has it."""
     return f"--{name.replace('_', '-')}"
 
 
@@ -51,7 +52,7 @@ class DataFile(click.ParamType):
         return value
 
     def read_file(self, path):
-        """The file that is read where the option is this path."""
+        """Return the file that is read where the option is this path."""
         return path
 
 
@@ -66,7 +67,7 @@ class RunFolder(click.ParamType):
         return value
 
     def read_file(self, path):
-        """The file that is read where the option is this path."""
+        """Return the file that is read where the option is this path."""
         return str(Path(path) / MODEL)
 
 
@@ -260,16 +261,16 @@ class FitOptions:
         return None
 
     def is_given(self, name):
-        """Whether an option differs from its default; False of one that the task has not."""
+        """Return whether an option differs from its default; False of one that the task has not."""
         return getattr(self, name, None) != getattr(type(self), name, None)
 
     def files_within(self):
-        """Name of a file of the user's -> paths of the files that it names; a run continues only
-        while their content stays the same, too."""
+        """Return a dictionary: name of a file of the user's -> paths of the files that it names; a
+        run continues only while their content stays the same, too."""
         return {}
 
     def fit_problems(self):
-        """Yields a sentence for each two options that do not go together."""
+        """Yield a sentence for each two options that do not go together."""
         if self.schedule == "noam" and not hasattr(self, "hidden_dim"):
             yield (
                 "--schedule noam needs a task with --hidden-dim; choose inverse-root, which has "

@@ -40,7 +40,7 @@ EVENTS = "events.out.tfevents."  # begins the name of every file in `TENSORBOARD
 
 
 def is_finished(folder, task, options, overwrite):
-    """Whether the folder holds a finished run with the same options; nothing is changed.
+    """Return whether the folder holds a finished run with the same options; nothing is changed.
 
     Args: as of `open_run`.
 
@@ -107,7 +107,7 @@ def require_begun(folder, task, options):
 
 
 def kept_tokenizers(folder, with_checkpoint=True):
-    """The tokenizers of a run, role -> tokenizer.
+    """Return the tokenizers of a run, role -> tokenizer.
 
     Args:
         folder: a `Path`, the run's.
@@ -136,7 +136,8 @@ def _is_begun(folder):
 
 
 def options_content(task, options):
-    """The content of options.json: the task, its options, and the digests of the user's files."""
+    """Return the content of options.json: the task, its options, and the digests of the user's
+    files."""
     content, digests = {"task": task}, {}
     for field in dataclasses.fields(options):
         if not field.metadata.get("decides", True):
@@ -158,7 +159,8 @@ def options_content(task, options):
 
 
 def _defaults(options):
-    """Name -> default of the options that the run of an older version may not name."""
+    """Return a dictionary: name -> default of the options that the run of an older version may not
+    name."""
     return json.loads(
         json.dumps(
             {
@@ -188,7 +190,7 @@ def _require_no_stranger(folder):
 
 
 def _stranger(folder):
-    """The first path in a folder that no run writes, or None; hidden ones too."""
+    """Return the first path in a folder that no run writes, or None; hidden ones too."""
     known = {*FILES, OPTIONS, *map(_aside, (OPTIONS, *FILES))}
     known |= {f"{TOKENIZER}/{name}" for name in (*TOKENIZER_FILES, *map(_aside, TOKENIZER_FILES))}
     for path in sorted(folder.rglob("*")):
@@ -202,7 +204,7 @@ def _stranger(folder):
 
 
 def _aside(name):
-    """What a file is named while it is being written."""
+    """Return what a file is named while it is being written."""
     return files.aside(name).name
 
 

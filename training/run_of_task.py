@@ -6,7 +6,7 @@ from seqkeras.runs import RunError, RunFiles
 
 
 def run_files(task, folder, examples, validation, tokenizers):
-    """The `seqkeras.runs.RunFiles` of a task, without a model.
+    """Return the `seqkeras.runs.RunFiles` of a task, without a model.
 
     Args:
         task: a `seqkeras.training.task.Task`.
@@ -32,7 +32,7 @@ def run_files(task, folder, examples, validation, tokenizers):
 
 
 def with_examples_that_fit(task, run, folder, validation, answer):
-    """The run with those validation examples that a pipeline takes as they are."""
+    """Return the run with those validation examples that a pipeline takes as they are."""
     fitting = [
         content
         for content, example in zip(run.validation, validation, strict=True)

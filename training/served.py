@@ -36,7 +36,7 @@ class ServedModel:
         return self._graphs.begin(batch_size)
 
     def read(self, token_ids, state):
-        """(B, T) tokens to (B, T, V) logits, and the state behind them."""
+        """Map (B, T) tokens to (B, T, V) logits, and the state behind them."""
         own, logits = np.arange(len(token_ids))[:, np.newaxis], []
         for column in np.asarray(token_ids, "int64").T:
             found, _, state = self._graphs.step_to_logits(column[:, np.newaxis], own, state)
@@ -49,7 +49,7 @@ class ServedModel:
 
 
 def served(folder, manifest, precision=None):
-    """The model of a bundle that generates, and the `RunFiles` that stand for its run.
+    """Return the model of a bundle that generates, and the `RunFiles` that stand for its run.
 
     Args: as of `ServedModel`.
     """

@@ -31,16 +31,17 @@ class Start:
     settings: dict
 
     def new_model(self):
-        """A model of the same weights, in the precision and on the devices of where it is made."""
+        """Return a model of the same weights, in the precision and on the devices of where it is
+        made."""
         return _copied(self.model)
 
     def like(self, vocab_size):
-        """A new model of the same sizes, for another vocabulary."""
+        """Return a new model of the same sizes, for another vocabulary."""
         return _rebuilt(self.model, vocab_size=vocab_size)
 
 
 def read_start(folder, dropout=None):
-    """The `Start` of a run, or of a GPT-2 folder of Hugging Face.
+    """Return the `Start` of a run, or of a GPT-2 folder of Hugging Face.
 
     Args:
         folder: a path.
@@ -73,7 +74,7 @@ def read_start(folder, dropout=None):
 
 
 def tokenizer_of(path):
-    """The tokenizer of a file, or of a folder as GPT-2's.
+    """Return the tokenizer of a file, or of a folder as GPT-2's.
 
     Raises:
         RunError: if there is none.
@@ -104,7 +105,7 @@ def _of_hugging_face(folder):
 
 
 def _with_dropout(model, dropout):
-    """The same weights in a model of another dropout."""
+    """Return the same weights in a model of another dropout."""
     if dropout is None:
         return model
     names = ("dropout", "attention_dropout")
@@ -112,14 +113,15 @@ def _with_dropout(model, dropout):
 
 
 def _copied(model, **changes):
-    """A new model of the same weights, but for the changes of its options."""
+    """Return a new model of the same weights, but for the changes of its options."""
     other = _rebuilt(model, **changes)
     other.set_weights(model.get_weights())
     return other
 
 
 def _rebuilt(model, **changes):
-    """A new model of the same sizes, but for the changes, in the precision of where it is made."""
+    """Return a new model of the same sizes, but for the changes, in the precision of where it is
+    made."""
     config = model.get_config()
     del config["dtype"]
     other = type(model).from_config({**config, **changes})

@@ -45,12 +45,12 @@ class OneDevice:
         """Wait until all processes are there."""
 
     def running(self):
-        """The context of the whole training."""
+        """Return the context of the whole training."""
         return contextlib.nullcontext()
 
     def scope(self):
-        """The context in which a model is made, not trained: what the chief alone makes while it
-        trains, the others would wait for."""
+        """Return the context in which a model is made, not trained: what the chief alone makes
+        while it trains, the others would wait for."""
         return contextlib.nullcontext()
 
     def require_same_step(self, step):
@@ -61,11 +61,12 @@ class OneDevice:
         return batches
 
     def folder(self, folder):
-        """Where this process writes what it makes while it trains: the run's, of the chief."""
+        """Return where this process writes what it makes while it trains: the run's, of the
+        chief."""
         return folder
 
     def callbacks(self):
-        """What stands last in the callbacks of `fit`."""
+        """Return what stands last in the callbacks of `fit`."""
         return []
 
     def part(self):
@@ -212,7 +213,7 @@ class Workers(Replicas):
         self._of_all(0)
 
     def _of_all(self, number):
-        """The number of each process."""
+        """Return the number of each process."""
         import tensorflow as tf
 
         def gathered():
@@ -234,8 +235,8 @@ class _AsTheChief(keras.callbacks.Callback):
 
 
 def _with_weights(batches, ignored):
-    """Batches whose every target that counts has its share of the weights of the batch, for each
-    output: 1 / (number of these), where the batch brings no weights.
+    """Return batches whose every target that counts has its share of the weights of the batch, for
+    each output: 1 / (number of these), where the batch brings no weights.
 
     Args:
         batches: a `tf.data.Dataset`.
@@ -258,8 +259,8 @@ def _with_weights(batches, ignored):
 
 
 def _summed(loss):
-    """A loss that sums what has weights, as those of a batch come to 1 over all replicas; Keras's
-    would be the mean of the replicas' means."""
+    """Return a loss that sums what has weights, as those of a batch come to 1 over all replicas;
+    Keras's would be the mean of the replicas' means."""
     total = copy.copy(loss)
     total.reduction = "sum"
 
@@ -287,7 +288,7 @@ def choose_operations(xla):
 
 
 def strategy(name):
-    """The strategy of a name; TensorFlow or JAX are asked for what devices there are.
+    """Return the strategy of a name; TensorFlow or JAX are asked for what devices there are.
 
     Args:
         name: one of `seqkeras.training.options.STRATEGIES`.
@@ -378,7 +379,7 @@ def _refuse(devices, options):
 
 
 def _reason(error):
-    """What an OpError says, without the traceback that TensorFlow writes around it."""
+    """Return what an OpError says, without the traceback that TensorFlow writes around it."""
     lines = [line for line in error.message.splitlines() if line.strip()]
     told = [line for line in lines if "aborted by" in line] or lines[-1:]
     return one_line(" ".join(told))[-200:]

@@ -63,13 +63,13 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def read(self):
-        """Two lists of examples: of training, and of validation.
+        """Return two lists of examples: of training, and of validation.
 
         Nothing is written yet: what can not be read is a `RunError` here.
         """
 
     def examples_of(self, paths, settings):
-        """The examples of files in the form of the training's, for `seqkeras train evaluate`.
+        """Return examples of files in the form of the training's, for `seqkeras train evaluate`.
 
         Args:
             paths: of the files, one at least.
@@ -81,16 +81,17 @@ class Task(abc.ABC):
         raise RunError(f"{paths[0]}: the task {self.name} reads no files.")
 
     def evaluation(self):
-        """Name -> value of the options by which files are read and answers scored, for bundles."""
+        """Return a dictionary: name -> value of the options by which files are read and answers
+        scored, for bundles."""
         return evaluation_options(self.options)
 
     @abc.abstractmethod
     def tokenizers(self, examples):
-        """Role -> tokenizer, learned on training examples."""
+        """Return a dictionary: role -> tokenizer, learned on training examples."""
 
     def with_tokenizers(self, validation, tokenizers):
-        """The validation examples, once the tokenizers are known: as they are, unless what a text
-        is depends on its tokens.
+        """Return the validation examples, once the tokenizers are known: as they are, unless what a
+        text is depends on its tokens.
 
         Args:
             validation: of the examples that `read` returned.
@@ -100,11 +101,11 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def record(self, examples):
-        """What run.json says: a dictionary of `save_run`'s pipeline, limits, decoding, settings,
-        text_prefix and inputs, as far as the pipeline needs them."""
+        """Return what run.json says: a dictionary of `save_run`'s pipeline, limits, decoding,
+        settings, text_prefix and inputs, as far as the pipeline needs them."""
 
     def texts_read(self, examples, tokenizers):
-        """Yields (use, role, texts): what vocabularies read of examples; unknown tokens are told.
+        """Yield (use, role, texts): what vocabularies read of examples; unknown tokens are told.
 
         Args:
             examples: of training, of validation, or of `examples_of`.
@@ -117,12 +118,12 @@ class Task(abc.ABC):
         return ()
 
     def kept(self, validation):
-        """The validation examples that stay with the run, on which export proves itself: all,
-        unless they are too many or too large."""
+        """Return the validation examples that stay with the run, on which export proves itself:
+        all, unless they are too many or too large."""
         return validation
 
     def prepared(self, folder, examples, kept, tokenizers):
-        """The `seqkeras.runs.RunFiles` that is trained, and what answers while it is, of
+        """Return the `seqkeras.runs.RunFiles` that is trained, and what answers while it is, of
         `seqkeras.training.answering`.
 
         Args:
@@ -139,7 +140,8 @@ class Task(abc.ABC):
         return with_examples_that_fit(self, run, folder, kept, answer), answer
 
     def why_none_fits(self, run, folder):
-        """The error where the pipeline takes no validation example whole: where, why, a way out."""
+        """Return the error where the pipeline takes no validation example whole: where, why, a way
+        out."""
         limit = run.record.limits["source_length"]
         return (
             f"{folder}: no validation text has from 1 to {limit} tokens, so an export could "
@@ -147,23 +149,23 @@ class Task(abc.ABC):
         )
 
     def runs(self, folder):
-        """The folders that export takes, of a run's folder."""
+        """Return the folders that export takes, of a run's folder."""
         return [folder]
 
     def arrays(self, examples, run):
-        """The inputs and targets of examples, as `seqkeras.data.batches.Batches` takes them, and
-        (examples,) lengths: rows of about one length share a batch. For `batches` and the
+        """Return the inputs and targets of examples, as `seqkeras.data.batches.Batches` takes them,
+        and (examples,) lengths: rows of about one length share a batch. For `batches` and the
         validation loss alone."""
         raise NotImplementedError
 
     def batches(self, examples, run):
-        """The `seqkeras.data.batches.Batches` of training examples."""
+        """Return the `seqkeras.data.batches.Batches` of training examples."""
         inputs, targets, lengths = self.arrays(examples, run)
         return Batches(inputs, targets, self.order(lengths))
 
     def order(self, lengths):
-        """Which rows make the batches, of rows of (rows,) lengths: as many, or as many tokens, as
-        the options say."""
+        """Return which rows make the batches, of rows of (rows,) lengths: as many, or as many
+        tokens, as the options say."""
         options = self.options
         if options.batch_tokens is None:
             return BucketedBatches(lengths, options.batch_size, options.seed)
@@ -190,7 +192,8 @@ class Task(abc.ABC):
             )
 
     def carries_state(self):
-        """Whether the state of a row goes on to the next batch, so that rows can not be shared."""
+        """Return whether the state of a row goes on to the next batch, so that rows can not be
+        shared."""
         return False
 
     def refuse_replicas(self):
@@ -202,42 +205,43 @@ class Task(abc.ABC):
             )
 
     def num_steps(self, batches):
-        """How many steps to train."""
+        """Return how many steps to train."""
         return self.options.passes * batches.order.batches_per_pass
 
     @abc.abstractmethod
     def model(self, run):
-        """A new Keras model that is built."""
+        """Return a new Keras model that is built."""
 
     @abc.abstractmethod
     def loss(self):
-        """The loss of `compile`: one, or a dictionary of them by the name of an output."""
+        """Return the loss of `compile`: one, or a dictionary of them by the name of an output."""
 
     def loss_weights(self):
-        """Weights of the losses by the name of an output; None: each counts once."""
+        """Return weights of the losses by the name of an output; None: each counts once."""
         return None
 
     def begun(self, folder):
-        """Called when the run's folder is there, for what a training that goes on shall find."""
+        """Write what a continued training shall find, once the run's folder is there."""
         return None
 
     def metrics(self):
-        """A list of Keras metrics, measured on the training batches; or such lists by the name of
-        an output."""
+        """Return a list of Keras metrics, measured on the training batches; or such lists by the
+        name of an output."""
         return []
 
     def measure(self, model, examples, run):
-        """Name -> number, of a model on validation examples without answers, as a loss: while it
-        trains, and of the trained one for `scores`."""
+        """Return a dictionary: name -> number, of a model on validation examples without answers,
+        as a loss: while it trains, and of the trained one for `scores`."""
         return {}
 
     def trained(self, model):
-        """What is served of the model that was trained, where it is only a part."""
+        """Return what is served of the model that was trained, where it is only a part."""
         return model
 
     @abc.abstractmethod
     def validation_scores(self, examples, answers):
-        """Name -> number, of validation examples and their answers while it trains.
+        """Return a dictionary: name -> number, of validation examples and their answers while it
+        trains.
 
         By the first one, or `best_by`, the best model is told, unless the user asks for another.
 
@@ -246,8 +250,8 @@ class Task(abc.ABC):
         """
 
     def sample(self, example, answer):
-        """Name -> text, what samples.txt shows of a validation example: those of a pipeline whose
-        answers have neither a text nor labels say how they are written."""
+        """Return a dictionary: name -> text, what samples.txt shows of a validation example: those
+        of a pipeline whose answers have neither a text nor labels say how they are written."""
         text = example.text
         return {
             "input": " | ".join(text) if isinstance(text, tuple) else text,
@@ -256,21 +260,23 @@ class Task(abc.ABC):
         }
 
     def samples(self, model, run, examples, answers):
-        """What samples.txt shows of some validation examples and their answers, a `sample` each."""
+        """Return what samples.txt shows of some validation examples and their answers, a `sample`
+        each."""
         return [self.sample(*pair) for pair in zip(examples, answers, strict=True)]
 
     def looked_at(self, validation):
-        """The validation examples that are answered while it trains: all, unless they are many."""
+        """Return the validation examples that are answered while it trains: all, unless they are
+        many."""
         return validation
 
     def tests(self, validation):
-        """Yields (name, list of examples), what the trained model is scored on: the validation
+        """Yield (name, list of examples), what the trained model is scored on: the validation
         examples, unless a task has others."""
         yield "validation", validation
 
     def tuned(self, run, answered):
-        """The run with settings that are chosen by the trained model's answers, as a threshold,
-        and the answers by these.
+        """Return the run with settings that are chosen by the trained model's answers, as a
+        threshold, and the answers by these.
 
         Args:
             run: a `seqkeras.runs.RunFiles`.
@@ -280,7 +286,7 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def scores(self, answered):
-        """The content of scores.json, after what `measure` gives.
+        """Return the content of scores.json, after what `measure` gives.
 
         Args:
             answered: name -> (examples, answers) of every test.
@@ -291,9 +297,9 @@ class Task(abc.ABC):
         return None
 
     def table(self, scores):
-        """The scores as a `rich.table.Table`, or None."""
+        """Return the scores as a `rich.table.Table`, or None."""
         return None
 
     @abc.abstractmethod
     def summary(self, scores):
-        """The scores in a few words, for the last line."""
+        """Return the scores in a few words, for the last line."""

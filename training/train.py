@@ -134,13 +134,14 @@ def _train(task, folder, overwrite, devices):
 
 
 def _takes_weights(options):
-    """Whether the frame reads `start_from`, and not the task, which may read other folders too."""
+    """Return whether the frame reads `start_from`, and not the task, which may read other folders
+    too."""
     [field] = [field for field in dataclasses.fields(options) if field.name == "start_from"]
     return options.start_from is not None and type(field.metadata["type"]) is RunFolder
 
 
 def answered(tests, answer):
-    """Name -> (examples, answers) of a task's tests, with a progress bar.
+    """Return a dictionary: name -> (examples, answers) of a task's tests, with a progress bar.
 
     Args:
         tests: yields (name, list of examples).

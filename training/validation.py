@@ -73,8 +73,8 @@ class Validation:
             self._best([*scores, *losses, *measured])
 
     def _best(self, names):
-        """The name that the options or the task ask for, or the first; capitals and signs may
-        differ."""
+        """Return the name that the options or the task ask for, or the first; capitals and signs
+        may differ."""
         wanted = self.task.options.best_by or self.task.best_by
         if wanted is None:
             return next(iter(names))
@@ -86,7 +86,7 @@ class Validation:
         return found[0]
 
     def rank(self, look):
-        """What is larger of a better look; of two equal ones that with the lower loss is better."""
+        """Return the score by which looks are compared; ties go to the lower loss."""
         named = look.scores | look.measured
         name = self._best([*named])
         lower = name == LOSS or name in self.task.lower_is_better
@@ -94,7 +94,7 @@ class Validation:
         return [-math.inf if math.isnan(number) else number for number in (value, loss)]
 
     def in_words(self, look):
-        """The numbers of a look for the terminal."""
+        """Return the numbers of a look for the terminal."""
         measured = [f"{name} {value:.4f}" for name, value in look.measured.items()]
         formats = self.task.score_formats
         scores = [
@@ -132,8 +132,8 @@ class Loss:
         return {LOSS: total / weight}
 
     def _count(self, targets):
-        """How many targets count: all but those of the `ignore_class`, or else the rows; of several
-        outputs those of the first."""
+        """Return how many targets count: all but those of the `ignore_class`, or else the rows; of
+        several outputs those of the first."""
         if self.ignored is None:
             return len(tree.flatten(targets)[0])
         if isinstance(self.loss, dict):

@@ -4,7 +4,7 @@ MOST_LISTED = 20
 
 
 def counted(count, plural, singular=None):
-    """A count with its noun: "1 row", "2,000 rows".
+    """Return a count with its noun: "1 row", "2,000 rows".
 
     Args:
         count: a number.
@@ -17,6 +17,6 @@ def counted(count, plural, singular=None):
 
 
 def listed(values):
-    """Values of a file with commas between them, and how many there are more."""
+    """Return values of a file with commas between them, and how many there are more."""
     more = f" and {len(values) - MOST_LISTED:,} more" if len(values) > MOST_LISTED else ""
     return ", ".join(f"{value!r:.40}" for value in values[:MOST_LISTED]) + more

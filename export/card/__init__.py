@@ -35,7 +35,8 @@ FIRST = "import json, sys; print(json.dumps(json.load(open(sys.argv[1], 'rb'))['
 
 
 def command(bundle, examples):
-    """A command line that answers an input of the bundle at `bundle`, to be pasted in a shell.
+    """Return a command line that answers an input of the bundle at `bundle`, to be pasted in a
+    shell.
 
     Args:
         bundle: its folder.
@@ -51,7 +52,7 @@ def command(bundle, examples):
 
 
 def pasted(example):
-    """An input as the words of a command line; None if it is too long."""
+    """Return an input as the words of a command line; None if it is too long."""
     if isinstance(example, str) and not example.startswith("-") and example.isprintable():
         return shlex.quote(example)
     text = json.dumps(_short(example), ensure_ascii=False)
@@ -86,14 +87,14 @@ def write(folder, manifest):
 
 
 def _in_python(example):
-    """An input as Python source; a list would be read as several inputs."""
+    """Return an input as Python source; a list would be read as several inputs."""
     given = _short(example)
     text = repr(tuple(given) if isinstance(given, list) else given)
     return text if len(text) <= WIDEST else "…"
 
 
 def _short(value):
-    """Numbers in lists, rounded to the digits of float32."""
+    """Return numbers in lists, rounded to the digits of float32."""
     if isinstance(value, float):
         return float(f"{value:.7g}")
     if isinstance(value, list | tuple):
@@ -121,7 +122,7 @@ def _about_input(folder, manifest):
 
 
 def _about_numbers(manifest):
-    """The shape of an input that is an array."""
+    """Return the shape of an input that is an array."""
     spec, *_ = [
         tensor
         for graph in manifest.graphs.values()
@@ -138,7 +139,7 @@ def _about_numbers(manifest):
 
 
 def _about_rows(manifest):
-    """What the graph reads of rows of a table, for hosts that run it by themselves."""
+    """Return what the graph reads of rows of a table, for hosts that run it by themselves."""
     if not manifest.settings.get("rows"):
         return ""
     answers = ", and answers z of its targets" if manifest.pipeline == "Forecast" else ""
@@ -169,7 +170,8 @@ def _saved_models(manifest):
 
 
 def about_operators(folder, manifest):
-    """Which operator sets the graphs of each precision use: standard ONNX, or onnxruntime's own."""
+    """Return which operator sets the graphs of each precision use: standard ONNX, or onnxruntime's
+    own."""
     graphs = {"float32": manifest.graphs}
     graphs |= {name: precision.graphs for name, precision in manifest.precisions.items()}
     standard = [name for name, roles in graphs.items() if _domains(folder, roles) == {""}]
@@ -186,7 +188,7 @@ def about_operators(folder, manifest):
 
 
 def _domains(folder, graphs):
-    """The operator sets of graphs by role."""
+    """Return the operator sets of graphs by role."""
     return {
         opset.domain
         for graph in graphs.values()

@@ -8,7 +8,7 @@ ROLE = "generate"
 
 
 def about_generation(manifest):
-    """The section of the model card, "" for a bundle without such a graph."""
+    """Return the section of the model card, "" for a bundle without such a graph."""
     if ROLE not in manifest.graphs:
         return ""
     graph = manifest.graphs[ROLE]
@@ -33,7 +33,7 @@ def _of_frames(graph):
 
 
 def _how(decoding):
-    """How the graph searches."""
+    """Return how the graph searches."""
     how = "greedily" if decoding.num_beams == 1 else f"by {decoding.num_beams} beams"
     if decoding.regex is None:
         return how

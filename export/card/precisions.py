@@ -7,7 +7,7 @@ AGREEMENT, LOG_PROBS = "agreement with float32", "log-probabilities off: mean, l
 
 
 def about_precisions(manifest):
-    """The table of the precisions beside float32, "" if there is none."""
+    """Return the table of the precisions beside float32, "" if there is none."""
     if not manifest.precisions:
         return ""
     figures = {name: precision.figures for name, precision in manifest.precisions.items()}
@@ -24,7 +24,7 @@ def about_precisions(manifest):
 
 
 def about_answers(figures):
-    """A precision's answers beside float32's, for a line of the command."""
+    """Return a precision's answers beside float32's, for a line of the command."""
     if "scores" not in figures:
         return f"{agreement(figures):.2%} agreement"
     return ", ".join(
@@ -67,6 +67,6 @@ def _notes(figures):
 
 
 def mark_of(figures):
-    """Where a precision exceeds the default tolerances, in words; "" if it does not."""
+    """Return where a precision exceeds the default tolerances, in words; "" if it does not."""
     reasons = shortfalls(figures, Tolerances())
     return f"worse than the defaults allow: {'; '.join(reasons)}" if reasons else ""

@@ -22,7 +22,7 @@ PORTABLE_LOWERINGS = RECURRENT | attention.PORTABLE_LOWERINGS
 
 
 def op_handlers(graph_def, weights, lowerings):
-    """The `custom_op_handlers` of tf2onnx for a frozen graph and its composites.
+    """Return the `custom_op_handlers` of tf2onnx for a frozen graph and its composites.
 
     Args:
         graph_def: of the frozen graph.
@@ -58,24 +58,25 @@ def op_handlers(graph_def, weights, lowerings):
 
 
 def _lower_select(graph, node, name, args):
-    """`where` as ONNX's Where; tf2onnx would multiply by the condition and its inverse."""
+    """Lower `where` to ONNX's Where; tf2onnx would multiply by the condition and its inverse."""
     Builder(graph, node).replace(node, "Where")
 
 
 def _lower_erfc(graph, node, name, args):
-    """erfc(x) = 1 - erf(x), which tf2onnx does not know; `export.rewrites` finds GELU in it."""
+    """Lower erfc(x) = 1 - erf(x), which tf2onnx does not know; `export.rewrites` finds GELU in
+    it."""
     builder, one, [source], [output] = _without_node(graph, node)
     builder.add("Sub", [one, builder.add("Erf", [source])], outputs=[output])
 
 
 def _lower_expm1(graph, node, name, args):
-    """expm1(x) = exp(x) - 1, which tf2onnx does not know."""
+    """Lower expm1(x) = exp(x) - 1, which tf2onnx does not know."""
     builder, one, [source], [output] = _without_node(graph, node)
     builder.add("Sub", [builder.add("Exp", [source]), one], outputs=[output])
 
 
 def _without_node(graph, node):
-    """A builder in place of a node, a 1 of its type, and the node's inputs and outputs."""
+    """Return a builder in place of a node, a 1 of its type, and the node's inputs and outputs."""
     builder, inputs, outputs = Builder(graph, node), node.input, node.output
     one = builder.constant(np.ones((), utils.map_onnx_to_numpy_type(graph.get_dtype(inputs[0]))))
     graph.remove_node(node.name)
@@ -83,5 +84,6 @@ def _without_node(graph, node):
 
 
 def _output_index(name):
-    """Which result of a traced function an output is: they are named identity, identity_1, ..."""
+    """Return which result of a traced function an output is: they are named identity, identity_1,
+    ..."""
     return int(name.removeprefix("identity").removeprefix("_") or 0)

@@ -58,7 +58,8 @@ def _lower_attention(builder, inputs, outputs, causal, scale):
 
 
 def _lower_cached_attention(builder, inputs, outputs, window):
-    """The runtime appends the new tokens to the cache itself, since all rows have one length."""
+    """Lower cached attention; the runtime appends tokens to the cache, since all rows have one
+    length."""
     _, heads, _, head_dim = builder.shape(inputs["query"])
     query, key, value = (
         _as_rows(builder, inputs[name], heads * head_dim) for name in ("query", "key", "value")
@@ -85,8 +86,8 @@ def _lower_cached_attention(builder, inputs, outputs, window):
 
 
 def _cache_bias(builder, inputs, window, prefix):
-    """(B or 1, N, T, P + T): a score that makes the weight 0, for keys outside the window, and with
-    a prefix for later keys outside the prefix."""
+    """Return (B or 1, N, T, P + T): a score that makes the weight 0, for keys outside the window,
+    and with a prefix for later keys outside the prefix."""
     lengths = [_length(builder, inputs[name]) for name in ("cached_key", "key")]
     total = builder.add("Add", lengths)
     places = _places(builder, lengths[1], total)
@@ -102,7 +103,7 @@ def _cache_bias(builder, inputs, window, prefix):
 
 
 def _lower_cached_attention_portably(builder, inputs, outputs, window):
-    """The same in standard operators."""
+    """Lower cached attention to standard operators."""
     query = inputs["query"]
     keys, values = (
         builder.add("Concat", [inputs[f"cached_{name}"], inputs[name]], axis=2)
@@ -126,20 +127,21 @@ def _lower_cached_attention_portably(builder, inputs, outputs, window):
 
 
 def _as_rows(builder, tensor, width):
-    """(B, N, T, H) as (B, T, N H)."""
+    """Return (B, N, T, H) as (B, T, N H)."""
     rows = builder.add("Transpose", [tensor], perm=[0, 2, 1, 3])
     return builder.add("Reshape", [rows, builder.integers(0, 0, width)])
 
 
 def _may_attend(builder, mask, axis=None):
-    """One where a query may attend to something and else zero, (B, N, T, 1), less an axis of 1."""
+    """Return one where a query may attend to something and else zero, (B, N, T, 1), less an axis of
+    1."""
     steps = builder.add("Cast", [mask], to=TensorProto.FLOAT)
     some = builder.add("ReduceMax", [steps], axes=[-1], keepdims=1)
     return some if axis is None else builder.add("Squeeze", [some, builder.integers(axis)])
 
 
 def _length(builder, tensor):
-    """[T] of a (B, N, T, H) tensor."""
+    """Return [T] of a (B, N, T, H) tensor."""
     known = builder.shape(tensor)[2]
     if known >= 0:
         return builder.integers(known)
@@ -148,14 +150,15 @@ def _length(builder, tensor):
 
 
 def _with_causality(builder, mask, query, key):
-    """The mask combined with causality; the last query is aligned with the last key."""
+    """Return the mask combined with causality; the last query is aligned with the last key."""
     places = _places(builder, _length(builder, query), _length(builder, key))
     seen = _causal_behind(builder, None, *places)
     return seen if mask is None else builder.add("And", [mask, seen])
 
 
 def _causal_behind(builder, prefix, queries, keys):
-    """(B or 1, 1, T, S): whether a key is not after the query, or in a prefix of (B,) keys."""
+    """Return (B or 1, 1, T, S): whether a key is not after the query, or in a prefix of (B,)
+    keys."""
     seen = builder.add("LessOrEqual", [keys, queries])
     seen = builder.add("Unsqueeze", [seen, builder.integers(0, 1)])
     if prefix is None:
@@ -166,7 +169,7 @@ def _causal_behind(builder, prefix, queries, keys):
 
 
 def _in_window(builder, window, queries, keys, both_ways=False):
-    """(1, 1, T, S): whether a key is in the window before the query, or around it."""
+    """Return (1, 1, T, S): whether a key is in the window before the query, or around it."""
     reach = builder.constant(np.int64(window))
     near = builder.add("LessOrEqual", [queries, builder.add("Add", [keys, reach])])
     if both_ways:
@@ -176,7 +179,8 @@ def _in_window(builder, window, queries, keys, both_ways=False):
 
 
 def _places(builder, target_length, source_length):
-    """Positions of queries (T, 1) and keys (S,) of lengths [T] and [S], aligned at their ends."""
+    """Return positions of queries (T, 1) and keys (S,) of lengths [T] and [S], aligned at their
+    ends."""
     target, source = (builder.add("Squeeze", [size]) for size in (target_length, source_length))
     zero, one = builder.constant(np.int64(0)), builder.constant(np.int64(1))
     first = builder.add("Sub", [source, target])

@@ -15,7 +15,7 @@ class Builder:
         self.name = node.name
 
     def replace(self, node, op_type):
-        """Another operator in place of a node, with the same inputs and outputs."""
+        """Put another operator in place of a node, with the same inputs and outputs."""
         shapes, dtypes = node.output_shapes, node.output_dtypes
         self.graph.remove_node(node.name)
         self.graph.make_node(
@@ -28,7 +28,8 @@ class Builder:
         )
 
     def add(self, op_type, inputs, outputs=None, domain="", **attributes):
-        """A node with one output, or with the named ones; returns the names of its outputs."""
+        """Return a node with one output, or with the named ones; returns the names of its
+        outputs."""
         node = self.graph.make_node(
             op_type,
             inputs,
@@ -43,11 +44,12 @@ class Builder:
         return node.output if outputs else node.output[0]
 
     def transpose(self, tensor, perm):
-        """A tensor with its axes in another order."""
+        """Return a tensor with its axes in another order."""
         return self.add("Transpose", [tensor], perm=perm)
 
     def add_scan(self, initial, sequences, step, reverse=False):
-        """A loop over the first axis of sequences; the names of its last state and of all states.
+        """Return a loop over the first axis of sequences; the names of its last state and of all
+        states.
 
         Args:
             initial: the state before the first step.
@@ -85,7 +87,7 @@ class Builder:
         return node.output
 
     def add_if(self, condition, tensor, then, otherwise, shape):
-        """A branch; the name of its output, of the tensor's dtype.
+        """Return a branch; the name of its output, of the tensor's dtype.
 
         Args:
             condition: a boolean without axes.
@@ -110,7 +112,7 @@ class Builder:
         return node.output[0]
 
     def shape(self, name):
-        """The list of a tensor's sizes, -1 for those that are not known."""
+        """Return the list of a tensor's sizes, -1 for those that are not known."""
         return self.graph.get_shape(name)
 
     def constant(self, value):
@@ -120,7 +122,7 @@ class Builder:
         return self.constant(np.array(values, np.int64))
 
     def value(self, name, what):
-        """The value of a constant tensor, such as a weight."""
+        """Return the value of a constant tensor, such as a weight."""
         if name in self.weights:
             return self.weights[name]
         node = self.graph.get_node_by_output(name)

@@ -29,7 +29,7 @@ class Layout:
 
 
 def in_order(gates):
-    """A function that reorders the gates of weights: Keras's index of each gate of ONNX."""
+    """Return a function that reorders the gates of weights: Keras's index of each gate of ONNX."""
 
     def ordered(weight):
         parts = np.split(weight, 1 + max(gates), axis=-1)
@@ -42,7 +42,8 @@ def in_order(gates):
 
 
 def with_recurrent_bias(bias):
-    """(2 G U,): the bias of inputs and that of the state, zero if the network has one bias only."""
+    """Return (2 G U,): the bias of inputs and that of the state, zero if the network has one bias
+    only."""
     both = bias if bias.ndim == 2 else np.stack([bias, np.zeros_like(bias)])
     return both.reshape(-1)
 
@@ -51,7 +52,7 @@ OPEN = 100.0  # sigmoid(100) is 1 and sigmoid(-100) is 0 to the last digit of a 
 
 
 def _constant_gates(kernel, recurrent_kernel, bias):
-    """A simple recurrent network as an LSTM with i = o = 1, f = 0."""
+    """Return a simple recurrent network as an LSTM with i = o = 1, f = 0."""
     units = len(bias)
     kernel, recurrent_kernel = (
         np.pad(weight, [(0, 0), (3 * units, 0)]) for weight in (kernel, recurrent_kernel)

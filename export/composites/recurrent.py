@@ -16,7 +16,7 @@ WEIGHTS = ["kernel", "recurrent_kernel", "bias"]
 
 
 def lowerings_of(name, layout):
-    """Composite -> lowering: of a network in one direction, and in both."""
+    """Return a dictionary: composite -> lowering: of a network in one direction, and in both."""
 
     def lower(builder, inputs, outputs, reverse):
         direction = "reverse" if reverse else "forward"
@@ -30,7 +30,7 @@ def lowerings_of(name, layout):
 
 
 def _add_recurrent_node(builder, layout, direction, inputs, sides, outputs):
-    """One recurrent node; `sides` are the prefixes of its inputs' names, `outputs` by index."""
+    """Add one recurrent node; `sides` are the prefixes of its inputs' names, `outputs` by index."""
     states = [
         [tensor for name, tensor in inputs.items() if name.startswith(f"{side}states_")]
         for side in sides
@@ -80,7 +80,7 @@ def _add_recurrent_node(builder, layout, direction, inputs, sides, outputs):
 
 
 def _stack(builder, states):
-    """(B, U) states, one per direction, as (directions, B, U)."""
+    """Return (B, U) states, one per direction, as (directions, B, U)."""
     rows = [builder.add("Unsqueeze", [state, builder.integers(0)]) for state in states]
     return rows[0] if len(rows) == 1 else builder.add("Concat", rows, axis=0)
 
@@ -120,7 +120,8 @@ class Padding:
         self.is_right = builder.add("Equal", [gaps, none])
 
     def compact(self, sequence, perm):
-        """A transposed sequence, after the real steps of each row (B, T, ...) have come first."""
+        """Return a transposed sequence, after the real steps of each row (B, T, ...) have come
+        first."""
 
         def gathered(builder, sequence):
             steps = self._order(builder)
@@ -129,7 +130,8 @@ class Padding:
         return self._branch(sequence, perm, gathered)
 
     def spread(self, sequence, perm):
-        """A sequence transposed to (B, T, ...), before its steps return; masked steps are zero."""
+        """Return a sequence transposed to (B, T, ...), before its steps return; masked steps are
+        zero."""
 
         def scattered(builder, sequence):
             steps, sequence = self._places(builder), builder.transpose(sequence, perm)
@@ -146,7 +148,8 @@ class Padding:
         return self.builder.add_if(self.is_right, sequence, then, otherwise, shape)
 
     def _order(self, builder):
-        """(B, T) the steps in the order in which the node reads them: the real ones first."""
+        """Return (B, T) the steps in the order in which the node reads them: the real ones
+        first."""
         length, steps = self._steps(builder)
         behind = builder.add("Add", [steps, length])
         keys = builder.add("Where", [self.mask, steps, behind])
@@ -154,7 +157,8 @@ class Padding:
         return builder.add("TopK", [keys, length], outputs=outputs, axis=1, largest=0)[1]
 
     def _places(self, builder):
-        """(B, T) where the node has each step's output: the zero behind all for masked steps."""
+        """Return (B, T) where the node has each step's output: the zero behind all for masked
+        steps."""
         length, _ = self._steps(builder)
         one = builder.integers(1)
         real = builder.add("Cast", [self.mask], to=TensorProto.INT64)
@@ -163,21 +167,21 @@ class Padding:
         return builder.add("Where", [self.mask, places, last])
 
     def _steps(self, builder):
-        """(1,) T, and (T,) the numbers from 0 to T - 1."""
+        """Return (1,) T, and (T,) the numbers from 0 to T - 1."""
         length = builder.add("Shape", [self.mask], start=1, end=2)
         end = builder.add("Squeeze", [length, builder.integers(0)])
         zero, one = (builder.constant(np.array(number, np.int64)) for number in (0, 1))
         return length, builder.add("Range", [zero, end, one])
 
     def _take(self, builder, sequence, steps, rank):
-        """The steps (B, T) of a sequence (B, T, ...)."""
+        """Return the steps (B, T) of a sequence (B, T, ...)."""
         steps = builder.add("Unsqueeze", [steps, builder.integers(*range(2, rank))])
         steps = builder.add("Expand", [steps, builder.add("Shape", [sequence])])
         return builder.add("GatherElements", [sequence, steps], axis=1)
 
 
 def _give_final_state(builder, name, side, output, lengths, initial_state):
-    """(directions, B, U) to the (B, U) of one direction; an empty row keeps its initial state.
+    """Give (B, U) of one of the (directions, B, U); an empty row keeps its initial state.
 
     ONNX Runtime would give such a row zeros.
     """

@@ -52,7 +52,7 @@ def plan_export(
     binding=None,
     by_numbers=False,
 ):
-    """The graphs and signatures to export of a Keras model.
+    """Return the graphs and signatures to export of a Keras model.
 
     Args:
         model: one of seqkeras, one made of its parts, or any other.

@@ -26,7 +26,7 @@ WAY_OUT = (
 
 
 def attention_graph(model, inputs, method=None, binding=None):
-    """The graph of a model's attention, a `Signature` whose outputs are (B, L, N, T, S).
+    """Return the graph of a model's attention, a `Signature` whose outputs are (B, L, N, T, S).
 
     Args:
         model: one with a method `attention_weights`, as `TokenModel` has it, or a functional model
@@ -67,7 +67,8 @@ def _require_labels(graph):
 
 
 def _attending(model):
-    """A functional model that returns the attention weights of another one's layers, by layer name.
+    """Return a functional model that returns the attention weights of another one's layers, by
+    layer name.
 
     Raises:
         ValueError: if no layer gives attention weights.
@@ -85,7 +86,7 @@ def _attending(model):
 
 
 def _weights_of(node):
-    """The weights (B, L, N, T, S) with which a layer attends in one call, or None."""
+    """Return the weights (B, L, N, T, S) with which a layer attends in one call, or None."""
     layer, arguments = node.operation, node.arguments
     if isinstance(layer, GIVE_WEIGHTS):
         return _in_one_form(node.outputs[1])
@@ -97,7 +98,7 @@ def _weights_of(node):
 
 
 def _in_one_form(weights):
-    """(B, T, S) or (B, N, T, S) to (B, 1, N, T, S)."""
+    """Map (B, T, S) or (B, N, T, S) to (B, 1, N, T, S)."""
     return ops.expand_dims(weights, (1, 2) if len(weights.shape) == 3 else 1)
 
 
@@ -125,7 +126,7 @@ class _AttentionOf(layers.Layer):
 
 
 def _stacked(inputs, function, outputs):
-    """A `Signature` of layers' weights; layers of one shape are stacked into one output."""
+    """Return a `Signature` of layers' weights; layers of one shape are stacked into one output."""
     first = outputs[0]
     if len(outputs) == 1 or any(spec.shape[1:] != first.shape[1:] for spec in outputs):
         return Signature(function, inputs, outputs)

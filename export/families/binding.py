@@ -62,7 +62,7 @@ class Place:
 
 
 def structure_of(model):
-    """The structure of a functional or `Sequential` model's inputs, or None."""
+    """Return the structure of a functional or `Sequential` model's inputs, or None."""
     for part in (model, getattr(model, "_functional", None)):
         if (structure := getattr(part, "_inputs_struct", None)) is not None:
             return structure
@@ -70,7 +70,7 @@ def structure_of(model):
 
 
 def places_of(model):
-    """The `Place`s of a model's inputs, or None where Keras does not know them.
+    """Return the `Place`s of a model's inputs, or None where Keras does not know them.
 
     Those of a subclass of `keras.Model` are known if it was built with a dictionary or a list.
     """
@@ -84,8 +84,8 @@ def places_of(model):
 
 
 def bound(model, specs, binding=None):
-    """Our name -> path of each input, where names, or forms, decide it; None for a subclass of
-    `keras.Model` that reads one input, or arguments, by names of its own.
+    """Return a dictionary: our name -> path of each input, where names, or forms, decide it; None
+    for a subclass of `keras.Model` that reads one input, or arguments, by names of its own.
 
     Args:
         model: a Keras model that seqkeras does not define.
@@ -134,7 +134,7 @@ def bound(model, specs, binding=None):
 
 
 def bound_by_user(binding, places):
-    """Our name -> `Place`, for what a user says.
+    """Return a dictionary: our name -> `Place`, for what a user says.
 
     Args:
         binding: as of `bound`.
@@ -151,7 +151,7 @@ def bound_by_user(binding, places):
 
 
 def fed_by_form(feeds, places):
-    """The bindings of unnamed inputs to feeds of the same form, each our name -> `Place`.
+    """Return the bindings of unnamed inputs to feeds of the same form, each our name -> `Place`.
 
     Args:
         feeds: name -> (dtype, shape) of the pipeline's feeds.
@@ -167,17 +167,18 @@ def fed_by_form(feeds, places):
 
 
 def paths_of(found):
-    """Our name -> path, of our name -> `Place`."""
+    """Return a dictionary: our name -> path, of our name -> `Place`."""
     return {name: place.path for name, place in found.items()}
 
 
 def _paths(found, places):
-    """As `paths_of`, in the order of the model's own dictionary, by which its code may read it."""
+    """Return the paths of `paths_of` in the order of the model's dictionary, by which its code may
+    read it."""
     return paths_of(dict(sorted(found.items(), key=lambda item: places.index(item[1]))))
 
 
 def keywords_of(model):
-    """The arguments of a model's `call` that can be tensors."""
+    """Return the arguments of a model's `call` that can be tensors."""
     parameters = inspect.signature(model.call).parameters.values()
     kinds = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
     return [
@@ -209,7 +210,7 @@ def _shapes(structure, path=()):
 
 
 def _named_in(own, places):
-    """The only place that a user calls so."""
+    """Return the only place that a user calls so."""
     path = tuple(own) if isinstance(own, list | tuple) else (own,)
     found = [place for place in places if place.path == path]
     found = found or [place for place in places if own == place.name]
@@ -223,8 +224,8 @@ def _named_in(own, places):
 
 
 def _assignments(specs, places):
-    """The ways to give each spec a place of its form: those of the same kind of numbers if there
-    are any, as dictionaries of name -> place; [{}] without specs."""
+    """Return the ways to give each spec a place of its form: those of the same kind of numbers if
+    there are any, as dictionaries of name -> place; [{}] without specs."""
     for same_kind in (True, False):
         found = list(itertools.islice(_fitting(specs, places, same_kind), MOST_TRIED))
         if found:
@@ -258,7 +259,8 @@ def _kind(dtype):
 
 
 def question(model, names, places, example):
-    """The error of inputs that nothing tells from each other; `example`: one of the bindings."""
+    """Return the error of inputs that nothing tells from each other; `example`: one of the
+    bindings."""
     given = " and ".join(names)
     own = " and ".join(map(str, places))
     shown = {name: _shown(place) for name, place in example.items()}

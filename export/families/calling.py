@@ -12,7 +12,7 @@ from seqkeras.runs.reference import OwnCall, named_outputs
 
 
 def called(model, inputs, binding=None):
-    """A Keras model as a function of tensors by keyword, and what it returns.
+    """Return a Keras model as a function of tensors by keyword, and what it returns.
 
     A functional model takes the structure of its inputs, and so does a subclass of `keras.Model`
     that was built with a dictionary or a list. Another one is called with keywords if its `call`
@@ -63,7 +63,7 @@ def build(model, inputs, binding=None):
 
 
 def _with_first_way(model, inputs, binding, use):
-    """The result of `use` for the first way of calling the model that raises nothing."""
+    """Return the result of `use` for the first way of calling the model that raises nothing."""
     errors = []
     for way, own_call in _ways(model, inputs, binding or {}):
         try:
@@ -116,7 +116,7 @@ def _calls(model, inputs, binding):
 
 
 def reason_of(error):
-    """An exception's message in one line, without the text that Keras and TensorFlow add."""
+    """Return an exception's message in one line, without the text that Keras and TensorFlow add."""
     text = re.sub(r"\x1b\[\d*m|\{\{.*?\}\} ?| ?\[Op:.*", "", str(error))
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     lines = [line for line in lines if not line.startswith("Exception encountered when calling")]
@@ -125,5 +125,5 @@ def reason_of(error):
 
 
 def axes_of(shape):
-    """A shape in words."""
+    """Return a shape in words."""
     return ", ".join(map(str, shape))

@@ -22,7 +22,7 @@ PREFIX = TensorSpec("prefix_lengths", "int64", ("batch",))
 
 
 def source_of(model):
-    """The encoder's inputs: token ids, or frames if the model has `source_features`."""
+    """Return the encoder's inputs: token ids, or frames if the model has `source_features`."""
     features = getattr(model, "source_features", None)
     if features is None:
         return SOURCE
@@ -31,12 +31,12 @@ def source_of(model):
 
 
 def text_of(model):
-    """The inputs of a language model for a whole text."""
+    """Return the inputs of a language model for a whole text."""
     return (TEXT, PREFIX) if reads_prefix(model) else (TEXT,)
 
 
 def reads_prefix(model):
-    """Whether a language model attends to its prompt in both directions."""
+    """Return whether a language model attends to its prompt in both directions."""
     return getattr(model, "reads_prefix", False)
 
 
@@ -52,7 +52,7 @@ def left_to_right(model, function):
 
 
 def encoder_decoder_graphs(model, attention_heads=False):
-    """The graphs of an encoder-decoder by role: "encoder" and "decoder_step".
+    """Return the graphs of an encoder-decoder by role: "encoder" and "decoder_step".
 
     The encoder returns the state before the first step, with one beam, without the caches, which
     start empty.
@@ -87,18 +87,19 @@ def encoder_decoder_graphs(model, attention_heads=False):
 
 
 def language_model_graphs(model):
-    """The graph of a language model, "decoder_step", which takes one token or several."""
+    """Return the graph of a language model, "decoder_step", which takes one token or several."""
     state = _State(model)
     return {"decoder_step": _decoder_step(model, state, model.vocab_size, several=True)}
 
 
 def log_probs_along(model, inputs):
-    """(B, T, V) log-probabilities at each target token, over the tokens that can be generated."""
+    """Return (B, T, V) log-probabilities at each target token, over the tokens that can be
+    generated."""
     return ops.log_softmax(without(model(inputs), getattr(model, "never_generated", ())))
 
 
 def state_entries(model):
-    """The manifest's `StateEntry`s of a model's state."""
+    """Return the manifest's `StateEntry`s of a model's state."""
     return tuple(StateEntry(entry.name, entry.per) for entry in _State(model).entries)
 
 
@@ -131,7 +132,7 @@ class _State:
         ]
 
     def reordered(self, state, beam_index):
-        """The state of the surviving beams, in the model's shapes."""
+        """Return the state of the surviving beams, in the model's shapes."""
         state = dict(state)
         for entry in self.beams:  # (B', K', ...) -> (B, K, ...)
             rows = ops.reshape(state[entry.name], (-1, *entry.shape))
@@ -146,7 +147,7 @@ class _State:
 
 
 def _decoder_step(model, state, vocab_size, several=False, attention_heads=False):
-    """A step of every beam.
+    """Return a step of every beam.
 
     Inputs: the last token of each beam (with `several`: several tokens); `beam_index`, the row of
     the flattened previous per-beam state that each beam continues, so that one gather reorders,
@@ -202,7 +203,8 @@ def _decoder_step(model, state, vocab_size, several=False, attention_heads=False
 
 
 def _with_their_mean(step):
-    """A step that returns the mean over the last layer's heads before the heads of all layers."""
+    """Return a step that returns the mean over the last layer's heads before the heads of all
+    layers."""
 
     def advance(token_ids, state):
         (logits, heads), state = step(token_ids, state)

@@ -26,7 +26,7 @@ NAME_THEM = (
 
 
 def first_that_works(candidates, use):
-    """The result of `use` for the first candidate for which it raises no ValueError.
+    """Return the result of `use` for the first candidate for which it raises no ValueError.
 
     Raises:
         ValueError: that of the first candidate, if `use` fails for all.
@@ -41,8 +41,8 @@ def first_that_works(candidates, use):
 
 
 def candidates(model, feeds, binding=None, by_numbers=False):
-    """Inputs with which a model that seqkeras does not define may be called: lists of `TensorSpec`,
-    and the binding of each.
+    """Return inputs with which a model that seqkeras does not define may be called: lists of
+    `TensorSpec`, and the binding of each.
 
     Args:
         model: any Keras model.
@@ -96,7 +96,7 @@ def _problems(spec):
 
 
 def keras_specs(model, feeds, binding, by_numbers):
-    """What Keras knows of the inputs of a functional model, as of `candidates`.
+    """Return what Keras knows of the inputs of a functional model, as of `candidates`.
 
     An input has the name that the user's binding gives it, or the pipeline's feed of the same name
     as its key in the model's own dictionary, or as its `keras.Input`; an only input is the first
@@ -123,7 +123,7 @@ def keras_specs(model, feeds, binding, by_numbers):
 
 
 def _names(model, places, feeds, said, by_numbers):
-    """Our names of a functional model's inputs; `said`: our name -> `Place`, of the user.
+    """Return our names of a functional model's inputs; `said`: our name -> `Place`, of the user.
 
     Raises:
         AmbiguousInputs: see `candidates`.
@@ -152,7 +152,7 @@ def _names(model, places, feeds, said, by_numbers):
 
 
 def _spec(place, name, shared, feeds):
-    """A `TensorSpec`; `shared` are the axes that are "length" if they are open."""
+    """Return a `TensorSpec`; `shared` are the axes that are "length" if they are open."""
     dtype, axes = feeds.get(name, (place.dtype, ()))
     if dtype == "float32" and "int" in place.dtype:
         dtype = place.dtype  # a feed of ids stays a feed of ids
@@ -163,8 +163,8 @@ def _spec(place, name, shared, feeds):
 
 
 def fed_specs(model, feeds, binding):
-    """The inputs of a subclass of `keras.Model`, by the names in its `call`, or by those of the
-    dictionary that it was built with.
+    """Return the inputs of a subclass of `keras.Model`, by the names in its `call`, or by those of
+    the dictionary that it was built with.
 
     Args:
         model: a Keras model that is built.

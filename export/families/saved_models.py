@@ -29,7 +29,8 @@ _SEQUENCES = {"token_ids": -1, FRAMES: 1, WINDOW: 1}  # the axis of the length
 
 
 def encoder_decoder(model, max_length, decoding=None, constraint=None, searches=DEFAULT_ONLY):
-    """`serving_default` scores a target (teacher forcing), `generate` decodes greedily.
+    """Return signatures: `serving_default` scores a target (teacher forcing), `generate` decodes
+    greedily.
 
     If the default is more than one beam, `generate_beam` searches with that many; `n_best` and
     `sample` are there if they are asked for.
@@ -65,7 +66,7 @@ def encoder_decoder(model, max_length, decoding=None, constraint=None, searches=
 
 
 def language_model(model, max_length, decoding=None, constraint=None, searches=DEFAULT_ONLY):
-    """`serving_default` scores a text, `generate` continues a prompt greedily.
+    """Return signatures: `serving_default` scores a text, `generate` continues a prompt greedily.
 
     Further signatures are those of `encoder_decoder`. The common length of a batch's prompts is
     read in one step. A model with mask "prefix" reads each prompt whole, and its `serving_default`
@@ -104,12 +105,13 @@ def language_model(model, max_length, decoding=None, constraint=None, searches=D
 
 
 def by_default(signatures):
-    """The signature that generates with the same defaults as `serving`."""
+    """Return the signature that generates with the same defaults as `serving`."""
     return "generate_beam" if "generate_beam" in signatures else "generate"
 
 
 def _generating(generate, inputs, max_length, decoding, searches, first=0):
-    """`generate` with one beam, `generate_beam` with more if those are the default, and others.
+    """Return the signatures that generate: `generate` with one beam, `generate_beam` with more if
+    those are the default, and others.
 
     Args:
         generate: takes a `seqkeras.decoding.Search`, `best_of` or `all_of`, and the inputs by name.
@@ -147,7 +149,7 @@ def _generating(generate, inputs, max_length, decoding, searches, first=0):
 
 
 def single(model, graphs):
-    """The signatures of the ONNX graphs, "model" being `serving_default`."""
+    """Return the signatures of the ONNX graphs, "model" being `serving_default`."""
 
     def checked(signature):
         return lambda **tensors: signature.function(**_checked(model, signature.inputs, tensors))
@@ -161,7 +163,7 @@ def single(model, graphs):
 
 
 def _checked(model, specs, inputs, room=None):
-    """The inputs after assertions: sizes agree, ids are within their vocabularies, lengths fit.
+    """Return inputs after assertions: sizes agree, ids are within their vocabularies, lengths fit.
 
     Args:
         model: the Keras model that takes them.
@@ -173,7 +175,7 @@ def _checked(model, specs, inputs, room=None):
 
 
 def required(inputs, demands):
-    """The inputs by name after assertions: (condition, what it demands) of each."""
+    """Return the inputs by name after assertions: (condition, what it demands) of each."""
     checks = [tf.debugging.Assert(tf.reduce_all(holds), [demand]) for holds, demand in demands]
     with tf.control_dependencies(checks):
         return {name: tf.identity(tensor) for name, tensor in inputs.items()}
@@ -233,6 +235,7 @@ def _lengths(inputs, room):
 
 
 def source_limits(model):
-    """The limits of a source: `vocab_size` of its ids, and `source_length`; None for no limit."""
+    """Return the limits of a source: `vocab_size` of its ids, and `source_length`; None for no
+    limit."""
     _, vocab_size = getattr(model, "id_limits", {}).get("token_ids", (None, None))
     return {"vocab_size": vocab_size, "source_length": most_tokens(model)}

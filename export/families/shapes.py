@@ -14,7 +14,7 @@ LONGER = 0, 8, 32, 128, 512  # additional steps, for models that reject short se
 
 
 def at_some_size(inputs, use):
-    """The result of `use` for the first sizes for which it raises nothing.
+    """Return the result of `use` for the first sizes for which it raises nothing.
 
     Args:
         inputs: list of `TensorSpec`, whose first symbol is the batch.
@@ -36,7 +36,7 @@ def at_some_size(inputs, use):
 
 
 def infer_outputs(function, inputs):
-    """The `TensorSpec`s of a function's results.
+    """Return the `TensorSpec`s of a function's results.
 
     The function is traced with two sizes for each symbol, the shortest that it accepts. An axis
     with the same size in both traces is a number; one with a symbol's two sizes is that symbol; any
@@ -75,7 +75,7 @@ def _name(own, pair, names):
 
 
 def _trace(function, inputs, sizes):
-    """The results of a function, as tensors that know their shapes."""
+    """Return the results of a function, as tensors that know their shapes."""
     specs = {
         spec.name: tf.TensorSpec([sizes.get(size, size) for size in spec.shape], spec.dtype)
         for spec in inputs

@@ -84,8 +84,8 @@ INPUTS = {
 
 
 def graphs(model, inputs=None, pipeline=None, tokenizers=None, binding=None, by_numbers=False):
-    """The graphs of a model by role: "model", and for a `BiLM` also "representations", which are
-    its "model" for a pipeline that answers with vectors.
+    """Return the graphs of a model by role: "model", and for a `BiLM` also "representations", which
+    are its "model" for a pipeline that answers with vectors.
 
     Args:
         model: one of `INPUTS`, or any Keras model.
@@ -119,7 +119,7 @@ def graphs(model, inputs=None, pipeline=None, tokenizers=None, binding=None, by_
 
 
 def rows_of(model, inputs):
-    """The inputs over which a model attends; every choice is a row."""
+    """Return the inputs over which a model attends; every choice is a row."""
     if not isinstance(model, EncoderModel):
         return inputs
     return [TensorSpec(name, *spec) for name, spec in _encoder(model.encoder).items()]
@@ -152,7 +152,7 @@ def _graphs(model, inputs, binding, pipeline=None):
 
 
 def _declared(model):
-    """The `TensorSpec`s of one of our models, or None."""
+    """Return the `TensorSpec`s of one of our models, or None."""
     for kind, declared in INPUTS.items():
         if isinstance(model, kind):
             return [TensorSpec(name, *spec) for name, spec in declared(model).items()]

@@ -55,7 +55,7 @@ class _Checks:
         self.composer, self.zero = composer, composer.constant("0", np.array(0))
 
     def size(self, name, axis):
-        """The size of a tensor along an axis, a scalar."""
+        """Return the size of a tensor along an axis, a scalar."""
         shape = self._node("Shape", [name], f"{name}/shape/{axis}")
         return self._node("Gather", [shape, self._scalar(axis)], f"{name}/size/{axis}")
 
@@ -74,7 +74,7 @@ class _Checks:
         self.zero = self._node("Add", [self.zero, zero], f"{demand}/and before")
 
     def behind(self, name):
-        """The name of a copy of a tensor that is available after all checks."""
+        """Return the name of a copy of a tensor that is available after all checks."""
         return self._node("Add", [name, self.zero], f"{name}/checked")
 
     def _scalar(self, number):

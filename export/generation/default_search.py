@@ -10,7 +10,7 @@ NAMES = ("generated_ids", "generated_lengths", "scores")  # of a search's result
 
 
 def search_of(decoding, max_length, n_best=1):
-    """The `seqkeras.decoding.Search` that the manifest's `DecodingDefaults` ask for."""
+    """Return the `seqkeras.decoding.Search` that the manifest's `DecodingDefaults` ask for."""
     if decoding.num_beams == 1:
         return OneSequence(_most_probable, decoding.end_id)
     return beam_search(
@@ -23,18 +23,19 @@ def search_of(decoding, max_length, n_best=1):
 
 
 def best_of(results):
-    """A search's results by name; of several hypotheses, the best."""
+    """Return a search's results by name; of several hypotheses, the best."""
     several = len(results[-1].shape) > 1
     return {name: own[:, 0] if several else own for name, own in all_of(results).items()}
 
 
 def all_of(results):
-    """A search's results by name."""
+    """Return a search's results by name."""
     return dict(zip(NAMES, results, strict=True))
 
 
 def result_specs(max_length, *several):
-    """The `TensorSpec`s of the results of `best_of`; of `all_of` with the number of hypotheses."""
+    """Return the `TensorSpec`s of the results of `best_of`; of `all_of` with the number of
+    hypotheses."""
     shapes = ("batch", *several, max_length), ("batch", *several), ("batch", *several)
     return [
         TensorSpec(name, dtype, shape)
@@ -43,5 +44,5 @@ def result_specs(max_length, *several):
 
 
 def _most_probable(log_probs, position):
-    """Greedy search's choice; Keras's own arg-max uses an operator that ONNX lacks."""
+    """Return greedy search's choice; Keras's own arg-max uses an operator that ONNX lacks."""
     return ops.top_k(log_probs, 1)[1][:, 0]

@@ -17,7 +17,7 @@ class GraphComposer:
         self.nodes, self.constants, self.names = [], {}, {}
 
     def constant(self, name, value):
-        """The name of a constant of that value."""
+        """Return the name of a constant of that value."""
         key = value.dtype.str, value.shape, hashlib.sha256(value.tobytes()).digest()
         self.constants.setdefault(self.names.setdefault(key, name), value)
         return self.names[key]
@@ -42,14 +42,14 @@ class GraphComposer:
         }
 
     def apply(self, op_type, name, constant):
-        """The result of an operator on a tensor and a constant."""
+        """Return the result of an operator on a tensor and a constant."""
         output = f"{name}/{op_type}"
         inputs = [name, self.constant(f"{output}/constant", constant)]
         self.nodes.append(helper.make_node(op_type, inputs, [output]))
         return output
 
     def empty_caches(self, step):
-        """The caches of a step before any token: name -> name."""
+        """Return the caches of a step before any token: name -> name."""
         return {
             spec.name: self._zeros(spec, [0 if d == "past_length" else d for d in spec.shape[1:]])
             for spec in step.inputs
@@ -57,7 +57,7 @@ class GraphComposer:
         }
 
     def zero_states(self, step):
-        """Recurrent states of one beam before any token: name -> name."""
+        """Return recurrent states of one beam before any token: name -> name."""
         return {
             spec.name: self._zeros(spec, [1, *spec.shape[2:]])
             for spec in step.inputs
@@ -65,7 +65,8 @@ class GraphComposer:
         }
 
     def _zeros(self, spec, rest):
-        """Zeros with a row for each of the lengths, and the shape `rest` after the first axis."""
+        """Return zeros with a row for each of the lengths, and the shape `rest` after the first
+        axis."""
         name = f"zeros/{spec.name}"
         shape, rows, whole = (f"{name}/{part}" for part in ("shape", "rows", "whole"))
         zero, one = (self.constant(f"[{n}]", np.array([n])) for n in (0, 1))
@@ -142,7 +143,7 @@ class GraphComposer:
         return results
 
     def finish(self, results, carried, inputs, given=()):
-        """The composed graph, checked by opening a session.
+        """Return the composed graph, checked by opening a session.
 
         Args:
             results: the `seqkeras.export.graph.Graph` of the last part.
@@ -176,7 +177,7 @@ def _value(spec):
 
 
 def _renamed(node, prefix, names):
-    """A copy of a node, and of its subgraphs, with the composed graph's names of tensors."""
+    """Return a copy of a node, and of its subgraphs, with the composed graph's names of tensors."""
     copy = onnx.NodeProto()
     copy.CopyFrom(node)
     copy.name = f"{prefix}/{node.name}"

@@ -21,7 +21,7 @@ def encoder_decoder(
     vocab_size=None,
     source_length=None,
 ):
-    """The graph (token_ids, lengths) -> (generated_ids, generated_lengths, scores).
+    """Return the graph (token_ids, lengths) -> (generated_ids, generated_lengths, scores).
 
     For an encoder of frames, frames replace token_ids. Invalid inputs are an error of the runtime,
     whose message states the condition.
@@ -52,7 +52,8 @@ def encoder_decoder(
 
 
 def language_model(graphs, signatures, decoding, max_length, portable=False, constraint=None):
-    """The graph (token_ids, lengths) of prompts -> (generated_ids, generated_lengths, scores).
+    """Return the graph (token_ids, lengths) of prompts -> (generated_ids, generated_lengths,
+    scores).
 
     The common length of all prompts is read in one step; the rest of the longer ones is forced,
     step by step. A result begins with its prompt, which does not count in its score. Invalid inputs

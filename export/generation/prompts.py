@@ -15,7 +15,7 @@ WAITS, BEHIND = "waits", "logits_behind_prompt"
 
 
 def begun(token_ids, lengths, num_beams, max_length):
-    """The common part of all prompts, and the position of a search that has read it.
+    """Return the common part of all prompts, and the position of a search that has read it.
 
     Args:
         token_ids: (B, P) prompts, padded on the right.
@@ -39,13 +39,14 @@ def begun(token_ids, lengths, num_beams, max_length):
 
 
 def behind_first(token_ids, lengths):
-    """The prompts without their first tokens, as `seqkeras.decoding` takes them."""
+    """Return the prompts without their first tokens, as `seqkeras.decoding` takes them."""
     # One column more, so that there is at least one.
     return ops.pad(token_ids[:, 1:], [(0, 0), (0, 1)]), lengths - 1
 
 
 def with_first(token_ids, lengths, results):
-    """Results of a search (see `best_of`, `all_of`), after the first tokens of their prompts."""
+    """Return results of a search (see `best_of`, `all_of`), after the first tokens of their
+    prompts."""
     is_found = ops.cast(results["generated_lengths"] > 0, "int32")
     rows = (-1, *[1] * (len(is_found.shape) - 1))
     first = ops.reshape(ops.cast(token_ids[:, 0], "int32"), rows) * is_found
@@ -58,7 +59,7 @@ def with_first(token_ids, lengths, results):
 
 
 def search_behind(model, search, token_ids, lengths, max_length, constraint=None):
-    """What `seqkeras.decoding.decode` generates after prompts, in a TensorFlow graph.
+    """Return what `seqkeras.decoding.decode` generates after prompts, in a TensorFlow graph.
 
     Args:
         model: a language model.
@@ -103,7 +104,7 @@ def _read_prefixes(model, token_ids, lengths, state):
 
 
 def _waiting(step):
-    """A step for rows that have read their prompts: a waiting row keeps its state."""
+    """Return a step for rows that have read their prompts: a waiting row keeps its state."""
 
     def stepped(last, state):
         state = dict(state)
@@ -125,7 +126,7 @@ def _waiting(step):
 
 
 def room_of(model, begin, max_length):
-    """The keyword argument of a model's method `begin` that sets the length of its caches.
+    """Return the keyword argument of a model's method `begin` that sets the length of its caches.
 
     Empty for a model without caches, or a method without such an argument.
     """

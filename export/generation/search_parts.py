@@ -43,7 +43,7 @@ class SearchParts:
         ]
 
     def convert(self, portable):
-        """The parts as `seqkeras.export.graph.Graph`s, by name."""
+        """Return the parts as `seqkeras.export.graph.Graph`s, by name."""
         lengths = TensorSpec("lengths", "int64", ("batch",))
         logits = TensorSpec("logits", "float32", ("batch", self.beams, self.vocab_size))
         after = [dataclasses.replace(spec, name=f"next_{spec.name}") for spec in self.carried]
@@ -89,7 +89,7 @@ class SearchParts:
         return {f"next_{name}": tensor for name, tensor in after.items()} | {"going": going}
 
     def _rest(self):
-        """The prompt of the loop."""
+        """Return the prompt of the loop."""
         return None
 
     def _named(self, length, last, tokens, beam_index, found):

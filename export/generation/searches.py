@@ -37,7 +37,7 @@ class Searches:
     sampling: bool = False
 
     def several(self, decoding, max_length):
-        """The `seqkeras.decoding.Search` of `n_best`, by the manifest's `decoding`."""
+        """Return the `seqkeras.decoding.Search` of `n_best`, by the manifest's `decoding`."""
         beams = max(self.n_best, decoding.num_beams)
         return search_of(dataclasses.replace(decoding, num_beams=beams), max_length, self.n_best)
 
@@ -83,7 +83,7 @@ class Sampled(OneSequence):
 
 
 def _drawn_from(log_probs, given):
-    """(B, V) log-probabilities after each row's temperature, top k and nucleus.
+    """Return (B, V) log-probabilities after each row's temperature, top k and nucleus.
 
     Together they are as probable as before: under a constraint less than 1.
     """
@@ -99,7 +99,7 @@ def _drawn_from(log_probs, given):
 
 
 def demands_of(temperature, top_k, top_p, seed):
-    """(conditions of rows, what they demand) of the options of `sample`."""
+    """Return (conditions of rows, what they demand) of the options of `sample`."""
     above = "must be above 0"
     return [
         ((temperature > 0) & tf.math.is_finite(temperature), f"temperature: {above} and finite."),

@@ -50,7 +50,8 @@ def run(step, loop, carried, fixed):
 
 
 def _until_a_quarter_is_done(step, loop, length, part, given):
-    """The loop's variables after the last step with over three quarters of the rows unfinished."""
+    """Return the loop's variables after the last step with over three quarters of the rows
+    unfinished."""
     fixed, prompt = given
     if prompt:
         loop = Loop(loop.search, loop.max_length, prompt=prompt, constraint=loop.constraint)
@@ -75,7 +76,7 @@ def _map(function, *structures):
 
 
 def _while(is_going, advance, carried):
-    """TensorFlow's loop over tensors whose number of rows may change."""
+    """Return TensorFlow's loop over tensors whose number of rows may change."""
     sizes = _map(
         lambda array: tf.TensorShape([None, *array.shape[1:]][: array.shape.rank]), carried
     )

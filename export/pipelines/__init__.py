@@ -21,7 +21,7 @@ __all__ = ["PipelineRecord", "record_of"]
 
 @functools.cache
 def record_of(pipeline):
-    """The `PipelineRecord` of a pipeline.
+    """Return the `PipelineRecord` of a pipeline.
 
     Args:
         pipeline: its name, one of `seqkeras.serving.manifest.pipelines.PIPELINE_TEXTS`.
@@ -37,5 +37,5 @@ def record_of(pipeline):
 
 
 def _file_of(pipeline):
-    """The name of a pipeline's file: fill_mask for FillMask."""
+    """Return the name of a pipeline's file: fill_mask for FillMask."""
     return re.sub("(?<!^)(?=[A-Z])", "_", pipeline).lower()

@@ -22,7 +22,7 @@ def _row_length(limits, settings):
 
 
 def _expected(outputs, answer, pipeline, given):
-    """The answer with its position; if there may be no answer, also its margin over none."""
+    """Return the answer with its position; if there may be no answer, also its margin over none."""
     margins, numbers = [], {}
     for other in answer.alternatives:
         margins.append(np.log(answer.score) - np.log(max(other.score, np.finfo(float).tiny)))

@@ -15,7 +15,7 @@ NUMBER = Targets(
 
 
 def _setting_problems(settings):
-    """A single class without multi_label is a mistake: softmax of one logit is always 1."""
+    """Yield the problem of a single class without multi_label: softmax of one logit is always 1."""
     labels, several = settings.get("labels"), settings.get("multi_label")
     if labels and len(labels) < 2 and not several:
         yield "settings.labels must be two at least, or settings.multi_label true"

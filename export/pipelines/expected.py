@@ -23,7 +23,7 @@ class ExpectedAnswer:
 
 
 def expected_text(outputs, expected, score, is_tie):
-    """The `ExpectedAnswer` of a text that is generated.
+    """Return the `ExpectedAnswer` of a text that is generated.
 
     Args:
         outputs: of the signature, by name.

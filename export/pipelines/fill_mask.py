@@ -25,7 +25,7 @@ TARGETS = Targets(
 
 
 def _expected(outputs, answer, pipeline, given):
-    """The text, and the scores of the best tokens, of which several may be equally good."""
+    """Return the text, and the scores of the best tokens, of which several may be equally good."""
     scores = np.array([[filler.score for filler in fillers] for fillers in answer.masks])
     return ExpectedAnswer(
         outputs["text"].decode(),

@@ -17,7 +17,7 @@ def _none(*_):
 
 
 def text_of_tokens(manifest, unit):
-    """A sentence on a text, and how long it may be."""
+    """Return a sentence on a text, and how long it may be."""
     if manifest.settings.get("stride"):
         length = manifest.limits.source_length
         return f"Text of any length: it is read in windows of {length} tokens."
@@ -76,13 +76,13 @@ class PipelineRecord:
     word_length: Callable = lambda settings: None
 
     def feeds_of(self, tokenizers=None):
-        """The pipeline's feeds; `tokenizers`: role -> tokenizer, None for those of texts."""
+        """Return the pipeline's feeds; `tokenizers`: role -> tokenizer, None for those of texts."""
         if tokenizers is not None and not tokenizers and self.feeds_frames:
             return FRAMES
         return self.feeds
 
     def logits_among(self, settings, outputs):
-        """The names, of a model's outputs, of the logits that the pipeline reads."""
+        """Return the names, of a model's outputs, of the logits that the pipeline reads."""
         keys = self.logits(settings)
         named = [settings[key] for key in keys if key in settings]
         return tuple(name for name in outputs if keys and name in (named or outputs))

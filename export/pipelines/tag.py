@@ -24,7 +24,7 @@ def _targets(settings):
 
 
 def _expected(outputs, answer, pipeline, given):
-    """The tags of the words' first tokens, with the tokens' positions.
+    """Return the tags of the words' first tokens, with the tokens' positions.
 
     Two tags can only tie if neither has a probability over one half.
     """

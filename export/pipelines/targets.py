@@ -29,7 +29,7 @@ class Targets:
 
 
 def of_answers(metric, value):
-    """(answers, targets) -> a metric of the value of each answer."""
+    """Return a function: (answers, targets) -> a metric of the value of each answer."""
     return lambda answers, targets: metric(map(value, answers), targets)
 
 
@@ -57,7 +57,8 @@ def are_numbers(target, _=None):
 
 
 def nearness(value):
-    """(answers, targets) -> 1 - relative error; `value` takes the numbers of an answer."""
+    """Return a function: (answers, targets) -> 1 - relative error; `value` takes the numbers of an
+    answer."""
 
     def score(answers, targets):
         pairs = [_of_one_shape(value(answer), target) for answer, target in zip(answers, targets)]
@@ -67,7 +68,7 @@ def nearness(value):
 
 
 def _of_one_shape(found, target):
-    """The numbers of an answer and its target, which may lack a last axis of size 1."""
+    """Return the numbers of an answer and its target, which may lack a last axis of size 1."""
     found, target = np.asarray(found, "float64"), np.asarray(target, "float64")
     if target.ndim < found.ndim and found.shape[-1] == 1:
         target = target[..., np.newaxis]

@@ -78,7 +78,7 @@ def write_serving_files(folder, manifest, examples=()):
 
 
 def _settings(names):
-    """File -> its text."""
+    """Return a dictionary: file -> its text."""
     models = "".join(MODEL.format(name=name) for name in names.values())
     volumes = "\n".join(
         f"      - ../{Path(path).parent}:/models/{name}:ro" for path, name in names.items()

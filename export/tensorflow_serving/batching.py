@@ -26,7 +26,7 @@ TOLERANCE = 1e-3  # relative and absolute
 
 
 def may_be_batched(loaded, rows):
-    """Whether the server's padding does not change the answers to real inputs.
+    """Return whether the server's padding does not change the answers to real inputs.
 
     Args:
         loaded: the signatures of a SavedModel.
@@ -36,7 +36,8 @@ def may_be_batched(loaded, rows):
 
 
 def have_lengths(signatures):
-    """Whether signatures that read numbers or strings of any length tell how long each row is.
+    """Return whether signatures that read numbers or strings of any length tell how long each row
+    is.
 
     Rows of numbers have `lengths`, and a row of strings is one of them, not a list of choices. If
     all real inputs have one length, trying them shows nothing about padding.
@@ -54,7 +55,7 @@ def have_lengths(signatures):
 
 
 def padded(rows):
-    """Inputs as a batch, as the server pads it."""
+    """Return inputs as a batch, as the server pads it."""
     batch = {}
     for name, first in rows[0].items():
         sizes = np.max([row[name].shape for row in rows], axis=0).astype(int)
@@ -78,7 +79,7 @@ def _same_in_a_batch(function, rows):
 
 
 def _answers(function, inputs):
-    """The outputs by name, or None if the inputs are refused."""
+    """Return the outputs by name, or None if the inputs are refused."""
     try:
         outputs = function(**{name: tf.constant(value) for name, value in inputs.items()})
     except (tf.errors.InvalidArgumentError, ValueError):
@@ -87,7 +88,7 @@ def _answers(function, inputs):
 
 
 def _close(actual, expected):
-    """Whether a row is the same up to its own sizes."""
+    """Return whether a row is the same up to its own sizes."""
     actual = actual[tuple(map(slice, expected.shape))]
     if expected.dtype.kind != "f":
         return np.array_equal(actual, expected)

@@ -23,7 +23,7 @@ class Inputs:
         self.word_length = record_of(manifest.pipeline).word_length(manifest.settings)
 
     def of(self, signature):
-        """The rows {name: array} of a `Signature`; a made-up row if there are none."""
+        """Return the rows {name: array} of a `Signature`; a made-up row if there are none."""
         inputs = [spec for spec in signature.inputs if spec.name not in DRAWN]
         if any(spec.dtype == "string" for spec in inputs):
             rows = self._of_strings([spec.name for spec in inputs])
@@ -33,11 +33,11 @@ class Inputs:
         return [row | {spec.name: _as_default(spec.name) for spec in drawn} for row in rows]
 
     def shortest(self, signature):
-        """The shortest row."""
+        """Return the shortest row."""
         return min(self.of(signature), key=size_of)
 
     def common(self, signature):
-        """The rows of common lengths, the middle one first."""
+        """Return the rows of common lengths, the middle one first."""
         rows = sorted(self.of(signature), key=size_of)
         places = dict.fromkeys((len(rows) // 2, len(rows) // 4, 3 * len(rows) // 4))
         return [rows[place] for place in places]
@@ -57,7 +57,7 @@ class Inputs:
         return [{name: np.array(text) for name, text in row.items()} for row in rows]
 
     def _fitted(self, row, specs):
-        """A row cut to its lengths, with characters padded to `word_length`."""
+        """Return a row cut to its lengths, with characters padded to `word_length`."""
         sizes = _own_sizes(row, specs)
         fitted = {}
         for spec in specs:
@@ -71,7 +71,8 @@ class Inputs:
 
 
 def _own_sizes(row, specs):
-    """Axis -> its size without padding: by `lengths`, or up to the last id that is not 0."""
+    """Return a dictionary: axis -> its size without padding: by `lengths`, or up to the last id
+    that is not 0."""
     axes = {axis for spec in specs for axis in spec.shape if isinstance(axis, str)}
     sizes = {}
     for spec in specs:
@@ -87,7 +88,7 @@ def _own_sizes(row, specs):
 
 
 def size_of(row):
-    """The size of a row: code points of strings, numbers of arrays."""
+    """Return the size of a row: code points of strings, numbers of arrays."""
     return sum(
         sum(map(len, value.flat)) if value.dtype.kind == "U" else value.size
         for value in row.values()
@@ -95,7 +96,7 @@ def size_of(row):
 
 
 def _strings(example, names):
-    """The strings, and the lists of choices, of an input, in the order of the names."""
+    """Return the strings, and the lists of choices, of an input, in the order of the names."""
     if isinstance(example, str):
         return [example]
     values = example
@@ -105,7 +106,7 @@ def _strings(example, names):
 
 
 def _with_length(example):
-    """An example with the length of its tokens."""
+    """Return an example with the length of its tokens."""
     for name, rank in (("token_ids", 1), (FRAMES, 2)):
         if name in example and np.ndim(example[name]) == rank:
             return {"lengths": len(example[name]), **example}
@@ -113,7 +114,7 @@ def _with_length(example):
 
 
 def _as_default(name):
-    """The default of an option of `sample`."""
+    """Return the default of an option of `sample`."""
     dtype, default = DRAWN[name]
     return np.asarray(default, dtype)
 

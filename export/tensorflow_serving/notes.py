@@ -60,7 +60,7 @@ that loads the model by TensorFlow imports `tensorflow_text` before: {version} h
 
 
 def notes(folder, manifest, names, inputs, batched):
-    """The files: name -> text.
+    """Return the files: name -> text.
 
     Args:
         folder: the bundle.
@@ -105,7 +105,7 @@ def notes(folder, manifest, names, inputs, batched):
 
 
 def _without_strings(manifest):
-    """Why there is no SavedModel on strings, in words."""
+    """Return why there is no SavedModel on strings, in words."""
     if {"words", "characters"} & set(manifest.tokenizers):
         return (
             "No model here takes strings: `serving` splits words by rules of Unicode, and trees at "
@@ -127,13 +127,13 @@ def _filled(text):
 
 
 def body(key, row):
-    """A REST request of one row."""
+    """Return a REST request of one row."""
     columns = {name: _json(value[np.newaxis]) for name, value in row.items()}
     return {"signature_name": key, "inputs": columns}
 
 
 def _json(value):
-    """An array as lists, with numbers rounded to the digits of float32."""
+    """Return an array as lists, with numbers rounded to the digits of float32."""
     return as_content(value) if value.dtype.kind == "f" else value.tolist()
 
 
@@ -161,7 +161,7 @@ def _about_ids(path, specs, batched, word_length):
 
 
 def _operators(folder):
-    """Which operators a SavedModel on strings needs, in words."""
+    """Return which operators a SavedModel on strings needs, in words."""
     names = [f"`{name}`" for name in sorted(foreign_operators(folder))]
     version = importlib.metadata.version("tensorflow-text")
     return OF_TEXT.format(names=", ".join(names), version=version) if names else CORE
@@ -200,6 +200,6 @@ def _of_subwords(tokenizer):
 
 
 def _taking_spaces(tokenizer):
-    """The added tokens that take the spaces after them."""
+    """Return the added tokens that take the spaces after them."""
     added = json.loads(tokenizer.to_json())["added_tokens"]
     return [token["content"] for token in added if token["rstrip"]]

@@ -69,7 +69,7 @@ def _requests(rows):
 
 
 def prediction_log(model, signature, inputs):
-    """The bytes of a `PredictionLog` of one request.
+    """Return the bytes of a `PredictionLog` of one request.
 
     Args:
         model, signature: their names.
@@ -83,7 +83,7 @@ def prediction_log(model, signature, inputs):
 
 
 def _field(number, content):
-    """A field of bytes, as Protocol Buffers write it."""
+    """Return a field of bytes, as Protocol Buffers write it."""
     return _varint(number << 3 | 2) + _varint(len(content)) + content
 
 

@@ -75,7 +75,7 @@ class BytePairs(TextGraph):
         return Tokens.of_rows(parts.ids, starts, ends, rows, errors)
 
     def _trimmed(self, ids, place, rows, starts, ends):
-        """The offsets of tokens without the spaces at their ends.
+        """Return the offsets of tokens without the spaces at their ends.
 
         Reference: https://github.com/huggingface/tokenizers (pre_tokenizers/byte_level.rs,
         process_offsets)
@@ -119,7 +119,7 @@ class _Spaces:
         self._widths = np.array(list(map(len, contents)), "int32")
 
     def __call__(self, ids, place, widths):
-        """(N,) spaces before and after.
+        """Return (N,) spaces before and after.
 
         Args:
             ids: (N,) of tokens.
@@ -141,7 +141,7 @@ def _spaces_around(token, space=None):
 
 
 def _starts(source, classes):
-    """(N,) where words begin, as GPT-2's regular expression finds them.
+    """Return (N,) where words begin, as GPT-2's regular expression finds them.
 
         's|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+
 
@@ -174,7 +174,7 @@ def _starts(source, classes):
 
 
 def _utf_8(code_points, single):
-    """The bytes of code points, and each byte's code point; a `single` one has the byte 0."""
+    """Return bytes of code points, and each byte's code point; a `single` one has the byte 0."""
     code_points = tf.where(single, 0, code_points)
     size = 1 + sum(tf.cast(code_points >= least, tf.int32) for least in (0x80, 0x800, 0x10000))
     owner, place = copies(size)
@@ -186,7 +186,7 @@ def _utf_8(code_points, single):
 
 @functools.cache
 def byte_characters():
-    """The characters that represent the 256 bytes, in order.
+    """Return the characters that represent the 256 bytes, in order.
 
     Reference: https://github.com/openai/gpt-2 (encoder.py, bytes_to_unicode)
     """
@@ -197,7 +197,8 @@ def byte_characters():
 
 @functools.cache
 def _classes():
-    """The `CodePointTable` of LETTER, NUMBER, OTHER and SPACE, as the library splits words."""
+    """Return the `CodePointTable` of LETTER, NUMBER, OTHER and SPACE, as the library splits
+    words."""
     splitter = require_library().pre_tokenizers.ByteLevel(add_prefix_space=False)
     everything = [c for c in range(CODE_POINTS) if not 0xD800 <= c < 0xE000]
     classes = np.full(CODE_POINTS, SPACE)

@@ -54,16 +54,16 @@ class Texts:
 
     @classmethod
     def of(cls, values, errors, name="text"):
-        """Those of values and their errors."""
+        """Return the `Texts` of values and their errors."""
         return cls(tf.where(errors == "", values, ""), errors, name)
 
     def repeated(self, count):
-        """Each text `count` times."""
+        """Return each text `count` times."""
         return Texts(tf.repeat(self.values, count), tf.repeat(self.errors, count), self.name)
 
 
 def checked(texts, name="text", accepted=ANYTHING, refusal="must not be empty or blank."):
-    """(B,) strings to `Texts`; the graph raises an InvalidArgumentError if there is none.
+    """Map (B,) strings to `Texts`; the graph raises an InvalidArgumentError if there is none.
 
     Args:
         texts: (B,) strings.
@@ -79,7 +79,8 @@ def checked(texts, name="text", accepted=ANYTHING, refusal="must not be empty or
 
 
 def require(value, *conditions):
-    """The value, after checks of the whole batch: an InvalidArgumentError if a condition is false.
+    """Return the value, after checks of the whole batch: an InvalidArgumentError if a condition is
+    false.
 
     Args:
         value: a tensor.
@@ -136,7 +137,7 @@ def characters(texts, added_tokens=()):
 
 
 def _added(texts, added_tokens):
-    """Texts with one code point for each added token; the longest token wins.
+    """Return texts with one code point for each added token; the longest token wins.
 
     In the library's order: from the left, tokens that are not normalized first.
     """
@@ -160,7 +161,7 @@ def _holds(texts, pattern):
 
 
 def _without_spaces_before(source, spaces, takes):
-    """The characters without the spaces that a following added token absorbs.
+    """Return the characters without the spaces that a following added token absorbs.
 
     Args:
         source: `Characters`.
@@ -186,13 +187,13 @@ def _without_spaces_before(source, spaces, takes):
 
 
 def added_place(code_points):
-    """The index of each code point's added token, or -1."""
+    """Return the index of each code point's added token, or -1."""
     place = code_points - FIRST_NONCHARACTER
     return tf.where((place >= 0) & (place < MOST_ADDED_TOKENS), place, -1)
 
 
 def shifted(values, by, fill):
-    """Values shifted left by `by` positions (right if negative), filled with `fill`."""
+    """Return values shifted left by `by` positions (right if negative), filled with `fill`."""
     empty = tf.fill([tf.minimum(abs(by), tf.size(values))], tf.cast(fill, values.dtype))
     return tf.concat([values[by:], empty] if by > 0 else [empty, values[:by]], axis=0)
 
@@ -218,7 +219,7 @@ def in_code_points(texts, *places):
 
 
 def behind(begins, texts):
-    """(B,) texts without the longest common prefix with their (B,) beginnings."""
+    """Return (B,) texts without the longest common prefix with their (B,) beginnings."""
     both = tf.strings.unicode_decode(tf.stack([begins, texts]), "UTF-8").to_tensor(-1)  # (2, B, n)
     same = tf.cast((both[0] == both[1]) & (both[0] >= 0), tf.int32)
     common = tf.reduce_sum(tf.math.cumprod(same, axis=1), axis=1)

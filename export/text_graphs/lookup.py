@@ -13,7 +13,7 @@ MOST_BYTES = 256  # of a token, the kernel's limit
 
 
 def find(ordered, values):
-    """Whether each value is in an ascending list, and its index."""
+    """Return whether each value is in an ascending list, and its index."""
     ordered = tf.convert_to_tensor(ordered, values.dtype)
     place = tf.searchsorted(ordered, tf.reshape(values, [-1]))
     place = tf.reshape(tf.minimum(place, tf.size(ordered) - 1), tf.shape(values))
@@ -34,7 +34,7 @@ class PairTable:
         self.values = np.fromiter(pairs.values(), "int32", len(pairs))[order]
 
     def as_constants(self):
-        """The table as constants of this graph, for several calls."""
+        """Return the table as constants of this graph, for several calls."""
         table = copy.copy(self)
         table.keys, table.values = tf.constant(self.keys), tf.constant(self.values)
         return table
@@ -79,7 +79,7 @@ class StringTable:
         self._numbers = np.array([*short.values(), default], "int32")
 
     def __call__(self, strings):
-        """(N,) strings to (N,) int32."""
+        """Map (N,) strings to (N,) int32."""
         found = tf.gather(self._numbers, self._kernel.tokenize(strings).values)
         for own, number in self._long.items():
             found = tf.where(strings == own, number, found)
@@ -87,7 +87,7 @@ class StringTable:
 
 
 def word_pieces(tokens, prefix, unknown):
-    """The WordPiece kernel that splits words; a token's id is its index.
+    """Return the WordPiece kernel that splits words; a token's id is its index.
 
     Args:
         tokens: list of strings, `unknown` among them.

@@ -49,7 +49,8 @@ class EncodedTexts:
 
     @classmethod
     def of_rows(cls, rows, errors):
-        """From a ragged row of each input; a refused one becomes a token of id 0."""
+        """Return encoded texts from a ragged row of each input; a refused row becomes a token of id
+        0."""
         token_ids, lengths = padded(rows.token_ids, errors)
         segment_ids, _ = padded(rows.segment_ids, errors)
         places = (rows.starts, rows.ends, rows.texts)
@@ -67,7 +68,7 @@ class EncodedTexts:
         return tf.sequence_mask(self.lengths, tf.shape(self.token_ids)[-1])
 
     def inputs(self, names):
-        """name -> tensor, of a model's inputs.
+        """Return a dictionary: name -> tensor, of a model's inputs.
 
         A head may need the masked positions; if they are unknown, it gets the first position of
             each row.
@@ -78,7 +79,7 @@ class EncodedTexts:
         return {name: getattr(known, name) for name in names}
 
     def grouped(self, shape):
-        """The rows as groups of rows, (B, C, ...)."""
+        """Return the rows as groups of rows, (B, C, ...)."""
         return EncodedTexts(
             **{
                 name: tf.reshape(value, tf.concat([shape, tf.shape(value)[1:]], axis=0))
@@ -89,7 +90,7 @@ class EncodedTexts:
 
 
 def padded(rows, errors, padding=0):
-    """Ragged (B, None) rows to (B, T), and their lengths; a refused row is one padding."""
+    """Map ragged (B, None) rows to (B, T), and their lengths; a refused row is one padding."""
     well = errors == ""
 
     def plain():
@@ -149,7 +150,7 @@ class Reader:
         self._unit = units.get(type(tokenizer), "tokens")
 
     def __call__(self, *texts, truncate, most_of_first=None):
-        """`Texts`, one or two, to `EncodedTexts`.
+        """Map `Texts`, one or two, to `EncodedTexts`.
 
         Args:
             texts: as `checked` returns them.
@@ -187,19 +188,20 @@ class Reader:
         return EncodedTexts.of_rows(rows, errors)
 
     def prompt_ids(self, text):
-        """`Texts` to ragged (B, None) ids of any length, and their errors."""
+        """Map `Texts` to ragged (B, None) ids of any length, and their errors."""
         part = self._tokens(text)
         return _joined([part], self._template(False)).token_ids, part.errors
 
     def over(self, lengths, name="text", limit=None):
-        """(B,) errors of those lengths that are over the limit."""
+        """Return (B,) errors of those lengths that are over the limit."""
         limit = limit or self.limit
         return errors_of(
             (lengths <= limit, f"{name}: at most {limit} {self._unit}; nothing was truncated.")
         )
 
     def _tokens(self, text):
-        """The `Tokens` of `Texts`, with errors of those far too long, and of those of no token."""
+        """Return the `Tokens` of `Texts`, with errors of those far too long, and of those of no
+        token."""
         name, errors = text.name, text.errors
         if self._tokenize.most_characters is not None:
             most = self._tokenize.most_characters * self.limit
@@ -236,7 +238,8 @@ class Reader:
 
 
 def _fitting(sizes, room):
-    """How many tokens to keep of one or two texts; see `seqkeras.serving.text.encoding.fit`."""
+    """Return how many tokens to keep of one or two texts; see
+    `seqkeras.serving.text.encoding.fit`."""
     if len(sizes) == 1:
         return [tf.minimum(sizes[0], room)]
     first = tf.minimum(sizes[0], tf.maximum(tf.cast(room - room // 2, tf.int64), room - sizes[1]))
@@ -244,7 +247,7 @@ def _fitting(sizes, room):
 
 
 def _joined(parts, template):
-    """The `_Rows` of texts with their special tokens."""
+    """Return the `_Rows` of texts with their special tokens."""
     batch, columns = parts[0].token_ids.nrows(), []
     for number, part in enumerate([*parts, None]):
         around = template.around[number]
@@ -258,13 +261,13 @@ def _joined(parts, template):
 
 
 def _repeated(batch, values):
-    """Ragged (B, n): the values in each row."""
+    """Return ragged (B, n): the values in each row."""
     rows = tf.tile(tf.constant([values], tf.int32), [batch, 1])
     return tf.RaggedTensor.from_tensor(rows)
 
 
 def in_graph(tokenizer):
-    """The tokenizer in a graph, a `TextGraph`.
+    """Return the tokenizer in a graph, a `TextGraph`.
 
     Raises:
         ValueError: if it can not be put into a graph.
@@ -288,7 +291,7 @@ def in_graph(tokenizer):
 
 
 def writer(tokenizer):
-    """The tokenizer in a graph, to join tokens to texts again.
+    """Return the tokenizer in a graph, to join tokens to texts again.
 
     Raises:
         ValueError: if it can not be put into a graph.

@@ -67,12 +67,12 @@ def require_decoder(content):
 
 
 def pairs_of(model):
-    """The merges of a model as pairs of tokens."""
+    """Return the merges of a model as pairs of tokens."""
     return [tuple(e.split(" ")) if isinstance(e, str) else tuple(e) for e in model["merges"]]
 
 
 def trimming(content):
-    """The post-processor that trims the offsets of tokens, or None."""
+    """Return the post-processor that trims the offsets of tokens, or None."""
     trims = [e for e in _processors(content) if e["type"] in BYTE_LEVEL and e["trim_offsets"]]
     return trims[0] if trims else None
 
@@ -108,7 +108,7 @@ def _of_added_tokens(content):
 
 
 def _is_of_keras_nlp(pre_tokenizer):
-    """Whether words are split like `from_keras_nlp`'s: by class of character."""
+    """Return whether words are split like `from_keras_nlp`'s: by class of character."""
     splits = (pre_tokenizer or {}).get("pretokenizers", [])
     return bool(splits) and all(
         split["type"] == "Split" and (split["pattern"].get("Regex"), split["behavior"]) in SPLITS
@@ -117,7 +117,7 @@ def _is_of_keras_nlp(pre_tokenizer):
 
 
 def _in_order(pairs):
-    """Whether each merge uses results of earlier merges only."""
+    """Return whether each merge uses results of earlier merges only."""
     made = {}
     for rank, (left, right) in enumerate(pairs):
         made[left + right] = rank

@@ -8,12 +8,12 @@ ERROR = "error"
 
 
 def none_of(rows):
-    """(B,) errors of rows that are all well, as many as `rows` has."""
+    """Return (B,) errors of rows that are all well, as many as `rows` has."""
     return tf.fill([tf.shape(rows)[0]], "")
 
 
 def errors_of(*conditions):
-    """(B,) strings: the first message whose condition is false for a row, or "".
+    """Return (B,) strings: the first message whose condition is false for a row, or "".
 
     Args:
         conditions: ((B,) booleans, the message if one is false).
@@ -22,7 +22,7 @@ def errors_of(*conditions):
 
 
 def first_of(*errors):
-    """(B,) strings: the first error of each row that is not ""."""
+    """Return (B,) strings: the first error of each row that is not ""."""
     first, *others = errors
     for other in others:
         first = tf.where(first == "", other, first)
@@ -30,13 +30,13 @@ def first_of(*errors):
 
 
 def first_in(groups):
-    """(B,) strings: the first error in each row of (B, C)."""
+    """Return (B,) strings: the first error in each row of (B, C)."""
     place = tf.argmax(tf.cast(groups != "", tf.int32), axis=1)
     return tf.gather(groups, place, batch_dims=1)
 
 
 def with_errors(outputs, errors):
-    """Outputs by name without the values of refused rows, and (B,) `errors` as "error".
+    """Return outputs by name without the values of refused rows, and (B,) `errors` as "error".
 
     Such a row has "" for a string, 0 for a number of float32, and -1 for an integer.
     """
@@ -49,5 +49,5 @@ def with_errors(outputs, errors):
 
 
 def error():
-    """The spec of the errors of rows."""
+    """Return the spec of the errors of rows."""
     return TensorSpec(ERROR, "string", ("batch",))

@@ -65,13 +65,13 @@ class Pieces(TextGraph):
 
 
 def _where(chosen, values):
-    """Ragged (B, 1 or 0): the values of the chosen rows."""
+    """Return ragged (B, 1 or 0): the values of the chosen rows."""
     values = tf.boolean_mask(values, chosen)
     return tf.RaggedTensor.from_row_lengths(values, tf.cast(chosen, tf.int64))
 
 
 def _decoded(model, tokenizer):
-    """The text of each id, as in `SentencePieces.decode`."""
+    """Return the text of each id, as in `SentencePieces.decode`."""
     if tokenizer.vocabulary is None:
         surfaces = {UNKNOWN: model.trainer_spec.unk_surface, CONTROL: ""}
         return [surfaces.get(piece.type, piece.piece) for piece in model.pieces]

@@ -11,7 +11,7 @@ from seqkeras.export.pipelines import record_of
 def text_signatures(
     pipeline, signatures, tokenizers, limits, decoding, settings=None, text_prefix=None
 ):
-    """The signatures on strings of a SavedModel, with the answers of the pipeline of that name.
+    """Return signatures on strings of a SavedModel, with the answers of the pipeline of that name.
 
     Args:
         pipeline: its name; `seqkeras.export.pipelines` says which have signatures.

@@ -23,13 +23,14 @@ class Tokens:
 
     @classmethod
     def of_rows(cls, token_ids, starts, ends, rows, errors):
-        """From one list of all tokens, the row of each, and the errors of all rows."""
+        """Return `Tokens` from one list of all tokens, the row of each, and the errors of all
+        rows."""
         size = tf.size(errors, tf.int64)
         first = tf.RaggedTensor.from_value_rowids(token_ids, rows, size)
         return cls(first, first.with_values(starts), first.with_values(ends), errors)
 
     def cut(self, sizes):
-        """The first tokens of each text, (B,) `sizes` of them at most."""
+        """Return the first tokens of each text, (B,) `sizes` of them at most."""
         places = tf.ragged.range(self.token_ids.row_lengths())
         kept = places < tf.expand_dims(sizes, 1)
         return Tokens(*(tf.ragged.boolean_mask(own, kept) for own in self.columns), self.errors)
@@ -51,15 +52,15 @@ class TextGraph:
     most_characters = None
 
     def __call__(self, texts):
-        """(B,) strings to `Tokens`."""
+        """Map (B,) strings to `Tokens`."""
         return Tokens(*self._function(texts))
 
     def split(self, texts):
-        """(B,) strings to `Tokens`."""
+        """Map (B,) strings to `Tokens`."""
         raise NotImplementedError
 
     def decode(self, token_ids, kept):
-        """(B, T) ids and a mask of those to keep, to (B,) strings without special tokens."""
+        """Map (B, T) ids and a mask of those to keep, to (B,) strings without special tokens."""
         raise NotImplementedError
 
     @functools.cached_property

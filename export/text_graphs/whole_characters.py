@@ -45,7 +45,7 @@ def whole_characters(text, start, end):
 
 
 def _last(text, end):
-    """(B,) lengths of the part before `end` of the character at that position."""
+    """Return (B,) lengths of the part before `end` of the character at that position."""
     head = tf.strings.substr(text, tf.zeros_like(end), end, unit="UTF8_CHAR")
     return _length(tf.strings.regex_replace(head, LAST, r"\1\2"))
 

@@ -131,7 +131,7 @@ class WordPiece(TextGraph):
 
 @functools.lru_cache(maxsize=4)
 def _tables(normalizer, pre_tokenizer):
-    """A `CodePointTable` of kinds, and (begins, counts, code points, classes) of expansions.
+    """Return a `CodePointTable` of kinds, and (begins, counts, code points, classes) of expansions.
 
     Args:
         normalizer, pre_tokenizer: as in a `tokenizer.json`.
@@ -174,7 +174,7 @@ def _tables(normalizer, pre_tokenizer):
 
 
 def _forms(normalizer, block=4096):
-    """Code point -> its normalized text."""
+    """Return a dictionary: code point -> its normalized text."""
     forms = {}
     for first in range(0, CODE_POINTS, block):
         code_points = [
@@ -191,7 +191,7 @@ def _forms(normalizer, block=4096):
 
 
 def _classes(pre_tokenizer, distinct):
-    """Character -> LETTER, ALONE or SPACE."""
+    """Return a dictionary: character -> LETTER, ALONE or SPACE."""
     classes = dict.fromkeys(distinct, SPACE)
     for _, (first, end) in pre_tokenizer.pre_tokenize_str("".join(distinct)):
         joined = pre_tokenizer.pre_tokenize_str(f"a{distinct[first]}")

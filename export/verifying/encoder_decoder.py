@@ -84,7 +84,7 @@ def verify_encoder_decoder(run, plan, folder, manifest):
 
 
 def _text(tokenizer, token_ids, end_id):
-    """The text of the tokens before `end_id`."""
+    """Return the text of the tokens before `end_id`."""
     token_ids = [int(token_id) for token_id in token_ids]
     return tokenizer.decode(
         token_ids[: token_ids.index(end_id)] if end_id in token_ids else token_ids
@@ -96,7 +96,7 @@ def _log_probs(model, arrays):
 
 
 def _margins(model, arrays, generated_ids, start_id):
-    """(N, T) the margin of Keras's best token at each step of its greedy decoding."""
+    """Return (N, T) the margin of Keras's best token at each step of its greedy decoding."""
     begin = np.full((len(generated_ids), 1), start_id, generated_ids.dtype)
     target_ids = np.concatenate([begin, generated_ids[:, :-1]], axis=1)
     best = np.sort(_log_probs(model, {**arrays, "target_ids": target_ids}), axis=-1)

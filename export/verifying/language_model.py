@@ -90,14 +90,14 @@ def verify_language_model(run, plan, folder, manifest):
 
 
 def _margins(logits):
-    """(N, T) the margin of Keras's best token after each token; logits (N, T, V)."""
+    """Return (N, T) the margin of Keras's best token after each token; logits (N, T, V)."""
     logits = ops.convert_to_numpy(logits)
     best = np.partition(logits, -2, axis=-1)[..., -2:]
     return best[..., 1] - best[..., 0]
 
 
 def _behind(generated_ids, prompts, new_tokens, run):
-    """The continuations of the prompts, of at most `new_tokens` tokens; None for all."""
+    """Return the continuations of the prompts, of at most `new_tokens` tokens; None for all."""
     [tokenizer], end_id = run.tokenizers.values(), run.decoding.end_id
     texts = []
     for row, prompt in zip(generated_ids.tolist(), prompts, strict=False):

@@ -69,7 +69,7 @@ class Comparison:
         ][:3]
 
     def finish(self):
-        """The figures.
+        """Return the figures.
 
         Raises:
             ParityError: if something differed by too much.
@@ -96,5 +96,5 @@ class Comparison:
 
 
 def tensors(arrays):
-    """Arrays by name as TensorFlow's tensors."""
+    """Return arrays by name as TensorFlow's tensors."""
     return {name: tf.constant(array) for name, array in arrays.items()}

@@ -39,7 +39,7 @@ class KerasResults:
     is_tie: Callable
 
     def of(self, rows):
-        """The results of some rows; indices out of range are ignored."""
+        """Return the results of some rows; indices out of range are ignored."""
         rows = [row for row in rows if row < len(self.inputs)]
         return KerasResults(
             [self.inputs[row] for row in rows],
@@ -62,7 +62,7 @@ class KerasResults:
 
 
 def generated(function, given):
-    """The outputs of a generating function for arrays by name, called in batches."""
+    """Return the outputs of a generating function for arrays by name, called in batches."""
     rows = len(given["lengths"])
     parts = [
         function(**{name: array[begin : begin + BATCH] for name, array in given.items()})
@@ -72,7 +72,7 @@ def generated(function, given):
 
 
 def in_keras(signature):
-    """A signature as a function of arrays, run by Keras itself."""
+    """Return a signature as a function of arrays, run by Keras itself."""
     return _of_arrays(tf.function(signature.function, autograph=False, reduce_retracing=True))
 
 
@@ -117,7 +117,7 @@ def compare_searches(comparison, plan, pipeline, folder, by_ids, given, greedy, 
 
 
 def _by_beams(signature, given, inputs, texts_of):
-    """The results of Keras's beam search; another text with the same score is a tie."""
+    """Return the results of Keras's beam search; another text with the same score is a tie."""
     answers = generated(in_keras(signature), _first(BY_BEAMS, given))
     scores = answers["scores"]
     return KerasResults(

@@ -61,7 +61,7 @@ def verify_single_pass(run, plan, folder, manifest):
 
 
 def _of(served, answered):
-    """The outputs that the pipeline reads."""
+    """Return the outputs that the pipeline reads."""
     return {name: np.asarray(answered[name]) for name in served}
 
 

@@ -20,7 +20,7 @@ BATCH = 64
 
 
 def answers_on_strings(folder, manifest, inputs, fields=()):
-    """The answers of the signatures on strings.
+    """Return the answers of the signatures on strings.
 
     Args:
         folder, manifest: of the bundle.
@@ -52,7 +52,8 @@ def answers_on_strings(folder, manifest, inputs, fields=()):
 
 
 def split_otherwise(tokenizer, texts):
-    """The rows whose texts a graph splits into the same pieces in another order, with equal score.
+    """Return the rows whose texts a graph splits into the same pieces in another order, with equal
+    score.
 
     Args:
         tokenizer: any tokenizer; only `SentencePieces` has such rows.
@@ -101,7 +102,7 @@ def compare_on_strings(comparison, answers, inputs, expected_answer):
 
 
 def _named(value, fields):
-    """An input's parts by name; {} for the words of a text."""
+    """Return an input's parts by name; {} for the words of a text."""
     if isinstance(value, str):
         return {"text": value}
     if isinstance(value, Mapping):
@@ -122,7 +123,7 @@ def _of_one_shape(rows, named):
 
 
 def _ask(function, rows):
-    """The outputs of each row, None for a refused row."""
+    """Return the outputs of each row, None for a refused row."""
     columns = {name: tf.constant([parts[name] for parts in rows]) for name in rows[0]}
     outputs = {name: tensor.numpy() for name, tensor in function(**columns).items()}
     errors = outputs.pop(ERROR)

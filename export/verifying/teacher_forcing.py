@@ -8,7 +8,8 @@ from seqkeras.serving.text import pad
 
 
 def sources_of(rows):
-    """The name of an encoder's input, the sources, and both as arrays by name with `lengths`.
+    """Return the name of an encoder's input, the sources, and both as arrays by name with
+    `lengths`.
 
     Args:
         rows: the pipeline's encodings of its inputs.
@@ -21,7 +22,7 @@ def sources_of(rows):
 
 
 def along_targets(graphs, source, lengths, target_ids):
-    """(N, T, V) log-probabilities after each token of the targets.
+    """Return (N, T, V) log-probabilities after each token of the targets.
 
     Args:
         graphs: `seqkeras.serving.session.EncoderDecoder`.
@@ -40,7 +41,7 @@ def along_targets(graphs, source, lengths, target_ids):
 
 
 def along_texts(graphs, token_ids, first=1):
-    """(N, T, V) log-probabilities after each of the (N, T) tokens of texts.
+    """Return (N, T, V) log-probabilities after each of the (N, T) tokens of texts.
 
     Args:
         graphs: `seqkeras.serving.session.LanguageModel`.
@@ -58,7 +59,7 @@ def along_texts(graphs, token_ids, first=1):
 
 
 def log_softmax(logits):
-    """log softmax(x) over the last axis."""
+    """Return log softmax(x) over the last axis."""
     with np.errstate(invalid="ignore"):  # the comparison reports values that are not finite
         shifted = logits - logits.max(axis=-1, keepdims=True)
         return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))

@@ -24,7 +24,7 @@ __all__ = [
 
 
 def __getattr__(name):
-    """`TextLikelihood`, which needs Keras, imported where it is used first."""
+    """Import `TextLikelihood`, which needs Keras, at its first use."""
     if name in ("TextLikelihood", "text_likelihood"):
         module = importlib.import_module("seqkeras.analysis.text_likelihood")
         return module if name == "text_likelihood" else module.TextLikelihood

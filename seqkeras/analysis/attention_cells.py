@@ -58,7 +58,7 @@ class Cells(Panels):
 
 
 def order_of(source):
-    """The indices of the characters or tokens from left to right, as a reader sees them."""
+    """Return the indices of the characters or tokens from left to right, as a reader sees them."""
     if isinstance(source, str):
         return visual_order(source)
     order = list(range(len(source)))

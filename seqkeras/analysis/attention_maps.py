@@ -82,7 +82,7 @@ class AttentionMap:
 
 
 def maps_of_heads(weights, source, target=None, layer=None, head=None):
-    """An `AttentionMap` for each head of each layer.
+    """Return an `AttentionMap` for each head of each layer.
 
     Args:
         weights: (L, N, T, S) of one example, as `model.attention_weights(inputs)["cross"][row]`, or
@@ -130,14 +130,14 @@ def maps_of_heads(weights, source, target=None, layer=None, head=None):
 
 
 def _labels(text):
-    """The labels of a text, and the number of tokens of each."""
+    """Return the labels of a text, and the number of tokens of each."""
     if isinstance(text, Encoding):
         return zip(*text.words(), strict=True)
     return text, [1] * len(text)
 
 
 def _chosen(name, number, count):
-    """The selected indices, of `count`."""
+    """Return the selected indices, of `count`."""
     if number is None:
         return range(count)
     if type(number) is not int or not 0 <= number < count:
@@ -180,12 +180,13 @@ def plot_attention_lines(maps, path):
 
 
 def attention_figure(maps):
-    """The matplotlib Figure of `plot_attention_maps`; the axes "map 0", "map 1", ... are panels."""
+    """Return the matplotlib Figure of `plot_attention_maps`; the axes "map 0", "map 1", ... are
+    panels."""
     return page_figure(maps, Cells)
 
 
 def lines_figure(maps):
-    """The matplotlib Figure of `plot_attention_lines`, in the same form."""
+    """Return the matplotlib Figure of `plot_attention_lines`, in the same form."""
     return page_figure(maps, Lines)
 
 

@@ -67,7 +67,7 @@ class Panels:
 
     @staticmethod
     def extent(panel, room, cell):
-        """The `Extent` of a map.
+        """Return the `Extent` of a map.
 
         Args:
             panel: an AttentionMap.
@@ -83,7 +83,8 @@ class Panels:
 
 
 def page_figure(maps, panels):
-    """The matplotlib Figure of maps, as large as labels need; smaller where it would be too large.
+    """Return the matplotlib Figure of maps, as large as labels need; smaller where it would be too
+    large.
 
     Args:
         maps: an AttentionMap, or a sequence of them.
@@ -146,7 +147,7 @@ class Page:
         self.figure.set_size_inches(pixels / self.figure.dpi)
 
     def fits(self):
-        """Whether the page is no larger than the largest picture."""
+        """Return whether the page is no larger than the largest picture."""
         return max(self.width, self.height) * self.unit <= MOST_PIXELS
 
     def draw(self):
@@ -173,7 +174,7 @@ class Page:
         return max(0, token_labels.room(self.figure, text, UNIT_INCHES * self.figure.dpi) - 1)
 
     def _title(self, panel, width):
-        """The title of a panel; a text that is its own title is cut to the panel's width."""
+        """Return the title of a panel; a text that is its own title is cut to the panel's width."""
         text = panel.line
         title = _write_title(self.figure, text)
         width = max(width, TITLE)
@@ -193,7 +194,7 @@ class Page:
         return axes
 
     def _draw_header(self, scale):
-        """The legend of all panels: how to read them, and the colours."""
+        """Draw the legend of all panels: how to read them, and the colours."""
         header = self.header
         for line in header.lines:
             line.draw(self.figure, MARGIN / self.width, 1 - line.down / self.height)
@@ -210,7 +211,8 @@ class Page:
 
 
 def arrange(widths, heights, headers):
-    """Places of panels of these sizes, row by row, in the grid whose page is closest to square.
+    """Return places of panels of these sizes, row by row, in the grid whose page is closest to
+    square.
 
     Args:
         widths, heights: of the panels.
@@ -265,14 +267,14 @@ class Header(NamedTuple):
 
 
 def wide_header(figure, notes):
-    """The scale at the right of the heading, all notes in one line."""
+    """Return the scale at the right of the heading, all notes in one line."""
     lines = [Line(1.9, HEADING, 12, INK), Line(3.1, "   ·   ".join(notes))]
     heading, note = (_width_of_line(figure, line) for line in lines)
     return Header(2 * MARGIN + max(heading + GAP + BAR + 3, note), 4, lines, 1.3, True)
 
 
 def narrow_header(figure, notes):
-    """Heading, scale and each note below each other."""
+    """Return heading, scale and each note below each other."""
     lines = [Line(1.9, HEADING, 12, INK)]
     lines += [Line(4.5 + place, note) for place, note in enumerate(notes)]
     width = max(BAR + 3, *(_width_of_line(figure, line) for line in lines))
@@ -280,7 +282,7 @@ def narrow_header(figure, notes):
 
 
 def characters(maps):
-    """Notes on labels that need words."""
+    """Return notes on labels that need words."""
     texts = {text for panel in maps for text in (panel.source, panel.target)}
     labels = {label(character) for text in texts if isinstance(text, str) for character in text}
     notes = [f"{SPACE} space"] if SPACE in labels else []
@@ -292,7 +294,7 @@ def characters(maps):
 
 
 def exact_width_in_units(text):
-    """How wide a drawn text is."""
+    """Return how wide a drawn text is."""
     return text.get_window_extent().width / text.figure.dpi / UNIT_INCHES
 
 

@@ -15,7 +15,7 @@ WALL_STEPS, WALL_START, WALL_TARGET = 50, 0.5, 0.7
 
 
 def clip_by_norm(gradient, threshold):
-    """The gradient, scaled to the threshold if it is longer; its direction does not change.
+    """Return the gradient, scaled to the threshold if it is longer; its direction does not change.
 
     An infinite entry becomes NaN, and a gradient whose norm overflows becomes zero.
     """
@@ -24,7 +24,8 @@ def clip_by_norm(gradient, threshold):
 
 
 def clip_by_value(gradient, threshold):
-    """The gradient with each entry between -threshold and threshold; its direction may change.
+    """Return the gradient with each entry between -threshold and threshold; its direction may
+    change.
 
     An infinite entry becomes the threshold; NaN stays.
     """
@@ -32,7 +33,7 @@ def clip_by_value(gradient, threshold):
 
 
 def wall(w, b):
-    """The error of a unit x(t) = w sigmoid(x(t-1)) + b after 50 steps from 0.5, target 0.7.
+    """Return the error of a unit x(t) = w sigmoid(x(t-1)) + b after 50 steps from 0.5, target 0.7.
 
         E = (sigmoid(x(50)) - 0.7)²
         dx(t)/dw = s + w s' dx(t-1)/dw        dx(t)/db = 1 + w s' dx(t-1)/db
@@ -57,7 +58,7 @@ def wall(w, b):
 
 
 def descend(clip, start, learning_rate, steps):
-    """Gradient descent on `wall`.
+    """Return the path of gradient descent on `wall`.
 
     Args:
         clip: gradient -> the gradient to use.

@@ -22,7 +22,7 @@ STYLES = (
 
 
 def new_figure(width, height):
-    """An empty figure of a size in inches, laid out around its later content."""
+    """Return an empty figure of a size in inches, laid out around its later content."""
     figure = Figure(figsize=(width, height), dpi=120, facecolor="white", layout="constrained")
     figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)
     FigureCanvasAgg(figure)

@@ -38,7 +38,7 @@ def plot_forecasts(plots, name, path):
 
 
 def forecast_figure(plots, name):
-    """The matplotlib Figure of `plot_forecasts`."""
+    """Return the matplotlib Figure of `plot_forecasts`."""
     figure = new_figure(11, 2.6 * len(plots))
     panels = figure.subplots(len(plots), 1, squeeze=False)[:, 0]
     for axes, plot in zip(panels, plots):

@@ -128,7 +128,8 @@ def require_radii(radii, steps):
 
 
 def cell_norms(units, steps, seed):
-    """name -> (steps + 1,) norms of dh(T)/dh(T-n) or dc(T)/dc(T-n), in newly initialized cells.
+    """Return a dictionary: name -> (steps + 1,) norms of dh(T)/dh(T-n) or dc(T)/dc(T-n), in newly
+    initialized cells.
 
     Chrono initialization of an LSTM of memory T: b_f = log u, u uniform in [1, T-1]; b_i = -b_f.
 
@@ -157,7 +158,7 @@ def cell_norms(units, steps, seed):
 
 
 def radius_norms(radius, units, steps, seed):
-    """The `Radius` of a symmetric W, in a SimpleRNN with small inputs."""
+    """Return the `Radius` of a symmetric W, in a SimpleRNN with small inputs."""
     from seqkeras.recurrent import SimpleRNNCell
 
     random = np.random.default_rng(seed)
@@ -176,7 +177,8 @@ def radius_norms(radius, units, steps, seed):
 
 
 def overflows(radius, units, steps, seed):
-    """name -> `Overflow`, of float16, float32 and float64, for a symmetric W."""
+    """Return a dictionary: name -> `Overflow`, of float16, float32 and float64, for a symmetric
+    W."""
     random = np.random.default_rng(seed)
     Q, eigenvalues = symmetric_matrix(radius, units, random)
     W, start = Q.T @ np.diag(eigenvalues) @ Q, np.full(units, units**-0.5)
@@ -214,7 +216,7 @@ def symmetric_matrix(radius, units, random):
 
 
 def random_cell(cell_class, units, random):
-    """A cell with Keras's default weights: Glorot uniform, orthogonal, and its own bias."""
+    """Return a cell with Keras's default weights: Glorot uniform, orthogonal, and its own bias."""
     cell = cell_class(units)
     cell.build((None, WIDTH))
     gates = cell.kernel.shape[-1] // units
@@ -225,23 +227,24 @@ def random_cell(cell_class, units, random):
 
 
 def glorot_uniform(shape, random):
-    """Glorot and Bengio 2010, equation 16; of a convolution, the window counts on both sides."""
+    """Return weights by Glorot and Bengio 2010, equation 16; a convolution's window counts on both
+    sides."""
     limit = np.sqrt(6 / (np.prod(shape[:-2]) * (shape[-2] + shape[-1])))
     return random.uniform(-limit, limit, size=shape)
 
 
 def geometric_mean(norms):
-    """The geometric mean over axis 0; zeros count as the smallest positive number."""
+    """Return the geometric mean over axis 0; zeros count as the smallest positive number."""
     return np.exp(np.mean(np.log(np.maximum(norms, np.finfo(float).tiny)), axis=0))
 
 
 def first(found):
-    """The index of the first True, or None."""
+    """Return the index of the first True, or None."""
     return int(np.argmax(found)) if found.any() else None
 
 
 def report(measurements):
-    """The lines of the table."""
+    """Yield the lines of the table."""
     steps = len(next(iter(measurements.cells.values()))) - 1
     columns = sorted({1, steps // 10, steps // 2, steps} - {0})
     head = "".join(f"{f'n = {n}':>10}" for n in columns)
@@ -266,7 +269,7 @@ def report(measurements):
 
 
 def whole_number(least):
-    """The type of a command-line option: text -> a whole number of at least that."""
+    """Return the type of a command-line option: text -> a whole number of at least that."""
 
     def parse(text):
         if not text.isdecimal() or int(text) < least:
@@ -279,7 +282,7 @@ def whole_number(least):
 
 
 def numbers(text):
-    """The type of a command-line option: numbers with commas between."""
+    """Return the type of a command-line option: numbers with commas between."""
     try:
         return tuple(float(number) for number in text.split(","))
     except ValueError:

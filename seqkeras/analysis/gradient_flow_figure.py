@@ -27,7 +27,7 @@ def plot_gradient_flow(measurements, path):
 
 
 def gradient_flow_figure(measurements):
-    """The matplotlib Figure of `plot_gradient_flow`."""
+    """Return the matplotlib Figure of `plot_gradient_flow`."""
     figure = new_figure(11, 8.6)
     panels = figure.subplots(2, 2).flat
     draw_cells(panels[0], measurements.cells)
@@ -120,7 +120,7 @@ def draw_descents(axes, descents):
 
 
 def finish(axes, heading, across, up, log=True, **legend):
-    """The frame of a panel, its norms on a logarithmic axis."""
+    """Draw the frame of a panel, its norms on a logarithmic axis."""
     frame(axes, heading, across, up, **legend)
     if log:
         axes.set_yscale("log")

@@ -13,7 +13,7 @@ import numpy as np
 
 
 def jacobian_norms(cell, inputs, initial_state=None):
-    """Norms of dh(T)/dh(T-n); for an LSTM also of dc(T)/dc(T-n), for a QRNN only of that.
+    """Return norms of dh(T)/dh(T-n); for an LSTM also of dc(T)/dc(T-n), for a QRNN only of that.
 
     Args:
         cell: a built SimpleRNNCell, LSTMCell, GRUCell or QRNN of `seqkeras.recurrent`.
@@ -42,7 +42,7 @@ def jacobian_norms(cell, inputs, initial_state=None):
 
 
 def step_jacobians(cell, inputs, initial_state=None):
-    """J(t) for t from 1 to T: (B, T, S, S) float64, S the width of all states side by side.
+    """Return J(t) for t from 1 to T: (B, T, S, S) float64, S the width of all states side by side.
 
     The arguments and errors are those of `jacobian_norms`.
     """
@@ -71,7 +71,7 @@ def simple_rnn_step(x, h, kernel, recurrent_kernel, bias):
 
 
 def lstm_step(x, h, c, kernel, recurrent_kernel, bias):
-    """The four blocks of d(h(t), c(t))/d(h(t-1), c(t-1)).
+    """Return the four blocks of d(h(t), c(t))/d(h(t-1), c(t-1)).
 
         dc(t)/dc(t-1) = diag(f)
         dc(t)/dh(t-1) = diag(c(t-1) f') U_f + diag(g i') U_i + diag(i g') U_g
@@ -94,7 +94,8 @@ def lstm_step(x, h, c, kernel, recurrent_kernel, bias):
 
 
 def gru_step(x, h, kernel, recurrent_kernel, bias):
-    """z keeps the state; all other dependence is through z, g and r.
+    """Return the new state and dh(t)/dh(t-1): z keeps the state, other dependence is through z, g
+    and r.
 
         dg/dh(t-1)    = diag(g') (diag(r) U_h + diag(q r') U_r)
         dh(t)/dh(t-1) = diag(z) + diag((h(t-1) - g) z') U_z + diag(1 - z) dg/dh(t-1)
@@ -123,7 +124,7 @@ def qrnn_step(x, c, kernel, bias):
 
 
 def _formula(cell):
-    """The names of a cell's states, and its step: (x, *states, *weights) -> states, J."""
+    """Return the names of a cell's states, and its step: (x, *states, *weights) -> states, J."""
     # Keras is imported only when needed.
     from seqkeras.recurrent import QRNN, GRUCell, LSTMCell, SimpleRNNCell
 
@@ -144,7 +145,7 @@ def _formula(cell):
 
 
 def _rows(scale, matrix):
-    """diag(scale) matrix, for each row of a batch: (B, U), (U, V) -> (B, U, V)."""
+    """Return diag(scale) matrix, for each row of a batch: (B, U), (U, V) -> (B, U, V)."""
     return scale[:, :, None] * matrix
 
 

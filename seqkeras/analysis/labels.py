@@ -40,7 +40,7 @@ STAND_INS |= {"": "L", "B": "S"}
 
 @functools.cache
 def fonts():
-    """The font files that labels use, the preferred one first."""
+    """Return the font files that labels use, the preferred one first."""
     # Found by its metadata: importing notojp_matplotlib would change matplotlib's default font.
     noto = importlib.metadata.distribution("notojp-matplotlib").locate_file(
         "notojp_matplotlib/fonts/NotoSansCJKjp-Regular.otf"
@@ -50,15 +50,15 @@ def fonts():
 
 @functools.cache
 def families():
-    """The names of these fonts, for matplotlib, which takes each glyph from the first that has
-    it."""
+    """Return the names of these fonts, for matplotlib, which takes each glyph from the first that
+    has it."""
     for font in fonts():
         fontManager.addfont(font)
     return [get_font(font).family_name for font in fonts()]
 
 
 def font_of_texts(size):
-    """The `FontProperties` of every text of a picture, in points.
+    """Return the `FontProperties` of every text of a picture, in points.
 
     Such a text is `readable`, and is drawn with parse_math=False.
     """
@@ -72,7 +72,7 @@ def monospace():
 
 @functools.cache
 def cmap(font):
-    """The code points that a font file has glyphs for."""
+    """Return the code points that a font file has glyphs for."""
     return frozenset(get_font(font).get_charmap())
 
 
@@ -81,7 +81,7 @@ def has_glyph(font, character):
 
 
 def has_ink(font, character):
-    """Whether the glyph is visible; spaces, control characters and fillers are not."""
+    """Return whether the glyph is visible; spaces, control characters and fillers are not."""
     if unicodedata.category(character)[0] in "ZC" or not has_glyph(font, character):
         return False
     left, bottom, right, top = get_font(font).load_char(ord(character)).bbox
@@ -89,7 +89,7 @@ def has_ink(font, character):
 
 
 def font_of(text):
-    """The first font with a visible glyph for every character of text, or None."""
+    """Return the first font with a visible glyph for every character of text, or None."""
     return next(
         (font for font in fonts() if all(has_ink(font, character) for character in text)), None
     )
@@ -101,14 +101,15 @@ def code_point(character):
 
 
 def label(character):
-    """The label of a single character; a combining mark gets a dotted circle as its base."""
+    """Return the label of a single character; a combining mark gets a dotted circle as its base."""
     if unicodedata.category(character) == "Zs":  # also no-break spaces
         return SPACE
     return DOTTED_CIRCLE + character if unicodedata.category(character)[0] == "M" else character
 
 
 def source_labels(source):
-    """The label of every source character: Arabic letters as in their word, brackets turned."""
+    """Return the label of every source character: Arabic letters as in their word, brackets
+    turned."""
     joined = RESHAPER.reshape(source.replace(ZERO_WIDTH_JOINER, TATWEEL))
     labels = []
     for character, form, level in zip(source, joined, bidi_levels(source), strict=True):
@@ -120,7 +121,7 @@ def source_labels(source):
 
 
 def readable(text):
-    """Text for one line: what no font has becomes its script's name, as in "3 [Devanagari]".
+    """Return text for one line: what no font has becomes its script's name, as in "3 [Devanagari]".
 
     A mark in front tells matplotlib that the line reads from right to left. `notes_of` says what
     the brackets are.
@@ -133,7 +134,8 @@ def readable(text):
 
 
 def notes_of(texts):
-    """The line that a picture needs if a font lacks characters of its texts, in a list, or none.
+    """Return the line that a picture needs if a font lacks characters of its texts, in a list, or
+    none.
 
     Args:
         texts: iterable of strings, `readable`.
@@ -159,24 +161,26 @@ def script_of(character):
 
 
 def reads_right_to_left(text):
-    """Whether Arabic and Hebrew characters are at least half: "ar|" in front changes nothing."""
+    """Return whether Arabic and Hebrew characters are at least half: "ar|" in front changes
+    nothing."""
     directions = [unicodedata.bidirectional(character) for character in text]
     right_to_left = sum(directions.count(direction) for direction in ("R", "AL", "AN"))
     return right_to_left > 0 and right_to_left >= directions.count("L")
 
 
 def visual_order(text):
-    """The indices of the characters from left to right, as a reader sees them."""
+    """Return the indices of the characters from left to right, as a reader sees them."""
     return [record["index"] for record in bidi_records(text)]
 
 
 def bidi_levels(text):
-    """The embedding level of every character; odd: it reads from right to left."""
+    """Return the embedding level of every character; odd: it reads from right to left."""
     return [record["level"] for record in sorted(bidi_records(text), key=itemgetter("index"))]
 
 
 def bidi_records(text):
-    """python-bidi's records of the characters, from left to right: "index", "level" and more.
+    """Return python-bidi's records of the characters, from left to right: "index", "level" and
+    more.
 
     Its `get_display` returns a string, so its steps are run here one by one, without X1 to X9.
 

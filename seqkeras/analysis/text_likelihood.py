@@ -53,7 +53,7 @@ class TextLikelihood:
         self.model = None
 
     def __call__(self, model):
-        """The loss of a model, in nats for each token.
+        """Return the loss of a model, in nats for each token.
 
         Args:
             model: reads {"token_ids": (B, T)} and returns logits (B, T, V), and has a `vocab_size`
@@ -70,7 +70,7 @@ class TextLikelihood:
         return self.batches() / (len(self.tokens) - 1)
 
     def _consecutive(self):
-        """The sum of losses, with the state of each row carried on."""
+        """Return the sum of losses, with the state of each row carried on."""
         predicted = len(self.tokens) - 1
         rows = min(self.rows, predicted)
         size = math.ceil(predicted / rows)
@@ -86,7 +86,7 @@ class TextLikelihood:
         return total
 
     def _apart(self):
-        """The sum of losses of windows each for itself."""
+        """Return the sum of losses of windows each for itself."""
         predicted, length = len(self.tokens) - 1, min(self.length, len(self.tokens) - 1)
         stride = min(self.stride, length)
         starts = np.arange(0, max(predicted - length, 0) + stride, stride)
@@ -105,7 +105,7 @@ class TextLikelihood:
         return total
 
     def _taken(self, places, real):
-        """The tokens of places, and those behind them, `NO_TARGET` where none is asked for."""
+        """Return tokens of places, and those behind them, `NO_TARGET` where none is asked for."""
         last = len(self.tokens) - 1
         token_ids = self.tokens[np.minimum(places, last - 1)]
         targets = np.where(real, self.tokens[np.minimum(places + 1, last)], NO_TARGET)
@@ -128,7 +128,7 @@ def _after(model):
 
 
 def _losses(logits, targets):
-    """(B,) sums of the losses of a row's targets."""
+    """Return (B,) sums of the losses of a row's targets."""
     log_probs = ops.log_softmax(ops.cast(logits, "float32"))
     chosen = ops.take_along_axis(log_probs, ops.maximum(targets, 0)[..., None], axis=-1)[..., 0]
     return -ops.sum(ops.where(targets == NO_TARGET, 0.0, chosen), axis=-1)

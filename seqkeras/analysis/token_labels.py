@@ -14,7 +14,7 @@ APART = 0.4  # cells between a label and the map
 
 
 def shown(token):
-    """A token in one line of at most `MOST` characters, never empty."""
+    """Return a token in one line of at most `MOST` characters, never empty."""
     text = "".join(SPACE if character.isspace() else character for character in token) or SPACE
     return text if len(text) <= MOST else f"{text[: MOST - 1]}…"
 
@@ -35,7 +35,7 @@ def draw_after(axes, row, column, token):
 
 
 def room(figure, tokens, cell):
-    """How many whole cells the longest of some tokens needs.
+    """Return how many whole cells the longest of some tokens needs.
 
     Args:
         figure: that they will be drawn in.

@@ -61,7 +61,7 @@ class ScoreAttention(keras.layers.Layer):
         return self._attend_to_real(query, key, value, masks)
 
     def _attend_to_real(self, query, key, value, masks, **options):
-        """The call under its four masks; the options are further ones of `attend`."""
+        """Attend under the four masks of a call; the options are further options of `attend`."""
         require_attention(self, query, key, value, masks)
         attention_mask, query_mask, key_mask, value_mask = masks
         mask = with_padding(attention_mask, key_mask, value_mask)
@@ -72,15 +72,15 @@ class ScoreAttention(keras.layers.Layer):
         return context, weights
 
     def attend(self, query, prepared_key, value, attention_mask=None):
-        """Attention to a key that `score.prepare` has seen already."""
+        """Attend to a key that `score.prepare` has seen already."""
         raise NotImplementedError
 
     def _real(self, attention_mask, *sequences):
-        """Keys and values, with zeros where no query may attend."""
+        """Return keys and values, with zeros where no query may attend."""
         return without_padding(attended(self._checked(attention_mask)), *sequences)
 
     def _checked(self, attention_mask):
-        """The mask as a tensor, or None; every use of a mask goes through here."""
+        """Return the mask as a tensor, or None; every use of a mask goes through here."""
         if attention_mask is None:
             return None
         attention_mask = ops.convert_to_tensor(attention_mask)
@@ -141,7 +141,7 @@ class Attention(ScoreAttention):
         super().__init__(DotScore() if score is None else score, **kwargs)
 
     def attend(self, query, prepared_key, value, attention_mask=None):
-        """Attention to a key that `score.prepare` has seen already."""
+        """Attend to a key that `score.prepare` has seen already."""
         scores = self.score.compare(query, prepared_key)  # (B, T, S)
         weights = masked_softmax(scores, self._checked(attention_mask))
         return ops.matmul(weights, value), weights

@@ -69,7 +69,8 @@ class BiAttention(keras.layers.Layer):
         return g
 
     def attention_weights(self, context, query, context_mask=None, query_mask=None):
-        """a (B, T, J), context-to-query, and b (B, T), query-to-context, for the same arguments."""
+        """Return a (B, T, J), context-to-query, and b (B, T), query-to-context, for the call's
+        arguments."""
         w_h, w_u, w_hu = ops.split(self.kernel, 3, axis=0)  # (D, 1) each
         similarity = (
             ops.matmul(context, w_h)

@@ -34,7 +34,7 @@ def extend_cache(cache, entries, positions):
 
 
 def cache_mask(positions, target_length, cache_length, window=None, prefix_lengths=None):
-    """(B, T, C) mask: each of T further tokens attends to itself and to what is before it.
+    """Return (B, T, C) mask: each of T further tokens attends to itself and to what is before it.
 
     Args:
         positions: (B,) integers, how many tokens each row held before.

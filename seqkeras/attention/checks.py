@@ -30,7 +30,7 @@ def require_attention(layer, query, key, value, masks, num_heads=None):
 
 
 def _require_attention_mask(layer, mask, sizes, num_heads):
-    """(B or 1, T or 1, S), or with heads (B or 1, N or 1, T or 1, S)."""
+    """Require a mask (B or 1, T or 1, S), or with heads (B or 1, N or 1, T or 1, S)."""
     received = shape_of(mask)
     # A size of 1 broadcasts, and fits any size.
     repeated = (*(None if size == 1 else size for size in received[:-1]), *received[-1:])

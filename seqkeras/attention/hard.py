@@ -70,7 +70,7 @@ class HardAttention(ScoreAttention):
         return self._attend_to_real(query, key, value, masks, training=training)
 
     def attend(self, query, prepared_key, value, attention_mask=None, training=False, noise=None):
-        """Attention to a key that `score.prepare` has seen already.
+        """Attend to a key that `score.prepare` has seen already.
 
         With `noise`, (B, T, S) of `draw_noise`, positions are sampled by it: a step of a loop takes
         its part of what was drawn before.
@@ -91,13 +91,13 @@ class HardAttention(ScoreAttention):
         return ops.matmul(weights, value), weights
 
     def draw_noise(self, shape):
-        """g of the formula, one for each score (B, T, S)."""
+        """Return g of the formula, one for each score (B, T, S)."""
         dtype = keras.backend.result_type(self.compute_dtype, "float32")
         u = keras.random.uniform(shape, minval=TINY, dtype=dtype, seed=self.seed_generator)
         return -ops.log(-ops.log(u))
 
     def log_probability(self, query, key, weights, attention_mask=None):
-        """(B, T) log-probabilities of choices; zero where a query may attend to nothing.
+        """Return (B, T) log-probabilities of choices; zero where a query may attend to nothing.
 
         Args:
             query, key, attention_mask: as in the call.
@@ -108,7 +108,7 @@ class HardAttention(ScoreAttention):
         return ops.sum(weights * ops.log_softmax(scores, axis=-1), axis=-1)
 
     def entropy(self, query, key, attention_mask=None):
-        """(B, T) entropies of the choices, a regularizer against early convergence."""
+        """Return (B, T) entropies of the choices, a regularizer against early convergence."""
         scores, attention_mask = self._masked_scores(query, key, attention_mask)
         probabilities = masked_softmax(scores, attention_mask)
         return -ops.sum(probabilities * ops.log_softmax(scores, axis=-1), axis=-1)
@@ -173,7 +173,7 @@ class MovingAverageBaseline(keras.layers.Layer):
 
 
 def reinforce_loss(losses, log_probabilities, baseline=0.0, entropies=0.0):
-    """A number whose gradient is that of the expected loss, estimated from samples.
+    """Return a number whose gradient is that of the expected loss, estimated from samples.
 
         d = dL + (L - b) d log p - dH, averaged over the rows
 

@@ -61,7 +61,7 @@ class PastAttention(keras.layers.Layer):
         return output, weights
 
     def read(self, sequence, state, mask=None):
-        """A piece of a sequence, after another.
+        """Return a piece of a sequence, after another.
 
         Args:
             sequence: (B, T, D).
@@ -94,7 +94,7 @@ class PastAttention(keras.layers.Layer):
         return output * real, weights * real, state
 
     def initial_state(self, batch_size):
-        """The state before the first step: no key, no value."""
+        """Return the state before the first step: no key, no value."""
         empty = ops.zeros((batch_size, self.window, self.units), self.compute_dtype)
         return {
             "keys": empty,  # W_Y k
@@ -103,7 +103,7 @@ class PastAttention(keras.layers.Layer):
         }
 
     def step(self, inputs, state):
-        """One step: the same as the call at that step.
+        """Advance one step, with the result of the call at that step.
 
         Args:
             inputs: (B, D), h(t).
@@ -116,7 +116,8 @@ class PastAttention(keras.layers.Layer):
         return (output[:, 0], weights[:, 0]), state
 
     def _cast(self, weight):
-        """Checks that Keras does in `call` only, and not if a model calls `read` and `step`."""
+        """Cast a weight to the dtype of computation, as Keras does in `call` but not in `read` and
+        `step`."""
         return ops.cast(weight, self.compute_dtype)
 
     def _parts(self, states):
@@ -124,11 +125,12 @@ class PastAttention(keras.layers.Layer):
         return parts[0], parts[1], parts[-1]
 
     def _before(self, whole):
-        """(B, L + T, ...) to (B, T, L, ...): beside each of T steps the L before it."""
+        """Return (B, L + T, ...) to (B, T, L, ...): beside each of T steps the L before it."""
         return ops.stack([whole[:, i : i - self.window] for i in range(self.window)], axis=2)
 
     def _behind(self, whole, lengths):
-        """(B, L + T, ...) to (B, L, ...): the last L of so many steps (B,), or with None of T."""
+        """Return (B, L + T, ...) to (B, L, ...): the last L of so many steps (B,), or with None of
+        T."""
         if lengths is None:
             return whole[:, -self.window :]
         places = lengths[:, None] + ops.arange(self.window, dtype=lengths.dtype)  # (B, L)
@@ -136,7 +138,7 @@ class PastAttention(keras.layers.Layer):
         return ops.take_along_axis(whole, places, axis=1)
 
     def _attend(self, key, predict, past_keys, past_values, past_real):
-        """(B, T, U) present parts and (B, T, L, ·) past ones to outputs and weights."""
+        """Map (B, T, U) present parts and (B, T, L, ·) past ones to outputs and weights."""
         query = ops.matmul(key, self._cast(self.query_kernel))[:, :, None]
         scores = ops.matmul(ops.tanh(past_keys + query), self._cast(self.scale))[
             ..., 0

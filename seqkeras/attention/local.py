@@ -82,7 +82,7 @@ class LocalAttention(ScoreAttention):
         return self._attend_to_real(query, key, value, masks, positions=positions)
 
     def attend(self, query, prepared_key, value, attention_mask=None, positions=None):
-        """Attention to a key that `score.prepare` has seen already."""
+        """Attend to a key that `score.prepare` has seen already."""
         require_steps(self, key=prepared_key)
         attention_mask = self._checked(attention_mask)
         scores = self.score.compare(query, prepared_key)  # (B, T, S)
@@ -105,7 +105,7 @@ class LocalAttention(ScoreAttention):
         return ops.matmul(weights, value), weights
 
     def _places(self, attention_mask, source_length, dtype):
-        """s of each key, (B or 1, T or 1, S), and S, (B or 1, T or 1)."""
+        """Return s of each key, (B or 1, T or 1, S), and S, (B or 1, T or 1)."""
         if attention_mask is None:
             steps = ops.cast(ops.arange(source_length), dtype)[None, None]
         else:
@@ -113,7 +113,7 @@ class LocalAttention(ScoreAttention):
         return steps, steps[..., -1] + 1
 
     def _predicted(self, query, num_keys):
-        """(B, T) positions p(t)."""
+        """Return (B, T) positions p(t)."""
         hidden = ops.tanh(ops.matmul(query, self.position_kernel))
         share = ops.sigmoid(ops.matmul(hidden, self.position_scale))[..., 0]
         return ops.cast(share, num_keys.dtype) * num_keys

@@ -17,7 +17,7 @@ MASKED_SCORE = -1e30  # the score of masked positions: far below any real one, a
 
 
 def padding_mask(lengths, length):
-    """(B, length) mask of sequences padded on the right.
+    """Return (B, length) mask of sequences padded on the right.
 
     Args:
         lengths: (B,) integers, the number of real steps of each row.
@@ -28,7 +28,7 @@ def padding_mask(lengths, length):
 
 
 def causal_mask(target_length, source_length=None):
-    """(1, T, S) mask: a query attends to its own position and to earlier ones.
+    """Return (1, T, S) mask: a query attends to its own position and to earlier ones.
 
     Args:
         target_length: T, a number or a scalar tensor.
@@ -40,7 +40,8 @@ def causal_mask(target_length, source_length=None):
 
 
 def window_mask(target_length, before, after, source_length=None):
-    """(1, T, S) mask: a query attends to its own position, `before` ones before and `after` after.
+    """Return (1, T, S) mask: a query attends to its own position, `before` ones before and `after`
+    after.
 
     Args:
         target_length, source_length: as in `causal_mask`.
@@ -60,7 +61,7 @@ def window_mask(target_length, before, after, source_length=None):
 
 
 def prefix_mask(prefix_lengths, length):
-    """(B, T, T) mask of a prefix language model: both ways in the prefix, causal after it.
+    """Return (B, T, T) mask of a prefix language model: both ways in the prefix, causal after it.
 
     Args:
         prefix_lengths: (B,) integers, the steps of each row that every query may attend to.
@@ -72,7 +73,8 @@ def prefix_mask(prefix_lengths, length):
 
 
 def permutation_mask(order, stream="content"):
-    """(B or 1, T, T) mask of a permutation language model: positions earlier in a given order.
+    """Return (B or 1, T, T) mask of a permutation language model: positions earlier in a given
+    order.
 
     Args:
         order: (B, T) or (T,) integers, the positions in the order in which they are predicted.
@@ -102,7 +104,7 @@ def permutation_mask(order, stream="content"):
 
 
 def combine_masks(*masks):
-    """The conjunction of masks; None allows everything, and is the result if all are None.
+    """Return the conjunction of masks; None allows everything, and is the result if all are None.
 
     Args:
         masks: booleans of one rank whose shapes broadcast, or None.
@@ -121,7 +123,8 @@ def combine_masks(*masks):
 
 
 def with_padding(attention_mask, *padding_masks):
-    """An attention mask that leaves out the padding of the keys too; None where all are None.
+    """Return an attention mask that leaves out the padding of the keys too; None where all are
+    None.
 
     Args:
         attention_mask: (B or 1, T or 1, S), or with an axis of heads (B or 1, N or 1, T or 1, S).
@@ -134,7 +137,7 @@ def with_padding(attention_mask, *padding_masks):
 
 
 def attended(attention_mask):
-    """(B or 1, S) mask: the keys that some query may attend to; None where the mask is None.
+    """Return (B or 1, S) mask: the keys that some query may attend to; None where the mask is None.
 
     Args:
         attention_mask: (B or 1, T or 1, S), or with an axis of heads (B or 1, N or 1, T or 1, S).
@@ -145,7 +148,7 @@ def attended(attention_mask):
 
 
 def mask_scores(scores, mask=None):
-    """Scores for a softmax, in float32 at least, with `MASKED_SCORE` at masked positions.
+    """Return scores for a softmax, in float32 at least, with `MASKED_SCORE` at masked positions.
 
     In float16, whose products overflow at 65,504, an infinite score becomes one of 1e21 or -1e21;
     in every other dtype it stays infinite.
@@ -158,7 +161,8 @@ def mask_scores(scores, mask=None):
 
 
 def masked_softmax(scores, mask=None):
-    """Softmax over the last axis where the mask allows; a row with nothing allowed is all zeros.
+    """Return the softmax over the last axis where the mask allows; a row that allows nothing is
+    zeros.
 
         weights = any(mask) * softmax(where(mask, scores, MASKED_SCORE))
 
@@ -178,7 +182,7 @@ def masked_softmax(scores, mask=None):
 
 
 def _distances(target_length, source_length):
-    """(1, T, S) integers: how far before the query the key is."""
+    """Return (1, T, S) integers: how far before the query the key is."""
     source_length = target_length if source_length is None else source_length
     positions = ops.arange(target_length) + (source_length - target_length)
     return (positions[:, None] - ops.arange(source_length)[None])[None]

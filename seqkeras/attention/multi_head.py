@@ -61,14 +61,15 @@ class Heads(keras.layers.Layer):
         self.weights_dropout = keras.layers.Dropout(dropout, seed=seed, dtype=self.dtype_policy)
 
     def prepare(self, key, value):
-        """Projected keys and values, (B, N, S, H) each: what a decoder computes once, or caches."""
+        """Return projected keys and values, (B, N, S, H) each: what a decoder computes once, or
+        caches."""
         return (
             self._split(self._project(key, self.key_kernel, self.key_bias)),
             self._split(self._project(value, self.value_kernel, self.value_bias)),
         )
 
     def extend(self, sequence, cache, positions, prefix_lengths=None):
-        """Self-attention of T further tokens, (B, T, ·), to themselves and to those before.
+        """Attend from T further tokens, (B, T, ·), to these tokens and the earlier ones.
 
         Args:
             sequence: (B, T, ·).
@@ -104,35 +105,35 @@ class Heads(keras.layers.Layer):
         return kernel, bias
 
     def _project(self, inputs, kernel, bias):
-        """(B, T, ·) to (B, T, N H)."""
+        """Map (B, T, ·) to (B, T, N H)."""
         kernel = ops.reshape(self._cast(kernel), (kernel.shape[0], -1))
         outputs = ops.matmul(inputs, kernel)
         return outputs if bias is None else outputs + ops.reshape(self._cast(bias), (-1,))
 
     def _project_output(self, contexts):
-        """(B, T, N H) to (B, T, D)."""
+        """Map (B, T, N H) to (B, T, D)."""
         kernel = self._cast(self.output_kernel)
         outputs = ops.matmul(contexts, ops.reshape(kernel, (-1, kernel.shape[-1])))
         return outputs if self.output_bias is None else outputs + self._cast(self.output_bias)
 
     def _cast(self, weight):
-        """Checks that Keras does in `call` only, and not if a decoder calls `prepare` and
-        `attend`."""
+        """Cast a weight to the dtype of computation, as Keras does in `call` but not in
+        `prepare`."""
         return ops.cast(weight, self.compute_dtype)
 
     def _split(self, projected):
-        """(B, T, N H) to (B, N, T, H)."""
+        """Map (B, T, N H) to (B, N, T, H)."""
         shape = (*ops.shape(projected)[:2], self.num_heads, self.head_dim)
         return ops.transpose(ops.reshape(projected, shape), (0, 2, 1, 3))
 
     def _merge(self, contexts):
-        """(B, N, T, H) to (B, T, N H)."""
+        """Map (B, N, T, H) to (B, T, N H)."""
         batch_size, _, length, _ = ops.shape(contexts)
         shape = (batch_size, length, self.num_heads * self.head_dim)
         return ops.reshape(ops.transpose(contexts, (0, 2, 1, 3)), shape)
 
     def _attend(self, query, key, value, mask, causal, training):
-        """(B, N, T, H) contexts of projected queries, keys and values."""
+        """Return (B, N, T, H) contexts of projected queries, keys and values."""
         if not (training and self.dropout):
             return composites.attention(query, key, value, mask, causal=causal)
         weights = composites.attention_weights(query, key, mask, causal=causal)
@@ -222,7 +223,7 @@ class MultiHeadAttention(Heads):
         training=False,
         causal=None,
     ):
-        """Attention to what `prepare` returned."""
+        """Attend to what `prepare` returned."""
         causal = self.causal if causal is None else causal
         query = self._split(self._project(query, self.query_kernel, self.query_bias))
         mask = self._mask_of_heads(attention_mask)
@@ -230,12 +231,12 @@ class MultiHeadAttention(Heads):
         return self._project_output(self._merge(contexts))
 
     def attention_weights(self, query, key, attention_mask=None, causal=None):
-        """(B, N, T, S) weights of every head, as a plot shows them."""
+        """Return (B, N, T, S) weights of every head, as a plot shows them."""
         key = self._split(self._project(key, self.key_kernel, self.key_bias))
         return self.weigh(query, key, attention_mask, causal)
 
     def weigh(self, query, prepared_key, attention_mask=None, causal=None):
-        """The same, for a key that `prepare` returned."""
+        """Return the attention weights for a key that `prepare` returned."""
         query = self._split(self._project(query, self.query_kernel, self.query_bias))
         mask = self._mask_of_heads(attention_mask)
         causal = self.causal if causal is None else causal

@@ -85,7 +85,7 @@ class RestrictedSelfAttention(Heads):
         return self._project_output(contexts)
 
     def attention_weights(self, sequence, attention_mask=None, causal=None):
-        """(B, N, T, T) weights of every head, as a plot shows them."""
+        """Return (B, N, T, T) weights of every head, as a plot shows them."""
         query = self._split(self._project(sequence, self.query_kernel, self.query_bias))
         key = self._split(self._project(sequence, self.key_kernel, self.key_bias))
         near = combine_masks(self._near(ops.shape(sequence)[1]), attention_mask)
@@ -93,11 +93,11 @@ class RestrictedSelfAttention(Heads):
         return composites.attention_weights(query, key, near[:, None], causal=causal)
 
     def _near(self, length):
-        """(1, T, T) mask of the window."""
+        """Return (1, T, T) mask of the window."""
         return window_mask(length, self.window, self.window)
 
     def _attend_in_blocks(self, query, key, value, allowed, causal, training):
-        """(B, T, N H) contexts of projected tensors; allowed: (B or 1, 1, T) or None."""
+        """Return (B, T, N H) contexts of projected tensors; allowed: (B or 1, 1, T) or None."""
         batch_size, length = ops.shape(query)[:2]
         if is_symbol(length):
             return query
@@ -124,7 +124,8 @@ class RestrictedSelfAttention(Heads):
         return contexts[:, :length]
 
     def _band(self, size, causal):
-        """(r, 2r or 3r) mask: what is within the window of each query of a block of that size."""
+        """Return (r, 2r or 3r) mask: what is within the window of each query of a block of that
+        size."""
         num_keys = (2 if causal else 3) * size
         distances = ops.arange(size)[:, None] + size - ops.arange(num_keys)[None]
         return ops.logical_and(
@@ -137,7 +138,7 @@ class RestrictedSelfAttention(Heads):
 
 
 def _blocks(sequence, size):
-    """(B, T, ·) to (B, n, r, ·), blocks of that size, the last one filled with zeros."""
+    """Map (B, T, ·) to (B, n, r, ·), blocks of that size, the last one filled with zeros."""
     batch_size, length, dim = ops.shape(sequence)
     missing = size - 1 - (length - 1) % size
     padded = ops.concatenate(
@@ -147,7 +148,7 @@ def _blocks(sequence, size):
 
 
 def _with_neighbours(blocks, causal):
-    """(B, n, r, ·) to (B, n, 3r, ·): each after the one before it, and before the next."""
+    """Map (B, n, r, ·) to (B, n, 3r, ·): each after the one before it, and before the next."""
     before = ops.concatenate([ops.zeros_like(blocks[:, :1]), blocks[:, :-1]], axis=1)
     if causal:
         return ops.concatenate([before, blocks], axis=2)
@@ -156,5 +157,5 @@ def _with_neighbours(blocks, causal):
 
 
 def _fold(blocks):
-    """(B, n, r, ·) to (B n, r, ·): every block a row of its own."""
+    """Map (B, n, r, ·) to (B n, r, ·): every block a row of its own."""
     return ops.reshape(blocks, (-1, *ops.shape(blocks)[2:]))

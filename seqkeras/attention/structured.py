@@ -72,7 +72,8 @@ class StructuredSelfAttention(keras.layers.Layer):
         return ops.reshape(summary, shape), weights
 
     def likeness(self, weights):
-        """||A A^T - I||_F^2 of weights (B, R, S), the mean over the batch, in float32 at least."""
+        """Return ||A A^T - I||_F^2 of weights (B, R, S), the mean over the batch, in float32 at
+        least."""
         weights = ops.cast(weights, keras.backend.result_type(weights.dtype, "float32"))
         products = ops.matmul(weights, ops.transpose(weights, (0, 2, 1)))  # (B, R, R)
         differences = ops.square(products - ops.eye(self.num_hops, dtype=weights.dtype))

@@ -8,7 +8,7 @@ from seqkeras.composites.nodes import composite
 
 @composite
 def gelu(inputs, *, approximate=False):
-    """Gaussian error linear unit, computed in float32 at least.
+    """Return the Gaussian error linear unit, computed in float32 at least.
 
         y = x Phi(x) = x (1 + erf(x / sqrt(2))) / 2
         approximate: y = x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2

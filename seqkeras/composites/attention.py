@@ -11,7 +11,7 @@ from seqkeras.composites.nodes import composite
 
 @composite
 def attention(query, key, value, mask, *, causal=False, scale=None):
-    """Scaled dot-product attention.
+    """Return scaled dot-product attention.
 
         context = softmax(scale query key^T) value
 
@@ -41,7 +41,7 @@ def attention(query, key, value, mask, *, causal=False, scale=None):
 def cached_attention(
     query, key, value, cached_key, cached_value, positions, prefix_lengths=None, *, window=None
 ):
-    """Attention of T further tokens to themselves and to what a cache holds of those before.
+    """Attend from T further tokens to these tokens and to the cached earlier ones.
 
         context(t) = softmax(query(t) [cached_key; key(1..t)]^T / sqrt(H)) [cached_value; value]
 
@@ -68,7 +68,8 @@ def cached_attention(
 
 
 def attention_weights(query, key, mask=None, *, causal=False, scale=None):
-    """(B, N, T, S) softmax of the scaled products; the arguments are those of `attention`."""
+    """Return (B, N, T, S) softmax of the scaled products; the arguments are those of
+    `attention`."""
     scale = query.shape[-1] ** -0.5 if scale is None else scale
     scores = ops.einsum("bnth,bnsh->bnts", query * scale, key)
     return masked_softmax(scores, _whole_mask(query, key, mask, causal))

@@ -14,7 +14,8 @@ from seqkeras.composites.nodes import tracing_nodes
 
 
 def fused(name, sequence, mask, states, weights, reverse):
-    """A recurrent network by a fused function of Keras, or None if Keras has none for these inputs.
+    """Run a recurrent network by a fused function of Keras; None if Keras has none for these
+    inputs.
 
     A graph for export never holds one: cuDNN's operators run on a GPU only.
 
@@ -49,7 +50,7 @@ def fused(name, sequence, mask, states, weights, reverse):
 
 
 def on_gpu(tensor=None):
-    """Whether computations run on a GPU; on PyTorch, those with this tensor."""
+    """Return whether computations run on a GPU; on PyTorch, those with this tensor."""
     if keras.backend.backend() == "torch":
         return tensor is not None and tensor.device.type == "cuda"
     return any("gpu" in device.lower() for device in keras.distribution.list_devices())
@@ -69,7 +70,8 @@ def _run(keras_function, sequence, mask, states, weights):
 
 
 def _run_masked(keras_function, sequence, mask, states, weights, reverse):
-    """The real steps of a row come first, in the order of reading; a row without one lends one."""
+    """Return an order with a row's real steps first, and lengths; a row without a real step lends
+    one."""
     mask = ops.cast(mask, "bool")
     length = ops.shape(mask)[1]
     steps = ops.arange(length)[None]  # (1, T)

@@ -21,7 +21,7 @@ CHUNK = 16  # C: of 8, 16 and 32 none was faster, on TensorFlow, JAX and PyTorch
 
 @composite
 def linear_recurrence(a, b, mask, initial_state, *, reverse=False):
-    """Linear recurrence, elementwise.
+    """Return the states of a linear recurrence, elementwise.
 
         h(t) = a(t) * h(t-1) + b(t)
 
@@ -76,7 +76,7 @@ def _differentiable(a, b, initial_state, reverse):
 
 
 def _scan(a, b, initial_state, reverse):
-    """(B, T, U) states."""
+    """Return (B, T, U) states."""
     batch_size, length, units = ops.shape(a)
     if is_symbol(length):
         return b
@@ -99,7 +99,7 @@ def _scan(a, b, initial_state, reverse):
 
 
 def _within_chunks(a, b, reverse):
-    """A and H, (B, n, C, U) each."""
+    """Return A and H, (B, n, C, U) each."""
     order = slice(None, None, -1 if reverse else 1)
     steps = zip(*(ops.unstack(tensor, num=a.shape[2], axis=2)[order] for tensor in (a, b)))
     first_a, first_b = next(steps)
@@ -111,7 +111,8 @@ def _within_chunks(a, b, reverse):
 
 
 def _loop(a, b, initial_state, reverse):
-    """(B, n, U) states in a sequential loop, for a number of chunks unknown while tracing."""
+    """Return (B, n, U) states in a sequential loop, for a number of chunks unknown while
+    tracing."""
 
     def step(inputs, states):
         a, b = ops.split(inputs, 2, axis=-1)
@@ -124,7 +125,7 @@ def _loop(a, b, initial_state, reverse):
 
 
 def _before(x, first, reverse):
-    """What x, (B, T, U), was one step before; `first` (B, U) at the first step."""
+    """Return what x, (B, T, U), was one step before; `first` (B, U) at the first step."""
     first = first[:, None]
     if reverse:
         return ops.concatenate([x[:, 1:], first], axis=1)

@@ -44,7 +44,7 @@ class Network:
     fused: str | None = None
 
     def __call__(self, sequence, mask, states, weights, dropout_mask=None, *, reverse=False):
-        """The network over a sequence.
+        """Run the network over a sequence.
 
         Args:
             sequence: (B, T, D).

@@ -13,7 +13,7 @@ _nodes = contextvars.ContextVar("nodes", default=None)
 
 @contextlib.contextmanager
 def as_nodes(names):
-    """Within this context each of the named composites is traced as one named function node."""
+    """Trace each of the named composites as one named function node within this context."""
     token = _nodes.set(names)
     try:
         yield
@@ -22,7 +22,7 @@ def as_nodes(names):
 
 
 def tracing_nodes():
-    """Whether the code runs in `as_nodes`, that is, while a graph for export is traced."""
+    """Return whether the code runs in `as_nodes`, that is, while a graph for export is traced."""
     return _nodes.get() is not None
 
 
@@ -93,7 +93,8 @@ def _call_as_node(composite_name, function, arguments, options):
 
 
 def _flatten(arguments):
-    """(name, tensor) pairs; a list's tensors are named after it, `forward_0`, `forward_1`, ..."""
+    """Yield (name, tensor) pairs; a list's tensors are named after it, `forward_0`, `forward_1`,
+    ..."""
     for name, value in arguments.items():
         if isinstance(value, list):
             yield from ((f"{name}_{index}", tensor) for index, tensor in enumerate(value))

@@ -7,7 +7,7 @@ from seqkeras.composites.nodes import composite
 
 @composite
 def layer_norm(inputs, gamma, beta, *, epsilon):
-    """Layer normalisation over the last axis, computed in float32 at least.
+    """Normalize over the last axis, computed in float32 at least.
 
         y = gamma (x - mean(x)) / sqrt(var(x) + epsilon) + beta
 

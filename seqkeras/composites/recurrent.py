@@ -26,7 +26,7 @@ UNROLLED = 8
 
 
 def recurrence(network, sequence, mask, states, weights, dropout_mask, reverse):
-    """A recurrent network over a sequence.
+    """Run a recurrent network over a sequence.
 
     Its gradient is back-propagation through time with the least work in the loop:
 
@@ -68,7 +68,7 @@ def recurrence(network, sequence, mask, states, weights, dropout_mask, reverse):
 
 
 def _named(sequence, states, weights, dropout_mask):
-    """All tensors of a network by name, in one dtype."""
+    """Return all tensors of a network by name, in one dtype."""
     sequence, kernel, recurrent_kernel, bias = map(ops.convert_to_tensor, (sequence, *weights))
     dtype = keras.backend.result_type(sequence.dtype, kernel.dtype)
     bias, recurrent_bias = (bias[0], bias[1]) if len(bias.shape) == 2 else (bias, None)
@@ -85,7 +85,7 @@ def _named(sequence, states, weights, dropout_mask):
 
 
 def _differentiated(network, names):
-    """The function of the named tensors that returns h(1..T) and the final states."""
+    """Return the function of the named tensors that returns h(1..T) and the final states."""
 
     def with_gradient(*tensors):
         given = dict(zip(names, tensors, strict=True))
@@ -109,7 +109,8 @@ def _differentiated(network, names):
 
 
 def _forward(network, given, save=True):
-    """h(1..T), (T, B, U); the final states; and the values saved by the steps, (T, B, U) each."""
+    """Return h(1..T), (T, B, U); the final states; and the values saved by the steps, (T, B, U)
+    each."""
     x, kernel = given["sequence"], given["kernel"]
     if "real" in given and any(network.masked_gates):
         x = ops.concatenate([x, 1 - given["real"]], axis=-1)
@@ -132,7 +133,7 @@ def _forward(network, given, save=True):
 
 
 def _mask_biases(network, recurrent_kernel):
-    """(1, G U): what a masked step adds to the inputs of the gates."""
+    """Return (1, G U): what a masked step adds to the inputs of the gates."""
     units = recurrent_kernel.shape[0]
     half = keras.backend.standardize_dtype(recurrent_kernel.dtype) == "float16"
     large = 3e4 if half else 1e9  # float16 ends at 65,504
@@ -140,7 +141,7 @@ def _mask_biases(network, recurrent_kernel):
 
 
 def _advance(network, given, inputs, states):
-    """One step: the new states, and what its derivatives need."""
+    """Advance one step; return the new states, and what the derivatives need."""
     recurrent = ops.matmul(_dropped(states[0], given), given["recurrent_kernel"])
     if "recurrent_bias" in given:
         recurrent = recurrent + given["recurrent_bias"]
@@ -148,7 +149,7 @@ def _advance(network, given, inputs, states):
 
 
 def _backward(network, given, outputs, saved, d_outputs, d_states):
-    """The gradients by the given tensors, by name; the dropout mask and `real` have none."""
+    """Return the gradients by the given tensors, by name; the dropout mask and `real` have none."""
     x, to_state = given["sequence"], ops.transpose(given["recurrent_kernel"])
     real = given.get("real")
 
@@ -193,18 +194,19 @@ def _backward(network, given, outputs, saved, d_outputs, d_states):
 
 
 def _product(x, d):
-    """The sum of x d^T over all steps and rows."""
+    """Return the sum of x d^T over all steps and rows."""
     return ops.matmul(ops.transpose(_rows(x)), _rows(d))
 
 
 def _total(d):
-    """The sum over all steps and rows, as a product, which is faster than a sum."""
+    """Return the sum over all steps and rows, as a product, which is faster than a sum."""
     d = _rows(d)
     return ops.matmul(ops.transpose(ops.ones_like(d[:, :1])), d)[0]
 
 
 def _over_time(step, sequences, states):
-    """A loop over time-major sequences: the (T, B, ·) outputs, and the list of final states."""
+    """Return a loop over time-major sequences: the (T, B, ·) outputs, and the list of final
+    states."""
     length = sequences[0].shape[0]
     whole = length - length % UNROLLED if keras.backend.backend() == "tensorflow" and length else 0
     if not whole:
@@ -229,7 +231,7 @@ def _over_time(step, sequences, states):
 
 
 def _loop(step, sequences, states, length):
-    """Keras's loop over so many steps; None if the number is not known yet."""
+    """Return Keras's loop over so many steps; None if the number is not known yet."""
     _, outputs, states = keras_rnn(
         step, tuple(sequences), list(states), time_major=True, input_length=length or LONGEST
     )
@@ -241,12 +243,12 @@ def _states(given):
 
 
 def _dropped(state, given):
-    """The state as it enters the recurrent product."""
+    """Return the state as it enters the recurrent product."""
     return state * given["dropout_mask"] if "dropout_mask" in given else state
 
 
 def _affine(x, kernel, bias):
-    """x W + b, as one product of matrices."""
+    """Return x W + b, as one product of matrices."""
     product = ops.matmul(_rows(x), kernel) + bias
     return ops.reshape(product, (*ops.shape(x)[:-1], kernel.shape[-1]))
 
@@ -256,11 +258,11 @@ def _rows(x):
 
 
 def _flipped(x, reverse=True):
-    """The tensor with its first axis reversed if `reverse`."""
+    """Return the tensor with its first axis reversed if `reverse`."""
     return ops.flip(x, axis=0) if reverse else x
 
 
 def _sum(*terms):
-    """Of those that are not None."""
+    """Return the sum of the terms that are not None."""
     first, *others = [term for term in terms if term is not None]
     return sum(others, start=first)

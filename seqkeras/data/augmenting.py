@@ -6,7 +6,7 @@ import numpy as np
 
 
 def altered(texts, seed, dropped=0.1, replaced=0.1, shortened=0.25, longest=5):
-    """A copy of every text with other words.
+    """Return a copy of every text with other words.
 
     Each word is left out with the probability `dropped`; with `replaced` a word of all texts,
     drawn by its frequency, stands in its place. Of what is left, only n words in a row are kept

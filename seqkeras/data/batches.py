@@ -40,7 +40,7 @@ class Sequences:
 
     @classmethod
     def joined(cls, parts):
-        """The rows of some of these, one behind the other; all else is the first's."""
+        """Return the rows of some of these, one behind the other; all else is the first's."""
         whole = copy.copy(parts[0])
         whole.lengths = np.concatenate([part.lengths for part in parts])
         whole.values = np.concatenate([part.values for part in parts])
@@ -52,12 +52,12 @@ class Sequences:
         return len(self.lengths), self.width
 
     def __getitem__(self, rows):
-        """(len(rows), width) int64, padded after each row's end."""
+        """Return (len(rows), width) int64, padded after each row's end."""
         return self.padded(rows)
 
     def padded(self, rows, few=False, more=0):
-        """The same; a width that was not given is one of `few`, see `rounded_up`, and so much
-        `more`."""
+        """Return the rows of a batch; a width that was not given is one of `few`, see `rounded_up`,
+        and so much `more`."""
         lengths = self.lengths[rows]
         width = self.width
         if width is None:
@@ -124,7 +124,7 @@ class Batches(keras.utils.PyDataset):
         return self.order.batches_per_pass
 
     def __getitem__(self, place):
-        """The batch of a place in the present pass.
+        """Return the batch of a place in the present pass.
 
         Keras on TensorFlow takes the lengths of the first two for those of all, if they are the
         same: so of the second, sequences are padded by one step more.
@@ -136,13 +136,13 @@ class Batches(keras.utils.PyDataset):
         self.number += 1  # `on_epoch_end` is called once before the first epoch too
 
     def from_step(self, step):
-        """Yields the batches of `step`, `step + 1`, and so on without end, as NumPy arrays."""
+        """Yield the batches of `step`, `step + 1`, and so on without end, as NumPy arrays."""
         batches = map(self._batch, self.order.from_step(step * (self.group or 1)))
         yield from batches if self.group is None else self._weighted(batches)
 
     def in_groups(self, size, ignored=None):
-        """The same batches, each with a weight for every target, which sum to the size over so
-        many batches: the sum of weighted losses, over the size, is the mean over a group.
+        """Return the same batches, each with a weight for every target, which sum to the size over
+        so many batches: the sum of weighted losses, over the size, is the mean over a group.
 
         Args:
             size: batches of which one step is made.
@@ -153,7 +153,7 @@ class Batches(keras.utils.PyDataset):
         return grouped
 
     def tokens_from(self, step):
-        """Yields the number of tokens of each of these batches; of rows without an axis of several
+        """Yield the number of tokens of each of these batches; of rows without an axis of several
         steps the rows."""
         inputs = sorted(tree.flatten(self.arrays[0]), key=lambda array: not _are_tokens(array))
         arrays = [*tree.flatten(self.arrays[1]), *inputs]
@@ -163,12 +163,12 @@ class Batches(keras.utils.PyDataset):
             yield _tokens(counted, rows) if self.tokens is None else int(self.tokens[rows].sum())
 
     def for_fit(self, step):
-        """The batches from a step on as `model.fit` takes them on the backend that there is."""
+        """Return batches from a step on as `model.fit` takes them on the backend that there is."""
         is_tensorflow = keras.backend.backend() == "tensorflow"
         return self.dataset(step) if is_tensorflow else self.from_step(step)
 
     def dataset(self, step=0):
-        """The same as a `tf.data.Dataset`, which prepares two batches ahead."""
+        """Return the same as a `tf.data.Dataset`, which prepares two batches ahead."""
         import tensorflow as tf
 
         def spec(array, dtype=None):

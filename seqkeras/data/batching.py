@@ -22,7 +22,7 @@ class InOrder:
         self.batch_size = batch_size
 
     def from_step(self, step):
-        """Yields row indices for `step`, `step + 1`, up to the last batch."""
+        """Yield row indices for `step`, `step + 1`, up to the last batch."""
         rows = np.argsort(self.lengths, kind="stable")
         for start in range(step * self.batch_size, len(rows), self.batch_size):
             yield rows[start : start + self.batch_size]
@@ -42,7 +42,7 @@ class _Passes:
         self._kept = None, None
 
     def from_step(self, step):
-        """Yields row indices for `step`, `step + 1`, and so on without end."""
+        """Yield row indices for `step`, `step + 1`, and so on without end."""
         while True:
             number, offset = divmod(step, self.batches_per_pass)
             for batch in self.of_pass(number)[offset:]:
@@ -50,7 +50,7 @@ class _Passes:
                 step += 1
 
     def of_pass(self, number):
-        """The row indices of every batch of a pass; the last pass is kept."""
+        """Return the row indices of every batch of a pass; the last pass is kept."""
         kept = self._kept
         if kept[0] != number:
             generator = np.random.default_rng([self.seed, number])
@@ -143,7 +143,8 @@ class TokenBatches(_Passes):
 
 
 def rounded_up(lengths):
-    """Lengths, each rounded up to the next of few widths: 1, 2, ..., 8, 10, 12, 14, 16, 19, ...
+    """Return lengths, each rounded up to the next of few widths: 1, 2, ..., 8, 10, 12, 14, 16, 19,
+    ...
 
     Each width is an eighth above the one before, and one more; so there are 32 of them up to 200,
     and padding adds 5 % on average.

@@ -62,7 +62,7 @@ class NameOptions(NamedTuple):
 
 
 def read_choices(path, names=None, skip_bad=False, options=None, has_token=None):
-    """The rows of a file.
+    """Return the rows of a file.
 
     Args:
         path: of the file.
@@ -89,7 +89,7 @@ def read_choices(path, names=None, skip_bad=False, options=None, has_token=None)
 
 
 def _of_table(path, names, options):
-    """Yields (where, text, choices, labels of the choices, answer)."""
+    """Yield (where, text, choices, labels of the choices, answer)."""
     columns = column_names(path)
     endings = [f"ending{place}" for place in range(len(columns)) if f"ending{place}" in columns]
     if endings and not names.choices and {*SWAG} <= {*columns}:
@@ -139,7 +139,7 @@ def _of_json_lines(path, names):
 
 
 def _labelled(choices):
-    """The labels and the texts of choices: two lists, if the choices have one of the forms."""
+    """Return labels and the texts of choices: two lists, if the choices have one of the forms."""
     if isinstance(choices, dict):
         return choices.get("label"), choices.get("text")
     if not isinstance(choices, list):

@@ -36,7 +36,7 @@ NO_WAYS_OUT = WaysOut()
 def read_columns(
     path, names, may_be_empty=(), form=None, header=True, options=None, ways_out=NO_WAYS_OUT
 ):
-    """The columns of a file.
+    """Return the columns of a file.
 
     Args:
         path: of the file.
@@ -74,7 +74,7 @@ def read_columns(
 
 
 def column_names(path):
-    """The names of a file's columns: those of its header, or of the first JSON object.
+    """Return the names of a file's columns: those of its header, or of the first JSON object.
 
     Args:
         path: of the file.
@@ -102,7 +102,7 @@ class Columns:
     ways_out: WaysOut = NO_WAYS_OUT
 
     def places(self, path, first):
-        """The index of each column in a row.
+        """Return the index of each column in a row.
 
         Args:
             path: of the file, for errors.
@@ -129,7 +129,7 @@ class Columns:
             )
 
     def _about_header(self, first):
-        """What else may be wrong where a first line lacks a column."""
+        """Return what else may be wrong where a first line lacks a column."""
         if len(first) == 1 and any(separator in first[0] for separator in SEPARATORS):
             return "; columns are divided by commas, in .tsv by tabs"
         way_out = self.ways_out.header
@@ -152,7 +152,7 @@ class Columns:
 
 
 def _reader(path, form=None, ways_out=NO_WAYS_OUT):
-    """What reads a file, by its suffix or its form."""
+    """Return what reads a file, by its suffix or its form."""
     readers = {".csv": _of_csv, ".tsv": _of_tsv, ".jsonl": _of_json_lines}
     suffix = suffix_of(path) if form is None else f".{form}"
     if suffix not in readers:
@@ -162,7 +162,7 @@ def _reader(path, form=None, ways_out=NO_WAYS_OUT):
 
 
 def _lines(text):
-    """Lines with their ends. `splitlines` would also end them at characters within a text."""
+    """Return lines with their ends. `splitlines` would also split at characters within a text."""
     return [f"{line}\n" for line in text.split("\n")]
 
 
@@ -171,7 +171,7 @@ def _of_csv(path, text, columns):
 
 
 def _rows_of_csv(path, text):
-    """Yields (fields of a row, number of its last line)."""
+    """Yield (fields of a row, number of its last line)."""
     lines = [*_lines(text), "\n"]  # one line more, which only a row with an open quote reaches
     reader, begin = csv.reader(lines, strict=True), 1
     try:
@@ -183,8 +183,8 @@ def _rows_of_csv(path, text):
 
 
 def _next_of(reader):
-    """The next row of a `csv.reader`, or None, with fields as long as a line may be; the limit of
-    the csv module, 131,072 characters, holds for all of its users."""
+    """Return the next row of a `csv.reader`, or None, with fields as long as a line may be; the
+    limit of the csv module, 131,072 characters, holds for all of its users."""
     limit = csv.field_size_limit(MOST_OF_LINE)
     try:
         return next(reader, None)
@@ -193,7 +193,7 @@ def _next_of(reader):
 
 
 def _not_csv(path, text, error, begin, line):
-    """What is wrong with a row that begins in one line and can not be read on in `line`."""
+    """Return what is wrong with a row that begins in one line and can not be read on in `line`."""
     if "\r" in text and "\n" not in text:
         return f"{path}: its lines end in CR alone; save it with line ends of Unix or Windows."
     quotes = 'a field that holds a quote stands in quotes, and the quote is written twice: ""'
@@ -218,7 +218,7 @@ def _rows_of_tsv(text):
 
 
 def _of_fields(path, fields, columns):
-    """The selected fields of rows, of which the first may be the header."""
+    """Yield the selected fields of rows, of which the first may be the header."""
     fields = ((row, line) for row, line in fields if row)
     first, line = next(fields)
     places = columns.places(path, first)

@@ -53,7 +53,7 @@ class Sentences(NamedTuple):
 
 
 def read_sentences(path, words=None, tags=None, skip_bad=False):
-    """The sentences of a file.
+    """Return the sentences of a file.
 
     Args:
         path: of the file, plain or .gz.
@@ -138,7 +138,7 @@ class _Columns(NamedTuple):
         return cls(path, separator, width, bool(numbered), places)
 
     def groups(self, text):
-        """Yields for each sentence a tuple of one: a list of (number of the line, fields)."""
+        """Yield for each sentence a tuple of one: a list of (number of the line, fields)."""
         rows = []
         for line, content in (*_contents(text), (0, "")):
             fields = content.split(self.separator)
@@ -152,7 +152,7 @@ class _Columns(NamedTuple):
                 rows.append((line, fields))
 
     def _is_comment(self, content, fields):
-        """Whether a line that begins with # can not be a row."""
+        """Return whether a line that begins with # can not be a row."""
         if not content.startswith("#"):
             return False
         if self.separator and (self.numbered or len(fields) == 1 or " " in fields[0]):
@@ -161,7 +161,7 @@ class _Columns(NamedTuple):
         return others and content[1:2].isspace()  # "#tag" is a word, of a row that is not whole
 
     def sentence(self, rows):
-        """The `Sentence` of such a list."""
+        """Return the `Sentence` of such a list."""
         words, tags = [], []
         for line, fields in rows:
             where = f"{self.path}, line {line}"
@@ -181,14 +181,14 @@ class _Columns(NamedTuple):
 
 
 def _contents(text):
-    """Yields (number, content) of the lines of a file; what ends a sentence has no content."""
+    """Yield (number, content) of the lines of a file; what ends a sentence has no content."""
     for line, content in enumerate(lines_of(text), start=1):
         ends = not content.strip() or BETWEEN_DOCUMENTS.match(content)
         yield line, "" if ends else content
 
 
 def _of_object(path, words_name, tags_name, line, row):
-    """The `Sentence` of an object of JSON lines; without words it is none."""
+    """Return the `Sentence` of an object of JSON lines; without words it is none."""
     for name, option in ((words_name, "--word-column"), (tags_name, "--tag-column")):
         if name not in row:
             raise DataError(
@@ -222,8 +222,8 @@ def _require_word(path, line, word):
 
 
 def scheme_of(tags, odd=0.0):
-    """The scheme of a file's tags: "IOB2" (for IOB1, too), "IOBES", "BILOU" or "BMES"; None for
-    tags that spell no entities, as parts of speech.
+    """Return the scheme of a file's tags: "IOB2" (for IOB1, too), "IOBES", "BILOU" or "BMES"; None
+    for tags that spell no entities, as parts of speech.
 
     Args:
         tags: an iterable of strings.
@@ -241,8 +241,8 @@ def scheme_of(tags, odd=0.0):
 
 
 def intended_tag(tag):
-    """The tag of entities that another spelling probably means: O of 0 or o; B-PER of B_PER, B:PER,
-    b-PER or PER-B. Any other tag stays as it is.
+    """Return the tag of entities that another spelling probably means: O of 0 or o; B-PER of B_PER,
+    B:PER, b-PER or PER-B. Any other tag stays as it is.
 
     Args:
         tag: a string.
@@ -256,8 +256,8 @@ def intended_tag(tag):
 
 
 def is_iob1(sentences):
-    """Whether tags with the letters of IOB2 are IOB1: B begins no entity but one behind another of
-    its label.
+    """Return whether tags with the letters of IOB2 are IOB1: B begins no entity but one behind
+    another of its label.
 
     Args:
         sentences: for each the tags of its words.
@@ -270,7 +270,8 @@ def is_iob1(sentences):
 
 
 def continued(tag, scheme):
-    """The tag of what follows in a word of a tag: of a scheme's letters, I of B; else the same.
+    """Return the tag of what follows in a word of a tag: of a scheme's letters, I of B; else the
+    same.
 
     Args:
         tag: of the word.
@@ -280,8 +281,8 @@ def continued(tag, scheme):
 
 
 def begun_inside(tags):
-    """How many entities of a sentence begin with the letter of an entity's inside, I or M, or of
-    its end, E or L.
+    """Return how many entities of a sentence begin with the letter of an entity's inside, I or M,
+    or of its end, E or L.
 
     Args:
         tags: of the sentence's words, of any scheme.
@@ -290,7 +291,7 @@ def begun_inside(tags):
 
 
 def to_iob2(tags):
-    """Tags of IOB1 in IOB2: whatever begins an entity is B; those of IOB2 stay as they are.
+    """Return tags of IOB1 in IOB2: whatever begins an entity is B; those of IOB2 stay as they are.
 
         IOB1: I-PER I-PER B-PER O    IOB2: B-PER I-PER B-PER O
 

@@ -77,7 +77,7 @@ VIRAMA = 9  # the combining class of the sign that joins a consonant to the next
 
 
 def add_noise(rng, day, locale, pieces, wanted):
-    """Makes the requested changes that the date allows.
+    """Make the requested changes that the date allows.
 
     Args:
         rng: a `random.Random`.
@@ -106,7 +106,7 @@ def add_noise(rng, day, locale, pieces, wanted):
 
 
 def pick(rng, options):
-    """Draws one of the options, by `rng.random` alone.
+    """Draw one of the options, by `rng.random` alone.
 
     No other draw is promised to give the same numbers in every version of Python.
     """
@@ -132,7 +132,7 @@ def _shorten_year(locale, pieces):
 
 
 def _needs_no_century(locale, pieces):
-    """Says whether two digits of the year can be no other field; see the top of this file."""
+    """Return whether two digits of the year can be no other field; see the top of this file."""
     symbols = [symbol for symbol, _ in pieces]
     if locale == "ja" or not {"EEEE", "cccc"}.isdisjoint(symbols):
         return False
@@ -152,7 +152,7 @@ def _is_numeric(pieces):
 
 
 def _slip(rng, day, locale, pieces):
-    """Returns the pieces with one slip in one name, or as they are where no try was decidable."""
+    """Return the pieces with one slip in one name, or as they are where no try was decidable."""
     places = [place for place, (symbol, _) in enumerate(pieces) if symbol in NAMES]
     for _ in range(TRIES if places else 0):
         place = pick(rng, places)
@@ -164,7 +164,7 @@ def _slip(rng, day, locale, pieces):
 
 
 def _slip_in_word(rng, locale, word):
-    """Returns the word with one letter dropped, doubled, swapped with the next, or another."""
+    """Return the word with one letter dropped, doubled, swapped with the next, or another."""
     places = _letters(word)
     if sum(map(str.isalpha, word)) < (3 if locale in WITHOUT_ALPHABET else 4) or not places:
         return word
@@ -185,7 +185,7 @@ def _slip_in_word(rng, locale, word):
 
 @lru_cache(maxsize=4096)
 def _letters(word):
-    """Returns the places of the letters that stand alone: no mark on them, no virama before."""
+    """Return the places of the letters that stand alone: no mark on them, no virama before."""
     return tuple(
         place
         for place, letter in enumerate(word)
@@ -197,7 +197,7 @@ def _letters(word):
 
 @cache
 def _alphabet(locale):
-    """Returns the letters typed by mistake: those of the locale's names, in lower case.
+    """Return the letters typed by mistake: those of the locale's names, in lower case.
 
     Without letters that have an accent and final forms, so that no slip is harder to type than the
     name; and none where characters are not typed one by one.
@@ -217,7 +217,7 @@ def _is_plain(letter):
 
 
 def _recase(rng, locale, pieces):
-    """Returns the pieces in one of the other cases that they can have, or as they are."""
+    """Return the pieces in one of the other cases that they can have, or as they are."""
     title = [(s, _title(locale, text) if s in NAMES else text) for s, text in pieces]
     lower = [(s, lower_case(locale, text)) for s, text in pieces]
     upper = [(s, upper_case(locale, text)) for s, text in pieces]
@@ -232,7 +232,8 @@ def lower_case(locale, text):
 
 
 def upper_case(locale, text):
-    """Upper case as typed: Turkish i keeps its dot, Greek its diaeresis but no accent."""
+    """Return upper case as people type it: Turkish i keeps its dot, Greek its diaeresis but no
+    accent."""
     if locale == "tr":
         text = text.replace("i", "İ")
     if locale == "el":
@@ -248,7 +249,7 @@ def _title(locale, text):
 
 
 def _lose_punctuation(rng, pieces):
-    """Returns the text as one piece, with some marks lost or, if all is numbers, another separator.
+    """Return the text as one piece, with some marks lost or, if all is numbers, another separator.
 
     Or the pieces as they are, where nothing can be lost.
     """
@@ -270,7 +271,7 @@ def _lose_punctuation(rng, pieces):
 
 @lru_cache(maxsize=65536)
 def is_nearest(locale, word, own):
-    """Says whether a word is nearer to the names of one month or weekday than to all others.
+    """Return whether a word is nearer to the names of one month or weekday than to all others.
 
     Args:
         locale: a locale that CLDR has.
@@ -287,7 +288,7 @@ def is_nearest(locale, word, own):
 
 @lru_cache(maxsize=65536)
 def resembles_a_name(locale, word):
-    """Says whether a word could be taken for a month or a weekday: one edit away, or none."""
+    """Return whether a word could be taken for a month or a weekday: one edit away, or none."""
     key = _key(locale, word)
     most = 1 if len(key) > 3 else 0
     return any(
@@ -299,7 +300,7 @@ def resembles_a_name(locale, word):
 
 @cache
 def _keys(locale):
-    """Returns {("months", 4): the keys of all names of May, ...} in every form that CLDR has."""
+    """Return {("months", 4): the keys of all names of May, ...} in every form that CLDR has."""
     keys = {}
     for meaning, name in (*_format_names(locale), *_stand_alone_names(locale)):
         keys.setdefault(meaning, set()).add(_key(locale, name))
@@ -308,7 +309,7 @@ def _keys(locale):
 
 @lru_cache(maxsize=65536)
 def _key(locale, name):
-    """Returns the name without case, punctuation and spaces, as names are compared."""
+    """Return the name without case, punctuation and spaces, as names are compared."""
     upper = upper_case(locale, unicodedata.normalize("NFC", name))
     return "".join(c for c in upper if unicodedata.category(c)[0] in "LMN")
 
@@ -317,7 +318,7 @@ def _key(locale, name):
 
 
 def name_of(day, locale, symbol):
-    """Returns the name of the day's month or weekday that stands for a symbol in `NAMES`."""
+    """Return the name of the day's month or weekday that stands for a symbol in `NAMES`."""
     _, number = _meaning(day, symbol)
     return _names(locale, symbol)[number]
 
@@ -335,14 +336,14 @@ def _names(locale, symbol):
 
 
 def _format_names(locale):
-    """Yields (meaning, name) of the names that stand within a date."""
+    """Yield (meaning, name) of the names that stand within a date."""
     for symbol in ("MMMM", "MMM", "EEEE", "EEE"):
         for number, name in enumerate(_names(locale, symbol)):
             yield (NAMES[symbol][0], number), name
 
 
 def _stand_alone_names(locale):
-    """Yields (meaning, name) of the stand-alone names that the locale has of its own.
+    """Yield (meaning, name) of the stand-alone names that the locale has of its own.
 
     Read from Babel's files, since `Locale.months["stand-alone"]` of a locale without such names
     gives those of whichever locale was asked first in the process (Babel 2.18).
@@ -361,7 +362,7 @@ def _stand_alone_names(locale):
 
 
 def typed_characters(locale, pattern):
-    """Returns the set of all characters that people can type for a pattern, but the digits.
+    """Return the set of all characters that people can type for a pattern, but the digits.
 
     Slips add none: they type letters of the names.
     """
@@ -375,7 +376,7 @@ def typed_characters(locale, pattern):
 
 
 def typed_length(locale, pattern):
-    """Returns the length of the longest text that people can type for a pattern."""
+    """Return the length of the longest text that people can type for a pattern."""
     longest, doubled = "", 0
     for symbol, literal in pattern:
         if symbol in NAMES:

@@ -53,13 +53,13 @@ PARTS = (*8 * ("train",), "validation", "test")
 
 
 def before(locale):
-    """Returns what people set before a date, as a tuple."""
+    """Return what people set before a date, as a tuple."""
     return tuple(BEFORE[locale.partition("_")[0]].split(", "))
 
 
 @cache
 def words(locale, split):
-    """Returns names of countries and languages, none of which is another split's, as a tuple.
+    """Return names of countries and languages, none of which is another split's, as a tuple.
 
     Names that hold a digit, or are written much like a month or a weekday, are left out.
     """
@@ -81,6 +81,6 @@ def _is_plain(locale, name):
 
 
 def characters(locale):
-    """Returns the characters of what stands before a date, in lower and upper case, as a set."""
+    """Return the characters of what stands before a date, in lower and upper case, as a set."""
     text = " ".join(before(locale))
     return {*text, *text.lower(), *text.upper()}

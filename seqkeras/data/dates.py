@@ -75,7 +75,7 @@ class Example(NamedTuple):
 
 
 def split_of(day):
-    """Returns the split that a day belongs to: 8 days in 10 train, 1 validation, 1 test.
+    """Return the split that a day belongs to: 8 days in 10 train, 1 validation, 1 test.
 
     Fixed once and for all by a hash of the ISO date, whatever the seed of a sample. Training text
     also has the 29 February of every other split: which years have one is a fact to be learned.
@@ -86,7 +86,7 @@ def split_of(day):
 
 @cache
 def days(split):
-    """Returns all days of a split from `FIRST_DAY` to `LAST_DAY`, in order."""
+    """Return all days of a split from `FIRST_DAY` to `LAST_DAY`, in order."""
     if split not in SPLITS:
         raise ValueError(f"days: split must be one of {', '.join(SPLITS)}; received {split!r}.")
     count = (LAST_DAY - FIRST_DAY).days + 1
@@ -96,13 +96,13 @@ def days(split):
 
 @cache
 def _leap_days():
-    """Returns every 29 February, of whatever split."""
+    """Return every 29 February, of whatever split."""
     every = (day for split in SPLITS for day in days(split))
     return tuple(sorted(day for day in every if (day.month, day.day) == (2, 29)))
 
 
 def sample(split, count, seed, noisy=False, locales=LOCALES, in_text=0.0):
-    """Draws examples, as many of each locale as of any other (but for a rest), in random order.
+    """Draw examples, as many of each locale as of any other (but for a rest), in random order.
 
     Args:
         split: "train", "validation" or "test": whose days.
@@ -144,13 +144,13 @@ def sample(split, count, seed, noisy=False, locales=LOCALES, in_text=0.0):
 
 
 def clean_example(day, locale, form):
-    """Returns the `Example` of a day as Babel writes it in one of `FORMS`."""
+    """Return the `Example` of a day as Babel writes it in one of `FORMS`."""
     text = "".join(text for _, text in _write(day, locale, form))
     return Example(f"{locale}|{text}", day.isoformat(), locale, form)
 
 
 def _noisy_example(rng, day, locale):
-    """Draws a form and changes until at least one change shows."""
+    """Draw a form and changes until at least one change shows."""
     while True:
         form = pick(rng, FORMS)
         wanted = [name for name, chance in NOISE.items() if rng.random() < chance]
@@ -167,7 +167,7 @@ def _example_in_text(rng, day, locale, split):
 
 
 def _usual(rng, day, locale):
-    """Returns the text of a day, clean or noisy, without the locale."""
+    """Return the text of a day, clean or noisy, without the locale."""
     form = pick(rng, FORMS)
     pieces = _write(day, locale, form)
     if not isinstance(day, datetime.date) or rng.random() < 0.5:
@@ -177,7 +177,7 @@ def _usual(rng, day, locale):
 
 @cache
 def characters():
-    """Returns the sorted string of the characters of examples, in any locale.
+    """Return the sorted string of the characters of examples, in any locale.
 
     Beside dates there may be words of other characters, which a model need not know.
     """
@@ -190,7 +190,7 @@ def characters():
 
 @cache
 def max_length():
-    """Returns the length of the longest text of a clean or noisy example."""
+    """Return the length of the longest text of a clean or noisy example."""
     return max(
         len(f"{locale}|") + typed_length(locale, _pattern(locale, form))
         for locale in LOCALES
@@ -199,7 +199,7 @@ def max_length():
 
 
 def _write(day, locale, form):
-    """Returns the day's pieces, a list of (symbol, text)."""
+    """Return the day's pieces, a list of (symbol, text)."""
     pattern = _pattern(locale, form)
     return [(symbol, _field(day, locale, symbol) if symbol else text) for symbol, text in pattern]
 
@@ -213,7 +213,7 @@ def _field(day, locale, symbol):
 
 @cache
 def _pattern(locale, form):
-    """Returns CLDR's pattern as a tuple of (symbol, literal), one of them empty."""
+    """Return CLDR's pattern as a tuple of (symbol, literal), one of them empty."""
     pattern = []
     for kind, value in tokenize_pattern(get_date_format(form, locale).pattern):
         if kind == "field":

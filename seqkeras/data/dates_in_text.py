@@ -57,7 +57,7 @@ class Day(NamedTuple):
 
 
 def draw(rng, locale, day, split, usual):
-    """Draws a text and its date.
+    """Draw a text and its date.
 
     Args:
         rng: a `random.Random`.
@@ -80,7 +80,7 @@ def draw(rng, locale, day, split, usual):
 
 
 def characters(locale):
-    """Returns the set of characters that a model should know; words may have more."""
+    """Return the set of characters that a model should know; words may have more."""
     return {
         *ASCII,
         *DIGITS.get(locale, ""),
@@ -91,7 +91,7 @@ def characters(locale):
 
 
 def _weighted(rng, chances):
-    """Draws a key as often as its chance says; the chances add up to 1."""
+    """Draw a key as often as its chance says; the chances add up to 1."""
     point = rng.random()
     for name, chance in chances.items():
         point -= chance
@@ -113,7 +113,8 @@ def _iso(rng, locale, day):
 
 
 def _numbers(rng, locale, day):
-    """The fields as numbers: in the locale's order, or in another that can only mean the same."""
+    """Return the fields as numbers: in the locale's order, or in another that can only mean the
+    same."""
     order = _order(locale)
     if day.day > 12 and rng.random() < 0.3:
         order = pick(rng, (("d", "M", "y"), ("M", "d", "y")))
@@ -126,7 +127,7 @@ def _numbers(rng, locale, day):
 
 
 def _names(rng, locale, day):
-    """The fields in any order, the month a name where the locale has names."""
+    """Return the fields in any order, the month a name where the locale has names."""
     if locale in WITHOUT_NAMES:
         return _numbers(rng, locale, day)
     month = name_of(day, locale, pick(rng, LONG_NAMES))
@@ -161,14 +162,14 @@ def _ordinal(number):
 
 @cache
 def _order(locale):
-    """Returns the order of the fields in the locale's dates of numbers, as ("d", "M", "y")."""
+    """Return the order of the fields in the locale's dates of numbers, as ("d", "M", "y")."""
     pattern = get_date_format("short", locale).pattern
     return tuple(sorted("yMd", key=pattern.index))
 
 
 @cache
 def _may_be_short(locale, order):
-    """Says whether the year may lose its century: it stands last, as in CLDR's own short form."""
+    """Return whether the year may lose its century: it stands last, as in CLDR's own short form."""
     own = get_date_format("short", locale).pattern.count("y") == 2
     return own and order == _order(locale) and order[-1] == "y"
 
@@ -177,7 +178,7 @@ def _may_be_short(locale, order):
 
 
 def _invalid(rng, locale, day, split, usual):
-    """A day that no calendar has: 30 February, 31 April, the 25th of a month 13."""
+    """Return a day that no calendar has: 30 February, 31 April, the 25th of a month 13."""
     year, of_week = day.year, int(rng.random() * 7)
     choice = rng.random()
     if choice < 0.65:  # beyond the last day of its month
@@ -201,7 +202,7 @@ def _last_day(year, month):
 
 
 def _other_year(rng, locale, day, split, usual):
-    """A real day before 1950 or after 2049."""
+    """Return a real day before 1950 or after 2049."""
     ranges = ((1900, 1950), (1800, 1900), (2050, 2100), (2100, 2300), (1000, 1800), (2300, 10000))
     first, behind = pick(rng, (*3 * ranges[:1], *2 * ranges[1:3], *ranges[3:]))
     year = first + int(rng.random() * (behind - first))
@@ -211,7 +212,7 @@ def _other_year(rng, locale, day, split, usual):
 
 
 def _incomplete(rng, locale, day, split, usual):
-    """A date without its day, its month or its year."""
+    """Return a date without its day, its month or its year."""
     choice = rng.random()
     if choice < 0.4:
         return format_skeleton(pick(rng, ("yMMMM", "yMMM", "yM")), day, locale=locale, fuzzy=True)
@@ -223,7 +224,7 @@ def _incomplete(rng, locale, day, split, usual):
 
 
 def _no_date(rng, locale, day, split, usual):
-    """Words and numbers that are no date."""
+    """Return words and numbers that are no date."""
     parts = [_word(rng, locale, split) for _ in range(1 + int(rng.random() * 3))]
     if rng.random() < 0.5:
         parts.append(_quantity(rng))
@@ -265,7 +266,7 @@ def _word(rng, locale, split):
 
 
 def _dressed(rng, kind, locale, day, split, text):
-    """Returns the text with what may stand around a date, and the names of what does."""
+    """Return the text with what may stand around a date, and the names of what does."""
     made = []
     for name, chance in DRESS.items():
         if rng.random() < chance:
@@ -330,7 +331,7 @@ _DRESS = {
 
 @cache
 def _of_times(locale):
-    """Returns the characters of the locale's times, and of what joins them to dates."""
+    """Return the characters of the locale's times, and of what joins them to dates."""
     times = [datetime.time(hour) for hour in range(24)]
     texts = [format_time(time, "short", locale=locale) for time in times]
     texts += [str(get_datetime_format(form, locale)) for form in ("full", "medium")]

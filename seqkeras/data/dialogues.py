@@ -23,7 +23,7 @@ NAME, WEIGHT = "name", "weight"  # of a message, beside role and content
 
 
 def read_dialogues(path, names=("prompt", "answer")):
-    """The prompts of a file and their answers.
+    """Return the prompts of a file and their answers.
 
     Args:
         path: of the file.
@@ -83,7 +83,7 @@ def _of_messages(messages, where):
 
 
 def _without_extras(messages):
-    """Messages without names and weights; what is no message stays."""
+    """Return messages without names and weights; what is no message stays."""
     if not isinstance(messages, list):
         return messages
     return [
@@ -95,7 +95,7 @@ def _without_extras(messages):
 
 
 def _is_learned(message, where):
-    """Whether a message is an answer to learn."""
+    """Return whether a message is an answer to learn."""
     is_answer, weight = message["role"] == "assistant", message.get(WEIGHT)
     if weight is not None and (not is_answer or isinstance(weight, bool) or weight not in (0, 1)):
         raise DataError(

@@ -71,7 +71,7 @@ class Corpus:
 
     @classmethod
     def of_files(cls, paths, form="lines", held_out=0.0, shard_bytes=2**25):
-        """The corpus of files.
+        """Return the corpus of files.
 
         Args:
             paths: of the files.
@@ -115,7 +115,7 @@ class Corpus:
         return cls(form, digests, tuple(shards), count, held_out, validation)
 
     def read(self, shard):
-        """Yields the documents of a shard that are not held out, as lists of sentences."""
+        """Yield the documents of a shard that are not held out, as lists of sentences."""
         documents = _documents(Path(shard.path), self.form, shard.begin, shard.end)
         for number, (_, lines) in enumerate(documents, shard.first):
             if not is_held_out(number, self.held_out):
@@ -123,7 +123,7 @@ class Corpus:
 
 
 def is_held_out(number, share):
-    """Whether the document of a number is one of validation.
+    """Return whether the document of a number is one of validation.
 
     Those of half a share are among those of the whole.
     """
@@ -132,7 +132,7 @@ def is_held_out(number, share):
 
 
 def read_documents(path, form):
-    """The documents of a file, lists of sentences.
+    """Return the documents of a file, lists of sentences.
 
     Raises:
         DataError: as of `Corpus.of_files`.
@@ -144,7 +144,7 @@ def read_documents(path, form):
 
 
 def sentences(lines, form):
-    """The sentences of a document's lines."""
+    """Return the sentences of a document's lines."""
     if form == "lines":
         return [line for line in lines if line]
     paragraphs = [[]]
@@ -167,7 +167,7 @@ def _without_marks(text):
 
 
 def _cut(text):
-    """Yields the sentences of a paragraph."""
+    """Yield the sentences of a paragraph."""
     start = 0
     for found in END.finditer(text):
         end = found.end()
@@ -181,7 +181,7 @@ def _cut(text):
 
 
 def _documents(path, form, begin=0, end=None, digest=None):
-    """Yields where a document begins, in bytes, and its lines; an empty one is the end of a
+    """Yield where a document begins, in bytes, and its lines; an empty one is the end of a
     paragraph."""
     place, start, lines, blanks = begin, begin, [], 0
     for content in _lines(path, begin, digest):
@@ -205,7 +205,7 @@ def _documents(path, form, begin=0, end=None, digest=None):
 
 
 def _lines(path, begin, digest):
-    """Yields the lines of a file from a byte on."""
+    """Yield the lines of a file from a byte on."""
     if not path.is_file():
         raise DataError(f"{path}: no such file.")
     opened = gzip.open if path.suffix.lower() == COMPRESSED else open

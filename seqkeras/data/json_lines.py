@@ -7,7 +7,7 @@ from seqkeras.serving.parsing import parse_json
 
 
 def json_objects(path, text):
-    """Yields (number of the line, dictionary) of a file's text.
+    """Yield (number of the line, dictionary) of a file's text.
 
     Args:
         path: of the file, for errors.

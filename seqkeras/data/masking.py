@@ -50,7 +50,7 @@ class Masking:
             self.continues = np.array([not token.startswith(SPACES) for token in tokens])
 
     def most(self, width):
-        """M, how many tokens of a row of a width are chosen at most."""
+        """Return M, how many tokens of a row of a width are chosen at most."""
         return max(1, round(self.share * width))
 
     def __call__(self, token_ids, lengths, generator):
@@ -88,7 +88,7 @@ class Masking:
         return np.where(chosen, replaced, token_ids), positions, targets
 
     def _begins(self, token_ids, may_be, generator):
-        """(B, T) booleans, where a token, a word or a span begins."""
+        """Return (B, T) booleans, where a token, a word or a span begins."""
         if self.kind == "tokens":
             return may_be
         behind_none = np.pad(~may_be[:, :-1], [(0, 0), (1, 0)], constant_values=True)
@@ -104,8 +104,8 @@ class Masking:
         return words & (behind_none | np.take_along_axis(starts, number, axis=1))
 
     def _taken(self, unit, budget, generator):
-        """(B, T) integers: how many tokens of each unit are chosen. Units come in random order,
-        each if it still fits; of spans the last one is cut."""
+        """Return (B, T) integers: how many tokens of each unit are chosen. Units come in random
+        order, each if it still fits; of spans the last one is cut."""
         rows, width = unit.shape
         row = np.arange(rows)
         sizes = np.zeros((rows, width), int)
@@ -124,7 +124,7 @@ class Masking:
 
 
 def mask_token_of(tokenizer):
-    """The mask of a vocabulary, [MASK] or <mask>.
+    """Return the mask of a vocabulary, [MASK] or <mask>.
 
     Raises:
         ValueError: if it holds none.

@@ -45,7 +45,7 @@ class MixedBatches:
         self.batches_per_pass = round(orders[0].batches_per_pass / share)
 
     def from_step(self, step):
-        """Yields row indices for `step`, `step + 1`, and so on without end."""
+        """Yield row indices for `step`, `step + 1`, and so on without end."""
         generator = np.random.default_rng([self.seed, DRAWN])
         before = np.bincount(self._drawn(generator, step), minlength=len(self.orders))
         going = [order.from_step(int(count)) for order, count in zip(self.orders, before)]
@@ -54,10 +54,10 @@ class MixedBatches:
             yield next(going[corpus]) + self.offsets[corpus]
 
     def of_pass(self, number):
-        """The row indices of every batch of a pass."""
+        """Return the row indices of every batch of a pass."""
         batches = self.from_step(number * self.batches_per_pass)
         return [next(batches) for _ in range(self.batches_per_pass)]
 
     def _drawn(self, generator, count):
-        """The corpora of the next batches; one by one or together, they are the same."""
+        """Return the corpora of the next batches; one by one or together, they are the same."""
         return np.searchsorted(self.bounds, generator.random(count), side="right")

@@ -37,7 +37,7 @@ class NestedSequences:
         return len(self.rows), None, self.width
 
     def padded(self, rows, few=False, more=0):
-        """(len(rows), longest, width) int64.
+        """Return (len(rows), longest, width) int64.
 
         Args:
             rows: integers, which rows.

@@ -20,7 +20,7 @@ STRESS = re.compile(r"[0-2]$")
 
 
 def read_parallel(source_path, target_path):
-    """The lines of two files, side by side.
+    """Return the lines of two files, side by side.
 
     Returns:
         A list of (number of the line, (source, target)).
@@ -45,7 +45,8 @@ def read_parallel(source_path, target_path):
 
 
 def read_tab_separated(path, way_out=""):
-    """The first two fields of each line of a file without a header; empty lines are passed over.
+    """Return the first two fields of each line of a file without a header; empty lines are passed
+    over.
 
     Args:
         path: of the file.
@@ -76,7 +77,7 @@ def read_tab_separated(path, way_out=""):
 
 
 def read_pronunciations(path, stress=True):
-    """The words of a file in CMUdict's form with their phonemes, each other variant as a pair.
+    """Return words of a file in CMUdict's form with their phonemes, each other variant as a pair.
 
     Args:
         path: of the file.

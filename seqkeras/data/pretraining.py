@@ -45,13 +45,13 @@ class ShardOrder:
         self._rows = functools.lru_cache(maxsize=3)(self._shuffled)
 
     def from_step(self, step):
-        """Yields a `Drawn` for `step`, `step + 1`, and so on without end."""
+        """Yield a `Drawn` for `step`, `step + 1`, and so on without end."""
         while True:
             yield self.batch(*divmod(step, self.batches_per_pass))
             step += 1
 
     def batch(self, number, place):
-        """The `Drawn` of a place in a pass."""
+        """Return the `Drawn` of a place in a pass."""
         order = np.random.default_rng([self.seed, number]).permutation(len(self.counts))
         ends = np.cumsum(self.counts[order])
         rows = np.arange(place * self.batch_size, (place + 1) * self.batch_size)
@@ -104,7 +104,7 @@ class PretrainingBatches(Batches):
         return self._batch(self.order.batch(max(self.number, 0), place))
 
     def tokens_from(self, step):
-        """Yields the number of tokens that the rows of a batch hold, if they are full."""
+        """Yield the number of tokens that the rows of a batch hold, if they are full."""
         while True:
             yield self.order.batch_size * self.max_length
             step += 1
@@ -146,7 +146,7 @@ class EveryRow:
         self.batch_size, self.seed = batch_size, seed
 
     def from_step(self, step):
-        """Yields a `Drawn` for `step`, `step + 1`, up to the last batch."""
+        """Yield a `Drawn` for `step`, `step + 1`, up to the last batch."""
         for start in range(step * self.batch_size, len(self.shards), self.batch_size):
             rows = slice(start, start + self.batch_size)
             seed = [self.seed, start]

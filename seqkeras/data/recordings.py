@@ -50,7 +50,7 @@ class Recording:
         return self.numbers if self.rows is None else self.rows
 
     def pieces(self, length):
-        """The recording in pieces of so many frames, the last one shorter; each frame has a
+        """Return the recording in pieces of so many frames, the last one shorter; each frame has a
         label."""
         parts = [slice(start, start + length) for start in range(0, len(self), length)]
         return [
@@ -65,7 +65,7 @@ class Recording:
 
 
 def read_arrays(path, for_each_frame):
-    """The recordings of a .npz file.
+    """Return the recordings of a .npz file.
 
     Args:
         path: of the file.
@@ -113,7 +113,7 @@ def read_arrays(path, for_each_frame):
 
 
 def read_table(path, frames_column, label_column, for_each_frame):
-    """The recordings of a table of files; see the head of this module.
+    """Return the recordings of a table of files; see the head of this module.
 
     Args:
         path: of the table.
@@ -148,7 +148,7 @@ def read_table(path, frames_column, label_column, for_each_frame):
 
 
 def files_of_table(path, columns):
-    """The files that a table names, in its order.
+    """Return the files that a table names, in its order.
 
     Raises:
         DataError: if the table can not be read, or a file is missing.
@@ -161,7 +161,7 @@ def files_of_table(path, columns):
 
 
 def read_rows(path, numbers, label_column, for_each_frame, recording_column=None, decimals=None):
-    """The recordings of a table with a row for each frame.
+    """Return the recordings of a table with a row for each frame.
 
     Args:
         path: of the file.
@@ -234,7 +234,7 @@ def _of_numpy(where, load):
 
 
 def _numbers(where, frames):
-    """The frames in float32 or, where they have more digits, in float64; float32 holds all."""
+    """Return frames in float32 or, where they have more digits, in float64; float32 holds all."""
     if frames.dtype.kind not in "biuf":
         raise DataError(f"{where}: frames must be numbers; received {frames.dtype}.")
     with np.errstate(over="ignore"):
@@ -251,7 +251,7 @@ def _numbers(where, frames):
 
 
 def _labels(where, labels, length):
-    """A label as a text, or a list of the labels of so many frames."""
+    """Return a label as a text, or a list of the labels of so many frames."""
     if labels.dtype.kind not in "biuUS":
         raise DataError(f"{where}: labels must be texts or integers; received {labels.dtype}.")
     if labels.dtype.kind == "S":

@@ -70,7 +70,7 @@ class SentencePairs:
         return Chunks.within_documents(shard, self.room, max(self.room // 2, 1))
 
     def __call__(self, shard, chunk, generator):
-        """A row of a chunk.
+        """Return a row of a chunk.
 
         Args:
             shard, chunk: their numbers.
@@ -97,7 +97,7 @@ class SentencePairs:
         return [np.concatenate(parts), np.concatenate([second, [self.end_id]])], not follows
 
     def _of_another(self, shard, place, room, generator):
-        """Sentences of another document than that of a token, so many tokens at most."""
+        """Return sentences of another document than that of a token, so many tokens at most."""
         ends = self.shards[shard].sentences[self.shards[shard].documents]
         own = self.documents[shard] + np.searchsorted(ends, place, side="right") - 1
         drawn = generator.integers(self.documents[-1] - 1)
@@ -133,7 +133,7 @@ class FullSentences:
         return Chunks.across_documents(self.shards[number], self.room)
 
     def __call__(self, shard, chunk, generator):
-        """A row of a chunk: a list of one array, and False; nothing is drawn."""
+        """Return a row of a chunk: a list of one array, and False; nothing is drawn."""
         chunks, tokens = self.chunks(shard), self.shards[shard].tokens
         begin, end = chunks.bounds[chunks.starts[chunk : chunk + 2]]
         ends = chunks.document_ends
@@ -158,13 +158,13 @@ class Chunks:
         return len(self.starts) - 1
 
     def document_end(self, place):
-        """Where the document of a token ends."""
+        """Return where the document of a token ends."""
         return self.document_ends[np.searchsorted(self.document_ends, place, side="right")]
 
     @classmethod
     def within_documents(cls, shard, room, longest):
-        """Chunks of at most `room` tokens that end with their document; sentences of more than
-        `longest` are cut."""
+        """Return chunks of at most `room` tokens that end with their document; sentences of more
+        than `longest` are cut."""
         bounds = _with_parts(shard.sentences, longest)
         ends = shard.sentences[shard.documents[1:]]
         last = np.searchsorted(bounds, ends)  # of each document, in bounds
@@ -173,7 +173,7 @@ class Chunks:
 
     @classmethod
     def across_documents(cls, shard, room):
-        """Chunks of at most `room` tokens, with one for the end of each document within."""
+        """Return chunks of at most `room` tokens, with one for the end of each document within."""
         bounds = _with_parts(shard.sentences, room)
         ends = shard.sentences[shard.documents[1:]]
         cost = bounds + np.searchsorted(ends, bounds, side="right")
@@ -181,7 +181,7 @@ class Chunks:
 
 
 def _with_parts(sentences, longest):
-    """The bounds of sentences, those over a length cut into parts of about one length."""
+    """Return the bounds of sentences, those over a length cut into parts of about one length."""
     lengths = np.diff(sentences)
     parts = -(-lengths // longest)
     first = np.repeat(np.cumsum(parts) - parts, parts)
@@ -192,7 +192,7 @@ def _with_parts(sentences, longest):
 
 
 def _starts(cost, room, most):
-    """Where the chunks begin: each takes sentences while they cost no more than the room."""
+    """Return where the chunks begin: each takes sentences while they cost no more than the room."""
     count = len(cost) - 1
     following = np.searchsorted(cost, cost[:-1] + room, side="right") - 1
     following = np.minimum(np.maximum(following, np.arange(count) + 1), most).tolist()

@@ -42,7 +42,7 @@ class Series:
 
 
 def read_series(path, columns, time=None, series_column=None, gaps="refuse", step=None):
-    """The series of a file of columns (`seqkeras.data.columns`).
+    """Return the series of a file of columns (`seqkeras.data.columns`).
 
     Args:
         path: of the file.
@@ -83,8 +83,8 @@ def read_series(path, columns, time=None, series_column=None, gaps="refuse", ste
 
 
 def values_of(series, place, column):
-    """What a `serving.rows.Column` holds, at a place of each row: (rows, width), NaN where a number
-    is missing.
+    """Return what a `serving.rows.Column` holds, at a place of each row: (rows, width), NaN where a
+    number is missing.
 
     Raises:
         DataError: with the line, if a value is no number.
@@ -98,7 +98,7 @@ def values_of(series, place, column):
 
 
 def ways_to_read(name, texts, decimal=None):
-    """The options that read the first of a column's texts that is no number, for its error."""
+    """Return options that read the first of a column's texts that is no number, for its error."""
     wrong = (text for text in texts if not is_missing(text) and number_of(text, decimal) is None)
     text = next(wrong, "")
     found = [way for sign, way in DECIMAL_OPTIONS.items() if number_of(text, sign) is not None]
@@ -106,7 +106,7 @@ def ways_to_read(name, texts, decimal=None):
 
 
 def numbers_of(series, names, decimals):
-    """(rows, names) numbers of the first columns of a series, NaN where one is missing.
+    """Return (rows, names) numbers of the first columns of a series, NaN where one is missing.
 
     Args:
         series: the `Series`.
@@ -145,13 +145,13 @@ def _times(series, time):
 
 
 def _may_be_set_back(times, row):
-    """Whether the row behind this one repeats an hour of a day."""
+    """Return whether the row behind this one repeats an hour of a day."""
     hours = times - times.astype("M8[D]")
     return times[row] - times[row + 1] < np.timedelta64(1, "h") and (hours != hours[0]).any()
 
 
 def _without_gaps(series, time, gaps, most):
-    """A series with a row for each step."""
+    """Return a series with a row for each step."""
     counts, are_near = time.steps_between(series.times)
     for row in np.flatnonzero((counts != 1) | ~are_near):
         expected, found = time.after(series.times[row], 1)[0], series.times[row + 1]
@@ -274,7 +274,7 @@ class WindowArrays:
         return len(self.windows)
 
     def __getitem__(self, places):
-        """(len(places), ...)."""
+        """Return (len(places), ...)."""
         windows = [self.windows[place] for place in places]
         rows, is_past = windows[0].rows, self.part == "window"
         parts = [window.past if is_past else window.future for window in windows]
@@ -287,7 +287,7 @@ class WindowArrays:
 
 
 def _known_places(rows, num_numbers):
-    """Where in a table the numbers lie that are known of the future, in the order of
+    """Return where in a table the numbers lie that are known of the future, in the order of
     `seqkeras.serving.rows.Rows.future`."""
     number, hot, places = 0, num_numbers, []
     for column in rows.columns:

@@ -51,7 +51,7 @@ class Questions(NamedTuple):
 
 
 def read_questions(path, offsets="characters", skip_bad=False, has_token=None):
-    """The questions of a file, with their answers.
+    """Return the questions of a file, with their answers.
 
     Args:
         path: of the file.
@@ -80,7 +80,7 @@ def read_questions(path, offsets="characters", skip_bad=False, has_token=None):
 
 
 def _of_squad(path, text):
-    """Yields (where, {"question", "context", "answers", "is_impossible"})."""
+    """Yield (where, {"question", "context", "answers", "is_impossible"})."""
     try:
         content = parse_json(text)
     except ValueError as error:
@@ -107,7 +107,7 @@ def _of_squad(path, text):
 
 
 def _holds_lines(path, text):
-    """Whether the first line of a file is an object of its own."""
+    """Return whether the first line of a file is an object of its own."""
     try:
         return bool(next(json_objects(path, text)))
     except DataError:
@@ -135,7 +135,7 @@ def _of_json_lines(path, text):
 
 
 def _part(content, name, kind, where):
-    """A value of a dictionary, of a kind."""
+    """Return a value of a dictionary, of a kind."""
     value = content.get(name) if isinstance(content, dict) else None
     if not isinstance(value, kind):
         words = {list: "a list", str: "a text"}.get(kind, "an object of lists")
@@ -192,7 +192,8 @@ def _answer(where, context, answer, offsets):
 
 
 def _place(context, start, offsets):
-    """The index of a code point, of an offset that counts other units; None if it is none."""
+    """Return the index of a code point, of an offset that counts other units; None if it is
+    none."""
     if offsets == "characters":
         return start
     encoding, size = ENCODINGS[offsets]

@@ -16,7 +16,8 @@ class DataError(ValueError):
 
 
 def read_text(path, in_lines=True):
-    """The text of a file in UTF-8, with a byte order mark or without; of a .gz what is packed.
+    """Return the text of a file in UTF-8, with a byte order mark or without; of a .gz what is
+    packed.
 
     Args:
         path: of the file.
@@ -64,19 +65,20 @@ def _require_short_lines(path, content):
 
 
 def too_long(path, line):
-    """The DataError of a line that is too long."""
+    """Return the DataError of a line that is too long."""
     return DataError(
         f"{path}, line {line}: the line {TOO_LONG}; cut it into several, or remove it."
     )
 
 
 def suffix_of(path):
-    """The suffix of a file's name in small letters, of a .gz that of what is packed."""
+    """Return the suffix of a file's name in small letters, of a .gz that of what is packed."""
     return Path(Path(path).name.lower().removesuffix(COMPRESSED)).suffix
 
 
 def lines_of(text):
-    """The lines of a text without their ends; the one after the last end is none, if it is empty.
+    """Return the lines of a text without their ends; the one after the last end is none, if it is
+    empty.
 
     `splitlines` would also end them at characters within a text, as U+2028.
     """
@@ -85,10 +87,10 @@ def lines_of(text):
 
 
 def holds_half_a_character(text):
-    """Whether a text holds a lone surrogate, which UTF-8 can not encode."""
+    """Return whether a text holds a lone surrogate, which UTF-8 can not encode."""
     return any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def is_blank(text):
-    """Whether a text has no visible character: a tokenizer may find no token in it."""
+    """Return whether a text has no visible character: a tokenizer may find no token in it."""
     return all(unicodedata.category(character)[0] in "CZ" for character in text)

@@ -28,8 +28,8 @@ ROUND = (*NAMED.values(), 100_000, 10_000, 1000, 100, 10, 1)  # microseconds
 
 
 def named_step(text):
-    """(step, unit) of a step in words, as "month", "business-day" or "15 minutes"; None of other
-    texts."""
+    """Return (step, unit) of a step in words, as "month", "business-day" or "15 minutes"; None of
+    other texts."""
     found = NAMED_STEP.fullmatch(text)
     if found is None:
         return None
@@ -38,7 +38,7 @@ def named_step(text):
 
 
 def with_step(time, times, step=None):
-    """A `seqkeras.serving.times.TimeColumn` with the step of its rows.
+    """Return a `seqkeras.serving.times.TimeColumn` with the step of its rows.
 
     Args:
         time: the `TimeColumn`.
@@ -83,13 +83,15 @@ def _fixed(between):
 
 
 def _at_one_hour(times):
-    """Whether all rows of a series are within a quarter of a day of the hour of the first one."""
+    """Return whether all rows of a series are within a quarter of a day of the hour of the first
+    one."""
     in_day = [series - series.astype("M8[D]") for series in times if len(series)]
     return all((4 * abs(hours - hours[0]) <= DAY).all() for hours in in_day)
 
 
 def _common_day(times):
-    """The day of the month of all rows, see `serving.times.TimeColumn`; None if they differ."""
+    """Return the day of the month of all rows, see `serving.times.TimeColumn`; None if they
+    differ."""
     days = np.concatenate(times).astype("M8[D]")
     months = days.astype("M8[M]")
     day = (days - months.astype("M8[D]")).astype(int) + 1

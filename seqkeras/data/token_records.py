@@ -75,12 +75,12 @@ def begin_records(folder, corpus, tokenizer):
 
 
 def is_records(folder):
-    """Whether a path is that of a folder of records."""
+    """Return whether a path is that of a folder of records."""
     return (Path(folder) / RECORDS).is_file()
 
 
 def form_of(folder):
-    """The form of the documents of records, one of `seqkeras.data.documents.FORMS`.
+    """Return the form of the documents of records, one of `seqkeras.data.documents.FORMS`.
 
     Raises:
         DataError: if there are no records.
@@ -89,7 +89,7 @@ def form_of(folder):
 
 
 def missing_shards(folder):
-    """The numbers of the shards that are still to be made.
+    """Return the numbers of the shards that are still to be made.
 
     Raises:
         DataError: if there are no records.
@@ -128,8 +128,8 @@ def write_shard(folder, number):
 
 
 def encoded(tokenizer, sentences):
-    """The token ids of a document's sentences that have some; byte pairs know a word by the space
-    before it."""
+    """Return the token ids of a document's sentences that have some; byte pairs know a word by the
+    space before it."""
     if tokenizer.is_byte_level:
         sentences = [f" {sentence}" for sentence in sentences]
     return [token_ids for token_ids in tokenizer.encode_all(sentences) if token_ids]
@@ -206,7 +206,7 @@ class ShardTokens:
 
     @classmethod
     def of_documents(cls, documents):
-        """Those of a list of documents, lists of sentences, lists of token ids."""
+        """Return the records of a list of documents, lists of sentences, lists of token ids."""
         found = cls.__new__(cls)
         rows = [sentence for document in documents for sentence in document]
         lengths = [len(row) for row in rows]
@@ -245,7 +245,7 @@ def _read_content(folder):
 
 
 def _corpus(content):
-    """The `Corpus` that `write_shard` reads."""
+    """Return the `Corpus` that `write_shard` reads."""
     shards = tuple(Shard(**shard) for shard in content["shards"])
     return Corpus(
         content["form"],
@@ -258,7 +258,7 @@ def _corpus(content):
 
 
 def _shards(folder):
-    """The folders of all shards, whether they are made or not."""
+    """Return the folders of all shards, whether they are made or not."""
     count = len(_read_content(folder)["shards"])
     return [_shard(folder, number) for number in range(count)]
 

@@ -17,12 +17,13 @@ BEFORE_WORD = re.compile(r"(?<=\S)(?= \S)")  # where no tokenizer here has a tok
 
 
 def keeps_white_space(tokenizer):
-    """Whether white space is part of the tokens, so that a text is their texts side by side."""
+    """Return whether white space is part of the tokens, so that a text is their texts side by
+    side."""
     return not isinstance(tokenizer, SentencePieces | WordTable)
 
 
 def token_stream(texts, tokenizer, end_id):
-    """The token ids of texts.
+    """Return the token ids of texts.
 
     Args:
         texts: a list of strings.
@@ -44,8 +45,8 @@ def token_stream(texts, tokenizer, end_id):
 
 
 def pieces_read(text, tokenizer):
-    """The pieces of a text that a tokenizer reads one by one: its lines, or long parts where white
-    space is part of the tokens."""
+    """Return the pieces of a text that a tokenizer reads one by one: its lines, or long parts where
+    white space is part of the tokens."""
     return _chunks(text) if keeps_white_space(tokenizer) else _lines(text)
 
 

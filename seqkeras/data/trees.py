@@ -14,7 +14,7 @@ __all__ = ["Tree", "parse_tree", "read_trees", "tree_arrays"]
 
 
 def read_trees(path):
-    """The trees of a file, plain or .gz, one a line; empty lines are passed over.
+    """Return the trees of a file, plain or .gz, one a line; empty lines are passed over.
 
     Raises:
         DataError: if the file can not be read.
@@ -31,7 +31,7 @@ def read_trees(path):
 
 
 def parse_tree(text):
-    """The tree that a bracketed text spells.
+    """Return the tree that a bracketed text spells.
 
     Raises:
         ValueError: if the text is no tree, or a node's label is no number; it says what is wrong.
@@ -45,7 +45,7 @@ def parse_tree(text):
 
 
 def tree_arrays(trees, ids, unknown_id=1):
-    """A batch of trees as the arrays that `seqkeras.recurrent.TreeLSTM` reads.
+    """Return a batch of trees as the arrays that `seqkeras.recurrent.TreeLSTM` reads.
 
     Every node has a place in its row, the root the first, higher nodes before lower ones.
 

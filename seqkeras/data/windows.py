@@ -31,7 +31,7 @@ class Windows:
         self.shape = len(tokens), length
 
     def __getitem__(self, starts):
-        """(len(starts), T) int64."""
+        """Return (len(starts), T) int64."""
         return self.tokens[starts[:, None] + self.steps].astype(self.dtype)
 
 
@@ -57,7 +57,7 @@ class RandomStarts:
         self.batches_per_pass = max((num_tokens - 1) // (length * batch_size), 1)
 
     def from_step(self, step):
-        """Yields (batch_size,) starts for `step`, `step + 1`, and so on without end."""
+        """Yield (batch_size,) starts for `step`, `step + 1`, and so on without end."""
         while True:
             generator = np.random.default_rng([self.seed, step])
             yield generator.integers(self.num_starts, size=self.batch_size)
@@ -91,20 +91,20 @@ class ConsecutiveStarts:
         self.begins[self.starts] = True
 
     def from_step(self, step):
-        """Yields (batch_size,) starts for `step`, `step + 1`, and so on without end."""
+        """Yield (batch_size,) starts for `step`, `step + 1`, and so on without end."""
         while True:
             yield self.starts + self.steps[step % self.batches_per_pass]
             step += 1
 
 
 def random_windows(tokens, length, batch_size, seed):
-    """`Batches` of windows that stand anywhere: {"token_ids"} and targets."""
+    """Return `Batches` of windows that stand anywhere: {"token_ids"} and targets."""
     order = RandomStarts(len(tokens), length, batch_size, seed)
     return Batches({"token_ids": Windows(tokens, length)}, Windows(tokens, length, 1), order)
 
 
 def mixed_windows(streams, length, batch_size, weights, seed):
-    """`random_windows` of several streams, each batch of one, drawn by weight
+    """Return `random_windows` of several streams, each batch of one, drawn by weight
     (`seqkeras.data.mixing`)."""
     sizes = [len(stream) for stream in streams]
     orders = [RandomStarts(size, length, batch_size, seed) for size in sizes]
@@ -114,7 +114,7 @@ def mixed_windows(streams, length, batch_size, weights, seed):
 
 
 def consecutive_windows(tokens, length, batch_size):
-    """`Batches` whose rows go on where they ended in the batch before.
+    """Return `Batches` whose rows go on where they ended in the batch before.
 
     The inputs are {"token_ids", "begins"}: `begins` (B,) is True for rows that begin anew.
     """

@@ -24,7 +24,7 @@ def beam(
     early_stopping="never",
     **options,
 ):
-    """The n best hypotheses of every row.
+    """Return the n best hypotheses of every row.
 
         s(Y) = log P(Y) / lp(Y) + cp(Y)
         lp(Y) = ((5 + |Y|) / 6)^alpha
@@ -97,7 +97,7 @@ def beam_search(
     source_mask=None,
     early_stopping="never",
 ):
-    """The `Search` of `beam`, whose arguments these are."""
+    """Return the `Search` of `beam`, whose arguments these are."""
     require(
         "beam",
         count("num_beams", num_beams),
@@ -140,7 +140,7 @@ class _Coverage:
         self.beta, self.source_mask = beta, ops.cast(source_mask, "bool")
 
     def begin(self, beams):
-        """(B, K, S) zeros, from (B, K) ones."""
+        """Return (B, K, S) zeros, from (B, K) ones."""
         return beams[..., None] * ops.cast(self.source_mask, "float32")[:, None]
 
     def add(self, given, others):
@@ -152,7 +152,7 @@ class _Coverage:
         return given + ops.cast(others[0], "float32")
 
     def penalty(self, given):
-        """(B, K, S) to (B, K)."""
+        """Map (B, K, S) to (B, K)."""
         logs = ops.log(ops.clip(given, NEVER_SEEN, 1.0))
         return self.beta * ops.sum(ops.where(self.source_mask[:, None], logs, 0.0), axis=-1)
 
@@ -212,7 +212,7 @@ class _Beams(Search):
         return token_ids, beam_index, found | {"done": self._done(prefix, found)}
 
     def _continuations(self, log_probs, totals):
-        """Totals, tokens and beams, each (B, 2 K), the best first.
+        """Return totals, tokens and beams, each (B, 2 K), the best first.
 
         Of 2 K continuations at most K end with `<eos>`, so K remain. The best of all beams are
         among the best 2 K of each.
@@ -227,7 +227,8 @@ class _Beams(Search):
         return totals, ops.take_along_axis(token_ids, index, axis=1), index // count
 
     def _finish(self, totals, token_ids, beam_index, prefix, found):
-        """`found` with the (B, K) continuations that end now; a total of -inf: it does not."""
+        """Return the results with the (B, K) continuations that end now; a total of -inf does not
+        end."""
         scores = totals / self._divisor(prefix.length + 1, prefix)[:, None]
         if self.coverage:
             penalty = self.coverage.penalty(found["attention"])
@@ -247,7 +248,7 @@ class _Beams(Search):
         return found | kept | {"scores": scores}
 
     def _done(self, prefix, found):
-        """(B,) booleans: the rule of early stopping."""
+        """Return (B,) booleans: the rule of early stopping."""
         total, worst = found["totals"][:, 0], found["scores"][:, -1]
         length = prefix.length + 1
         if self.early_stopping == "never":
@@ -262,7 +263,7 @@ class _Beams(Search):
         return ops.logical_or(found["done"], ops.logical_not(limit > worst))
 
     def _divisor(self, length, prefix):
-        """(B,) lp of a result so long, its prompt not counted."""
+        """Return (B,) lp of a result so long, its prompt not counted."""
         generated = ops.clip(length - prefix.prompt_lengths, 0, self.max_length)
         return ops.take(self.divisors, generated, axis=0)
 

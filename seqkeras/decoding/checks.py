@@ -19,6 +19,6 @@ def require(who, *demands):
 
 
 def count(name, number):
-    """A demand on a number of tokens, beams or the like."""
+    """Return a demand on a number of tokens, beams or the like."""
     holds = isinstance(number, numbers.Integral) and not isinstance(number, bool) and number >= 1
     return holds, f"{name} must be a positive integer; received {number!r}"

@@ -7,7 +7,7 @@ from keras import ops, tree
 
 
 def compiled(function):
-    """The function, compiled; for generation, whose every step is small, many times as fast.
+    """Return the function, compiled; for generation, whose every step is small, many times as fast.
 
         @compiled
         def translate(token_ids, lengths):
@@ -47,7 +47,7 @@ def compiled(function):
 
 
 def _tensors(function, name, argument):
-    """An argument, its arrays as tensors."""
+    """Return an argument, its arrays as tensors."""
 
     def tensor(value):
         if value is None:
@@ -89,8 +89,8 @@ def _jitted(function):
 
 
 def _pure(function, arguments, named):
-    """The function with its variables as the first argument, those that it reads or assigns, and
-    those that it assigns, whose values are the second result."""
+    """Return the function with its variables as the first argument, those that it reads or assigns,
+    and those that it assigns, whose values are the second result."""
     import jax
 
     with _Recorder() as recorder:

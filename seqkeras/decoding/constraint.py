@@ -44,7 +44,7 @@ class Constraint:
 
     @classmethod
     def of_regex(cls, regex, tokenizer, end_id, vocab_size=None):
-        """Results whose whole text a regular expression matches.
+        """Return results whose whole text a regular expression matches.
 
         Args:
             regex: the expression; see `seqkeras.serving.text.patterns` for its syntax.
@@ -60,7 +60,7 @@ class Constraint:
 
     @classmethod
     def of_choices(cls, choices, tokenizer, end_id, vocab_size=None):
-        """Results that are one of these texts; the arguments are those of `of_regex`."""
+        """Return results that are one of these texts; the arguments are those of `of_regex`."""
         return cls._of(Pattern.of_texts(choices), tokenizer, end_id, vocab_size)
 
     @classmethod
@@ -72,17 +72,17 @@ class Constraint:
         return cls(automaton)
 
     def begin(self, beams, prompt_lengths):
-        """(B, K) int32 states before any token; `beams` are (B, K) int32 zeros."""
+        """Return (B, K) int32 states before any token; `beams` are (B, K) int32 zeros."""
         first = ops.where(prompt_lengths > 0, self.behind, self.first)
         return beams + ops.cast(first, "int32")[:, None]
 
     def allowed(self, states, room):
-        """(B, K, V) booleans: after the token the result can still end within the room."""
+        """Return (B, K, V) booleans: after the token the result can still end within the room."""
         distances = ops.take(self.distances, ops.take(self.next_states, states, axis=0), axis=0)
         return ops.take(distances < room, self.classes, axis=-1)
 
     def advance(self, states, token_ids):
-        """The (B, K) states after tokens."""
+        """Return the (B, K) states after tokens."""
         columns = ops.take(self.classes, token_ids, axis=0)
         following = ops.take(self.next_states, states, axis=0)  # (B, K, C)
         return ops.take_along_axis(following, columns[..., None], axis=-1)[..., 0]

@@ -6,7 +6,8 @@ from seqkeras.decoding.loop import generate
 
 
 def greedy(step, state, *, start_id, end_id, max_length, **options):
-    """As `seqkeras.decoding.generate`, where each token is the arg-max; of two, the lower id.
+    """Generate like `seqkeras.decoding.generate`, by the arg-max of each step; the lower id wins a
+    tie.
 
     Args:
         step, state, start_id, max_length, options: see `seqkeras.decoding.decode`.

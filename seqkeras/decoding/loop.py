@@ -53,11 +53,11 @@ class Search(abc.ABC):
 
     @abc.abstractmethod
     def begin(self, batch_size):
-        """`found` before the first step."""
+        """Return the results found before the first step."""
 
     @abc.abstractmethod
     def unfinished(self, found):
-        """(B,) booleans; the loop ends when no row is unfinished."""
+        """Return (B,) booleans; the loop ends when no row is unfinished."""
 
     @abc.abstractmethod
     def extend(self, log_probs, others, prefix, found):
@@ -76,7 +76,7 @@ class Search(abc.ABC):
 
     @abc.abstractmethod
     def results(self, token_ids, found):
-        """The results, from the (B, K, T) tokens of the beams and `found`."""
+        """Return the results, from the (B, K, T) tokens of the beams and `found`."""
 
 
 def decode(
@@ -91,7 +91,7 @@ def decode(
     prompt=None,
     constraint=None,
 ):
-    """The loop: step, process, extend, reorder, until all rows are finished or have T tokens.
+    """Run the loop: step, process, extend, reorder, until all rows are finished or have T tokens.
 
     Args:
         step: the decoder's step, as above.
@@ -132,7 +132,7 @@ def decode(
 
 
 def begun(step, state, loop, start_id, state_entries=None, prompt=None):
-    """The variables before the first step of a `Loop`; the arguments are those of `decode`.
+    """Return the variables before the first step of a `Loop`; the arguments are those of `decode`.
 
     Returns:
         What the loop carries into the first step, and what of the state is per source.
@@ -176,7 +176,7 @@ class Loop:
         self.positions = ops.arange(max_length, dtype="int32")
 
     def begin(self, batch_size, start_id, state):
-        """The variables before the first step."""
+        """Return the variables before the first step."""
         beams = ops.zeros((batch_size, self.search.num_beams), "int32")
         return (
             ops.convert_to_tensor(0, "int32"),
@@ -187,7 +187,8 @@ class Loop:
         )
 
     def begin_search(self, batch_size):
-        """`found` before the first step: the search's own entries, and the constraint's states."""
+        """Return the results found before the first step: the search's entries, and the
+        constraint's states."""
         found = self.search.begin(batch_size)
         if self.constraint is None:
             return found
@@ -196,11 +197,11 @@ class Loop:
         return found | {CONSTRAINED: self.constraint.begin(beams, lengths)}
 
     def unfinished(self, length, last, token_ids, state, found):
-        """Whether there is a step to take."""
+        """Return whether there is a step to take."""
         return ops.logical_and(length < self.max_length, ops.any(self.search.unfinished(found)))
 
     def advance(self, logits, others, length, token_ids, state, found):
-        """The variables after a step that returned logits (B, K, V), others and state."""
+        """Return the variables after a step that returned logits (B, K, V), others and state."""
         prefix = Prefix(token_ids, length, self._prompt_lengths(token_ids[:, :, 0]))
         states = found.get(CONSTRAINED)
         log_probs = self._log_probs(ops.cast(logits, "float32"), states, prefix)
@@ -220,7 +221,7 @@ class Loop:
         return ops.zeros_like(beams[:, 0]) if self.prompt is None else self.prompt.lengths
 
     def _log_probs(self, logits, states, prefix):
-        """(B, K, V) of the next token."""
+        """Return (B, K, V) of the next token."""
         if self.constraint is None:
             return ops.log_softmax(self._processed(logits, prefix))
         allowed = self.constraint.allowed(states, self.max_length - prefix.length)
@@ -238,7 +239,7 @@ class Loop:
 
 
 def generate(step, state, choose, *, start_id, end_id, max_length, **options):
-    """One sequence for each row: a token chosen at every step, until every row has ended.
+    """Return one sequence for each row: a token chosen at every step, until every row has ended.
 
     Args:
         step, state, start_id, max_length, options: see `decode`.
@@ -293,12 +294,12 @@ class OneSequence(Search):
 
 
 def batch_size_of(state):
-    """How many rows a state has."""
+    """Return how many rows a state has."""
     return ops.shape(next(iter(state.values())))[0]
 
 
 def reorder(entry, beam_index):
-    """The (B, K, ...) entry of the beams (B, J) that continue: (B, J, ...)."""
+    """Return the (B, K, ...) entry of the beams (B, J) that continue: (B, J, ...)."""
     batch_size, num_beams, *rest = ops.shape(entry)
     rows = num_beams * ops.arange(batch_size, dtype="int32")[:, None] + beam_index
     return ops.take(ops.reshape(entry, (-1, *rest)), rows, axis=0)
@@ -348,7 +349,7 @@ def _require_batch(prompt, state):
 
 
 def _split(state, state_entries, num_beams):
-    """The state per beam, repeated for all beams, and the state per source, unchanged."""
+    """Return the state per beam, repeated for all beams, and the state per source, unchanged."""
     state = {name: ops.convert_to_tensor(entry) for name, entry in state.items()}
     if state_entries is None:
         demand = "state_entries must say what is per beam, as a model's do, if there are more"
@@ -368,7 +369,7 @@ def _split(state, state_entries, num_beams):
 
 
 def _checked(prompt, max_length):
-    """The prompt as the last processor, which overrules all others."""
+    """Return the prompt as the last processor, which overrules all others."""
     known = known_numbers(prompt[1])
     token_ids, lengths = (ops.cast(tensor, "int32") for tensor in prompt)
     shapes = tuple(token_ids.shape), tuple(lengths.shape)

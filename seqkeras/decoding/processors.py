@@ -118,7 +118,8 @@ class TopP:
 
 
 def nucleus(logits, p):
-    """Logits, -inf outside the nucleus of `TopP`; p: a number, or one for each row, (..., 1)."""
+    """Return logits, -inf outside the nucleus of `TopP`; p: a number, or one for each row, (...,
+    1)."""
     ascending = ops.sort(logits, axis=-1)  # from the tail, whose sum is rounded less
     tail = ops.cumsum(ops.softmax(ascending), axis=-1)
     inside = ops.where(tail > 1 - p, ascending, ascending[..., -1:])
@@ -255,19 +256,19 @@ class Prompt:
 
 
 def _inside(name, token_ids, vocab_size):
-    """A demand on token ids."""
+    """Return a demand on token ids."""
     ids = np.asarray(token_ids, "int64")
     demand = f"{name} must be from 0 to {vocab_size - 1}; received {token_ids}"
     return ((ids >= 0) & (ids < vocab_size)).all(), demand
 
 
 def _only(token_id, vocab_size):
-    """Logits that leave one token."""
+    """Return logits that leave one token."""
     return ops.where(ops.arange(vocab_size, dtype="int32") == token_id, 0.0, -np.inf)
 
 
 def _seen(logits, prefix):
-    """(B, K, V) booleans: the token is in the prefix."""
+    """Return (B, K, V) booleans: the token is in the prefix."""
     batch_size, num_beams, max_length = ops.shape(prefix.token_ids)
     vocab_size = logits.shape[-1]
     there = ops.cast(ops.arange(max_length, dtype="int32") < prefix.length, "int32")  # (T,)

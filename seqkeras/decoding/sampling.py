@@ -22,7 +22,7 @@ def sample(
     processors=(),
     **options,
 ):
-    """As `seqkeras.decoding.generate`, where each token is drawn.
+    """Generate like `seqkeras.decoding.generate`, with each token drawn.
 
         u(t) ~ uniform on [0, 1),   y(t) = the first i with  p(1) + ... + p(i) > u(t)
 
@@ -70,7 +70,7 @@ def sample(
 
 
 def inverse_cdf(log_probs, uniform):
-    """(B, V) log-probabilities and (B,) numbers in [0, 1) to (B,) token ids.
+    """Map (B, V) log-probabilities and (B,) numbers in [0, 1) to (B,) token ids.
 
     A token of probability zero is never chosen, though sums that are computed side by side (as XLA
     does) rise and fall by rounding there too.

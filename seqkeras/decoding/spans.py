@@ -4,7 +4,7 @@ from keras import ops
 
 
 def best_spans(start_logits, end_logits, max_length):
-    """The most probable span of each row that is not too long.
+    """Return the most probable span of each row that is not too long.
 
         (start, end) = arg-max of p_start(i) p_end(j) over i <= j < i + max_length
 

@@ -94,7 +94,7 @@ class CharacterCNN(keras.layers.Layer):
         return ops.reshape(vectors, (batch_size, length, sum(self.filters)))
 
     def _windows(self, convolution, embedded):
-        """(BT, W, filters): the windows that begin at each character."""
+        """Return (BT, W, filters): the windows that begin at each character."""
         behind = convolution.kernel_size[0] - 1
         return convolution(ops.pad(embedded, [[0, 0], [0, behind], [0, 0]]))
 

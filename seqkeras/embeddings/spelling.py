@@ -31,7 +31,7 @@ class Spelling:
         return {"pieces": self.pieces, "goes_on": self.goes_on, "word_length": self.word_length}
 
     def __call__(self, token_ids, own=None):
-        """The words of pieces.
+        """Return the words of pieces.
 
         Args:
             token_ids: (B, T) int32.

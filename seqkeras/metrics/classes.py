@@ -6,7 +6,7 @@ from seqkeras.metrics.pairs import pairs_of
 
 
 def class_f1(answers, targets):
-    """The F1 of each class that there is among targets and answers.
+    """Return the F1 of each class that there is among targets and answers.
 
         F1(c) = 2 |both c| / (|target c| + |answer c|)
 
@@ -30,7 +30,7 @@ def class_f1(answers, targets):
 
 
 def matthews_correlation(answers, targets):
-    """The correlation of answers and targets, of any number of classes.
+    """Return the correlation of answers and targets, of any number of classes.
 
         R = (c s - sum_k t_k p_k) / sqrt((s^2 - sum_k t_k^2) (s^2 - sum_k p_k^2))
 
@@ -55,7 +55,7 @@ def matthews_correlation(answers, targets):
 
 
 def _counts(metric, answers, targets):
-    """The classes, and how often (targets, answers) of each two stand together."""
+    """Return the classes, and how often (targets, answers) of each two stand together."""
     pairs = pairs_of(metric, answers, targets)
     classes = sorted({name for pair in pairs for name in pair})
     place = {name: index for index, name in enumerate(classes)}

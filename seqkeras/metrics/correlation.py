@@ -6,7 +6,7 @@ from seqkeras.metrics.pairs import pairs_of
 
 
 def pearson_correlation(answers, targets):
-    """The linear correlation of numbers and targets.
+    """Return the linear correlation of numbers and targets.
 
         r = sum (x - mean x) (y - mean y) / sqrt(sum (x - mean x)^2 sum (y - mean y)^2)
 
@@ -25,7 +25,8 @@ def pearson_correlation(answers, targets):
 
 
 def spearman_correlation(answers, targets):
-    """The correlation of ranks: `pearson_correlation` of them; equal numbers share their mean rank.
+    """Return the correlation of ranks: `pearson_correlation` of them; equal numbers share their
+    mean rank.
 
     Arguments, result and errors as of `pearson_correlation`.
 

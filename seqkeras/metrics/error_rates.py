@@ -8,7 +8,7 @@ from seqkeras.metrics.pairs import pairs_of
 
 
 def token_error_rate(texts, targets):
-    """The edits that make texts of their targets, by the targets' tokens.
+    """Return the edits that make texts of their targets, by the targets' tokens.
 
         rate = sum_i min over d(text_i, target) / sum_i |target|
 
@@ -40,7 +40,7 @@ def token_error_rate(texts, targets):
 
 
 def sequence_error_rate(texts, targets):
-    """The share of texts whose tokens are those of none of their targets.
+    """Return the share of texts whose tokens are those of none of their targets.
 
     Args:
         texts, targets: as of `token_error_rate`.

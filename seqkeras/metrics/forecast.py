@@ -6,7 +6,7 @@ from seqkeras.metrics.pairs import pairs_of
 
 
 def mean_absolute_error(values, targets, axis=None):
-    """The mean over known targets of |value - target|.
+    """Return the mean over known targets of |value - target|.
 
     Args:
         values, targets: arrays of one shape; a target that is NaN is unknown, and counts nothing.
@@ -19,14 +19,14 @@ def mean_absolute_error(values, targets, axis=None):
 
 
 def root_mean_squared_error(values, targets, axis=None):
-    """The root of the mean over known targets of (value - target)^2; arguments as of
+    """Return the root of the mean over known targets of (value - target)^2; arguments as of
     `mean_absolute_error`."""
     return np.sqrt(_mean(np.square(np.subtract(values, targets, dtype="float64")), axis))
 
 
 def pinball_loss(values, targets, quantile, axis=None):
-    """The mean over known targets of max(q (y - p), (q - 1) (y - p)), smallest where p is the
-    quantile q of y; arguments as of `mean_absolute_error`.
+    """Return the mean over known targets of max(q (y - p), (q - 1) (y - p)), smallest where p is
+    the quantile q of y; arguments as of `mean_absolute_error`.
 
     Reference: Koenker and Bassett 1978, section 3, https://doi.org/10.2307/1913643
     """
@@ -35,7 +35,7 @@ def pinball_loss(values, targets, quantile, axis=None):
 
 
 def coverage(low, high, targets, axis=None):
-    """The share of known targets with low <= target <= high; arguments as of
+    """Return the share of known targets with low <= target <= high; arguments as of
     `mean_absolute_error`."""
     targets = np.asarray(targets, "float64")
     inside = ((low <= targets) & (targets <= high)).astype("float64")
@@ -43,8 +43,8 @@ def coverage(low, high, targets, axis=None):
 
 
 def naive_error(series, period=1):
-    """What a mean absolute scaled error is measured by: how far a series is on average from its
-    value one period before.
+    """Return what a mean absolute scaled error is measured by: how far a series is on average from
+    its value one period before.
 
         MASE = mean |y - p| / (mean over t of |x(t) - x(t - period)|)
 
@@ -64,7 +64,7 @@ def _mean(numbers, axis):
 
 
 def relative_error(values, targets):
-    """The sum of absolute errors over the sum of the targets' absolute values.
+    """Return the sum of absolute errors over the sum of the targets' absolute values.
 
         error = sum |value - target| / sum |target|; the sum of errors if that is 0
 

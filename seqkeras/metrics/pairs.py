@@ -2,7 +2,7 @@
 
 
 def pairs_of(metric, answers, targets):
-    """The list of (answer, target), of any iterables.
+    """Return the list of (answer, target), of any iterables.
 
     Raises:
         ValueError: if there is none, or not one target for each answer; it names the metric.
@@ -17,7 +17,7 @@ def pairs_of(metric, answers, targets):
 
 
 def exact_match(answers, targets):
-    """The share of answers that equal their targets: texts, labels, sets of labels, numbers.
+    """Return the share of answers that equal their targets: texts, labels, sets of labels, numbers.
 
         exact match = 1/n sum_i [answer_i = target_i]
 

@@ -4,7 +4,7 @@ import numpy as np
 
 
 def area_under_risk_coverage(scores, right):
-    """AURC: the mean risk over all coverages, when the surest answers are given first.
+    """Return the AURC: the mean risk over all coverages, when the surest answers are given first.
 
         risk(k) = wrong answers among the k of highest score / k
         AURC = 1/n sum_{k=1..n} risk(k)

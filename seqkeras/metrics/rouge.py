@@ -10,7 +10,7 @@ MEASURES = ("rouge1", "rouge2", "rougeL")
 
 
 def rouge(texts, targets):
-    """ROUGE of a corpus, as Google's `rouge-score` computes it: the mean of each text's F1.
+    """Return ROUGE of a corpus as Google's `rouge-score` computes it: the mean of each text's F1.
 
         ROUGE-n = 2 P R / (P + R),   P, R = shared n-grams of words / those of the text, the target
         ROUGE-L = the same of the longest common subsequence

@@ -21,8 +21,8 @@ NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def squad_exact_match(texts, targets):
-    """The share of texts that equal one of their targets but for case, punctuation, articles and
-    white space.
+    """Return the share of texts that equal one of their targets but for case, punctuation, articles
+    and white space.
 
     A target of which nothing is left then counts only if all are such: it is no answer.
 
@@ -45,7 +45,7 @@ def squad_exact_match(texts, targets):
 
 
 def squad_f1(texts, targets):
-    """The mean F1 of the words of texts and of their targets, normalised as for
+    """Return the mean F1 of the words of texts and of their targets, normalised as for
     `squad_exact_match`.
 
         F1 = 2 P R / (P + R),  P = common / words of the text,  R = common / words of the target
@@ -59,7 +59,7 @@ def squad_f1(texts, targets):
 
 
 def squad_scores(texts, targets):
-    """Exact match and F1 of all questions, and of those with and without an answer.
+    """Return exact match and F1 of all questions, of answerable ones and of unanswerable ones.
 
     Args:
         texts, targets: as of `squad_exact_match`.
@@ -86,7 +86,7 @@ def squad_scores(texts, targets):
 
 
 def best_no_answer_threshold(texts, targets, margins):
-    """The threshold that gives the best F1 where a question may have no answer.
+    """Return the threshold that gives the best F1 where a question may have no answer.
 
         answer(i) = text(i) if margin(i) > threshold, else none
 
@@ -128,7 +128,7 @@ def best_no_answer_threshold(texts, targets, margins):
 
 
 def _of_each(score, metric, texts, targets):
-    """The best score of each text over its targets."""
+    """Return the best score of each text over its targets."""
     return [
         max(score(_words(text), right) for right in _right(target))
         for text, target in pairs_of(metric, texts, targets)
@@ -136,7 +136,7 @@ def _of_each(score, metric, texts, targets):
 
 
 def _right(target):
-    """The words of each right answer; [[]] for none."""
+    """Return the words of each right answer; [[]] for none."""
     words = map(_words, [target] if isinstance(target, str) else target)
     return [own for own in words if own] or [[]]
 

@@ -5,7 +5,7 @@ from seqkeras.serving.entities import entities
 
 
 def entity_f1(tags, targets):
-    """F1 of the entities of all sentences; an entity counts with its words and its label.
+    """Return F1 of the entities of all sentences; an entity counts with its words and its label.
 
         F1 = 2 common / (found + true);  0 where there is no entity in either, as in seqeval
 
@@ -25,7 +25,7 @@ def entity_f1(tags, targets):
 
 
 def entity_scores(tags, targets):
-    """Precision, recall and F1 of the entities of all sentences, and by label.
+    """Return precision, recall and F1 of the entities of all sentences, and by label.
 
         precision = common / found,  recall = common / true,  F1 = 2 common / (found + true)
 
@@ -53,7 +53,7 @@ def entity_scores(tags, targets):
 
 
 def _both(who, tags, targets):
-    """The entities of tags and of targets: sets of (sentence, label, first word, end)."""
+    """Return the entities of tags and of targets: sets of (sentence, label, first word, end)."""
     found, true = set(), set()
     for sentence, both in enumerate(pairs_of(who, tags, targets)):
         for side, own in zip((found, true), both):
@@ -72,7 +72,7 @@ def _scores(found, true):
 
 
 def tag_accuracy(tags, targets):
-    """The share of words that have their target's tag, over all sentences.
+    """Return the share of words that have their target's tag, over all sentences.
 
     Args:
         tags, targets: for each sentence a list of the tags of its words.

@@ -9,7 +9,7 @@ from seqkeras.metrics.pairs import pairs_of
 
 
 def bleu(texts, targets, tokenize="13a"):
-    """BLEU of a corpus: the n-grams of words that texts share with their targets.
+    """Return BLEU of a corpus: the n-grams of words that texts share with their targets.
 
         BLEU = min(1, exp(1 - r / c)) (p_1 p_2 p_3 p_4)^(1/4)
 
@@ -35,7 +35,7 @@ def bleu(texts, targets, tokenize="13a"):
 
 
 def signed_bleu(texts, targets, tokenize="13a"):
-    """As `bleu`: the number, and sacrebleu's signature, which says how it was computed."""
+    """Return the score of `bleu` and sacrebleu's signature, which says how it was computed."""
     from sacrebleu.metrics import BLEU  # what only trains needs no sacrebleu
 
     # A corpus that is tokenized is what it is asked for: no warning of it.
@@ -43,7 +43,8 @@ def signed_bleu(texts, targets, tokenize="13a"):
 
 
 def chrf(texts, targets):
-    """chrF2 of a corpus: the F-score of the n-grams of characters that texts share with targets.
+    """Return chrF2 of a corpus: the F-score of the n-grams of characters that texts share with
+    targets.
 
         chrF = (1 + 2^2) P R / (2^2 P + R)
 
@@ -66,7 +67,7 @@ def chrf(texts, targets):
 
 
 def signed_chrf(texts, targets):
-    """As `chrf`: the number, and sacrebleu's signature, which says how it was computed."""
+    """Return the score of `chrf` and sacrebleu's signature, which says how it was computed."""
     from sacrebleu.metrics import CHRF
 
     return _signed("chrf", CHRF(), texts, targets)

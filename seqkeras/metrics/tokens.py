@@ -18,7 +18,8 @@ class OfTokens(keras.metrics.Mean):
         self.ignore_class = ignore_class
 
     def measure(self, y_true, y_pred, weight):
-        """Values and their weights, of one shape, from (...) labels, predictions and weights."""
+        """Return values and their weights, of one shape, from (...) labels, predictions and
+        weights."""
         raise NotImplementedError
 
     def update_state(self, y_true, y_pred, sample_weight=None):

@@ -7,7 +7,7 @@ from seqkeras.values import BANNED_LOGIT
 
 
 def best_answers(start_logits, end_logits, context_mask, max_length, threshold=0.0):
-    """The best answer of each row, or none where the question has none.
+    """Return the best answer of each row, or none where the question has none.
 
         null = start(0) + end(0)
         best = max of start(i) + end(j) over i <= j < i + max_length in the context

@@ -180,19 +180,19 @@ class Bert(TokenModel):
         return found
 
     def _pool(self, inputs, hidden):
-        """(B, D), from the first token."""
+        """Return (B, D), from the first token."""
         require_steps(self, token_ids=inputs["token_ids"])
         return self.pooler(hidden[:, 0])
 
     def hidden_states(self, inputs, training=False):
-        """The embeddings and what each block gives: a list of L + 1 tensors (B, T, D)."""
+        """Return the embeddings and what each block gives: a list of L + 1 tensors (B, T, D)."""
         return self.encoder.hidden_states(*self._embed(inputs, training), training)
 
     def attention_weights(self, inputs):
         return {"encoder": self.encoder.attention_weights(*self._embed(inputs))}
 
     def _embed(self, inputs, training=False):
-        """The embeddings (B, T, D), and the attention mask or None."""
+        """Return the embeddings (B, T, D), and the attention mask or None."""
         self.require_inputs(inputs)
         token_ids, lengths = inputs["token_ids"], inputs.get("lengths")
         length = ops.shape(token_ids)[1]
@@ -203,7 +203,7 @@ class Bert(TokenModel):
         return x, None if lengths is None else padding_mask(lengths, length)[:, None]
 
     def _segments(self, token_ids, segment_ids):
-        """S segment_id(t), (B, T, D), or None."""
+        """Return S segment_id(t), (B, T, D), or None."""
         num_segments = self.config["num_segments"]
         if segment_ids is None:
             segment_ids = ops.zeros_like(token_ids)

@@ -174,7 +174,7 @@ class BiDAF(TokenModel):
         }
 
     def _encode(self, inputs, side, training):
-        """Layers 1 to 3 of one side, (B, T, 2U), and its padding mask (B, T)."""
+        """Return layers 1 to 3 of one side, (B, T, 2U), and its padding mask (B, T)."""
         token_ids = inputs[f"{side}_ids"]
         mask = padding_mask(inputs[f"{side}_lengths"], ops.shape(token_ids)[1])
         characters = self.character_cnn(inputs[f"{side}_characters"])

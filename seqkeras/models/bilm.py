@@ -215,7 +215,7 @@ class BiLM(TokenModel):
         }
 
     def represent(self, inputs, training=False):
-        """(B, L + 1, T, 2P): [x; x], then [f_j; b_j] of every layer j, for `LayerMix`."""
+        """Return (B, L + 1, T, 2P): [x; x], then [f_j; b_j] of every layer j, for `LayerMix`."""
         is_bounded = self.boundary_ids is not None
         given = self._bounded(inputs) if is_bounded else inputs
         x, forward, backward = self._encode(given, training)
@@ -227,7 +227,7 @@ class BiLM(TokenModel):
         return layers[:, :, 1:-1] if is_bounded else layers
 
     def _bounded(self, inputs):
-        """The inputs with a word that begins and a word that ends each row."""
+        """Return the inputs with a word that begins and a word that ends each row."""
         self.require_inputs(inputs)
         self.check_ids(inputs)
         character_ids = ops.convert_to_tensor(inputs["character_ids"])
@@ -248,7 +248,7 @@ class BiLM(TokenModel):
         return {"character_ids": bounded, "lengths": lengths[:, 0] + 2}
 
     def _encode(self, inputs, training):
-        """x (B, T, P), and the lists of each direction's layers, (B, T, P) each."""
+        """Return x (B, T, P), and the lists of each direction's layers, (B, T, P) each."""
         self.require_inputs(inputs)
         self.check_ids(inputs)
         character_ids, lengths = inputs["character_ids"], inputs.get("lengths")

@@ -114,7 +114,7 @@ class Distillation(keras.Model):
             )
 
     def _compare(self):
-        """Both models with a head for each of the layers that are compared."""
+        """Add to both models a head for each of the layers that are compared."""
         policy, dim = self.dtype_policy, self.teacher.encoder.hidden_dim
         own, others = dict(self.student.heads), {}
         for own_layer, layer in self.hidden:
@@ -161,7 +161,7 @@ class Distillation(keras.Model):
         return outputs
 
     def _soft(self, own, logits):
-        """The distance over the last axis."""
+        """Return the distance over the last axis."""
         dtype = keras.backend.result_type(own.dtype, logits.dtype, "float32")
         own, logits = ops.cast(own, dtype), ops.cast(logits, dtype)
         if self.soft == "mse":
@@ -171,7 +171,7 @@ class Distillation(keras.Model):
 
     @staticmethod
     def _real(inputs):
-        """(B, T) booleans, which tokens are no padding."""
+        """Return (B, T) booleans, which tokens are no padding."""
         token_ids = inputs["token_ids"]
         if inputs.get("lengths") is None:
             return ops.ones_like(token_ids, dtype="bool")
@@ -203,7 +203,7 @@ def _pairs(pairs):
 
 
 def _only(outputs):
-    """The output of a model that has one."""
+    """Return the output of a model that has one."""
     if isinstance(outputs, dict):
         [outputs] = outputs.values()
     return outputs
@@ -214,12 +214,12 @@ def _squared(wanted, found):
 
 
 def _divergence(wanted, found):
-    """(B, T), the mean over heads of the divergence of their weights (B, N, T, T)."""
+    """Return (B, T), the mean over heads of the divergence of their weights (B, N, T, T)."""
     logs = [ops.log(ops.maximum(weights, LEAST)) for weights in (wanted, found)]
     return ops.mean(ops.sum(wanted * (logs[0] - logs[1]), axis=-1), axis=1)
 
 
 def _mean_of_rows(distances, real):
-    """(B,), the means over the real tokens of (B, T)."""
+    """Return (B,), the means over the real tokens of (B, T)."""
     counts = ops.sum(ops.cast(real, distances.dtype), axis=1)
     return ops.sum(ops.where(real, distances, 0), axis=1) / ops.maximum(counts, 1)

@@ -26,7 +26,7 @@ class EncoderModel(TokenModel):
         return getattr(self.encoder, "positions", None)
 
     def attention_weights(self, inputs):
-        """Those of the encoder; of choices, (B, C, T), each is a row of its own."""
+        """Return the attention weights of the encoder; each of the choices (B, C, T) is a row."""
         if not hasattr(self.encoder, "attention_weights"):
             return super().attention_weights(inputs)
         return self.encoder.attention_weights(encoder_rows(inputs))
@@ -54,7 +54,8 @@ class EncoderModel(TokenModel):
 
 
 def encoder_rows(inputs):
-    """What an encoder takes of a dictionary of inputs; of choices (B, C, T) each becomes a row."""
+    """Return what an encoder takes of a dictionary of inputs; of choices (B, C, T) each becomes a
+    row."""
     rows = {name: inputs[name] for name in ENCODER_INPUTS if inputs.get(name) is not None}
     if len(inputs["token_ids"].shape) == 3:
         rows = {
@@ -64,7 +65,8 @@ def encoder_rows(inputs):
 
 
 def mean_of_positions(hidden, lengths=None):
-    """(B, D) mean of the hidden states (B, T, D) over the real positions; 0 of an empty text."""
+    """Return (B, D) mean of the hidden states (B, T, D) over the real positions; 0 of an empty
+    text."""
     if lengths is None:
         return ops.mean(hidden, axis=1)
     mask = padding_mask(lengths, ops.shape(hidden)[1])[..., None]
@@ -73,6 +75,6 @@ def mean_of_positions(hidden, lengths=None):
 
 
 def _without(variables, others):
-    """The variables that are not among the others."""
+    """Return the variables that are not among the others."""
     left_out = {id(variable) for variable in others}
     return [variable for variable in variables if id(variable) not in left_out]

@@ -193,7 +193,8 @@ class Forecaster(keras.Model):
         return values * deviation + mean
 
     def _scaled(self, window, real):
-        """The window, zero at padded steps; mean and deviation of the targets, (B, 1, C) each."""
+        """Return the window, zero at padded steps; mean and deviation of the targets, (B, 1, C)
+        each."""
         window = ops.where(real, window, 0)
         steps = ops.maximum(ops.sum(ops.cast(real, window.dtype), axis=1, keepdims=True), 1)
         mean = ops.sum(window, axis=1, keepdims=True) / steps  # (B, 1, F)
@@ -208,14 +209,14 @@ class Forecaster(keras.Model):
         return window, mean[..., :targets], deviation[..., :targets]
 
     def _last(self, window, real):
-        """(B, C), the targets at the last real step; zero for a window without one."""
+        """Return (B, C), the targets at the last real step; zero for a window without one."""
         steps = ops.sum(ops.cast(real, "int32"), axis=1, keepdims=True)
         is_last = ops.arange(ops.shape(window)[1], dtype="int32") == steps - 1  # (B, S)
         last = ops.sum(ops.where(is_last[..., None], window, 0), axis=1)
         return last[:, : self.sizes["num_targets"]]
 
     def _direct(self, states, known):
-        """(B, horizon, C quantiles), all steps at once."""
+        """Return (B, horizon, C quantiles), all steps at once."""
         batch_size, horizon, num_known = ops.shape(known)
         hidden = ops.cast(states[-self.encoder.num_states], self.values_dtype)
         if num_known:
@@ -225,12 +226,13 @@ class Forecaster(keras.Model):
         return ops.reshape(outputs, (-1, horizon, self.output_layer.units // horizon))
 
     def _taught(self, states, known, previous):
-        """(B, horizon, C quantiles), each step after the true values (B, horizon, C) before it."""
+        """Return (B, horizon, C quantiles), each step after the true values (B, horizon, C) before
+        it."""
         hidden, _ = self.decoder(ops.concatenate([previous, known], axis=-1), initial_state=states)
         return self.output_layer(hidden)
 
     def _free(self, states, known, last):
-        """(B, horizon, C quantiles), each step after the predictions before it."""
+        """Return (B, horizon, C quantiles), each step after the predictions before it."""
 
         def step(known, states):
             previous, *states = states
@@ -246,7 +248,8 @@ class Forecaster(keras.Model):
         return outputs
 
     def _values(self, outputs):
-        """(..., C quantiles) outputs of the last layer to (..., C, quantiles) that do not cross."""
+        """Return (..., C quantiles) outputs of the last layer to (..., C, quantiles) that do not
+        cross."""
         if not self.quantiles:
             return outputs
         shape = (*ops.shape(outputs)[:-1], self.sizes["num_targets"], len(self.quantiles))

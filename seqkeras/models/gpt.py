@@ -180,7 +180,8 @@ class GPT(TokenModel):
         return self.config["mask"] == "prefix"
 
     def from_left_to_right(self, token_ids, prefix_lengths=None):
-        """The inputs of a text as generation reads it: after its prefix, if it has one, in order.
+        """Return the inputs of a text as generation reads it: after its prefix, if it has one, in
+        order.
 
         Args:
             token_ids: (B, T) integers.
@@ -193,7 +194,7 @@ class GPT(TokenModel):
         return inputs | ({"prefix_lengths": prefix_lengths} if self.reads_prefix else {})
 
     def _mask(self, inputs):
-        """What a position may attend to, as options of the decoder."""
+        """Return what a position may attend to, as options of the decoder."""
         if self.config["mask"] == "causal":
             return {}
         length = ops.shape(inputs["token_ids"])[1]
@@ -214,7 +215,7 @@ class GPT(TokenModel):
         return self.decoder.attention_weights(embedded, **self._mask(inputs))
 
     def initial_state(self, batch_size, max_length=None):
-        """The state before any token, for one beam (see `state_entries`).
+        """Return the state before any token, for one beam (see `state_entries`).
 
         Args:
             batch_size: B.
@@ -229,7 +230,7 @@ class GPT(TokenModel):
         return self.decoder.initial_cache(batch_size, cache_length)
 
     def read(self, token_ids, lengths=None, state=None, prefix_lengths=None):
-        """A piece of text, after another.
+        """Return a piece of text, after another.
 
         Args:
             token_ids: (B, T) integers, padded on the right; T may be 0.
@@ -283,7 +284,7 @@ class GPT(TokenModel):
             )
 
     def step(self, token_ids, state):
-        """One token of every beam, the step contract of `seqkeras.decoding`.
+        """Advance every beam by one token, the step contract of `seqkeras.decoding`.
 
         A search refuses more tokens than the cache has room for.
 
@@ -297,7 +298,7 @@ class GPT(TokenModel):
         return self.read_beams(token_ids[..., None], state)
 
     def read_beams(self, token_ids, state):
-        """Some tokens of every beam, as `step` takes one.
+        """Advance some tokens of every beam, as `step` advances one.
 
         Args:
             token_ids: (B, K, T) integers.
@@ -324,7 +325,7 @@ class GPT(TokenModel):
         return (self.embedding.logits(hidden[:, :, -1]),), state
 
     def _hidden(self, token_ids, state, lengths=None, prefix_lengths=None):
-        """(B, K, T) further tokens to (B, K, T, D), and the new state."""
+        """Map (B, K, T) further tokens to (B, K, T, D), and the new state."""
         positions = state["position"][..., None] + ops.arange(ops.shape(token_ids)[2])
         if lengths is not None:  # what is padded has no position
             positions = ops.minimum(positions, self.max_length - 1)

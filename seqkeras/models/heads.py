@@ -343,7 +343,7 @@ class MaskedLMHead(Head):
 
 
 def _rows_at(hidden, positions):
-    """hidden(b, positions(b, m)), (B, M, D), as one gather of whole rows.
+    """Return hidden(b, positions(b, m)), (B, M, D), as one gather of whole rows.
 
     `take_along_axis` would gather number by number.
     """

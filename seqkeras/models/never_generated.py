@@ -12,7 +12,7 @@ from seqkeras.values import BANNED_LOGIT, known_numbers
 
 
 def without(logits, never_generated):
-    """(..., V) logits, `BANNED_LOGIT` for the ids that are never generated."""
+    """Return (..., V) logits, `BANNED_LOGIT` for the ids that are never generated."""
     if not len(never_generated):
         return logits
     allowed = ~np.isin(np.arange(logits.shape[-1]), list(never_generated))
@@ -20,7 +20,7 @@ def without(logits, never_generated):
 
 
 def id_problems(never_generated, vocab_size):
-    """Reasons, as sentences, why these ids can not be banned in a target's vocabulary."""
+    """Return reasons, as sentences, why these ids can not be banned in a target's vocabulary."""
     if not all(token_id in range(vocab_size) for token_id in never_generated):
         return [
             f"never_generated must be ids of the target, from 0 to {vocab_size - 1}; received "

@@ -14,7 +14,7 @@ class PartialLabels:
     """A part of `keras.Model` whose outputs are a dictionary."""
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-        """The loss of the outputs that have labels."""
+        """Return the loss of the outputs that have labels."""
         loss, missing = self._compile_loss, self._missing(y, y_pred)
         if loss is None or not missing:
             return super().compute_loss(x, y, y_pred, sample_weight, training)
@@ -28,7 +28,7 @@ class PartialLabels:
         return found + sum(0.0 * ops.sum(output) for output in missing.values())
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
-        """The results of the metrics, each updated with the batches that have its labels."""
+        """Return the results of the metrics, each updated with the batches that have its labels."""
         metrics, missing = self._compile_metrics, self._missing(y, y_pred)
         if not missing:
             return super().compute_metrics(x, y, y_pred, sample_weight)
@@ -50,7 +50,7 @@ class PartialLabels:
         return {name: value for name, value in found.items() if name not in absent}
 
     def _missing(self, y, y_pred):
-        """The outputs without labels by path; a ValueError if labels are of something else."""
+        """Return outputs without labels by path; a ValueError if labels are of something else."""
         if not isinstance(y, dict) or not isinstance(y_pred, dict):
             return {}
         outputs, labels = _leaves(y_pred), _leaves(y)
@@ -69,7 +69,8 @@ class PartialLabels:
         return missing
 
     def _require_known_loss(self, loss, missing):
-        """Which loss "crossentropy" stands for, Keras sees in the first labels."""
+        """Refuse the loss "crossentropy": Keras sees only in the first labels which loss that
+        is."""
         for path in missing:
             name = _part(loss._user_loss, path)
             if name in ("crossentropy", "ce"):
@@ -80,7 +81,7 @@ class PartialLabels:
                 )
 
     def _require_objects(self, metrics, missing):
-        """Which metric a name stands for, Keras sees in the first labels."""
+        """Refuse a metric by name: Keras sees only in the first labels what the name stands for."""
         for given in (metrics._user_metrics, metrics._user_weighted_metrics):
             for path in missing:
                 for metric in tree.flatten(_part(given, path) or []):
@@ -97,7 +98,7 @@ def _path(names):
 
 
 def _leaves(outputs, names=()):
-    """The leaves of nested dictionaries by path, such as "span/start_logits"."""
+    """Return the leaves of nested dictionaries by path, such as "span/start_logits"."""
     if not isinstance(outputs, dict):
         return {_path(names): outputs}
     parts = [_leaves(output, (*names, name)) for name, output in outputs.items()]
@@ -105,28 +106,28 @@ def _leaves(outputs, names=()):
 
 
 def _like(outputs, value, names=()):
-    """value(path) instead of each output."""
+    """Return value(path) instead of each output."""
     if not isinstance(outputs, dict):
         return value(_path(names))
     return {name: _like(output, value, (*names, name)) for name, output in outputs.items()}
 
 
 def _part(given, path):
-    """The argument for one output, where one argument may be given for several."""
+    """Return the argument for one output, where one argument may be given for several."""
     for name in path.split("/"):
         given = given.get(name) if isinstance(given, dict) else given
     return given
 
 
 def _whole(y, y_pred):
-    """The labels, with the outputs themselves as unused placeholders for missing ones."""
+    """Return the labels, with the outputs themselves as unused placeholders for missing ones."""
     outputs = _leaves(y_pred)
     labels = {path: label for path, label in _leaves(y).items() if label is not None}
     return _like(y_pred, lambda path: labels.get(path, outputs[path]))
 
 
 def _whole_weights(sample_weight, y_pred):
-    """Weights of rows by output, None where there are none."""
+    """Return weights of rows by output, None where there are none."""
     if not isinstance(sample_weight, dict):
         return sample_weight
     return _like(y_pred, lambda path: _part(sample_weight, path))
@@ -145,7 +146,7 @@ def _replaced(owner, **fields):
 
 
 def _losses_left_out(loss, missing):
-    """Keras's losses of `compile`, without those of the missing outputs."""
+    """Return Keras's losses of `compile`, without those of the missing outputs."""
     labelled = [_path(part.path) not in missing for part in loss._flat_losses]
     fields = ("_flat_losses", "_metrics")  # a loss that is alone has no tracker
     return _replaced(
@@ -154,7 +155,7 @@ def _losses_left_out(loss, missing):
 
 
 def _metrics_left_out(metrics, missing, y_pred):
-    """Keras's metrics of `compile`, without those of the missing outputs."""
+    """Return Keras's metrics of `compile`, without those of the missing outputs."""
     paths = metrics._resolved_output_names or tree.flatten(_like(y_pred, lambda path: path))
     fields = ("_flat_metrics", "_flat_weighted_metrics")
     return _replaced(

@@ -20,7 +20,7 @@ from seqkeras.values import build_once
 
 
 def values_dtype(model):
-    """The dtype of a model's outputs: float64 if it computes in float64, else float32."""
+    """Return the dtype of a model's outputs: float64 if it computes in float64, else float32."""
     return "float64" if model.compute_dtype == "float64" else "float32"
 
 
@@ -98,7 +98,8 @@ class RecurrentStack(keras.layers.Layer):
         return outputs, states
 
     def last_states(self, states):
-        """For each layer the list of its last states (B, E), h first, both directions side by side.
+        """Return for each layer the list of its last states (B, E), h first, both directions side
+        by side.
 
         Of a `QRNN` it is the memory alone, not the inputs that its convolutions read again.
 
@@ -111,7 +112,8 @@ class RecurrentStack(keras.layers.Layer):
         ]
 
     def state_shapes(self, input_dim):
-        """The shape of each of `state_names`, without the batch, where sequences are (B, T, D)."""
+        """Return the shape of each of `state_names`, without the batch, where sequences are (B, T,
+        D)."""
         dims = [input_dim] + [self.output_dim] * (len(self.recurrent_layers) - 1)
         return [shape for dim in dims for shape in self.shapes_of_layer(dim)]
 

@@ -22,7 +22,7 @@ NAMES = sorted([*NAMED, "qrnn"])
 
 
 def cell_problems(cell, name="cell"):
-    """A list of the one reason why no model can be made of the cell, or an empty one."""
+    """Return a list of the one reason why no model can be made of the cell, or an empty one."""
     if cell in NAMES if isinstance(cell, str) else _fits(cell):
         return []
     return [
@@ -33,7 +33,7 @@ def cell_problems(cell, name="cell"):
 
 
 def is_qrnn(cell):
-    """Whether the layers of a cell are quasi-recurrent: a layer, not a cell of `RNN`."""
+    """Return whether the layers of a cell are quasi-recurrent: a layer, not a cell of `RNN`."""
     return isinstance(cell, QRNN) or cell == "qrnn"
 
 
@@ -45,7 +45,7 @@ def require_cell(model, cell):
 
 
 def make_cell(cell, units, dtype):
-    """One step of a layer of so many units."""
+    """Return a cell, one step of a layer with so many units."""
     if isinstance(cell, str):
         _, cell_class, _ = NAMED[cell]
         return cell_class(units, dtype=dtype)
@@ -53,7 +53,7 @@ def make_cell(cell, units, dtype):
 
 
 def make_layer(cell, units, dtype, name):
-    """A layer that returns the outputs of every step, and the final states."""
+    """Return a layer that returns the outputs of every step, and the final states."""
     options = {"return_sequences": True, "return_state": True, "dtype": dtype, "name": name}
     if is_qrnn(cell):
         pattern = QRNN(units) if isinstance(cell, str) else cell
@@ -65,7 +65,7 @@ def make_layer(cell, units, dtype, name):
 
 
 def state_names(cell):
-    """The names of a cell's states, the output first; of a QRNN, its memory c first."""
+    """Return the names of a cell's states, the output first; of a QRNN, its memory c first."""
     if is_qrnn(cell):
         return ["memory", "history"][: 1 if not isinstance(cell, str) and cell.window == 1 else 2]
     if isinstance(cell, str):
@@ -74,7 +74,8 @@ def state_names(cell):
 
 
 def state_shapes(cell, units, input_dim):
-    """The shape of each of a cell's states, without the batch, in the order of their names."""
+    """Return the shape of each of a cell's states, without the batch, in the order of their
+    names."""
     names = state_names(cell)
     if not is_qrnn(cell):
         return [(units,) for _ in names]
@@ -83,7 +84,8 @@ def state_shapes(cell, units, input_dim):
 
 
 def config_of(cell):
-    """What a model's config holds for a cell: a name, the pattern without name and dtype, None."""
+    """Return what a model's config holds for a cell: a name, the pattern without name and dtype,
+    None."""
     config = keras.saving.serialize_keras_object(cell)
     if cell is None or isinstance(cell, str):
         return config
@@ -94,7 +96,7 @@ def config_of(cell):
 
 
 def with_objects(config, *names):
-    """A model's config, with the objects themselves where it holds their configs."""
+    """Return a model's config, with the objects themselves where it holds their configs."""
     objects = {
         name: keras.saving.deserialize_keras_object(config[name])
         for name in names
@@ -111,7 +113,8 @@ def _of_pattern(pattern, **options):
 
 
 def _fits(pattern):
-    """Whether a cell of two units can be made of the pattern, and does what the models rely on."""
+    """Return whether a cell of two units can be made of the pattern, and does what the models rely
+    on."""
     if isinstance(pattern, QRNN):
         return not (pattern.dropout or pattern.stateful or pattern.go_backwards)
     is_cell = isinstance(pattern, keras.layers.Layer) and hasattr(pattern, "state_size")

@@ -161,7 +161,7 @@ class RNNDecoder(keras.layers.Layer):
         raise NotImplementedError
 
     def first_state(self, context, values, mask):
-        """The `own_entries` before the first step, by name, from what the encoder made.
+        """Return the `own_entries` before the first step, by name, from what the encoder made.
 
         Args:
             context: (B, C), one for the whole source.
@@ -171,7 +171,7 @@ class RNNDecoder(keras.layers.Layer):
         raise NotImplementedError
 
     def advance(self, y, state, run):
-        """One step of K beams.
+        """Advance K beams by one step.
 
         Where no step needs more of the step before than the cell's states (`parallel`), the K beams
         may as well be the steps of one target, and `run` the cell over all of them.
@@ -228,7 +228,7 @@ class RNNDecoder(keras.layers.Layer):
         return self.decode(target_ids, state, training)
 
     def start(self, values, initial_state, context=None, source_mask=None):
-        """The state before the first step: a dictionary of the entries in `state_entries`.
+        """Return the state before the first step: a dictionary of the entries in `state_entries`.
 
         Args:
             values, initial_state, context, source_mask: as of the call; values whose padding holds
@@ -245,7 +245,7 @@ class RNNDecoder(keras.layers.Layer):
         return {**dict(zip(self._cell_states, first, strict=True)), **own}
 
     def decode(self, target_ids, state, training=False):
-        """Logits (B, T, V) of all steps from a state, as `start` makes it."""
+        """Return logits (B, T, V) of all steps from a state, as `start` makes it."""
         require_steps(self, target_ids=target_ids)
         if training and not self.teacher_forcing.always:
             features = self._unroll_sampling(target_ids, state)
@@ -259,14 +259,14 @@ class RNNDecoder(keras.layers.Layer):
         return self._logits(features, training)
 
     def step(self, token_ids, state):
-        """One step of every beam: (B, K) last tokens -> ((logits, weights if any), new state)."""
+        """Advance every beam: (B, K) last tokens -> ((logits, weights if any), new state)."""
         (logits, weights), state = self._step(token_ids, state)
         if weights is not None and len(weights.shape) == 4:
             weights = ops.mean(weights, axis=1)
         return (logits, *(() if weights is None else (weights,))), state
 
     def step_by_heads(self, token_ids, state):
-        """As `step`, but with the weights (B, K, 1, N, S) of each head."""
+        """Advance like `step`, with the weights (B, K, 1, N, S) of each head."""
         (logits, weights), state = self._step(token_ids, state)
         weights = weights if len(weights.shape) == 4 else weights[:, None]  # (B, N, K, S)
         return (logits, ops.transpose(weights, (0, 2, 1, 3))[:, :, None]), state
@@ -279,7 +279,8 @@ class RNNDecoder(keras.layers.Layer):
         return (logits, weights), state
 
     def attention_weights(self, target_ids, state):
-        """(B, 1, N, T, S): how much each head attends to the source at each step, one by one.
+        """Return (B, 1, N, T, S): how much each head attends to the source at each step, one by
+        one.
 
         Args:
             target_ids: (B, T) integers, `<bos>` and all target tokens but the last.
@@ -303,7 +304,7 @@ class RNNDecoder(keras.layers.Layer):
         return self.embedding.logits(hidden) if self.tie_weights else self.output_layer(hidden)
 
     def _run_beams(self, x, state):
-        """The cell, one step of every beam: (B, K, D) -> (B, K, U), and the new state."""
+        """Advance the cell of every beam: (B, K, D) -> (B, K, U), and the new state."""
         beams = ops.shape(x)[:2]
         tensors = [x, *[state[name] for name in self._cell_states]]
         x, *states = (
@@ -315,11 +316,11 @@ class RNNDecoder(keras.layers.Layer):
         return state[self.query_name], state
 
     def _run_steps(self, x, state):
-        """The cell, all steps of one beam: (B, T, D) -> (B, T, U)."""
+        """Run the cell over all steps of one beam: (B, T, D) -> (B, T, U)."""
         return self.rnn(x, initial_state=[state[name][:, 0] for name in self._cell_states]), state
 
     def _unroll(self, embedded, state):
-        """The features (B, T, F) of a target (B, T, E), one step after the other."""
+        """Return the features (B, T, F) of a target (B, T, E), one step after the other."""
 
         def step(y, carried):
             features, _, after = self._advance_one(y, carried, state)
@@ -329,7 +330,8 @@ class RNNDecoder(keras.layers.Layer):
         return features
 
     def _unroll_sampling(self, target_ids, state):
-        """As `_unroll`; without a given target token, y(t-1) is the model's most probable one."""
+        """Unroll like `_unroll`; y(t-1) is the most probable token where no target token is
+        given."""
         given = ops.cast(self.teacher_forcing(target_ids), self.compute_dtype)[..., None]
         embedded = self.embedding(target_ids)
         noise = self.dropout(ops.ones_like(embedded), training=True)  # drawn outside of the loop
@@ -352,7 +354,7 @@ class RNNDecoder(keras.layers.Layer):
         return [state[entry.name] for entry in self.state_entries if entry.per == "beam"]
 
     def _advance_one(self, y, carried, state):
-        """One step of one beam, from y (B, E): features (B, F), weights (B, 1, S), the state."""
+        """Advance one beam by y (B, E); return features (B, F), weights (B, 1, S) and the state."""
         names = [entry.name for entry in self.state_entries if entry.per == "beam"]
         state = {**state, **dict(zip(names, carried, strict=True))}
         features, weights, state = self.advance(y[:, None], state, self._run_beams)

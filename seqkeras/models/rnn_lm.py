@@ -106,7 +106,7 @@ class RNNLanguageModel(TokenModel):
             self.projection = keras.layers.Dense(embedding_dim, use_bias=False, dtype=policy)
 
     def _make_attention(self, units, name, window):
-        """The layer of a name, or None, and the size of what the logits are made of."""
+        """Return the layer of a name, or None, and the size of what the logits are made of."""
         if name is None:
             return None, units
         if name not in ATTENTIONS:
@@ -159,7 +159,7 @@ class RNNLanguageModel(TokenModel):
         return logits
 
     def initial_state(self, batch_size):
-        """The state before any token: zeros for each of `state_entries`, one beam."""
+        """Return the state before any token: zeros for each of `state_entries`, one beam."""
         build_once(self, None)  # not in a step: JAX can make no weights inside a loop
         return {
             entry.name: ops.zeros((batch_size, 1, *entry.shape), entry.dtype)
@@ -167,7 +167,7 @@ class RNNLanguageModel(TokenModel):
         }
 
     def read(self, token_ids, lengths=None, state=None, training=False):
-        """A piece of text, after another.
+        """Return a piece of text, after another.
 
         Args:
             token_ids: (B, T) integers, padded on the right.
@@ -186,7 +186,8 @@ class RNNLanguageModel(TokenModel):
         return self._logits(self.dropout(hidden, training=training)), state
 
     def _hidden(self, token_ids, lengths=None, state=None, training=False):
-        """What logits are made of (B, T, ·), and the state after each row's last real token."""
+        """Return what logits are made of (B, T, ·), and the state after each row's last real
+        token."""
         mask = None if lengths is None else padding_mask(lengths, ops.shape(token_ids)[1])
         names = self.stack.state_names
         hidden, states = self.stack(
@@ -218,7 +219,7 @@ class RNNLanguageModel(TokenModel):
         return {"past": ops.einsum("btl,tls->bts", weights, places)[:, None, None, :, -length:]}
 
     def step(self, token_ids, state):
-        """One token of every beam, the step contract of `seqkeras.decoding`.
+        """Advance every beam by one token, the step contract of `seqkeras.decoding`.
 
         Args:
             token_ids: (B, K) integers, the last token of each of K beams.
@@ -230,7 +231,7 @@ class RNNLanguageModel(TokenModel):
         return self.read_beams(token_ids[..., None], state)
 
     def read_beams(self, token_ids, state):
-        """Some tokens of every beam, as `step` takes one.
+        """Advance some tokens of every beam, as `step` advances one.
 
         Args:
             token_ids: (B, K, T) integers.

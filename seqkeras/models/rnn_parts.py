@@ -54,7 +54,7 @@ def parts_from_sizes(
     name=None,
     **of_decoder,
 ):
-    """The arguments of `RNNSeq2Seq`: its parts, made from sizes.
+    """Return the arguments of `RNNSeq2Seq`: its parts, made from sizes.
 
     Args:
         decoder: the class of the decoder.
@@ -125,7 +125,8 @@ def parts_from_sizes(
 
 
 def _attention(attention, units, policy):
-    """The layer of a name; `units` is for scores that have a hidden layer. A layer as it is."""
+    """Return the layer of a name; `units` is for scores that have a hidden layer. A layer as it
+    is."""
     if not isinstance(attention, str):
         return attention
     if attention not in SCORES:
@@ -143,7 +144,7 @@ def _attention(attention, units, policy):
 
 
 def parts_of_options(config):
-    """The arguments of `RNNSeq2Seq` for a model that an earlier version saved as its options."""
+    """Return arguments of `RNNSeq2Seq` for a model that an earlier version saved as its options."""
     options = {
         "wiring": "context_and_output",
         "feed_output": True,

@@ -18,7 +18,7 @@ OF_SIZES = {*SIZES, "vocab_size", "num_layers"}  # what the parts are given of t
 
 
 def _preset(decoder):
-    """Makes a constructor of `RNNSeq2Seq` from a function that returns its defaults.
+    """Make a constructor of `RNNSeq2Seq` from a function that returns its defaults.
 
     Args:
         decoder: the class of the model's decoder.
@@ -67,7 +67,7 @@ def _refuse(who, decoder, sizes, options):
 
 
 def _options_of(decoder):
-    """The names of the arguments after the sizes."""
+    """Return the names of the arguments after the sizes."""
     classes = decoder.__mro__[: decoder.__mro__.index(RNNDecoder) + 1]
     made_by = (parts_from_sizes, *(kind.__init__ for kind in classes))
     parameters = [p for made in made_by for p in inspect.signature(made).parameters.values()]
@@ -78,7 +78,8 @@ def _options_of(decoder):
 
 @_preset(ClassicalDecoder)
 def sutskever():
-    """Only the state: four LSTM layers on both sides; the decoder starts from the encoder's states.
+    """Return Sutskever's model: four LSTM layers a side; the decoder starts from the encoder's
+    states.
 
         s(0) = h(S)        s(t) = LSTM(y(t-1), s(t-1))        logits(t) = V s(t)
 
@@ -92,7 +93,7 @@ def sutskever():
 
 @_preset(ClassicalDecoder)
 def cho():
-    """The context at every step, with the previous word; s(0) comes from it, too.
+    """Return the context at every step, with the previous word; s(0) comes from it, too.
 
         c = tanh(V h(S))    s(0) = tanh(V' c)    s(t) = GRU([y(t-1); c], s(t-1))
         logits(t) = V'' tanh(W_o [s(t); y(t-1); c])
@@ -106,7 +107,7 @@ def cho():
 
 @_preset(BahdanauDecoder)
 def bahdanau():
-    """Attention before the cell, over both directions of the source.
+    """Return Bahdanau's model: attention before the cell, over both directions of the source.
 
         c(t) = attention(query = s(t-1))    s(t) = GRU([y(t-1); c(t)], s(t-1))
         s(0) = tanh(W_s h(S))               logits(t) = V tanh(W_o [s(t); y(t-1); c(t)])
@@ -121,7 +122,8 @@ def bahdanau():
 
 @_preset(LuongDecoder)
 def luong():
-    """Attention after the cell, whose h~ the next step reads: four LSTM layers on both sides.
+    """Return Luong's model: attention after the cell, whose h~ the next step reads; four LSTM
+    layers a side.
 
         s(0) = h(S)    s(t) = LSTM([y(t-1); h~(t-1)], s(t-1))    c(t) = attention(query = s(t))
         h~(t) = tanh(W_c [c(t); s(t)])        logits(t) = V h~(t)
@@ -134,7 +136,7 @@ def luong():
 
 @_preset(ClassicalDecoder)
 def classical_first_state():
-    """The first classical decoder: the context is the first state, and no word is read.
+    """Return the first classical decoder: the context is the first state, and no word is read.
 
         s(0) = c        s(t) = RNN(s(t-1))        logits(t) = V tanh(W_o s(t))
 
@@ -145,7 +147,7 @@ def classical_first_state():
 
 @_preset(ClassicalDecoder)
 def classical_context():
-    """The second classical decoder: the context enters every step; no word is read.
+    """Return the second classical decoder: the context enters every step; no word is read.
 
         s(0) = 0, or learned        s(t) = RNN(c, s(t-1))        logits(t) = V tanh(W_o [s(t); c])
 
@@ -157,7 +159,7 @@ def classical_context():
 
 @_preset(ClassicalDecoder)
 def classical_context_and_output():
-    """The third classical decoder: context and previous word enter every step.
+    """Return the third classical decoder: context and previous word enter every step.
 
         s(0) = 0, or learned    s(t) = RNN([y(t-1); c], s(t-1))
         logits(t) = V tanh(W_o [s(t); y(t-1); c])

@@ -7,7 +7,7 @@ from keras import ops
 def reinforce_term(
     targets, logits, log_probabilities, entropies, baseline, sample_weight=None, parallel=False
 ):
-    """A zero whose gradient is that of the choice of positions.
+    """Return a zero whose gradient is that of the choice of positions.
 
         d = sum over t of (R(t) - b(t)) d log p(t) - d H(t), over the real steps, mean of the rows
         R(t) = l(t) + l(t+1) + ... + l(T), or l(t) where `parallel`
@@ -46,7 +46,8 @@ def reinforce_term(
 
 
 def step_shares(real, sample_weight=None):
-    """(B, T) factors of cross-entropies: the mean over rows of their sums is that over all tokens.
+    """Return (B, T) factors of cross-entropies: the mean over rows of their sums is that over all
+    tokens.
 
         share(b, t) = B / N where the token is real, N how many are
 

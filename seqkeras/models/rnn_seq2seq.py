@@ -200,7 +200,7 @@ class RNNSeq2Seq(SourceModel):
         return {"cross": self.decoder.attention_weights(target_ids, state)}
 
     def encode(self, token_ids, lengths, training=False):
-        """The decoder's initial state: a dictionary of the entries in `state_entries`.
+        """Return the decoder's initial state: a dictionary of the entries in `state_entries`.
 
         A source of frames stands instead of `token_ids`.
 
@@ -209,7 +209,7 @@ class RNNSeq2Seq(SourceModel):
         return self.decoder.start(**self._read(token_ids, lengths, training))
 
     def _read(self, token_ids, lengths, training=False):
-        """What a decoder reads of the source, as arguments of its call."""
+        """Return what a decoder reads of the source, as arguments of its call."""
         build_once(self)
         self.require_source(token_ids, lengths)
         mask = padding_mask(lengths, ops.shape(token_ids)[1])
@@ -228,7 +228,7 @@ class RNNSeq2Seq(SourceModel):
         }
 
     def _first_states(self, last):
-        """The decoder's states before the first step, (B, U), from the encoder's last ones.
+        """Return the decoder's states before the first step, (B, U), from the encoder's last ones.
 
         None stands for those that start at zero.
         """
@@ -244,7 +244,7 @@ class RNNSeq2Seq(SourceModel):
         ]
 
     def step(self, token_ids, state):
-        """One target step of every beam, the step contract of `seqkeras.decoding`.
+        """Advance every beam by one token, the step contract of `seqkeras.decoding`.
 
         Args:
             token_ids: (B, K) integers, the last token of each of K beams.
@@ -258,7 +258,7 @@ class RNNSeq2Seq(SourceModel):
         return self.decoder.step(token_ids, state)
 
     def step_by_heads(self, token_ids, state):
-        """As `step`, but with the weights (B, K, 1, N, S) of each head."""
+        """Advance like `step`, with the weights (B, K, 1, N, S) of each head."""
         return self.decoder.step_by_heads(token_ids, state)
 
     @property
@@ -267,7 +267,8 @@ class RNNSeq2Seq(SourceModel):
         return 1, getattr(self.decoder.attention, "num_heads", 1)
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-        """The loss that `compile` names; with hard attention training adds REINFORCE's gradient.
+        """Return the loss that `compile` names; with hard attention training adds REINFORCE's
+        gradient.
 
         The loss is then that of a sample drawn here, by a second pass over the batch: what was
         sampled in `call` is not kept. The targets' padding is 0.
@@ -288,7 +289,7 @@ class RNNSeq2Seq(SourceModel):
         return loss + ops.cast(term, loss.dtype)
 
     def _sample(self, inputs):
-        """The decoder's `sample`, in training."""
+        """Return the decoder's `sample`, in training."""
         state = self.encode(*self._source(inputs), training=True)
         return self.decoder.sample(inputs["target_ids"], state)
 
@@ -309,7 +310,7 @@ class RNNSeq2Seq(SourceModel):
 
 
 def _misfits(encoder, decoder, bridge):
-    """Reasons, as sentences, why these parts do not fit each other."""
+    """Yield reasons, as sentences, why these parts do not fit each other."""
     if bridge.units != decoder.units:
         yield f"bridge must have the decoder's units; received {bridge.units} and {decoder.units}."
     score = getattr(decoder.attention, "score", None)

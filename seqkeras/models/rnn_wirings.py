@@ -123,7 +123,7 @@ class AttentionDecoder(RNNDecoder):
         ]
 
     def _source_entries(self, value_dim):
-        """What `_prepare` makes."""
+        """Return what `_prepare` makes."""
         if self.has_heads:
             shape = (self.attention.num_heads, "source_length", self.attention.head_dim)
             return [StateEntry(name, "source", shape) for name in ("keys", "values")]
@@ -132,7 +132,7 @@ class AttentionDecoder(RNNDecoder):
         return [StateEntry(name, "source", ("source_length", dim)) for name, dim in dims.items()]
 
     def _prepare(self, values):
-        """Keys and values as every step reads them."""
+        """Return keys and values as every step reads them."""
         if self.has_heads:
             return self.attention.prepare(values, values)
         return self.attention.score.prepare(values), values
@@ -148,7 +148,8 @@ class AttentionDecoder(RNNDecoder):
         }
 
     def attend(self, query, state):
-        """Context (B, K, D), weights (B, K, S) or (B, N, K, S), and the state, one step on."""
+        """Return context (B, K, D), weights (B, K, S) or (B, N, K, S), and the state, one step
+        on."""
         options = {"positions": state["position"]} if self.counts else {}
         if "noise" in state:
             options["noise"] = state["noise"]
@@ -164,7 +165,7 @@ class AttentionDecoder(RNNDecoder):
         return context, weights, state
 
     def sample(self, target_ids, state):
-        """A training step of hard attention: as `call`, with positions drawn from its softmax.
+        """Run a training step of hard attention: `call` with positions drawn from the softmax.
 
         Args:
             target_ids, state: as in the call.
@@ -192,7 +193,8 @@ class AttentionDecoder(RNNDecoder):
         return self._logits(features, training=True), log_probabilities, entropies
 
     def _unroll_samples(self, embedded, noise, state):
-        """Features (B, T, F), weights (B, T, S) and queries (B, T, U), one step after the other."""
+        """Return features (B, T, F), weights (B, T, S) and queries (B, T, U), one step after the
+        other."""
 
         def step(now, carried):
             y = ops.cast(now[:, : self.output_dim], embedded.dtype)
@@ -302,6 +304,6 @@ class LuongDecoder(AttentionDecoder):
 
 
 def _join(y, c):
-    """[y; c], or that of the two which there is."""
+    """Return [y; c], or that of the two which there is."""
     inputs = [given for given in (y, c) if given is not None]
     return inputs[0] if len(inputs) == 1 else ops.concatenate(inputs, axis=-1)

@@ -40,15 +40,16 @@ class SourceModel(TokenModel):
         self.check_ids(inputs)
 
     def embed_source(self, source, mask):
-        """The vectors of a source's steps: embeddings of tokens, or frames, mapped if there is a
-        `source_embedding`. Masked frames become zeros, because NaNs would reach the gradient."""
+        """Return the vectors of a source's steps: embeddings of tokens, or frames, mapped if there
+        is a `source_embedding`. Masked frames become zeros, because NaNs would reach the
+        gradient."""
         if self.source_features is not None:
             source = ops.where(mask[..., None], ops.cast(source, self.compute_dtype), 0)
         return source if self.source_embedding is None else self.source_embedding(source)
 
 
 def source_size(model, vocab_size, features, name="source_vocab_size"):
-    """The size of the encoder's inputs, as {name of the argument: size}.
+    """Return the size of the encoder's inputs, as {name of the argument: size}.
 
     Args:
         model: for its name.

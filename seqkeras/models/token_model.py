@@ -15,7 +15,7 @@ BEYOND = re.compile(r"indices\[[\d,]+\] = (-?\d+) is not in \[0, (\d+)\)")  # Te
 
 
 def _checked(name):
-    """A method of `keras.Model` that checks the ids first."""
+    """Return a method of `keras.Model` that checks the ids first."""
     theirs = getattr(keras.Model, name)
 
     @functools.wraps(theirs)
@@ -76,13 +76,13 @@ class TokenModel(keras.Model):
     predict_on_batch = _checked("predict_on_batch")
 
     def compute_output_spec(self, inputs, **options):
-        """For functional models, whose inputs have types already."""
+        """Return specs of the outputs, for functional models, whose inputs have types already."""
         self.require_inputs(inputs)
         self.check_ids(inputs)
         return super().compute_output_spec(inputs, **options)
 
     def _table_sizes(self):
-        """The sizes of the tables that ids and positions index."""
+        """Return the sizes of the tables that ids and positions index."""
         positions = getattr(self, "positions", None)
         sizes = [limit for _, limit in self.id_limits.values()]
         if isinstance(positions, LearnedPositions):
@@ -94,7 +94,7 @@ class TokenModel(keras.Model):
         require_inputs(self, inputs, *self.input_names, choices=self.takes_choices)
 
     def attention_weights(self, inputs):
-        """How much each head of each layer attends to each position, as a plot shows it.
+        """Return how much each head of each layer attends to each position, as a plot shows it.
 
         Args:
             inputs: as of the call, target_ids among them where the model has a decoder.

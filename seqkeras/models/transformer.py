@@ -216,7 +216,7 @@ class Transformer(SourceModel):
         return self._logits(hidden)
 
     def encode(self, token_ids, lengths, max_length=None):
-        """The decoder's initial state: a dictionary of the entries in `state_entries`.
+        """Return the decoder's initial state: a dictionary of the entries in `state_entries`.
 
         Args:
             token_ids: (B, S) integers, padded on the right; or frames, (B, S, source_features).
@@ -243,7 +243,7 @@ class Transformer(SourceModel):
         }
 
     def _encode(self, token_ids, lengths, training=False):
-        """The encoder's output (B, S, D), and the source's padding mask (B, S)."""
+        """Return the encoder's output (B, S, D), and the source's padding mask (B, S)."""
         mask = padding_mask(lengths, ops.shape(token_ids)[1])
         embedded = self._with_positions(self.embed_source(token_ids, mask))
         embedded = self.dropout(embedded, training=training)
@@ -261,11 +261,11 @@ class Transformer(SourceModel):
         }
 
     def _with_positions(self, embedded):
-        """(B, T, D) embeddings, from the first position on."""
+        """Return (B, T, D) embeddings, from the first position on."""
         return embedded + self.positions(ops.arange(ops.shape(embedded)[1])[None])
 
     def step(self, token_ids, state):
-        """One target step of every beam, the step contract of `seqkeras.decoding`.
+        """Advance every beam by one token, the step contract of `seqkeras.decoding`.
 
         A search refuses more tokens than the cache has room for.
 
@@ -282,7 +282,7 @@ class Transformer(SourceModel):
         return (logits, ops.mean(heads[-1], axis=1)[:, :, 0]), state
 
     def step_by_heads(self, token_ids, state):
-        """As `step`, but with the weights (B, K, L, N, S) of each head of each block."""
+        """Advance like `step`, with the weights (B, K, L, N, S) of each head of each block."""
         (logits, heads), state = self._step(token_ids, state)
         heads = ops.stack([weights[:, :, :, 0] for weights in heads], axis=1)  # (B, L, N, K, S)
         return (logits, ops.transpose(heads, (0, 3, 1, 2, 4))), state
@@ -293,7 +293,8 @@ class Transformer(SourceModel):
         return self.num_layers, self.block_options["num_heads"]
 
     def _step(self, token_ids, state):
-        """Logits (B, K, V) and the list of the blocks' weights (B, N, K, 1, S), and the state."""
+        """Return logits (B, K, V) and the list of the blocks' weights (B, N, K, 1, S), and the
+        state."""
         positions = self.positions(state["position"][..., None])  # (B, K, 1, D)
         embedded = self.target_embedding(token_ids[..., None]) + positions
         hidden, heads, state = self.decoder.read(embedded, state, state["source_mask"])

@@ -169,7 +169,7 @@ class WithHeads(PartialLabels, EncoderModel):
         return outputs
 
     def _taken(self):
-        """What the heads take, each name once."""
+        """Return what the heads take, each name once."""
         return dict.fromkeys(name for head in self.heads.values() for name in head.takes)
 
     def get_config(self):
@@ -189,7 +189,8 @@ class WithHeads(PartialLabels, EncoderModel):
 
 
 def serialize(layer):
-    """A layer's config. It is built by the model that holds it, which may tie embeddings before."""
+    """Return a layer's config. It is built by the model that holds it, which may tie embeddings
+    before."""
     config = keras.saving.serialize_keras_object(layer)
     return {name: value for name, value in config.items() if name != "build_config"}
 

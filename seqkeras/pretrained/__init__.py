@@ -26,7 +26,7 @@ __all__ = [
 
 
 def load_hugging_face(folder, dtype=None, heads=True):
-    """The model of a folder in Hugging Face's format: config.json and model.safetensors.
+    """Return the model of a folder in Hugging Face's format: config.json and model.safetensors.
 
     | model_type | model |
     |---|---|
@@ -57,7 +57,8 @@ def load_hugging_face(folder, dtype=None, heads=True):
 
 
 def save_hugging_face(model, folder, config=None, tokenizers=None):
-    """A model as a folder that `transformers` reads: config.json, model.safetensors, tokenizers.
+    """Save a model as a folder that `transformers` reads: config.json, model.safetensors,
+    tokenizers.
 
     The folder appears only when it is complete. A pooler that no head reads is left out, as in
     `transformers`, and so is the dropout of a head without a field for it (DistilBERT's tags,

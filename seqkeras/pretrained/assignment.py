@@ -51,7 +51,7 @@ class Layout:
     vector: bool = False
 
     def shape_of_theirs(self, shapes):
-        """The shape of the tensor, from the shapes of the variables."""
+        """Return the shape of the tensor, from the shapes of the variables."""
         if self.inputs is None:
             return shapes[0]
         rows = math.prod(shapes[0][: self.inputs])
@@ -60,7 +60,7 @@ class Layout:
         return matrix[1:] if self.vector else matrix
 
     def to_theirs(self, arrays):
-        """The tensor's array, from the arrays of the variables."""
+        """Return the tensor's array, from the arrays of the variables."""
         if self.inputs is None:
             return arrays[0]
         arrays = [array.reshape(math.prod(array.shape[: self.inputs]), -1) for array in arrays]
@@ -69,7 +69,7 @@ class Layout:
         return joined[0] if self.vector else joined
 
     def to_ours(self, array, shapes):
-        """The arrays of variables of these shapes, from the tensor's array."""
+        """Return the arrays of variables of these shapes, from the tensor's array."""
         if self.inputs is None:
             return [array]
         array = _transpose(array) if self.transposed else array
@@ -150,7 +150,7 @@ def load_model(make, links, tensors, source, harmless=()):
 
 @contextlib.contextmanager
 def _starting_later():
-    """Variables made in this block are allocated and initialized when the block has ended.
+    """Yield allocate and initialize variables made in this block when the block has ended.
 
     Keras keeps a list of them, and initializes it at the end of any later scope: after a failure,
     or an interrupt, the variables of the block are removed from the list.
@@ -173,7 +173,7 @@ def _starting_later():
 
 
 def find_problems(model, links, tensors, harmless=()):
-    """Reasons, as sentences, why tensors do not fit a model; see `load_model`."""
+    """Return reasons, as sentences, why tensors do not fit a model; see `load_model`."""
     linked = {id(variable) for link in links for variable in link.variables}
     problems = [
         f"{variable.path}: a weight that the name map leaves out"
@@ -194,7 +194,7 @@ def find_problems(model, links, tensors, harmless=()):
 
 
 def tensors_of(links):
-    """The arrays of a model, by the names of tensors."""
+    """Return the arrays of a model, by the names of tensors."""
     arrays = {}
     for link in links:
         ours = [ops.convert_to_numpy(variable.value) for variable in link.variables]
@@ -203,7 +203,7 @@ def tensors_of(links):
 
 
 def _transpose(matrix):
-    """The contiguous transpose, by blocks of columns, three times as fast as NumPy's own."""
+    """Return the contiguous transpose, by blocks of columns, three times as fast as NumPy's own."""
     transposed = np.empty(matrix.shape[::-1], matrix.dtype)
     for start in range(0, len(matrix), COLUMNS):
         transposed[:, start : start + COLUMNS] = matrix[start : start + COLUMNS].T

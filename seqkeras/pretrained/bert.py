@@ -63,7 +63,7 @@ FORM = encoders.Form(
 
 
 def read_arguments(config):
-    """Arguments of `Bert`, but those in which RoBERTa differs."""
+    """Return arguments of `Bert`, but those in which RoBERTa differs."""
     arguments = read_fields(config, FIELDS)
     width, num_heads = arguments["hidden_dim"], arguments["num_heads"]
     config.heads("hidden_size", width, "num_attention_heads", num_heads)

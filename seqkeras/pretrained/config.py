@@ -30,12 +30,12 @@ class Config:
         self.num_tensors = None  # of the weights beside it, once they are known
 
     def get(self, name, default=None):
-        """A field; null means the default."""
+        """Return a field; null means the default."""
         value = self.values.get(name)
         return default if value is None else value
 
     def size(self, name, default, least=1):
-        """A whole number."""
+        """Return a whole number."""
         value = self.get(name, default)
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             self.refuse(f"{name} must be a whole number from {least}; received {value!r}")
@@ -43,7 +43,7 @@ class Config:
         return value
 
     def layers(self, name, default):
-        """A number of layers, each of which has tensors."""
+        """Return a number of layers, each of which has tensors."""
         value = self.size(name, default)
         if self.num_tensors is not None and value > self.num_tensors:
             self.refuse(
@@ -54,7 +54,7 @@ class Config:
         return value
 
     def rate(self, name, default):
-        """A number from 0 on and under 1, as a dropout or an epsilon."""
+        """Return a number from 0 on and under 1, as a dropout or an epsilon."""
         value = self.get(name, default)
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
             self.refuse(f"{name} must be a number from 0 to under 1; received {value!r}")
@@ -62,11 +62,11 @@ class Config:
         return float(value)
 
     def activation(self, name, default):
-        """Our name of an activation."""
+        """Return our name of an activation."""
         return ACTIVATIONS.get(self.choice(name, default, sorted(ACTIVATIONS)))
 
     def choice(self, name, default, known):
-        """One of some names; None if it is none of them."""
+        """Return a field that is one of some names, else None."""
         value = self.get(name, default)
         if not isinstance(value, str) or value not in known:
             self.refuse(f"{name} must be one of {list(known)}; received {value!r}")
@@ -74,25 +74,25 @@ class Config:
         return value
 
     def flag(self, name, default):
-        """True or False."""
+        """Return a field that is True or False."""
         value = self.get(name, default)
         if not isinstance(value, bool):
             self.refuse(f"{name} must be true or false; received {value!r}")
         return bool(value)
 
     def heads(self, dim_name, dim, heads_name, num_heads):
-        """A number of heads that divides the width."""
+        """Require a number of heads that divides the width."""
         if dim % num_heads:
             self.refuse(f"{heads_name} must divide {dim_name}; received {num_heads} and {dim}")
 
     def fixed(self, name, value, like=None):
-        """A field that must have one value, that of another field if `like` names one."""
+        """Require one value of a field, the value of another field if `like` names one."""
         if self.get(name, value) != value:
             reason = f", as {like} is" if like else ""
             self.refuse(f"{name} must be {value!r}{reason}; received {self.values[name]!r}")
 
     def labels(self):
-        """How many labels a head has."""
+        """Return how many labels a head has."""
         named = self.get("id2label", {})
         if not isinstance(named, dict):
             self.refuse(f"id2label must be an object, a name for each number; received {named!r}")
@@ -130,14 +130,14 @@ class Field:
 
 
 def read_fields(config, fields):
-    """Arguments of the model, from the fields."""
+    """Return arguments of the model, from the fields."""
     return {
         field.ours: getattr(config, field.kind)(field.theirs, field.default) for field in fields
     }
 
 
 def write_fields(arguments, fields):
-    """Fields of config.json, from the arguments."""
+    """Return fields of config.json, from the arguments."""
     written = {field.theirs: arguments[field.ours] for field in fields}
     for field in fields:
         if field.kind == "activation":

@@ -68,13 +68,13 @@ class Form:
     dropouts: dict
 
     def pooler_name(self, kinds):
-        """Its name below these heads, or None if there is none."""
+        """Return the pooler's name below these heads, or None if there is no pooler."""
         named = [kind for kind in kinds if kind in self.poolers]
         return self.poolers[named[0]] if named else self.poolers.get("")
 
 
 def split(model):
-    """A model's `Bert` and its heads by kind; None if there is no `Bert`."""
+    """Return a model's `Bert` and its heads by kind; None if there is no `Bert`."""
     with_heads = isinstance(model, WithHeads)
     encoder = model.encoder if with_heads else model
     if not isinstance(encoder, Bert):
@@ -84,12 +84,12 @@ def split(model):
 
 
 def kind_of(head):
-    """The kind of a head, or the name of its class if seqkeras does not define it."""
+    """Return the kind of a head, or the name of its class if seqkeras does not define it."""
     return KINDS.get(type(head), type(head).__name__)
 
 
 def links(form, model):
-    """The name map of a `Bert`, and of heads on it."""
+    """Return the name map of a `Bert`, and of heads on it."""
     encoder, heads = split(model)
     found = [
         *_table_links(form, encoder, heads.get("masked")),
@@ -131,7 +131,7 @@ def _masked_links(names, head):
 
 
 def plan(form, arguments, config, architecture, tensors, heads, head_activation=None):
-    """A plan of a `Bert`, and of heads on it.
+    """Return a plan of a `Bert`, and of heads on it.
 
     Args:
         form: of the family.
@@ -184,7 +184,8 @@ def plan(form, arguments, config, architecture, tensors, heads, head_activation=
 
 
 def _kinds(form, architecture, config, tensors, labels):
-    """The architecture's kinds of heads, and those that files of another one may hold too."""
+    """Return the architecture's kinds of heads, and those that files of another one may hold
+    too."""
     kinds = list(form.architectures.get(architecture, ()))
     told = {"masked": form.masked["transform"]} | {
         kind: name for kind, name in form.outputs.items() if kind == "next"
@@ -198,7 +199,7 @@ def _kinds(form, architecture, config, tensors, labels):
 
 
 def describe(form, model, fields, problems, head_activation=None):
-    """The `Description` of a model in terms of a family.
+    """Return the `Description` of a model in terms of a family.
 
     Args:
         form: of the family.
@@ -274,7 +275,7 @@ def _head_fields(form, heads):
 
 
 def _labels(heads):
-    """The field `id2label`, which gives the number of labels by their names."""
+    """Return the field `id2label`, which gives the number of labels by their names."""
     for head in heads.values():
         if hasattr(head, "num_outputs"):
             labels = [f"LABEL_{number}" for number in range(head.num_outputs)]

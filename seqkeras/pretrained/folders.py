@@ -18,7 +18,7 @@ DTYPES = {"F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float6
 
 
 def read_json(path, kind=dict):
-    """The object that a JSON file holds, or the list if `kind` is list.
+    """Return the object that a JSON file holds, or the list if `kind` is list.
 
     Raises:
         ValueError: if the file is not there, is not JSON, or holds another kind of value.
@@ -36,7 +36,7 @@ def read_json(path, kind=dict):
 
 
 def read_tensors(folder):
-    """The tensors of `model.safetensors`, or of the files that its index names.
+    """Return the tensors of `model.safetensors`, or of the files that its index names.
 
     Returns:
         A dictionary of `Tensor` by name; no numbers are read yet.
@@ -87,7 +87,7 @@ def write_folder(folder, config, arrays, others=None):
 
 
 def inside(folder, name):
-    """The path of a file that another file of the folder names.
+    """Return the path of a file that another file of the folder names.
 
     Raises:
         ValueError: if it is outside of the folder.
@@ -99,7 +99,7 @@ def inside(folder, name):
 
 
 def _shards_of(index):
-    """The files that an index names."""
+    """Return the files that an index names."""
     places = read_json(index).get("weight_map")
     names = list(places.values()) if isinstance(places, dict) else []
     if not names or not all(isinstance(name, str) for name in names):

@@ -73,7 +73,7 @@ def load_google_bert(
 
 
 def make_model(arguments, heads, dtype=None):
-    """A `Bert` of these arguments, with its first heads or without; not built."""
+    """Return a `Bert` of these arguments, with its first heads or without; not built."""
     encoder = Bert(**arguments, dtype=dtype)
     if not heads:
         return encoder
@@ -84,12 +84,13 @@ def make_model(arguments, heads, dtype=None):
 
 
 def harmless(heads):
-    """Regular expressions of variables that need not be used."""
+    """Return regular expressions of variables that need not be used."""
     return OPTIMIZER if heads else (*OPTIMIZER, *HEADS)
 
 
 def read_tensors(checkpoint):
-    """The variables of a checkpoint by name, from its index; a value is read when it is asked for.
+    """Return the variables of a checkpoint by name, from its index; a value is read when it is
+    asked for.
 
     Args:
         checkpoint: its path, before .index.
@@ -111,7 +112,7 @@ def read_tensors(checkpoint):
 
 
 def links_of(model):
-    """The name map of a `Bert`, or of `WithHeads` on it."""
+    """Return the name map of a `Bert`, or of `WithHeads` on it."""
     encoder = model.encoder if isinstance(model, WithHeads) else model
     links = [
         Link("bert/embeddings/word_embeddings", (encoder.embedding.embeddings,)),
@@ -128,7 +129,7 @@ def links_of(model):
 
 
 def _arguments(folder, exact_gelu):
-    """Arguments of `Bert`, from the config."""
+    """Return arguments of `Bert`, from the config."""
     config = Config(read_json(folder / "bert_config.json"), folder / "bert_config.json")
     arguments = read_fields(config, FIELDS)
     sizes = arguments["hidden_dim"], arguments["num_heads"]

@@ -42,7 +42,8 @@ def plan(config, architecture, tensors, heads):
 
 
 def links(model):
-    """The name map. Their Conv1D holds kernels (in, out), and of heads all three side by side."""
+    """Return the name map. Their Conv1D holds kernels (in, out), and of heads all three side by
+    side."""
     found = [
         Link("wte.weight", (model.embedding.embeddings,), aliases=("lm_head.weight",)),
         Link("wpe.weight", (model.positions.embeddings,)),

@@ -21,14 +21,14 @@ GENERATION = "generation_config.json"
 
 
 def read_config(folder):
-    """The fields of config.json, and those of generation_config.json where that is there."""
+    """Return the fields of config.json, and those of generation_config.json where that is there."""
     folder = Path(folder)
     generation = read_json(folder / GENERATION) if (folder / GENERATION).exists() else {}
     return {**generation, **read_json(folder / CONFIG)}
 
 
 def load_transformer(folder, dtype=None, heads=True):
-    """The model of a folder; see `seqkeras.pretrained.load_hugging_face`."""
+    """Return the model of a folder; see `seqkeras.pretrained.load_hugging_face`."""
     folder = Path(folder)
     config = Config(read_config(folder), folder / CONFIG)
     family = FAMILIES.get(config.choice("model_type", None, FAMILIES))
@@ -44,7 +44,7 @@ def load_transformer(folder, dtype=None, heads=True):
 
 
 def save_transformer(model, folder, config=None, tokenizers=None, files=None):
-    """A model as a folder; see `seqkeras.pretrained.save_hugging_face`.
+    """Save a model as a folder; see `seqkeras.pretrained.save_hugging_face`.
 
     Args:
         files: contents of more files, by path in the folder.
@@ -92,12 +92,12 @@ def save_transformer(model, folder, config=None, tokenizers=None, files=None):
 
 
 def _positions(model):
-    """How many tokens a model has vectors of positions for, or None."""
+    """Return how many tokens a model has vectors of positions for, or None."""
     return getattr(getattr(model, "positions", None), "max_length", None)
 
 
 def _with_both_labels(config):
-    """Fields with "id2label" and "label2id", of which the caller may give one."""
+    """Return fields with "id2label" and "label2id", of which the caller may give one."""
     names, numbers = config.get("id2label"), config.get("label2id")
     if names is not None and numbers is None:
         return {**config, "label2id": {label: int(number) for number, label in names.items()}}

@@ -4,10 +4,10 @@ from seqkeras.pretrained.assignment import Link
 
 
 def dense(name, layer):
-    """A kernel and a bias, for `keras.layers.Dense`."""
+    """Return a kernel and a bias, for `keras.layers.Dense`."""
     return [Link(f"{name}/kernel", (layer.kernel,)), Link(f"{name}/bias", (layer.bias,))]
 
 
 def norm(name, layer):
-    """gamma and beta, for `LayerNorm`."""
+    """Return links of gamma and beta, for `LayerNorm`."""
     return [Link(f"{name}/gamma", (layer.gamma,)), Link(f"{name}/beta", (layer.beta,))]

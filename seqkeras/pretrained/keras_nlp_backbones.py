@@ -78,7 +78,7 @@ def _make(name, config, options, dtype):
 
 
 def _links(model, prefix):
-    """The name map of a `Bert` or of a `GPT`."""
+    """Return the name map of a `Bert` or of a `GPT`."""
     links = [
         Link(f"{prefix}token_embedding/embeddings", (model.embedding.embeddings,)),
         Link(f"{prefix}position_embedding/embeddings", (model.positions.embeddings,)),

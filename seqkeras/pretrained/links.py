@@ -6,7 +6,7 @@ ATTENTION = ("query", "key", "value", "output")  # in the order of a tuple of na
 
 
 def dense(name, layer):
-    """`nn.Linear`, for `keras.layers.Dense`."""
+    """Return links of `nn.Linear`, for `keras.layers.Dense`."""
     return [
         Link(f"{name}.weight", (layer.kernel,), LINEAR),
         Link(f"{name}.bias", (layer.bias,)),
@@ -14,12 +14,13 @@ def dense(name, layer):
 
 
 def norm(name, layer):
-    """`nn.LayerNorm`, for `LayerNorm`."""
+    """Return links of `nn.LayerNorm`, for `LayerNorm`."""
     return [Link(f"{name}.weight", (layer.gamma,)), Link(f"{name}.bias", (layer.beta,))]
 
 
 def attention(names, layer):
-    """Four `nn.Linear`, named in the order of `ATTENTION`, for `MultiHeadAttention`."""
+    """Return links of four `nn.Linear`, named in the order of `ATTENTION`, for
+    `MultiHeadAttention`."""
     links = []
     for name, part in zip(names, ATTENTION, strict=True):
         layout = LINEAR_OF_HEADS if part == "output" else LINEAR
@@ -31,7 +32,7 @@ def attention(names, layer):
 
 
 def block(prefix, names, layer):
-    """A block of an encoder or decoder.
+    """Return a block of an encoder or decoder.
 
     Args:
         prefix: of every name.

@@ -67,7 +67,7 @@ def plan(config, architecture, tensors, heads):
 
 
 def _never_generated(config):
-    """The bad words of one token; those of several are the caller's."""
+    """Return the bad words of one token; those of several are the caller's."""
     words = config.get("bad_words_ids", [])
     if not isinstance(words, list) or not all(isinstance(word, list) for word in words):
         config.refuse(f"bad_words_ids must be a list of lists; received {words!r}")
@@ -76,7 +76,8 @@ def _never_generated(config):
 
 
 def links(model):
-    """The name map; an encoder and a decoder of their own embeddings, or one table of both."""
+    """Return the name map; an encoder and a decoder of their own embeddings, or one table of
+    both."""
     source, target = model.source_embedding.embeddings, model.target_embedding.embeddings
     tables = {"encoder": source, "decoder": target}
     if model.options["shared_embeddings"] == "all":
@@ -129,7 +130,8 @@ def describe(model):
 
 
 def _generation(never_generated, config):
-    """Ids of tokens, and what is never generated: words of several tokens are the caller's."""
+    """Return ids of tokens, and what is never generated: words of several tokens are the
+    caller's."""
     words = [word for word in config.get("bad_words_ids") or () if len(word) > 1]
     return {
         **{name: config[name] for name in TOKENS},

@@ -15,7 +15,7 @@ POOLINGS = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token"}
 
 
 def load_sentence_encoder(folder, dtype=None, heads=True):
-    """A `SentenceEncoder`, or its `Bert`; see `seqkeras.pretrained.load_hugging_face`."""
+    """Return a `SentenceEncoder`, or its `Bert`; see `seqkeras.pretrained.load_hugging_face`."""
     folder = Path(folder)
     modules = read_json(folder / MODULES, list)
     for module in modules:
@@ -41,7 +41,7 @@ def load_sentence_encoder(folder, dtype=None, heads=True):
 
 
 def save_sentence_encoder(model, folder, config=None, tokenizers=None):
-    """A folder of a `SentenceEncoder`; see `seqkeras.pretrained.save_hugging_face`."""
+    """Save a `SentenceEncoder` as a folder; see `seqkeras.pretrained.save_hugging_face`."""
     kinds = KINDS if model.normalize else KINDS[:2]
     paths = ["" if number == 0 else f"{number}_{kind}" for number, kind in enumerate(kinds)]
     modules = [
@@ -64,7 +64,7 @@ def save_sentence_encoder(model, folder, config=None, tokenizers=None):
 
 
 def _pooling(path):
-    """ "mean" or "cls", which newer files name and older ones have a flag for."""
+    """Return "mean" or "cls", which newer files name and older ones have a flag for."""
     config = read_json(path)
     flags = [name for name, value in config.items() if name.startswith("pooling_mode_") and value]
     named = [name for name, flag in POOLINGS.items() if flags == [flag]]

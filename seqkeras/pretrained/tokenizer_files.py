@@ -28,7 +28,7 @@ MARIAN = {"unk_token": "<unk>", "eos_token": "</s>", "pad_token": "<pad>"}
 
 
 def tokenizer_files(tokenizers, model_type, max_length=None):
-    """The files of a model's tokenizers.
+    """Return the files of a model's tokenizers.
 
     Args:
         tokenizers: role -> tokenizer: {"text": `Subwords`}; of Marian {"source": `SentencePieces`,
@@ -102,7 +102,7 @@ def _most(max_length):
 
 
 def _required(tokenizers, kind, *roles):
-    """The tokenizers of the roles, which are of a kind."""
+    """Return the tokenizers of the roles, which are of a kind."""
     received = type(tokenizers).__name__
     if isinstance(tokenizers, dict):
         received = {role: type(tokenizer).__name__ for role, tokenizer in tokenizers.items()}

@@ -146,7 +146,7 @@ class Bidirectional(keras.layers.Layer):
         return [self.forward_layer, self.backward_layer]
 
     def _of_each(self, states):
-        """Two lists of states, the forward layer's and the backward one's."""
+        """Return two lists of states, the forward layer's and the backward one's."""
         own = _num_states(self.forward_layer)
         return [list(states[:own]), list(states[own:])]
 
@@ -197,12 +197,12 @@ class Bidirectional(keras.layers.Layer):
 
 
 def _side_by_side(*outputs):
-    """The merged outputs of both layers; a composite returns them side by side already."""
+    """Return the merged outputs of both layers; a composite returns them side by side already."""
     return outputs[0] if len(outputs) == 1 else ops.concatenate(outputs, axis=-1)
 
 
 def _of_two(merge):
-    """A function of both layers' outputs, or of those that stand side by side."""
+    """Return a function of both layers' outputs, or of those that stand side by side."""
     return lambda *outputs: merge(
         *(outputs if len(outputs) == 2 else ops.split(outputs[0], 2, axis=-1))
     )

@@ -58,19 +58,19 @@ class Gradients(NamedTuple):
 
 
 def every_step(mask):
-    """(B, T) floats: the weights w that count every real step once."""
+    """Return (B, T) floats: the weights w that count every real step once."""
     return ops.cast(mask, "float32")
 
 
 def last_step(mask):
-    """(B, T) floats: the weights w that count only the last real step of each row."""
+    """Return (B, T) floats: the weights w that count only the last real step of each row."""
     real = ops.cast(mask, "int32")
     real_steps_from_here = ops.flip(ops.cumsum(ops.flip(real, axis=1), axis=1), axis=1)
     return ops.cast(ops.logical_and(mask, real_steps_from_here == 1), "float32")
 
 
 def forward(parameters, inputs, initial_state, mask=None):
-    """The network over a sequence.
+    """Run the network over a sequence.
 
         a(t) = b + W h(t-1) + U x(t)                                    (10.8)
         h(t) = tanh(a(t)); where the mask is False, h(t) = h(t-1)       (10.9)
@@ -101,7 +101,7 @@ def forward(parameters, inputs, initial_state, mask=None):
 
 
 def loss(logits, targets, weights):
-    """The weighted sum of the cross-entropies of all steps and rows.
+    """Return the weighted sum of the cross-entropies of all steps and rows.
 
         L = sum over t of w(t) L(t)         L(t) = -log of softmax(o(t)) at y(t)
 
@@ -127,7 +127,7 @@ def backward(
     mask=None,
     chunk_length=None,
 ):
-    """The gradient of `loss`, from the last step to the first.
+    """Return the gradient of `loss`, from the last step to the first.
 
         ∇o(t) = w(t) (ŷ(t) - one_hot(y(t)))                             (10.18)
         ∇h(T) = Vᵀ ∇o(T)                                                (10.19)

@@ -134,7 +134,8 @@ class Cell(keras.layers.Layer):
         return self.bias_options["initializer"]
 
     def run(self, sequence, mask, states, reverse=False, training=False, unroll=False):
-        """The cell over a sequence (B, T, D), as a composite: outputs (B, T, U), final states."""
+        """Run the cell over a sequence (B, T, D), as a composite: outputs (B, T, U), final
+        states."""
         dropout_mask = None
         if training and self.dropout:
             sequence = sequence * self._draw(sequence[:, 0], self.dropout)[:, None]
@@ -148,7 +149,7 @@ class Cell(keras.layers.Layer):
         return outputs, states
 
     def _run_step_by_step(self, sequence, mask, states, dropout_mask, reverse, unroll):
-        """As `run`, with any activations, in Keras's loop over the steps."""
+        """Run like `run`, with any activations, in Keras's loop over the steps."""
         (sequence,) = without_padding(mask, sequence)
         kernel, recurrent_kernel, bias = self.weights_of_step()
         inputs = ops.matmul(sequence, kernel) + (bias[0] if self.bias_rows else bias)  # (B, T, G U)
@@ -173,7 +174,7 @@ class Cell(keras.layers.Layer):
         return (ops.flip(outputs, axis=1) if reverse else outputs), list(states)
 
     def _advance(self, inputs, h, recurrent_kernel, bias, states):
-        """The new states after a step.
+        """Return the new states after a step.
 
         Args:
             inputs: (B, G U), W x(t) + b.
@@ -191,7 +192,7 @@ class Cell(keras.layers.Layer):
         return keras.random.dropout(ops.ones_like(like), share, seed=self.seed_generator)
 
     def weights_of_step(self):
-        """The kernel, the recurrent kernel and the bias; zeros where there is none."""
+        """Return the kernel, the recurrent kernel and the bias; zeros where there is none."""
         bias = self.bias
         if bias is None:
             bias = ops.zeros((*self.bias_rows, self.width), self.compute_dtype)
@@ -207,7 +208,7 @@ class Cell(keras.layers.Layer):
         return outputs[:, 0], states
 
     def get_initial_state(self, batch_size):
-        """Zeros for each state."""
+        """Return zeros for each state."""
         return [ops.zeros((batch_size, self.units), self.compute_dtype) for _ in self.state_size]
 
     @property
@@ -233,7 +234,8 @@ class Cell(keras.layers.Layer):
 
 
 def _options(initializer, regularizer, constraint):
-    """The arguments of `add_weight`. Names of initializers are resolved there, with a new seed."""
+    """Return the arguments of `add_weight`. Names of initializers are resolved there, with a new
+    seed."""
     if not isinstance(initializer, str):
         initializer = initializers.get(initializer)
     return {
@@ -302,5 +304,5 @@ class GatedCell(Cell):
 
 
 def _never_by_cudnn():
-    """Whether composites can not use cuDNN here; on PyTorch this depends on the tensors."""
+    """Return whether composites can not use cuDNN here; on PyTorch this depends on the tensors."""
     return tracing_nodes() or (keras.backend.backend() != "torch" and not cudnn.on_gpu())

@@ -19,7 +19,7 @@ def _step(inputs, recurrent, states, activation=ops.tanh, gate_activation=ops.si
 
 
 def _gradients(gradients, saved):
-    """Where da is the gradient by the argument of a gate's sigmoid or tanh:
+    """Return gradients, where da is the gradient by the argument of a gate's sigmoid or tanh:
 
     da_z = dh(t) * (h(t-1) - g) * z (1 - z);     da_g = dh(t) * (1 - z) * (1 - g^2)
     da_r = da_g * n * r (1 - r);                 dn = da_g * r

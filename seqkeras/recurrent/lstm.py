@@ -20,7 +20,7 @@ def _step(inputs, recurrent, states, activation=ops.tanh, gate_activation=ops.si
 
 
 def _gradients(gradients, saved):
-    """Where da is the gradient by the argument of a gate's sigmoid or tanh:
+    """Return gradients, where da is the gradient by the argument of a gate's sigmoid or tanh:
 
     dc(t) += dh(t) * o * (1 - tanh(c(t))^2);   dc(t-1) = dc(t) * f
     da_i = dc(t) * g * i (1 - i);              da_f = dc(t) * c(t-1) * f (1 - f)

@@ -162,16 +162,17 @@ class QRNN(keras.layers.Layer):
         return (result, *states) if self.return_state else result
 
     def step(self, inputs, states):
-        """One step: inputs (B, D) and states as `call` takes them -> (B, U) output, new states."""
+        """Advance one step: inputs (B, D) and states as `call` takes them -> (B, U) output, new
+        states."""
         outputs, states = self._run(inputs[:, None], None, states, training=False)
         return outputs[:, 0], states
 
     def get_initial_state(self, batch_size):
-        """Zeros for each state; the layer must be built."""
+        """Return zeros for each state; the layer must be built."""
         return [ops.zeros(shape, self.compute_dtype) for shape in self.state_shapes(batch_size)]
 
     def state_shapes(self, batch_size):
-        """The shape of each state; the layer must be built."""
+        """Return the shape of each state; the layer must be built."""
         shapes = [(batch_size, self.units), (batch_size, self.window - 1, self.input_dim)]
         return shapes[: self.num_states]
 
@@ -193,7 +194,7 @@ class QRNN(keras.layers.Layer):
             state.assign(ops.zeros_like(state.value))
 
     def _run(self, sequences, mask, states, training):
-        """Outputs (B, T, U), and the list of final states."""
+        """Return outputs (B, T, U), and the list of final states."""
         c, *before = states
         (sequences,) = without_padding(mask, sequences)
         seen = ops.concatenate([*before, sequences], axis=1)  # (B, k-1 + T, D)
@@ -211,7 +212,7 @@ class QRNN(keras.layers.Layer):
         return (c if o is None else o * c), [final, *history]
 
     def _convolve(self, seen, length):
-        """z, f, o, i, (B, T, U) each, None for those that the pooling does without."""
+        """Return z, f, o, i, (B, T, U) each, None for those that the pooling does without."""
         taps = [seen[:, tap : tap + length] for tap in range(self.window)]
         # All convolutions are one product of matrices.
         windows = ops.reshape(ops.concatenate(taps, axis=-1), (-1, self.window * self.input_dim))
@@ -223,7 +224,7 @@ class QRNN(keras.layers.Layer):
         return ops.tanh(z), f, o, i
 
     def _last_inputs(self, seen, mask):
-        """(B, k-1, D), up to the last real step."""
+        """Return (B, k-1, D), up to the last real step."""
         past = self.window - 1
         if mask is None:
             return seen[:, ops.shape(seen)[1] - past :]
@@ -246,7 +247,7 @@ def _flipped(mask):
 
 
 def _last(outputs, mask):
-    """(B, U), the output of the last real step, zero without one."""
+    """Return (B, U), the output of the last real step, zero without one."""
     if mask is None:
         return outputs[:, -1]
     last = ops.maximum(_steps_to_the_last(mask) - 1, 0)
@@ -254,13 +255,13 @@ def _last(outputs, mask):
 
 
 def _steps_to_the_last(mask):
-    """(B,) the number of steps up to and with the last real one."""
+    """Return (B,) the number of steps up to and with the last real one."""
     numbers = ops.arange(1, ops.shape(mask)[1] + 1, dtype="int32")
     return ops.max(ops.where(mask, numbers, 0), axis=1)
 
 
 def _rows_from(x, first, count):
-    """(B, count, D): of each row of x, (B, T, D), the steps first, first + 1, ..."""
+    """Return (B, count, D): of each row of x, (B, T, D), the steps first, first + 1, ..."""
     batch_size, length, dim = ops.shape(x)
     starts = first + length * ops.arange(batch_size, dtype="int32")
     steps = starts[:, None] + ops.arange(count, dtype="int32")

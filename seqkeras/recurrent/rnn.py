@@ -126,7 +126,7 @@ class RNN(keras.layers.RNN):
 
 
 def _repeated(outputs, mask):
-    """Outputs (B, T, U); a masked step has that of the real step before it, or zeros."""
+    """Return outputs (B, T, U); a masked step has that of the real step before it, or zeros."""
     length = ops.shape(outputs)[1]
     steps = ops.arange(length)[None]
     real_first = ops.argsort(ops.where(mask, steps, steps + length), axis=1)
@@ -183,7 +183,7 @@ class Recurrent(RNN):
 
 @functools.cache
 def _names_of_options(cell_class):
-    """The arguments of a cell beside those that every layer of Keras has."""
+    """Return the arguments of a cell beside those that every layer of Keras has."""
     return {
         name
         for base in cell_class.__mro__

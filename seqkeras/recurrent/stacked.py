@@ -74,12 +74,12 @@ class StackedCells(keras.layers.Layer):
         return inputs, new
 
     def with_states(self, states):
-        """(cell, the list of its states) for each cell."""
+        """Return (cell, the list of its states) for each cell."""
         states = iter(states)
         return [(cell, [next(states) for _ in sizes_of(cell)]) for cell in self.cells]
 
     def get_initial_state(self, batch_size):
-        """Each cell's own, in one list."""
+        """Return the initial states of all cells in one list."""
         return [
             state for cell in self.cells for state in cell.get_initial_state(batch_size=batch_size)
         ]
@@ -95,7 +95,8 @@ class StackedCells(keras.layers.Layer):
 
 
 def run_cell(cell, sequence, mask, states, reverse, training, unroll=False):
-    """Any cell over a sequence: ours as composites, a stack cell by cell, others in Keras's loop.
+    """Run any cell over a sequence: ours as composites, a stack cell by cell, others in Keras's
+    loop.
 
     Args:
         cell: takes (inputs, states) and returns (output, states).
@@ -146,7 +147,7 @@ def _run_in_keras_loop(cell, sequence, mask, states, reverse, training, unroll):
 
 
 def _draw_dropout_masks(cell, inputs, state):
-    """Keras's own cells keep one mask for a sequence, if it is drawn outside of the loop."""
+    """Draw the masks outside of the loop, so that Keras's cells keep one mask for a sequence."""
     if hasattr(cell, "get_dropout_mask"):
         cell.get_dropout_mask(inputs)
         cell.get_recurrent_dropout_mask(state)
@@ -159,21 +160,22 @@ def _forget_dropout_masks(cell):
 
 
 def sizes_of(cell):
-    """The list of the sizes of a cell's states; a cell may give a number for a single one."""
+    """Return the list of the sizes of a cell's states; a cell may give a number for a single
+    one."""
     return as_list(cell.state_size)
 
 
 def as_list(values):
-    """Several in a list, and a single one too, which a cell may give without."""
+    """Return states as a list; a cell may give a single state without one."""
     return list(values) if isinstance(values, (list, tuple)) else [values]
 
 
 def output_size_of(cell):
-    """The size of a cell's output; if it does not say, that of its first state."""
+    """Return the size of a cell's output; if it does not say, that of its first state."""
     return getattr(cell, "output_size", None) or sizes_of(cell)[0]
 
 
 def training_option(cell, training):
-    """The `training` argument, for a cell that takes one."""
+    """Return the `training` argument, for a cell that takes one."""
     takes = "training" in inspect.signature(cell.call).parameters
     return {"training": training} if takes else {}

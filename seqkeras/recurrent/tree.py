@@ -115,7 +115,7 @@ class Recursive(keras.layers.Layer):
             )
 
     def _in_all_places(self, children):
-        """Children as wide as the weights are, where no node of a batch has so many."""
+        """Return children as wide as the weights are, where no node of a batch has so many."""
         given = children.shape[-1]
         if self.num_children is None or given in (None, self.num_children):
             return children
@@ -148,7 +148,7 @@ class TreeRNN(Recursive):
         return num_children
 
     def compose(self, projected, children):
-        """The states of nodes, given W x + b and the states (..., C, U) of their children."""
+        """Return states of nodes, given W x + b and the states (..., C, U) of their children."""
         if children is None:
             return [ops.tanh(projected)]
         return [ops.tanh(projected + ops.matmul(_side_by_side(children[0]), self.recurrent_kernel))]
@@ -209,7 +209,7 @@ class TreeLSTM(Recursive):
         return 2 if self.kind == "binary" else None
 
     def compose(self, projected, children):
-        """h and c of nodes, given W x + b and h and c (..., C, U) of their children."""
+        """Return h and c of nodes, given W x + b and h and c (..., C, U) of their children."""
         i, f, g, o = ops.split(projected, 4, axis=-1)
         if children is None:
             c = ops.sigmoid(i) * ops.tanh(g)
@@ -236,11 +236,11 @@ class TreeLSTM(Recursive):
 
 
 def _rows(x):
-    """(B, N, ·) as (B (N + 2), ·): two places more in every row, of zeros."""
+    """Return (B, N, ·) as (B (N + 2), ·): two places more in every row, of zeros."""
     x = ops.pad(x, [(0, 0), (0, 2), (0, 0)])
     return ops.reshape(x, (-1, x.shape[-1]))
 
 
 def _side_by_side(states):
-    """(..., C, U) as (..., C U)."""
+    """Return (..., C, U) as (..., C U)."""
     return ops.reshape(states, (*ops.shape(states)[:-2], states.shape[-2] * states.shape[-1]))

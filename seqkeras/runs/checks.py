@@ -31,13 +31,13 @@ IDS = {
 
 
 def export_can_be_asked():
-    """Whether export's checks run here: they trace the model by TensorFlow."""
+    """Return whether export's checks run here: they trace the model by TensorFlow."""
     return keras.backend.backend() == "tensorflow"
 
 
 def export_problems(folder, model):
-    """Export's reasons against a run, in terms of `save_run`, as a list; and its `Reference`, that
-    of the run or one of the model that is called by its own names, or None.
+    """Return Export's reasons against a run, in terms of `save_run`, as a list; and its
+    `Reference`, that of the run or one of the model that is called by its own names, or None.
 
     Args:
         folder: the run's.
@@ -103,7 +103,7 @@ def run_problems(pipeline, model, tokenizers, limits, decoding, settings, inputs
 
 
 def is_model(value):
-    """Whether a value is a model of Keras."""
+    """Return whether a value is a model of Keras."""
     return isinstance(value, keras.Model)
 
 
@@ -135,7 +135,7 @@ def unsaved_functions(model):
 
 
 def _is_loaded(function):
-    """Whether Keras finds a function by what it saves of it."""
+    """Return whether Keras finds a function by what it saves of it."""
     if function.__name__ == "<lambda>":
         return False
     try:
@@ -208,7 +208,7 @@ def vocabulary_problems(model, tokenizers):
 
 
 def most_tokens(model):
-    """The number of positions of a model, or of the encoder below its heads, or None."""
+    """Return the number of positions of a model, or of the encoder below its heads, or None."""
     for part in (model, getattr(model, "encoder", None)):
         positions = getattr(part, "positions", None)
         if isinstance(positions, LearnedPositions):
@@ -217,7 +217,7 @@ def most_tokens(model):
 
 
 def positions_problem(limits, most):
-    """The problem of a limit of more tokens than a model has positions, or None."""
+    """Return the problem of a limit of more tokens than a model has positions, or None."""
     return (
         f"limits.source_length must be at most the model's positions, {most}; received "
         f"{limits.source_length}"
@@ -239,7 +239,8 @@ def _long_texts(tokenizer, limit, texts):
 
 
 def _texts(pipeline, tokenizer, inputs):
-    """Index -> the text, or the pair, of an input; other inputs are left to export."""
+    """Return a dictionary: index -> the text, or the pair, of an input; other inputs are left to
+    export."""
     pairs = PIPELINE_TEXTS[pipeline].pairs and isinstance(tokenizer, Subwords)
     found = {}
     for place, value in enumerate(inputs):

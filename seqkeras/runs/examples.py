@@ -12,12 +12,12 @@ EXAMPLES = 'a list of {"input": ...} or {"text": ..., "target": ...}, one at lea
 
 
 def are_examples(validation):
-    """Whether the value has the form of `EXAMPLES`."""
+    """Return whether the value has the form of `EXAMPLES`."""
     return isinstance(validation, list) and bool(validation) and all(map(_is_example, validation))
 
 
 def with_arrays(examples, folder):
-    """The examples of a run folder's `VALIDATION`, with the inputs from its `ARRAYS`.
+    """Return the examples of a run folder's `VALIDATION`, with the inputs from its `ARRAYS`.
 
     Raises:
         OSError, KeyError, ValueError: if that is missing, or no such file.
@@ -39,8 +39,8 @@ def with_arrays(examples, folder):
 
 
 def without_arrays(validation, arrays):
-    """The examples, each array of numbers in an input moved to `arrays` and replaced by its name
-    there."""
+    """Return the examples, each array of numbers in an input moved to `arrays` and replaced by its
+    name there."""
 
     def taken(value):
         if isinstance(value, dict):

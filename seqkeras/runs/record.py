@@ -61,7 +61,7 @@ class RunRecord:
         files.write_json(Path(folder) / RECORD, dataclasses.asdict(self))
 
     def parse(self, where, former_names=False):
-        """The parts that the manifest has classes for, as a `Parsed`.
+        """Return the parts that the manifest has classes for, as a `Parsed`.
 
         Args:
             where: the owner of the record, for errors.
@@ -96,7 +96,7 @@ class RunRecord:
             raise RunError(f"{where}: holds the runs of several tasks; choose one: {runs}.")
 
     def read_tokenizers(self, folder):
-        """Role -> tokenizer of the run.
+        """Return a dictionary: role -> tokenizer of the run.
 
         Raises:
             RunError: if one of them is damaged.
@@ -115,7 +115,7 @@ class RunRecord:
 
     @classmethod
     def read(cls, folder):
-        """The record of a finished run.
+        """Return the record of a finished run.
 
         Raises:
             RunError: if the folder holds no finished run.
@@ -201,7 +201,7 @@ def _way_to_make(folder):
 
 
 def _specs(inputs):
-    """The inputs of a model in the manifest's form; invalid ones are left unchanged."""
+    """Return the inputs of a model in the manifest's form; invalid ones are left unchanged."""
     if not isinstance(inputs, dict):
         return inputs
     fields = ("dtype", "shape")

@@ -36,7 +36,7 @@ class OwnCall:
     by_keyword: bool = False
 
     def __call__(self, model, arrays):
-        """The model's outputs for arrays by our names."""
+        """Return the model's outputs for arrays by our names."""
         given = _nested({path: arrays[name] for name, path in self.paths.items()})
         return model(**given) if self.by_keyword else model(given)
 
@@ -54,7 +54,7 @@ class Reference:
 
     @classmethod
     def of_call(cls, where, model, call, count):
-        """The outputs of `model(call)`.
+        """Return the outputs of `model(call)`.
 
         Args:
             where: the run's folder, for errors.
@@ -91,7 +91,7 @@ class Reference:
 
     @classmethod
     def by_names(cls, model, own_call, feeds, binding):
-        """The outputs of a model that is called with each feed by the names of its own inputs.
+        """Return outputs of a model that is called with each feed by the names of its own inputs.
 
         Where these are our names, and no binding says else, Keras itself binds the dictionary.
 
@@ -129,7 +129,7 @@ class Reference:
 
     @classmethod
     def read(cls, folder):
-        """The reference of a run, or None if the run has none.
+        """Return the reference of a run, or None if the run has none.
 
         Raises:
             RunError: if the file is damaged.
@@ -149,7 +149,7 @@ class Reference:
 
 
 def named_outputs(outputs, prefix=""):
-    """Outputs of any structure as a flat dictionary; names within names are joined by "_".
+    """Return outputs of any structure as a flat dictionary; names within names are joined by "_".
 
     The only output of a model is called "output".
 
@@ -173,21 +173,21 @@ def named_outputs(outputs, prefix=""):
 
 
 def _rows(call):
-    """The length of the longest batch of what a model is called with."""
+    """Return the length of the longest batch of what a model is called with."""
     import keras  # which a reader of records does not need
 
     return max(len(array) for array in keras.tree.flatten(call))
 
 
 def _first(call):
-    """The first rows of what a model is called with, no more than are kept."""
+    """Return the first rows of what a model is called with, no more than are kept."""
     import keras
 
     return keras.tree.map_structure(lambda array: array[:MOST_EXAMPLES], call)
 
 
 def _arrays(outputs):
-    """Outputs by name as arrays of NumPy's types."""
+    """Return outputs by name as arrays of NumPy's types."""
     import keras
 
     arrays = {}
@@ -198,7 +198,7 @@ def _arrays(outputs):
 
 
 def _own_names(model):
-    """The names by which a functional model of several inputs binds a dictionary, or None."""
+    """Return names by which a functional model of several inputs binds a dictionary, or None."""
     structure = getattr(model, "_inputs_struct", None)
     if isinstance(structure, Mapping):
         return set(structure)
@@ -208,7 +208,7 @@ def _own_names(model):
 
 
 def _nested(values):
-    """Values by their paths as dictionaries and lists."""
+    """Return values by their paths as dictionaries and lists."""
     if () in values:
         return values[()]
     parts = {}
@@ -221,7 +221,8 @@ def _nested(values):
 
 
 def _in_full_precision():
-    """A context on the CPU, where TensorFlow can choose: a GPU rounds products of float32."""
+    """Return a context on the CPU, where TensorFlow can choose: a GPU rounds products of
+    float32."""
     import keras
 
     on_cpu = keras.backend.backend() == "tensorflow"

@@ -64,7 +64,7 @@ class RunFiles:
         evaluation=None,
         reference=None,
     ):
-        """What the arguments say; they are those of `save_run`.
+        """Return what the arguments say; they are those of `save_run`.
 
         Args:
             where: the run's folder, for errors.
@@ -106,7 +106,7 @@ class RunFiles:
 
     @classmethod
     def read(cls, folder):
-        """The record and the tokenizers of a finished run; real inputs are left out.
+        """Return the record and the tokenizers of a finished run; real inputs are left out.
 
         Raises:
             RunError: if the folder holds no finished run, or several, or a tokenizer is damaged.
@@ -157,7 +157,7 @@ def _way_of(tokenizer):
 
 
 def _decoding(pipeline, tokenizers, decoding):
-    """`decoding` with the start and end ids of the tokenizer of generated texts."""
+    """Return `decoding` with the start and end ids of the tokenizer of generated texts."""
     generated = PIPELINE_TEXTS[pipeline].generated if pipeline in PIPELINE_TEXTS else None
     tokenizer = tokenizers.get(generated)
     if tokenizer is None or not isinstance(decoding, dict):
@@ -168,7 +168,7 @@ def _decoding(pipeline, tokenizers, decoding):
 
 
 def plain(folder, name, value):
-    """A value as JSON content: NumPy's numbers as Python's, tuples and arrays as lists.
+    """Return a value as JSON content: NumPy's numbers as Python's, tuples and arrays as lists.
 
     Raises:
         RunError: if JSON can not hold it.

@@ -4,7 +4,7 @@ from seqkeras.serving.text import SentencePieces, Subwords
 
 
 def encode_all(tokenizer, texts, special_tokens=False):
-    """The ids of many texts, as `encode` gives them, or as `analyze`.
+    """Return the ids of many texts, as `encode` gives them, or as `analyze`.
 
     Args:
         tokenizer: one of `seqkeras.tokenizers`.

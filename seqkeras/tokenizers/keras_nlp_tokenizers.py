@@ -49,7 +49,7 @@ IGNORED = (
 
 
 def from_keras_nlp(source, in_tf_data=None):
-    """The tokenizer of `seqkeras.serving.text` that reads texts like one of KerasNLP.
+    """Return the tokenizer of `seqkeras.serving.text` that reads texts like one of KerasNLP.
 
     | theirs | ours |
     |---|---|
@@ -95,13 +95,13 @@ def from_keras_nlp(source, in_tf_data=None):
 
 
 def reads_in_tf_data():
-    """Whether `fit` of a KerasNLP model reads texts in `tf.data`, rather than by the library
+    """Return whether `fit` of a KerasNLP model reads texts in `tf.data`, rather than by the library
     grain."""
     return importlib.util.find_spec("grain") is None
 
 
 def _base(tokenizer):
-    """The name, of `BASES`, of the class whose reading of texts it has."""
+    """Return the name, of `BASES`, of the class whose reading of texts it has."""
     kind = type(tokenizer)
     own, base = set(), None
     for parent in kind.__mro__:
@@ -128,7 +128,7 @@ def _base(tokenizer):
 
 
 def _packed(source, tokenizer):
-    """The ids before a text, between two and after the last, as lists; None: none of them."""
+    """Return ids before a text, between two and after the last, as lists; None: none of them."""
     if source is not tokenizer:
         if getattr(source, "packer", None) is None:
             source.build(None)
@@ -194,7 +194,7 @@ def _word_piece(tokenizer, packed):
 
 
 def _folding(library, alone, inner):
-    """Normalizers that fold case as Unicode's NFKC_Casefold does, one after the other.
+    """Return normalizers that fold case as Unicode's NFKC_Casefold does, one after the other.
 
     KerasNLP folds words, which it has split before. So a sign that becomes several stays one word,
     between `OPEN` and `CLOSE`; and a letter becomes `NO_TOKEN` if it would be split then, and no
@@ -222,7 +222,7 @@ def _folding(library, alone, inner):
 
 
 def _inner_characters(tokenizer):
-    """The characters that tokens hold after the first of a word."""
+    """Return the characters that tokens hold after the first of a word."""
     prefix, found = tokenizer.suffix_indicator, set()
     for token in tokenizer.vocabulary:
         found |= set(token.removeprefix(prefix) if token.startswith(prefix) else token[1:])
@@ -231,7 +231,7 @@ def _inner_characters(tokenizer):
 
 @functools.cache
 def _changes(alone):
-    """What folding changes of words that are split before.
+    """Return what folding changes of words that are split before.
 
     Args:
         alone: regular expression of what is a word by itself.
@@ -264,7 +264,7 @@ def _changes(alone):
 
 
 def _matches(pattern, characters):
-    """The characters that a regular expression of the library matches."""
+    """Return the characters that a regular expression of the library matches."""
     library = require_library()
     split = library.pre_tokenizers.Split(library.Regex(pattern), "removed")
     kept = {part for part, _ in split.pre_tokenize_str("a".join(characters))}
@@ -313,7 +313,7 @@ def _byte_pairs(tokenizer, packed, in_tf_data):
 
 
 def _finished(made, packed, special):
-    """The `Subwords` of a library's tokenizer.
+    """Return the `Subwords` of a library's tokenizer.
 
     Args:
         made: without special tokens.

@@ -81,8 +81,8 @@ def learn_sentence_pieces(texts, vocab_size, model="unigram", suffix=(), rules=N
 
 
 def _stand_ins(texts, options):
-    """Characters that no text holds: for the name of each special piece, unless an option gives it,
-    and for RESERVED. The library learns nothing of a special piece's name in a text."""
+    """Return characters that no text holds: for the name of each special piece, unless an option
+    gives it, and for RESERVED. The library learns nothing of a special piece's name in a text."""
     taken = set().union(*texts)
     private = map(chr, itertools.chain(*PRIVATE))
     free = (character for character in private if character not in taken)
@@ -105,7 +105,7 @@ def _parts(text, most):
 
 
 def _trained_pieces(lines, options, log):
-    """The bytes of a model; a warning of the library is a warning of ours, in one line.
+    """Return the bytes of a model; a warning of the library is a warning of ours, in one line.
 
     Args:
         lines: yields strings.
@@ -141,7 +141,7 @@ def _has_descriptor(stream):
 
 
 def _named(trained, stand_ins):
-    """The bytes of a model with the names of its special pieces, and RESERVED in its pieces."""
+    """Return bytes of a model with the names of its special pieces, and RESERVED in its pieces."""
     from sentencepiece import sentencepiece_model_pb2
 
     model = sentencepiece_model_pb2.ModelProto.FromString(trained)
@@ -161,7 +161,7 @@ def _named(trained, stand_ins):
 
 
 def _written(rules, path):
-    """The path of a file of SentencePiece's rules: a code point, a tab, what it becomes."""
+    """Return the path of a file of SentencePiece's rules: a code point, a tab, what it becomes."""
     lines = []
     for character, replacement in rules.items():
         code_points = " ".join(f"{ord(each):X}" for each in replacement)

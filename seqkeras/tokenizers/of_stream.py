@@ -17,7 +17,8 @@ BETWEEN = re.compile(f"[{SPACES}]+")
 
 
 def learn_words_of_lines(texts, vocab_size):
-    """The table of the most frequent words between white space, as WikiText's files have them.
+    """Return the table of the most frequent words between white space, as WikiText's files have
+    them.
 
         id("<pad>"), id("<unk>"), id("<bos>"), id("<eos>") = 0, 1, 2, 3
 

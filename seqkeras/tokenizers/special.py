@@ -37,7 +37,7 @@ class SpecialIds:
 
 
 def special_ids(tokenizer):
-    """The `SpecialIds` of a tokenizer.
+    """Return the `SpecialIds` of a tokenizer.
 
     Args:
         tokenizer: of `seqkeras.tokenizers`.
@@ -46,7 +46,7 @@ def special_ids(tokenizer):
 
 
 def end_problem(model, end_id):
-    """The reason why no text of the model would end, or None.
+    """Return the reason why no text of the model would end, or None.
 
     Args:
         model: an encoder-decoder, or a language model.

@@ -8,7 +8,7 @@ INNER = "##"  # begins a piece that goes on with a word
 
 
 def spelled_pieces(tokenizer, characters):
-    """What `BiLMFeatures` and `WordCharacters` must know of a vocabulary.
+    """Return what `BiLMFeatures` and `WordCharacters` must know of a vocabulary.
 
     Args:
         tokenizer: the `Subwords` of a WordPiece vocabulary.

@@ -4,7 +4,7 @@ from seqkeras.serving.text.vectorized_words import VectorizedWords
 
 
 def from_text_vectorization(layer):
-    """The `VectorizedWords` that reads texts as a `keras.layers.TextVectorization` does.
+    """Return the `VectorizedWords` that reads texts as a `keras.layers.TextVectorization` does.
 
     The ids are the same. An `output_sequence_length` is not kept: a run's limits say how many words
     there may be.

@@ -84,5 +84,5 @@ def _unknown_parts(encoding, unknown_id):
 
 
 def _ranked(counts):
-    """The keys of counts, the most frequent first, ties in Unicode order."""
+    """Return the keys of counts, the most frequent first, ties in Unicode order."""
     return tuple(sorted(counts, key=lambda own: (-counts[own], own)))

@@ -138,7 +138,7 @@ class Block(keras.layers.Layer):
         return self._leave(self.attention_norm, x, y, training)
 
     def self_attention_weights(self, sequence, attention_mask=None, causal=None):
-        """(B, N, T, T): attention weights of each head, for plots.
+        """Return (B, N, T, T): attention weights of each head, for plots.
 
         Args:
             sequence: (B, T, D), what enters the block.
@@ -152,11 +152,12 @@ class Block(keras.layers.Layer):
         )
 
     def _enter(self, norm, x):
-        """The input of a sublayer."""
+        """Return the input of a sublayer."""
         return norm(x) if self.pre_norm else x
 
     def _leave(self, norm, x, y, training=False):
-        """The result of a sublayer's residual connection, from its input x and its output y."""
+        """Return the result of a sublayer's residual connection, from its input x and its output
+        y."""
         x = x + self.dropout(y, training=training)
         return x if self.pre_norm else norm(x)
 

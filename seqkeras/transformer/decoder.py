@@ -99,7 +99,8 @@ class DecoderBlock(Block):
     def cross_attention_weights(
         self, sequence, encoded, attention_mask=None, encoded_mask=None, causal=True
     ):
-        """(B, N, T, S): how much each head attends to the source; arguments as of the call."""
+        """Return (B, N, T, S): how much each head attends to the source; arguments as of the
+        call."""
         h = self._enter(
             self.cross_norm, self._attend_to_itself(sequence, attention_mask, False, causal)
         )
@@ -109,7 +110,7 @@ class DecoderBlock(Block):
     def read(
         self, sequence, positions, cache, prepared=None, encoded_mask=None, prefix_lengths=None
     ):
-        """T further tokens of each of K beams.
+        """Read T further tokens of each of K beams.
 
         Args:
             sequence: (B, K, T, D).
@@ -158,7 +159,7 @@ class DecoderBlock(Block):
 
 
 def _rows(cache):
-    """(B, K, N, C, H), or as it is where beams are rows already, to (BK, N, C, H)."""
+    """Map (B, K, N, C, H), or as it is where beams are rows already, to (BK, N, C, H)."""
     return cache if len(cache.shape) == 4 else ops.reshape(cache, (-1, *ops.shape(cache)[2:]))
 
 
@@ -210,7 +211,7 @@ class Decoder(BlockStack):
     def attention_weights(
         self, sequence, encoded=None, attention_mask=None, encoded_mask=None, causal=True
     ):
-        """How much each head of each block attends; arguments as of the call.
+        """Return how much each head of each block attends; arguments as of the call.
 
         Returns:
             A dictionary of "decoder", (B, L, N, T, T), and with cross-attention "cross", (B, L, N,
@@ -249,7 +250,7 @@ class Decoder(BlockStack):
         ]
 
     def initial_cache(self, batch_size, cache_length):
-        """The state of `cache_entries` before any token, for one beam."""
+        """Return the state of `cache_entries` before any token, for one beam."""
         return {
             entry.name: ops.zeros(
                 (
@@ -263,7 +264,7 @@ class Decoder(BlockStack):
         }
 
     def prepare(self, encoded):
-        """The state of `source_entries`: the source's keys and values, projected once."""
+        """Return the state of `source_entries`: the source's keys and values, projected once."""
         projected = [
             tensor
             for block in self.blocks
@@ -274,7 +275,7 @@ class Decoder(BlockStack):
         }
 
     def read(self, sequence, state, encoded_mask=None, lengths=None, prefix_lengths=None):
-        """T further tokens of each of K beams.
+        """Read T further tokens of each of K beams.
 
         Args:
             sequence: (B, K, T, D).

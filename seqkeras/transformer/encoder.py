@@ -97,20 +97,21 @@ class Encoder(BlockStack):
         return self.hidden_states(sequence, attention_mask, training)[-1]
 
     def attention_weights(self, sequence, attention_mask=None):
-        """(B, L, N, T, T): how much each head of each block attends; arguments as of the call."""
+        """Return (B, L, N, T, T): how much each head of each block attends; arguments as of the
+        call."""
         states = self.hidden_states(sequence, attention_mask)
         return ops.stack(self.attention_of(states, attention_mask), axis=1)
 
     def attention_of(self, hidden_states, attention_mask=None):
-        """A list of L tensors (B, N, T, T): the same of what `hidden_states` returned."""
+        """Return a list of L tensors (B, N, T, T): the same of what `hidden_states` returned."""
         return [
             block.self_attention_weights(state, attention_mask)
             for block, state in zip(self.blocks, hidden_states)  # the last state enters none
         ]
 
     def hidden_states(self, sequence, attention_mask=None, training=False):
-        """What enters the first block and what each block gives, the last one as `call` returns it:
-        a list of L + 1 tensors (B, T, D)."""
+        """Return what enters the first block and what each block gives, the last one as `call`
+        returns it: a list of L + 1 tensors (B, T, D)."""
         states = [sequence]
         for block in self.blocks:
             states.append(block(states[-1], attention_mask=attention_mask, training=training))

@@ -131,7 +131,7 @@ class Sample:
 
 
 def inverse_cdf(log_probs, uniform):
-    """(B, V) log-probabilities and (B,) numbers in [0, 1) to (B,) token ids.
+    """Map (B, V) log-probabilities and (B,) numbers in [0, 1) to (B,) token ids.
 
     A token of probability zero is never chosen.
     """

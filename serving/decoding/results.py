@@ -40,7 +40,7 @@ class Hypothesis:
 
 
 def length_divisor(length: np.ndarray | int, alpha: float) -> Any:
-    """GNMT's length penalty, the divisor of a log-probability.
+    """Return GNMT's length penalty, the divisor of a log-probability.
 
         lp(Y) = ((5 + |Y|) / 6)^alpha
 

@@ -28,7 +28,8 @@ class Wanted(threading.local):
 
     @contextlib.contextmanager
     def while_(self, is_wanted: Callable[[], bool]) -> Iterator[None]:
-        """In the block, what this thread computes goes on only while a function returns True."""
+        """Let the computation of this thread go on in the block only while a function returns
+        True."""
         self._is_wanted = is_wanted
         try:
             yield

@@ -22,7 +22,7 @@ def hosts_of(address: str, allowed: Sequence[str]) -> tuple[str, ...] | None:
 
 
 def is_asked_by(header: str, hosts: Sequence[str]) -> bool:
-    """Whether a header Host has a name of loopback, or one of `hosts`."""
+    """Return whether a header Host has a name of loopback, or one of `hosts`."""
     name = header.strip().lower()
     found = re.fullmatch(r"(?:\[([0-9a-f:.]+)\]|([^:]*?)\.?)(?::\d*)?", name)
     if found is None:

@@ -12,7 +12,7 @@ PADDING = frozenset({"lengths", "padding_mask"})  # either input marks the paddi
 
 
 def takes_frames(manifest, role):
-    """Whether a bundle's graph reads frames rather than text."""
+    """Return whether a bundle's graph reads frames rather than text."""
     graph = manifest.graphs.get(role)
     return graph is not None and any(spec.name == FRAMES for spec in graph.inputs)
 

@@ -112,7 +112,7 @@ class Model:
         return f"Model({self._session!r})"
 
     def takes(self, name: str) -> bool:
-        """Whether the graph takes an input of that name."""
+        """Return whether the graph takes an input of that name."""
         return name in self._takes
 
     def answer(self, rows: Sequence, read: Callable, token_budget: int = TOKEN_BUDGET) -> list:

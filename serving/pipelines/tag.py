@@ -366,7 +366,8 @@ def words_of_tokenizer(text, windows, tokenizer):
 
 
 def _is_split_by_marks(text, place, tokenizer):
-    """Whether a word of byte-level BPE begins at a position only because of marks before it."""
+    """Return whether a word of byte-level BPE begins at a position only because of marks before
+    it."""
     base = whole_characters(text, place - 1, place)[0]
     if place - base < 2 or not isinstance(tokenizer, Subwords):
         return False

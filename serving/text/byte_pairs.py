@@ -62,7 +62,7 @@ def byte_pairs(
 
 
 def _hugging_faces(form, vocabulary):
-    """The post-processor of a form in Hugging Face's files."""
+    """Return the post-processor of a form in Hugging Face's files."""
     processors = require_library().processors
     if form == "gpt2":
         return processors.ByteLevel(trim_offsets=False)
@@ -71,7 +71,7 @@ def _hugging_faces(form, vocabulary):
 
 
 def _template(form, vocabulary):
-    """The same, which names all special tokens: they have no text, and stand in none."""
+    """Return the same, which names all special tokens: they have no text, and stand in none."""
     single, pair = TEMPLATES[form]
     special = [(token, vocabulary[token]) for token in SPECIAL_TOKENS[form]]
     return require_library().processors.TemplateProcessing(

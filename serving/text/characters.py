@@ -52,7 +52,7 @@ def whole_characters(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def continues(text: str, place: int, begin: int = 0) -> bool:
-    """Whether the character at an index belongs to the one before; one begins at `begin`."""
+    """Return whether the character at an index belongs to the one before; one begins at `begin`."""
     character, before = text[place], text[place - 1]
     if character.isascii() or before.isspace():
         return False
@@ -68,7 +68,8 @@ def continues(text: str, place: int, begin: int = 0) -> bool:
 
 
 def may_end_word(text: str, place: int) -> bool:
-    """Whether a word may end before the character at an index of a text, without a space there.
+    """Return whether a word may end before the character at an index of a text, without a space
+    there.
 
     It may where that character, or the one before it, is of a script without spaces.
     """

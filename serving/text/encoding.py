@@ -53,7 +53,8 @@ class Encoding:
         return [(self._written(number, places), len(places)) for (number, _), places in runs]
 
     def _begins_word(self, number, places, place):
-        """Whether a token begins a word of a script without spaces, behind tokens of one word."""
+        """Return whether a token begins a word of a script without spaces, behind tokens of one
+        word."""
         (start, _), (_, end), (begin, _) = (
             self.offsets[own] for own in (places[0], places[-1], place)
         )

@@ -75,7 +75,7 @@ class Pattern:
         return int(state)
 
     def allows(self, text: str) -> bool:
-        """Whether a text is allowed."""
+        """Return whether a text is allowed."""
         state = self.read(text)
         return state != DEAD and bool(self.accepts[state])
 
@@ -292,7 +292,7 @@ class _Nodes:
 
 
 def _without_anchors(items):
-    """The items of an expression without ^ at its start and $ at its end."""
+    """Return the items of an expression without ^ at its start and $ at its end."""
     if items and items[0] == (codes.AT, codes.AT_BEGINNING):
         items = items[1:]
     if items and items[-1] == (codes.AT, codes.AT_END):
@@ -416,7 +416,8 @@ def _utf8(first, last):
 
 
 def _deterministic(nodes, end):
-    """Subset construction: the next states of reachable sets of nodes, and accepting ones."""
+    """Return the subset construction: the next states of reachable sets of nodes, and accepting
+    ones."""
     closed, work = {}, 0
 
     def closure(targets):

@@ -237,7 +237,7 @@ class SentencePieces:
         return cls(model, vocabulary, suffix=["</s>"])
 
     def _split(self, text):
-        """The tokens of a text, and their offsets."""
+        """Return the tokens of a text, and their offsets."""
         code = LANGUAGE_CODE.match(text) if self.vocabulary is not None else None
         start = code.end() if code else 0
         rest = text[start:]
@@ -266,7 +266,7 @@ class SentencePieces:
 
 
 def _vocabulary(given):
-    """A vocabulary as a dictionary, token -> id."""
+    """Return a vocabulary as a dictionary, token -> id."""
     found = dict(given)
     for token, place in found.items():
         if not isinstance(token, str) or type(place) is not int or not 0 <= place <= MOST_ID:
@@ -278,7 +278,7 @@ def _vocabulary(given):
 
 
 def _words_of(pieces):
-    """The word of each token: one begins with each "▁"; None for special tokens."""
+    """Return the word of each token: one begins with each "▁"; None for special tokens."""
     word_ids, word = [], -1
     for token, place in pieces:
         if place is not None and (token.startswith(SPACE) or word < 0):
@@ -288,7 +288,8 @@ def _words_of(pieces):
 
 
 def _places_of_bytes(text):
-    """Byte offset of a character, or of the end of the text -> its index in code points."""
+    """Return a dictionary: byte offset of a character, or of the end of the text -> its index in
+    code points."""
     places, begin = {}, 0
     for place, character in enumerate(text):
         places[begin] = place

@@ -291,13 +291,13 @@ def special_tokens(content: dict[str, Any]) -> frozenset[str]:
 
 
 def _decoders(content):
-    """The types of the decoders of a `tokenizer.json`."""
+    """Return the types of the decoders of a `tokenizer.json`."""
     decoder = content.get("decoder") or {}
     return [part.get("type") for part in decoder.get("decoders", [decoder])]
 
 
 def _byte_ids(content, vocabulary):
-    """The ids of tokens that are single bytes, which form characters together.
+    """Return the ids of tokens that are single bytes, which form characters together.
 
     If one byte of a run fits no character, no byte of the run is decoded.
     """

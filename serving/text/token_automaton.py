@@ -60,7 +60,7 @@ class TokenAutomaton:
         self.distances = self._distances()
 
     def writes(self, text: str) -> bool:
-        """Whether tokens can write an allowed text from state `first`."""
+        """Return whether tokens can write an allowed text from state `first`."""
         state = self.first if not text else self.pattern.read(text)
         return bool(self.distances[state] == 1)
 

@@ -109,7 +109,7 @@ class Table:
 
     @staticmethod
     def is_entry(entry: str) -> bool:
-        """Whether a string may be an entry of the table."""
+        """Return whether a string may be an entry of the table."""
         raise NotImplementedError
 
     @property

@@ -31,7 +31,8 @@ OF_FRAMES = {"Classify": ClassifyFrames, "Tag": TagFrames}  # without a tokenize
 
 
 def answerer(run):
-    """(model, texts, advance) -> answers, for the pipeline of a `seqkeras.runs.RunFiles`.
+    """Return a function: (model, texts, advance) -> answers, for the pipeline of a
+    `seqkeras.runs.RunFiles`.
 
     Raises:
         ValueError: if training knows no answers of that pipeline.

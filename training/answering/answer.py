@@ -29,7 +29,7 @@ class Answer:
         self.logits = OncePerModel(_logits_of)
 
     def __call__(self, model, texts, advance=None):
-        """The answers of a model to texts.
+        """Return the answers of a model to texts.
 
         Args:
             advance: called with the number of answers after each batch, for a progress bar.
@@ -51,7 +51,7 @@ class Answer:
         return answers
 
     def fits(self, text):
-        """Whether question and context have tokens, and nothing is cut off."""
+        """Return whether question and context have tokens, and nothing is cut off."""
         try:
             self._read(text)
         except ValueError:
@@ -63,7 +63,7 @@ class Answer:
 
 
 def questions_of(run):
-    """What reads the questions of a run, as the pipeline reads them.
+    """Return what reads the questions of a run, as the pipeline reads them.
 
     Raises:
         RunError: if the limits leave no room for a context.

@@ -26,7 +26,7 @@ class Choose:
         self.logits = OncePerModel(_logits_of)
 
     def __call__(self, model, texts, advance=None):
-        """The answers of a model to texts.
+        """Return the answers of a model to texts.
 
         Args:
             advance: called with the number of answers after each batch, for a progress bar.
@@ -42,7 +42,7 @@ class Choose:
         return answers
 
     def fits(self, text):
-        """Whether the text and each choice have tokens, and nothing is cut off."""
+        """Return whether the text and each choice have tokens, and nothing is cut off."""
         tokenizer, limit = self.run.tokenizers["text"], self.run.record.limits["source_length"]
         parts = text["text"], *text["choices"]
         pairs = zip(itertools.repeat(text["text"]), text["choices"])
@@ -61,7 +61,8 @@ class _Row(NamedTuple):
 
 
 def choice_encodings(run, text):
-    """The `Encoding` of a text with each of its choices; what is over the run's limit is cut."""
+    """Return the `Encoding` of a text with each of its choices; what is over the run's limit is
+    cut."""
     tokenizer, limit = run.tokenizers["text"], run.record.limits["source_length"]
     return [
         tokenizer.analyze(text["text"], choice, max_length=limit, truncate=True)

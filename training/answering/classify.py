@@ -25,7 +25,7 @@ class Classify:
         self.logits = OncePerModel(_logits_of)
 
     def __call__(self, model, texts, advance=None):
-        """The answers of a model to texts.
+        """Return the answers of a model to texts.
 
         Args:
             advance: called with the number of answers after each batch, for a progress bar; of
@@ -45,7 +45,7 @@ class Classify:
         ]
 
     def fits(self, text):
-        """Whether a text, or each of two, has tokens, and nothing is cut off."""
+        """Return whether a text, or each of two, has tokens, and nothing is cut off."""
         tokenizer, limit = self.run.tokenizers["text"], self.run.record.limits["source_length"]
         texts = text if isinstance(text, tuple) else (text,)
         has_tokens = all(map(tokenizer.encode, texts))
@@ -55,8 +55,8 @@ class Classify:
 
 
 def text_encodings(run, text):
-    """The `Encoding`s that a model reads of a text, or of a tuple of two: one, or with a stride
-    those of a text's windows."""
+    """Return the `Encoding`s that a model reads of a text, or of a tuple of two: one, or with a
+    stride those of a text's windows."""
     stride = run.record.settings.get("stride")
     if stride is None:
         return [text_encoding(run, text)]
@@ -64,7 +64,8 @@ def text_encodings(run, text):
 
 
 def text_encoding(run, text):
-    """The `Encoding` of a text, or of a tuple of two; what is over the run's limit is cut off."""
+    """Return the `Encoding` of a text, or of a tuple of two; what is over the run's limit is cut
+    off."""
     texts = text if isinstance(text, tuple) else (text,)
     limit = run.record.limits["source_length"]
     return run.tokenizers["text"].analyze(*texts, max_length=limit, truncate=True)

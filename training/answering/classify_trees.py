@@ -25,7 +25,7 @@ class ClassifyTrees:
         self.logits = OncePerModel(_logits_of)
 
     def __call__(self, model, texts, advance=None):
-        """The answers of a model to texts.
+        """Return the answers of a model to texts.
 
         Args:
             advance: called with the number of answers after each batch, for a progress bar.
@@ -46,7 +46,7 @@ class ClassifyTrees:
         return answers
 
     def fits(self, text):
-        """Whether a tree has no more nodes than the limit."""
+        """Return whether a tree has no more nodes than the limit."""
         return len(Nodes(parse_tree(text))) <= self.limit
 
     def _classification(self, row, of_nodes):

@@ -31,7 +31,7 @@ class Embed:
         self.layers = OncePerModel(_layers_of)
 
     def __call__(self, model, texts, advance=None):
-        """The answers of a model to texts.
+        """Return the answers of a model to texts.
 
         Args:
             advance: called with the number of answers after each batch, for a progress bar.
@@ -49,12 +49,12 @@ class Embed:
         return answers
 
     def fits(self, text):
-        """Whether a text has words, and no more than the limit."""
+        """Return whether a text has words, and no more than the limit."""
         places = words_within(text, NAME, self.limit + 1, True)
         return len(places) <= self.limit
 
     def read(self, text):
-        """The `SpelledText` of a text."""
+        """Return the `SpelledText` of a text."""
         places = words_within(text, NAME, self.limit, True)
         return SpelledText(text, places, spelled(self.characters, text, places, self.word_length))
 

@@ -6,7 +6,7 @@ from seqkeras.models.token_model import TokenModel
 
 
 def fed(model, given):
-    """Those of the inputs that a model reads.
+    """Return the inputs that a model reads.
 
     Args:
         model: a functional model, or one of ours; an encoder may have no segments.
@@ -25,7 +25,7 @@ def fed(model, given):
 
 
 def only_output(model, inputs):
-    """What a model with one output returns, without its name."""
+    """Return what a model with one output returns, without its name."""
     outputs = model(inputs, training=False)
     if isinstance(outputs, dict):
         [outputs] = outputs.values()

@@ -25,7 +25,7 @@ class FillMask:
         self.logits = OncePerModel(functools.partial(_logits_of, run.record.settings["output"]))
 
     def __call__(self, model, texts, advance=None):
-        """The answers of a model to texts.
+        """Return the answers of a model to texts.
 
         Args:
             advance: called with the number of answers after each batch, for a progress bar.
@@ -38,13 +38,13 @@ class FillMask:
         ]
 
     def fits(self, text):
-        """Whether a text has a mask, and nothing is cut off."""
+        """Return whether a text has a mask, and nothing is cut off."""
         return self.mask_id in self.tokenizer.encode(text) and (
             len(self.tokenizer.analyze(text)) <= self.limit
         )
 
     def read(self, text):
-        """The `Row` of a text."""
+        """Return the `Row` of a text."""
         encoding = self.tokenizer.analyze(text, max_length=self.limit, truncate=True)
         return Row(text, encoding, masks_of(encoding, self.mask_id))
 

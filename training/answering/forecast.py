@@ -21,7 +21,7 @@ class Forecast:
         self.values = OncePerModel(_values_of)
 
     def __call__(self, model, texts, advance=None):
-        """The answers of a model to rows.
+        """Return the answers of a model to rows.
 
         Args:
             advance: called with the number of answers after each batch, for a progress bar.
@@ -31,7 +31,7 @@ class Forecast:
         return [forecasting_of(row, self.quantiles, self.rows) for row in np.asarray(values)]
 
     def fits(self, text):
-        """Whether rows are taken: those of a run are."""
+        """Return whether rows are taken: those of a run are."""
         return True
 
     def _arrays(self, text, horizon):

@@ -26,7 +26,7 @@ class _Frames:
         self.logits = OncePerModel(_logits_of)
 
     def __call__(self, model, texts, advance=None):
-        """The answers of a model to frames.
+        """Return the answers of a model to frames.
 
         Args:
             advance: called with the number of answers after each batch, for a progress bar.
@@ -40,7 +40,7 @@ class _Frames:
         return [self._answer(own, len(row)) for own, row in zip(logits, rows, strict=True)]
 
     def fits(self, text):
-        """Whether nothing is cut off."""
+        """Return whether nothing is cut off."""
         return len(text) <= self.limit
 
 

@@ -26,7 +26,7 @@ class Generate:
         self.decode = OncePerModel(self._decoder)
 
     def __call__(self, model, texts, advance=None):
-        """The answers of a model to prompts.
+        """Return the answers of a model to prompts.
 
         Args:
             advance: called with the number of answers after each batch, for a progress bar.
@@ -36,12 +36,12 @@ class Generate:
         return [self._generation(*row) for row in zip(prompts, *found, strict=True)]
 
     def fits(self, text):
-        """Whether a prompt is within the limit, with a token behind it."""
+        """Return whether a prompt is within the limit, with a token behind it."""
         most = min(self.limits.source_length, self.limits.target_length - 1)
         return len(self.token_ids(text)) <= most
 
     def token_ids(self, text):
-        """The ids of a prompt, as the pipeline reads it."""
+        """Return the ids of a prompt, as the pipeline reads it."""
         prompt = text if self.turns is None else self.turns.prompt(text, "prompt")
         return self.tokenizer.encode(prompt) or [self.start_id]
 

@@ -57,7 +57,7 @@ class Tag:
         self.best = OncePerModel(_best_of)
 
     def __call__(self, model, texts, advance=None):
-        """The answers of a model to texts.
+        """Return the answers of a model to texts.
 
         Args:
             texts: tuples of words.
@@ -74,7 +74,7 @@ class Tag:
         return [self._tagging(*of_row) for of_row in zip(rows, tags, scores, strict=True)]
 
     def fits(self, words):
-        """Whether each word has tokens, and nothing is cut off."""
+        """Return whether each word has tokens, and nothing is cut off."""
         return len(read_words(self.run, words).places) == len(words)
 
     def _tagging(self, row, tags, scores):
@@ -86,14 +86,14 @@ class Tag:
 
 
 def read_words(run, words):
-    """`Read` of a tuple of words; what is over the run's limit is cut off."""
+    """Return the `Read` of a tuple of words; words over the run's limit are cut off."""
     read, *_ = _read(run, words)
     return read
 
 
 def read_words_and_parts(run, words):
-    """`Read`, and (number of the word, first token) of each word that `Tag` finds in a text alone,
-    where a Chinese character or a sign is a word."""
+    """Return a `Read`, and (number of the word, first token) of each word that `Tag` finds in a
+    text alone, where a Chinese character or a sign is a word."""
     read, places, windows = _read(run, words)
     [own] = windows.tokens
     starts = [start for start, _ in places]
@@ -103,7 +103,7 @@ def read_words_and_parts(run, words):
 
 
 def _read(run, words):
-    """`Read`, the places of all words in its text, and its `Windows`."""
+    """Return a `Read`, the offsets of all words in its text, and its `Windows`."""
     text, places = joined(words, NAME)
     limit = run.record.limits["source_length"]
     encoding = run.tokenizers["text"].analyze(text, max_length=limit, truncate=True)
@@ -126,7 +126,7 @@ def _padded(rows):
 
 
 def _of_chains(potentials, first_tokens):
-    """The (B, T) tags and scores of words, at their first tokens."""
+    """Return the (B, T) tags and scores of words, at their first tokens."""
     potentials = ops.convert_to_numpy(potentials)
     tags = np.zeros(potentials.shape[:2], int)
     scores = np.zeros(potentials.shape[:2])

@@ -30,7 +30,7 @@ class Translate:
         self.decode = OncePerModel(self._decoder)
 
     def __call__(self, model, texts, advance=None):
-        """The answers of a model to texts.
+        """Return the answers of a model to texts.
 
         Args:
             advance: called with the number of answers after each batch, for a progress bar.
@@ -46,7 +46,7 @@ class Translate:
         ]
 
     def fits(self, text):
-        """Whether a text has tokens, and nothing is cut off."""
+        """Return whether a text has tokens, and nothing is cut off."""
         [token_ids] = source_ids(self.source, [text])
         return bool(self.source.encode(text)) and len(token_ids) <= self.limit
 
@@ -79,5 +79,5 @@ class Translate:
 
 
 def source_ids(tokenizer, texts):
-    """For each text the ids that an encoder reads, with the special tokens around them."""
+    """Return for each text the ids that an encoder reads, with the special tokens around them."""
     return encode_all(tokenizer, texts, special_tokens=not isinstance(tokenizer, CharacterTable))

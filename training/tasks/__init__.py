@@ -28,7 +28,7 @@ def _class_of(name, class_name):
 
 
 def task_of(name, options):
-    """The task of a name, for a training with these options."""
+    """Return the task of a name, for a training with these options."""
     if getattr(options, "teacher", None) is not None:
         return importlib.import_module(f"{__package__}.distilling").DISTILLED[name](options)
     return TASKS[name][1]()(options)

@@ -7,8 +7,8 @@ from seqkeras.data.nested import NestedSequences
 
 
 def tokens_of(row, answer):
-    """(first, last) token of a context of those that share a character with an answer; None if no
-    token that is read does.
+    """Return (first, last) token of a context of those that share a character with an answer; None
+    if no token that is read does.
 
     Args:
         row: a `seqkeras.serving.pipelines.questions.Question`.
@@ -25,12 +25,12 @@ def tokens_of(row, answer):
 
 
 def _is_cut(row, end):
-    """Whether a visible part of an answer that ends here stands behind the last token."""
+    """Return whether a visible part of an answer that ends here stands behind the last token."""
     return bool(row.context[row.offsets[-1][1] : end].strip())
 
 
 def places_in_windows(row, span):
-    """Yields (start, end) of an answer in each window: positions of the window's tokens.
+    """Yield (start, end) of an answer in each window: positions of the window's tokens.
 
     Position 0, the first special token, stands for none: without an answer, and in a window that
     does not hold the answer whole.
@@ -50,7 +50,7 @@ def places_in_windows(row, span):
 
 
 def inputs_of_words(rows):
-    """The inputs of `seqkeras.models.BiDAF`, and the lengths of the contexts.
+    """Return the inputs of `seqkeras.models.BiDAF`, and the lengths of the contexts.
 
     Args:
         rows: the windows of `seqkeras.serving.pipelines.questions.WordQuestions`.

@@ -97,7 +97,7 @@ class BertPretraining(TextModelTask):
         return self.corpus, self._sentences(held_out, self.tokenizer, options.files)
 
     def _corpus(self):
-        """The corpus of the files, and the documents of validation."""
+        """Return the corpus of the files, and the documents of validation."""
         options = self.options
         share = options.held_out if options.validation is None else 0.0
         size = options.shard_megabytes * 2**20
@@ -129,7 +129,7 @@ class BertPretraining(TextModelTask):
             )
 
     def _tokenizer(self):
-        """The tokenizer that the options name, or a new one."""
+        """Return the tokenizer that the options name, or a new one."""
         options = self.options
         try:
             if self.pretrained is not None:
@@ -158,7 +158,7 @@ class BertPretraining(TextModelTask):
         return found
 
     def _sample(self):
-        """Documents of which WordPieces are learned, of every shard alike."""
+        """Return documents of which WordPieces are learned, of every shard alike."""
         most, texts = MOST_LEARNED // len(self.corpus.shards), []
         for shard in self.corpus.shards:
             count = 0
@@ -170,7 +170,7 @@ class BertPretraining(TextModelTask):
         return texts
 
     def _sentences(self, documents, tokenizer, paths):
-        """The `MaskedSentence`s of documents, of which one has a mask at least."""
+        """Return the `MaskedSentence`s of documents, of which one has a mask at least."""
         self.source, limit = " and ".join(map(str, paths)), self.options.max_length
         found = masked_sentences(documents, tokenizer, self.options.mask_share, limit)
         if not _with_text(found):
@@ -288,7 +288,8 @@ class BertPretraining(TextModelTask):
         return ("masked", "next") if self.options.pairs else ("masked",)
 
     def measure(self, model, examples, run):
-        """Of rows of the validation documents, whose masks are the same at each look."""
+        """Return the scores of rows of the validation documents, whose masks are the same at each
+        look."""
         if self.validation is None or self.validation.examples is not examples:
             self.validation = self._validation(examples, run)
         return self.validation(model)
@@ -309,8 +310,8 @@ class BertPretraining(TextModelTask):
         return MaskedValidation(examples, [*batches.from_step(0)])
 
     def scores(self, answered):
-        """Beside what `measure` gives: the shares of right answers without a model, and how many
-        masked words of sentences by themselves are told."""
+        """Return scores beside those of `measure`: the shares of right answers without a model, and
+        how many masked words of single sentences are told."""
         [(examples, answers)] = answered.values()
         targets = [token for example in examples for token in example.target]
         found = [mask[0].token for answer in answers for mask in answer.masks]
@@ -360,5 +361,5 @@ def _with_text(sentences):
 
 
 def _spread(examples, most):
-    """At most so many examples, evenly spread."""
+    """Return at most so many examples, evenly spread."""
     return examples[:: math.ceil(len(examples) / most) or 1]

@@ -58,7 +58,7 @@ class BidirectionalLanguageModel(TextModelTask):
         return train, validation
 
     def _sentences(self, texts):
-        """Yields the lines that have words; of a line with too many, its parts."""
+        """Yield the lines that have words; of a line with too many, its parts."""
         most = self.options.max_length
         for text in texts:
             for line in lines_of(text):
@@ -91,8 +91,8 @@ class BidirectionalLanguageModel(TextModelTask):
         return validation[:KEPT]
 
     def arrays(self, examples, run):
-        """The characters of `begin word(1) ... word(T) end`; at each place the next word and the
-        word before it are the targets."""
+        """Return the characters of `begin word(1) ... word(T) end`; at each place the next word and
+        the word before it are the targets."""
         words, characters = run.tokenizers["words"], run.tokenizers["characters"]
         read, targets = [], []
         for example in examples:
@@ -142,7 +142,8 @@ class BidirectionalLanguageModel(TextModelTask):
         return SmoothedCrossEntropy(0.0, ignore_class=PAD)
 
     def measure(self, model, examples, run):
-        """Of the words of the sentences and, forward, their ends, or backward, their beginnings."""
+        """Return the scores of the words of sentences, with their ends (forward) or beginnings
+        (backward)."""
         if self.validation_losses is None or self.validation_losses.examples is not examples:
             self.validation_losses = _Losses(self, examples, run)
         forward, backward = losses = self.validation_losses(model)
@@ -157,7 +158,7 @@ class BidirectionalLanguageModel(TextModelTask):
         return validation[:: math.ceil(len(validation) / SHOWN)]
 
     def samples(self, model, run, examples, answers):
-        """What each direction expects instead of the word in the middle."""
+        """Return what each direction expects instead of the word in the middle."""
         inputs, _, lengths = self.arrays(examples, run)
         characters = inputs["character_ids"].padded(np.arange(len(examples)))
         logits = model({"character_ids": characters, "lengths": lengths})
@@ -192,7 +193,7 @@ class _Losses:
         self.costs = OncePerModel(_costs_of)
 
     def __call__(self, model):
-        """(2,) float64."""
+        """Return (2,) float64."""
         costs, total = self.costs(model), np.zeros(2)
         for inputs, targets in self.batches.from_step(0):
             total += np.asarray(costs(inputs, targets), "float64")
@@ -229,7 +230,7 @@ def _sample(text, words, forward, backward):
 
 
 def _expected(words, logits):
-    """The words with the highest probabilities."""
+    """Return the words with the highest probabilities."""
     best = np.argsort(-logits, kind="stable")[:GUESSES].tolist()
     shares = softmax(logits)
     return ", ".join(f"{words.token_of(word)} {shares[word]:.0%}" for word in best)

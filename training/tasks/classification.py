@@ -76,7 +76,7 @@ class Classification(LabelledTexts):
         return train, validation
 
     def _rows(self, path):
-        """The places in a file with their examples, and the group of each for --folds."""
+        """Return the places in a file with their examples, and the group of each for --folds."""
         if self.frames:
             found = self.frames.read(path)
             return [(own.where, own, place) for place, own in enumerate(found)]
@@ -120,7 +120,7 @@ class Classification(LabelledTexts):
         ]
 
     def _of_known_labels(self, path, labels, source):
-        """The examples of a file whose labels are those of another."""
+        """Return the examples of a file whose labels are those of another."""
         rows = self._rows(path)
         for where, example, _ in rows:
             if example.target not in labels:
@@ -168,7 +168,7 @@ class Classification(LabelledTexts):
         return keras.Model(inputs, keras.layers.Dense(len(labels), name="label")(summary))
 
     def heads(self, run):
-        """Name -> head, of a pre-trained encoder."""
+        """Return a dictionary: name -> head, of a pre-trained encoder."""
         labels = run.record.settings["labels"]
         return {"label": ClassificationHead(len(labels), self.options.dropout)}
 
@@ -183,7 +183,7 @@ class Classification(LabelledTexts):
         return {shown: scores[name] for name, shown in SHOWN.items() if name in scores}
 
     def _scores(self, examples, answers):
-        """Name -> number; "f1" is that of the positive one of two labels."""
+        """Return a dictionary: name -> number; "f1" is that of the positive one of two labels."""
         found = [label for answer in answers for label in answer.labels]
         targets, labels = [example.target for example in examples], sorted(answers[0].scores)
         f1 = class_f1(found, targets)
@@ -235,7 +235,7 @@ class Classification(LabelledTexts):
 
 
 def _labels(path, column, rows):
-    """The labels of a file, in order."""
+    """Return the labels of a file, in order."""
     labels = sorted({example.target for _, example, _ in rows})
     if len(labels) < 2:
         raise RunError(

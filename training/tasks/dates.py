@@ -124,7 +124,7 @@ class Dates(Task):
             yield f"test dates {kind}", examples
 
     def scores(self, answered):
-        """Exact match of each kind: over all, per locale, per noise; and the AURC.
+        """Return exact match of each kind: over all, per locale, per noise; and the AURC.
 
         The area under the risk-coverage curve says how well the scores rank right above wrong.
         """
@@ -152,8 +152,8 @@ class Dates(Task):
         return scores | {"aurc": aurc, "by_locale": by_locale}
 
     def draw(self, model, run, path):
-        """Where the decoder looks as it writes its answer, for one unseen date in full in each of a
-        few locales; without those that have an empty answer."""
+        """Draw where the decoder looks as it writes its answer, for one unseen date in full in each
+        of a few locales; dates with an empty answer are left out."""
         source, target = run.tokenizers["source"], run.tokenizers["target"]
         known = self.options.locales
         locales = [name for name in MAPPED_LOCALES if name in known] or known[:1]

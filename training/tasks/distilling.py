@@ -44,7 +44,7 @@ class Distilling:
         return train + self.unlabelled(train), validation
 
     def unlabelled(self, train):
-        """Examples without labels."""
+        """Return examples without labels."""
         return []
 
     @property
@@ -83,7 +83,8 @@ class Distilling:
         return {**inputs, LOGITS: logits}, targets, lengths
 
     def soft_targets(self, answers, examples, run):
-        """The teacher's logits as an input of the model, and the targets of their distance."""
+        """Return the teacher's logits as an input of the model, and the targets of their
+        distance."""
         return answers, np.zeros(len(examples), "float32")
 
     def batches(self, examples, run):
@@ -110,7 +111,7 @@ class Distilling:
         return model
 
     def of_numbers(self):
-        """Arguments of the `Distillation` where answers are no logits."""
+        """Return arguments of the `Distillation` where answers are no logits."""
         return {}
 
     def trained(self, model):
@@ -155,7 +156,7 @@ class TextDistilling(Distilling):
         return [self.example(text, self.no_label) for text in [*texts][known:]]
 
     def _more(self):
-        """The texts of --unlabelled."""
+        """Return the texts of --unlabelled."""
         options = self.options
         if options.unlabelled is None:
             return []

@@ -28,7 +28,8 @@ class EncodedTexts(Task):
             self.pretrained = Pretrained.read(self.options.pretrained)
 
     def tokenizer_of(self, texts):
-        """Role -> tokenizer, that of the encoder or one that is learned on a list of texts."""
+        """Return a dictionary: role -> tokenizer, that of the encoder or one that is learned on a
+        list of texts."""
         if self.pretrained:
             return {"text": self.pretrained.tokenizer}
         with learned_from(self.options.file):
@@ -36,7 +37,7 @@ class EncodedTexts(Task):
         return {"text": tokenizer}
 
     def has_token(self, text):
-        """Whether the tokenizer finds a token in a text, known before one is learned."""
+        """Return whether the tokenizer finds a token in a text, known before one is learned."""
         return any(map(self._is_read, text.split()))
 
     @functools.cached_property

@@ -14,7 +14,7 @@ RECURRENT = {"gru": GRU, "lstm": LSTM, "qrnn": QRNN, "rnn": SimpleRNN}
 
 
 def encoded(options, tokenizer, takes_pairs=False):
-    """Symbolic inputs and hidden states of a functional model.
+    """Return symbolic inputs and hidden states of a functional model.
 
         x(t) = E w(t), or E w(t) + S s(t) of pairs; beside it the characters' vector of
                --character-filters and the features of --features, if they are asked for
@@ -55,7 +55,7 @@ def encoded(options, tokenizer, takes_pairs=False):
 
 
 def _characters(options, tokenizer):
-    """The `WordCharacters` of the characters that the vocabulary has."""
+    """Return the `WordCharacters` of the characters that the vocabulary has."""
     table = CharacterTable.learn(map(tokenizer.token_of, range(len(tokenizer))))
     pieces, goes_on = spelled_pieces(tokenizer, table)
     filters = [options.character_filters]
@@ -63,7 +63,7 @@ def _characters(options, tokenizer):
 
 
 def encoded_frames(options, scaling, num_features):
-    """The same of frames z: numbers, and the number of frames in each row.
+    """Return the same of frames z: numbers, and the number of frames in each row.
 
         x(t) = W scaling(z(t)) + b
 

@@ -31,7 +31,7 @@ def require_features(options, frames):
 
 
 def features_of(options, tokenizer):
-    """The `BiLMFeatures` of --features for a WordPiece tokenizer.
+    """Return the `BiLMFeatures` of --features for a WordPiece tokenizer.
 
     Raises:
         RunError: if the run holds no `BiLM`.
@@ -50,7 +50,7 @@ def features_of(options, tokenizer):
 
 
 def _read(folder):
-    """The record of a run, and its table of characters."""
+    """Return the record of a run, and its table of characters."""
     record = RunRecord.read(folder)
     if "characters" not in record.tokenizers or record.pipeline != "Embed":
         raise RunError(

@@ -129,7 +129,7 @@ class Forecasting(Task):
         )
 
     def _series(self, path, step=None):
-        """The series of a file, and the `TimeColumn`; the step may be that of the training."""
+        """Return series of a file, and the `TimeColumn`; the step may be that of the training."""
         options = self.options
         time = None
         if step is None and options.step is not None:
@@ -147,7 +147,7 @@ class Forecasting(Task):
         return found, time
 
     def _learned(self, found, parts, time):
-        """The `Rows` of the training parts."""
+        """Return the `Rows` of the training parts."""
         options, learned = self.options, []
         for name in (*options.targets, *options.numbers):
             decimal = decimals_of(options).get(name)
@@ -190,12 +190,12 @@ class Forecasting(Task):
         return len(series.rows[0]) - len(self._names) + self._names.index(name)
 
     def _values(self, series, column):
-        """The values of one column."""
+        """Return the values of one column."""
         place = self._place(series, column.name)
         return values_of(series, place, column)
 
     def _windows(self, series, rows, window=Window):
-        """All windows of a series, of a class."""
+        """Return all windows of a series, of a class."""
         options = self.options
         values = [self._values(series, column) for column in rows.columns]
         table = rows.table(values, series.times)
@@ -261,7 +261,7 @@ class Forecasting(Task):
         return _spread(self._whole(self.options.file, validation), KEPT)
 
     def _whole(self, path, windows):
-        """The windows without a missing target, one at least."""
+        """Return the windows without a missing target, one at least."""
         whole = [window for window in windows if not np.isnan(window.target).any()]
         if whole:
             return whole
@@ -328,7 +328,7 @@ class Forecasting(Task):
             )
 
     def _scales(self, windows):
-        """What MASE is measured by, of each window and target; NaN where it is unknown."""
+        """Return what MASE is measured by, of each window and target; NaN where it is unknown."""
         unknown = [np.nan] * self._targets
         return np.array([self.naive_errors.get(window.series.name, unknown) for window in windows])
 
@@ -356,7 +356,8 @@ class Forecasting(Task):
         return found
 
     def draw(self, model, run, path):
-        """The first target of a few validation windows: the past, what came, and the forecast."""
+        """Draw the first target of a few validation windows: the past, what came, and the
+        forecast."""
         windows = _spread(self.validation, PICTURED)
         answers = Forecast(run)(model, [window.text for window in windows])
         past = 4 * self.options.horizon + 24
@@ -384,12 +385,12 @@ def _targets_of(windows):
 
 
 def _with_targets(windows):
-    """Those of which one target at least is known."""
+    """Return the windows with at least one known target."""
     return [window for window in windows if not np.isnan(window.target).all()]
 
 
 def _spread(examples, most):
-    """At most so many, evenly spread."""
+    """Return at most so many windows, evenly spread."""
     return [examples[place] for place in evenly_spread(most, len(examples))]
 
 

@@ -11,13 +11,14 @@ MOST_FEATURES = 2500  # of the linear forecast: beyond, it reads the targets' pa
 
 
 def persistence(window, horizon):
-    """(B, horizon, C), the last of (B, context, C) values."""
+    """Return (B, horizon, C), the last of (B, context, C) values."""
     return np.repeat(window[:, -1:], horizon, axis=1)
 
 
 def seasonal_naive(windows, horizon, period):
-    """(B, horizon, C), the values one period before, again and again: f(t + h) = y(t + h - k p),
-    with the least k for which that row is not to come; a missing value is the last one before it.
+    """Return (B, horizon, C), the values one period before, again and again: f(t + h) = y(t + h - k
+    p), with the least k for which that row is not to come; a missing value is the last one before
+    it.
 
     Args:
         windows: list of B `seqkeras.data.series.Window`s; their series have the rows of a period
@@ -73,7 +74,8 @@ class Ridge:
         self.weights = np.linalg.solve(gram + np.eye(size), right)
 
     def __call__(self, window, known):
-        """(B, horizon, C) forecasts of (B, context, features) and (B, horizon, covariates)."""
+        """Return (B, horizon, C) forecasts of (B, context, features) and (B, horizon,
+        covariates)."""
         z = (self._features(window, known) - self.mean) / self.deviation
         return (z @ self.weights + self.intercept).reshape(-1, *self.horizon_and_targets)
 
@@ -84,7 +86,7 @@ class Ridge:
 
 
 def unscaled_arrays(windows):
-    """What `Ridge` learns from: `WindowArrays` of window, known or None, and target."""
+    """Return what `Ridge` learns from: `WindowArrays` of window, known or None, and target."""
     known = WindowArrays(windows, "known", scaled=False) if windows[0].rows.num_known else None
     return (
         WindowArrays(windows, "window", scaled=False),
@@ -94,8 +96,8 @@ def unscaled_arrays(windows):
 
 
 def baselines(windows, options, ridge=None):
-    """Name -> (windows, horizon, C) forecasts; the seasonal one where there is a season, and the
-    series has a whole one before each window's targets.
+    """Return a dictionary: name -> (windows, horizon, C) forecasts; the seasonal one where there is
+    a season, and the series has a whole one before each window's targets.
 
     Args:
         windows: list of `seqkeras.data.series.Window`s.

@@ -12,8 +12,9 @@ from seqkeras.transformer import Encoder, EncoderBlock
 
 
 def forecasting_model(options, rows):
-    """A functional model of "window" (B, context, features) and "known" (B, horizon, covariates),
-    as `seqkeras.serving.rows.Rows` makes them, to (B, horizon, targets), or (…, quantiles).
+    """Return a functional model of "window" (B, context, features) and "known" (B, horizon,
+    covariates), as `seqkeras.serving.rows.Rows` makes them, to (B, horizon, targets), or (…,
+    quantiles).
 
         y = core(window, known), plus the last value of each target with --from-last
 
@@ -36,7 +37,7 @@ def forecasting_model(options, rows):
 
 
 def scale_and_growth(rows, spreads):
-    """The scale and the growth of `seqkeras.losses.ForecastLoss` by which the loss of scaled
+    """Return the scale and the growth of `seqkeras.losses.ForecastLoss` by which the loss of scaled
     numbers is that of the file's numbers, in units of their spread.
 
         z = (x - m) / d          (x - x') / s = (z - z') / (s / d)
@@ -69,7 +70,7 @@ def _recurrent(options, rows, inputs):
 
 
 def _transformer(options, rows, inputs):
-    """Encoder blocks over the past; all steps from the state of the last one."""
+    """Return encoder blocks over the past; all steps come from the state of the last one."""
     shape = (options.horizon, len(options.targets), max(1, len(options.quantiles)))
     hidden = keras.layers.Dense(options.units)(inputs["window"])  # (B, S, D)
     positions = np.arange(options.context, dtype="int32")[None]

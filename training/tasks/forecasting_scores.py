@@ -17,7 +17,8 @@ MOST_STEPS = 12  # in a table
 
 
 def forecast_scores(answers, targets, baselines, names, scales):
-    """Errors of the model and of other forecasts: of all steps and targets, by target, by step.
+    """Return errors of the model and of other forecasts: of all steps and targets, by target, by
+    step.
 
     Args:
         answers: n `seqkeras.serving.results.Forecasting`s.
@@ -55,8 +56,8 @@ def forecast_scores(answers, targets, baselines, names, scales):
 
 
 def forecast_errors(values, targets, scales):
-    """Of (n, horizon, C) forecasts; the mean over targets of the error of a target; "mase" where
-    scales (n, C), what it is measured by, are neither 0 nor NaN."""
+    """Return the errors of (n, horizon, C) forecasts, means over targets; "mase" where the scales
+    (n, C) that divide it are neither 0 nor NaN."""
     scales = np.where(scales == 0, np.nan, scales)
     errors = {
         "mae": float(mean_absolute_error(values, targets, (0, 1)).mean()),
@@ -67,7 +68,7 @@ def forecast_errors(values, targets, scales):
 
 
 def forecast_table(scores):
-    """A column for each forecast; rows of all, of targets if there are several, of steps."""
+    """Return a column for each forecast; rows of all, of targets if there are several, of steps."""
     forecasts, by_target = scores["forecasts"], scores["by_target"]
     table = Table(title=f"of {counted(scores['windows'], 'windows')}")
     table.add_column("")
@@ -89,7 +90,7 @@ def forecast_table(scores):
 
 
 def forecast_summary(scores):
-    """The scores in a few words."""
+    """Return the scores in a few words."""
     better = scores["better_than_naive"]
     than = f"{abs(better):.1%} {'under' if better >= 0 else 'over'}"
     naive = [method for method in scores["forecasts"] if method in NAIVE]

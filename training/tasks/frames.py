@@ -31,7 +31,7 @@ class Frames:
         self.options, self.label_column, self.for_each_frame = options, label_column, for_each_frame
 
     def read(self, path):
-        """The `Recording`s of a file of training or validation."""
+        """Return the `Recording`s of a file of training or validation."""
         options = self.options
         if path.lower().endswith(ARRAYS):
             return read_arrays(path, self.for_each_frame)
@@ -46,7 +46,7 @@ class Frames:
         return read_rows(path, *names, decimals_of(options))
 
     def of_settings(self, settings):
-        """The same, to read further files as those that a run or a bundle was trained on."""
+        """Return the same, to read further files as those that a run or a bundle was trained on."""
         rows = settings.get("rows")
         if rows is None:
             own = {"numbers": (), "series_column": None, "decimal_point": (), "decimal_comma": ()}
@@ -70,7 +70,7 @@ class Frames:
             )
 
     def record(self, examples):
-        """The limits and settings of a run, as learned of training examples."""
+        """Return the limits and settings of a run, as learned of training examples."""
         longest = max(map(len, examples))
         self._learn(np.concatenate([example.numbers for example in examples]))
         settings = {} if self.rows is None else {"rows": dataclasses.asdict(self.rows)}
@@ -96,12 +96,12 @@ class Frames:
         self.rows = Rows(tuple(own.column for own in learned), None, options.series_column)
 
     def kept(self, validation):
-        """The examples that go with the run, evenly spread."""
+        """Return the examples that go with the run, evenly spread."""
         places = np.linspace(0, len(validation) - 1, min(KEPT, len(validation))).astype(int)
         return [validation[place] for place in places]
 
     def inputs(self, examples, limit):
-        """The arrays of examples, cut to so many frames, and their lengths."""
+        """Return the arrays of examples, cut to so many frames, and their lengths."""
         cut = sum(len(example) > limit for example in examples)
         if cut:
             more = f"of more than {limit:,} frames"
@@ -113,7 +113,7 @@ class Frames:
         return {"frames": frames, "lengths": frames.lengths}, frames.lengths
 
     def sample(self, example):
-        """What samples.txt shows of the input."""
+        """Return what samples.txt shows of the input."""
         return {"input": f"{example.where}, {len(example):,} frames"}
 
     def encoded(self):

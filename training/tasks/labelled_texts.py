@@ -27,7 +27,7 @@ class LabelledTexts(EncodedTexts):
     target_option: str  # the option that names the column of targets
 
     def rows(self, path):
-        """A list of (where, text or tuple of two, target as it is written, group) of a file.
+        """Return a list of (where, text or tuple of two, target as it is written, group) of a file.
 
         The target is without the white space around it.
         """
@@ -48,8 +48,8 @@ class LabelledTexts(EncodedTexts):
         return found
 
     def filled_rows(self, path, columns, names):
-        """A list of (line, column -> text) of a file's rows whose columns are not empty, and whose
-        texts have a token; others are left out with --skip-empty, and a line says how many.
+        """Return a list of (line, column -> text) of a file's rows whose columns are not empty, and
+        whose texts have a token; others are left out with --skip-empty, and a line says how many.
 
         Args:
             path: of the file.
@@ -91,20 +91,20 @@ class LabelledTexts(EncodedTexts):
             yield "inputs", "text", [text for own in examples for text in parts(own.text)]
 
     def limits(self):
-        """The run's limits."""
+        """Return the run's limits."""
         asked = self.options.max_length
         if self.pretrained:
             return {"source_length": self.pretrained.limit(asked, MOST_TOKENS)}
         return {"source_length": asked or MOST_TOKENS}
 
     def settings(self):
-        """The run's settings that any target has."""
+        """Return the run's settings that any target has."""
         stride = {} if self.options.stride is None else {"stride": self.options.stride}
         return {"pairs": self.options.pair_column is not None} | stride
 
     def text_inputs(self, examples, targets, run):
-        """The inputs, targets and lengths of examples, as `arrays` returns them: a row for each, or
-        for each window of its text.
+        """Return the inputs, targets and lengths of examples, as `arrays` returns them: a row for
+        each, or for each window of its text.
 
         Args:
             targets: an array of each example's.
@@ -126,18 +126,18 @@ class LabelledTexts(EncodedTexts):
             console.print(f"  {counted(cut, f'texts {more} are', f'text {more} is')} cut")
 
     def summarized(self, inputs, hidden, real):
-        """The vector of a text, by attention over its tokens (B, T, D); (B, hops D)."""
+        """Return the vector of a text, by attention over its tokens (B, T, D); (B, hops D)."""
         options = self.options
         summary, _ = StructuredSelfAttention(options.units, options.hops)(hidden, mask=real)
         return keras.layers.Dropout(options.dropout)(summary)
 
     def encoded(self, run):
-        """The symbolic inputs of a model that --encoder makes, and the vector of a text."""
+        """Return the symbolic inputs of a model that --encoder makes, and the vector of a text."""
         takes_pairs = self.options.pair_column is not None
         inputs, hidden, real = encoded(self.options, run.tokenizers["text"], takes_pairs)
         return inputs, self.summarized(inputs, hidden, real)
 
 
 def parts(text):
-    """A text, or two, as a tuple."""
+    """Return a text, or two, as a tuple."""
     return text if isinstance(text, tuple) else (text,)

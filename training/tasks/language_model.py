@@ -84,7 +84,7 @@ class LanguageModel(TextModelTask):
         return [_with_whole_tokens(passage, most, tokenizers["text"]) for passage in validation]
 
     def _most_of_prompt(self):
-        """How many characters a prompt has, of which many tokens may follow."""
+        """Return how many characters a prompt has, of which many tokens may follow."""
         return min(MOST_OF_PROMPT, max(self.options.context // 2, 1))
 
     def tokenizers(self, examples):
@@ -107,8 +107,8 @@ class LanguageModel(TextModelTask):
             yield use, "text", pieces_read(text, tokenizers["text"])
 
     def _learns_words(self):
-        """Whether the unknown word is a word of the model, as in WikiText: words are learned, the
-        most frequent ones."""
+        """Return whether the unknown word is a word of the model, as in WikiText: words are
+        learned, the most frequent ones."""
         options = self.options
         is_new = options.start_from is None or options.new_tokens
         return options.tokens == "words" and options.tokenizer is None and is_new
@@ -120,7 +120,7 @@ class LanguageModel(TextModelTask):
         return "Add --new-tokens true to learn tokens anew; the weights of known ones are taken."
 
     def _start(self):
-        """The model that training starts from; it is read once."""
+        """Return the model that training starts from; it is read once."""
         if self.start is None:
             self.start = read_start(self.options.start_from, self.options.dropout)
             if self.options.windows == "consecutive" and isinstance(self.start.model, GPT):
@@ -141,7 +141,7 @@ class LanguageModel(TextModelTask):
         return super().prepared(folder, examples, kept, tokenizers)
 
     def _known_places(self, tokenizer):
-        """Where the tokens stand that the start model knows, here and there."""
+        """Return where the tokens stand that the start model knows, here and there."""
         both = ({"text": tokenizer}, {"text": self._start().tokenizer})
         return places_in_both(*(vocabularies(each, {})["text"] for each in both))
 
@@ -154,13 +154,14 @@ class LanguageModel(TextModelTask):
         }
 
     def _length(self):
-        """The most tokens of a prompt and what follows."""
+        """Return the most tokens of a prompt and what follows."""
         if self.options.start_from is not None:
             return getattr(self._start().model, "max_length", MOST_GENERATED)
         return max(self.options.context, 2) if self.options.model == "gpt" else MOST_GENERATED
 
     def _ids(self, tokenizer):
-        """What begins a text and what ends it: a text of characters begins behind a line's end."""
+        """Return what begins a text and what ends it: a text of characters begins behind a line's
+        end."""
         goes_on = self.options.start_from is not None and not self.options.new_tokens
         if goes_on and self._start().decoding:
             return self._start().decoding
@@ -199,7 +200,7 @@ class LanguageModel(TextModelTask):
         return found
 
     def carries_state(self):
-        """Whether the state of a row goes on to the next batch."""
+        """Return whether the state of a row goes on to the next batch."""
         if self.options.start_from is not None:
             recurrent = isinstance(self._start().model, RNNLanguageModel)
         else:
@@ -276,7 +277,7 @@ class LanguageModel(TextModelTask):
         return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
     def _likelihood(self, examples, run):
-        """That of the validation text; it is compiled once."""
+        """Return the likelihood of the validation text; it is compiled once."""
         if self.likelihood is None or self.likelihood[0] is not examples:
             start_id = run.record.decoding["start_id"]
             tokens = [start_id, *self._stream(_texts(examples), run).tolist()]
@@ -285,7 +286,7 @@ class LanguageModel(TextModelTask):
         return self.likelihood[1]
 
     def measure(self, model, examples, run):
-        """Of the whole validation text, behind the token that begins a text."""
+        """Return the scores of the whole validation text, behind the token that begins a text."""
         likelihood, texts = self._likelihood(examples, run), _texts(examples)
         tokens, loss = likelihood.tokens[1:], likelihood(model)
         characters = sum(map(len, texts))
@@ -312,8 +313,8 @@ class LanguageModel(TextModelTask):
 
 
 def _passages(text, most, is_cut=False):
-    """The text as passages, their prompts of so many characters at most; a line begins each where
-    there are lines enough, else a word.
+    """Yield the text as passages, their prompts of so many characters at most; a line begins each
+    where there are lines enough, else a word.
 
     Args:
         is_cut: whether the text may begin within a line.
@@ -331,14 +332,14 @@ def _passages(text, most, is_cut=False):
 
 
 def _beginning(text, start, end):
-    """Where a line begins in a part of a text; else a word; else its start."""
+    """Return where a line begins in a part of a text; else a word; else its start."""
     found = LINE.search(text, start, end) or SPACE.search(text, start, end)
     return found.end() if found else start
 
 
 def _with_whole_tokens(passage, most, tokenizer):
-    """The passage with the longest prompt of so many characters that ends with a word and a token
-    of the text; else with a token."""
+    """Return the passage with the longest prompt of so many characters that ends with a word and a
+    token of the text; else with a token."""
     whole = passage.text + passage.rest
     if len(whole) <= most:
         return passage
@@ -354,7 +355,7 @@ def _with_whole_tokens(passage, most, tokenizer):
 
 
 def _texts(passages):
-    """The validation texts, which passages are cut from."""
+    """Return the validation texts, which passages are cut from."""
     texts = []
     for passage in passages:
         if passage.is_first:

@@ -27,7 +27,7 @@ class MaskedSentence(NamedTuple):
 
 
 def masked_sentences(documents, tokenizer, share, max_length):
-    """The `MaskedSentence`s of documents; masks are the same each time.
+    """Return the `MaskedSentence`s of documents; masks are the same each time.
 
     Args:
         documents: a list of lists of sentences.
@@ -53,7 +53,7 @@ def masked_sentences(documents, tokenizer, share, max_length):
 
 
 def _places(sentence, tokenizer):
-    """The places of tokens that are a word each, and the encoding; [UNK] is not asked for."""
+    """Return places of tokens that are a word each, and the encoding; [UNK] is not asked for."""
     encoding = tokenizer.analyze(sentence)
     counts = Counter(encoding.word_ids)
     places = [

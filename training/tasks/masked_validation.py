@@ -42,7 +42,7 @@ class MaskedValidation:
 
 
 def _sums_of(model):
-    """(inputs, targets) -> (outputs, 3): the losses, how many are right, how many count."""
+    """Return (outputs, 3) sums: the losses, how many are right, how many count."""
 
     def sums(inputs, targets):
         logits, found = model(inputs, training=False), []
@@ -60,5 +60,5 @@ def _sums_of(model):
 
 
 def most_frequent(targets):
-    """The share of the most frequent of targets."""
+    """Return the share of the most frequent of targets."""
     return Counter(targets).most_common(1)[0][1] / len(targets)

@@ -161,12 +161,12 @@ class MultipleChoice(Task):
 
 
 def _places(examples, answers):
-    """The places of the choices, and of the right ones."""
+    """Return the places of the choices, and of the right ones."""
     return [answer.index for answer in answers], [example.target for example in examples]
 
 
 def _by_size(examples, answers):
-    """Number of choices -> (example, answer) pairs."""
+    """Return a dictionary: number of choices -> (example, answer) pairs."""
     found = {}
     for example, answer in zip(examples, answers, strict=True):
         found.setdefault(len(example.text["choices"]), []).append((example, answer))

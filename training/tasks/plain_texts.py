@@ -38,12 +38,12 @@ class TextModelTask(Task):
 
 
 def perplexity(loss):
-    """exp(loss), or the exponential of 700, which float64 can hold."""
+    """Return exp(loss), or the exponential of 700, which float64 can hold."""
     return math.exp(min(loss, 700.0))
 
 
 def read_texts(options, task, at_lines=False):
-    """Two lists of texts, of training and of validation; a line says how long they are.
+    """Return two lists of texts, of training and of validation; a line says how long they are.
 
     Args:
         options: have `files`, `validation`, and `held_out`, the last share of the files that is
@@ -71,7 +71,7 @@ def read_texts(options, task, at_lines=False):
 
 
 def _split(texts, held_out, at_lines):
-    """The texts without their last share, and that."""
+    """Return the texts without their last share, and that."""
     kept, left = [], int((1 - held_out) * sum(map(len, texts)))
     for place, text in enumerate(texts):
         if len(text) > left:

@@ -45,7 +45,7 @@ class Pretrained:
 
     @classmethod
     def read(cls, folder):
-        """The encoder of a folder.
+        """Return the encoder of a folder.
 
         Raises:
             RunError: if there is none, or no tokenizer with its vocabulary.
@@ -76,7 +76,7 @@ class Pretrained:
         return cls(str(folder), dict(encoder.config), encoder.get_weights(), tokenizer)
 
     def limit(self, max_length, default):
-        """The most tokens of an input: what the option says, or the default.
+        """Return the most tokens of an input: what the option says, or the default.
 
         Raises:
             RunError: if the encoder has fewer positions.
@@ -95,7 +95,7 @@ class Pretrained:
         return self.config["num_segments"] > 0
 
     def with_layers(self, num_layers):
-        """The same with so many of its blocks, evenly spread, the top one among them.
+        """Return the same with so many of its blocks, evenly spread, the top one among them.
 
         Raises:
             RunError: if it has fewer.
@@ -119,7 +119,7 @@ class Pretrained:
         return dataclasses.replace(self, config=dict(part.config), weights=part.get_weights())
 
     def with_heads(self, heads, frozen=False, pooling="pooler"):
-        """A new `WithHeads` on the encoder, built.
+        """Return a new `WithHeads` on the encoder, built.
 
         The encoder has a pooler where a head takes what it gives: the folder's, or, if it has none,
         a new one. Heads without it leave it out.
@@ -156,20 +156,20 @@ class Pretrained:
 
 
 def known_tokenizer(task):
-    """The tokenizer of a task's texts that is known before one is learned: that of --pretrained, or
-    of the run or bundle that is evaluated; else None."""
+    """Return the tokenizer of a task's texts that is known before one is learned: that of
+    --pretrained, or of the run or bundle that is evaluated; else None."""
     if task.pretrained is not None:
         return task.pretrained.tokenizer
     return task.known_tokenizers.get("text")
 
 
 def spread(few, many):
-    """A list of `few` of the layers 1..many, evenly spread, the last one among them."""
+    """Return a list of `few` of the layers 1..many, evenly spread, the last one among them."""
     return [max(1, round(layer * many / few)) for layer in range(1, few + 1)]
 
 
 def inputs_of(encodings, pairs=False, pretrained=None):
-    """The inputs of a model of texts, as `seqkeras.data.batches.Batches` takes them.
+    """Return the inputs of a model of texts, as `seqkeras.data.batches.Batches` takes them.
 
     Args:
         encodings: list of `seqkeras.tokenizers.Encoding`, or of what else has token_ids.
@@ -226,7 +226,7 @@ def _of_hugging_face(folder):
 
 
 def _tokenizer(folder):
-    """The tokenizer beside the weights: tokenizer.json, or BERT's vocabulary."""
+    """Return the tokenizer beside the weights: tokenizer.json, or BERT's vocabulary."""
     if (folder / VOCABULARY).is_file() and not (folder / "tokenizer.json").is_file():
         vocabulary = read_vocabulary(folder / VOCABULARY)
         return word_piece(vocabulary, lowercase=_is_uncased(folder, vocabulary))
@@ -277,8 +277,8 @@ def _require_padding(folder, tokenizer):
 
 
 def _is_uncased(folder, vocabulary):
-    """What tokenizer_config.json says, or else whether the vocabulary has no capitals; [UNK] and
-    <S>, which the vocabulary of the Chinese BERT has, are none."""
+    """Return what tokenizer_config.json says, or else whether the vocabulary has no capitals; [UNK]
+    and <S>, which the vocabulary of the Chinese BERT has, are none."""
     path = folder / TOKENIZER_CONFIG
     said = read_json(path).get("do_lower_case") if path.is_file() else None
     capitals = any(token != token.lower() and token[:1] not in "[<" for token in vocabulary)
@@ -286,7 +286,7 @@ def _is_uncased(folder, vocabulary):
 
 
 def _shortened(error):
-    """An error in a line: of the problems in lines of their own, the first few."""
+    """Return an error in a line: of the problems in lines of their own, the first few."""
     first, *problems = map(str.strip, str(error).splitlines())
     more = len(problems) - MOST_SHOWN
     shown = [*problems[:MOST_SHOWN], *([f"and {more:,} more"] if more > 0 else [])]

@@ -70,7 +70,7 @@ class PromptAnswer(Task):
         return [example for path in paths for example in self._examples(path)]
 
     def _fitting(self, examples):
-        """The examples within the limit; a line says how many are left out."""
+        """Return the examples within the limit; a line says how many are left out."""
         most = self._max_length()
         kept = [example for example in examples if len(self._prompt_and_answer(example)) <= most]
         if len(kept) < len(examples):
@@ -89,7 +89,7 @@ class PromptAnswer(Task):
         return [*tokenizer.encode(prompt), *tokenizer.encode(example.target), self._end_id()]
 
     def _start(self):
-        """The model that training starts from; it is read once."""
+        """Return the model that training starts from; it is read once."""
         if self.start is None:
             self.start = read_start(self.options.start_from, self.options.dropout)
         return self.start
@@ -107,7 +107,7 @@ class PromptAnswer(Task):
         return dataclasses.replace(turns, **given)
 
     def _positions(self):
-        """The most tokens that the start model reads; None: as many as there are."""
+        """Return the most tokens that the start model reads; None: as many as there are."""
         return getattr(self._start().model, "max_length", None)
 
     def _max_length(self):
@@ -208,17 +208,17 @@ class PromptAnswer(Task):
 
 
 def _as_input(turns):
-    """Turns as the pipeline takes them: one of the user as its text."""
+    """Return turns as the pipeline takes them: one of the user as its text."""
     if len(turns) == 1:
         return turns[0][1]
     return {MESSAGES: [{"role": role, "content": content} for role, content in turns]}
 
 
 def _contents(text):
-    """What is said in the turns of an input."""
+    """Return what is said in the turns of an input."""
     return [text] if isinstance(text, str) else [turn["content"] for turn in text[MESSAGES]]
 
 
 def _both(examples, answers):
-    """The answers' texts and the targets, without white space around them."""
+    """Return the answers' texts and the targets, without white space around them."""
     return [a.text.strip() for a in answers], [e.target.strip() for e in examples]

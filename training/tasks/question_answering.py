@@ -93,7 +93,7 @@ class QuestionAnswering(Task):
         return bool(tokenizer.encode(text) if tokenizer else word_places(text))
 
     def _held_out(self, examples):
-        """The examples without those about held out contexts, and those."""
+        """Return the examples without those about held out contexts, and those."""
         contexts = [*dict.fromkeys(example.text["context"] for example in examples)]
         if len(contexts) < 2:
             raise RunError(
@@ -245,19 +245,19 @@ class QuestionAnswering(Task):
 
 
 def _texts_read(examples):
-    """The questions, and each context once."""
+    """Return the questions, and each context once."""
     questions = [example.text["question"] for example in examples]
     return questions + [*dict.fromkeys(example.text["context"] for example in examples)]
 
 
 def _texts_of(examples, answers):
-    """The texts of the answers, and the targets."""
+    """Return the texts of the answers, and the targets."""
     return [answer.text for answer in answers], [example.target for example in examples]
 
 
 def _at_best_threshold(examples, answers):
-    """The threshold of no answer with the best F1, and the answers by it; None for a model that
-    always answers."""
+    """Return the threshold of no answer with the best F1, and the answers by it; None for a model
+    that always answers."""
     if answers[0].margin is None:
         return None, answers
     spans = [answer if answer.text else answer.alternatives[0] for answer in answers]
@@ -267,6 +267,6 @@ def _at_best_threshold(examples, answers):
 
 
 def _none(span):
-    """No answer, before a span that would be one."""
+    """Return no answer, before a span that would be one."""
     score = span.score * math.exp(-span.margin)
     return Span(NONE, None, None, score, span.margin, (span,))

@@ -74,7 +74,7 @@ class Regression(LabelledTexts):
         return train, validation
 
     def _rows(self, path):
-        """The examples of a file, and the group of each for --folds."""
+        """Return the examples of a file, and the group of each for --folds."""
         return [
             (Example(text, self._number(where, written)), group)
             for where, text, written, group in self.rows(path)
@@ -115,7 +115,7 @@ class Regression(LabelledTexts):
         return keras.Model(inputs, scaling(number))
 
     def heads(self, run):
-        """Name -> head, of a pre-trained encoder."""
+        """Return a dictionary: name -> head, of a pre-trained encoder."""
         return {"number": RegressionHead(1, self.options.dropout, self.mean, self.deviation)}
 
     def loss(self):

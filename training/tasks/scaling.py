@@ -27,7 +27,7 @@ class Numbers:
 
 
 def learned_numbers(path, name, values, log=False, known=False, decimal=None):
-    """The `Numbers` of a column.
+    """Return the `Numbers` of a column.
 
     Args:
         path: of the file, for errors.
@@ -59,14 +59,15 @@ def learned_numbers(path, name, values, log=False, known=False, decimal=None):
 
 
 def deviation_of(numbers):
-    """The standard deviation of numbers, of which the squares may be under what float64 holds."""
+    """Return the standard deviation of numbers, of which the squares may be under what float64
+    holds."""
     numbers = numbers.astype("float64")
     size = np.ptp(numbers)
     return float(size * ((numbers - numbers.mean()) / size).std())
 
 
 def scaling(mean, deviation):
-    """A function: numbers (..., C) -> (number - mean) / deviation, in float32.
+    """Return a function: numbers (..., C) -> (number - mean) / deviation, in float32.
 
     Args:
         mean, deviation: (C,) numbers that `require_float32` takes.

@@ -107,7 +107,7 @@ class Several(Task):
         return SeveralRuns(self, runs), SeveralAnswers(self, runs, answers)
 
     def record(self, examples):
-        """Of the whole, which no pipeline serves."""
+        """Return the record of the whole, which no pipeline serves."""
         runs = [f"{FOLDER}/{name}" for name in self.tasks]
         return {"pipeline": "", "limits": {}, "settings": {RUNS: runs}}
 
@@ -153,7 +153,8 @@ class Several(Task):
         return self.pretrained.with_heads(heads, self.options.frozen, self.options.pooling)
 
     def part(self, model, name, run):
-        """The model of one task: the encoder with its head; the same until there is another."""
+        """Return the model of one task: the encoder with its head; the same until there is
+        another."""
         if model is not self._model:
             self._model, self._parts = model, {}
         if name not in self._parts:
@@ -224,7 +225,7 @@ class SeveralRuns:
         next(iter(self.runs.values())).write_tokenizers(folder)
 
     def write(self, folder, model, scores):
-        """As `RunFiles.write`; the record of the whole is last."""
+        """Write the files like `RunFiles.write`; the record of the whole is last."""
         for name, run in self.runs.items():
             path, table = folder / FOLDER / name, self.task.tables[name]
             path.mkdir(parents=True, exist_ok=True)
@@ -254,7 +255,7 @@ class SeveralAnswers:
         self.task, self.runs, self.answers = task, runs, answers
 
     def __call__(self, model, texts, advance=None):
-        """As those of `seqkeras.training.answering`."""
+        """Answer as the answerers of `seqkeras.training.answering` do."""
         found = [None] * len(texts)
         for name, answer in self.answers.items():
             places = [place for place, text in enumerate(texts) if text.task == name]
@@ -267,12 +268,12 @@ class SeveralAnswers:
 
 
 def _named(task, score):
-    """A task's score among those of several."""
+    """Return a task's score among those of several."""
     return f"{task}: {score}"
 
 
 def _joined_inputs(parts):
-    """The inputs of all tasks; where only some have segments, the others' are 0."""
+    """Return the inputs of all tasks; where only some have segments, the others' are 0."""
     names = dict.fromkeys(name for part in parts for name in part)
     for part in parts:
         for name in names:
@@ -287,7 +288,7 @@ def _joined(arrays):
 
 
 def _nothing(target, lengths):
-    """Targets of the form of others that count nothing, of rows of these lengths."""
+    """Return targets of the form of others that count nothing, of rows of these lengths."""
     if isinstance(target, Sequences):
         return Sequences([[UNLABELLED] * length for length in lengths], padding=UNLABELLED)
     if target.dtype.kind == "f":

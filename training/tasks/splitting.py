@@ -21,7 +21,7 @@ class NoneHeldOutError(RunError):
 
 
 def split(examples, options, labels_of=lambda example: (), noun="row", label="label", way_out=""):
-    """The examples without those that are held out, and those, both in their order.
+    """Return the examples without those that are held out, and those, both in their order.
 
     Args:
         examples: a list.
@@ -53,7 +53,7 @@ def split(examples, options, labels_of=lambda example: (), noun="row", label="la
 
 
 def folds_apart(examples, groups, options):
-    """The examples without one part of several, and that part, both in their order.
+    """Return the examples without one part of several, and that part, both in their order.
 
     Args:
         examples: a list.

@@ -63,7 +63,7 @@ class TaggedSentences:
             self._say(begun, f"entities begin with {letter}", f"entity begins with {letter}", how)
 
     def example(self, sentence):
-        """The `Example` of a sentence.
+        """Return the `Example` of a sentence.
 
         Raises:
             DataError: if it can not be used, or, with --skip-bad, is not as it should be.
@@ -85,7 +85,7 @@ class TaggedSentences:
         return Example(sentence.words, [*tags], where)
 
     def _begun_inside(self, sentence):
-        """How many entities begin with the tag of an inside or an end; in IOB1 they may."""
+        """Return how many entities begin with the tag of an inside or an end; in IOB1 they may."""
         return begun_inside(sentence.tags) if self.scheme and not self._is_iob1 else 0
 
     def _say_other_spelling(self, counts):
@@ -120,7 +120,7 @@ class TaggedSentences:
 
 
 def _with_tokens(sentence, has_token):
-    """A sentence without the words that have no token, which no model reads."""
+    """Return a sentence without the words that have no token, which no model reads."""
     kept = [*map(has_token, sentence.words)]
     words, tags, lines = (tuple(itertools.compress(own, kept)) for own in sentence[1:])
     return sentence._replace(words=words, tags=tags, lines=lines)

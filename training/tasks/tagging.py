@@ -81,7 +81,8 @@ class Tagging(EncodedTexts):
         return Frames(self.options, self.options.tag_column or TAG, for_each_frame=True)
 
     def _in_pieces(self, examples):
-        """Recordings in pieces of as many frames as the model reads; sentences as they are."""
+        """Return recordings in pieces of as many frames as the model reads; sentences as they
+        are."""
         length = self.source_length or self.options.max_length
         if not self.frames or length is None:
             return examples
@@ -96,7 +97,7 @@ class Tagging(EncodedTexts):
         return self._in_pieces([example for part in parts for example in part])
 
     def _examples(self, path, labels=None, source=None):
-        """The examples of a file.
+        """Return the examples of a file.
 
         Args:
             path: of the file.
@@ -203,7 +204,7 @@ class Tagging(EncodedTexts):
         return keras.Model(inputs, keras.layers.Dense(len(labels), name="tag")(hidden))
 
     def heads(self, run):
-        """Name -> head, of a pre-trained encoder."""
+        """Return a dictionary: name -> head, of a pre-trained encoder."""
         labels = run.record.settings["labels"]
         head = ChainTaggingHead if self.options.crf else TaggingHead
         return {"tag": head(len(labels), self.options.dropout)}
@@ -293,7 +294,7 @@ class Tagging(EncodedTexts):
         return f"{f1}{scores['accuracy']:.2%} of the {words} have the right tag"
 
     def _tags_of(self, examples, answers):
-        """The tags of the answers, and the targets; a word that was cut off has the tag O."""
+        """Return tags of the answers, and the targets; a word that was cut off has the tag O."""
         found = []
         for example, answer in zip(examples, answers, strict=True):
             starts = range(len(example.text)) if self.frames else _starts(example.text)
@@ -303,8 +304,8 @@ class Tagging(EncodedTexts):
 
 
 def _gives_parts_tags(scheme):
-    """Whether the parts of a word have tags of their own beside that of its first token, which in
-    IOBES and BILOU would be another one for a word of several parts."""
+    """Return whether the parts of a word have tags of their own beside that of its first token,
+    which in IOBES and BILOU would be another one for a word of several parts."""
     return scheme in ("IOB2", None)
 
 
@@ -313,10 +314,10 @@ def _labels(examples):
 
 
 def _cells(scores):
-    """Counts and shares as they stand in a table."""
+    """Return counts and shares as they stand in a table."""
     return [f"{value:,}" if isinstance(value, int) else f"{value:.2%}" for value in scores.values()]
 
 
 def _starts(words):
-    """Where words begin in their text."""
+    """Return where words begin in their text."""
     return [0, *itertools.accumulate(len(word) + 1 for word in words[:-1])]

@@ -53,7 +53,7 @@ class Teacher:
         self.kept = {}
 
     def load(self):
-        """Its model, new."""
+        """Return the teacher's model, new."""
         return load_model(self.folder / MODEL, "train it again", compile=False)
 
     @functools.cached_property
@@ -76,7 +76,8 @@ class Teacher:
         return self.model.encoder
 
     def small(self, options):
-        """A `Pretrained` of the teacher's tokens without weights, of the sizes of the options."""
+        """Return a `Pretrained` of the teacher's tokens without weights, of the sizes of the
+        options."""
         sizes = {
             "hidden_dim": options.embedding_dim,
             "num_layers": options.layers,
@@ -112,8 +113,8 @@ class Teacher:
             )
 
     def answers(self, texts, folder):
-        """A list of the logits of each text, (V,), or of words, (words, V), with NaN for words that
-        it did not read.
+        """Return a list of the logits of each text, (V,), or of words, (words, V), with NaN for
+        words that it did not read.
 
         Args:
             texts: as the examples of the task have them.
@@ -136,7 +137,7 @@ class Teacher:
             np.savez(file, **self.kept)
 
     def _name_of(self, texts):
-        """A name for its answers: another model, or other texts, have another one."""
+        """Return a name for its answers: another model, or other texts, have another one."""
         return hashlib.sha256((self._digest + json.dumps(texts)).encode()).hexdigest()
 
     @functools.cached_property
@@ -167,7 +168,7 @@ class Teacher:
 
 
 def _read(path, name):
-    """The array of a name in a file; None if it is not there."""
+    """Return the array of a name in a file; None if it is not there."""
     try:
         with np.load(path) as arrays:
             return arrays[name]
@@ -176,7 +177,7 @@ def _read(path, name):
 
 
 def _of_words(row, logits, count):
-    """The logits of words from those of tokens."""
+    """Return the logits of words from those of tokens."""
     found = np.full((count, logits.shape[-1]), np.nan, "float32")
     found[row.numbers] = logits[row.first_tokens]
     return found

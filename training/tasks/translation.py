@@ -143,7 +143,7 @@ class Translation(Task):
         return _arrays(self._kept(examples, run))
 
     def _kept(self, examples, run):
-        """The token ids of the pairs that are not too long."""
+        """Return the token ids of the pairs that are not too long."""
         source, target = run.tokenizers["source"], run.tokenizers["target"]
         limit = self.options.max_length
         sources = source_ids(source, [example.text for example in examples])
@@ -180,7 +180,7 @@ class Translation(Task):
         }
 
     def scores(self, answered):
-        """In percent, as they are published; with sacrebleu's signatures."""
+        """Return the scores in percent, as they are published, with sacrebleu's signatures."""
         [(examples, answers)] = answered.values()
         texts, targets = _texts_of(examples, answers)
         if self.options.scores_phonemes:

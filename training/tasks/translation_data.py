@@ -30,7 +30,8 @@ class Example(NamedTuple):
 
 
 def training_examples(options):
-    """Two lists of `Example`s, of training and of validation, from the files that options name.
+    """Return two lists of `Example`s, of training and of validation, from the files that options
+    name.
 
     Raises:
         DataError: if a file can not be read.
@@ -60,7 +61,7 @@ def training_examples(options):
 
 
 def examples_to_answer(options, path, targets=None):
-    """A list of `Example`s of a file, or of two whose lines belong together.
+    """Return a list of `Example`s of a file, or of two whose lines belong together.
 
     Raises:
         DataError: if a file can not be read.
@@ -88,7 +89,8 @@ def _rows(options, path, targets):
 
 
 def _held_out(options, examples):
-    """Training and validation examples; those of one source are all in the one or the other."""
+    """Return training and validation examples; those of one source are all in the one or the
+    other."""
     sources = [*dict.fromkeys(example.text for example in examples)]
     count = round(options.held_out * len(sources))
     if not 0 < count < len(sources):
@@ -104,7 +106,7 @@ def _held_out(options, examples):
 
 
 def _grouped(examples):
-    """An example for each source, with all of its targets."""
+    """Return an example for each source, with all of its targets."""
     targets = {}
     for example in examples:
         targets.setdefault(example.text, {})[example.target] = None

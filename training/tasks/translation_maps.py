@@ -16,7 +16,8 @@ LENGTH = 24  # the most tokens of a source or an answer that is drawn
 
 
 def draw_attention(model, run, path):
-    """The mean of the last layer's heads for each example, and for the last one every head.
+    """Draw the mean of the last layer's heads for each example, and every head for the last
+    example.
 
     Args:
         model: one that attends.
@@ -36,7 +37,7 @@ def draw_attention(model, run, path):
 
 
 def _short_answers(model, run):
-    """(source, answer) of the first validation examples in which both are short."""
+    """Return (source, answer) of the first validation examples in which both are short."""
     sources = [example["text"] for example in run.validation]
     sources = [text for text in sources if _is_short(_ids(run, text, "")[0])][:ANSWERED]
     answers = Translate(run)(model, sources) if sources else []
@@ -49,13 +50,13 @@ def _is_short(token_ids):
 
 
 def _ids(run, text, answer):
-    """What the encoder reads, and what the decoder writes."""
+    """Return what the encoder reads, and what the decoder writes."""
     [read] = source_ids(run.tokenizers["source"], [text])
     return read, run.tokenizers["target"].encode(answer)
 
 
 def _attention(model, run, text, answer):
-    """(L, N, T, S), how much each head of each layer attends to each token of the source."""
+    """Return (L, N, T, S), how much each head of each layer attends to each token of the source."""
     read, written = _ids(run, text, answer)
     inputs = {"token_ids": [read], "lengths": [len(read)], "target_ids": [[BOS, *written]]}
     inputs = {name: np.array(value) for name, value in inputs.items()}
@@ -63,13 +64,13 @@ def _attention(model, run, text, answer):
 
 
 def _labels(run, text, answer):
-    """The characters or words of the source, with special tokens, and of the answer, without."""
+    """Return characters or words of the source, with special tokens, and of the answer, without."""
     source, target = run.tokenizers["source"], run.tokenizers["target"]
     return _read(source, text), _read(target, answer, special_tokens=False)
 
 
 def _read(tokenizer, text, special_tokens=True):
-    """A text as `maps_of_heads` takes it."""
+    """Return a text as `maps_of_heads` takes it."""
     if isinstance(tokenizer, CharacterTable):
         return unicodedata.normalize("NFC", text)
     encoding = tokenizer.analyze(text)

@@ -8,7 +8,7 @@ TRANSFORMER_LAYERS = 3
 
 
 def model_of(options, source_size, target_size):
-    """A model that is built, by the name that `options.model` is."""
+    """Return a model that is built, by the name that `options.model` is."""
     make = _transformer if options.model == "transformer" else _recurrent
     model = make(options, source_size, target_size)
     model.build(None)
@@ -50,7 +50,7 @@ def _recurrent(options, source_size, target_size):
 
 
 def _teacher_forcing(options):
-    """Scheduled sampling: the share of given tokens falls along a line.
+    """Return the callback of scheduled sampling: the share of given tokens falls along a line.
 
     The model counts batches, of which gradient accumulation makes several a step.
     """

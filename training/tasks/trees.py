@@ -215,7 +215,7 @@ def _words_of(example):
 
 
 def _written(example):
-    """The nodes of a tree in the order of the text."""
+    """Return the nodes of a tree in the order of the text."""
     return [example.nodes.trees[place] for place in example.nodes.written]
 
 
@@ -228,7 +228,7 @@ def _labels_of_one(example):
 
 
 def binary_accuracy(rows):
-    """The share of rows that are not neutral whose side, good or bad, is the likelier one.
+    """Return the share of rows that are not neutral whose side, good or bad, is the likelier one.
 
     Reference: Socher et al. 2013, section 5, https://aclanthology.org/D13-1170
     """

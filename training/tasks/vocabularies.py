@@ -8,7 +8,7 @@ from seqkeras.tokenizers.learn import NoRoomError
 
 @contextlib.contextmanager
 def learned_from(file, option="--vocab-size"):
-    """A ValueError of the tokenizer that is learned within is a `RunError` of the file.
+    """Turn a ValueError of the tokenizer that is learned within into a `RunError` of the file.
 
     Args:
         file: of the texts.

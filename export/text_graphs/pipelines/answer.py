@@ -13,7 +13,7 @@ SPACES = [point for point in range(0x3001) if chr(point).isspace()]  # no later 
 
 
 def answer(signatures, tokenizers, limits, decoding, settings):
-    """ "question" and "context" to the "answer" in it, its "start" and "end", and its "score".
+    """Map "question" and "context" to the "answer" in it, its "start" and "end", and its "score".
 
         score = start(i) + end(j),  i <= j < i + answer_length, of the context's tokens
 
@@ -64,7 +64,7 @@ def answer(signatures, tokenizers, limits, decoding, settings):
 
 
 def _say_something(texts, encoded):
-    """(B, T, T): which spans, by first and last token, are not blank."""
+    """Return (B, T, T): which spans, by first and last token, are not blank."""
     code_points = tf.strings.unicode_decode(texts, "UTF-8").to_tensor(SPACES[0])  # (B, n)
     visible = tf.cast(tf.reduce_all(code_points[..., None] != SPACES, axis=-1), tf.int32)
     seen = tf.pad(tf.cumsum(visible, axis=1), [[0, 0], [1, 0]])  # before each code point
@@ -77,7 +77,7 @@ def _say_something(texts, encoded):
 
 
 def _trimmed(texts, start, end):
-    """Offsets of spans without the white space around them."""
+    """Return offsets of spans without the white space around them."""
     text = tf.strings.regex_replace(_part(texts, start, end), f"^[{BLANK}]+", "")
     start = end - tf.strings.length(text, unit="UTF8_CHAR")
     text = tf.strings.regex_replace(text, f"[{BLANK}]+$", "")
@@ -85,6 +85,6 @@ def _trimmed(texts, start, end):
 
 
 def _part(texts, start, end):
-    """The spans of texts; "" for a span at -1."""
+    """Return the spans of texts; "" for a span at -1."""
     start = tf.maximum(start, 0)
     return tf.strings.substr(texts, start, tf.maximum(end - start, 0), unit="UTF8_CHAR")

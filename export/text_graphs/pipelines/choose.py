@@ -10,7 +10,7 @@ from seqkeras.serving.manifest import TensorSpec
 
 
 def choose(signatures, tokenizers, limits, decoding, settings):
-    """ "text" and "choices" to the best "choice", its "index", and the "scores" of all.
+    """Map "text" and "choices" to the best "choice", its "index", and the "scores" of all.
 
     All rows of a batch have as many choices; a row with a refused choice is refused.
     """

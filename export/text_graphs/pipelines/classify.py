@@ -16,7 +16,7 @@ from seqkeras.serving.manifest import TensorSpec
 
 
 def classify(signatures, tokenizers, limits, decoding, settings):
-    """ "text", or "text" and "pair", to "scores" of all labels and the best "label".
+    """Map "text", or "text" and "pair", to "scores" of all labels and the best "label".
 
     Without labels, "score" is the number of a regression. A tokenizer without pairs has no
     signature of pairs.

@@ -9,7 +9,7 @@ from seqkeras.serving.manifest import TensorSpec
 
 
 def embed(signatures, tokenizers, limits, decoding, settings):
-    """ "text" to its "embedding", of length 1 if the settings say so."""
+    """Map "text" to its "embedding", of length 1 if the settings say so."""
     reader = Reader(tokenizers["text"], limits.source_length)
     model = signatures["serving_default"]
     name = output_name(model, settings)

@@ -22,7 +22,8 @@ LINE_BEGIN = f"(?s).*[{LINE_ENDS}][{BLANK}]*"
 
 
 def fill_mask(signatures, tokenizers, limits, decoding, settings):
-    """ "text" to the "text" with the best token for each mask, and its best "tokens" and "scores".
+    """Map "text" to the "text" with the best token for each mask, and its best "tokens" and
+    "scores".
 
     Rows with fewer masks than others are padded with "" and 0. To truncate cuts masks too.
     """
@@ -63,7 +64,7 @@ def fill_mask(signatures, tokenizers, limits, decoding, settings):
 
 
 def _joined(parts):
-    """(B,) the strings of each ragged row as one."""
+    """Return (B,) the strings of each ragged row as one."""
     return tf.strings.reduce_join(parts.to_tensor(""), axis=1)
 
 
@@ -93,22 +94,22 @@ class Masks:
         )
 
     def places(self, token_ids):
-        """(B, T) ids to ragged (B, M) positions of masks."""
+        """Map (B, T) ids to ragged (B, M) positions of masks."""
         found = token_ids == self._mask_id
         places = tf.range(tf.shape(token_ids, tf.int64)[1])
         return tf.ragged.boolean_mask(tf.broadcast_to(places, tf.shape(token_ids)), found)
 
     def errors_without(self, counts):
-        """(B,) errors of the rows that hold no mask."""
+        """Return (B,) errors of the rows that hold no mask."""
         message = f"text: must hold a mask; write {self._mask_token} for what to fill in."
         return errors_of((counts > 0, message))
 
     def tokens(self, token_ids):
-        """The strings of ids."""
+        """Return the strings of ids."""
         return tf.gather(tf.constant(self._tokens), token_ids)
 
     def filled(self, texts, token_ids, counts):
-        """(B,) texts with their first masks filled.
+        """Return (B,) texts with their first masks filled.
 
         Args:
             texts: (B,) strings.
@@ -128,7 +129,7 @@ class Masks:
         return _joined(filled) + _joined(rest)
 
     def _before(self, before, token_ids, first):
-        """(M,) texts before fillers, from (M,) texts before masks; `first`: of a text.
+        """Return (M,) texts before fillers, from (M,) texts before masks; `first`: of a text.
 
         `seqkeras.serving.pipelines.fill_mask` does the same in Python.
         """

@@ -14,7 +14,7 @@ ANY = "(?s).*"  # a text that may be empty
 
 
 def generate(signatures, tokenizers, limits, decoding, settings):
-    """ "text", which may be empty, to the "text" that follows it, and "score"; see `translate`.
+    """Map "text", which may be empty, to the "text" that follows it, and "score"; see `translate`.
 
     To truncate keeps the last tokens of a prompt, behind the first one if that is `start_id`.
     Where prompts are turns, the text is what the user says.
@@ -48,7 +48,7 @@ def generate(signatures, tokenizers, limits, decoding, settings):
 
 
 def _begun(ids, start_id, always):
-    """Ragged ids of prompts, with `start_id` before prompts that lack it.
+    """Return ragged ids of prompts, with `start_id` before prompts that lack it.
 
     An empty prompt lacks it; with `always`, so does a prompt that starts with another token.
     """
@@ -62,7 +62,8 @@ def _begun(ids, start_id, always):
 
 
 def _last(ids, room, start_id, truncate):
-    """The last ids of prompts over `room`, behind `start_id` if the prompt begins with it."""
+    """Return the last ids of prompts over `room`, behind `start_id` if the prompt begins with
+    it."""
     sizes = ids.row_lengths()
     begins = (_firsts(ids) == start_id) & (room > 1)
     least = tf.where(
@@ -74,5 +75,5 @@ def _last(ids, room, start_id, truncate):
 
 
 def _firsts(ids):
-    """(B,) the first id of each ragged row; 0 for none."""
+    """Return (B,) the first id of each ragged row; 0 for none."""
     return tf.pad(ids.to_tensor(), [[0, 0], [0, 1]])[:, 0]

@@ -12,7 +12,7 @@ from seqkeras.serving.manifest import TensorSpec
 
 
 def generating(answer, signatures):
-    """ "text" to "text" and "score", as `serving` searches by default.
+    """Map "text" to "text" and "score", as `serving` searches by default.
 
     "n_best" gives "texts" and "scores", and "sample" draws tokens by the options of a row, if the
     model has these signatures.
@@ -52,7 +52,7 @@ def generating(answer, signatures):
 
 
 def generated(found, end_id):
-    """The ids of all results of all rows, (R, T), and which of them are text."""
+    """Return the ids of all results of all rows, (R, T), and which of them are text."""
     ids = found["generated_ids"]
     size = tf.shape(ids)[-1]
     ids = tf.reshape(ids, [-1, size])

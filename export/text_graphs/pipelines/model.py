@@ -10,7 +10,8 @@ DEFAULT, PAIR, TRUNCATE = "serving_default", "pair", "truncate"
 
 
 def by_strings(function, inputs, outputs, name=DEFAULT):
-    """The signature of that name, and the one that cuts texts over the limit; both share a graph.
+    """Return the signature of that name, and the one that cuts texts over the limit; both share a
+    graph.
 
     Args:
         function: takes the inputs and `truncate`, a scalar boolean; returns the outputs by name,
@@ -35,21 +36,21 @@ def by_strings(function, inputs, outputs, name=DEFAULT):
 
 
 def outputs_of(signature, encoded, **others):
-    """The outputs of a signature on token ids, by name; `others`: inputs that are no texts."""
+    """Return outputs of a signature on token ids, by name; `others`: inputs that are no texts."""
     names = [spec.name for spec in signature.inputs if spec.name not in others]
     return signature.function(**encoded.inputs(names), **others)
 
 
 def output_name(signature, settings):
-    """The name of the output that the settings select."""
+    """Return the name of the output that the settings select."""
     return settings.get("output") or signature.outputs[0].name
 
 
 def strings(name):
-    """The spec of one string for each row."""
+    """Return the spec of one string for each row."""
     return TensorSpec(name, "string", ("batch",))
 
 
 def score():
-    """The spec of one score for each row."""
+    """Return the spec of one score for each row."""
     return TensorSpec("score", "float32", ("batch",))

@@ -9,7 +9,7 @@ from seqkeras.serving.manifest import TensorSpec
 
 
 def tag(signatures, tokenizers, limits, decoding, settings):
-    """ "text" to the "tags" of its tokens with "scores", and "starts" and "ends" in the text.
+    """Map "text" to the "tags" of its tokens with "scores", and "starts" and "ends" in the text.
 
     Special tokens and padding have the tag "" at -1.
     """

@@ -9,7 +9,7 @@ from seqkeras.export.text_graphs.reading import Reader, writer
 
 
 def translate(signatures, tokenizers, limits, decoding, settings):
-    """ "text" to "text" and "score": log-probability, with beams over the length penalty."""
+    """Map "text" to "text" and "score": log-probability, with beams over the length penalty."""
     reader = Reader(tokenizers["source"], limits.source_length)
     target = writer(tokenizers["target"])
     pattern, refusal = _accepted_text(settings["text_prefix"])
@@ -24,7 +24,7 @@ def translate(signatures, tokenizers, limits, decoding, settings):
 
 
 def _accepted_text(prefix):
-    """The regular expression of valid texts, and the message for others."""
+    """Return the regular expression of valid texts, and the message for others."""
     if prefix is None:
         return ANYTHING, "must not be empty or blank."
     values = "|".join(re.escape(value) for value in prefix.values)

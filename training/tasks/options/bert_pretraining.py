@@ -146,7 +146,7 @@ class BertPretrainingOptions(FitOptions):
             object.__setattr__(self, "form", form_of(records) if records else "lines")
 
     def given_records(self):
-        """The folder of records that stands in place of files; None without one."""
+        """Return the folder of records that stands in place of files; None without one."""
         return next(filter(is_records, self.files or ()), None)
 
     def check(self):
@@ -155,8 +155,8 @@ class BertPretrainingOptions(FitOptions):
             raise click.UsageError(problem)
 
     def without_effect(self):
-        """The options that were given, and that a folder of records decides, as it stands in place
-        of files: names as the command line has them."""
+        """Return the options that were given, and that a folder of records decides, as it stands in
+        place of files: names as the command line has them."""
         return [shown(name) for name in OF_TEXT if self.given_records() and self.is_given(name)]
 
     def _problems_of_records(self, records):

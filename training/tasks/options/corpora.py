@@ -45,7 +45,7 @@ class CorporaOptions(FitOptions):
     )
 
     def mixture(self):
-        """The weight of FILE, and of each further corpus."""
+        """Return the weight of FILE, and of each further corpus."""
         return self.weights or (1.0,) * (1 + len(self.also))
 
     def check(self):

@@ -6,7 +6,7 @@ from seqkeras.training.options import Names, option
 
 
 def decimal_point():
-    """The option `decimal_point`."""
+    """Return the option `decimal_point`."""
     return option(
         (),
         Names(),
@@ -16,7 +16,7 @@ def decimal_point():
 
 
 def decimal_comma():
-    """The option `decimal_comma`."""
+    """Return the option `decimal_comma`."""
     return option(
         (),
         Names(),
@@ -25,7 +25,7 @@ def decimal_comma():
 
 
 def decimals_of(options):
-    """Name of a column -> its decimal sign."""
+    """Return a dictionary: name of a column -> its decimal sign."""
     return {
         **dict.fromkeys(options.decimal_point, "."),
         **dict.fromkeys(options.decimal_comma, ","),

@@ -39,15 +39,15 @@ class FrameOptions(EncoderOptions):
             raise click.UsageError("--series-column needs --numbers.")
 
     def reads_frames(self, path):
-        """Whether a file is of frames, and not of texts."""
+        """Return whether a file is of frames, and not of texts."""
         return str(path).lower().endswith(ARRAYS) or bool(self.numbers or self.frames_column)
 
     def table_columns(self):
-        """The columns of a table that name files."""
+        """Return the columns of a table that name files."""
         return () if self.frames_column is None else (self.frames_column,)
 
     def files_within(self):
-        """Name of a file of the user's -> the files that it names."""
+        """Return a dictionary: name of a file of the user's -> the files that it names."""
         columns = self.table_columns()
         paths = [path for path in (self.file, self.validation) if path is not None and columns]
         return {path: files_of_table(path, columns) for path in paths}

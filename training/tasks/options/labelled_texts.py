@@ -88,7 +88,7 @@ class LabelledTextOptions(PooledOptions, DistillationOptions):
             yield "--stride: a teacher answers whole texts; leave it or --teacher out."
 
     def reading(self, names):
-        """How `seqkeras.data.columns.read_columns` reads the columns of these options.
+        """Return how `seqkeras.data.columns.read_columns` reads the columns of these options.
 
         Args:
             names: of the options' fields that name columns.

@@ -136,7 +136,7 @@ class LanguageModelOptions(CorporaOptions):
             )
 
     def _problems_of_start(self):
-        """Yields a sentence for each option that does not go with a model to start from, or needs
+        """Yield a sentence for each option that does not go with a model to start from, or needs
         one."""
         if self.start_from is None:
             if self.new_tokens:

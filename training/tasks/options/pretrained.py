@@ -38,7 +38,7 @@ class PretrainedFolder(RunFolder):
         return str(value)
 
     def read_file(self, path):
-        """The file that is read where the option is this path."""
+        """Return the file that is read where the option is this path."""
         found = (file for name in WEIGHTS for file in sorted(Path(path).glob(name)))
         return str(next(found, Path(path) / HUGGING_FACE))
 

@@ -89,7 +89,7 @@ class SeveralOptions(PooledOptions):
                 raise click.UsageError(f"{self.file}: {name}: {error.message}") from None
 
     def tables(self):
-        """Name of a task -> its `Table`.
+        """Return a dictionary: name of a task -> its `Table`.
 
         Raises:
             click.UsageError: if the file names no tasks.
@@ -140,7 +140,7 @@ class SeveralOptions(PooledOptions):
         return Table(task, kind(**{**common, "best_by": None, **given}), weight)
 
     def files_within(self):
-        """The files that the tables name."""
+        """Return the files that the tables name."""
         found = []
         for table in self.tables().values():
             paths = (table.options.file, table.options.validation)
@@ -153,7 +153,7 @@ def _fields(kind):
 
 
 def _own_fields(kind):
-    """Name -> field of the options that a table may have."""
+    """Return a dictionary: name -> field of the options that a table may have."""
     of_others = (FitOptions, PooledOptions, DistillationOptions, FrameOptions)
     left_out = {name for other in of_others for name in _fields(other)} - {"dropout"}
     left_out |= {*kind.OF_SCRATCH, *OF_TEACHER}
