@@ -39,9 +39,9 @@ def export_model(model, folder, precisions):
         folder: the bundle.
         precisions: names beside float32, see `seqkeras.export.quantize`.
     """
+    from seqkeras.export import save_run
     from seqkeras.export.bundle import ExportOptions, export
     from seqkeras.export.tolerances import UNLIMITED
-    from seqkeras.runs import save_run
     from seqkeras.tokenizers import word_piece
 
     vocab_size = model.encoder.config["vocab_size"]

@@ -179,9 +179,9 @@ def make_texts(table):
 
 def export_model(model, table, texts, precisions, folder, saved_models=False):
     """Write the model's bundle, `folder`/bundle, in float32 and other precisions."""
+    from seqkeras.export import save_run
     from seqkeras.export.bundle import ExportOptions, export
     from seqkeras.export.tolerances import UNLIMITED
-    from seqkeras.runs import save_run
 
     save_run(
         folder / "run",

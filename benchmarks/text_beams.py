@@ -56,9 +56,9 @@ def measure(options):
 
 def _export(folder, quick):
     """Write a translator's bundle; returns the texts."""
+    from seqkeras.export import save_run
     from seqkeras.export.bundle import export
     from seqkeras.models import Transformer
-    from seqkeras.runs import save_run
     from seqkeras.tokenizers import CharacterTable
 
     own = (QUICK_VOCAB_SIZE if quick else VOCAB_SIZE) - END - 1

@@ -106,8 +106,8 @@ def _export(tokenizer, texts, run, bundle):
     """Write the bundle of a classifier with random weights, the same every time."""
     import keras
 
+    from seqkeras.export import save_run
     from seqkeras.export.bundle import export
-    from seqkeras.runs import save_run
 
     keras.utils.set_random_seed(1)
     token_ids = keras.Input((None,), dtype="int64", name="token_ids")

@@ -1,5 +1,7 @@
 """Export: a trained run becomes a bundle of ONNX graphs and SavedModels.
 
+`save_run` writes the run of any model, however it was trained; with JAX it needs no TensorFlow.
+
 tf2onnx's own conversion of an operation stays if it is fast in onnxruntime. Otherwise use the first
 of these five ways that fits; each file names the operations it lowers:
 
@@ -18,8 +20,22 @@ one.
 
 import importlib
 import sys
+from typing import TYPE_CHECKING
 
 from seqkeras import serving  # noqa: F401 (turns onnxruntime's telemetry off)
+
+if TYPE_CHECKING:
+    from seqkeras.export.saving import save_run
+
+__all__ = ["save_run"]
+
+
+def __getattr__(name):
+    """`save_run`, with its module, where it is used first."""
+    if name == "save_run":
+        return importlib.import_module("seqkeras.export.saving").save_run
+    raise AttributeError(f"module 'seqkeras.export' has no attribute {name!r}")
+
 
 if __name__ == "export":  # python -m export, in a checkout
     sys.modules[__name__] = importlib.import_module("seqkeras.export")

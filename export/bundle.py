@@ -9,7 +9,7 @@ import tensorflow as tf
 from seqkeras import files
 from seqkeras.export import card, measuring, onnx_files, onnx_graphs, saved_model
 from seqkeras.export.about import about
-from seqkeras.export.checking import ExportError, require_fit
+from seqkeras.export.checks.fit import ExportError, require_fit
 from seqkeras.export.families.calling import reason_of
 from seqkeras.export.families.decoders import reads_prefix
 from seqkeras.export.families.saved_models import source_limits

@@ -3,6 +3,7 @@
 A maker takes the run's folder, writes the run, and returns real inputs of its pipeline.
 """
 
+from seqkeras.export import save_run
 from seqkeras.models import (
     GPT,
     Bert,
@@ -21,7 +22,6 @@ from seqkeras.models import (
     TreeClassifier,
     WithHeads,
 )
-from seqkeras.runs import save_run
 from seqkeras.tokenizers import CharacterTable, WordTable, word_places
 from seqkeras.tokenizers.learn import learn_byte_pairs, learn_word_piece
 from tests.arrays import floats, randomize

@@ -20,7 +20,7 @@ from seqkeras.export.generation.searches import (
     demands_of,
 )
 from seqkeras.export.signatures import Signature
-from seqkeras.runs.checks import most_tokens
+from seqkeras.models.limits import most_tokens
 from seqkeras.serving.manifest import DecodingDefaults, TensorSpec
 from seqkeras.serving.pipelines.forecast import WINDOW
 from seqkeras.serving.session import FRAMES

@@ -10,7 +10,7 @@ scores.json      what training measured
 attention.png    attention maps of a few examples
 forecast.png     past, targets and forecasts of a few examples
 
-`save_run` writes one for any model, however it was trained.
+`seqkeras.export.save_run` writes one for any model, however it was trained.
 """
 
 from seqkeras.runs.examples import ARRAYS, EXAMPLES, VALIDATION, are_examples, with_arrays
@@ -25,7 +25,6 @@ from seqkeras.runs.run_files import (
     SCORES,
     RunFiles,
 )
-from seqkeras.runs.saving import save_run
 
 __all__ = [
     "ARRAYS",
@@ -47,6 +46,5 @@ __all__ = [
     "TRAIN_AGAIN",
     "VALIDATION",
     "are_examples",
-    "save_run",
     "with_arrays",
 ]

@@ -195,7 +195,7 @@ def _binding_problems(binding):
 
 def _way_to_make(folder):
     return (
-        "make one of your model with `seqkeras.runs.save_run`, or train one with "
+        "make one of your model with `seqkeras.export.save_run`, or train one with "
         f"`seqkeras train TASK --out {folder}`"
     )
 

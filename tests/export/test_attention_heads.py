@@ -10,8 +10,8 @@ from keras import layers
 
 from seqkeras import serving
 from seqkeras.attention import AdditiveScore, Attention, StructuredSelfAttention
+from seqkeras.export import save_run
 from seqkeras.export.bundle import ExportOptions, export
-from seqkeras.runs import save_run
 from seqkeras.tokenizers.learn import learn_word_piece
 from tests.arrays import close, numbers, randomize
 from tests.conftest import others_long

@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+from seqkeras.export import save_run
 from seqkeras.export.__main__ import main
 from seqkeras.models import (
     GPT,
@@ -15,7 +16,6 @@ from seqkeras.models import (
     Transformer,
     WithHeads,
 )
-from seqkeras.runs import save_run
 from seqkeras.tokenizers import CharacterTable
 from seqkeras.tokenizers.learn import learn_byte_pairs, learn_word_piece
 from tests.zoo import LIMIT, TEXTS

@@ -6,9 +6,10 @@ import pytest
 from keras import layers, ops
 
 from seqkeras import serving
+from seqkeras.export import save_run
 from seqkeras.export.__main__ import main
 from seqkeras.export.bundle import ExportError, export
-from seqkeras.runs import RunError, save_run
+from seqkeras.runs import RunError
 from seqkeras.serving.manifest import read_manifest
 from tests.arrays import floats, randomize
 from tests.conftest import others_long

@@ -8,11 +8,11 @@ import pytest
 from keras import layers, ops
 
 from seqkeras import serving
+from seqkeras.export import save_run
 from seqkeras.export.bundle import ExportError, ExportOptions, export
 from seqkeras.export.tensorflow_serving.batching import have_lengths
 from seqkeras.models import RNNSeq2Seq
 from seqkeras.recurrent import LSTM, Bidirectional
-from seqkeras.runs import save_run
 from seqkeras.serving.__main__ import main as command_line
 from seqkeras.serving.manifest import SignatureSpec, TensorSpec
 from seqkeras.tokenizers import CharacterTable

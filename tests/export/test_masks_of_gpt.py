@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from seqkeras import serving
+from seqkeras.export import save_run
 from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.models import GPT
-from seqkeras.runs import save_run
 from seqkeras.serving.manifest import DecodingDefaults, Limits
 from seqkeras.tokenizers.learn import learn_byte_pairs
 from tests.arrays import numbers, randomize

@@ -3,10 +3,10 @@ import shlex
 import numpy as np
 
 from seqkeras import serving
+from seqkeras.export import save_run
 from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.export.next_command import next_command
 from seqkeras.models import Forecaster
-from seqkeras.runs import save_run
 from seqkeras.serving.printing import as_line
 from tests.arrays import floats
 from tests.conftest import in_shell

@@ -7,13 +7,14 @@ from keras import layers, ops
 from starlette.testclient import TestClient
 
 from seqkeras import serving
+from seqkeras.export import save_run
 from seqkeras.export.bundle import export
 from seqkeras.export.families import calling, plan_export
 from seqkeras.export.families.binding import AmbiguousInputs
 from seqkeras.export.run import read_run
 from seqkeras.export.verifying import ParityError
 from seqkeras.models import GPT, RNNSeq2Seq
-from seqkeras.runs import REFERENCE, Reference, RunError, save_run
+from seqkeras.runs import REFERENCE, Reference, RunError
 from seqkeras.serving.http.application import Application, Service
 from seqkeras.serving.manifest import TensorSpec
 from seqkeras.serving.text.vocabularies import BOS, EOS

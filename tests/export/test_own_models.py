@@ -10,10 +10,10 @@ import pytest
 from keras import layers, ops
 
 from seqkeras import serving
+from seqkeras.export import save_run
 from seqkeras.export.__main__ import main
 from seqkeras.export.families import plan_export
 from seqkeras.recurrent import LSTM, Bidirectional
-from seqkeras.runs import save_run
 from seqkeras.serving.manifest import TensorSpec, read_manifest
 from seqkeras.tokenizers.learn import learn_word_piece
 from tests.arrays import randomize
@@ -220,7 +220,7 @@ class MyTagger(keras.Model):
 SCRIPT = """
 import numpy as np
 from my_model import MyTagger
-from seqkeras.runs import save_run
+from seqkeras.export import save_run
 from seqkeras.tokenizers.learn import learn_word_piece
 
 texts = ["A model may be small.", "Small words!", "What is here is there."]
@@ -289,7 +289,8 @@ def twice(x):
 WITH_LAMBDA = """
 import keras, numpy as np
 from keras import layers
-from seqkeras.runs import RunError, save_run
+from seqkeras.export import save_run
+from seqkeras.runs import RunError
 
 frames = keras.Input((None, 3), name="frames")
 outputs = layers.Dense(2)(layers.LSTM(4)(layers.Lambda(lambda x: 2 * x, name="twice")(frames)))

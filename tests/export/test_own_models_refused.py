@@ -9,10 +9,10 @@ import tensorflow as tf
 from keras import layers, ops
 
 from seqkeras import serving
+from seqkeras.export import save_run
 from seqkeras.export.__main__ import main
 from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.export.tolerances import UNLIMITED
-from seqkeras.runs import save_run
 from tests.export.test_own_models import (
     IDS,
     LABELS,

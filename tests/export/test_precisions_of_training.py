@@ -6,12 +6,12 @@ import onnx
 import pytest
 from keras import layers
 
+from seqkeras.export import save_run
 from seqkeras.export.__main__ import main
 from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.export.policies import in_float32
 from seqkeras.export.run import read_run
 from seqkeras.models import RNNSeq2Seq
-from seqkeras.runs import save_run
 from tests.arrays import randomize
 from tests.conftest import others_long
 from tests.export.test_own_models import LABELS, TOKENIZER, save, sequential

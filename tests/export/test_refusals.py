@@ -12,9 +12,10 @@ import tensorflow as tf
 from keras import layers
 
 from seqkeras import serving
+from seqkeras.export import save_run
 from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.models import GPT, Bert
-from seqkeras.runs import RunError, save_run
+from seqkeras.runs import RunError
 from tests.arrays import randomize
 from tests.export import test_checking, test_own_models
 from tests.export.test_checking import BYTES, LIMIT, LONG, TABLE, WORDS, examples, transformer

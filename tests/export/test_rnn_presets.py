@@ -5,9 +5,9 @@ import pytest
 
 from seqkeras import serving
 from seqkeras.decoding import beam
+from seqkeras.export import save_run
 from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.models import RNNSeq2Seq
-from seqkeras.runs import save_run
 from seqkeras.tokenizers import BOS, EOS, CharacterTable, pad
 from tests.arrays import numbers, randomize
 from tests.conftest import others_long

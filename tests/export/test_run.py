@@ -9,8 +9,8 @@ import pytest
 from keras import layers, ops
 
 from seqkeras import losses
+from seqkeras.export import save_run
 from seqkeras.learning_rates import Noam
-from seqkeras.runs import save_run
 from seqkeras.schedules import Constant, InverseSigmoidDecay, LinearDecay
 from tests.conftest import CHECKOUT
 

@@ -7,12 +7,12 @@ import pytest
 import scipy.stats
 import tensorflow as tf
 
+from seqkeras.export import save_run
 from seqkeras.export.__main__ import main
 from seqkeras.export.families import plan_export
 from seqkeras.export.generation.searches import Searches
 from seqkeras.export.text_graphs.signatures import text_signatures
 from seqkeras.models import RNNLanguageModel, Transformer
-from seqkeras.runs import save_run
 from seqkeras.serving.manifest import DecodingDefaults, Limits, read_manifest
 from seqkeras.tokenizers import CharacterTable
 from tests.arrays import numbers, randomize

@@ -7,9 +7,9 @@ import pytest
 from keras import ops
 
 from seqkeras import serving
+from seqkeras.export import save_run
 from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.models import BiLM
-from seqkeras.runs import save_run
 from seqkeras.serving.__main__ import main as command_line
 from seqkeras.tokenizers import CharacterTable
 from tests.arrays import close, randomize

@@ -9,9 +9,10 @@ import tensorflow as tf
 from keras import layers
 
 from seqkeras import serving
+from seqkeras.export import save_run
 from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.export.text_graphs.reading import in_graph
-from seqkeras.runs import RunError, save_run
+from seqkeras.runs import RunError
 from seqkeras.tokenizers import WordTable, from_text_vectorization, word_places
 from tests.arrays import close, randomize
 from tests.conftest import others_long

@@ -10,7 +10,7 @@ import json
 import keras
 import numpy as np
 
-from seqkeras.runs import save_run
+from seqkeras.export import save_run
 
 PAST, NEXT = 48, 24
 series = np.loadtxt("load.csv", delimiter=",", skiprows=1, usecols=1, dtype="float32")

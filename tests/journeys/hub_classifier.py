@@ -11,7 +11,7 @@ import keras
 import keras_nlp
 import numpy as np
 
-from seqkeras.runs import save_run
+from seqkeras.export import save_run
 from seqkeras.tokenizers import from_keras_nlp
 
 with open("reviews.csv", encoding="utf-8", newline="") as file:

@@ -10,9 +10,9 @@ import csv
 import keras
 import numpy as np
 
+from seqkeras.export import save_run
 from seqkeras.models import ClassificationHead, WithHeads
 from seqkeras.pretrained import load_hugging_face, save_hugging_face
-from seqkeras.runs import save_run
 from seqkeras.tokenizers import Subwords, pad
 
 with open("reviews.csv", encoding="utf-8", newline="") as file:

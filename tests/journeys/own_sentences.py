@@ -10,8 +10,8 @@ import csv
 import keras
 import numpy as np
 
+from seqkeras.export import save_run
 from seqkeras.recurrent import LSTM, Bidirectional
-from seqkeras.runs import save_run
 from seqkeras.tokenizers import learn_word_piece, pad
 
 with open("reviews.csv", encoding="utf-8", newline="") as file:

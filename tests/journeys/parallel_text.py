@@ -7,9 +7,9 @@ seqkeras predict bundles/en-de "the red house is big"
 
 import keras
 
+from seqkeras.export import save_run
 from seqkeras.metrics import TokenAccuracy
 from seqkeras.models import Transformer
-from seqkeras.runs import save_run
 from seqkeras.tokenizers import learn_sentence_pieces, pad, special_ids
 
 with open("pairs.tsv", encoding="utf-8") as file:

@@ -10,7 +10,7 @@ import json
 import keras
 import numpy as np
 
-from seqkeras.runs import save_run
+from seqkeras.export import save_run
 
 DAY = 24
 table = np.loadtxt("weather.csv", delimiter=",", skiprows=1, dtype="float32")

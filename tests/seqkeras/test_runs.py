@@ -1,24 +1,15 @@
-import json
-import os
 import re
 
-import keras
-import numpy as np
 import pytest
 from filelock import Timeout
 
-from seqkeras.locking import InUseError, locked
+from seqkeras.locking import locked
 from seqkeras.runs import (
     OPTIONS,
     RECORD,
-    VALIDATION,
     RunError,
     RunRecord,
-    save_run,
-    with_arrays,
 )
-from seqkeras.serving.manifest import PIPELINE_TEXTS
-from seqkeras.tokenizers import CharacterTable, Subwords, VectorizedWords, from_keras_nlp
 
 FIELDS = {
     "task": "dates",
@@ -39,7 +30,7 @@ def test_a_record_is_read_as_it_was_written(tmp_path):
 def test_a_folder_that_is_missing_is_refused(tmp_path):
     folder = tmp_path / "dates"
     message = (
-        f"{folder}: no such run folder; make one of your model with `seqkeras.runs.save_run`, or "
+        f"{folder}: no such run folder; make one of your model with `seqkeras.export.save_run`, or "
         f"train one with `seqkeras train TASK --out {folder}`."
     )
     with pytest.raises(RunError, match=f"^{re.escape(message)}$"):
@@ -60,7 +51,7 @@ def test_a_folder_that_no_training_began_is_no_run(tmp_path):
     (tmp_path / "model.keras").write_bytes(b"mine")
     message = re.escape(
         f"{tmp_path}: no run folder, run.json is missing; make one of your model with "
-        "`seqkeras.runs.save_run`, or train one with `seqkeras train TASK --out RUN`."
+        "`seqkeras.export.save_run`, or train one with `seqkeras train TASK --out RUN`."
     )
     with pytest.raises(RunError, match=f"^{message}$"):
         RunRecord.read(tmp_path)
@@ -85,181 +76,9 @@ def test_what_is_no_record_is_refused(tmp_path, content, reason):
         RunRecord.read(tmp_path)
 
 
-def model():
-    return keras.Sequential([keras.Input((None, 3)), keras.layers.Dense(2)])
-
-
-# A run that no pipeline serves.
-GIVEN = {
-    "pipeline": "Forecast",
-    "validation": [{"input": [1.5]}],
-    "limits": {"source_length": 7},
-    "check_export": False,
-}
-
-
 def test_a_record_of_an_older_version_is_read_by_the_names_of_its_time():
     record = RunRecord(**FIELDS | {"decoding": {"beam_size": 3}})
     assert record.parse("run", former_names=True).decoding.num_beams == 3
-
-
-def test_numbers_of_numpy_are_saved_as_they_are(tmp_path):
-    save_run(
-        tmp_path / "run",
-        model(),
-        "Forecast",
-        [{"input": np.ones((2, 3), "float32")}],
-        {"source_length": np.int64(7)},
-        inputs={"window": ("float32", ("batch", "length", 3))},
-        check_export=False,
-    )
-    record = RunRecord.read(tmp_path / "run")
-    assert record.limits == {"source_length": 7}
-    [spec] = record.parse("run").inputs
-    assert (spec.name, spec.dtype, spec.shape) == ("window", "float32", ("batch", "length", 3))
-    [example] = with_arrays(
-        json.loads((tmp_path / "run" / VALIDATION).read_text()), tmp_path / "run"
-    )
-    assert example["input"].tolist() == [[1.0] * 3] * 2
-    assert [path.name for path in tmp_path.iterdir()] == ["run"]
-
-
-@pytest.mark.parametrize(
-    "changes, reason",
-    [
-        ({"model": keras.Sequential([keras.layers.Dense(2)])}, "the model must be built, or it"),
-        ({"validation": []}, "validation must be a list of .*, one at least."),
-        ({"validation": None}, "validation must be a list of .*, one at least."),
-        ({"validation": ["a text"]}, "validation must be a list of .*, one at least."),
-        ({"validation": [{"text": "a text"}]}, "validation must be a list of .*, one at least."),
-        (
-            {"tokenizers": {"text": "tokenizer.json"}},
-            r"tokenizers\['text'\] must be a tokenizer of seqkeras.tokenizers; received a str.",
-        ),
-        (
-            {"tokenizers": {"../text": "tokenizer.json"}},
-            "tokenizers must be named text, source, .*; received '../text'.",
-        ),
-        (
-            {"inputs": {"window": ["float", ["batch"]], "known": ["flaot32", ["batch"]]}},
-            "inputs.known must have a type of NumPy's; received 'flaot32'",
-        ),
-        ({"pipeline": "Forecasts"}, "pipeline must be Translate, .*; received 'Forecasts'"),
-        ({"limits": {"length": 3}}, "limits.source_length is missing; limits.length is unknown"),
-        ({"limits": {"source_length": "24"}}, "limits.source_length must be a whole number; rec"),
-        ({"limits": {"source_length": 0}}, "limits.source_length must be at least 1; received 0"),
-        ({"decoding": {"length_penalty": "x"}}, "decoding.length_penalty must be a number; rec"),
-        ({"decoding": {"num_beams": 0}}, "decoding.num_beams must be at least 1; received 0"),
-        ({"decoding": {"beam_size": 3}}, "decoding.beam_size is unknown; it is called num_beams"),
-        (
-            {"decoding": {"num_beams": 3}},
-            "decoding is for Translate and Generate, which generate text; Forecast generates none",
-        ),
-        ({"text_prefix": {"name": "x"}}, "text_prefix.separator is missing"),
-        ({"settings": {"labels": object()}}, "settings must be what JSON can hold: received a ob"),
-        ({"scores": {"loss": float("nan")}}, "scores must be what JSON can hold"),
-        ({"inputs": {"window": "float32"}}, r"inputs\[0\].shape is missing"),
-    ],
-)
-def test_what_export_would_refuse_is_not_saved(changes, reason, tmp_path):
-    given = {"model": model(), **GIVEN, **changes}
-    with pytest.raises(RunError, match=f"^{re.escape(str(tmp_path / 'run'))}: .*{reason}"):
-        save_run(tmp_path / "run", **given)
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    "changes, reason",
-    [
-        ({"model": None}, "model must be a Keras model; received a NoneType."),
-        (
-            {"folder": keras.Sequential(), "model": "runs/mine"},
-            "model must be a Keras model; received a str.",
-        ),
-        (
-            {"pipeline": [{"input": [1.5]}], "validation": "Forecast"},
-            f"pipeline must be {', '.join(PIPELINE_TEXTS)}; received a list.",
-        ),
-        (
-            {"tokenizers": "text"},
-            "tokenizers must be a dictionary, as {'text': tokenizer}; received a str.",
-        ),
-        (
-            {"settings": ["no", "yes"]},
-            "settings must be a dictionary, as {'labels': ['no', 'yes']}; received a list.",
-        ),
-    ],
-)
-def test_arguments_in_each_others_place_are_refused(changes, reason, tmp_path):
-    given = {"folder": tmp_path / "run", "model": model(), **GIVEN, **changes}
-    with pytest.raises(RunError, match=f"^save_run: {re.escape(reason)}"):
-        save_run(**given)
-    assert list(tmp_path.iterdir()) == []
-
-
-def of_keras_hub():
-    from keras_hub.models import BertTokenizer
-
-    return BertTokenizer(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat"])
-
-
-def of_the_library_tokenizers():
-    from tokenizers import Tokenizer, models
-
-    return Tokenizer(models.WordLevel({"[UNK]": 0, "the": 1}, "[UNK]"))
-
-
-def of_transformers():
-    kind = type("BertTokenizerFast", (), {"__module__": "transformers.models.bert.tokenization"})
-    return type("Mine", (kind,), {"__module__": "mine"})()
-
-
-@pytest.mark.parametrize(
-    "make, way",
-    [
-        (of_keras_hub, "BertTokenizer: from_keras_nlp(tokenizer) makes one of it."),
-        (of_the_library_tokenizers, "Tokenizer: Subwords(tokenizer.to_str()) makes one of it."),
-        (
-            of_transformers,
-            "Mine: Subwords.from_file('FOLDER/tokenizer.json') reads what its "
-            "save_pretrained('FOLDER') writes.",
-        ),
-        (
-            lambda: keras.layers.TextVectorization(vocabulary=["the"]),
-            "TextVectorization: from_text_vectorization(layer) makes one of it.",
-        ),
-    ],
-)
-def test_the_tokenizer_of_another_library_is_refused_with_the_call_that_makes_it_ours(
-    make, way, tmp_path
-):
-    message = f"must be a tokenizer of seqkeras.tokenizers; received a {way}"
-    with pytest.raises(RunError, match=f"{re.escape(message)}$"):
-        save_run(tmp_path / "run", model(), **GIVEN, tokenizers={"text": make()})
-
-
-def test_the_calls_that_a_refusal_names_make_tokenizers_of_ours(tmp_path):
-    theirs = of_the_library_tokenizers()
-    theirs.save(str(tmp_path / "tokenizer.json"))
-    for ours in (Subwords(theirs.to_str()), Subwords.from_file(tmp_path / "tokenizer.json")):
-        assert ours.encode("the") == [1]
-    assert len(from_keras_nlp(of_keras_hub())) == 7
-
-
-def test_what_fails_half_way_leaves_nothing(tmp_path):
-    class Unsaved:
-        def to_file(self, path):
-            raise OSError("No space left on device")
-
-    with pytest.raises(OSError, match="No space"):
-        save_run(tmp_path / "run", model(), **GIVEN, tokenizers={"text": Unsaved()})
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_folder_that_another_process_writes_is_refused(tmp_path):
-    with locked(tmp_path / "run"), pytest.raises(InUseError, match=f"process {os.getpid()} writes"):
-        save_run(tmp_path / "run", model(), **GIVEN)
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), Timeout(".run.lock")])
@@ -277,126 +96,8 @@ def test_a_folder_where_no_lock_can_be_made_is_refused_by_its_name(error, tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_a_killed_process_left_is_cleaned_up(tmp_path):
-    (tmp_path / ".run.partial-7" / "tokenizer").mkdir(parents=True)
-    save_run(tmp_path / "run", model(), **GIVEN)
-    assert [path.name for path in tmp_path.iterdir()] == ["run"]
-
-
 @pytest.mark.parametrize("depth", [101, 1000, 100_000])
 def test_a_record_that_nests_too_deep_is_refused(tmp_path, depth):
     (tmp_path / RECORD).write_text('{"limits": ' + "[" * depth + "]" * depth + "}")
     with pytest.raises(RunError, match="not a run record: it is nested over 100 levels deep"):
         RunRecord.read(tmp_path)
-
-
-def test_a_validation_that_nests_too_deep_is_not_saved(tmp_path):
-    deep = []
-    for _ in range(100_000):
-        deep = [deep]
-    with pytest.raises(RunError, match="validation must be what JSON can hold: "):
-        save_run(tmp_path / "run", model(), **{**GIVEN, "validation": deep})
-    assert list(tmp_path.iterdir()) == []
-
-
-def text_model(size=17):
-    from seqkeras.models import Bert, ClassificationHead, WithHeads
-
-    sizes = {"hidden_dim": 6, "num_layers": 1, "num_heads": 3, "feed_forward_dim": 7}
-    made = WithHeads(Bert(size, **sizes, max_length=13), {"classes": ClassificationHead(2)})
-    made.build(None)
-    return made
-
-
-def words(*more):
-    return VectorizedWords(["<pad>", "<unk>", "the", "cat", *more])
-
-
-@keras.saving.register_keras_serializable("tests")
-class Broken(keras.layers.Layer):
-    def build(self, shape):
-        self.scale = self.add_weight(shape=(), initializer=lambda *a, **o: np.float32("nan"))
-
-    def call(self, inputs):
-        return inputs * self.scale
-
-
-def with_a_local_class():
-    class Twice(keras.layers.Layer):
-        def call(self, inputs):
-            return 2 * inputs
-
-    return keras.Sequential([keras.Input((None, 3)), Twice()])
-
-
-def relu(x):  # Keras would find its own function of this name
-    return x * x
-
-
-def of_layer(layer, **options):
-    inputs = keras.Input((None, 3), **options)
-    return keras.Model(inputs, layer(inputs))
-
-
-def with_lambda():
-    return of_layer(keras.layers.Lambda(lambda x: 2 * x, name="twice"))
-
-
-def stateful():
-    layer = keras.layers.LSTM(4, stateful=True)
-    return of_layer(keras.layers.Bidirectional(layer, name="both"), batch_size=2)
-
-
-@pytest.mark.parametrize(
-    "changes, reason",
-    [
-        (
-            {"model": with_lambda()},
-            "function of the layer twice must be a function that Keras finds again: write it "
-            r"with def, below @keras.saving.register_keras_serializable\(\), .* by layer.function",
-        ),
-        (
-            {"model": of_layer(keras.layers.Dense(4, activation=relu, name="squares"))},
-            "activation of the layer squares must be a function that Keras finds again",
-        ),
-        (
-            {"model": stateful()},
-            "the layer both must have stateful=False, since a bundle answers each input by itself: "
-            r"make the model so, .* new.set_weights\(model.get_weights\(\)\)\.$",
-        ),
-        ({"limits": {"source_length": 14}}, "source_length must be at most the model's positions"),
-        (
-            {"tokenizers": {"text": words(*"abcdefghijklmnop")}},
-            "the text tokenizer must have at most the model's vocab_size, 17, tokens; it has 20",
-        ),
-        (
-            {"limits": {"source_length": 2}},
-            r"validation\[0\] has 3 words; (the limit|limits.source_length) is 2",
-        ),
-        (
-            {"tokenizers": {"text": CharacterTable.learn(["the cat"])}},
-            "the text tokenizer must be one of subwords or a table of words; it is a Character",
-        ),
-        (
-            {"model": keras.Sequential([keras.Input((3,)), Broken()])},
-            "the model's weights are not finite, .* among them: train again",
-        ),
-        ({"model": with_a_local_class()}, "the class Twice must be registered, or the model can"),
-        (
-            {"tokenizers": {"text": keras.layers.Layer()}},
-            "must be a tokenizer of seqkeras.tokenizers; received a Layer",
-        ),
-    ],
-)
-def test_a_run_that_export_would_refuse_is_not_written(changes, reason, tmp_path):
-    given = {
-        "model": text_model(),
-        "pipeline": "Classify",
-        "validation": [{"input": "the cat sat"}],
-        "limits": {"source_length": 5},
-        "tokenizers": {"text": words()},
-        "settings": {"labels": ["no", "yes"]},
-    }
-    with pytest.raises(RunError, match=f"^{re.escape(str(tmp_path / 'run'))}: .*{reason}"):
-        save_run(tmp_path / "run", **{**given, **changes})
-    assert not (tmp_path / "run").exists()

@@ -2,7 +2,7 @@
 
 import keras
 
-from seqkeras.export.refusals import refusals_of
+from seqkeras.export.checks.loaded import refusals_of
 
 
 def refusals_of_run(folder):

@@ -4,8 +4,9 @@ import keras
 import numpy as np
 import pytest
 
+from seqkeras.export import save_run
 from seqkeras.models import RNNSeq2Seq, Transformer
-from seqkeras.runs import RunError, save_run
+from seqkeras.runs import RunError
 from seqkeras.tokenizers import learn_sentence_pieces, pad, special_ids
 from tests.arrays import FEW_STEPS
 from tests.conftest import others_long

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from seqkeras.export import save_run
 from seqkeras.export.__main__ import main as export
 from seqkeras.pretrained import load_hugging_face
-from seqkeras.runs import save_run
 from seqkeras.tokenizers import Subwords
 from seqkeras.training.__main__ import main as training
 from tests.training.test_classification import sentences as reviews

@@ -8,21 +8,16 @@ own checks run here too.
 import dataclasses
 
 from seqkeras.export.about import about
-from seqkeras.export.behaviour import problems_of_padding, problems_of_texts
+from seqkeras.export.checks.behaviour import problems_of_padding, problems_of_texts
+from seqkeras.export.checks.given import MOST_EXAMPLES
 from seqkeras.export.families.calling import axes_of
 from seqkeras.export.keras_pipeline import keras_pipeline
 from seqkeras.export.pipelines import record_of
 from seqkeras.export.pipelines.feeds import NUMBERS
 from seqkeras.export.pipelines.record import LANGUAGE_MODEL, SINGLE_PASS
 from seqkeras.export.scores import wrong_target
+from seqkeras.models.limits import position_problems, vocabulary_problems, weight_problems
 from seqkeras.runs import RECORD, VALIDATION
-from seqkeras.runs.checks import (
-    MOST_EXAMPLES,
-    most_tokens,
-    positions_problem,
-    vocabulary_problems,
-    weight_problems,
-)
 from seqkeras.serving.manifest import MANIFEST, PIPELINE_TEXTS, BundleError, Refusal
 from seqkeras.serving.opening import UnexpectedGraph
 from seqkeras.serving.text import CharacterTable
@@ -111,9 +106,8 @@ def reasons_against(run, plan, names):
 
 def _lengths(run, plan):
     limits, model = run.limits, run.model
-    most = most_tokens(model)
-    if plan.kind != LANGUAGE_MODEL and most is not None and limits.source_length > most:
-        yield positions_problem(limits, most)
+    if plan.kind != LANGUAGE_MODEL:
+        yield from position_problems(model, limits.source_length)
     if plan.kind == SINGLE_PASS:
         return
     room = getattr(model, "max_length", None) or getattr(model, "sizes", {}).get("max_length")

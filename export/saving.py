@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+import keras
+
+from seqkeras.export.checks.given import own_problems, run_problems
 from seqkeras.folders import written_aside
 from seqkeras.runs.record import RunError
 from seqkeras.runs.reference import Reference
@@ -77,13 +80,6 @@ def save_run(
         RunError: with every reason, if there is something in the folder, the model is not built, or
             export would refuse the run. Then nothing is written.
     """
-    from seqkeras.runs.checks import (  # with Keras, which a reader of records does not need
-        export_can_be_asked,
-        export_problems,
-        own_problems,
-        run_problems,
-    )
-
     _require_kinds(model, pipeline, tokenizers=tokenizers, settings=settings, binding=binding)
     folder = Path(folder)
     _require_free(folder)
@@ -112,8 +108,8 @@ def save_run(
     )
     given = run.inputs
     problems = [*own_problems(pipeline, model, run.tokenizers, run.record.decoding, given)]
-    ask_export = check_export and not problems and export_can_be_asked()
-    if not ask_export:
+    loads = check_export and not problems and keras.backend.backend() == "tensorflow"
+    if not loads:
         parsed = run.record.parse(folder)
         parts = parsed.limits, parsed.decoding, run.record.settings
         problems += run_problems(pipeline, model, run.tokenizers, *parts, given)
@@ -121,17 +117,17 @@ def save_run(
     scores = plain(folder, "scores", scores or {})
     with written_aside(folder.absolute(), lambda: _require_free(folder)) as aside:
         run.write(aside, model, scores)
-        if ask_export:
-            problems, reference = export_problems(aside, model)
+        if loads:
+            from seqkeras.export.checks.loaded import refusals_of  # TensorFlow traces the model
+
+            problems, reference = refusals_of(aside, model)
             _require_none(folder, problems)
             if run.reference is None and reference is not None:
                 reference.write(aside)
 
 
 def _require_kinds(model, pipeline, **dictionaries):
-    from seqkeras.runs.checks import is_model
-
-    if not is_model(model):
+    if not isinstance(model, keras.Model):
         raise RunError(f"save_run: model must be a Keras model; received a {type(model).__name__}.")
     if not isinstance(pipeline, str):
         raise RunError(

@@ -1,4 +1,4 @@
-"""Export's reasons against a run, for `seqkeras.runs.save_run`, which asks before it saves the run.
+"""Export's reasons against a run that `seqkeras.export.save_run` has written aside.
 
 The model is loaded on the CPU in a separate thread, and called there unless seqkeras defines it:
 Keras's names, policies and scopes and TensorFlow's strategies are thread-local, so the training
@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import tensorflow as tf
 
-from seqkeras.export.checking import ARGUMENTS, reasons_against, wrong_kind
+from seqkeras.export.checks.fit import ARGUMENTS, reasons_against, wrong_kind
 from seqkeras.export.families.calling import reason_of
 from seqkeras.export.keras_layers import steps_as_rows
 from seqkeras.export.pipelines.record import SINGLE_PASS

@@ -4,9 +4,9 @@ inputs that the model rejects."""
 import keras
 import numpy as np
 
+from seqkeras.export.checks.padding import changed_by_padding, same_rows
 from seqkeras.export.families.calling import reason_of
 from seqkeras.export.families.single import INPUTS
-from seqkeras.export.padding import changed_by_padding, same_rows
 from seqkeras.export.pipelines import record_of
 from seqkeras.export.pipelines.feeds import FRAMES, NUMBERS
 from seqkeras.export.signatures import to_trace
@@ -70,7 +70,7 @@ def _probabilities(run, activations, outputs):
 
 
 def problems_of_padding(run, plan, pipeline, answered, name):
-    """Yield which outputs change with the padding of an input; see `seqkeras.export.padding`."""
+    """Yield which outputs change with the padding of an input (`changed_by_padding`)."""
     feeds = record_of(run.record.pipeline).feeds_of(run.tokenizers)
     if "token_ids" in feeds and "text" in run.tokenizers:
         return  # `problems_of_texts` reports these models

@@ -1,7 +1,7 @@
 """Whether padding a row of a batch changes the model's outputs for the row.
 
-`seqkeras.export.behaviour` tries models on texts with made-up tokens; this file tries all others
-with the run's own inputs.
+`seqkeras.export.checks.behaviour` tries models on texts with made-up tokens; this file tries all
+others with the run's own inputs.
 """
 
 import itertools

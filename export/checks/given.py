@@ -1,17 +1,16 @@
-"""Export's checks of a run, before the run is saved.
+"""Checks of what `save_run` is given, without TensorFlow.
 
-`own_problems` are those that export can not find. With TensorFlow as the backend, `export_problems`
-runs export's own checks on the unfinished folder; with others, `run_problems` checks the model, the
-tokenizers and the examples by themselves.
+`own_problems` are those that a saved run does not show. `run_problems` checks the model, the
+tokenizers and the examples where `seqkeras.export.checks.loaded` can not, since Keras runs on
+another backend than TensorFlow.
 """
 
 import types
 
 import keras
-import numpy as np
 
 from seqkeras.data.texts import holds_half_a_character
-from seqkeras.embeddings import LearnedPositions
+from seqkeras.models.limits import position_problems, vocabulary_problems, weight_problems
 from seqkeras.preprocessors import unlike_preprocessor
 from seqkeras.serving.manifest import PIPELINE_TEXTS
 from seqkeras.serving.text import SentencePieces, Subwords, WordTable
@@ -20,32 +19,6 @@ from seqkeras.tokenizers.special import end_problem
 TEXT_TOKENIZERS = Subwords | SentencePieces | WordTable
 FUNCTIONS = ("function", "activation", "recurrent_activation")  # attributes of layers
 MOST_EXAMPLES = 3  # in an error
-# Tokenizer -> the inputs that take its ids.
-IDS = {
-    "text": ("token_ids",),
-    "source": ("token_ids",),
-    "target": ("target_ids",),
-    "words": ("token_ids", "context_ids", "query_ids"),
-    "characters": ("context_characters", "query_characters", "character_ids"),
-}
-
-
-def export_can_be_asked():
-    """Return whether export's checks run here: they trace the model by TensorFlow."""
-    return keras.backend.backend() == "tensorflow"
-
-
-def export_problems(folder, model):
-    """Return Export's reasons against a run, in terms of `save_run`, as a list; and its
-    `Reference`, that of the run or one of the model that is called by its own names, or None.
-
-    Args:
-        folder: the run's.
-        model: the one that was saved there, as its user has it.
-    """
-    from seqkeras.export.refusals import refusals_of  # only `save_run` needs export
-
-    return refusals_of(folder, model)
 
 
 def own_problems(pipeline, model, tokenizers, decoding, inputs):
@@ -88,9 +61,7 @@ def run_problems(pipeline, model, tokenizers, limits, decoding, settings, inputs
     if PIPELINE_TEXTS[pipeline].generated and (problem := end_problem(model, decoding.end_id)):
         yield f"decoding.{problem}"
     if PIPELINE_TEXTS[pipeline].only and "text" in tokenizers:
-        most = most_tokens(model)
-        if most is not None and limits.source_length > most:
-            yield positions_problem(limits, most)
+        yield from position_problems(model, limits.source_length)
         tokenizer, texts = tokenizers["text"], _texts(pipeline, tokenizers["text"], inputs)
         if texts and isinstance(tokenizer, TEXT_TOKENIZERS):
             if settings.get("stride") is None:
@@ -100,11 +71,6 @@ def run_problems(pipeline, model, tokenizers, limits, decoding, settings, inputs
                 "the text tokenizer must be one of subwords or a table of words; it is a "
                 f"{type(tokenizer).__name__}"
             )
-
-
-def is_model(value):
-    """Return whether a value is a model of Keras."""
-    return isinstance(value, keras.Model)
 
 
 def unsaved_classes(model):
@@ -184,43 +150,6 @@ def text_problems(model):
     yield (
         f"the model begins with strings: save what is behind its TextVectorization, {behind}, and "
         f"give tokenizers={{'text': from_text_vectorization({layer})}} of seqkeras.tokenizers"
-    )
-
-
-def weight_problems(model):
-    """Yield the first of a model's weights that are NaN or infinite."""
-    for weight in model.weights:
-        if not np.isfinite(keras.ops.convert_to_numpy(weight)).all():
-            yield f"the model's weights are not finite, {weight.path} among them: train again"
-            return
-
-
-def vocabulary_problems(model, tokenizers):
-    """Yield the tokenizers that have more tokens than the model has rows for."""
-    limits = getattr(model, "id_limits", {})
-    for role, tokenizer in tokenizers.items():
-        for limit_name, size in {limits[name] for name in IDS.get(role, ()) if name in limits}:
-            if len(tokenizer) > size:
-                yield (
-                    f"the {role} tokenizer must have at most the model's {limit_name}, {size}, "
-                    f"tokens; it has {len(tokenizer)}"
-                )
-
-
-def most_tokens(model):
-    """Return the number of positions of a model, or of the encoder below its heads, or None."""
-    for part in (model, getattr(model, "encoder", None)):
-        positions = getattr(part, "positions", None)
-        if isinstance(positions, LearnedPositions):
-            return positions.max_length
-    return None
-
-
-def positions_problem(limits, most):
-    """Return the problem of a limit of more tokens than a model has positions, or None."""
-    return (
-        f"limits.source_length must be at most the model's positions, {most}; received "
-        f"{limits.source_length}"
     )
 
 
