@@ -1,8 +1,12 @@
 """Compile, resume, fit: the one call of `model.fit`."""
 
 import contextlib
+import dataclasses
 import math
 import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import keras
 
@@ -17,48 +21,72 @@ from seqkeras.training.history import History
 from seqkeras.training.layer_rates import rates_of_layers
 from seqkeras.training.looks import Looks
 from seqkeras.training.optimizing import make_optimizer
+from seqkeras.training.options import FitOptions
 from seqkeras.training.run import BEST
-from seqkeras.training.strategies import ONE_DEVICE, choose_operations
+from seqkeras.training.strategies import ONE_DEVICE, OneDevice, choose_operations
 from seqkeras.training.wording import counted
 
 
-def fit(
-    build_model,
-    loss,
-    batches_from,
-    num_steps,
-    options,
-    folder,
-    metrics=(),
-    validation=None,
-    tokens_from=None,
-    prepare=None,
-    begin=None,
-    devices=ONE_DEVICE,
-    loss_weights=None,
-):
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What is trained, on what, and for how long.
+
+    Attributes:
+        build_model: () -> a model that returns logits, built.
+        loss: of `compile`.
+        batches_from: step -> what `model.fit` takes, the batches from that step on; there are
+            `options.gradient_accumulation` to a step.
+        steps: of the whole training; `num_steps` may be more.
+        options: `FitOptions`.
+        folder: where the checkpoint lies.
+        metrics: list of Keras metrics, measured on the training batches; or such lists by the name
+            of an output.
+        loss_weights: of `compile`: a dictionary by the names of outputs, or None.
+        validation: a `seqkeras.training.validation.Validation`, or None.
+        tokens_from: step -> iterator over the tokens of every batch from that step on, or None.
+        prepare: called with the model before it is compiled, or None.
+        begin: called when nothing more can be refused, before the folder is read or written.
+        devices: a `seqkeras.training.strategies.OneDevice`, or one of its subclasses.
+    """
+
+    build_model: Callable
+    loss: Any
+    batches_from: Callable
+    steps: int
+    options: FitOptions
+    folder: Path
+    metrics: Any = ()
+    loss_weights: dict | None = None
+    validation: Any = None
+    tokens_from: Callable | None = None
+    prepare: Callable | None = None
+    begin: Callable | None = None
+    devices: OneDevice = ONE_DEVICE
+
+    @property
+    def epochs(self):
+        """Checkpoints of the whole training, an epoch of Keras each."""
+        return math.ceil(self.steps / self.options.steps_per_save)
+
+    @property
+    def steps_per_epoch(self):
+        return math.ceil(self.steps / self.epochs)
+
+    @property
+    def num_steps(self):
+        """Steps of the whole training: where options name no `max_steps`, whole epochs."""
+        whole = self.epochs * self.steps_per_epoch
+        return whole if self.options.max_steps is None else self.steps
+
+
+def fit(plan):
     """Train a model, from the checkpoint in the folder if there is one.
 
     Steps, batches and random numbers are functions of the seed, so a run that was stopped ends as
     one that was not.
 
     Args:
-        build_model: () -> a model that returns logits, built.
-        loss: of `compile`.
-        batches_from: step -> what `model.fit` takes, the batches from that step on; there are
-            `options.gradient_accumulation` to a step.
-        num_steps: of the whole training; where options name no `max_steps`, at most one more for
-            each checkpoint.
-        options: `FitOptions`.
-        folder: where the checkpoint lies.
-        metrics: list of Keras metrics, measured on the training batches; or such lists by the name
-            of an output.
-        validation: a `seqkeras.training.validation.Validation`, or None.
-        tokens_from: step -> iterator over the tokens of every batch from that step on, or None.
-        prepare: called with the model before it is compiled, or None.
-        begin: called when nothing more can be refused, before the folder is read or written.
-        devices: a `seqkeras.training.strategies.OneDevice`, or one of its subclasses.
-        loss_weights: as of `compile`: a dictionary by the names of outputs, or None.
+        plan: a `Plan`.
 
     Returns:
         The model as the options ask for it, the best or the last; None in a worker that is not
@@ -68,57 +96,65 @@ def fit(
         RunError: if the checkpoint is damaged, the loss or a weight is not finite, or the disk is
             full; then the last checkpoint is kept.
     """
-    keras.utils.set_random_seed(options.seed)
-    choose_operations(options.xla)
-    per_step = options.gradient_accumulation
-    epochs = math.ceil(num_steps / options.steps_per_save)
-    steps_per_epoch = math.ceil(num_steps / epochs)
-    if options.max_steps is None:
-        num_steps = epochs * steps_per_epoch
-    metrics = metrics or None
-    checkpoint = folder / CHECKPOINT
-    devices.require_same_step(saved_step(checkpoint))
-    with devices.scope():
-        with computing_in(options.mixed_precision):
-            model = build_model()
-        if prepare is not None:
-            prepare(model)
-        freeze(model, options.freeze)
-        model.compile(
-            optimizer=make_optimizer(options, num_steps, rates_of_layers(model, options)),
-            loss=loss if per_step == 1 else summed(loss),
-            loss_weights=loss_weights,
-            metrics=metrics,
-            jit_compile=options.xla if keras.backend.backend() == "tensorflow" else "auto",
-        )
-        # Variables that are made while TensorFlow traces the step have it traced once more.
-        model.optimizer.build(model.trainable_variables)
-        if begin is not None:
-            begin()
+    keras.utils.set_random_seed(plan.options.seed)
+    choose_operations(plan.options.xla)
+    checkpoint = plan.folder / CHECKPOINT
+    plan.devices.require_same_step(saved_step(checkpoint))
+    with plan.devices.scope():
+        model = _compiled(plan)
+        if plan.begin is not None:
+            plan.begin()
         state, averaged = restore(checkpoint, model) if checkpoint.exists() else (State(), [])
-    averages = Averages(options, averaged)
-    done = state.step
-    batches = devices.prepare(model, batches_from(done))
-    folder = devices.folder(folder)
+    averages = Averages(plan.options, averaged)
+    _learn(plan, model, state, averages)
+    return _kept_model(plan, model, state, averages) if plan.devices.is_chief else None
+
+
+def _compiled(plan):
+    """Return a new model, compiled, with its optimizer's variables."""
+    options = plan.options
+    with computing_in(options.mixed_precision):
+        model = plan.build_model()
+    if plan.prepare is not None:
+        plan.prepare(model)
+    freeze(model, options.freeze)
+    model.compile(
+        optimizer=make_optimizer(options, plan.num_steps, rates_of_layers(model, options)),
+        loss=plan.loss if options.gradient_accumulation == 1 else summed(plan.loss),
+        loss_weights=plan.loss_weights,
+        metrics=plan.metrics or None,
+        jit_compile=options.xla if keras.backend.backend() == "tensorflow" else "auto",
+    )
+    # Variables that are made while TensorFlow traces the step have it traced once more.
+    model.optimizer.build(model.trainable_variables)
+    return model
+
+
+def _learn(plan, model, state, averages):
+    """Train a compiled model from the step of a `State` on."""
+    options, num_steps, done = plan.options, plan.num_steps, state.step
+    per_step = options.gradient_accumulation
+    batches = plan.devices.prepare(model, plan.batches_from(done))
+    folder = plan.devices.folder(plan.folder)
     if done:
         console.print(f"  going on from step {done:,} of {num_steps:,}")
     began = time.monotonic()
-    tokens = None if tokens_from is None else tokens_from(done)
-    if options.is_given("looks") and options.steps_per_look is None and epochs < options.looks:
+    if options.is_given("looks") and options.steps_per_look is None and plan.epochs < options.looks:
         console.print(
-            f"  {counted(epochs, 'looks', 'look')}, not {options.looks:,}: --looks are at "
+            f"  {counted(plan.epochs, 'looks', 'look')}, not {options.looks:,}: --looks are at "
             "checkpoints; choose --steps-per-look, or a smaller --steps-per-save"
         )
+    tokens = None if plan.tokens_from is None else plan.tokens_from(done)
     progress = Progress(num_steps, done, tokens, per_step)
     history = History(folder, state, options.tensorboard)
-    looks = Looks(folder, state, history, progress, options, num_steps, averages, validation)
-    try:
+    looks = Looks(folder, state, history, progress, options, num_steps, averages, plan.validation)
+    with _failing_in_words(plan, progress), contextlib.closing(history):
         if done < num_steps and not looks.is_over():
             model.fit(
                 batches,
-                initial_epoch=done // steps_per_epoch,
-                epochs=epochs,
-                steps_per_epoch=steps_per_epoch * per_step,
+                initial_epoch=done // plan.steps_per_epoch,
+                epochs=plan.epochs,
+                steps_per_epoch=plan.steps_per_epoch * per_step,
                 shuffle=False,
                 verbose=0,
                 callbacks=[
@@ -127,42 +163,50 @@ def fit(
                     progress,
                     looks,
                     Checkpoint(folder / CHECKPOINT, state, averages),
-                    *devices.callbacks(),
+                    *plan.devices.callbacks(),
                 ],
             )
+    console.print(f"  {state.step - done:,} steps in {time.monotonic() - began:.0f} s")
+    if looks.is_over():
+        console.print(f"  no better model in {options.patience} looks: ended early")
+
+
+def _kept_model(plan, model, state, averages):
+    """Return the model that the run keeps, the best or the last, in float32."""
+    options, weights = plan.options, averages.of(model)
+    if plan.validation is not None and options.keep == "best":
+        console.print(f"  the best model is that of step {state.best_step():,}")
+        best = load_model(plan.folder / BEST, "begin again with --overwrite", compile=False)
+        weights = best.get_weights()
+    weights = model.get_weights() if weights is None else weights
+    if options.mixed_precision is not None:
+        model = plan.build_model()  # in float32
+    elif options.gradient_accumulation > 1:
+        model.compile(model.optimizer, plan.loss, plan.loss_weights, plan.metrics or None)
+    model.set_weights(weights)
+    return model
+
+
+@contextlib.contextmanager
+def _failing_in_words(plan, progress):
+    """Say where a training failed, and which checkpoint is kept; the progress bar is closed."""
+    try:
+        yield
     except DivergedError as error:
         raise RunError(
-            f"{folder}: {error.what} at step {error.step:,} of {num_steps:,}; "
-            f"{_kept(error.step - 1, steps_per_epoch)}. Choose a smaller --learning-rate or "
+            f"{plan.folder}: {error.what} at step {error.step:,} of {plan.num_steps:,}; "
+            f"{_kept(error.step - 1, plan.steps_per_epoch)}. Choose a smaller --learning-rate or "
             "--clip-norm, and --overwrite or another --out."
         ) from error
     except OSError as error:
         reason = error.strerror or str(error)
         raise RunError(
-            f"{folder}: can not be written at step {progress.step:,} ({one_line(reason):.200}); "
-            f"{_kept(progress.step - 1, steps_per_epoch)}. Make room; then give the same command, "
-            "without --overwrite."
+            f"{plan.folder}: can not be written at step {progress.step:,} "
+            f"({one_line(reason):.200}); {_kept(progress.step - 1, plan.steps_per_epoch)}. Make "
+            "room; then give the same command, without --overwrite."
         ) from error
     finally:
         progress.close()
-        history.close()
-    console.print(f"  {state.step - done:,} steps in {time.monotonic() - began:.0f} s")
-    if looks.is_over():
-        console.print(f"  no better model in {options.patience} looks: ended early")
-    if not devices.is_chief:
-        return None
-    weights = averages.of(model)
-    if validation is not None and options.keep == "best":
-        console.print(f"  the best model is that of step {state.best_step():,}")
-        best = load_model(folder / BEST, "begin again with --overwrite", compile=False)
-        weights = best.get_weights()
-    weights = model.get_weights() if weights is None else weights
-    if options.mixed_precision is not None:
-        model = build_model()  # in float32
-    elif per_step > 1:
-        model.compile(model.optimizer, loss, loss_weights, metrics)
-    model.set_weights(weights)
-    return model
 
 
 @contextlib.contextmanager

@@ -3,13 +3,14 @@
 import contextlib
 import dataclasses
 import shlex
+from typing import Any, NamedTuple
 
 from seqkeras.locking import locked
 from seqkeras.runs import CHECKPOINT, MODEL, SCORES
 from seqkeras.terminal import one_line
 from seqkeras.training.console import console, progress_bar
 from seqkeras.training.first_weights import take_weights
-from seqkeras.training.fit import fit, ignored_by
+from seqkeras.training.fit import Plan, fit, ignored_by
 from seqkeras.training.options import RunFolder
 from seqkeras.training.run import (
     BEST,
@@ -44,20 +45,43 @@ def train(task, folder, overwrite=False):
     devices = strategy(task.options.strategy)
     devices.refuse(task.options)
     with locked(folder) if devices.is_chief else contextlib.nullcontext(), devices.running():
-        _train(task, folder, overwrite, devices)
+        if is_finished(folder, task.name, task.options, overwrite):
+            console.print(
+                one_line(f"{folder}: finished already, with these options; see {folder / SCORES}")
+            )
+            return
+        if not devices.is_chief:
+            devices.meet()  # from here on the chief's options and tokenizers are there
+            overwrite = False
+            require_begun(folder, task.name, task.options)
+        task.folder = folder
+        data = _read(task, folder, overwrite, devices)
+        model = fit(_plan(task, folder, overwrite, devices, data))
+        if devices.is_chief:
+            scores = _finish(task, folder, model, data)
+        devices.part()
+        if devices.is_chief:
+            _report(task, folder, scores)
 
 
-def _train(task, folder, overwrite, devices):
-    task.folder = folder
-    if is_finished(folder, task.name, task.options, overwrite):
-        console.print(
-            one_line(f"{folder}: finished already, with these options; see {folder / SCORES}")
-        )
-        return
-    if not devices.is_chief:
-        devices.meet()  # from here on the chief's options and tokenizers are there
-        overwrite = False
-        require_begun(folder, task.name, task.options)
+class _Data(NamedTuple):
+    """What a training reads.
+
+    Attributes:
+        examples: of training.
+        validation: examples of validation.
+        run: the `seqkeras.runs.RunFiles` that is trained.
+        answer: what answers while it is, of `seqkeras.training.answering`.
+    """
+
+    examples: Any
+    validation: list
+    run: Any
+    answer: Any
+
+
+def _read(task, folder, overwrite, devices):
+    """Return the `_Data` of a task, and tell unknown tokens."""
     examples, validation = task.read()
     if devices.num_replicas > 1:
         task.refuse_replicas()
@@ -69,10 +93,14 @@ def _train(task, folder, overwrite, devices):
     unknown = tell_unknown_tokens(task, examples, tokenizers, "training")
     require_known_targets(task, unknown, getattr(task.options, "unknown_targets", 1.0))
     tell_unknown_tokens(task, validation, tokenizers, "validation")
-    batches = task.batches(examples, run)
-    looked_at = Validation(task, validation, run, answer)
-    options, loss = task.options, task.loss()
-    num_steps = options.max_steps or -(-task.num_steps(batches) // options.gradient_accumulation)
+    return _Data(examples, validation, run, answer)
+
+
+def _plan(task, folder, overwrite, devices, data):
+    """Return the `Plan` of a task's training."""
+    options, run, batches = task.options, data.run, task.batches(data.examples, data.run)
+    validation, loss = Validation(task, data.validation, run, data.answer), task.loss()
+    steps = options.max_steps or -(-task.num_steps(batches) // options.gradient_accumulation)
     batches.few_shapes |= options.xla
     if options.gradient_accumulation > 1:
         batches = batches.in_groups(options.gradient_accumulation, ignored_by(loss))
@@ -85,43 +113,42 @@ def _train(task, folder, overwrite, devices):
             take_weights(
                 trained, lambda run: task.trained(task.model(run)), run, options.start_from
             )
-        looked_at.require_best(model)
+        validation.require_best(model)
 
     def begin():
         open_run(folder, task.name, options, overwrite)
         run.write_tokenizers(folder)
         task.begun(folder)
 
-    if devices.num_processes > 1:  # which meet before a model is made
-        if devices.is_chief:
-            begin()
-            devices.meet()
-        begin = None
-    model = fit(
+    if devices.num_processes > 1 and devices.is_chief:  # they meet before a model is made
+        begin()
+        devices.meet()
+    return Plan(
         lambda: task.model(run),
         loss,
         batches.for_fit,
-        num_steps,
+        steps,
         options,
         folder,
         metrics=task.metrics(),
         loss_weights=task.loss_weights(),
-        validation=looked_at,
+        validation=validation,
         tokens_from=batches.tokens_from,
         prepare=prepare,
-        begin=begin,
+        begin=begin if devices.num_processes == 1 else None,
         devices=devices,
     )
-    if not devices.is_chief:
-        devices.part()
-        return
+
+
+def _finish(task, folder, model, data):
+    """Score a model that is trained, write its run, and return the scores."""
     model = task.trained(model)
-    scores = task.measure(model, validation, run)
+    scores = task.measure(model, data.validation, data.run)
     run, found = task.tuned(
-        run,
+        data.run,
         answered(
-            task.tests(validation),
-            lambda texts, advance: answer(model, texts, advance=advance),
+            task.tests(data.validation),
+            lambda texts, advance: data.answer(model, texts, advance=advance),
         ),
     )
     scores |= task.scores(found)
@@ -129,8 +156,7 @@ def _train(task, folder, overwrite, devices):
     run.write(folder, model, scores)
     for name in (CHECKPOINT, BEST, TEACHER):
         (folder / name).unlink(missing_ok=True)
-    devices.part()
-    _report(task, folder, scores)
+    return scores
 
 
 def _takes_weights(options):

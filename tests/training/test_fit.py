@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from seqkeras.runs import RunError
 from seqkeras.training.callbacks import DivergedError, StopAtNaN
-from seqkeras.training.fit import fit
+from seqkeras.training.fit import Plan, fit
 from seqkeras.training.options import FitOptions
 
 OPTIONS = FitOptions(steps_per_save=5, warmup_steps=0)
@@ -34,7 +34,7 @@ def batches(wrong_step, wrong):
 
 def test_a_loss_that_is_not_finite_names_its_step_and_keeps_the_last_checkpoint(tmp_path):
     with pytest.raises(RunError) as caught:
-        fit(classifier, LOSS, batches(13, np.nan), 20, OPTIONS, tmp_path)
+        fit(Plan(classifier, LOSS, batches(13, np.nan), 20, OPTIONS, tmp_path))
     assert str(caught.value) == (
         f"{tmp_path}: the loss is nan at step 13 of 20; the checkpoint of step 10 is kept. Choose "
         "a smaller --learning-rate or --clip-norm, and --overwrite or another --out."
@@ -46,13 +46,13 @@ def test_a_loss_that_is_not_finite_names_its_step_and_keeps_the_last_checkpoint(
 
 def test_a_loss_that_is_not_finite_at_once_leaves_no_checkpoint(tmp_path):
     with pytest.raises(RunError, match="loss is nan at step 2 of 20; no checkpoint was made yet."):
-        fit(classifier, LOSS, batches(2, np.inf), 20, OPTIONS, tmp_path)
+        fit(Plan(classifier, LOSS, batches(2, np.inf), 20, OPTIONS, tmp_path))
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("part", ["config.json", "model.weights.h5"])
 def test_a_checkpoint_that_lost_a_part_is_refused(part, tmp_path):
-    fit(classifier, LOSS, batches(20, 0.0), 5, OPTIONS, tmp_path)
+    fit(Plan(classifier, LOSS, batches(20, 0.0), 5, OPTIONS, tmp_path))
     checkpoint = tmp_path / "checkpoint.keras"
     with zipfile.ZipFile(checkpoint) as whole:
         parts = {each: whole.read(each) for each in whole.namelist() if each != part}
@@ -60,7 +60,7 @@ def test_a_checkpoint_that_lost_a_part_is_refused(part, tmp_path):
         for name, content in parts.items():
             damaged.writestr(name, content)
     with pytest.raises(RunError, match="checkpoint.keras: damaged .*; begin again with --overwrit"):
-        fit(classifier, LOSS, batches(20, 0.0), 10, OPTIONS, tmp_path)
+        fit(Plan(classifier, LOSS, batches(20, 0.0), 10, OPTIONS, tmp_path))
 
 
 def test_weights_that_are_not_finite_are_not_saved(tmp_path):

@@ -10,7 +10,7 @@ from seqkeras.data.batches import Batches, Sequences
 from seqkeras.losses import SmoothedCrossEntropy
 from seqkeras.runs import RunError
 from seqkeras.training.first_weights import freeze
-from seqkeras.training.fit import fit
+from seqkeras.training.fit import Plan, fit
 from seqkeras.training.optimizing import learning_rate, make_optimizer
 from seqkeras.training.options import FitOptions
 from tests.conftest import others_long, run_python
@@ -104,7 +104,7 @@ def fitted(folder, texts, steps, **given):
     batches, per_step = texts.batches, options.gradient_accumulation
     if per_step > 1:
         batches = batches.in_groups(per_step, 0)
-    return fit(labeller, loss, batches.for_fit, steps, options, folder)
+    return fit(Plan(labeller, loss, batches.for_fit, steps, options, folder))
 
 
 @pytest.mark.parametrize("given", [{}, {"optimizer": "adamw", "ema": 0.7, "schedule": "linear"}])
@@ -127,7 +127,7 @@ def test_accumulation_survives_a_stop(tmp_path):
 def test_a_loss_that_does_not_add_up_is_refused(tmp_path):
     with pytest.raises(RunError, match="adds up over batches"):
         given = FitOptions(gradient_accumulation=2)
-        fit(classifier, lambda y, p: p, None, 4, given, tmp_path)
+        fit(Plan(classifier, lambda y, p: p, None, 4, given, tmp_path))
 
 
 @pytest.mark.parametrize("name", others_long(["float16", "bfloat16"]))

@@ -15,7 +15,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from seqkeras.runs import RunError
 from seqkeras.training.callbacks import Progress
 from seqkeras.training.checkpoint import Checkpoint
-from seqkeras.training.fit import fit
+from seqkeras.training.fit import Plan, fit
 from seqkeras.training.optimizing import make_optimizer
 from seqkeras.training.options import FitOptions
 from seqkeras.training.validation import Look
@@ -66,14 +66,16 @@ def trained(folder, num_steps=35, validation=None, **given):
     with pytest.MonkeyPatch.context() as patch:  # to draw takes longer than to train
         patch.setattr("seqkeras.training.history.draw_curves", lambda rows, path: path.touch())
         return fit(
-            classifier,
-            LOSS,
-            batches,
-            num_steps,
-            options(**given),
-            folder,
-            validation=validation or Scored(),
-            tokens_from=lambda step: itertools.repeat(21),
+            Plan(
+                classifier,
+                LOSS,
+                batches,
+                num_steps,
+                options(**given),
+                folder,
+                validation=validation or Scored(),
+                tokens_from=lambda step: itertools.repeat(21),
+            )
         )
 
 
@@ -192,7 +194,7 @@ def test_max_steps_is_the_number_of_updates(tmp_path):
 def test_looks_are_spread_over_the_training(tmp_path):
     validation = Scored()
     plain = FitOptions(steps_per_save=5, looks=3)
-    fit(classifier, LOSS, batches, 30, plain, tmp_path, validation=validation)
+    fit(Plan(classifier, LOSS, batches, 30, plain, tmp_path, validation=validation))
     assert sorted(validation.seen) == [10, 20, 30]
 
 
@@ -221,7 +223,7 @@ def test_a_row_has_the_mean_loss_of_the_steps_since_the_row_before(tmp_path):
     model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
     given = FitOptions(steps_per_save=6, steps_per_look=4, max_steps=12, learning_rate=1e-30)
     tokens = itertools.repeat(21)
-    fit(lambda: model, LOSS, batches, 12, given, tmp_path, tokens_from=lambda step: tokens)
+    fit(Plan(lambda: model, LOSS, batches, 12, given, tmp_path, tokens_from=lambda step: tokens))
     losses, begin = [float(LOSS(y, model(x))) for x, y in batches(0)], 0
     for row, end in zip(history(tmp_path), [4, 6, 8, 12], strict=True):
         assert int(row["step"]) == end
@@ -249,7 +251,7 @@ def test_a_training_that_was_stopped_between_looks_ends_as_one_that_was_not(tmp_
 
 def test_more_looks_than_checkpoints_are_told(tmp_path, capsys):
     plain = FitOptions(steps_per_save=5, looks=7)
-    fit(classifier, LOSS, batches, 10, plain, tmp_path, validation=Scored())
+    fit(Plan(classifier, LOSS, batches, 10, plain, tmp_path, validation=Scored()))
     told = " ".join(capsys.readouterr().out.split())
     assert "2 looks, not 7: --looks are at checkpoints; choose --steps-per-look, or a sma" in told
 
