@@ -1,6 +1,6 @@
 """ONNX graphs as files, with weights inside or in files of their own.
 
-Each weight is stored once, for all graphs that read it; so are a matrix and its transpose, such as
+Each weight is stored once, for all graphs that read it, as are a matrix and its transpose, such as
 an embedding table and the matrix of the logits. Separate files also allow models of more than 2 GB,
 the limit of an ONNX file.
 """

@@ -370,7 +370,7 @@ def _count_readers(graph):
 
 
 def _lists_of_nodes(graph):
-    """Yield the nodes of a graph, then those of each subgraph within."""
+    """Yield the nodes of a graph, then the nodes of each subgraph within."""
     yield graph.node
     for node in graph.node:
         for attribute in node.attribute:

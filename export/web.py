@@ -12,7 +12,7 @@ class WebFolder:
         folder: where.
         taken: folders that it must not be, hold or lie in: the run and the bundle.
         overwrite: whether such a folder that is there may be replaced.
-        node_modules: npm's folder with onnxruntime-web; None for that of serving/javascript.
+        node_modules: npm's folder with onnxruntime-web; None for serving/javascript's.
 
     Raises:
         ValueError: if it can not be made.

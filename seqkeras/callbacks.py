@@ -20,7 +20,7 @@ class AnswerMetrics(keras.callbacks.Callback):
     Args:
         answer: (model, inputs) -> a list of answers, one for each input.
         inputs, targets: lists of validation examples.
-        metrics: name -> (answers, targets) -> number, as those of `seqkeras.metrics`.
+        metrics: name -> (answers, targets) -> number, such as the functions of `seqkeras.metrics`.
         samples: of how many examples, of all targets, input, target and answer are written.
         file: path of a text file, to which they are appended; None prints them.
 

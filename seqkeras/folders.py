@@ -40,8 +40,7 @@ def written_aside(folder, check):
 
 
 def identity(folder):
-    """Return the identity of a folder, which differs from that of its replacement; None if
-    missing."""
+    """Return the identity of a folder, which its replacement does not share; None if missing."""
     try:
         status = os.stat(folder)
     except OSError:

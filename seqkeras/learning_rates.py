@@ -11,7 +11,7 @@ class Noam(keras.optimizers.schedules.LearningRateSchedule):
         rate = scale D^-0.5 min(step^-0.5, step warmup_steps^-1.5)
 
     Notation: D is the paper's d_model; Keras counts steps from 0, the paper from 1. The name is
-    that of its author in Tensor2Tensor.
+    the form of its author in Tensor2Tensor.
 
     Args:
         hidden_dim: D.

@@ -108,7 +108,7 @@ class ForecastLoss(_Ignoring):
         scale: s, a positive number of each target, as its deviation is.
         quantiles: the q, as of `PinballLoss`, where the kind is "quantiles".
         growth: d, of each target: over 0 where y and p are logarithms in units of d, so that the
-            error is that of what they are logarithms of; else 0. None: 0 for all.
+            error is the error of their exponentials; else 0. None: 0 for all.
 
     Call arguments:
         y_true: (B, horizon, C) targets y; what is NaN is unknown, and counts nothing.
@@ -171,7 +171,7 @@ class SmoothedCrossEntropy(_Ignoring):
         loss = -sum_v q(v) log softmax(logits)_v,   q(v) = (1 - e) [v = y] + e / V
 
     Notation: e is the paper's epsilon_ls. V and the sum are of the classes that may be chosen:
-    those whose logit is not `BANNED_LOGIT`, as that of a `SpanHead`'s padding.
+    those whose logit is not `BANNED_LOGIT`, as a `SpanHead` gives to padding.
 
     Args:
         label_smoothing: e, from 0 to 1.

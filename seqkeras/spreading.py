@@ -1,4 +1,4 @@
-"""Which of many examples are shown, or scored: never those of one label alone, in a sorted file."""
+"""Which of many examples are shown, or scored: never of one label alone, in a sorted file."""
 
 import itertools
 from collections.abc import Hashable
@@ -19,7 +19,7 @@ def spread(targets):
 
     Args:
         targets: of the examples: labels, numbers, lists of labels or tags; None where there are
-            none. Examples with the same set of tags count as those of a label; an array is a
+            none. Examples with the same set of tags count as one label; an array is a
             target of its own.
     """
     groups = {}

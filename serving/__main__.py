@@ -347,7 +347,7 @@ def _chosen(pipeline, function, options):
 
 
 def _inputs(pipeline, options):
-    """Return an iterator over the given inputs, or those of standard input, and refusals."""
+    """Return an iterator over the inputs, given or from standard input, and refusals."""
     if options.inputs:
         texts = arguments(options.inputs)
     else:

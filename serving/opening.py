@@ -1,10 +1,10 @@
 """Open a bundle's graphs in onnxruntime, and check them against the manifest.
 
 Each graph has its own threads. They spin briefly between two operations, but not after a run: the
-spinning threads of an encoder would take the cores from its decoder, and so would those of another
-program. 32 steps of a Transformer of base size on two cores took 148 ms with this setting, 175 ms
-without spinning, and 156 ms with onnxruntime's default; next to another busy program, 251, 207 and
-309 ms.
+spinning threads of an encoder would take the cores from its decoder, as would the threads of
+another program. 32 steps of a Transformer of base size on two cores took 148 ms with this setting,
+175 ms without spinning, and 156 ms with onnxruntime's default; next to another busy program, 251,
+207 and 309 ms.
 """
 
 import os

@@ -80,7 +80,7 @@ class Generation(Attended):
 
 @dataclass(frozen=True)
 class Node:
-    """A subtree: its words, and its classes like those of a `Classification`."""
+    """A subtree: its words, and classes in the form of a `Classification`."""
 
     text: str
     labels: tuple
@@ -174,7 +174,7 @@ class Span(Attended):
         text: the text of the span; "" if there is no answer.
         start, end: its offsets; None if there is no answer.
         score: its probability among all spans, and no answer if the model allows that.
-        margin: the best span's score minus that of no answer, in logits; None for a model that
+        margin: the best span's score minus the score of no answer, in logits; None for a model that
             always answers.
         alternatives: with n_best > 1, other spans, the best first.
     """

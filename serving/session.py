@@ -103,7 +103,7 @@ class EncoderDecoder:
         """Advance decoding by one step: see `serving.decoding`.
 
         Args:
-            attention: whether to return attention weights; "heads": those of each head.
+            attention: whether to return attention weights; "heads": weights of each head.
         """
         return self._decoder.step(token_ids, beam_index, k, state, attention)
 

@@ -64,7 +64,7 @@ CHANGE_OF_CLOCKS = "where clocks change, times need their zone offset, as 2024-1
 
 @dataclass(frozen=True)
 class TimeColumn:
-    """The time of a row, which follows that of the row before by one step.
+    """The time of a row, one step after the time of the row before.
 
     A time follows if it is nearer than a quarter of a step to the expected one; nearer than a
     quarter of a day where steps are months or business days.

@@ -5,7 +5,7 @@
                 is a point, 1.250,5 and 1 250,5 where it is a comma; 12 % is 0.12, and a unit behind
                 a number multiplies it: 千, 万, 百万, 亿, 万亿; K, M, B (10^3, 10^6, 10^9)
 
-Characters of full width are those of ASCII. `serving/javascript/src/written_numbers.js` is the same
+Characters of full width count as ASCII. `serving/javascript/src/written_numbers.js` is the same
 in JavaScript.
 """
 

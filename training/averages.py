@@ -15,7 +15,7 @@ class Averages:
 
     Args:
         options: a `seqkeras.training.options.FitOptions`.
-        kept: lists of weights, those of earlier checkpoints.
+        kept: lists of weights, from earlier checkpoints.
 
     Reference: Polyak and Juditsky 1992, https://doi.org/10.1137/0330046; Vaswani et al. 2017,
     section 6.1, https://arxiv.org/abs/1706.03762

@@ -202,7 +202,7 @@ def _bundle(folder, evaluation):
         role: read_tokenizer(folder / path) for role, path in manifest.tokenizers.items()
     }
 
-    # Of a prompt nobody knows how much may be left out.
+    # Nobody knows how much of a prompt may be left out.
     options = {} if manifest.pipeline == "Generate" else {"truncate": True}
 
     def answer(texts, advance):

@@ -93,7 +93,7 @@ def take_rows(model, build, run, other, known, folder):
     others, axes = _learned(other), _axes(model, build, run)
     if len(others) != len(axes):
         raise RunError(
-            f"{folder}: its model has {len(others)} weights, that of this training {len(axes)}.",
+            f"{folder}: its model has {len(others)} weights; this training has {len(axes)}.",
             advice=_way_out(other, run.record.task, Path(folder)),
         )
     for variable, taken, roles in zip(_learned(model), others, axes, strict=True):

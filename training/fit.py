@@ -175,7 +175,7 @@ def _kept_model(plan, model, state, averages):
     """Return the model that the run keeps, the best or the last, in float32."""
     options, weights = plan.options, averages.of(model)
     if plan.validation is not None and options.keep == "best":
-        console.print(f"  the best model is that of step {state.best_step():,}")
+        console.print(f"  the best model is the model of step {state.best_step():,}")
         best = load_model(plan.folder / BEST, "begin again with --overwrite", compile=False)
         weights = best.get_weights()
     weights = model.get_weights() if weights is None else weights

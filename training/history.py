@@ -11,7 +11,7 @@ from seqkeras.training.run import CURVES, HISTORY, SAMPLES, TENSORBOARD
 class History:
     """Writes what a `seqkeras.training.checkpoint.State` holds.
 
-    The tables are written whole from the state, which is that of the checkpoint when a training
+    The tables are written whole from the state, which is the checkpoint's when a training
     goes on: so no line is lost, and none stands twice.
 
     Args:

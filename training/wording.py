@@ -9,7 +9,7 @@ def counted(count, plural, singular=None):
     Args:
         count: a number.
         plural: the noun, and what agrees with it: "rows are".
-        singular: the same of one: "row is"; None: the plural without its s.
+        singular: the words for one, "row is"; None: the plural without its s.
     """
     if count == 1:
         return f"1 {singular or plural.removesuffix('s')}"

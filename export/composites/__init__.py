@@ -26,7 +26,7 @@ def op_handlers(graph_def, weights, lowerings):
 
     Args:
         graph_def: of the frozen graph.
-        weights: name -> array of those of its inputs that are constant.
+        weights: name -> array, of its constant inputs.
         lowerings: `LOWERINGS` or `PORTABLE_LOWERINGS`.
     """
     functions = {

@@ -72,7 +72,7 @@ def structure_of(model):
 def places_of(model):
     """Return the `Place`s of a model's inputs, or None where Keras does not know them.
 
-    Those of a subclass of `keras.Model` are known if it was built with a dictionary or a list.
+    The inputs of a subclass of `keras.Model` are known if it was built with a dictionary or a list.
     """
     structure = structure_of(model)
     if structure is not None:

@@ -29,7 +29,7 @@ def first_that_works(candidates, use):
     """Return the result of `use` for the first candidate for which it raises no ValueError.
 
     Raises:
-        ValueError: that of the first candidate, if `use` fails for all.
+        ValueError: the error of the first candidate, if `use` fails for all.
     """
     errors = []
     for specs in candidates:

@@ -68,7 +68,7 @@ def encoder_decoder(model, max_length, decoding=None, constraint=None, searches=
 def language_model(model, max_length, decoding=None, constraint=None, searches=DEFAULT_ONLY):
     """Return signatures: `serving_default` scores a text, `generate` continues a prompt greedily.
 
-    Further signatures are those of `encoder_decoder`. The common length of a batch's prompts is
+    Further signatures: see `encoder_decoder`. The common length of a batch's prompts is
     read in one step. A model with mask "prefix" reads each prompt whole, and its `serving_default`
     takes the lengths of prefixes too.
 

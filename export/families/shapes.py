@@ -1,4 +1,4 @@
-"""The symbolic shapes of a function's outputs, from those of its inputs."""
+"""The symbolic shapes of a function's outputs, from its inputs' shapes."""
 
 import itertools
 
@@ -21,7 +21,7 @@ def at_some_size(inputs, use):
         use: takes two dictionaries, of sizes by symbol.
 
     Raises:
-        Exception: that of the first sizes, if `use` fails for all sizes.
+        Exception: the error of the first sizes, if `use` fails for all sizes.
     """
     symbols = dict.fromkeys(size for spec in inputs for size in spec.shape if isinstance(size, str))
     errors = []

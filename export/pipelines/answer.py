@@ -42,12 +42,12 @@ def _expected(outputs, answer, pipeline, given):
 def _differences(manifest):
     yield (
         "`score` is the sum of two logits, of where the answer begins and where it ends, and no "
-        "probability; `null_score` is that of no answer."
+        "probability; `null_score` is the score of no answer."
     )
     if manifest.settings.get("no_answer"):
         yield (
             'Where there is no answer, `answer` is "", `start` and `end` are -1, and `score` is '
-            "still that of the best one: `margin` of `serving` is `score` less `null_score`."
+            "still the best span's: `margin` of `serving` is `score` less `null_score`."
         )
 
 

@@ -118,7 +118,7 @@ def _without_strings(manifest):
         )
     return (
         "No model here takes strings: the export left it out, its tokenizer is in no graph, or its "
-        "tags are those of a chain."
+        "tags come from a chain."
     )
 
 

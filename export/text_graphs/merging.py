@@ -57,7 +57,7 @@ def merged(parts, ranks, results):
         index = tf.range(tf.size(ids))
         best = tf.math.unsorted_segment_min(rank, words, num_words)  # (W,)
         is_best = (rank < UNRANKED) & (rank == tf.gather(best, words))
-        # Of a run of equal pairs, as in "aaaa", every second one: the others overlap with it.
+        # A run of equal pairs, as in "aaaa", merges every second pair: the others overlap with it.
         begins = is_best & ~shifted(is_best, -1, False)
         run = tf.cumsum(tf.cast(begins, tf.int32)) - 1
         begin = tf.gather(tf.boolean_mask(index, begins), tf.maximum(run, 0))

@@ -1,7 +1,7 @@
 """Compare the SavedModel on strings with the pipeline's answers to the run's own inputs.
 
 Inputs that a signature on strings refuses, such as a text that needs windows, are counted and not
-compared; so are texts with two segmentations of equal score of which the graph takes the other.
+compared, as are texts with two segmentations of equal score of which the graph takes the other.
 """
 
 import itertools

@@ -108,7 +108,7 @@ def maps_of_heads(weights, source, target=None, layer=None, head=None):
     if weights.ndim not in (2, 4):
         raise ValueError(
             "maps_of_heads: weights must have shape (layers, heads, target, source) or (target, "
-            f"source), those of one example; received {weights.shape}."
+            f"source), weights of one example; received {weights.shape}."
         )
     (target, target_counts), (source, source_counts) = map(_labels, (target, source))
     weights = of_words(weights, target_counts, source_counts)
@@ -166,8 +166,9 @@ def plot_attention_maps(maps, path):
 def plot_attention_lines(maps, path):
     """Draw attention maps as lines between two columns of words, one panel each, into one PNG file.
 
-    The words of the target are at the left, those of the source at the right. The larger a weight,
-    the darker and thicker its line; weights under 5 % of the largest of their map have none.
+    The words of the target are at the left, the words of the source at the right. The larger a
+    weight, the darker and thicker its line; weights under 5 % of the largest of their map have
+    none.
 
     Args: as of `plot_attention_maps`.
 

@@ -44,7 +44,7 @@ def jacobian_norms(cell, inputs, initial_state=None):
 def step_jacobians(cell, inputs, initial_state=None):
     """Return J(t) for t from 1 to T: (B, T, S, S) float64, S the width of all states side by side.
 
-    The arguments and errors are those of `jacobian_norms`.
+    `jacobian_norms` describes the arguments and errors.
     """
     names, step = _formula(cell)
     weights = [np.asarray(weight, np.float64) for weight in cell.get_weights()]

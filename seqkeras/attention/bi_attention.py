@@ -18,8 +18,8 @@ class BiAttention(keras.layers.Layer):
         g(t) = [h(t); u~(t); h(t) * u~(t); h(t) * h~]
 
     Notation: h, u, g are columns of the paper's H, U, G, whose rows are our D = 2d; T counts the
-    words of the context, J those of the query. The products with the three parts of w are computed
-    one by one, so no (B, T, J, 3D) tensor is made.
+    words of the context, J the words of the query. The products with the three parts of w are
+    computed one by one, so no (B, T, J, 3D) tensor is made.
 
     Call arguments:
         context: (B, T, D), h.

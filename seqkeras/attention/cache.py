@@ -15,7 +15,7 @@ def extend_cache(cache, entries, positions):
 
     Args:
         cache: (B, N, C, H) keys or values.
-        entries: (B, N, T, H), those of T further tokens.
+        entries: (B, N, T, H), entries of T further tokens.
         positions: (B,) integers, how many each row holds.
 
     Returns:

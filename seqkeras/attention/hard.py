@@ -173,7 +173,7 @@ class MovingAverageBaseline(keras.layers.Layer):
 
 
 def reinforce_loss(losses, log_probabilities, baseline=0.0, entropies=0.0):
-    """Return a number whose gradient is that of the expected loss, estimated from samples.
+    """Return a number whose gradient is the expected loss's, estimated from samples.
 
         d = dL + (L - b) d log p - dH, averaged over the rows
 

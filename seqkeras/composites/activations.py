@@ -17,7 +17,7 @@ def gelu(inputs, *, approximate=False):
 
     Args:
         inputs: (...).
-        approximate: the second form, that of GPT.
+        approximate: the second form, which GPT has.
 
     Returns:
         (...), of the dtype of the inputs.

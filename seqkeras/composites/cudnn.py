@@ -2,8 +2,8 @@
 
 What Keras 3.15 has: TensorFlow's take a mask if every row is padded on the right and holds a step;
 JAX's and PyTorch's take none. Backwards, TensorFlow's give the outputs in the order in which they
-were computed and JAX's in that of the inputs, so the sequence is flipped here instead. JAX's `gru`
-is Keras's own loop.
+were computed and JAX's in the order of the inputs, so the sequence is flipped here instead. JAX's
+`gru` is Keras's own loop.
 """
 
 import keras

@@ -27,7 +27,7 @@ class Network:
             which the derivatives belong to.
         gradients: (gradients by the new states, saved) -> (gradients by the gates of the inputs, by
             the old states but for the way through the recurrent product, None for zeros).
-        recurrent_gradients: (gradients by the gates of the inputs, saved) -> by those of the
+        recurrent_gradients: (gradients by the gates of the inputs, saved) -> by the gates of the
             recurrent product; None if they are the same.
         masked_gates: for each gate what it is at a masked step: 1 open, -1 shut, 0 as computed.
         masked_copies: for each state, whether a masked step must copy it, because the gates that

@@ -126,8 +126,8 @@ class Batches(keras.utils.PyDataset):
     def __getitem__(self, place):
         """Return the batch of a place in the present pass.
 
-        Keras on TensorFlow takes the lengths of the first two for those of all, if they are the
-        same: so of the second, sequences are padded by one step more.
+        Keras on TensorFlow takes the lengths of the first two for the lengths of all, if they are
+        the same: so of the second, sequences are padded by one step more.
         """
         rows = self.order.of_pass(max(self.number, 0))[place]
         return self._batch(rows, more=int(place == 1))

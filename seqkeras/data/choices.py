@@ -30,7 +30,7 @@ SWAG = ("sent1", "label", "sent2")  # text, answer, and what begins each choice
 
 
 class Names(NamedTuple):
-    """The columns of a table: text, choices, answer; none for those of a known format."""
+    """The columns of a table: text, choices, answer; none for a known format."""
 
     text: str = "text"
     choices: tuple[str, ...] = ()

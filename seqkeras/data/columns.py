@@ -42,7 +42,7 @@ def read_columns(
         path: of the file.
         names: of the columns to return, in order; without a header their numbers from 1, or from
             the last column below 0, as texts.
-        may_be_empty: those whose fields may be empty, in JSON null.
+        may_be_empty: names of the columns whose fields may be empty, in JSON null.
         form: "csv", "tsv" or "jsonl"; None goes by the file's suffix.
         header: whether the first line names the columns, of .csv and .tsv.
         options: for each of the names the option that gives it, for errors; None for no options.
@@ -74,7 +74,7 @@ def read_columns(
 
 
 def column_names(path):
-    """Return the names of a file's columns: those of its header, or of the first JSON object.
+    """Return the names of a file's columns, from the header or the first JSON object.
 
     Args:
         path: of the file.

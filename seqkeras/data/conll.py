@@ -12,7 +12,7 @@ that begins with # is a comment if it can not be a row:
     # id 5239<tab>domain=en        MultiCoNER: a tab, where rows have none; or a space in the word
 
 Ranges of words and empty nodes of CoNLL-U are left out: lines whose first field is no whole number
-where that of the first row is 1, or a range from 1.
+where the first row's number is 1, or a range from 1.
 
 Reference: Tjong Kim Sang and De Meulder 2003, section 2.2, https://aclanthology.org/W03-0419
 """
@@ -37,7 +37,7 @@ OF_COMMAS = "; expected spaces or tabs between columns, or a .jsonl"
 
 
 class Sentence(NamedTuple):
-    """Words with their tags, the line where they begin, and that of each word."""
+    """Words with their tags, the line where they begin, and the line of each word."""
 
     line: int
     words: tuple[str, ...]
@@ -291,7 +291,7 @@ def begun_inside(tags):
 
 
 def to_iob2(tags):
-    """Return tags of IOB1 in IOB2: whatever begins an entity is B; those of IOB2 stay as they are.
+    """Return tags of IOB1 in IOB2: whatever begins an entity is B; tags of IOB2 stay as they are.
 
         IOB1: I-PER I-PER B-PER O    IOB2: B-PER I-PER B-PER O
 

@@ -197,7 +197,7 @@ def _letters(word):
 
 @cache
 def _alphabet(locale):
-    """Return the letters typed by mistake: those of the locale's names, in lower case.
+    """Return the letters typed by mistake: the letters of the locale's names, in lower case.
 
     Without letters that have an accent and final forms, so that no slip is harder to type than the
     name; and none where characters are not typed one by one.
@@ -346,7 +346,7 @@ def _stand_alone_names(locale):
     """Yield (meaning, name) of the stand-alone names that the locale has of its own.
 
     Read from Babel's files, since `Locale.months["stand-alone"]` of a locale without such names
-    gives those of whichever locale was asked first in the process (Babel 2.18).
+    gives the names of whichever locale was asked first in the process (Babel 2.18).
     """
     while locale:
         data = pickle.loads(Path(resolve_locale_filename(locale)).read_bytes())

@@ -10,8 +10,8 @@ one of `NO_DATES`, surrounded in the same way, so that the surroundings reveal n
 Numbers are read in the order of the locale, whatever separates them; in the other one only where a
 number over 12 leaves no choice; and year, month, day where the year stands first.
 
-A date is none if its day is not in the calendar, or its year is not one of 1950 to 2049; so is a
-text without a day, a month or a year. Left out: two dates in one text, days relative to today.
+A date is none if its day is not in the calendar, or its year is not one of 1950 to 2049, or
+the text lacks a day, a month or a year. Left out: two dates in one text, days relative to today.
 """
 
 import datetime

@@ -125,7 +125,7 @@ class Corpus:
 def is_held_out(number, share):
     """Return whether the document of a number is one of validation.
 
-    Those of half a share are among those of the whole.
+    The documents of half a share are among the documents of the whole share.
     """
     before, after = (math.floor(count * share + ROUNDING) for count in (number, number + 1))
     return after > before

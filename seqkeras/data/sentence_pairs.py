@@ -97,7 +97,7 @@ class SentencePairs:
         return [np.concatenate(parts), np.concatenate([second, [self.end_id]])], not follows
 
     def _of_another(self, shard, place, room, generator):
-        """Return sentences of another document than that of a token, so many tokens at most."""
+        """Return sentences of another document than a token's, with so many tokens at most."""
         ends = self.shards[shard].sentences[self.shards[shard].documents]
         own = self.documents[shard] + np.searchsorted(ends, place, side="right") - 1
         drawn = generator.integers(self.documents[-1] - 1)

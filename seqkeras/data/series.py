@@ -165,7 +165,7 @@ def _without_gaps(series, time, gaps, most):
         if gaps == "refuse":
             missing = counts[row] - 1
             rows = f"{missing:,} rows are" if missing > 1 else "1 row is"
-            kept = ", as those of trading days" if time.unit == "business day" else ""
+            kept = ", such as trading days" if time.unit == "business day" else ""
             raise DataError(
                 f"{told}, found {_shown(found)}: {rows} missing{clocks}; --gaps fill puts rows "
                 f"without values there, --gaps keep takes rows as they come{kept}."
@@ -239,7 +239,7 @@ class ArrayWindow(Window):
 
     @property
     def text(self):
-        """The array, as `serving.pipelines.Forecast` takes it, and that of the known columns."""
+        """The array that `serving.pipelines.Forecast` takes, and the array of the known columns."""
         past = self.table[self.past]
         if not self.rows.known:
             return past
@@ -254,7 +254,7 @@ class WindowArrays:
         windows: a list of `Window`s of the same rows and sizes.
         part: "window", "known" or "target".
         scaled: whether numbers are as the model reads and forecasts them, in float32; else they are
-            those of the file, in float64.
+            the values of the file, in float64.
     """
 
     def __init__(self, windows, part, scaled=True):

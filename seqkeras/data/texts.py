@@ -72,7 +72,7 @@ def too_long(path, line):
 
 
 def suffix_of(path):
-    """Return the suffix of a file's name in small letters, of a .gz that of what is packed."""
+    """Return the file suffix in lower case, without a trailing .gz."""
     return Path(Path(path).name.lower().removesuffix(COMPRESSED)).suffix
 
 

@@ -12,7 +12,7 @@
 machine that sees the folder and the files. A shard appears whole, so a preparation that was killed
 goes on with those that are missing.
 
-A sentence without a token is left out, and so is a document without a sentence.
+A sentence without a token is left out, as is a document without a sentence.
 """
 
 import dataclasses
@@ -75,7 +75,7 @@ def begin_records(folder, corpus, tokenizer):
 
 
 def is_records(folder):
-    """Return whether a path is that of a folder of records."""
+    """Return whether a path names a folder of records."""
     return (Path(folder) / RECORDS).is_file()
 
 

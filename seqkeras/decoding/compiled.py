@@ -23,7 +23,7 @@ def compiled(function):
     random numbers it needs a seed. PyTorch runs the function as it is.
 
     Args:
-        function: of tensors or None, and of dictionaries, lists and tuples of them; so are its
+        function: of tensors or None, and of dictionaries, lists and tuples of them, as are its
             results. It is no method: make one of `self`'s bound method, `compiled(self.method)`.
 
     Returns:

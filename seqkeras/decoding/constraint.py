@@ -60,7 +60,7 @@ class Constraint:
 
     @classmethod
     def of_choices(cls, choices, tokenizer, end_id, vocab_size=None):
-        """Return results that are one of these texts; the arguments are those of `of_regex`."""
+        """Return results that are one of these texts; `of_regex` describes the arguments."""
         return cls._of(Pattern.of_texts(choices), tokenizer, end_id, vocab_size)
 
     @classmethod

@@ -114,10 +114,10 @@ def decode(
     Raises:
         ValueError: if max_length is no positive integer, the prompt has another shape or batch, or
             is longer than max_length, an id known already is not in the vocabulary of the model
-            that `step` is a method of, state_entries are missing or are not those of the state, a
-            per-beam entry does not have one beam, a constraint allows no result so short, or a
-            cache has no room for max_length tokens after those that are there (while a graph is
-            traced it is not known how many are, and counts as none).
+            that `step` is a method of, state_entries are missing or do not name the state's
+            entries, a per-beam entry does not have one beam, a constraint allows no result so
+            short, or a cache has no room for max_length tokens after those that are there (while a
+            graph is traced it is not known how many are, and counts as none).
     """
     loop = Loop(search, max_length, processors, prompt, constraint)
     initial, fixed = begun(step, state, loop, start_id, state_entries, prompt)
@@ -132,7 +132,7 @@ def decode(
 
 
 def begun(step, state, loop, start_id, state_entries=None, prompt=None):
-    """Return the variables before the first step of a `Loop`; the arguments are those of `decode`.
+    """Return the variables before the first step of a `Loop`; `decode` describes the arguments.
 
     Returns:
         What the loop carries into the first step, and what of the state is per source.
@@ -356,7 +356,7 @@ def _split(state, state_entries, num_beams):
         require("decode", (num_beams == 1, f"{demand} beams than one; received None"))
         return state, {}
     per = {entry.name: entry.per for entry in state_entries}
-    names = f"state_entries must be those of the state, {sorted(state)}; received {sorted(per)}"
+    names = f"state_entries must name the state's entries, {sorted(state)}; received {sorted(per)}"
     require("decode", (per.keys() == state.keys(), names))
     carried = {name: entry for name, entry in state.items() if per[name] == "beam"}
     for name, entry in carried.items():

@@ -8,7 +8,7 @@ def in_batches(function, rows, pad, batch_size=256, advance=None):
 
     Args:
         function: (token_ids, lengths) -> tuple of arrays with the batch first. The size of their
-            second axis may differ from batch to batch, that of others may not.
+            second axis may differ from batch to batch; the other tensors' may not.
         rows: list of lists of token ids.
         pad: rows -> (token_ids, lengths).
         batch_size: the most rows in a batch.

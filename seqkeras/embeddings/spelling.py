@@ -56,7 +56,7 @@ class Spelling:
         batch_size, length, width = ops.shape(spelled)
         steps = ops.arange(length, dtype="int32")
         seen = ops.logical_and(steps[:, None] >= steps, begins[:, None])  # (B, T, T)
-        starts -= ops.max(ops.where(seen, starts[:, None], 0), axis=-1)  # in those of the word
+        starts -= ops.max(ops.where(seen, starts[:, None], 0), axis=-1)  # in positions of the word
         column = starts[..., None] + ops.arange(width, dtype="int32")  # (B, T, P)
         kept = ops.logical_and(real, column < self.word_length)
         # What is not kept falls into a word behind the last, which is cut off.

@@ -47,7 +47,7 @@ class SequenceAccuracy(OfTokens):
     Call arguments:
         y_true: (B, ...) integers y.
         y_pred: (B, ..., V) logits or probabilities p.
-        sample_weight: a token of weight 0 counts nothing; any other weight is that of 1.
+        sample_weight: a token of weight 0 counts nothing; any other weight counts as 1.
 
     Raises:
         ValueError: if y_pred has not one axis more than y_true.

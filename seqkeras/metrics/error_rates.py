@@ -1,7 +1,7 @@
 """How many edits answers are away from their targets, where these are tokens with spaces between.
 
 A text may have several right targets: pronunciations of a word. Of letters to phonemes the rate of
-tokens is the phoneme error rate, that of sequences the word error rate.
+tokens is the phoneme error rate, the rate of sequences the word error rate.
 """
 
 from seqkeras.metrics.pairs import pairs_of
@@ -40,7 +40,7 @@ def token_error_rate(texts, targets):
 
 
 def sequence_error_rate(texts, targets):
-    """Return the share of texts whose tokens are those of none of their targets.
+    """Return the share of texts whose tokens equal the tokens of no target.
 
     Args:
         texts, targets: as of `token_error_rate`.

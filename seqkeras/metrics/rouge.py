@@ -13,7 +13,7 @@ def rouge(texts, targets):
     """Return ROUGE of a corpus as Google's `rouge-score` computes it: the mean of each text's F1.
 
         ROUGE-n = 2 P R / (P + R),   P, R = shared n-grams of words / those of the text, the target
-        ROUGE-L = the same of the longest common subsequence
+        ROUGE-L = 2 P R / (P + R) of the longest common subsequence
 
     Words are runs of a-z and 0-9 in lower case, by Porter's stems. A text whose letters are
     mostly of another script than Latin, which `rouge-score` leaves out, has runs of letters and

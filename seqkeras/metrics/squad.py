@@ -1,6 +1,6 @@
 """Answers to questions, as the Stanford Question Answering Dataset scores them.
 
-Articles are those of English, punctuation is that of ASCII, and words are what stands between
+Articles are English, punctuation is ASCII's, and words are what stands between
 spaces. A text that holds a character of a script without spaces is read as by MLQA's script for
 Chinese: each such character is a word, all punctuation of Unicode is left out, and articles stay.
 MLQA does so for Chinese alone; here Japanese, Thai, Lao, Burmese and Khmer are read likewise.
@@ -65,8 +65,8 @@ def squad_scores(texts, targets):
         texts, targets: as of `squad_exact_match`.
 
     Returns:
-        {"questions", "exact_match", "f1"}, and where there are questions of both kinds the same of
-        "with_answer" and "without_answer": the official HasAns and NoAns.
+        {"questions", "exact_match", "f1"}, and where there are questions of both kinds the same
+        scores of "with_answer" and "without_answer": the official HasAns and NoAns.
 
     Raises and Reference: as of `squad_exact_match`.
     """

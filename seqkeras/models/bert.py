@@ -24,8 +24,8 @@ class Bert(TokenModel):
         hidden = encoder(x(1..T)), post-norm blocks
         pooled = tanh(W hidden(1) + b)
 
-    RoBERTa has one segment, and rows before that of its first position; DistilBERT has no segments,
-    and pools, where it does, by ReLU.
+    RoBERTa has one segment, and rows before the row of its first position; DistilBERT has no
+    segments, and pools, where it does, by ReLU.
 
     Args:
         vocab_size: V, the number of token ids.
@@ -40,7 +40,7 @@ class Bert(TokenModel):
         attention_dropout: of the attention weights.
         epsilon: of layer normalisation.
         pooler: the activation of pooled, "tanh" or "relu"; None leaves it out.
-        first_position: how many rows P has before that of the first token.
+        first_position: how many rows P has before the first token's row.
         attention_window: r: self-attention sees no further than so many positions; None for all.
 
     Call arguments (one dictionary):

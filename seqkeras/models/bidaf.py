@@ -46,7 +46,7 @@ class BiDAF(TokenModel):
         context_ids: (B, T) integers, the words of the context, padded on the right.
         context_characters: (B, T, W) integers, the characters of each word, padded with 0.
         context_lengths: (B,) integers, the real words of each context.
-        query_ids, query_characters, query_lengths: (B, J), (B, J, W), (B,), the same of the query.
+        query_ids, query_characters, query_lengths: (B, J), (B, J, W), (B,): the query.
 
     Returns:
         dictionary of "start_logits" and "end_logits", (B, T) each, in float32 at least;

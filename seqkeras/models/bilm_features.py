@@ -22,8 +22,8 @@ class BiLMFeatures(keras.layers.Layer):
     Args:
         bilm: a `BiLM`.
         pieces, goes_on, word_length: as of `seqkeras.embeddings.WordCharacters`; the characters
-            are those of the `BiLM`.
-        train: whether the weights of the `BiLM` learn too; those of the mix always do.
+            are the `BiLM`'s.
+        train: whether the weights of the `BiLM` learn too; the weights of the mix always do.
 
     Call arguments:
         token_ids: (B, T) integers.

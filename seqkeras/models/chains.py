@@ -13,8 +13,8 @@ class LinearChain(keras.layers.Layer):
 
         potential(t, i, j) = logits(t, j) + A(i, j)
 
-    Notation: j is the tag of a token, i that of the tagged token before; the last row of A, i = K,
-    is for the first one. The probability of tags y(1) … y(n) is the softmax of the sum of
+    Notation: j is the tag of a token, i the tag before; the last row of A, i = K, is for the first
+    token. The probability of tags y(1) … y(n) is the softmax of the sum of
     potential(t, y(t-1), y(t)) over all sequences of tags. `seqkeras.losses.ChainLoss` learns it;
     `seqkeras.serving.Tag` finds the most probable sequence.
 

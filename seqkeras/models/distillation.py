@@ -49,7 +49,7 @@ class Distillation(keras.Model):
         scale: of "mse", a deviation of what is predicted.
 
     Call arguments (one dictionary):
-        those of the student, and of the teacher if it is called.
+        the student's outputs, and the teacher's if it is called.
         teacher_logits: (B, V) or (B, T, V), what the teacher answers, if that was computed before.
 
     Returns:

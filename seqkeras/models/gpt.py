@@ -245,7 +245,7 @@ class GPT(TokenModel):
             (B, T, V) logits, and the state after each row's last real token.
 
         Raises:
-            ValueError: if the lengths are not those of the token_ids, the state is another model's,
+            ValueError: if the lengths do not fit the token_ids, the state is another model's,
                 or the prefix is not of the first piece.
         """
         build_once(self)

@@ -1,7 +1,7 @@
 """Ids that no search may choose: padding, unknown, start.
 
 They are banned when a token is chosen, but keep their logits in a loss: a training text may hold an
-unknown word, whose cross-entropy must be that of any other token.
+unknown word, whose cross-entropy must equal any other token's.
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """Published sizes as plain numbers: `Bert(**BERT_BASE)`.
 
-Vocabularies are those of the published weights; the Transformer's is the user's own.
+Vocabularies are the published weights'; the user brings the Transformer's.
 """
 
 TRANSFORMER_BASE = {

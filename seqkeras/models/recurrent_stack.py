@@ -42,7 +42,7 @@ class RecurrentStack(keras.layers.Layer):
         sequences: (B, T, D).
         mask: (B, T) booleans, True for real steps, or None.
         initial_state: the states of the lowest layer, then of the next, (B, U) each, those of the
-            forward direction first; None for zeros. Those of a `QRNN` are as that layer has them.
+            forward direction first; None for zeros. A `QRNN` has states in its own form.
 
     Returns:
         (B, T, E) outputs of the highest layer, E = U or in both directions 2U, and the list of

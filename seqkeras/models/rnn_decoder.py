@@ -42,7 +42,7 @@ class RNNDecoder(keras.layers.Layer):
         readout: whether there is a hidden layer between features and logits.
         tie_weights: take the embeddings as the matrix of the logits.
         never_generated: ids whose logit is `BANNED_LOGIT` in `step`, which generates: padding,
-            unknown, begin. `seqkeras.tokenizers.special_ids` knows those of a tokenizer.
+            unknown, begin. `seqkeras.tokenizers.special_ids` knows a tokenizer's ids.
         teacher_forcing: how often, while training, y(t-1) is the given token and not the one
             predicted: a number from 0 to 1, or a `seqkeras.schedules` schedule.
         teacher_forcing_per: "token" or "batch", for which of them one draw decides.

@@ -179,7 +179,7 @@ class RNNLanguageModel(TokenModel):
             (B, T, V) logits, and the state after each row's last real token.
 
         Raises:
-            ValueError: if the lengths are not those of the token_ids.
+            ValueError: if the lengths do not fit the token_ids.
         """
         self.require_inputs({"token_ids": token_ids, "lengths": lengths})
         hidden, state = self._hidden(token_ids, lengths, state, training)

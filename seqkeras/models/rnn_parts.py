@@ -62,11 +62,12 @@ def parts_from_sizes(
             source is frames.
         embedding_dim: size of the embeddings of both sides.
         units: size of the encoder's state in each direction, and of the hidden layer of scores.
-        decoder_units: size of the decoder's state; None for that of the encoder, both directions.
+        decoder_units: size of the decoder's state; None for the encoder's, both directions.
         cell: of both sides: "gru", "lstm", "simple_rnn", or a cell of whatever size, ours, Keras's
             or your own, as a pattern of each layer's (`seqkeras.models.rnn_cells`); also "qrnn" or
             a `QRNN`, for the encoder, with another cell as decoder_cell.
-        decoder_cell: of the decoder, as `cell` but for a QRNN; None for that of the encoder.
+        decoder_cell: cell of the decoder, in the form of `cell`, but no QRNN; None for the
+            encoder's.
         encoder_layers, decoder_layers: how many.
         bidirectional: whether the encoder reads both ways.
         dropout: of the embeddings, between the layers of the encoder, and before the logits.

@@ -1,7 +1,7 @@
 """Encoder-decoders of papers, from sizes and options: the presets of `RNNSeq2Seq`.
 
 Each takes the sizes, and by keyword the other arguments of `rnn_parts.parts_from_sizes`, whose
-defaults here are those of the paper. A source of frames (`source_features`) has no vocabulary.
+defaults here are the paper's. A source of frames (`source_features`) has no vocabulary.
 """
 
 import inspect

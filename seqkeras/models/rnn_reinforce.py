@@ -7,7 +7,7 @@ from keras import ops
 def reinforce_term(
     targets, logits, log_probabilities, entropies, baseline, sample_weight=None, parallel=False
 ):
-    """Return a zero whose gradient is that of the choice of positions.
+    """Return a zero whose gradient is the gradient of the choice of positions.
 
         d = sum over t of (R(t) - b(t)) d log p(t) - d H(t), over the real steps, mean of the rows
         R(t) = l(t) + l(t+1) + ... + l(T), or l(t) where `parallel`
@@ -15,7 +15,7 @@ def reinforce_term(
     where l(t) is the step's share of the cross-entropy, and b(t) what R(t) is with the average loss
     in place of each. What was lost before a choice does not depend on it, and is left out: so is
     what comes after it, where no later step sees it. Beside the gradient through the logits, this
-    makes that of the expected mean over all real tokens.
+    makes the gradient of the expected mean over all real tokens.
 
     Args:
         targets: (B, T) integers, 0 for padding.
@@ -27,7 +27,8 @@ def reinforce_term(
         parallel: whether a position changes the logits of its own step alone.
 
     Reference: Xu et al. 2015, section 4.1, https://arxiv.org/abs/1502.03044, where R is the loss of
-    the whole sequence; losses to come: Sutton et al. 1999, theorem 1, https://papers.nips.cc/paper/1713
+    the whole sequence; losses to come: Sutton et al. 1999, theorem 1,
+    https://papers.nips.cc/paper/1713
     """
     real = ops.cast(ops.not_equal(targets, 0), logits.dtype)
     shares = step_shares(real, sample_weight)  # (B, T)

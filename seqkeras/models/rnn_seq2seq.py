@@ -270,7 +270,7 @@ class RNNSeq2Seq(SourceModel):
         """Return the loss that `compile` names; with hard attention training adds REINFORCE's
         gradient.
 
-        The loss is then that of a sample drawn here, by a second pass over the batch: what was
+        The loss is then the loss of a sample drawn here, by a second pass over the batch: what was
         sampled in `call` is not kept. The targets' padding is 0.
         """
         if not training or self.baseline is None:

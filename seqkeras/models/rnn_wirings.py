@@ -24,7 +24,7 @@ class ClassicalDecoder(RNNDecoder):
             y(t-1) enters x(t).
         reads_context: whether c enters every x(t).
 
-    Call arguments, returns and errors: those of `RNNDecoder`.
+    Call arguments, returns and errors: see `RNNDecoder`.
 
     Reference: Sutskever et al. 2014, https://arxiv.org/abs/1409.3215, without c in x(t); Cho et al.
     2014, section 2.2, https://arxiv.org/abs/1406.1078, with both
@@ -226,7 +226,7 @@ class BahdanauDecoder(AttentionDecoder):
         vocab_size, embedding_dim, units, attention, options: as of `AttentionDecoder`; with
             embedding_dim None no y(t-1) enters x(t).
 
-    Call arguments, returns and errors: those of `RNNDecoder` and `AttentionDecoder`.
+    Call arguments, returns and errors: see `RNNDecoder` and `AttentionDecoder`.
 
     Reference: Bahdanau et al. 2015, section 3.1, https://arxiv.org/abs/1409.0473
     """
@@ -261,7 +261,7 @@ class LuongDecoder(AttentionDecoder):
             `readout`, which h~ is; with embedding_dim None y(t-1) is a one.
         input_feeding: whether x(t) holds h~(t-1).
 
-    Call arguments, returns and errors: those of `RNNDecoder` and `AttentionDecoder`.
+    Call arguments, returns and errors: see `RNNDecoder` and `AttentionDecoder`.
 
     Reference: Luong et al. 2015, sections 3 and 3.3, https://arxiv.org/abs/1508.04025
     """
@@ -304,6 +304,6 @@ class LuongDecoder(AttentionDecoder):
 
 
 def _join(y, c):
-    """Return [y; c], or that of the two which there is."""
+    """Return [y; c], or y or c alone where the other is missing."""
     inputs = [given for given in (y, c) if given is not None]
     return inputs[0] if len(inputs) == 1 else ops.concatenate(inputs, axis=-1)

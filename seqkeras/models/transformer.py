@@ -49,7 +49,7 @@ class Transformer(SourceModel):
         activation_dropout: of what the activation gives.
         epsilon: of layer normalisation.
         never_generated: target ids whose logit is `BANNED_LOGIT` in `step`, which generates:
-            padding, unknown, begin. `seqkeras.tokenizers.special_ids` knows those of a tokenizer.
+            padding, unknown, begin. `seqkeras.tokenizers.special_ids` knows a tokenizer's ids.
         output_bias: whether there is b.
         attention_window: r: self-attention, of encoder and decoder, sees no further than so many
             positions; None for all.

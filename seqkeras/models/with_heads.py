@@ -41,8 +41,8 @@ class WithHeads(PartialLabels, EncoderModel):
             without dropout; False for fine-tuning. It sets the encoder's `trainable`: with False an
             encoder that another model froze learns again. It may be changed later; then `compile`
             again.
-        pooling: what heads take as "pooled", "pooler" or "mean". Encoders of sentences, as those of
-            sentence-transformers, were trained for the mean.
+        pooling: what heads take as "pooled", "pooler" or "mean". Sentence encoders, such as those
+            of sentence-transformers, were trained for the mean.
 
     Call arguments (one dictionary):
         token_ids, lengths, segment_ids: of the encoder; for multiple choice (B, C, T), (B, C),

@@ -61,7 +61,7 @@ def save_hugging_face(model, folder, config=None, tokenizers=None):
     tokenizers.
 
     The folder appears only when it is complete. A pooler that no head reads is left out, as in
-    `transformers`, and so is the dropout of a head without a field for it (DistilBERT's tags,
+    `transformers`, as is the dropout of a head without a field for it (DistilBERT's tags,
     RoBERTa's choice, all spans except DistilBERT's); a `ClassificationHead(1)` is read back as a
     `RegressionHead(1)`.
 
@@ -71,7 +71,7 @@ def save_hugging_face(model, folder, config=None, tokenizers=None):
         config: more fields of config.json, as labels ("id2label", or "label2id": one follows from
             the other) and ids of tokens; a Marian model needs its "pad_token_id", "eos_token_id"
             and "decoder_start_token_id". Those that describe the model are its own.
-            `read_config(folder)` returns those of a folder.
+            `read_config(folder)` returns a folder's fields.
         tokenizers: role -> tokenizer, as `save_run` takes them: {"text": `Subwords`}, and of Marian
             "source" and "target", `SentencePieces`; `AutoTokenizer` reads what is written. None
             for no such files.

@@ -35,7 +35,7 @@ KINDS = {
 FIXED = {
     "is_decoder": False,
     "position_embedding_type": "absolute",
-    "tie_word_embeddings": True,  # those of a masked-LM head
+    "tie_word_embeddings": True,  # the embeddings of a masked-LM head
 }
 POOLED = {"next", "classes", "numbers", "choice"}  # kinds that take what the pooler gives
 

@@ -27,7 +27,8 @@ class Description:
         fields: of config.json.
         defaults: more fields, which the caller of `save_hugging_face` may override.
         required: fields that the caller must give, because the model does not know them.
-        generation: the caller's fields -> those of generation_config.json; None for no such file.
+        generation: the caller's fields -> the fields of generation_config.json; None for no such
+            file.
         left_out: prefix of tensors that the architecture lacks.
     """
 

@@ -21,7 +21,7 @@ GENERATION = "generation_config.json"
 
 
 def read_config(folder):
-    """Return the fields of config.json, and those of generation_config.json where that is there."""
+    """Return the fields of config.json, and of generation_config.json if there is one."""
     folder = Path(folder)
     generation = read_json(folder / GENERATION) if (folder / GENERATION).exists() else {}
     return {**generation, **read_json(folder / CONFIG)}

@@ -24,7 +24,7 @@ def load_keras_nlp(backbone, dtype=None):
 
     Returns:
         A `Bert`, whose "hidden" is the backbone's sequence output (and "pooled" a `BertBackbone`'s
-        pooled output), or a `GPT`, whose logits are those of the backbone's tied embeddings.
+        pooled output), or a `GPT`, whose logits come from the backbone's tied embeddings.
 
     Raises:
         ValueError: if it is no such backbone, or, listing all of them, weights are missing, have

@@ -67,7 +67,7 @@ def plan(config, architecture, tensors, heads):
 
 
 def _never_generated(config):
-    """Return the bad words of one token; those of several are the caller's."""
+    """Return the bad words of one token; bad words of several tokens are the caller's."""
     words = config.get("bad_words_ids", [])
     if not isinstance(words, list) or not all(isinstance(word, list) for word in words):
         config.refuse(f"bad_words_ids must be a list of lists; received {words!r}")

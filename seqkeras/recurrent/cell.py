@@ -99,7 +99,7 @@ class Cell(keras.layers.Layer):
 
     @property
     def width(self):
-        """G U, that of the gates side by side."""
+        """The width G U of the gates side by side."""
         return len(self.network.masked_gates) * self.units
 
     @property
@@ -109,7 +109,7 @@ class Cell(keras.layers.Layer):
 
     @property
     def step_activations(self):
-        """Those of the network's steps."""
+        """The states of the network's steps."""
         return [self.activation]
 
     def build(self, input_shape):

@@ -100,7 +100,7 @@ class GRU(Recurrent):
     (`reset_after=False`); this is the form of cuDNN. Kernel (D, 3U), recurrent kernel (U, 3U) and
     bias (2, 3U), b and c, hold the gates in the order z, r, h.
 
-    Args, call arguments, returns and errors: those of `seqkeras.recurrent.rnn.Recurrent`.
+    Args, call arguments, returns and errors: see `seqkeras.recurrent.rnn.Recurrent`.
 
     Reference: Cho et al. 2014, section 2.3, https://arxiv.org/abs/1406.1078
     """

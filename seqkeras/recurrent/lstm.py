@@ -93,7 +93,7 @@ class LSTM(Recurrent):
     Notation: kernel (D, 4U), recurrent kernel (U, 4U) and bias (4U,) hold the gates in the order
     i, f, g, o. The states are h and c.
 
-    Args, call arguments, returns and errors: those of `seqkeras.recurrent.rnn.Recurrent`.
+    Args, call arguments, returns and errors: see `seqkeras.recurrent.rnn.Recurrent`.
 
     Reference: Hochreiter and Schmidhuber 1997, https://doi.org/10.1162/neco.1997.9.8.1735; forget
         gate: Gers et al. 2000, https://doi.org/10.1162/089976600300015015

@@ -126,7 +126,7 @@ class RNN(keras.layers.RNN):
 
 
 def _repeated(outputs, mask):
-    """Return outputs (B, T, U); a masked step has that of the real step before it, or zeros."""
+    """Return outputs (B, T, U); a masked step repeats the real step before it, or zeros."""
     length = ops.shape(outputs)[1]
     steps = ops.arange(length)[None]
     real_first = ops.argsort(ops.where(mask, steps, steps + length), axis=1)
@@ -148,7 +148,7 @@ class Recurrent(RNN):
             return_state, go_backwards, stateful, unroll, zero_output_for_mask), by the names that
             Keras's layers have.
 
-    Call arguments, returns and errors: those of `RNN`.
+    Call arguments, returns and errors: see `RNN`.
     """
 
     cell_class: type[Cell]

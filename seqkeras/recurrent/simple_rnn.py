@@ -27,7 +27,7 @@ simple_rnn = Network("simple_rnn", _step, _gradients)
 class SimpleRNNCell(Cell):
     """One step of `SimpleRNN`.
 
-    Args, call arguments, returns and errors: those of `seqkeras.recurrent.cell.Cell`.
+    Args, call arguments, returns and errors: see `seqkeras.recurrent.cell.Cell`.
 
     Reference: Elman 1990, https://doi.org/10.1207/s15516709cog1402_1
     """
@@ -43,7 +43,7 @@ class SimpleRNN(Recurrent):
 
     Notation: W and U are the kernel and the recurrent kernel, transposed.
 
-    Args, call arguments, returns and errors: those of `seqkeras.recurrent.rnn.Recurrent`.
+    Args, call arguments, returns and errors: see `seqkeras.recurrent.rnn.Recurrent`.
 
     Reference: Elman 1990, https://doi.org/10.1207/s15516709cog1402_1
     """

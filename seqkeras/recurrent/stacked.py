@@ -171,7 +171,7 @@ def as_list(values):
 
 
 def output_size_of(cell):
-    """Return the size of a cell's output; if it does not say, that of its first state."""
+    """Return the size of a cell's output; by default the size of its first state."""
     return getattr(cell, "output_size", None) or sizes_of(cell)[0]
 
 

@@ -1,4 +1,4 @@
-"""Recursive networks: the states of a node from those of its children, level by level.
+"""Recursive networks: the states of a node from the states of its children, level by level.
 
 All nodes of one height, of all trees of a batch, are one step of a loop. `seqkeras.data.trees`
 makes the arrays.
@@ -24,7 +24,7 @@ class Recursive(keras.layers.Layer):
         features: (B, N, D), the input of every node; zeros for a node that has none.
         children: (B, N, C) integers, the places of a node's children in its row, -1 for none.
         levels: (B, H, W) integers, the places of the nodes of height 1, 2, ..., H, -1 for none. A
-            node's height is one more than that of its highest child; leaves have height 0.
+            node is one level higher than its highest child; leaves have height 0.
         node_mask: (B, N) booleans, True for nodes that are there, or None. Keras's mask of an
             embedding is another thing: it would hide the nodes without a word.
 
@@ -175,7 +175,7 @@ class TreeLSTM(Recursive):
         h = o * tanh(c)
 
     Notation: our g is the paper's u. Weights lie side by side, W and b in the order i, f, g, o; the
-    recurrent kernel (U, 4U) in the same, that of "binary" (2U, 5U) as i, f_1, f_2, g, o.
+    recurrent kernel (U, 4U) in the same order, of "binary" (2U, 5U) as i, f_1, f_2, g, o.
 
     Args:
         units: size of h and of c, U.

@@ -53,9 +53,9 @@ def from_keras_nlp(source, in_tf_data=None):
 
     | theirs | ours |
     |---|---|
-    | `WordPieceTokenizer`, and those of BERT, DistilBERT, ELECTRA | `Subwords` |
-    | `BytePairTokenizer`, and those of GPT-2, RoBERTa, BART, OPT … | `Subwords` |
-    | `SentencePieceTokenizer`, and those of ALBERT, FNet, T5, Gemma … | `SentencePieces` |
+    | `WordPieceTokenizer`, and the tokenizers of BERT, DistilBERT, ELECTRA | `Subwords` |
+    | `BytePairTokenizer`, and the tokenizers of GPT-2, RoBERTa, BART, OPT … | `Subwords` |
+    | `SentencePieceTokenizer`, and the tokenizers of ALBERT, FNet, T5, Gemma … | `SentencePieces` |
 
     Every flag is kept: `lowercase` (Unicode's NFKC_Casefold), `strip_accents`, `split_on_cjk`,
     `suffix_indicator`, `oov_token`, `special_tokens_in_strings`, `add_prefix_space`,

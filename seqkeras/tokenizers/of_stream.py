@@ -22,7 +22,7 @@ def learn_words_of_lines(texts, vocab_size):
 
         id("<pad>"), id("<unk>"), id("<bos>"), id("<eos>") = 0, 1, 2, 3
 
-    A word "<unk>" of the text is that of the table, and so are "<pad>", "<bos>" and "<eos>".
+    A word "<unk>" of the text is the table's entry, as are "<pad>", "<bos>" and "<eos>".
 
     Args:
         texts: an iterable of strings.

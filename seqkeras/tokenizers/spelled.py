@@ -15,7 +15,7 @@ def spelled_pieces(tokenizer, characters):
         characters: a `CharacterTable`.
 
     Returns:
-        pieces: for each token the ids of its characters; those of [UNK] are one <unk>, and other
+        pieces: for each token the ids of its characters; [UNK] has one character, <unk>, and other
             special tokens have none.
         goes_on: the ids of the tokens that go on with the word before them.
 

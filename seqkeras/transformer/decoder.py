@@ -32,8 +32,8 @@ class DecoderBlock(Block):
         encoded: (B, S, ·) what the encoder gave; None without cross-attention.
         attention_mask: (B or 1, T or 1, T) booleans beside causality, True = may attend, or None.
         encoded_mask: (B, S) booleans, True for real positions of the source, or None.
-        causal: False lets the attention_mask alone say what a position may attend to, as that of a
-            prefix or a permutation does.
+        causal: False lets the attention_mask alone say what a position may attend to, as the mask
+            of a prefix or a permutation does.
 
     A mask that Keras carries along, as after `Embedding(mask_zero=True)`, is padding too, and is
     passed on.
@@ -177,7 +177,7 @@ class Decoder(BlockStack):
         block: a `DecoderBlock`, the first one; the others are made from its config.
         num_layers: L.
 
-    Call arguments, returns and errors: those of `DecoderBlock`; it raises a ValueError, too, if
+    Call arguments, returns and errors: see `DecoderBlock`; it raises a ValueError, too, if
     num_layers is not positive, or block is no `DecoderBlock`.
 
     Reference: Vaswani et al. 2017, section 3.1, https://arxiv.org/abs/1706.03762

@@ -103,7 +103,7 @@ class Encoder(BlockStack):
         return ops.stack(self.attention_of(states, attention_mask), axis=1)
 
     def attention_of(self, hidden_states, attention_mask=None):
-        """Return a list of L tensors (B, N, T, T): the same of what `hidden_states` returned."""
+        """Return a list of L tensors (B, N, T, T): the weights of what `hidden_states` returned."""
         return [
             block.self_attention_weights(state, attention_mask)
             for block, state in zip(self.blocks, hidden_states)  # the last state enters none

@@ -15,7 +15,7 @@ class MostProbableAllowed:
 
         y_n = argmax over the allowed y of p(y | y_<n),  score log p(y_n | y_<n)
 
-    Its results are those of `ChoosingStep` with `most_probable`. It reads all logits only if the
+    Its results equal `ChoosingStep`'s with `most_probable`. It reads all logits only if the
     graph's best candidate is not allowed: reading them in every step takes three times as long for
     a small model. The search must continue by the candidate, and within a prompt by the prompt.
 

@@ -15,7 +15,7 @@ class Prefix:
     """The tokens chosen so far.
 
     Attributes:
-        token_ids: (B, K, T), with those of a prompt.
+        token_ids: (B, K, T), prompt included.
         sources: (B,) the index of each row's source.
         generated: (B,) the number of tokens after the prompt; negative within a prompt.
     """

@@ -27,7 +27,7 @@ class Hypothesis:
     """A finished target.
 
     Attributes:
-        token_ids: its ids after the start, with those of a prompt, without <eos>.
+        token_ids: its ids after the start, prompt included, without <eos>.
         score: the log-probability of the chosen tokens, divided by the length penalty.
         attention_weights: None, (T, S), or of each head (T, L, N, S).
         ended: whether <eos> ended it, rather than its limit.

@@ -36,7 +36,7 @@ class Access:
         metrics: the server's `Metrics`.
         token: that clients must have; None for none.
         log: whether a line of each request is written to standard error.
-        hosts: names by which clients ask, beside those of loopback; None for any name.
+        hosts: names by which clients ask, beside loopback names; None for any name.
     """
 
     def __init__(

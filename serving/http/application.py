@@ -37,7 +37,7 @@ class Service:
         origins: of web pages that may ask.
         log: whether each request is logged.
         page: the `Page` at "/"; None for none.
-        hosts: names by which clients ask, beside those of loopback; None for any name.
+        hosts: names by which clients ask, beside loopback names; None for any name.
     """
 
     bundles: Sequence[tuple[str, Path]]

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 
 def hosts_of(address: str, allowed: Sequence[str]) -> tuple[str, ...] | None:
-    """Return the names beside those of loopback by which a server is asked; None for any name.
+    """Return the names, beside loopback names, by which a server is asked; None for any name.
 
     Args:
         address: which it listens on.

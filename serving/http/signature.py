@@ -1,6 +1,6 @@
 """What a bundle takes and gives as named columns, a value for each row.
 
-The names, types and shapes are those of the signatures on strings of its SavedModel
+Names, types and shapes are the same as in the signatures on strings of its SavedModel
 (`saved_model_text/1`), so that clients of both protocols on tensors work unchanged:
 
     pipeline    inputs                  outputs
@@ -25,7 +25,7 @@ values, "" for the others; and takes "truncate" in place of "serving_default", "
 place of "pair", and so on, to cut long texts. Rows of a table are no columns: the server's own API
 takes these.
 
-Unlike the SavedModel's, tags are those of words, the score of a span is its probability, and
+Unlike the SavedModel's, tags belong to words, the score of a span is its probability, and
 "sample", of `Generate` alone, draws by other random numbers.
 """
 
@@ -91,7 +91,7 @@ class Signature:
     room: int | None = None
 
     def options_of_rows(self, columns: dict[str, np.ndarray]) -> list[dict[str, Any]] | None:
-        """Return the options of each row, beside those of all; None if there are none.
+        """Return the options of each row, beside the options of all rows; None without any.
 
         Args:
             columns: see `values`, which checks them.

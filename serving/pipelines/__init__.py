@@ -48,7 +48,7 @@ What a manifest's `settings` may hold for them; those without a default must be 
                     ("tokenizer")
                 stride: how many tokens a window begins after the one before, for texts of any
                     length; null refuses or cuts what is over the limit (null). Hugging Face's
-                    default is none too; its number is that of the tokens that windows share
+                    default is none too; its number is the number of tokens that windows share
                 rows: as of Classify (null)
     Answer      start, end: outputs of the graph
                 window: tokens that are read at once, special ones too (384)

@@ -111,9 +111,9 @@ class Answer(Pipeline):
             token_budget: the most tokens of a batch, padding among them.
             attention: how much each token attends to each other, of a bundle that was exported with
                 --attention-heads: True for the mean of the last layer's heads, "heads" for each
-                head of each layer, "words" for the same of whole words. Of a context in windows it
-                is that of the window in which the answer begins, with most context; without an
-                answer that of the first. Of BiDAF it is how much each word of the context attends
+                head of each layer, "words" for weights of whole words. A context in windows
+                has the weights of the window in which the answer begins, with most context; without
+                an answer the first window's. BiDAF gives how much each word of the context attends
                 to each of the question, and with "query_to_context" the other way.
 
         Returns:
@@ -169,9 +169,9 @@ def span_of(row, logits, settings, n_best=1, threshold=None):
     Args:
         row: the `Question`.
         logits: (start_logits, end_logits) of each of its windows.
-        settings: those of `Answer`.
+        settings: the settings of `Answer`.
         n_best: how many spans to return.
-        threshold: least margin of an answer over none; None for that of the settings.
+        threshold: least margin of an answer over none; None for the settings' threshold.
     """
     windows = [
         Window(start, end, tokens, first)

@@ -51,7 +51,7 @@ class AttentionGraph:
         Args:
             who: the pipeline's name.
             attention: False; True for the mean of the last layer's heads; "heads" for each head of
-                each layer; "words" for the same of words; or the name of an output, if the graph
+                each layer; "words" for weights of words; or the name of an output, if the graph
                 has several.
             words: whether "words" is allowed.
 

@@ -103,7 +103,7 @@ class Classify(Pipeline):
         scores = 1 - sigmoid(logit), sigmoid(logit) of a model of one logit for two labels
 
     A model without labels is a regression: its number is the score. A tree has logits at every
-    node; its answer is that of the root.
+    node; its answer is the root's.
 
     A text over the limit is refused or cut. If the settings have a `stride`, it is read in windows:
 
@@ -179,8 +179,8 @@ class Classify(Pipeline):
             nodes: also return the classes of every node of a tree.
             attention: how much each token attends to each other, of a bundle that was exported with
                 --attention-heads: True for the mean of the last layer's heads, "heads" for each
-                head of each layer, "words" for the same of whole words. Of a text in windows it is
-                that of the first.
+                head of each layer, "words" for weights of whole words. A text in windows has the
+                first window's weights.
             top: how many labels an answer has scores of, the most probable ones; None: all. Also
                 of several labels at once, and of every node of a tree.
 
@@ -191,7 +191,7 @@ class Classify(Pipeline):
             ValueError: if a text is refused; nothing is answered then.
         """
         if require_flag("Classify: nodes", nodes) and not self._reads_trees:
-            raise ValueError("Classify: nodes are those of trees; this model reads texts.")
+            raise ValueError("Classify: only trees have nodes; this model reads texts.")
         if top is not None:
             require_count("Classify: top", top)
             if not self._settings.labels:

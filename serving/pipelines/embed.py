@@ -113,7 +113,7 @@ class Embed(Pipeline):
             words: also return the layers of every word, if the model has them.
             attention: how much each token attends to each other, of a bundle that was exported with
                 --attention-heads: True for the mean of the last layer's heads, "heads" for each
-                head of each layer, "words" for the same of whole words.
+                head of each layer, "words" for weights of whole words.
 
         Returns:
             An `Embedding`; for a list, the list of theirs, in its order.

@@ -124,7 +124,7 @@ class FillMask(Pipeline):
             token_budget: the most tokens of a batch, padding among them.
             attention: how much each token attends to each other, of a bundle that was exported with
                 --attention-heads: True for the mean of the last layer's heads, "heads" for each
-                head of each layer, "words" for the same of whole words.
+                head of each layer, "words" for weights of whole words.
 
         Returns:
             A `Filling`; for a list, the list of theirs, in its order.

@@ -50,7 +50,7 @@ class _Row:
     """A prompt, encoded for generation.
 
     Attributes:
-        text: the text that is continued: the given one, or with turns that of the conversation.
+        text: the text that is continued: the given text, or with turns the conversation.
         token_ids: its ids.
         room: how many tokens may follow.
         is_first: whether the prompt has no text, so that the generated text is the first.
@@ -148,7 +148,7 @@ class Generate(Pipeline):
                 {"messages": [{"role": "user", "content": ...}, ...]}.
             token_budget: the most tokens of a batch, counted for every beam or sample. Samples of a
                 prompt may be in several batches.
-            options: those of `serving.pipelines.options.Options`, by name: max_new_tokens,
+            options: the fields of `serving.pipelines.options.Options`: max_new_tokens,
                 min_new_tokens, num_beams, n_best, length_penalty, early_stopping, sample,
                 temperature, top_k, top_p, seed, repetition_penalty, banned_tokens, forced_tokens,
                 stop, regex, choices, echo, truncate, attention.
@@ -209,7 +209,7 @@ class Generate(Pipeline):
         return self._encode(self._text(prompt, name), name, max_new_tokens, truncate)
 
     def _text(self, prompt, name):
-        """Return the text that is continued: with turns, that of the conversation."""
+        """Return the text that is continued: with turns, the conversation."""
         turns = self._settings.turns
         return prompt if turns is None else turns.prompt(prompt, name)
 
@@ -397,7 +397,7 @@ def _shares(row, options, token_budget):
 
 
 def _joined(shares):
-    """Return the `Generation` of a prompt from those of its rows.
+    """Return the `Generation` of a prompt from the rows' generations.
 
     Raises:
         BundleError: if no row has an answer.

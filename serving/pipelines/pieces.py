@@ -59,7 +59,7 @@ class Growing:
         self._seam = ""  # the text of the last settled ids, which are decoded again
 
     def read(self, token_ids):
-        """Return the text of the ids, which begin with those of the previous call.
+        """Return the text of the ids, which begin with the ids of the previous call.
 
         Bytes at the end that are an incomplete character are left out.
         """

@@ -36,7 +36,7 @@ class Pipeline:
 
         Args:
             inputs: the list.
-            options: those of the call.
+            options: the options of the call.
 
         Returns:
             A list in the order of the inputs: the answer, or the ValueError that says why there is

@@ -32,7 +32,7 @@ class SubwordQuestions:
     Args:
         tokenizer: a `Subwords`.
         limit: the most tokens that the model reads at once.
-        settings: those of `Answer`.
+        settings: the settings of `Answer`.
     """
 
     packing = TOKENS
@@ -43,7 +43,7 @@ class SubwordQuestions:
 
     @classmethod
     def of_bundle(cls, folder, manifest, settings):
-        """Return that of a bundle.
+        """Return the pipeline of a bundle.
 
         Raises:
             BundleError: if the tokenizer takes no pairs, or the settings leave no room for a
@@ -124,7 +124,7 @@ class WordQuestions:
     Args:
         words, characters: a `WordTable` and a `CharacterTable`.
         limit: the most words of a context.
-        settings: those of `Answer`.
+        settings: the settings of `Answer`.
 
     Reference: Seo et al. 2017, section 2, https://arxiv.org/abs/1611.01603
     """
@@ -145,7 +145,7 @@ class WordQuestions:
 
     @classmethod
     def of_bundle(cls, folder, manifest, settings):
-        """Return that of a bundle.
+        """Return the pipeline of a bundle.
 
         Raises:
             BundleError: if the tables of words and of characters are missing, or the settings are

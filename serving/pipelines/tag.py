@@ -90,7 +90,7 @@ class Tag(Pipeline):
     probable tags of all words together; a score is the tag's probability over all sequences.
 
     A text over the limit is refused or cut. If the settings have a `stride`, it is read in windows,
-    and a word's tag is that of the window in which its first token has the most context. A model of
+    and a word's tag comes from the window in which its first token has the most context. A model of
     frames tags each frame, as a word without letters.
 
     Args:
@@ -149,8 +149,8 @@ class Tag(Pipeline):
             token_budget: the most tokens of a batch, padding among them.
             attention: how much each token attends to each other, of a bundle that was exported with
                 --attention-heads: True for the mean of the last layer's heads, "heads" for each
-                head of each layer, "words" for the same of whole words. Of a text in windows it is
-                that of the first.
+                head of each layer, "words" for weights of whole words. A text in windows has the
+                first window's weights.
 
         Returns:
             A `Tagging`; for a list, the list of theirs, in its order.

@@ -103,7 +103,7 @@ class Translate(Pipeline):
             n_best: how many answers to return for each text, at most `num_beams`.
             length_penalty: alpha of GNMT's length penalty; None: the manifest's default.
             attention: whether to also return attention weights and the tokens of their axes;
-                "heads": those of each head of each layer, if the bundle was exported with
+                "heads": weights of each head of each layer, if the bundle was exported with
                 --attention-heads.
             early_stopping: "never", False or True, see `serving.decoding.search`.
             regex: a regular expression that the whole answer matches (syntax:

@@ -61,7 +61,7 @@ def page_of(node_modules: Path | None = None) -> Page:
     """Return the page.
 
     Args:
-        node_modules: the folder of npm packages; None: that of serving/javascript, if it is there.
+        node_modules: the folder of npm packages; None: serving/javascript's, if it is there.
 
     Raises:
         ValueError: if a folder that is named lacks a package.

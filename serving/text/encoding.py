@@ -13,7 +13,7 @@ class Encoding:
     """The model's input for a text, or a pair of texts; all lists have one length.
 
     Attributes:
-        token_ids: the ids, with those of special tokens.
+        token_ids: the ids, special tokens included.
         tokens: the token of each id.
         offsets: (start, end) of each token in its own given text; None for special tokens. Tokens
             that share a character share its offsets.
@@ -35,7 +35,7 @@ class Encoding:
     def words(self) -> list[tuple[str, int]]:
         """Return the words as written in the text, with their numbers of tokens.
 
-        A special token, or a token without a word, is a word of its own. So is a token of a script
+        A special token, or a token without a word, is a separate word, as is a token of a script
         without spaces, as Chinese, Japanese and Thai, unless it cuts a character.
         """
         runs: list = []

@@ -353,7 +353,7 @@ def _other_cases(ranges, is_ascii):
 
 @lru_cache(maxsize=2)
 def _cases(is_ascii):
-    """Return the cased code points, the key of each, and those of each key.
+    """Return the cased code points, the key of each, and the code points of each key.
 
     Code points are equal for `re` without case if their keys are: the least of the lower case and
     of the other lower cases that `re` adds to it.

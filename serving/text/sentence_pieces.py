@@ -26,7 +26,7 @@ LANGUAGE_CODE = re.compile(">>[^<>]+<<")
 
 
 class SentencePieces:
-    """A SentencePiece model, with its own ids or those of a vocabulary.
+    """A SentencePiece model, with its ids or a vocabulary's.
 
     Args:
         model: the bytes of a SentencePiece model.

@@ -49,7 +49,7 @@ class Subwords:
 
     def __init__(self, content: str):
         library = require_library()
-        with errors_of_library("Subwords: content must be that of a tokenizer.json"):
+        with errors_of_library("Subwords: content must be the text of a tokenizer.json"):
             self._library = library.Tokenizer.from_str(content)
             encoding = self._library.encode("", add_special_tokens=False)
             self._library.post_process(encoding)  # detects some damaged files

@@ -24,7 +24,7 @@ MOST_VISITED = 30_000_000  # nodes of trees of texts, by all states together
 class TokenAutomaton:
     """An automaton over the tokens of a tokenizer.
 
-    Its states are those of the pattern, and three more: `first`, before the first token of a text;
+    Its states are the pattern's, and three more: `first`, before the first token of a text;
         `ended`, after <eos>; and `dead`, from which no allowed text can be reached. A text that
         follows another one, such as a prompt, begins in state `continuing`.
 
@@ -168,7 +168,7 @@ class _Level(NamedTuple):
 
     Attributes:
         bytes: (n,) the last byte of each.
-        children: (n + 1,) the nodes of the next level, those of node i from entry i to i + 1.
+        children: (n + 1,) the nodes of the next level; node i has the entries from i to i + 1.
         ends: (n + 1,) the tokens whose text ends in a node, likewise.
         token_ids: their ids.
     """
@@ -249,7 +249,7 @@ class TextTree:
 
 
 def _expanded(bounds, nodes):
-    """Return the entries of nodes, those of node i from bounds[i] to bounds[i + 1], and counts."""
+    """Return the entries of nodes, node i's from bounds[i] to bounds[i + 1], and counts."""
     counts = bounds[nodes + 1] - bounds[nodes]
     ends = np.cumsum(counts)
     total = ends[-1] if len(ends) else 0

@@ -29,7 +29,7 @@ class VectorizedWords(WordTable):
 
     Words are separated by ASCII white space. As in TensorFlow, lower case applies to ASCII letters
     only, and ASCII punctuation is stripped, also within words ("don't" is dont); a word of
-    punctuation only is dropped. Any word that is not in the table is <unk>, and so is one that is
+    punctuation only is dropped. Any word that is not in the table is <unk>, as is a word that is
     written like a special token.
 
     Args:

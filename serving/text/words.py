@@ -1,7 +1,7 @@
 """Split texts into words, and look words up in a table.
 
 All code splits words in the same way: runs of letters and digits; any other visible character is a
-separate word, and so is each Chinese character, as in BERT. There are no rules of a language
+separate word, as is each Chinese character, as in BERT. There are no rules of a language
 ("don't" is don, ' and t), nor of other scripts without spaces between words: a run of such letters
 is one word. A user-perceived character, in the sense of `whole_characters`, is never cut.
 """
@@ -55,7 +55,7 @@ class WordTable(Table):
         id("<pad>"), id("<unk>") = 0, 1; of a table whose words are generated
         id("<bos>"), id("<eos>") = 2, 3
 
-    Words are looked up in NFC. Any word that is not in the table is <unk>, and so is one that is
+    Words are looked up in NFC. Any word that is not in the table is <unk>, as is a word that is
     written like a special token.
 
     Args:

@@ -17,7 +17,7 @@ from keras import tree
 import seqkeras
 from tests.arrays import BACKEND, randomize
 
-WITHOUT_LAYERS = {"analysis", "data", "tokenizers"}  # and slow to import
+WITHOUT_LAYERS = {"analysis", "data", "tokenizers", "training", "export", "serving"}
 B, T, S, D, U = 2, 3, 5, 7, 11  # batch, target and source length, width of the input, units
 
 INITIALIZERS = [

@@ -242,7 +242,10 @@ def test_tags_are_learned_from_a_teacher_of_other_tokens(tmp_path):
         ("--encoder bert --heads 3", "--heads must divide --embedding-dim; received 3 and 128."),
         ("--encoder bert --distil-attention 1", "must have the 3 heads of the teacher; it has 4."),
         ("--numbers x --series-column y", "--teacher: reads texts; sequences of numbers have none"),
-        ("--pretrained {other} --distil-hidden 1", "its vocabulary is not that of {other}"),
+        (
+            "--pretrained {other} --distil-hidden 1",
+            "its vocabulary is not the vocabulary of {other}",
+        ),
         ("--pair-column more", "must have the pairs of"),
         ("--label-column kind", "must have the labels of"),
     ],

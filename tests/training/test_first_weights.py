@@ -123,7 +123,7 @@ def test_a_model_of_other_layers_is_refused(other):
         return keras.Model(model.inputs, keras.layers.Dense(2)(model.outputs[0]))
 
     message = (
-        "its model has 5 weights, that of this training 7. Give the sizes that stand in "
+        "its model has 5 weights; this training has 7. Give the sizes that stand in "
         ".*other/options.json.$"
     )
     with pytest.raises(RunError, match=message):
@@ -141,7 +141,7 @@ def test_an_encoder_of_other_sizes_may_be_taken_by_its_own(task, is_named):
     run = files("abc", LABELS)
     run = dataclasses.replace(run, record=dataclasses.replace(run.record, task=task))
     known = {"text": (np.arange(7),) * 2, "labels": (np.arange(2),) * 2}
-    with pytest.raises(RunError, match="of this training .* runs/other/options.json") as error:
+    with pytest.raises(RunError, match="this training has .* runs/other/options.json") as error:
         take_rows(build(run, 2), lambda run: build(run, 2), run, build(run), known, "runs/other")
     assert ("or --pretrained runs/other in place of --start-from" in str(error.value)) is is_named
 

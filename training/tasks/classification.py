@@ -120,7 +120,7 @@ class Classification(LabelledTexts):
         ]
 
     def _of_known_labels(self, path, labels, source):
-        """Return the examples of a file whose labels are those of another."""
+        """Return the examples of a file with the labels of another file."""
         rows = self._rows(path)
         for where, example, _ in rows:
             if example.target not in labels:

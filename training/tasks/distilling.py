@@ -188,7 +188,7 @@ class DistilledRegression(TextDistilling, Regression):
 
 
 class DistilledTagging(Distilling, Tagging):
-    """`Tagging` with a teacher, whose answers are those of the words' first tokens."""
+    """`Tagging` with a teacher, which answers for the words' first tokens."""
 
     pipeline = "Tag"
     ignored = NO_TAG

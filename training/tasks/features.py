@@ -20,7 +20,7 @@ def require_features(options, frames):
     if options.features is None:
         return
     if frames is not None:
-        raise RunError("--features: are those of words; sequences of numbers have none.")
+        raise RunError("--features: only words have features; sequences of numbers have none.")
     _, characters = _read(options.features)
     capitals = [character for character in characters.entries if character != character.lower()]
     if options.lowercase and capitals:

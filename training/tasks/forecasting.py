@@ -99,7 +99,7 @@ class Forecasting(Task):
         names = tuple(column.name for column in rows.columns)
         if names != self._names or bool(rows.time) != bool(self.options.cycles):
             raise RunError(
-                f"{paths[0]}: the options must be those of the training, whose columns were "
+                f"{paths[0]}: the options must be the training's, whose columns were "
                 f"{', '.join(rows.names)}: --targets, --numbers, --categories, --time, --cycles, "
                 "--context, --horizon."
             )

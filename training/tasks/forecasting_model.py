@@ -38,7 +38,7 @@ def forecasting_model(options, rows):
 
 def scale_and_growth(rows, spreads):
     """Return the scale and the growth of `seqkeras.losses.ForecastLoss` by which the loss of scaled
-    numbers is that of the file's numbers, in units of their spread.
+    numbers is the loss of the file's numbers, in units of their spread.
 
         z = (x - m) / d          (x - x') / s = (z - z') / (s / d)
         z = (log(1 + x) - m) / d (x - x') / s = (exp(d z) - exp(d z')) / (s / exp(m))

@@ -95,7 +95,7 @@ def forecast_summary(scores):
     than = f"{abs(better):.1%} {'under' if better >= 0 else 'over'}"
     naive = [method for method in scores["forecasts"] if method in NAIVE]
     beside = "the better naive forecast" if len(naive) > 1 else f"the naive forecast ({naive[0]})"
-    text = f"MAE is {scores['mae']:.4g}, {than} that of {beside}"
+    text = f"MAE is {scores['mae']:.4g}, {than} the MAE of {beside}"
     if "mase" in scores:
         text += f", MASE {scores['mase']:.3f}"
     if "coverage" in scores:

@@ -11,7 +11,7 @@ from seqkeras.training.task import Task
 
 
 class TextModelTask(Task):
-    """Base of tasks of plain text, whose scores are those of `measure`: no answer is wrong.
+    """Base of tasks of plain text, whose scores `measure` gives: no answer is wrong.
 
     Attributes:
         measured: what the scores are of, the title of their table.

@@ -98,7 +98,7 @@ class Teacher:
         encoder, where = self.encoder, f"--teacher {self.folder}"
         if student.tokenizer != self.run.tokenizers["text"]:
             raise RunError(
-                f"{where}: its vocabulary is not that of {student.folder}, so that their layers "
+                f"{where}: its vocabulary is not the vocabulary of {student.folder}; their layers "
                 "can not be compared; leave --distil-hidden and --distil-attention out."
             )
         if limit > encoder.config["max_length"]:

@@ -134,7 +134,7 @@ def test_a_business_day_without_a_row_is_told(tmp_path):
     days = pd.bdate_range("2024-12-16", "2025-01-10").drop(["2024-12-25", "2025-01-01"])
     message = (
         "line 9: expected 2024-12-25, found 2024-12-26: 1 row is missing; --gaps fill puts rows "
-        "without values there, --gaps keep takes rows as they come, as those of trading days."
+        "without values there, --gaps keep takes rows as they come, such as trading days."
     )
     with pytest.raises(DataError, match=re.escape(message)):
         step_of(tmp_path, days)

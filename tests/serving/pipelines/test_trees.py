@@ -135,7 +135,7 @@ def test_what_is_no_bundle_of_trees_is_refused(tmp_path):
     with pytest.raises(ValueError, match="^Classify: nodes must be True or False; received 'no'."):
         classifier(tmp_path / "e")([], nodes="no")
     texts = load(tmp_path / "c", "Classify", Toy(2).graph("pooled"), {"labels": LABELS})
-    with pytest.raises(ValueError, match="^Classify: nodes are those of trees; this model reads t"):
+    with pytest.raises(ValueError, match="^Classify: only trees have nodes; this model reads t"):
         texts("the cat", nodes=True)
     graph = Toy(2).graph("pooled")
     with pytest.raises(BundleError, match=r"must be \(batch, nodes, 2\) to these settings"):

@@ -36,7 +36,7 @@ DAMAGED = {
 def test_what_the_library_raises_is_a_value_error(damage):
     """It raises bare exceptions, and a BaseException where it panics; some only as it reads."""
     content = json.loads(made().to_json()) | DAMAGED[damage]
-    message = "^Subwords: (content must be that of|the tokenizer can not read this text)"
+    message = "^Subwords: (content must be the text of|the tokenizer can not read this text)"
     with pytest.raises(ValueError, match=message) as caught:
         Subwords(json.dumps(content)).analyze("hello cat")
     assert "\n" not in str(caught.value)
@@ -177,7 +177,10 @@ def test_a_file_of_another_tool_neither_cuts_nor_pads(tmp_path):
         ("[]", "must hold a table of characters or words, a tokenizer.json or a SentencePiece "),
         ('{"type": "letters"}', "must hold a table of characters or words, "),
         ('{"type": "words"}', 'must hold a list of "words"'),
-        ('{"model": {"type": "Words"}}', "Subwords: content must be that of a tokenizer.json: "),
+        (
+            '{"model": {"type": "Words"}}',
+            "Subwords: content must be the text of a tokenizer.json: ",
+        ),
         ('{"type": "characters"}', 'must hold a list of "characters"'),
     ],
 )

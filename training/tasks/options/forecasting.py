@@ -68,7 +68,7 @@ class ForecastingOptions(FitOptions):
         seqkeras train forecasting load.csv --out runs/load --time time --targets load \\
             --numbers temperature --categories tariff --cycles day,week --context 168 --horizon 24
 
-    The last rows of the file are held out. The scores stand beside those of the last value
+    The last rows of the file are held out. The scores stand beside the scores of the last value
     (persistence), the value one --period before (seasonal naive), and ridge regression.
     """
 

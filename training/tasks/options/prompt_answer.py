@@ -28,7 +28,7 @@ class PromptAnswerOptions(FitOptions):
         {"messages": [{"role": "user", "content": "Hello!"},
                       {"role": "assistant", "content": "Good morning."}]}
 
-    each object on one line. The loss is that of the answers alone. --start-from names the model: a
+    each object on one line. The loss counts the answers alone. --start-from names the model: a
     run of language-model or of this task, or a GPT-2 folder of Hugging Face.
     """
 

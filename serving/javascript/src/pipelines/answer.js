@@ -34,7 +34,7 @@ const SETTINGS = {
  * @property {number | null} start null if there is no answer.
  * @property {number | null} end
  * @property {number} score its probability among all spans, and no answer if the model allows that.
- * @property {number} [margin] the best span's score minus that of no answer, in logits.
+ * @property {number} [margin] the best span's score minus the score of no answer, in logits.
  * @property {Span[]} [alternatives] with n_best > 1 other spans, the best first.
  */
 

@@ -69,7 +69,7 @@ export class Classify extends SinglePass {
     const options = withDefaults("Classify", given, OPTIONS);
     const ofTrees = this.reader instanceof TreeReader;
     if (requireFlag("Classify: nodes", options.nodes) && !ofTrees) {
-      throw new Refusal("Classify: nodes are those of trees; this model reads texts");
+      throw new Refusal("Classify: only trees have nodes; this model reads texts");
     }
     const { token_budget: budget, top } = options;
     if (top !== null) {

@@ -81,7 +81,7 @@ export class Subwords {
       return new Subwords(content, found);
     } catch (cause) {
       const { message } = /** @type {Error} */ (cause);
-      throw new Refusal(`Subwords: content must be that of a tokenizer.json: ${message}`, { cause });
+      throw new Refusal(`Subwords: content must be the text of a tokenizer.json: ${message}`, { cause });
     }
   }
 
