@@ -205,7 +205,7 @@ def _speed(float32, other, places):
 class _Runner:
     """A bundle in one precision, which answers inputs by their indices.
 
-    Args: as of `measure`.
+    Args: see `measure`.
     """
 
     def __init__(self, folder, manifest, inputs, examples, precision):

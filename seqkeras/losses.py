@@ -106,7 +106,7 @@ class ForecastLoss(_Ignoring):
     Args:
         kind: "mae", "mse" or "quantiles".
         scale: s, a positive number of each target, as its deviation is.
-        quantiles: the q, as of `PinballLoss`, where the kind is "quantiles".
+        quantiles: the q, see `PinballLoss`, where the kind is "quantiles".
         growth: d, of each target: over 0 where y and p are logarithms in units of d, so that the
             error is the error of their exponentials; else 0. None: 0 for all.
 
@@ -272,7 +272,7 @@ class SoftTargetLoss(keras.losses.Loss):
 
 @keras.saving.register_keras_serializable("seqkeras")
 class DistanceLoss(_Ignoring):
-    """The mean of a distance that the model itself computes, as `seqkeras.models.Distillation`.
+    """The mean of a distance that the model computes, such as `seqkeras.models.Distillation`.
 
         loss = y_pred
 
@@ -365,7 +365,7 @@ class ChainLoss(_Ignoring):
 
     Call arguments:
         y_true: (B, T) integers y.
-        y_pred: (B, T, K + 1, K) potentials, as of `seqkeras.models.LinearChain`.
+        y_pred: (B, T, K + 1, K) potentials, from `seqkeras.models.LinearChain`.
 
     Raises:
         ValueError: if y_pred has another shape.

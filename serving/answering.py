@@ -19,7 +19,7 @@ def answers_or_errors(
     are answered together; if nothing is wrong with any before it is answered, each half alone.
 
     Args:
-        pipeline: as `serving.load` returns it.
+        pipeline: the result of `serving.load`.
         values: the inputs.
         options: of the pipeline.
         check: None, or a function that raises an error for an input that is not to be answered.

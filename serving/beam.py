@@ -65,7 +65,7 @@ class BundleHandler(ModelHandler[Any, PredictionResult, Pipeline]):
 
         Args:
             batch: the examples, as the pipeline takes them.
-            model: as `load_model` returns it.
+            model: the result of `load_model`.
             inference_args: options of the pipeline beside the handler's.
         """
         options = self._options | (inference_args or {})

@@ -15,7 +15,7 @@ def measure(pipeline, texts, batch_size, seconds, repeats=None, **options):
     """Time calls of `pipeline` with lists of `batch_size` texts, taken in turn from `texts`.
 
     Args:
-        pipeline: as `serving.load` returns it.
+        pipeline: the result of `serving.load`.
         texts: what to answer, at least one.
         batch_size: texts per call.
         seconds: call until the calls took this long, at least once.

@@ -47,7 +47,7 @@ def category_of(value: Any) -> str | None:
     """Return the category of a cell; None if the cell is missing.
 
     Raises:
-        ValueError: as `category_text` does.
+        ValueError: see `category_text`.
     """
     return None if is_missing(value) else category_text(value)
 

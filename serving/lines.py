@@ -49,7 +49,7 @@ def inputs(pipeline, texts, as_json=False):
     """Yield (name, input) of each input; errors use the name.
 
     Args:
-        pipeline: as `serving.load` returns it.
+        pipeline: the result of `serving.load`.
         texts: as `arguments` and `lines` yield them.
         as_json: each text is JSON.
     """
@@ -70,7 +70,7 @@ def inputs_or_refusals(pipeline, texts, as_json=False):
     """Yield (name, input) of each input; a ValueError stands in the place of one that is none.
 
     Args:
-        pipeline, texts, as_json: as of `inputs`.
+        pipeline, texts, as_json: see `inputs`.
     """
     for where, given in texts:
         try:
@@ -106,7 +106,7 @@ def checked_inputs(pipeline, given, **options):
     """Yield the inputs, each checked; the first that the pipeline refuses raises.
 
     Args:
-        pipeline: as `serving.load` returns it.
+        pipeline: the result of `serving.load`.
         given: pairs from `inputs`.
         options: of `pipeline.encode`.
     """
@@ -121,7 +121,7 @@ def answered(pipeline, batch, options):
     Inputs are checked one by one only if the batch as a whole fails.
 
     Args:
-        pipeline: as `serving.load` returns it.
+        pipeline: the result of `serving.load`.
         batch: a list of pairs from `inputs`, or from `inputs_or_refusals`.
         options: of the pipeline.
     """
@@ -143,7 +143,7 @@ def refusal_of(pipeline, name, value, options):
     """Return the ValueError with which a pipeline refuses an input, or None.
 
     Args:
-        pipeline: as `serving.load` returns it.
+        pipeline: the result of `serving.load`.
         name, value: a pair from `inputs`, or from `inputs_or_refusals`.
         options: of the pipeline.
     """

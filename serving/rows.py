@@ -117,7 +117,8 @@ class Column:
             yield f"categories are not scaled: {self.name!r} may have no mean, deviation or log"
 
     def categories_of(self, given, where):
-        """Return the category of each row, None where it is missing; arguments as of `values`."""
+        """Return the category of each row, None where it is missing; see `values` for the
+        arguments."""
         found = []
         for row, value in enumerate(given):
             try:
@@ -227,7 +228,7 @@ class Rows:
         """Return (horizon, num_known) float32.
 
         Args:
-            rows: as of `window`, of the columns that are known; None where there are none.
+            rows: the known columns, see `window`; None without any.
             last: the time of the last row of the past, or None.
             horizon: how many steps.
             name: of the rows, for errors.
@@ -255,7 +256,7 @@ class Rows:
         """Return a list of `Unknown`, a category of a row that the model does not know.
 
         Args:
-            rows, name: as of `window`; with `known_alone` as of `future`.
+            rows, name: see `window`, or with `known_alone` see `future`.
         """
         columns = self.known if known_alone else self.columns
         if not any(column.categories for column in columns):
@@ -277,7 +278,7 @@ class Rows:
         is missing; then categories and cycles, which are never missing.
 
         Args:
-            values: of each column, as `Column.values` gives them.
+            values: of each column, from `Column.values`.
             times: of the rows, or None.
         """
         numbers = [each for each, column in zip(values, self.columns) if not column.categories]

@@ -8,7 +8,7 @@ answers in a single call, `model`, or, of a bundle that generates, `generate` (e
 `python -m serving serve`, which speaks the same protocol. Leaves out ensembles.
 
 Requests of equal shape share a batch. With batches every input has a first axis for them: an input
-of one number for each row, as `lengths`, is sent as (rows, 1).
+of one number for each row, such as `lengths`, is sent as (rows, 1).
 
 Reference: https://github.com/triton-inference-server/server (docs/user_guide: Model Configuration)
 """

@@ -32,8 +32,8 @@ class Averages:
             self.kept.append(model.get_weights())
 
     def of(self, model):
-        """Return the averages of a model's weights, as `set_weights` takes them; None without any,
-        as before the first checkpoint."""
+        """Return the averages of a model's weights, in the form that `set_weights` takes; None
+        without any, as before the first checkpoint."""
         if self.is_moving:
             optimizer = getattr(model.optimizer, "inner_optimizer", model.optimizer)
             averages = zip(

@@ -103,7 +103,7 @@ def load_model(path, way_out, **options):
     Args:
         path: of the file.
         way_out: what to do if it is damaged, for the error.
-        options: as `keras.models.load_model` takes them.
+        options: in the form that `keras.models.load_model` takes.
 
     Raises:
         RunError: if it is damaged.

@@ -82,7 +82,7 @@ def take_rows(model, build, run, other, known, folder):
     """Give a model the weights of another one, but for the rows of what is known to it alone.
 
     Args:
-        model, build, run: as of `take_weights`.
+        model, build, run: see `take_weights`.
         other: the other model.
         known: name of each vocabulary -> `places_in_both`.
         folder: of the other model, for errors.

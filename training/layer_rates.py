@@ -2,8 +2,8 @@
 
 
 def rates_of_layers(model, options):
-    """Return learning rates of single variables, as `seqkeras.optimizers` takes them, in the order
-    of `model.trainable_variables`; None where all variables have the same.
+    """Return learning rates of single variables, in the form that `seqkeras.optimizers` takes, in
+    the order of `model.trainable_variables`; None where all variables have the same.
 
         factor(layer) = decay^(L + 1 - layer)    first step(layer) = every (L + 1 - layer)
 

@@ -20,7 +20,7 @@ def make_optimizer(options, num_steps, rates=None):
 
     Args:
         options: a `seqkeras.training.options.FitOptions`.
-        rates: learning rates of single variables, as `seqkeras.optimizers` takes them.
+        rates: learning rates of single variables, in the form that `seqkeras.optimizers` takes.
     """
     given = {"global_clipnorm": options.clip_norm}
     if rates is not None:

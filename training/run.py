@@ -42,7 +42,7 @@ EVENTS = "events.out.tfevents."  # begins the name of every file in `TENSORBOARD
 def is_finished(folder, task, options, overwrite):
     """Return whether the folder holds a finished run with the same options; nothing is changed.
 
-    Args: as of `open_run`.
+    Args: see `open_run`.
 
     Raises:
         RunError: if the folder holds another run, or something that is no run.

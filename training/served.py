@@ -51,7 +51,7 @@ class ServedModel:
 def served(folder, manifest, precision=None):
     """Return the model of a bundle that generates, and the `RunFiles` that stand for its run.
 
-    Args: as of `ServedModel`.
+    Args: see `ServedModel`.
     """
     record = RunRecord(
         manifest.task,

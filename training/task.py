@@ -153,9 +153,9 @@ class Task(abc.ABC):
         return [folder]
 
     def arrays(self, examples, run):
-        """Return the inputs and targets of examples, as `seqkeras.data.batches.Batches` takes them,
-        and (examples,) lengths: rows of about one length share a batch. For `batches` and the
-        validation loss alone."""
+        """Return the inputs and targets of examples, in the form that
+        `seqkeras.data.batches.Batches` takes, and (examples,) lengths: rows of about one length
+        share a batch. For `batches` and the validation loss alone."""
         raise NotImplementedError
 
     def batches(self, examples, run):

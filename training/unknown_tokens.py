@@ -49,7 +49,7 @@ def require_known_targets(task, found, most):
 
     Args:
         task: a `seqkeras.training.task.Task`.
-        found: as `tell_unknown_tokens` returns it.
+        found: the result of `tell_unknown_tokens`.
         most: the share, from 0 to 1.
     """
     unknown = found.get(TARGETS)

@@ -24,7 +24,7 @@ class Look(NamedTuple):
 
     Attributes:
         measured: name -> number: the loss, and what `Task.measure` gives.
-        scores: name -> number, as `Task.validation_scores` gives them.
+        scores: name -> number, from `Task.validation_scores`.
         samples: inputs, targets and answers of a few examples, a text.
     """
 

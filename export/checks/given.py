@@ -25,7 +25,7 @@ def own_problems(pipeline, model, tokenizers, decoding, inputs):
     """Yield problems of `save_run`'s arguments that the saved run does not show.
 
     Args:
-        pipeline, model, tokenizers, inputs: as of `run_problems`.
+        pipeline, model, tokenizers, inputs: see `run_problems`.
         decoding: the dictionary that the user gave.
     """
     yield from unsaved_classes(model)

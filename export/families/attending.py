@@ -29,7 +29,7 @@ def attention_graph(model, inputs, method=None, binding=None):
     """Return the graph of a model's attention, a `Signature` whose outputs are (B, L, N, T, S).
 
     Args:
-        model: one with a method `attention_weights`, as `TokenModel` has it, or a functional model
+        model: one with a method `attention_weights`; see `TokenModel`, or a functional model
             with layers that attend: ours that give weights, models of ours, or Keras's.
         inputs: list of `TensorSpec`, what the method, or the functional model, takes.
         method: called instead of `attention_weights`.

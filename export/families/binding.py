@@ -137,7 +137,7 @@ def bound_by_user(binding, places):
     """Return a dictionary: our name -> `Place`, for what a user says.
 
     Args:
-        binding: as of `bound`.
+        binding: see `bound`.
         places: of the model.
 
     Raises:

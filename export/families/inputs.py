@@ -96,7 +96,7 @@ def _problems(spec):
 
 
 def keras_specs(model, feeds, binding, by_numbers):
-    """Return what Keras knows of the inputs of a functional model, as of `candidates`.
+    """Return what Keras knows of the inputs of a functional model; see `candidates`.
 
     An input has the name that the user's binding gives it, or the pipeline's feed of the same name
     as its key in the model's own dictionary, or as its `keras.Input`; an only input is the first

@@ -39,7 +39,7 @@ def begun(token_ids, lengths, num_beams, max_length):
 
 
 def behind_first(token_ids, lengths):
-    """Return the prompts without their first tokens, as `seqkeras.decoding` takes them."""
+    """Return the prompts without their first tokens, in the form that `seqkeras.decoding` takes."""
     # One column more, so that there is at least one.
     return ops.pad(token_ids[:, 1:], [(0, 0), (0, 1)]), lengths - 1
 

@@ -46,7 +46,7 @@ DEFAULT_ONLY = Searches()
 
 
 class Sampled(OneSequence):
-    """Tokens drawn at random, each row by its own options; as `seqkeras.decoding.sample`.
+    """Tokens drawn at random, each row by its options, like `seqkeras.decoding.sample`.
 
     The numbers that decide are drawn before the first step, from each row's seed: a row has the
     same result in any batch.

@@ -153,7 +153,7 @@ class Reader:
         """Map `Texts`, one or two, to `EncodedTexts`.
 
         Args:
-            texts: as `checked` returns them.
+            texts: the result of `checked`.
             truncate: a scalar boolean: whether texts over the limit are cut, as
                 `seqkeras.serving.text` does
                 it: of two the longer one.

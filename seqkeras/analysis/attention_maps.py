@@ -85,9 +85,9 @@ def maps_of_heads(weights, source, target=None, layer=None, head=None):
     """Return an `AttentionMap` for each head of each layer.
 
     Args:
-        weights: (L, N, T, S) of one example, as `model.attention_weights(inputs)["cross"][row]`, or
-            (T, S), of no head in particular, as a bundle's answer has them. Rows and columns after
-            the texts are padding, and left out.
+        weights: (L, N, T, S) of one example, such as
+            `model.attention_weights(inputs)["cross"][row]`, or (T, S), of no head in particular, as
+            a bundle's answer has them. Rows and columns after the texts are padding, and left out.
         source, target: strings or sequences of tokens, see `AttentionMap`, or the `Encoding` of a
             text, whose whole words are the labels; the target is the source by default, as in
             self-attention.
@@ -170,9 +170,9 @@ def plot_attention_lines(maps, path):
     weight, the darker and thicker its line; weights under 5 % of the largest of their map have
     none.
 
-    Args: as of `plot_attention_maps`.
+    Args: see `plot_attention_maps`.
 
-    Raises: as of `plot_attention_maps`.
+    Raises: see `plot_attention_maps`.
 
     Reference: Vaswani et al. 2017, figures 3 to 5, https://arxiv.org/abs/1706.03762; Clark et al.
     2019, figures 1 and 5, https://arxiv.org/abs/1906.04341

@@ -82,7 +82,7 @@ class Measurements:
     cells: name -> (steps + 1,) norms.
     radii: spectral radius -> `Radius`.
     overflows: name of a dtype -> `Overflow`.
-    descents: name of a clipping -> points (w, b) and their errors, as `descend` returns them.
+    descents: name of a clipping -> points (w, b) and their errors, from `descend`.
     """
 
     cells: dict

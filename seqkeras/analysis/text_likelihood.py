@@ -20,9 +20,9 @@ class TextLikelihood:
 
     Each token behind the first is predicted once. What stands before it, from y(k) on:
 
-        a model with a state, as `RNNLanguageModel`   all of its row: the stream is cut into `rows`
+        with a state, such as `RNNLanguageModel`     all of its row: the stream is cut into `rows`
                                                       parts, and the state is carried through each
-        others, as `GPT`                              its window. Windows begin `stride` tokens one
+        others, such as `GPT`                         its window. Windows begin `stride` tokens one
                                                       behind the other; of tokens that two of them
                                                       hold the first window's prediction counts, so
                                                       that one has `length - stride` tokens before

@@ -44,7 +44,7 @@ def window_mask(target_length, before, after, source_length=None):
     after.
 
     Args:
-        target_length, source_length: as in `causal_mask`.
+        target_length, source_length: see `causal_mask`.
         before, after: how far a query sees, numbers of positions.
 
     Raises:

@@ -73,9 +73,9 @@ class Heads(keras.layers.Layer):
 
         Args:
             sequence: (B, T, ·).
-            cache: the keys and values of those before, as `composites.cached_attention` has them.
+            cache: the keys and values of earlier tokens; see `composites.cached_attention`.
             positions: (B,) integers, how many places of the cache each row has filled.
-            prefix_lengths: (B,) integers, as `composites.cached_attention` has them, or None.
+            prefix_lengths: (B,) integers, or None; see `composites.cached_attention`.
 
         Returns:
             (B, T, D), and the list of the new cached keys and values.

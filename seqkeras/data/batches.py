@@ -77,7 +77,7 @@ class FrameSequences(Sequences):
     Args:
         rows: list of such arrays, one at least.
 
-    Attributes: as of `Sequences`.
+    Attributes: see `Sequences`.
     """
 
     dtype = np.dtype("float32")
@@ -102,7 +102,7 @@ class Batches(keras.utils.PyDataset):
     Args:
         inputs, targets: an array with a row for each example, `Sequences`, `FrameSequences`,
             `NestedSequences`, or a dictionary of such.
-        order: yields the rows of each batch, as `seqkeras.data.batching.BucketedBatches`.
+        order: yields the rows of each batch, such as `seqkeras.data.batching.BucketedBatches`.
         few_shapes: pad to few widths (`seqkeras.data.batching.rounded_up`), for backends that
             compile a step for each shape; None: where the backend is not TensorFlow.
         tokens: (rows,) integers, how many tokens each row has, for what counts them; None: the

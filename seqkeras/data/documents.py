@@ -135,7 +135,7 @@ def read_documents(path, form):
     """Return the documents of a file, lists of sentences.
 
     Raises:
-        DataError: as of `Corpus.of_files`.
+        DataError: see `Corpus.of_files`.
     """
     found = [sentences(lines, form) for _, lines in _documents(Path(path), form)]
     if not found:

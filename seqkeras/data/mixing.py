@@ -17,7 +17,8 @@ class MixedBatches:
     Each corpus is read pass by pass in its own order, however often it is drawn.
 
     Args:
-        orders: of each corpus, as `seqkeras.data.batching.BucketedBatches`, of one batch size.
+        orders: one of each corpus, such as `seqkeras.data.batching.BucketedBatches`, of one batch
+            size.
         offsets: of each corpus, what is added to its rows.
         weights: of each corpus, positive numbers.
         seed: of what is drawn.

@@ -83,7 +83,7 @@ class PretrainingBatches(Batches):
         masking: a `seqkeras.data.masking.Masking`.
         order: a `ShardOrder`, or what yields `Drawn`.
         max_length: of a row.
-        few_shapes: as of `Batches`: pad each batch to the longest row there can be.
+        few_shapes: see `Batches`: pad each batch to the longest row there can be.
     """
 
     def __init__(self, rows, masking, order, max_length, few_shapes=None):
@@ -135,7 +135,7 @@ class EveryRow:
     """All rows of shards in their order, in batches; the last may be smaller.
 
     Args:
-        counts, batch_size, seed: as of `ShardOrder`.
+        counts, batch_size, seed: see `ShardOrder`.
         most: rows; of more, as many that are evenly spread.
     """
 

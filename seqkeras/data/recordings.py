@@ -120,7 +120,7 @@ def read_table(path, frames_column, label_column, for_each_frame):
         frames_column, label_column: names of columns.
         for_each_frame: whether the label is the name of a file of a label for each frame.
 
-    Returns, raises: as of `read_arrays`; also if files have frames of different numbers.
+    Returns, raises: see `read_arrays`; also if files have frames of different numbers.
     """
     found, folder = [], Path(path).parent
     for line, (name, label) in read_columns(path, (frames_column, label_column)):

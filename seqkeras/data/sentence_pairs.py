@@ -112,9 +112,9 @@ class SentencePairs:
 class FullSentences:
     """Rows [CLS] sentences [SEP] of shards, that go on into the next document.
 
-    Args: as of `SentencePairs`; nothing is short.
+    Args: see `SentencePairs`; nothing is short.
 
-    Attributes: as of `SentencePairs`.
+    Attributes: see `SentencePairs`.
     """
 
     num_special, has_segments = 2, False

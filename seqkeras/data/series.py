@@ -52,7 +52,7 @@ def read_series(path, columns, time=None, series_column=None, gaps="refuse", ste
         series_column: name of the column that says which series a row is of; None for one series.
         gaps: what a step in which rows are missing is: "refuse" it; "fill" it with rows without
             values; "keep" the rows as if none were missing.
-        step: (step, unit) of the times, as `seqkeras.data.time_steps.named_step` gives them; None
+        step: (step, unit) of the times, from `seqkeras.data.time_steps.named_step`; None
             if the rows tell it.
 
     Returns:
@@ -223,7 +223,7 @@ class Window:
 
     @property
     def text(self):
-        """The rows, as `seqkeras.serving.pipelines.Forecast` takes them."""
+        """The rows, in the form that `seqkeras.serving.pipelines.Forecast` takes."""
         skipped = 0 if self.rows.time else len(self.series.rows[0]) - len(self.rows.columns)
         past = tuple(row[skipped:] for row in self.series.rows[self.past])
         if not self.rows.known:

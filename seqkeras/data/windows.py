@@ -70,7 +70,7 @@ class ConsecutiveStarts:
     The stream is cut into as many parts of equal length as a batch has rows. Each row reads its
     part from begin to end; then the next pass begins. What fills no window is left out.
 
-    Args: as of `RandomStarts`, without seed: nothing is drawn.
+    Args: see `RandomStarts`, without seed: nothing is drawn.
 
     Attributes:
         begins: (tokens,) booleans, True where a part begins.

@@ -14,7 +14,7 @@ def greedy(step, state, *, start_id, end_id, max_length, **options):
         end_id: the id of `<eos>`.
 
     Returns:
-        token_ids (B, T), lengths (B,), scores (B,), as `seqkeras.decoding.generate`.
+        token_ids (B, T), lengths (B,), scores (B,), like `seqkeras.decoding.generate`.
 
     Raises:
         ValueError: see `seqkeras.decoding.decode`.

@@ -39,7 +39,7 @@ def sample(
         processors: other functions of logits, see `seqkeras.decoding.processors`.
 
     Returns:
-        token_ids (B, T), lengths (B,), scores (B,), as `seqkeras.decoding.generate`.
+        token_ids (B, T), lengths (B,), scores (B,), like `seqkeras.decoding.generate`.
 
     Raises:
         ValueError: if temperature, top_k, top_p or max_length is out of range; see also

@@ -36,7 +36,7 @@ class WordCharacters(keras.layers.Layer):
         (B, T, sum of filters).
 
     Raises:
-        ValueError: as of `CharacterCNN`.
+        ValueError: see `CharacterCNN`.
 
     Reference: Ma and Hovy 2016, section 2.1, https://arxiv.org/abs/1603.01354; Kim et al. 2016,
     https://arxiv.org/abs/1508.06615

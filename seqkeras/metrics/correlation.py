@@ -28,7 +28,7 @@ def spearman_correlation(answers, targets):
     """Return the correlation of ranks: `pearson_correlation` of them; equal numbers share their
     mean rank.
 
-    Arguments, result and errors as of `pearson_correlation`.
+    Arguments, result and errors: see `pearson_correlation`.
 
     Reference: Spearman 1904, https://doi.org/10.2307/1412159
     """

@@ -43,7 +43,7 @@ def sequence_error_rate(texts, targets):
     """Return the share of texts whose tokens equal the tokens of no target.
 
     Args:
-        texts, targets: as of `token_error_rate`.
+        texts, targets: see `token_error_rate`.
 
     Returns:
         A number from 0 to 1.

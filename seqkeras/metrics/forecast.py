@@ -19,14 +19,14 @@ def mean_absolute_error(values, targets, axis=None):
 
 
 def root_mean_squared_error(values, targets, axis=None):
-    """Return the root of the mean over known targets of (value - target)^2; arguments as of
-    `mean_absolute_error`."""
+    """Return the root of the mean over known targets of (value - target)^2; see
+    `mean_absolute_error` for the arguments."""
     return np.sqrt(_mean(np.square(np.subtract(values, targets, dtype="float64")), axis))
 
 
 def pinball_loss(values, targets, quantile, axis=None):
     """Return the mean over known targets of max(q (y - p), (q - 1) (y - p)), smallest where p is
-    the quantile q of y; arguments as of `mean_absolute_error`.
+    the quantile q of y; see `mean_absolute_error` for the arguments.
 
     Reference: Koenker and Bassett 1978, section 3, https://doi.org/10.2307/1913643
     """
@@ -35,8 +35,8 @@ def pinball_loss(values, targets, quantile, axis=None):
 
 
 def coverage(low, high, targets, axis=None):
-    """Return the share of known targets with low <= target <= high; arguments as of
-    `mean_absolute_error`."""
+    """Return the share of known targets with low <= target <= high; see `mean_absolute_error` for
+    the arguments."""
     targets = np.asarray(targets, "float64")
     inside = ((low <= targets) & (targets <= high)).astype("float64")
     return _mean(np.where(np.isnan(targets), np.nan, inside), axis)

@@ -53,7 +53,7 @@ def squad_f1(texts, targets):
     A word is common as often as it is in both. Of several targets that with the best F1 counts.
     Where a text or its target has no word, F1 is 1 if both have none, else 0.
 
-    Args, Returns, Raises and Reference: as of `squad_exact_match`.
+    Args, Returns, Raises and Reference: see `squad_exact_match`.
     """
     return float(np.mean(_of_each(_f1, "squad_f1", texts, targets)))
 
@@ -62,13 +62,13 @@ def squad_scores(texts, targets):
     """Return exact match and F1 of all questions, of answerable ones and of unanswerable ones.
 
     Args:
-        texts, targets: as of `squad_exact_match`.
+        texts, targets: see `squad_exact_match`.
 
     Returns:
         {"questions", "exact_match", "f1"}, and where there are questions of both kinds the same
         scores of "with_answer" and "without_answer": the official HasAns and NoAns.
 
-    Raises and Reference: as of `squad_exact_match`.
+    Raises and Reference: see `squad_exact_match`.
     """
     texts, targets = [*texts], [*targets]
     exact = np.array(_of_each(_is_equal, "squad_scores", texts, targets), "float64")
@@ -96,14 +96,14 @@ def best_no_answer_threshold(texts, targets, margins):
 
     Args:
         texts: the best answer to each question, as if all had one.
-        targets: as of `squad_exact_match`.
+        targets: see `squad_exact_match`.
         margins: how much better each text is than no answer.
 
     Returns:
         The threshold, and the F1 that it gives.
 
     Raises:
-        ValueError: as of `squad_exact_match`, or if there is not one margin for each text.
+        ValueError: see `squad_exact_match`, or if there is not one margin for each text.
 
     Reference: Devlin et al. 2019, section 4.3, https://arxiv.org/abs/1810.04805; Rajpurkar et al.
     2018, evaluate-v2.0.py (find_best_thresh)

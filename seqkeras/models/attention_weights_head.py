@@ -17,7 +17,7 @@ class AttentionWeightsHead(Head):
         block: which one, from 1, the first, to the number of blocks.
 
     Call arguments:
-        attention: a list of (B, N, T, T), as `Bert` returns it with attention=True.
+        attention: a list of (B, N, T, T), from `Bert` with attention=True.
 
     Returns:
         (B, N, T, T), in float32 at least. No meaning at padded queries.

@@ -21,7 +21,7 @@ class BiLMFeatures(keras.layers.Layer):
 
     Args:
         bilm: a `BiLM`.
-        pieces, goes_on, word_length: as of `seqkeras.embeddings.WordCharacters`; the characters
+        pieces, goes_on, word_length: see `seqkeras.embeddings.WordCharacters`; the characters
             are the `BiLM`'s.
         train: whether the weights of the `BiLM` learn too; the weights of the mix always do.
 

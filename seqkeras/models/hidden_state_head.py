@@ -29,7 +29,7 @@ class HiddenStateHead(Head):
         dim: the width that is made of it; None for the layer as it is.
 
     Call arguments:
-        hidden_states: a list of (B, T, D), as `Bert.hidden_states` returns it.
+        hidden_states: a list of (B, T, D), from `Bert.hidden_states`.
 
     Returns:
         (B, T, dim), in float32 at least; (B, T, D) without dim. No meaning at padded positions.

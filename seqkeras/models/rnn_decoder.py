@@ -245,7 +245,7 @@ class RNNDecoder(keras.layers.Layer):
         return {**dict(zip(self._cell_states, first, strict=True)), **own}
 
     def decode(self, target_ids, state, training=False):
-        """Return logits (B, T, V) of all steps from a state, as `start` makes it."""
+        """Return logits (B, T, V) of all steps from a state of `start`."""
         require_steps(self, target_ids=target_ids)
         if training and not self.teacher_forcing.always:
             features = self._unroll_sampling(target_ids, state)
@@ -284,7 +284,7 @@ class RNNDecoder(keras.layers.Layer):
 
         Args:
             target_ids: (B, T) integers, `<bos>` and all target tokens but the last.
-            state: as `start` makes it.
+            state: the result of `start`.
         """
         found = []
         for t in range(target_ids.shape[1]):

@@ -71,7 +71,7 @@ def parts_from_sizes(
         encoder_layers, decoder_layers: how many.
         bidirectional: whether the encoder reads both ways.
         dropout: of the embeddings, between the layers of the encoder, and before the logits.
-        context: "last", "map" or "combination", as of `RNNSeq2Seq`.
+        context: "last", "map" or "combination"; see `RNNSeq2Seq`.
         first_state: "bridge", from the encoder's (`Bridge`); "zeros" or "learned", the decoder's
             own (`OwnState`).
         bridge_layers: how many layers map c to each of the decoder's first states.

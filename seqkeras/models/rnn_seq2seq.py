@@ -56,7 +56,8 @@ class RNNSeq2Seq(SourceModel):
         bridge: a `Bridge`, or an `OwnState` of the decoder; None for a `Bridge` of one layer.
         context: "last", c = h(S), where every state of the decoder starts from the one it
             corresponds to; "map", c = q(h(S)); or "combination", c = q(h(1) ... h(S)).
-        source_embedding: of the source's tokens, as `keras.layers.Embedding`; None for frames.
+        source_embedding: layer that embeds the source's tokens, such as `keras.layers.Embedding`;
+            None for frames.
         source_features: of a source that is frames, as of sound, video or an image's grid, how many
             numbers each has. The encoder reads them as they are in place of embeddings.
 
@@ -248,7 +249,7 @@ class RNNSeq2Seq(SourceModel):
 
         Args:
             token_ids: (B, K) integers, the last token of each of K beams.
-            state: as `encode` returns it; per-beam entries (B, K, ...).
+            state: the result of `encode`; per-beam entries (B, K, ...).
 
         Returns:
             (logits (B, K, V), attention weights (B, K, S)), and the new state; (logits,) alone

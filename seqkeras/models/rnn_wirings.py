@@ -20,7 +20,7 @@ class ClassicalDecoder(RNNDecoder):
         features(t) = [s(t); x(t)]
 
     Args:
-        vocab_size, embedding_dim, units, options: as of `RNNDecoder`; with embedding_dim None no
+        vocab_size, embedding_dim, units, options: see `RNNDecoder`; with embedding_dim None no
             y(t-1) enters x(t).
         reads_context: whether c enters every x(t).
 
@@ -68,7 +68,7 @@ class AttentionDecoder(RNNDecoder):
     of a step are the mean of the heads'; the context is what the heads give together.
 
     Args:
-        vocab_size, embedding_dim, units, options: as of `RNNDecoder`.
+        vocab_size, embedding_dim, units, options: see `RNNDecoder`.
         attention: `Attention`, `LocalAttention` or `HardAttention`, with a score; or
             `MultiHeadAttention`, without causality and dropout.
         entropy_weight: of hard attention, how much training values positions that stay open.
@@ -223,7 +223,7 @@ class BahdanauDecoder(AttentionDecoder):
         features(t) = [s(t); x(t)]
 
     Args:
-        vocab_size, embedding_dim, units, attention, options: as of `AttentionDecoder`; with
+        vocab_size, embedding_dim, units, attention, options: see `AttentionDecoder`; with
             embedding_dim None no y(t-1) enters x(t).
 
     Call arguments, returns and errors: see `RNNDecoder` and `AttentionDecoder`.
@@ -257,7 +257,7 @@ class LuongDecoder(AttentionDecoder):
     Notation: s is the paper's h_t; h~(0) is zero.
 
     Args:
-        vocab_size, embedding_dim, units, attention, options: as of `AttentionDecoder`, but for
+        vocab_size, embedding_dim, units, attention, options: see `AttentionDecoder`, but for
             `readout`, which h~ is; with embedding_dim None y(t-1) is a one.
         input_feeding: whether x(t) holds h~(t-1).
 

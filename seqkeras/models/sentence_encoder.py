@@ -23,7 +23,7 @@ class SentenceEncoder(EncoderModel):
     Notation: n is the length of the text.
 
     Args:
-        encoder: a model that returns "hidden" (B, T, D), as `Bert`; its `pooler`, if it is not
+        encoder: a model that returns "hidden" (B, T, D), such as `Bert`; its `pooler`, if it is not
             None, has no use here and is no weight that this model trains.
         pooling: "mean" or "cls".
         normalize: whether y has length 1, so that a dot product of two is their cosine.

@@ -271,7 +271,7 @@ class Transformer(SourceModel):
 
         Args:
             token_ids: (B, K) integers, the last token of each of K beams.
-            state: as `encode` returns it; per-beam entries (B, K, ...).
+            state: the result of `encode`; per-beam entries (B, K, ...).
 
         Returns:
             (logits (B, K, V), attention weights (B, K, S)), and the new state. The logits are

@@ -31,7 +31,7 @@ class TreeClassifier(TokenModel):
         num_children: the most children of a node; "binary" takes 2.
         dropout: of the embeddings and before the logits.
 
-    Call arguments (one dictionary, as `seqkeras.data.trees.tree_arrays` makes it):
+    Call arguments (one dictionary, from `seqkeras.data.trees.tree_arrays`):
         token_ids: (B, N) integers.
         lengths: (B,) integers, numbers of nodes.
         children: (B, N, C) integers.

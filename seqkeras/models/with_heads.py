@@ -33,9 +33,9 @@ class WithHeads(PartialLabels, EncoderModel):
 
     Args:
         encoder: a model that returns "hidden" (B, T, D) and, unless its `pooler` is None, "pooled"
-            (B, D), as `Bert`; called with hidden_states=True or attention=True, "hidden_states" or
-            "attention" too, if a head takes them. The pooler is trained if a head takes what it
-            gives.
+            (B, D), such as `Bert`; called with hidden_states=True or attention=True,
+            "hidden_states" or "attention" too, if a head takes them. The pooler is trained if a
+            head takes what it gives.
         heads: a dictionary of heads by name, as {"classes": ClassificationHead(3)}.
         frozen: True for feature extraction, where the heads alone learn and the encoder runs
             without dropout; False for fine-tuning. It sets the encoder's `trainable`: with False an

@@ -72,9 +72,9 @@ def save_hugging_face(model, folder, config=None, tokenizers=None):
             the other) and ids of tokens; a Marian model needs its "pad_token_id", "eos_token_id"
             and "decoder_start_token_id". Those that describe the model are its own.
             `read_config(folder)` returns a folder's fields.
-        tokenizers: role -> tokenizer, as `save_run` takes them: {"text": `Subwords`}, and of Marian
-            "source" and "target", `SentencePieces`; `AutoTokenizer` reads what is written. None
-            for no such files.
+        tokenizers: role -> tokenizer, in the form that `save_run` takes: {"text": `Subwords`}, and
+            of Marian "source" and "target", `SentencePieces`; `AutoTokenizer` reads what is
+            written. None for no such files.
 
     Raises:
         ValueError: if `transformers` has no such model or no such tokenizer of it, a field is

@@ -203,10 +203,10 @@ def describe(form, model, fields, problems, head_activation=None):
 
     Args:
         form: of the family.
-        model: as `split` takes it.
+        model: in the form that `split` takes.
         fields: of config.json, for the encoder.
         problems: why the family has no such encoder, a sentence for each.
-        head_activation: as `plan` takes it.
+        head_activation: in the form that `plan` takes.
 
     Raises:
         ValueError: if the family has no such model.

@@ -144,9 +144,9 @@ def backward(
     h(t-1), has no ∇a, and hands ∇h(t) on as it is.
 
     Args:
-        parameters, inputs, mask: as `forward` takes them.
-        activations: as `forward` returns them.
-        targets, weights: as `loss` takes them.
+        parameters, inputs, mask: in the form that `forward` takes.
+        activations: the result of `forward`.
+        targets, weights: in the form that `loss` takes.
         chunk_length: truncated back-propagation: the sequence is cut into chunks of so many steps,
             and no gradient flows from one into the chunk before it. None: no cut.
 

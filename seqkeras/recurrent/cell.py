@@ -179,7 +179,7 @@ class Cell(keras.layers.Layer):
         Args:
             inputs: (B, G U), W x(t) + b.
             h: (B, U), h(t-1) as it enters the gates, after dropout.
-            recurrent_kernel, bias: as `weights_of_step` gives them.
+            recurrent_kernel, bias: the result of `weights_of_step`.
             states: (B, U) each, those before.
         """
         recurrent = ops.matmul(h, recurrent_kernel)
@@ -249,7 +249,7 @@ class GatedCell(Cell):
     """Base of the cells whose gates have an activation of their own.
 
     Args:
-        units, activation, options: as `Cell` has them.
+        units, activation, options: see `Cell`.
         recurrent_activation: of the gates.
         use_cudnn: False: never by cuDNN; "auto" or True: where it can.
         implementation: 1 or 2, as Keras's, whose results are the same; nothing depends on it here.

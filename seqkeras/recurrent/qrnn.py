@@ -61,7 +61,7 @@ class QRNN(keras.layers.Layer):
 
     Returns:
         (B, T, U) with `return_sequences`, else (B, U), the output of the last real step; with
-        `return_state` a tuple of that and the final states, as `initial_state` takes them.
+        `return_state` a tuple of that and the final states, in the form that `initial_state` takes.
 
     Raises:
         ValueError: if units or window is not a positive integer, the pooling is unknown, zoneout or

@@ -18,7 +18,7 @@ class RNN(keras.layers.RNN):
 
         output(t), states(t) = cell(x(t), states(t-1))
 
-    As `keras.layers.RNN`, but that a masked step's output is zero unless told otherwise, and a mask
+    Like `keras.layers.RNN`, but a masked step's output is zero unless told otherwise, and a mask
     leaves in the order of the outputs. A cell of ours runs as its composite, with its gradient
     derived by hand.
 

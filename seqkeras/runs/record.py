@@ -65,7 +65,7 @@ class RunRecord:
 
         Args:
             where: the owner of the record, for errors.
-            former_names: as of `seqkeras.serving.manifest.fields.parse_fields`.
+            former_names: see `seqkeras.serving.manifest.fields.parse_fields`.
 
         Raises:
             RunError: with every reason, if they are invalid.

@@ -4,7 +4,7 @@ from seqkeras.serving.text import SentencePieces, Subwords
 
 
 def encode_all(tokenizer, texts, special_tokens=False):
-    """Return the ids of many texts, as `encode` gives them, or as `analyze`.
+    """Return the ids of many texts, from `encode` or `analyze`.
 
     Args:
         tokenizer: one of `seqkeras.tokenizers`.

@@ -70,10 +70,10 @@ def from_keras_nlp(source, in_tf_data=None):
     in it; and where two ways to split a word into SentencePieces have one score.
 
     Args:
-        source: a tokenizer, or the preprocessor of a model, as `model.preprocessor`.
+        source: a tokenizer, or the preprocessor of a model, such as `model.preprocessor`.
         in_tf_data: whether texts were read in `tf.data`. False where the tokenizer was called on
             strings of Python: a `BytePairTokenizer` splits words otherwise then, as Llama 3 does.
-            None: as `fit` of a KerasNLP model reads them, in `tf.data` unless the library grain is
+            None: read them like `fit` of a KerasNLP model, in `tf.data` unless the library grain is
             installed.
 
     Raises:
@@ -317,7 +317,7 @@ def _finished(made, packed, special):
 
     Args:
         made: without special tokens.
-        packed: as `_packed` returns it.
+        packed: the result of `_packed`.
         special: tokens that are found in texts.
     """
     library = require_library()

@@ -43,9 +43,9 @@ def learn_word_piece(
     Args:
         texts: a list of strings; it is read twice.
         vocab_size: how many tokens there may be, with the special ones and every character.
-        lowercase: as in `word_piece`.
+        lowercase: see `word_piece`.
         min_count: how often two tokens must stand together to become one.
-        strip_accents: as in `word_piece`.
+        strip_accents: see `word_piece`.
         masks: read "[MASK]" in a text as the mask, which `FillMask` fills.
 
     Returns:
@@ -138,7 +138,7 @@ def learn_words(texts, vocab_size, lowercase=False, min_count=1):
     Args:
         texts: an iterable of strings.
         vocab_size: how many words there may be, with the special ones.
-        lowercase: as in `WordTable`.
+        lowercase: see `WordTable`.
         min_count: how often a word must come to be in the table.
 
     Returns:

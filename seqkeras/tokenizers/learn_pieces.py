@@ -46,8 +46,8 @@ def learn_sentence_pieces(texts, vocab_size, model="unigram", suffix=(), rules=N
         suffix: tokens that `analyze` sets after a text, as "</s>".
         rules: dictionary of what characters are read as, in place of the library's normalization:
             {"A": "a"}; tabs and ends of lines are spaces, others are read as they are written.
-        options: more of the library's own, as `character_coverage`. Who gives one of `pad_id`,
-            `unk_id`, `bos_id` and `eos_id` gets the library's defaults for the others.
+        options: further options of the library, such as `character_coverage`. Who gives one of
+            `pad_id`, `unk_id`, `bos_id` and `eos_id` gets the library's defaults for the others.
 
     Returns:
         The `SentencePieces`.

@@ -21,7 +21,7 @@ class DecoderBlock(Block):
         pre-norm: x + dropout(sublayer(norm(x))) instead of each norm(x + dropout(sublayer(x)))
 
     Args:
-        hidden_dim, num_heads, feed_forward_dim, activation, pre_norm: as of `EncoderBlock`.
+        hidden_dim, num_heads, feed_forward_dim, activation, pre_norm: see `EncoderBlock`.
         cross_attention: whether there is an encoder to attend to.
         options: the others of `EncoderBlock`: dropout, attention_dropout, activation_dropout,
             epsilon, residual_stddev, attention_window.

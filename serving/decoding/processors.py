@@ -1,4 +1,4 @@
-"""Processors of logits before a token is chosen, as in `seqkeras.decoding.processors`.
+"""Processors of logits before a token is chosen, like `seqkeras.decoding.processors`.
 
     processor(logits, prefix) -> logits
 

@@ -1,7 +1,7 @@
 """Serve bundles over HTTP: `python -m serving serve BUNDLE`.
 
     GET  /v1/bundles                      what is served
-    POST /v1/bundles/NAME                 answers, as `predict --json` prints them: plain
+    POST /v1/bundles/NAME                 answers, like `predict --json`: plain
     POST /v1/bundles/NAME/stream          an answer as server-sent events: plain
     POST /v1/models/NAME[...]:predict     TensorFlow Serving's REST API: tensorflow_serving
     POST /v2/models/NAME[...]/infer       the Open Inference Protocol: open_inference

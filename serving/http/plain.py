@@ -1,6 +1,6 @@
 """The server's own API: a bundle takes what its pipeline takes, as JSON.
 
-POST /v1/bundles/NAME          {"input": ..., "options": {...}}    an object, as `predict --json`
+POST /v1/bundles/NAME          {"input": ..., "options": {...}}    an object, like `predict --json`
                                {"inputs": [...], "options": ...}   {"answers": [...]}, in order;
                                                                    a refused one is its "error"
 POST /v1/bundles/NAME/stream   {"input": ..., "options": {...}}    server-sent events: pieces

@@ -40,7 +40,7 @@ class Worker:
     batch that nobody waits for any more ends before the next run of a graph.
 
     Args:
-        pipeline: as `serving.load` returns it; another one may take its place, for later inputs.
+        pipeline: the result of `serving.load`; another one may take its place, for later inputs.
         bounds: the server's `Bounds`.
         metrics: the bundle's `BundleMetrics`.
         wanted: the `Wanted` that the pipeline asks before each run of a graph.

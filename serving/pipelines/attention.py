@@ -139,7 +139,7 @@ def _runs(labels, size, attention):
     Args:
         labels: an `Encoding`, a list of strings, or None for queries that are not tokens.
         size: of the axis, with padding.
-        attention: as `AttentionGraph.require` takes it.
+        attention: in the form that `AttentionGraph.require` takes.
     """
     if isinstance(labels, Encoding):
         if attention == WORDS:

@@ -156,7 +156,7 @@ class Embed(Pipeline):
 
         Args:
             texts, others: lists of texts or of frames, or anything else that yields them.
-            truncate, token_budget: as `Embed` takes them when it is called.
+            truncate, token_budget: in the form that `Embed` takes when it is called.
 
         Raises:
             ValueError: if a text or an option is refused.

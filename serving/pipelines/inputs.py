@@ -33,7 +33,7 @@ def encoded(inputs, name, encode, truncate, token_budget, plural=None):
         truncate, token_budget: options of all pipelines, which are checked here.
 
     Raises:
-        ValueError: if an option is wrong, or as `encode` does.
+        ValueError: if an option is wrong, or see `encode`.
     """
     who = name.partition(":")[0]
     require_flag(f"{who}: truncate", truncate)

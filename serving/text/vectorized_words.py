@@ -38,7 +38,7 @@ class VectorizedWords(WordTable):
         special_tokens: see `WordTable`.
 
     Raises:
-        ValueError: if `standardize` is something else, or as `WordTable` does.
+        ValueError: if `standardize` is something else, or see `WordTable`.
 
     Reference: https://keras.io/api/layers/preprocessing_layers/text/text_vectorization/
     """

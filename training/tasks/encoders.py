@@ -73,7 +73,7 @@ def encoded_frames(options, scaling, num_features):
         num_features: how many numbers a frame has.
 
     Returns:
-        As of `encoded`, with T frames.
+        See `encoded`, with T frames.
     """
     frames = keras.Input((None, num_features), name="frames")
     lengths = keras.Input((), dtype="int64", name="lengths")

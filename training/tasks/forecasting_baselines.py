@@ -40,7 +40,7 @@ class Ridge:
     that is missing are left out.
 
     Args:
-        arrays: (window, known, target), each as `seqkeras.data.series.WindowArrays`, not scaled;
+        arrays: (window, known, target), each a `seqkeras.data.series.WindowArrays`, not scaled;
             known may be None.
         targets: C, how many of a step's features are targets.
     """

@@ -13,7 +13,7 @@ from seqkeras.transformer import Encoder, EncoderBlock
 
 def forecasting_model(options, rows):
     """Return a functional model of "window" (B, context, features) and "known" (B, horizon,
-    covariates), as `seqkeras.serving.rows.Rows` makes them, to (B, horizon, targets), or (…,
+    covariates), from `seqkeras.serving.rows.Rows`, to (B, horizon, targets), or (…,
     quantiles).
 
         y = core(window, known), plus the last value of each target with --from-last

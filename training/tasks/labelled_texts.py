@@ -103,7 +103,7 @@ class LabelledTexts(EncodedTexts):
         return {"pairs": self.options.pair_column is not None} | stride
 
     def text_inputs(self, examples, targets, run):
-        """Return the inputs, targets and lengths of examples, as `arrays` returns them: a row for
+        """Return the inputs, targets and lengths of examples, from `arrays`: a row for
         each, or for each window of its text.
 
         Args:

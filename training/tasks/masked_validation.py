@@ -16,7 +16,7 @@ class MaskedValidation:
 
     Args:
         examples: of which the batches are made.
-        batches: a list of (inputs, targets by head), as `PretrainingBatches` yields them.
+        batches: a list of (inputs, targets by head), from `PretrainingBatches`.
 
     Attributes:
         baselines: the accuracies of always the same answer, the most frequent among these targets.

@@ -34,7 +34,7 @@ class Pretrained:
     Attributes:
         folder: where it was read, for errors.
         config: the arguments of `Bert`.
-        weights: a list of arrays, as `set_weights` takes them.
+        weights: a list of arrays, in the form that `set_weights` takes.
         tokenizer: of `seqkeras.tokenizers`.
     """
 
@@ -125,7 +125,7 @@ class Pretrained:
         a new one. Heads without it leave it out.
 
         Args:
-            heads: name -> head, as `WithHeads` takes them.
+            heads: name -> head, in the form that `WithHeads` takes.
             frozen: whether the heads alone learn.
             pooling: of `WithHeads`.
         """
@@ -169,7 +169,8 @@ def spread(few, many):
 
 
 def inputs_of(encodings, pairs=False, pretrained=None):
-    """Return the inputs of a model of texts, as `seqkeras.data.batches.Batches` takes them.
+    """Return the inputs of a model of texts, in the form that `seqkeras.data.batches.Batches`
+    takes.
 
     Args:
         encodings: list of `seqkeras.tokenizers.Encoding`, or of what else has token_ids.

@@ -41,7 +41,7 @@ class Tagging(EncodedTexts):
     def __init__(self, options):
         super().__init__(options)
         self.frames = None  # `Frames`, where inputs are no texts
-        self.scheme = None  # of the tags that are trained, as `scheme_of`
+        self.scheme = None  # the scheme of the training tags, from `scheme_of`
 
     def read(self):
         options = self.options
