@@ -8,14 +8,7 @@ import onnx
 import pytest
 from keras import ops
 
-from benchmarks import (
-    encoder_bundles,
-    encoders,
-    harness,
-    limit,
-    roofline,
-    startup,
-)
+from benchmarks import encoder_bundles, encoders, harness, limit, roofline, startup
 from seqkeras.export.families.shapes import infer_outputs
 from seqkeras.export.onnx_graphs import convert
 from seqkeras.pretrained import load_hugging_face, save_hugging_face

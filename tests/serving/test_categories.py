@@ -88,7 +88,7 @@ def test_json_and_csv_files_say_what_python_holds(column):
     values.lists(values.booleans(), min_size=2, max_size=5)
     | values.lists(values.integers(-(2**53), 2**53), min_size=2, max_size=5)
     | values.lists(values.floats(allow_nan=False, allow_infinity=False), min_size=2, max_size=5)
-    | values.lists(values.dates(datetime.date(1700, 1, 1), datetime.date(2200, 1, 1)), min_size=2),
+    | values.lists(values.dates(datetime.date(1700, 1, 1), datetime.date(2200, 1, 1)), min_size=2)
 )
 def test_pandas_keeps_the_categories_of_a_column_with_a_gap(column):
     """pandas makes floats of integers, objects of booleans, and times of dates."""

@@ -113,8 +113,7 @@ def test_a_pipe_or_a_device_is_no_file_of_a_bundle(bundle, make):
 def test_a_newer_schema_is_refused_with_the_way_to_upgrade(bundle):
     change(bundle, lambda m: m.update(schema_version=4, unheard_of={}))
     with refused(
-        bundle,
-        "manifest.json: has schema 4; this seqkeras-serving reads up to 3. Upgrade seqkeras",
+        bundle, "manifest.json: has schema 4; this seqkeras-serving reads up to 3. Upgrade seqkeras"
     ):
         read_manifest(bundle)
 

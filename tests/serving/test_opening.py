@@ -229,12 +229,7 @@ def test_an_input_that_is_not_optional_is_missed(embed):
         serving.BundleError, match="it has an input segment_ids, which the pipeline does"
     ):
         open_session(
-            embed,
-            read_manifest(embed),
-            "model",
-            Runtime(),
-            {"token_ids", "lengths"},
-            {"output"},
+            embed, read_manifest(embed), "model", Runtime(), {"token_ids", "lengths"}, {"output"}
         )
 
 

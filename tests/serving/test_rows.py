@@ -17,10 +17,7 @@ from tests.serving.pipelines.test_forecast import W, graph
 from tests.serving.pipelines.toys import load
 from tests.serving.written import model_of
 
-COLUMNS = (
-    Column("load", fill=5.0, may_be_missing=True),
-    Column("wind", ("N", "S"), known=True),
-)
+COLUMNS = (Column("load", fill=5.0, may_be_missing=True), Column("wind", ("N", "S"), known=True))
 HOURS = TimeColumn(("time",), step=2, unit="second", cycles=("day", "week"))
 NUMBER, CATEGORY = {"name": "load", "may_be_missing": True, "fill": 2.0}, {"name": "wind"}
 

@@ -421,8 +421,7 @@ BUNDLES = {
     ),
     "conversation": Bundle(
         language_model(
-            TABLE,
-            settings={"turns": {"user": "a", "assistant": "b", "system": "c", "end": "d"}},
+            TABLE, settings={"turns": {"user": "a", "assistant": "b", "system": "c", "end": "d"}}
         ),
         [
             ("fed", {}),

@@ -173,10 +173,7 @@ def test_a_tab_parts_the_texts_of_a_line_where_pairs_are_taken(tmp_path, pairs, 
 @pytest.mark.parametrize(
     "settings, message",
     [
-        (
-            {"labels": ["a", "a"], "threshold": 1, "labl": 3},
-            "settings.labl is unknown.",
-        ),
+        ({"labels": ["a", "a"], "threshold": 1, "labl": 3}, "settings.labl is unknown."),
         (
             {"labels": ["a", "a"], "threshold": 1},
             "settings.labels names 2 labels; the model's output has 3 logits; "

@@ -241,36 +241,16 @@ def test_answers_are_marked_in_their_contexts_and_entities_in_their_texts(bundle
 @pytest.mark.parametrize(
     "pipeline, arguments, message",
     [
-        (
-            "Answer",
-            ["who?"],
-            "argument 1: text must be question and context with a tab between; ",
-        ),
-        (
-            "Classify",
-            ["a\tb\tc"],
-            "argument 1: text must be text and pair with a tab between; ",
-        ),
-        (
-            "Choose",
-            ["a\tb"],
-            "argument 1: text, choices must be a list of two texts or more; ",
-        ),
+        ("Answer", ["who?"], "argument 1: text must be question and context with a tab between; "),
+        ("Classify", ["a\tb\tc"], "argument 1: text must be text and pair with a tab between; "),
+        ("Choose", ["a\tb"], "argument 1: text, choices must be a list of two texts or more; "),
         ("Embed", ["--json-input", "{"], "argument 1: text must be JSON; received '{': Expecting"),
         ("Forecast", ["1 2"], "argument 1: series must be JSON; received '1 2': Extra data"),
-        (
-            "Embed",
-            ["the " * 40],
-            "argument 1: text has 42 tokens; the limit is 31. Nothing ",
-        ),
+        ("Embed", ["the " * 40], "argument 1: text has 42 tokens; the limit is 31. Nothing "),
         ("Embed", ["cat", "--num-beams", "2"], "Embed has no option --num-beams."),
         ("Embed", ["cat", "--stream"], "Embed has no option --stream."),
         ("Embed", ["cat", "--mark"], "Embed has no option --mark for this bundle."),
-        (
-            "Embed",
-            ["cat", "--precision", "int8"],
-            "load: precision must be one of the bundle's, ",
-        ),
+        ("Embed", ["cat", "--precision", "int8"], "load: precision must be one of the bundle's, "),
         ("Embed", ["cat", "--provider", "TPU"], "load: providers must be of this onnxruntime "),
     ],
 )

@@ -10,13 +10,7 @@ from seqkeras.serving import BundleError
 from seqkeras.serving.manifest import read_manifest
 from seqkeras.serving.pipelines import Tag
 from seqkeras.serving.text import CharacterTable, Subwords
-from tests.serving.pipelines.toys import (
-    TOKENS,
-    Toy,
-    load,
-    texts_of_many_lengths,
-    write_bundle,
-)
+from tests.serving.pipelines.toys import TOKENS, Toy, load, texts_of_many_lengths, write_bundle
 
 PIPELINES = {
     "Classify": (Toy(2).graph("pooled"), {"labels": ["a", "b"]}, "text", lambda text: text),
