@@ -1,17 +1,15 @@
 """An input without an answer fails alone: in a list, in `predict`, and in a table."""
 
 import json
-import sys
 
 import numpy as np
 import pytest
 
 import seqkeras.serving.answering
 from seqkeras import serving
-from seqkeras.serving.__main__ import main
 from seqkeras.serving.bulk import BulkAnswers
 from tests.serving.pipelines.toys import TOKENS, VOCAB_SIZE, Toy, write_bundle
-from tests.serving.test_main import StandardInput
+from tests.serving.test_bulk import Table
 
 # The graphs have no row for the last token, "old".
 GRAPHS = {
@@ -74,11 +72,9 @@ def test_a_row_that_breaks_the_graph_costs_few_calls(folder):
 
 
 @pytest.mark.parametrize("as_arguments", [False, True], ids=["lines", "arguments"])
-def test_predict_answers_the_others_and_reports_each(folder, as_arguments, capsys, monkeypatch):
-    content = "".join(f"{text}\n" for text in TEXTS).encode()
-    monkeypatch.setattr(sys, "stdin", StandardInput(b"" if as_arguments else content))
-    status = main(["predict", str(folder), "--json", *(TEXTS if as_arguments else ())])
-    output, error = capsys.readouterr()
+def test_predict_answers_the_others_and_reports_each(folder, as_arguments, command):
+    content, given = "".join(f"{text}\n" for text in TEXTS), TEXTS if as_arguments else ()
+    status, output, error = command("predict", folder, "--json", *given, stdin=content)
     place = "argument " if as_arguments else "standard input, line "
     assert status == 1
     bad = [number for number, line in enumerate(output.splitlines()) if '"error"' in line]
@@ -88,13 +84,6 @@ def test_predict_answers_the_others_and_reports_each(folder, as_arguments, capsy
     ]
     answer = json.loads(output.splitlines()[-1])
     assert answer.pop("input") == TEXTS[-1] and answer
-
-
-class Table(dict):
-    """As much of a DataFrame as is asked of it."""
-
-    def assign(self, **columns):
-        return Table(self, **columns)
 
 
 def test_a_table_has_the_answers_of_the_others(folder):

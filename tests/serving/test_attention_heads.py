@@ -25,7 +25,7 @@ MODELS = {
 }
 
 
-@pytest.fixture(scope="module", params=others_long(MODELS))
+@pytest.fixture(scope="module", params=others_long(MODELS, 0))
 def served(request, tmp_path_factory):
     """A model, how many layers and heads it has, and its pipeline."""
     make, heads = MODELS[request.param]
@@ -68,15 +68,7 @@ def test_the_heads_of_a_bundle_are_those_of_the_keras_model(served, num_beams):
             assert len(maps) == heads[0] * heads[1]
 
 
-def test_a_bundle_without_them_says_so(tmp_path):
-    model = MODELS["additive"][0]()
-    model.build()
-    tokenizers = {"source": TABLE, "target": TABLE}
-    limits, decoding = Limits(LIMIT, LIMIT), DecodingDefaults(start_id=BOS, end_id=EOS)
-    folder = write_bundle(
-        tmp_path / "bundle", model, "Translate", tokenizers, limits=limits, decoding=decoding
-    )
-    pipeline = serving.load(folder, threads=1)
+def test_a_bundle_without_them_says_so(pipeline):
     message = r'^Translate: attention must be False or True, not "heads"; .* --attention-heads\.$'
     with pytest.raises(ValueError, match=message):
-        pipeline("abc", attention="heads")
+        pipeline("up|bad", attention="heads")

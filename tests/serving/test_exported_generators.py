@@ -18,8 +18,8 @@ V, LIMIT, BOS, EOS = len(TABLE), 11, 5, 7  # ids that are not those of the table
 DECODING = DecodingDefaults(start_id=BOS, end_id=EOS)
 TEXTS = ["a", "hijkl", "fed", "deadbeef", "lj"]
 MODELS = {
-    "transformer": lambda: Transformer(V, V, 24, 1, 3, 40, max_length=LIMIT),
     "gpt": lambda: GPT(V, 24, 2, 3, 40, LIMIT),
+    "transformer": lambda: Transformer(V, V, 24, 1, 3, 40, max_length=LIMIT),
     "gpt restricted": lambda: GPT(V, 24, 2, 3, 40, LIMIT, attention_window=2),
     "key-value": lambda: RNNLanguageModel(
         V, 13, 12, attention="key_value_predict", attention_window=2
@@ -29,7 +29,7 @@ MODELS = {
 }
 
 
-@pytest.fixture(scope="module", params=others_long(MODELS, 2))
+@pytest.fixture(scope="module", params=others_long(MODELS))
 def served(request, tmp_path_factory):
     """The name of a kind of model, a model of it, and its pipeline."""
     name = request.param

@@ -11,18 +11,16 @@ from seqkeras.serving.decoding import Greedy, Prompts, steps
 from seqkeras.serving.manifest import BundleError, StateEntry, read_manifest
 from seqkeras.serving.opening import Runtime
 from seqkeras.serving.session import LanguageModel
-from seqkeras.serving.text import BOS, EOS, CharacterTable
-from tests.serving.toy_language_model import ToyLanguageModel, write_bundle
+from seqkeras.serving.text import BOS, EOS
+from tests.serving.toy_language_model import TABLE, ToyLanguageModel, write_bundle
 
-TABLE = CharacterTable.learn(["abcdefg"])
-LIMIT = 17
-MODEL = ToyLanguageModel(len(TABLE), LIMIT)
+MODEL = ToyLanguageModel()
 IDS = np.random.default_rng(0).integers(0, len(TABLE), (3, 7))
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    return write_bundle(tmp_path_factory.mktemp("bundles") / "toy", MODEL, TABLE)
+    return write_bundle(tmp_path_factory.mktemp("bundles") / "toy", MODEL)
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,4 @@
 import functools
-import io
 import json
 import os
 import re
@@ -20,27 +19,12 @@ from seqkeras.serving.manifest import read_manifest, write_manifest
 ROOT = Path(__file__).parents[2]
 
 
-class StandardInput(io.TextIOWrapper):
-    """Bytes to read, as they come from a file or from a terminal."""
-
-    def __init__(self, content, terminal=False):
-        super().__init__(io.BytesIO(content))
-        self.terminal = terminal
-
-    def isatty(self):
-        return self.terminal
-
-
 @pytest.fixture
-def run(shared_bundle, capsys, monkeypatch):
-    """Run `COMMAND toy …` in this process: status, standard output, standard error."""
-
-    def run(command, *arguments, stdin=b"", terminal=False, bundle=shared_bundle):
-        monkeypatch.setattr(sys, "stdin", StandardInput(stdin, terminal))
-        status = main([command, str(bundle), *arguments])
-        return status, *capsys.readouterr()
-
-    return run
+def run(command, shared_bundle):
+    """`command` on the shared bundle, or on another."""
+    return lambda name, *arguments, bundle=shared_bundle, **given: command(
+        name, bundle, *arguments, **given
+    )
 
 
 def start(*arguments, **options):

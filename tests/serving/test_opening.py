@@ -4,7 +4,6 @@ import re
 import numpy as np
 import onnxruntime
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 from seqkeras import serving
 from seqkeras.serving.manifest import (
@@ -44,18 +43,6 @@ def test_a_precision_is_one_of_the_manifests_or_float32(embed):
     vectors = [serving.load(embed, each)("the cat").vector for each in (None, "float32", "int8")]
     np.testing.assert_array_equal(vectors[0], vectors[1])
     np.testing.assert_allclose(vectors[2], 2 * vectors[0], rtol=1e-5)
-
-
-@pytest.mark.parametrize(
-    "precision, message",
-    [
-        ("int4", "must be one of the bundle's, float32, int8; received 'int4'."),
-        (8, "must be a name; received int 8."),
-    ],
-)
-def test_an_unknown_precision_is_refused(embed, precision, message):
-    with pytest.raises(ValueError, match=f"^load: precision {re.escape(message)}$"):
-        serving.load(embed, precision=precision)
 
 
 def test_only_the_files_of_the_precision_are_needed(embed):
@@ -138,9 +125,44 @@ def test_providers_go_to_onnxruntime_with_the_cpu_behind_them(embed, monkeypatch
     assert received == [(expected, SLOWER_ON_CPU if expected == [CPU] else ())]
 
 
-def test_options_of_the_cpu_are_refused(embed):
-    with pytest.raises(ValueError, match="^load: providers: CPU takes no options; received dict"):
-        serving.load(embed, providers=[("CPU", {"arena_extend_strategy": "kNextPowerOfTwo"})])
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"precision": "int4"}, "precision must be one of the bundle's, float32, int8; received "),
+        ({"precision": 8}, "precision must be a name; received int 8."),
+        *(
+            ({"threads": threads}, "threads must be a whole number from 1 to 1024; received")
+            for threads in (0, 1.5, "2", 1025)
+        ),
+        ({"providers": 5}, "providers must be a name, or a list of names; received int 5."),
+        ({"providers": [("CPU", {"a": 1})]}, "providers: CPU takes no options; received dict"),
+    ],
+)
+def test_wrong_options_are_refused(embed, options, message):
+    with pytest.raises(ValueError, match=f"^load: {re.escape(message)}"):
+        serving.load(embed, **options)
+
+
+@pytest.mark.parametrize("path", [None, 5, b"/tmp"])
+def test_what_is_no_path_is_refused(path):
+    with pytest.raises(ValueError, match="^load: path must be a bundle's folder; received "):
+        serving.load(path)
+
+
+@pytest.mark.parametrize("name", ["a" * 5000, "a\0b", "a\ud800b"], ids=["long", "nul", "surrogate"])
+def test_a_path_that_no_folder_can_have_is_refused_in_one_short_line(tmp_path, name):
+    message = "there is no such folder; expected a bu"
+    with pytest.raises(serving.BundleError, match=message) as caught:
+        serving.load(tmp_path / name)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 400
+
+
+def test_a_pipeline_that_is_not_known_is_refused_with_those_that_are(tmp_path):
+    folder = write_bundle(tmp_path / "toy", "Dream", Toy(1).graph("pooled"))
+    known = "Translate, Generate, Classify, Tag, Answer, Choose, Embed, FillMask, Forecast"
+    with pytest.raises(serving.BundleError, match=f"'Dream'; this seqkeras-serving has {known}. U"):
+        serving.load(folder)
 
 
 def test_a_provider_that_does_not_start_is_refused(embed, monkeypatch):
@@ -160,12 +182,6 @@ def test_a_provider_that_does_not_start_is_refused(embed, monkeypatch):
         serving.load(embed, providers="CUDA")
 
 
-def test_what_is_no_list_of_providers_is_refused(embed):
-    message = "^load: providers must be a name, or a list of names; received int 5.$"
-    with pytest.raises(ValueError, match=message):
-        serving.load(embed, providers=5)
-
-
 def test_a_failure_of_onnxruntime_is_one_line(embed, tmp_path):
     longer = word_piece([*TOKENS, "zebra"])
     longer.to_file(embed / "tokenizer/text.json")
@@ -182,17 +198,14 @@ def test_a_failure_of_onnxruntime_is_one_line(embed, tmp_path):
     assert embed("the cat").vector.any()
 
 
-def test_threads_go_to_onnxruntime(embed):
-    session = open_session(
-        embed,
-        read_manifest(embed),
-        "model",
-        Runtime(threads=3),
-        {"token_ids", "lengths"},
-        {"output"},
-        optional={"segment_ids"},
-    )
+def test_threads_go_to_onnxruntime_and_an_input_that_is_not_optional_is_missed(embed):
+    fed = {"token_ids", "lengths"}
+    given = embed, read_manifest(embed), "model"
+    session = open_session(*given, Runtime(threads=3), fed, {"output"}, optional={"segment_ids"})
     assert session.get_session_options().intra_op_num_threads == 3
+    message = "it has an input segment_ids, which the pipeline does"
+    with pytest.raises(serving.BundleError, match=message):
+        open_session(*given, Runtime(), fed, {"output"})
 
 
 @pytest.mark.parametrize(
@@ -203,36 +216,6 @@ def test_memory_is_planned_where_a_second_run_gives_the_same(monkeypatch, versio
     assert Runtime().session_options().enable_mem_pattern == plans
 
 
-def test_sums_of_the_largest_whole_numbers_are_exact():
-    kernel = numpy_helper.from_array(np.full((64, 16), 127, "int8"), "kernel")
-    graph = helper.make_graph(
-        [helper.make_node("MatMulInteger", ["x", "kernel"], ["sums"])],
-        "product",
-        [helper.make_tensor_value_info("x", TensorProto.UINT8, [None, 64])],
-        [helper.make_tensor_value_info("sums", TensorProto.INT32, [None, 16])],
-        [kernel],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    session = Runtime().session(model.SerializeToString())
-    [sums] = session.run(None, {"x": np.full((3, 64), 255, "uint8")})
-    np.testing.assert_array_equal(sums, np.full((3, 16), 64 * 255 * 127))
-
-
-@pytest.mark.parametrize("threads", [0, -1, 1.5, "2", 1025])
-def test_a_wrong_number_of_threads_is_refused(embed, threads):
-    with pytest.raises(ValueError, match="^load: threads must be a whole number from 1 to 1024; "):
-        serving.load(embed, threads=threads)
-
-
-def test_an_input_that_is_not_optional_is_missed(embed):
-    with pytest.raises(
-        serving.BundleError, match="it has an input segment_ids, which the pipeline does"
-    ):
-        open_session(
-            embed, read_manifest(embed), "model", Runtime(), {"token_ids", "lengths"}, {"output"}
-        )
-
-
 def test_an_output_of_another_size_than_the_graph_declares_is_refused(tmp_path):
     graph = model_of(
         """
@@ -240,14 +223,11 @@ def test_an_output_of_another_size_than_the_graph_declares_is_refused(tmp_path):
             numbers = Cast <to = 1> (token_ids)
             mean = ReduceMean (numbers, last)
             sizes = Shape (numbers)
-            batch = Slice (sizes, zero, one)
+            batch = Slice (sizes, axis_0, axis_1)
             wider = Concat <axis = 0> (batch, five)
             output = Expand (mean, wider)
         }
         """,
-        last=np.int64([-1]),
-        zero=np.int64([0]),
-        one=np.int64([1]),
         five=np.int64([5]),
     )
     embed = serving.load(write_bundle(tmp_path / "toy", "Embed", graph))

@@ -18,7 +18,6 @@ from tests.serving.toy_bundle import (
     LETTERS,
     PREFIXES,
     SOURCE,
-    SOURCE_LENGTH,
     TARGET,
     TARGET_LENGTH,
     ToyModel,
@@ -157,11 +156,6 @@ def test_a_long_wrong_text_is_shown_shortened(pipeline):
         pipeline("x" * 10**5)
 
 
-def test_the_longest_text_is_answered(pipeline):
-    assert len("up|" + 10 * "a") == SOURCE_LENGTH
-    assert pipeline("up|" + 10 * "a").text
-
-
 @pytest.mark.parametrize(
     "options, message",
     [
@@ -181,29 +175,6 @@ def test_the_longest_text_is_answered(pipeline):
 def test_a_wrong_option_is_refused_even_with_nothing_to_answer(pipeline, options, message):
     with pytest.raises(ValueError, match=rf"^Translate: {message}$"):
         pipeline([], **options)
-
-
-def test_numbers_of_numpy_are_options_too(pipeline):
-    answer = pipeline(
-        "up|bad", num_beams=np.int64(3), n_best=np.int32(2), length_penalty=np.float32(1)
-    )
-    assert len(answer.alternatives) == 1
-
-
-@pytest.mark.parametrize("threads", [0, -1, 1.5, "2", 1025])
-def test_a_wrong_number_of_threads_is_refused(shared_bundle, threads):
-    with pytest.raises(ValueError, match="^load: threads must be a whole number from 1 to 1024; "):
-        serving.load(shared_bundle, threads=threads)
-
-
-def test_an_unknown_pipeline_is_refused_with_the_way_to_upgrade(tmp_path):
-    folder = write_bundle(tmp_path / "toy", pipeline="Dream")
-    with pytest.raises(
-        serving.BundleError,
-        match="asks for the pipeline 'Dream'; this seqkeras-serving has Translate, .*. "
-        "Upgrade seqkeras-serving.$",
-    ):
-        serving.load(folder)
 
 
 @pytest.mark.parametrize("name", ["onnx/encoder.onnx", "tokenizer/target.json"])

@@ -11,7 +11,7 @@ from seqkeras.serving.opening import Runtime
 from seqkeras.serving.results import Embedding, Forecasting, Generation, Translation, WordFeatures
 from seqkeras.serving.session import EncoderDecoder
 from seqkeras.serving.text import CharacterTable, WordTable, word_piece
-from tests.serving.toy_language_model import ToyLanguageModel, write_bundle
+from tests.serving.toy_language_model import write_bundle
 
 ONES = np.ones((2, 3), "float32")
 SAID = {
@@ -59,8 +59,6 @@ def test_sessions_name_their_graphs_and_where_they_run(shared_bundle):
 
 
 def test_a_state_with_a_cache_says_its_shape(tmp_path):
-    table = CharacterTable.learn(["ab"])
-    folder = write_bundle(tmp_path / "toy", ToyLanguageModel(len(table), 7), table)
-    graphs = serving.load(folder)._graphs
+    graphs = serving.load(write_bundle(tmp_path / "toy"))._graphs
     assert re.fullmatch(r"LanguageModel\(<session decoder_step: '.*', on CPU>\)", repr(graphs))
     assert "tensor(float) (3, " in repr(graphs.begin(3)) or "float32 (3, " in repr(graphs.begin(3))

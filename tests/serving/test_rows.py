@@ -13,7 +13,8 @@ from seqkeras.serving import BundleError
 from seqkeras.serving.__main__ import main
 from seqkeras.serving.rows import Column, Rows, counted
 from seqkeras.serving.times import TimeColumn
-from tests.serving.pipelines.test_forecast import W, graph
+from tests.serving.pipelines.toys import FORECAST as W
+from tests.serving.pipelines.toys import forecaster as graph
 from tests.serving.pipelines.toys import load
 from tests.serving.written import model_of
 
@@ -201,12 +202,11 @@ def frame_graph():
     return model_of(
         """
         model (float[batch,length,2] frames, int64[batch] lengths) => (float[batch,2] output) {
-            summed = ReduceSum <keepdims = 0> (frames, axis)
+            summed = ReduceSum <keepdims = 0> (frames, axis_1)
             output = Mul (summed, W)
         }
         """,
         W=np.float32([0, 1]),
-        axis=np.int64([1]),
     )
 
 

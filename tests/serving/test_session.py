@@ -117,13 +117,6 @@ def test_another_size_of_an_axis_is_refused(bundle):
         EncoderDecoder(bundle, with_graph(manifest, "decoder_step", outputs=outputs))
 
 
-def test_a_bundle_without_a_decoder_is_refused(bundle):
-    manifest = read_manifest(bundle)
-    manifest = dataclasses.replace(manifest, graphs={"encoder": manifest.graphs["encoder"]})
-    with refused(bundle, "manifest.json: no decoder_step graph is named"):
-        EncoderDecoder(bundle, manifest)
-
-
 def test_a_vocabulary_of_unknown_size_is_refused(bundle):
     manifest = read_manifest(bundle)
     outputs = tuple(

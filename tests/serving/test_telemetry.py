@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import others_long
+
 ROOT = Path(__file__).parents[2]
 LOADS = """
 import sys
@@ -72,7 +74,8 @@ def begun(home, code, *arguments, **variables):
 
 
 @pytest.mark.parametrize(
-    "module", ["seqkeras.serving", "seqkeras.export", "seqkeras.training", "benchmarks"]
+    "module",
+    others_long(["seqkeras.serving", "seqkeras.export", "seqkeras.training", "benchmarks"]),
 )
 def test_no_file_is_made(module, shared_bundle, tmp_path):
     process = begun(tmp_path / "home", LOADS.format(module=module), shared_bundle)
@@ -94,6 +97,7 @@ def test_whoever_sets_the_variable_is_obeyed(shared_bundle, tmp_path):
 
 
 @pytest.mark.skipif(SOCKET is None or sys.platform != "linux", reason="the filter is Linux's")
+@pytest.mark.long
 def test_no_name_is_looked_up(shared_bundle, tmp_path):
     code = WITHOUT_SOCKETS.format(socket=SOCKET) + ANSWERS
     ours = begun(tmp_path / "ours", code, shared_bundle)

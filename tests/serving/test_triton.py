@@ -7,7 +7,6 @@ import pytest
 
 from seqkeras import serving
 from seqkeras.serving.manifest import GraphFile, TensorSpec
-from seqkeras.serving.text import CharacterTable
 from seqkeras.serving.triton import TYPES, configuration, main, write_repository
 from tests.serving import toy_language_model
 from tests.serving.pipelines.toys import Toy, write_bundle
@@ -93,9 +92,7 @@ def test_what_can_not_be_written_is_one_line(classes, tmp_path, capsys):
     assert main([str(classes), str(tmp_path / "other")]) == 1
     assert "model.onnx has 1 bytes" in capsys.readouterr().err
     assert not (tmp_path / "other").exists()
-    table = CharacterTable.learn(["abc"])
-    model = toy_language_model.ToyLanguageModel(len(table), 17)
-    generator = toy_language_model.write_bundle(tmp_path / "generator", model, table)
+    generator = toy_language_model.write_bundle(tmp_path / "generator")
     assert main([str(generator), repository]) == 1
     error = capsys.readouterr().err
     assert "no graph that answers in one call" in error and "--generate-in-graph" in error

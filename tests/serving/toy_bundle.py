@@ -117,8 +117,6 @@ def encoder_graph():
         depth=np.int64(len(SOURCE)),
         off_on=np.float32([0, 1]),
         bar=np.int64(SOURCE.encode("|")[0]),
-        one=np.float32(1),
-        axis_2=np.int64([2]),
         no_memory=np.zeros((1, 1, MEMORY), "float32"),
     )
 
@@ -182,17 +180,10 @@ def decoder_step_graph(model):
         """,
         rows_of_1=np.int64([-1, 1]),
         rows_of_memory=np.int64([-1, MEMORY]),
-        int_0=np.int64(0),
-        int_1=np.int64(1),
-        axis_0=np.int64([0]),
-        axis_1=np.int64([1]),
         sharpness=np.float32(-2),
         minus_infinity=np.float32(-np.inf),
         one_half=np.float32(0.5),
-        one=np.float32(1),
         eos=np.float32(9) * np.eye(vocab_size, dtype="float32")[EOS],
         banned=np.float32([-np.inf] * EOS + [0] * (vocab_size - EOS)),
-        M=model.M,
-        E=model.E,
-        W=model.W,
+        **vars(model),
     )

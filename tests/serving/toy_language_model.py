@@ -8,22 +8,24 @@ What token y leaves in the cache depends on its place t; the last token and the 
 import numpy as np
 
 from seqkeras.serving.manifest import DecodingDefaults, Limits, StateEntry
+from seqkeras.serving.text import BOS, EOS, UNK, CharacterTable
 from tests.serving.written import model_of, save_graphs, write
 
-MEMORY = 5
-START, END = 0, 1
+TABLE = CharacterTable.learn(["abcdefg"])
+LIMIT, MEMORY, VOCAB_SIZE = 17, 5, len(TABLE)
+DECODING = DecodingDefaults(start_id=BOS, end_id=EOS)
 
 
 class ToyLanguageModel:
     """The weights, and the model for one text."""
 
-    def __init__(self, vocab_size, limit, seed=0, end=0.0):
-        random = np.random.default_rng(seed)
+    def __init__(self, vocab_size=VOCAB_SIZE, limit=LIMIT, unknown=0.0):
+        random = np.random.default_rng(0)
         self.E = random.normal(0, 1, (vocab_size, MEMORY)).astype("float32")
         self.P = random.normal(0, 1, (limit, MEMORY)).astype("float32")
         self.W = random.normal(0, 1, (MEMORY, vocab_size)).astype("float32")
         self.M = random.normal(0, 1, (vocab_size, vocab_size)).astype("float32")
-        self.M[:, END] += end
+        self.M[:, UNK] += unknown
 
     def log_probs(self, token_ids):
         """The (V,) log-probabilities of what follows the ids."""
@@ -36,11 +38,12 @@ class ToyLanguageModel:
         return lambda token_ids: self.log_probs([*prompt, *token_ids])
 
 
-def write_bundle(folder, model, tokenizer, **changes):
+def write_bundle(folder, model=None, tokenizer=TABLE, **changes):
     """Write the bundle of `model` into `folder`, with `changes` to its manifest."""
+    model = model or ToyLanguageModel()
     fields = {
         "limits": Limits(len(model.P), len(model.P)),
-        "decoding": DecodingDefaults(start_id=START, end_id=END),
+        "decoding": DECODING,
         "state": (StateEntry("entries", "beam"),),
     }
     graphs = save_graphs(folder, {"decoder_step": decoder_step_graph(model)})
@@ -60,7 +63,7 @@ def decoder_step_graph(model):
             float[batch,beam,{vocab_size}] logits,
             float[rows,1,total_length,{MEMORY}] next_entries
         ) {{
-            rows_index = Reshape (beam_index, minus_1)
+            rows_index = Reshape (beam_index, last)
             past = Gather (entries, rows_index)
             past_shape = Shape (past)
             past_length = Gather (past_shape, int_2)
@@ -73,7 +76,7 @@ def decoder_step_graph(model):
             new = Mul (embedded, at_places)
             length_1 = Unsqueeze (length, axis_0)
             memory_1 = Constant <value_ints = [{MEMORY}]> ()
-            new_shape = Concat <axis = 0> (minus_1, one_1, length_1, memory_1)
+            new_shape = Concat <axis = 0> (last, axis_1, length_1, memory_1)
             new_rows = Reshape (new, new_shape)
             next_entries = Concat <axis = 2> (past, new_rows)
             memory_rows = ReduceSum <keepdims = 0> (next_entries, axes_1_2)
@@ -81,23 +84,14 @@ def decoder_step_graph(model):
             memory_shape = Concat <axis = 0> (beam_shape, memory_1)
             memory = Reshape (memory_rows, memory_shape)
             from_memory = MatMul (memory, W)
-            last = Gather <axis = 2> (token_ids, minus_1_scalar)
-            from_last = Gather (M, last)
+            last_ids = Gather <axis = 2> (token_ids, minus_one)
+            from_last = Gather (M, last_ids)
             logits = Add (from_memory, from_last)
             log_probs = LogSoftmax <axis = -1> (logits)
             k_1 = Unsqueeze (k, axis_0)
             candidate_log_probs, candidate_ids = TopK <axis = -1> (log_probs, k_1)
         }}
         """,
-        minus_1=np.int64([-1]),
-        minus_1_scalar=np.int64(-1),
-        one_1=np.int64([1]),
-        int_1=np.int64(1),
-        int_2=np.int64(2),
-        axis_0=np.int64([0]),
-        axes_1_2=np.int64([1, 2]),
-        P=model.P,
-        E=model.E,
-        W=model.W,
-        M=model.M,
+        minus_one=np.int64(-1),
+        **vars(model),
     )

@@ -15,12 +15,23 @@ from seqkeras.serving.manifest import (
     write_manifest,
 )
 
+# What a graph's text may name without saying what it is.
+CONSTANTS = {
+    **{f"int_{number}": np.int64(number) for number in range(3)},
+    **{f"axis_{number}": np.int64([number]) for number in range(3)},
+    "axes_1_2": np.int64([1, 2]),
+    "last": np.int64([-1]),
+    "but_last": np.int64([-2]),
+    "one": np.float32(1),
+}
 DTYPES = {TensorProto.INT64: "int64", TensorProto.FLOAT: "float32"}
 
 
 def model_of(text, **constants):
     """The ONNX model of a graph's text and its constants."""
     graph = onnx.parser.parse_graph(text)
+    named = {name for node in graph.node for name in node.input} - constants.keys()
+    constants |= {name: CONSTANTS[name] for name in named & CONSTANTS.keys()}
     graph.initializer.extend(
         numpy_helper.from_array(np.asarray(value), name) for name, value in constants.items()
     )

@@ -6,13 +6,7 @@ from starlette.testclient import TestClient
 
 from seqkeras.serving.http.application import Application, Service
 from seqkeras.serving.http.served_bundle import Opening
-from tests.serving.http.served import on_socket, write_bundles
-
-
-@pytest.fixture(scope="package")
-def folders(tmp_path_factory):
-    """A toy bundle of every kind, by name."""
-    return write_bundles(tmp_path_factory.mktemp("served"))
+from tests.serving.http.served import on_socket
 
 
 @pytest.fixture(scope="package")

@@ -15,56 +15,7 @@ import uvicorn
 
 from seqkeras.serving.http.application import Application
 from seqkeras.serving.http.server import _bound, _config
-from seqkeras.serving.manifest import DecodingDefaults
-from seqkeras.serving.text import BOS, EOS, CharacterTable
 from tests.conftest import CHECKOUT
-from tests.serving import toy_bundle, toy_language_model
-from tests.serving.pipelines import test_forecast as forecast
-from tests.serving.pipelines.toys import Toy, write_bundle
-
-TABLE = CharacterTable.learn(["abcdefg"])
-LIMIT = 17
-TAGS = ["O", "B-PER", "I-PER"]
-SPANS = {"start": "start", "end": "end", "window": 17, "stride": 5, "question_length": 6}
-# Name in addresses -> inputs as JSON.
-INPUTS = {
-    "letters": ["up|bad", "down|egad"],
-    "generator": ["bad", ""],
-    "classes": ["the cat", ["the cat", "a dog"]],
-    "number": ["the cat sat"],
-    "tags": ["the dogs ran to paris", {"text": "he"}],
-    "answers": [["who ran ?", "the dog ran to new york . he sat ."]],
-    "choices": [["the cat", ["sat", "ran to paris"]]],
-    "vectors": ["the cat", "he ran"],
-    "masks": ["the [MASK] ran to [MASK]"],
-    "series": [[[1, 2, 3], [4, 5, 6]]],
-}
-
-
-def write_bundles(folder):
-    """Write a bundle of every kind; name -> folder."""
-    model = toy_language_model.ToyLanguageModel(len(TABLE), LIMIT, end=-1.0)
-    decoding = DecodingDefaults(start_id=BOS, end_id=EOS)
-    toys = {
-        "classes": ("Classify", Toy(3).graph("pooled"), {"labels": ["x", "y", "z"]}),
-        "number": ("Classify", Toy(1).graph("pooled"), {}),
-        "tags": ("Tag", Toy(3).graph("tokens"), {"labels": TAGS}),
-        "answers": ("Answer", Toy(2).graph("span"), SPANS),
-        "choices": ("Choose", Toy(1).graph("choice"), {}),
-        "vectors": ("Embed", Toy(5).graph("pooled"), {}),
-        "series": ("Forecast", forecast.graph(), {}),
-    }
-    toys["masks"] = ("FillMask", Toy(Toy(1).E.shape[0]).graph("masked"), {})
-    found = {
-        "letters": toy_bundle.write_bundle(folder / "letters"),
-        "generator": toy_language_model.write_bundle(
-            folder / "generator", model, TABLE, decoding=decoding
-        ),
-    }
-    for name, (pipeline, graph, settings) in toys.items():
-        changes = {"tokenizer": {}} if name == "series" else {}
-        found[name] = write_bundle(folder / name, pipeline, graph, settings, **changes)
-    return found
 
 
 @contextlib.contextmanager

@@ -15,14 +15,13 @@ from seqkeras.serving.http.bounds import Bounds
 from seqkeras.serving.http.departure import Abandoned, Wanted
 from seqkeras.serving.http.served_bundle import LAST, Opening
 from seqkeras.serving.http.streams import Streams
-from seqkeras.serving.manifest import DecodingDefaults
 from seqkeras.serving.pipelines import open_bundle
-from seqkeras.serving.text import BOS, EOS
 from tests.serving import toy_language_model
-from tests.serving.http.served import INPUTS, TABLE, as_process, ask, on_socket, until
+from tests.serving.http.served import as_process, ask, on_socket, until
 from tests.serving.http.test_faults import Slow, connected, read_all, send
 from tests.serving.pipelines import toys
 from tests.serving.written import model_of
+from tests.serving.zoo import INPUTS
 
 LIMIT = 5003
 # Minutes of work: each of the inputs is a search of its own, of thousands of steps.
@@ -36,10 +35,8 @@ ABANDONED = re.compile(r'seqkeras_inputs_total\{bundle="\w+",outcome="abandoned"
 @pytest.fixture(scope="module")
 def endless(tmp_path_factory):
     """A bundle whose answers take thousands of steps."""
-    model = toy_language_model.ToyLanguageModel(len(TABLE), LIMIT, end=-1.0)
-    decoding = DecodingDefaults(start_id=BOS, end_id=EOS)
-    folder = tmp_path_factory.mktemp("endless") / "letters"
-    return toy_language_model.write_bundle(folder, model, TABLE, decoding=decoding)
+    model = toy_language_model.ToyLanguageModel(limit=LIMIT, unknown=-1.0)
+    return toy_language_model.write_bundle(tmp_path_factory.mktemp("endless") / "letters", model)
 
 
 def server(folder, **bounds):
@@ -104,7 +101,6 @@ def test_sigterm_ends_the_process_within_a_graph_too(tmp_path, processes):
             }>
         }
         """,
-        last=np.int64([-1]),
         turns=np.int64(10**15),
     )
     folder = toys.write_bundle(tmp_path / "letters", "Embed", graph)

@@ -14,8 +14,7 @@ from seqkeras.serving.http.bounds import Bounds
 from seqkeras.serving.http.connection import MOST_HEAD
 from seqkeras.serving.http.served_bundle import Opening
 from tests.serving.http.served import ask, on_socket, until
-from tests.serving.pipelines import test_forecast as forecast
-from tests.serving.pipelines.toys import write_bundle
+from tests.serving.pipelines.toys import forecaster, write_bundle
 
 POST = "POST /v1/bundles/letters HTTP/1.1\r\nhost: localhost\r\n"
 GOOD = {"input": "up|bad"}
@@ -288,7 +287,7 @@ def test_each_request_is_a_line_of_the_log(folders, capfd):
 def test_unknown_categories_are_in_the_answer_and_in_the_metrics(tmp_path):
     columns = [{"name": "load"}, {"name": "free", "categories": ["false", "true"]}]
     settings = {"rows": {"columns": columns}}
-    folder = write_bundle(tmp_path, "Forecast", forecast.graph(), settings, tokenizer={})
+    folder = write_bundle(tmp_path, "Forecast", forecaster(), settings, tokenizer={})
     inputs = [[[1, True]], [[1, "True"]], [[1, "2"], [1, 2.0]], [[1, None]]]
     with on_socket(Service([("plan", folder)], log=False)) as port:
         _, found = ask(port, "/v1/bundles/plan", {"inputs": inputs})

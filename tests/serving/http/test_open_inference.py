@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from seqkeras import serving
-from tests.serving.http.served import INPUTS, TAGS, ask
+from tests.serving.http.served import ask
+from tests.serving.zoo import INPUTS, TAGS
 
 triton = pytest.importorskip("tritonclient.http", reason="needs requirements-test.txt")
 from tritonclient.utils import InferenceServerException  # noqa: E402

@@ -4,7 +4,7 @@ import pytest
 
 from seqkeras import serving
 from seqkeras.serving.__main__ import main
-from tests.serving.http.served import INPUTS
+from tests.serving.zoo import INPUTS
 
 
 def post(client, name, content, status=200):

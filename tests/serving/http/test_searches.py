@@ -12,7 +12,7 @@ from seqkeras.serving.http.served_bundle import Opening
 from seqkeras.serving.manifest import DecodingDefaults, SignatureSpec, TensorSpec, read_manifest
 from seqkeras.serving.text import BOS, EOS
 from tests.serving import toy_bundle, toy_language_model
-from tests.serving.http.served import TABLE, on_socket
+from tests.serving.http.served import on_socket
 
 COUNT = 3
 TEXT, SCORE = TensorSpec("text", "string", ("batch",)), TensorSpec("score", "float32", ("batch",))
@@ -44,11 +44,10 @@ DTYPES = {"string": "DT_STRING", "float32": "DT_FLOAT", "int32": "DT_INT32", "in
 def searched(tmp_path_factory):
     """Bundles with all searches: a language model, and a translator."""
     folder = tmp_path_factory.mktemp("searched")
-    model = toy_language_model.ToyLanguageModel(len(TABLE), 17, end=-1.0)
-    decoding = DecodingDefaults(start_id=BOS, end_id=EOS)
+    model = toy_language_model.ToyLanguageModel(unknown=-1.0)
     return {
         "generator": toy_language_model.write_bundle(
-            folder / "generator", model, TABLE, decoding=decoding, saved_models=SEARCHES
+            folder / "generator", model, saved_models=SEARCHES
         ),
         "letters": toy_bundle.write_bundle(folder / "letters", saved_models=SEARCHES),
     }

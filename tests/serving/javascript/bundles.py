@@ -25,11 +25,7 @@ from tests.serving import toy_bundle, toy_language_model
 from tests.serving.exported import write_bundle as write_exported
 from tests.serving.pipelines import test_attention as attention
 from tests.serving.pipelines import toys
-from tests.serving.pipelines.test_forecast import graph as forecast_graph
-from tests.serving.pipelines.test_trees import TREE
-from tests.serving.pipelines.test_trees import WORDS as TREE_WORDS
-from tests.serving.pipelines.test_trees import graph as tree_graph
-from tests.serving.pipelines.toys import TOKENIZER, Toy
+from tests.serving.pipelines.toys import TOKENIZER, TREE, TREE_WORDS, Toy, forecaster, tree_graph
 from tests.serving.written import model_of
 
 TABLE = CharacterTable.learn(["abcdefghijklm"])
@@ -90,7 +86,7 @@ def exported(pipeline, make, tokenizers, inputs=None, **changes):
 
 def language_model(tokenizer, limit=29, start_id=BOS, end_id=EOS, **changes):
     def write(folder):
-        model = toy_language_model.ToyLanguageModel(len(tokenizer), limit, end=0.5)
+        model = toy_language_model.ToyLanguageModel(len(tokenizer), limit, unknown=0.5)
         decoding = DecodingDefaults(start_id=start_id, end_id=end_id)
         toy_language_model.write_bundle(
             folder, model, tokenizer, **({"decoding": decoding} | changes)
@@ -134,10 +130,6 @@ def word_graph(side_outputs):
         """,
         E=E,
         C=C,
-        axis_1=np.int64([1]),
-        axis_2=np.int64([2]),
-        axes_1_2=np.int64([1, 2]),
-        last=np.int64([-1]),
     )
 
 
@@ -157,8 +149,6 @@ def spelled_graph():
         }
         """,
         C=C,
-        axis_1=np.int64([1]),
-        axis_2=np.int64([2]),
     )
 
 
@@ -166,7 +156,7 @@ def frame_graph(per_frame):
     """Three logits of each frame, or of their sum."""
     W = np.random.default_rng(5).normal(size=(4, 3)).astype("float32")
     reduced = (
-        "logits = Identity (own)" if per_frame else "logits = ReduceSum <keepdims=0> (own, axis)"
+        "logits = Identity (own)" if per_frame else "logits = ReduceSum <keepdims=0> (own, axis_1)"
     )
     shape = "batch,length,3" if per_frame else "batch,3"
     return model_of(
@@ -181,7 +171,6 @@ def frame_graph(per_frame):
         }}
         """,
         W=W,
-        axis=np.int64([1]),
         zero=np.float32(0),
     )
 
@@ -194,7 +183,7 @@ def table_graph():
         model (float[batch,length,9] window, int64[batch] lengths, float[batch,2,7] known) =>
             (float[batch,2,1] output)
         {
-            sum = ReduceSum <keepdims = 0> (window, axis)
+            sum = ReduceSum <keepdims = 0> (window, axis_1)
             flat = MatMul (sum, W)
             own = Unsqueeze (flat, last)
             more = MatMul (known, V)
@@ -208,8 +197,6 @@ def table_graph():
         W=random.normal(size=(9, 2)).astype("float32"),
         V=random.normal(size=(7, 1)).astype("float32"),
         zero=np.float32(0),
-        axis=np.int64([1]),
-        last=np.int64([-1]),
     )
 
 
@@ -614,12 +601,12 @@ BUNDLES = {
         single_pass("FillMask", Toy(len(toys.TOKENS)).graph("masked")), [(MASKED, {})]
     ),
     "forecast": Bundle(
-        single_pass("Forecast", forecast_graph(), {}, {}),
+        single_pass("Forecast", forecaster(), {}, {}),
         [(series(5, 1, 31, 2), {"token_budget": 20}), (series(40)[0], {"truncate": True})]
         + [(series(40)[0], {}), ({"series": [[1, 2]]}, {}), ({"series": [[1, "a", 2]]}, {})],
     ),
     "quantiles": Bundle(
-        single_pass("Forecast", forecast_graph(quantiles="yes"), {"quantiles": [0.1, 0.6]}, {}),
+        single_pass("Forecast", forecaster(quantiles="yes"), {"quantiles": [0.1, 0.6]}, {}),
         [(series(5, 3), {})],
     ),
     "forecast of rows": Bundle(
@@ -646,7 +633,7 @@ BUNDLES = {
         ],
     ),
     "forecast of sizes": Bundle(
-        single_pass("Forecast", forecast_graph(4, known="yes"), {"rows": SIZES}, {}),
+        single_pass("Forecast", forecaster(4, known="yes"), {"rows": SIZES}, {}),
         [
             ({"series": given, "known": [[3e-12, True, 2, 1e9], TO_COME]}, {})
             for given in (
@@ -657,7 +644,7 @@ BUNDLES = {
         ],
     ),
     "forecast with known": Bundle(
-        single_pass("Forecast", forecast_graph(known="yes"), {}, {}),
+        single_pass("Forecast", forecaster(known="yes"), {}, {}),
         [(known_series(5, 3), {}), (series(5)[0], {})],
     ),
 }

@@ -6,9 +6,7 @@ import pytest
 
 from seqkeras.serving import BundleError
 from seqkeras.serving.manifest import Limits
-from seqkeras.serving.text import byte_pairs
-from tests.references.tokenizers import bytes_to_characters
-from tests.serving.pipelines.toys import TOKENIZER, WORDS, Toy, load
+from tests.serving.pipelines.toys import TOKENIZER, WORDS, Toy, load, of_bytes
 
 SETTINGS = {
     "start": "start",
@@ -107,9 +105,6 @@ def test_a_list_is_answered_in_its_order_with_the_windows_of_all_in_common_batch
     assert ask([]) == []
 
 
-BYTES = ["<|endoftext|>", *bytes_to_characters().values()]
-
-
 def answerer_of(folder, tokenizer, toy=None):
     """Of contexts of 37 tokens, and of answers of up to 9."""
     toy = toy or Toy(2, vocab_size=len(tokenizer))
@@ -121,8 +116,7 @@ def answerer_of(folder, tokenizer, toy=None):
 @pytest.mark.parametrize("reads", ["WordPiece", "bytes"])
 def test_a_span_holds_whole_characters(tmp_path, reads):
     context = "the\u0301 नम 👩🏽\u200d🚀"
-    of_bytes = byte_pairs({token: place for place, token in enumerate(BYTES)}, [])
-    ask = answerer_of(tmp_path, TOKENIZER if reads == "WordPiece" else of_bytes)
+    ask = answerer_of(tmp_path, TOKENIZER if reads == "WordPiece" else of_bytes())
     answer = ask((QUESTION, context), n_best=100)
     spans = [answer, *answer.alternatives]
     assert len({(span.start, span.end) for span in spans}) == len(spans) > 3
@@ -132,10 +126,9 @@ def test_a_span_holds_whole_characters(tmp_path, reads):
 
 
 def test_a_span_has_no_white_space_around_it_and_is_more_than_that(tmp_path):
-    tokens = [*BYTES, "\u0120c", "\u0120\u0120"]
     merges = [("\u0120", "c"), ("\u0120", "\u0120")]
-    tokenizer = byte_pairs({token: place for place, token in enumerate(tokens)}, merges)
-    toy = Toy(2, vocab_size=len(tokens))
+    tokenizer = of_bytes(map("".join, merges), merges)
+    toy = Toy(2, vocab_size=len(tokenizer))
     toy.E[[tokenizer.id_of(each) for each in ("\u0120", "\u0120\u0120")]] += 9 * toy.W.sum(axis=1)
     context = " \n a cat  \u3000at\u0301 "
     answer = answerer_of(tmp_path, tokenizer, toy)((QUESTION, context), n_best=7)
@@ -148,11 +141,10 @@ def test_a_span_has_no_white_space_around_it_and_is_more_than_that(tmp_path):
 
 
 def test_as_many_spans_are_given_as_there_are(tmp_path):
-    tokenizer = byte_pairs({token: place for place, token in enumerate(BYTES)}, [])
     context = " a  🚀 b"  # the three places of characters, from each of which to which
     places = [(1, 2), (4, 5), (6, 7)]
     expected = {(i[0], j[1]) for i, j in itertools.combinations_with_replacement(places, 2)}
-    ask = answerer_of(tmp_path, tokenizer)
+    ask = answerer_of(tmp_path, of_bytes())
     for n_best in range(1, 9):
         answer = ask((QUESTION, context), n_best=n_best)
         found = [(span.start, span.end) for span in (answer, *answer.alternatives)]

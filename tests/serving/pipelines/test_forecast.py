@@ -4,46 +4,9 @@ import numpy as np
 import pytest
 
 from seqkeras.serving import BundleError
+from tests.serving.pipelines.toys import FORECAST as W
+from tests.serving.pipelines.toys import forecaster as graph
 from tests.serving.pipelines.toys import load
-from tests.serving.written import model_of
-
-W = np.random.default_rng(0).normal(size=(4, 2 * 4)).astype("float32")
-
-
-def graph(num_features=3, known="", quantiles=""):
-    """The sum of the real steps times W, as (2 steps, 4 targets), or 2 targets of 2 quantiles."""
-    nodes = "summed = Add (own, known)" if known else "summed = Identity (own)"
-    shape = [0, 2, 2, 2] if quantiles else [0, 2, 4]
-    size = "2,2,2" if quantiles else "2,4"
-    known = ", float[batch,2,4] known" if known else ""
-    return model_of(
-        f"""
-        model (float[batch,length,{num_features}] window, int64[batch] lengths{known}) =>
-            (float[batch,{size}] output)
-        {{
-            shape = Shape <start = 1, end = 2> (window)
-            length = Squeeze (shape)
-            places = Range (zero, length, one)
-            ends = Unsqueeze (lengths, axis)
-            real = Less (places, ends)
-            real_float = Cast <to = 1> (real)
-            mask = Unsqueeze (real_float, last)
-            masked = Mul (window, mask)
-            sum = ReduceSum <keepdims = 0> (masked, axis)
-            flat = MatMul (sum, W)
-            own = Reshape (flat, steps)
-            {nodes}
-            output = Reshape (summed, sizes)
-        }}
-        """,
-        W=W[:num_features],
-        zero=np.int64(0),
-        one=np.int64(1),
-        axis=np.int64([1]),
-        last=np.int64([-1]),
-        steps=np.int64([0, 2, 4]),
-        sizes=np.int64(shape),
-    )
 
 
 def series_of(*lengths, num_features=3):

@@ -1,48 +1,36 @@
-import io
 import re
 
 import numpy as np
 import pytest
-import sentencepiece
 
 from seqkeras import serving
 from seqkeras.serving.manifest import DecodingDefaults, Limits
 from seqkeras.serving.printing import as_content
-from seqkeras.serving.text import BOS, EOS, CharacterTable, SentencePieces, byte_pairs
+from seqkeras.serving.text import BOS, EOS, CharacterTable
 from tests.serving import references
-from tests.serving.toy_language_model import ToyLanguageModel, write_bundle
+from tests.serving.pipelines.toys import of_bytes as bytes_tokenizer
+from tests.serving.pipelines.toys import sentence_pieces
+from tests.serving.toy_language_model import LIMIT, TABLE, ToyLanguageModel, write_bundle
 
-TABLE = CharacterTable.learn(["abcdefg"])
-LIMIT = 17
-MODEL = ToyLanguageModel(len(TABLE), LIMIT, end=-1.0)
+MODEL = ToyLanguageModel(unknown=-1.0)
 PROMPTS = ["a", "bad", "", "cab", "deadbeef", "gab", "face", "g"]
-DECODING = DecodingDefaults(start_id=BOS, end_id=EOS)
 
 
 @pytest.fixture(scope="module")
 def generate(tmp_path_factory):
-    model = ToyLanguageModel(len(TABLE), LIMIT)
+    model = ToyLanguageModel()
     model.M[:, EOS] += 1.5
     folder = tmp_path_factory.mktemp("bundles") / "toy"
-    return serving.load(write_bundle(folder, model, TABLE, decoding=DECODING), threads=1), model
+    return serving.load(write_bundle(folder, model), threads=1), model
 
 
 @pytest.fixture(scope="module")
 def of_bytes(tmp_path_factory):
     """A model of bytes, whose answers are no UTF-8."""
-    characters = _bytes_as_characters()
-    vocabulary = {"<|endoftext|>": 0} | {each: n + 1 for n, each in enumerate(characters)}
-    tokenizer = byte_pairs(vocabulary, [])
-    model = ToyLanguageModel(len(vocabulary), 61)
+    tokenizer = bytes_tokenizer()
     folder = tmp_path_factory.mktemp("bundles") / "bytes"
-    decoding = DecodingDefaults(start_id=0, end_id=0)
+    model, decoding = ToyLanguageModel(len(tokenizer), 61), DecodingDefaults(start_id=0, end_id=0)
     return serving.load(write_bundle(folder, model, tokenizer, decoding=decoding), threads=1)
-
-
-def _bytes_as_characters():
-    """GPT-2's characters for the bytes: those that can be seen, then others."""
-    seen = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    return [chr(each) for each in seen] + [chr(256 + n) for n in range(256 - len(seen))]
 
 
 def ids_of(prompt):
@@ -203,9 +191,7 @@ def test_a_stream_gives_a_piece_before_the_next_step(generate, monkeypatch):
 
 
 def test_every_prompt_begins_with_the_start_if_the_settings_say_so(tmp_path):
-    folder = write_bundle(
-        tmp_path / "toy", MODEL, TABLE, decoding=DECODING, settings={"start": True}
-    )
+    folder = write_bundle(tmp_path / "toy", MODEL, settings={"start": True})
     pipeline = serving.load(folder)
     assert pipeline.encode("ab") == [BOS, *TABLE.encode("ab")]
     assert pipeline.encode("") == [BOS]
@@ -213,7 +199,7 @@ def test_every_prompt_begins_with_the_start_if_the_settings_say_so(tmp_path):
     assert cut == [BOS, *TABLE.encode("efg")]
     assert pipeline.encode("abc", max_new_tokens=16, truncate=True) == TABLE.encode("c")
     with pytest.raises(serving.BundleError, match="settings.stop is unknown"):
-        serving.load(write_bundle(tmp_path / "wrong", MODEL, TABLE, settings={"stop": True}))
+        serving.load(write_bundle(tmp_path / "wrong", MODEL, settings={"stop": True}))
 
 
 def test_a_failure_of_onnxruntime_is_one_line(generate, monkeypatch):
@@ -349,15 +335,7 @@ def test_a_stream_of_several_answers_is_refused(generate, name):
 
 
 def test_the_end_of_a_template_is_left_out_and_that_of_a_text_is_not(of_bytes, tmp_path):
-    written = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(["the cat", "a dog"] * 3),
-        model_writer=written,
-        vocab_size=20,
-        hard_vocab_limit=False,
-        minloglevel=2,
-    )
-    tokenizer = SentencePieces(written.getvalue(), prefix=["<s>"], suffix=["</s>"])
+    tokenizer = sentence_pieces(["the cat", "a dog"], vocab_size=20)
     start, end = (tokenizer.id_of(token) for token in ("<s>", "</s>"))
     model = ToyLanguageModel(len(tokenizer), LIMIT)
     decoding = DecodingDefaults(start_id=start, end_id=end)
@@ -379,20 +357,20 @@ def test_no_prompts_give_no_answers(generate):
 
 def test_a_tokenizer_of_more_tokens_or_more_beams_than_the_decoder_has_are_refused(tmp_path):
     table = CharacterTable.learn(["abcdefgh"])
-    folder = write_bundle(tmp_path / "toy", MODEL, table, decoding=DECODING)
+    folder = write_bundle(tmp_path / "toy", MODEL, table)
     message = "the text table has 12 characters, the decoder 11. Export the bundle again."
     with pytest.raises(serving.BundleError, match=message):
         serving.load(folder)
     decoding = DecodingDefaults(12, start_id=BOS, end_id=EOS)
-    folder = write_bundle(tmp_path / "wide", MODEL, TABLE, decoding=decoding)
+    folder = write_bundle(tmp_path / "wide", MODEL, decoding=decoding)
     with pytest.raises(serving.BundleError, match="decoding.num_beams must be at most 11, by the"):
         serving.load(folder)
 
 
 def test_a_model_that_gives_no_number_is_refused(tmp_path):
-    model = ToyLanguageModel(len(TABLE), LIMIT)
+    model = ToyLanguageModel()
     model.W[:] = np.nan
-    pipeline = serving.load(write_bundle(tmp_path / "toy", model, TABLE, decoding=DECODING))
+    pipeline = serving.load(write_bundle(tmp_path / "toy", model))
     for options in ({}, {"num_beams": 3}, {"sample": True}, {"regex": "ab"}):
         with pytest.raises(serving.BundleError, match="gave no finite log-probability"):
             pipeline("a", **options)
@@ -404,7 +382,7 @@ def test_a_model_that_gives_no_number_is_refused(tmp_path):
 def test_the_manifest_holds_the_defaults(tmp_path, generate):
     decoding = DecodingDefaults(3, 0.7, start_id=BOS, end_id=EOS)
     limits = Limits(5, 9)
-    folder = write_bundle(tmp_path / "toy", MODEL, TABLE, decoding=decoding, limits=limits)
+    folder = write_bundle(tmp_path / "toy", MODEL, decoding=decoding, limits=limits)
     pipeline = serving.load(folder)
     expected = pipeline("fad", num_beams=3, length_penalty=0.7, max_new_tokens=6)
     assert pipeline("fad").score == expected.score

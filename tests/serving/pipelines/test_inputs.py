@@ -6,37 +6,29 @@ import re
 import numpy as np
 import pytest
 
+from seqkeras import serving
 from seqkeras.serving import BundleError
 from seqkeras.serving.manifest import read_manifest
 from seqkeras.serving.pipelines import Tag
 from seqkeras.serving.text import CharacterTable, Subwords
-from tests.serving.pipelines.toys import TOKENS, Toy, load, texts_of_many_lengths, write_bundle
+from tests.serving.pipelines.toys import load, texts_of_many_lengths, write_bundle
+from tests.serving.zoo import SINGLE_PASS
 
 PIPELINES = {
-    "Classify": (Toy(2).graph("pooled"), {"labels": ["a", "b"]}, "text", lambda text: text),
-    "Tag": (Toy(2).graph("tokens"), {"labels": ["O", "B-X"]}, "text", lambda text: text),
-    "Embed": (Toy(3).graph("pooled"), {}, "text", lambda text: text),
-    "FillMask": (Toy(len(TOKENS)).graph("tokens"), {}, "text", lambda text: text),
-    "Choose": (
-        Toy(1).graph("choice"),
-        {},
-        "input, text",
-        lambda text: (text, ["the cat", "he ran"]),
-    ),
-    "Answer": (
-        Toy(2).graph("span"),
-        {"start": "start", "end": "end", "window": 17, "question_length": 9},
-        "input, context",
-        lambda text: ("who?", text),
-    ),
+    "classes": ("text", lambda text: text),
+    "tags": ("text", lambda text: text),
+    "vectors": ("text", lambda text: text),
+    "masks": ("text", lambda text: text),
+    "choices": ("input, text", lambda text: (text, ["the cat", "he ran"])),
+    "answers": ("input, context", lambda text: ("who?", text)),
 }
 
 
-@pytest.fixture(params=PIPELINES)
-def pipeline(request, tmp_path):
-    graph, settings, name, given = PIPELINES[request.param]
-    made = load(tmp_path, request.param, graph, settings)
-    return made, f"{request.param}: {name}", given
+@pytest.fixture(scope="module", params=PIPELINES)
+def pipeline(request, folders):
+    name, given = PIPELINES[request.param]
+    made = serving.load(folders[request.param], threads=1)
+    return made, f"{type(made).__name__}: {name}", given
 
 
 @pytest.mark.parametrize(
@@ -133,11 +125,6 @@ def test_a_text_far_over_the_limit_is_refused_before_it_is_split(pipeline, monke
         answer(given("the cat " * 600_000))
 
 
-def test_no_inputs_have_no_answers(pipeline):
-    answer, _, _ = pipeline
-    assert answer([]) == []
-
-
 def test_a_batch_changes_no_answer(pipeline):
     answer, _, given = pipeline
     inputs = [given(f"{text} [MASK]") for text in texts_of_many_lengths(23, most=20)]
@@ -197,19 +184,12 @@ def test_eight_threads_share_a_pipeline(pipeline):
 
 
 def test_a_bundle_without_a_tokenizer_or_with_one_of_characters_is_refused(tmp_path):
-    graph, settings, _, _ = PIPELINES["Tag"]
+    _, graph, settings = SINGLE_PASS["tags"]
     with pytest.raises(BundleError, match="manifest.json: no text tokenizer is named"):
         load(tmp_path / "a", "Tag", graph, settings, tokenizers={})
-    with pytest.raises(BundleError, match="no model graph is named"):
-        load(tmp_path / "b", "Tag", graph, settings, graphs={})
-    folder = tmp_path / "c"
-    write_bundle(folder, "Tag", graph, settings)
-    CharacterTable.learn(["abc"]).to_file(folder / "tokenizer/text.json")
-    with pytest.raises(
-        BundleError,
-        match="must be one of subwords or a table of words; it is a CharacterTable. Export",
-    ):
-        Tag(folder, read_manifest(folder))
+    with pytest.raises(BundleError, match="must be one of subwords or a table of words; it is a C"):
+        load(tmp_path / "b", "Tag", graph, settings, tokenizer=CharacterTable.learn(["abc"]))
+    folder = write_bundle(tmp_path / "c", "Tag", graph, settings)
     (folder / "tokenizer/text.json").write_text("{}")
     with pytest.raises(BundleError, match="text.json: must hold .*. Export the bundle again.$"):
         Tag(folder, read_manifest(folder))

@@ -4,20 +4,14 @@ import numpy as np
 import pytest
 
 from seqkeras import serving
-from seqkeras.serving.manifest import DecodingDefaults
-from seqkeras.serving.text import BOS, EOS, CharacterTable
-from tests.serving.pipelines.test_generate import LIMIT, PROMPTS, ids_of
-from tests.serving.toy_language_model import ToyLanguageModel, write_bundle
-
-TABLE = CharacterTable.learn(["abcdefg"])
+from tests.serving.pipelines.test_generate import PROMPTS, ids_of
+from tests.serving.toy_language_model import TABLE, ToyLanguageModel, write_bundle
 
 
 @pytest.fixture(scope="module")
 def generate(tmp_path_factory):
-    model = ToyLanguageModel(len(TABLE), LIMIT)
-    folder = tmp_path_factory.mktemp("bundles") / "toy"
-    decoding = DecodingDefaults(start_id=BOS, end_id=EOS)
-    return serving.load(write_bundle(folder, model, TABLE, decoding=decoding), threads=1), model
+    model, folder = ToyLanguageModel(), tmp_path_factory.mktemp("bundles") / "toy"
+    return serving.load(write_bundle(folder, model), threads=1), model
 
 
 def texts_of(answer):

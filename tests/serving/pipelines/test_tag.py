@@ -1,19 +1,15 @@
-import io
 import json
 import re
 from pathlib import Path
 
 import numpy as np
 import pytest
-import sentencepiece
 
 from seqkeras.serving import BundleError
 from seqkeras.serving.entities import entities
 from seqkeras.serving.manifest import Limits
 from seqkeras.serving.pipelines.chains import marginals, most_probable
-from seqkeras.serving.text import SentencePieces, byte_pairs
-from tests.references.tokenizers import bytes_to_characters
-from tests.serving.pipelines.toys import TOKENIZER, Toy, load
+from tests.serving.pipelines.toys import TOKENIZER, Toy, load, of_bytes, sentence_pieces
 
 TAGS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
 TEXT = "The  big dogs,\u200b he ran to [SEP] New YORK."
@@ -108,9 +104,8 @@ def test_a_word_without_a_token_is_refused_and_one_that_is_cut_is_not(tmp_path):
     ],
 )
 def test_what_byte_level_bpe_splits_off_is_no_word(tmp_path, text, words):
-    tokens = ["<|endoftext|>", *bytes_to_characters().values()]
-    tokenizer = byte_pairs({token: place for place, token in enumerate(tokens)}, [])
-    graph = Toy(2, vocab_size=len(tokens)).graph("tokens")
+    tokenizer = of_bytes()
+    graph = Toy(2, vocab_size=len(tokenizer)).graph("tokens")
     settings = {"labels": ["O", "B-X"], "scheme": None}
     answer = load(tmp_path / "a", "Tag", graph, settings, tokenizer=tokenizer)(text)
     assert [word.text for word in answer.words] == words
@@ -121,9 +116,8 @@ def test_what_byte_level_bpe_splits_off_is_no_word(tmp_path, text, words):
 
 
 def test_a_word_that_marks_are_in_has_the_tag_of_its_first_token(tmp_path):
-    tokens = ["<|endoftext|>", *bytes_to_characters().values()]
-    tokenizer = byte_pairs({token: place for place, token in enumerate(tokens)}, [])
-    toy = Toy(2, vocab_size=len(tokens))
+    tokenizer = of_bytes()
+    toy = Toy(2, vocab_size=len(tokenizer))
     settings = {"labels": ["O", "B-X"], "scheme": None}
     tag = load(tmp_path, "Tag", toy.graph("tokens"), settings, tokenizer=tokenizer)
     text = "Zu\u0308rich e\u0301!"
@@ -137,9 +131,8 @@ def test_a_word_that_marks_are_in_has_the_tag_of_its_first_token(tmp_path):
 
 
 def test_the_first_token_of_a_word_is_not_the_space_before_the_text(tmp_path):
-    tokens = ["<|endoftext|>", *bytes_to_characters().values()]
-    tokenizer = byte_pairs({token: place for place, token in enumerate(tokens)}, [])
-    graph = Toy(2, vocab_size=len(tokens)).graph("tokens")
+    tokenizer = of_bytes()
+    graph = Toy(2, vocab_size=len(tokenizer)).graph("tokens")
     settings = {"labels": ["O", "B-X"], "words": "spaces"}
     tag = load(tmp_path, "Tag", graph, settings, tokenizer=tokenizer)
     assert tag("  a").words[0].score == tag("a").words[0].score
@@ -153,15 +146,7 @@ def test_a_word_ends_behind_its_marks(tmp_path):
 
 
 def test_a_word_begins_behind_the_space_that_is_part_of_its_token(tmp_path):
-    written = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(["the old dogs ran", "to the cat"] * 5),
-        model_writer=written,
-        vocab_size=40,
-        hard_vocab_limit=False,
-        minloglevel=2,
-    )
-    tokenizer = SentencePieces(written.getvalue(), prefix=["<s>"], suffix=["</s>"])
+    tokenizer = sentence_pieces(vocab_size=40, model_type="unigram")
     graph = Toy(2, vocab_size=len(tokenizer)).graph("tokens")
     tag = load(tmp_path, "Tag", graph, {"labels": ["O", "B-X"]}, tokenizer=tokenizer)
     text = "the  old dogs, ran"
@@ -283,15 +268,7 @@ def test_a_chain_has_as_many_tags_as_there_are_labels(tmp_path):
 def test_a_stride_needs_a_tokenizer_of_windows(tmp_path):
     with pytest.raises(BundleError, match="settings.stride must be at least 1; received 0"):
         tagger(tmp_path, stride=0)
-    written = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(["the old dogs ran"] * 5),
-        model_writer=written,
-        vocab_size=20,
-        hard_vocab_limit=False,
-        minloglevel=2,
-    )
-    tokenizer = SentencePieces(written.getvalue())
+    tokenizer = sentence_pieces(ends=False)
     graph = Toy(2, vocab_size=len(tokenizer)).graph("tokens")
     settings = {"labels": ["O", "B-X"], "stride": 3}
     with pytest.raises(BundleError, match="settings.stride needs WordPiece or byte-level BPE. Exp"):

@@ -1,47 +1,24 @@
 """Translation between subwords, by a model that knows one target token for each source token."""
 
-import io
 import re
 
 import numpy as np
 import pytest
-import sentencepiece
 from onnx import TensorProto
 
 from seqkeras import serving
 from seqkeras.serving.manifest import DecodingDefaults, Limits, StateEntry
-from seqkeras.serving.text import SentencePieces, byte_pairs
+from tests.serving.pipelines.toys import of_bytes, sentence_pieces
 from tests.serving.written import model_of, save_graphs, write
 
-CORPUS = ["the cat sat on the mat", "a dog and a cat", "the mat and the log", "führer día"] * 5
+CORPUS = ["the cat sat on the mat", "a dog and a cat", "the mat and the log", "führer día"]
 LIMIT = 11
 
 
-def source_tokenizer():
-    written = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(CORPUS),
-        model_writer=written,
-        model_type="bpe",
-        vocab_size=60,
-        hard_vocab_limit=False,
-        minloglevel=2,
-    )
-    return SentencePieces(written.getvalue(), prefix=["<s>"], suffix=["</s>"])
-
-
-def target_tokenizer():
-    """Byte-level BPE of one token for each byte, and <|endoftext|> behind them."""
-    seen = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    characters = [chr(each) for each in seen] + [chr(256 + n) for n in range(256 - len(seen))]
-    vocabulary = {each: n for n, each in enumerate(characters)} | {"<|endoftext|>": 256}
-    return byte_pairs(vocabulary, [])
-
-
-SOURCE, TARGET = source_tokenizer(), target_tokenizer()
-END = 256
+SOURCE, TARGET = sentence_pieces(CORPUS), of_bytes()
+END, BYTES = 0, 256
 # The bytes that each source token stands for: one each, and </s> for the end.
-MEANINGS = np.random.default_rng(0).integers(0, END, len(SOURCE))
+MEANINGS = np.random.default_rng(0).integers(1, BYTES + 1, len(SOURCE))
 MEANINGS[SOURCE.id_of("</s>")] = END
 
 
@@ -70,21 +47,20 @@ def translate(folder):
 
 def encoder_graph():
     """token_ids, lengths -> the logits that each source token stands for, and place 0."""
-    table = 9 * np.eye(END + 1, dtype="float32")[MEANINGS]
+    table = 9 * np.eye(BYTES + 1, dtype="float32")[MEANINGS]
     return model_of(
         f"""
         encoder (int64[batch,source_length] token_ids, int64[batch] lengths) => (
-            float[batch,1,1] position, float[batch,source_length,{END + 1}] logits_of
+            float[batch,1,1] position, float[batch,source_length,{BYTES + 1}] logits_of
         ) {{
             logits_of = Gather (table, token_ids)
             numbers = Cast <to = {TensorProto.FLOAT}> (lengths)
             zeros = Mul (numbers, zero)
-            position = Unsqueeze (zeros, axes)
+            position = Unsqueeze (zeros, axes_1_2)
         }}
         """,
         table=table,
         zero=np.float32(0),
-        axes=np.int64([1, 2]),
     )
 
 
@@ -95,10 +71,10 @@ def decoder_step_graph():
         decoder_step (
             int64[batch,beam] token_ids, int64[batch,beam] beam_index, int64 k,
             float[previous_batch,previous_beam,1] position,
-            float[batch,source_length,{END + 1}] logits_of
+            float[batch,source_length,{BYTES + 1}] logits_of
         ) => (
             float[batch,beam,k] candidate_log_probs, int64[batch,beam,k] candidate_ids,
-            float[batch,beam,{END + 1}] logits, float[batch,beam,source_length] attention_weights,
+            float[batch,beam,{BYTES + 1}] logits, float[batch,beam,source_length] attention_weights,
             float[batch,beam,1] next_position
         ) {{
             positions = Reshape (position, rows_of_1)
@@ -119,10 +95,6 @@ def decoder_step_graph():
         }}
         """,
         rows_of_1=np.int64([-1, 1]),
-        one=np.float32(1),
-        int_0=np.int64(0),
-        int_1=np.int64(1),
-        axis_0=np.int64([0]),
         sharpness=np.float32(-99),
     )
 

@@ -6,41 +6,18 @@ import pytest
 from seqkeras.serving import BundleError
 from seqkeras.serving.lines import inputs
 from seqkeras.serving.printing import as_line
-from seqkeras.serving.text import CharacterTable, WordTable
-from tests.serving.pipelines.toys import Toy, load
-from tests.serving.written import model_of
+from seqkeras.serving.text import CharacterTable
+from tests.serving.pipelines.toys import TREE, Toy, load, tree_graph
+from tests.serving.pipelines.toys import TREE_WORDS as WORDS
 
-WORDS = WordTable.learn("a very good bad film".split())
 LABELS = ["good", "bad"]
-TREE = "(3 (2 A) (4 (2 good) (2 (very) (unheard))))"
-INPUTS = """int64[batch,nodes] token_ids, int64[batch] lengths, int64[batch,nodes,3] children,
-int64[batch,height,width] levels"""
-
-
-def graph(n=2):
-    """logits(node) = E[word], and 10 more for the first label of a node that has children."""
-    E = np.random.default_rng(0).normal(0, 1, (len(WORDS), n)).astype("float32")
-    return E, model_of(
-        f"""
-        model ({INPUTS}) => (float[batch,nodes,{n}] output) {{
-            by_word = Gather (E, token_ids)
-            most = ReduceMax <keepdims = 1> (children, last)
-            inner = GreaterOrEqual (most, zero)
-            ten = Where (inner, tens, zeros)
-            output = Add (by_word, ten)
-        }}
-        """,
-        E=E,
-        last=np.int64([-1]),
-        zero=np.int64(0),
-        tens=np.float32([[[10] + [0] * (n - 1)]]),
-        zeros=np.float32([[[0] * n]]),
-    )
 
 
 def classifier(folder, n=2, tokenizers=None, **settings):
     settings = {"labels": LABELS} | settings
-    return load(folder, "Classify", graph(n)[1], settings, tokenizer=tokenizers or {"words": WORDS})
+    return load(
+        folder, "Classify", tree_graph(n)[1], settings, tokenizer=tokenizers or {"words": WORDS}
+    )
 
 
 def test_a_tab_within_a_tree_is_white_space_on_a_line_too(tmp_path):
@@ -50,7 +27,7 @@ def test_a_tab_within_a_tree_is_white_space_on_a_line_too(tmp_path):
 
 
 def test_a_tree_has_the_classes_of_its_root_and_on_request_those_of_its_nodes(tmp_path):
-    classify, (E, _) = classifier(tmp_path), graph()
+    classify, (E, _) = classifier(tmp_path), tree_graph()
     answer = classify(TREE, nodes=True)
     assert [node.text for node in answer.nodes] == [
         "A good very unheard",
@@ -89,7 +66,7 @@ def test_trees_of_many_sizes_are_answered_in_their_order(tmp_path):
 
 
 def test_a_tree_may_have_a_number(tmp_path):
-    regress = load(tmp_path, "Classify", graph(1)[1], {}, tokenizer={"words": WORDS})
+    regress = load(tmp_path, "Classify", tree_graph(1)[1], {}, tokenizer={"words": WORDS})
     answer = regress("(3 (2 a) (1 film))", nodes=True)
     assert answer.score == pytest.approx(10, abs=5)
     assert [node.labels for node in answer.nodes] == [(), (), ()]

@@ -6,12 +6,16 @@ pooled = mean of x over the real tokens, times W     (n,)
 chain  = x W + A                 (length, n + 1, n)
 """
 
+import io
+
 import numpy as np
+import sentencepiece
 from onnx import TensorProto
 
 from seqkeras import serving
 from seqkeras.serving.manifest import Limits
-from seqkeras.serving.text import word_piece
+from seqkeras.serving.text import SentencePieces, WordTable, byte_pairs, word_piece
+from tests.references.tokenizers import bytes_to_characters
 from tests.serving.written import model_of, save_graphs, write
 
 TOKENS = (
@@ -83,7 +87,7 @@ class Toy:
                 tokens = MatMul (x, W)
                 shape = Shape <start = -1> (token_ids)
                 length = Squeeze (shape)
-                places = Range (zero, length, one)
+                places = Range (int_0, length, int_1)
                 ends = Unsqueeze (lengths, last)
                 real = Less (places, ends)
                 real_float = Cast <to = {TensorProto.FLOAT}> (real)
@@ -96,14 +100,7 @@ class Toy:
                 {nodes}
             }}
             """,
-            E=self.E,
-            S=self.S,
-            W=self.W,
-            A=self.A,
-            zero=np.int64(0),
-            one=np.int64(1),
-            last=np.int64([-1]),
-            but_last=np.int64([-2]),
+            **vars(self),
         )
 
 
@@ -130,3 +127,86 @@ def texts_of_many_lengths(count, seed=0, most=LIMIT - 2):
     """Texts of words of the vocabulary, which are one token each."""
     random = np.random.default_rng(seed)
     return [" ".join(random.choice(WORDS, random.integers(1, most + 1))) for _ in range(count)]
+
+
+FORECAST = np.random.default_rng(0).normal(size=(4, 2 * 4)).astype("float32")
+
+
+def forecaster(num_features=3, known="", quantiles=""):
+    """The sum of the real steps times W, as (2 steps, 4 targets), or 2 targets of 2 quantiles."""
+    nodes = "summed = Add (own, known)" if known else "summed = Identity (own)"
+    shape = [0, 2, 2, 2] if quantiles else [0, 2, 4]
+    size = "2,2,2" if quantiles else "2,4"
+    known = ", float[batch,2,4] known" if known else ""
+    return model_of(
+        f"""
+        model (float[batch,length,{num_features}] window, int64[batch] lengths{known}) =>
+            (float[batch,{size}] output)
+        {{
+            shape = Shape <start = 1, end = 2> (window)
+            length = Squeeze (shape)
+            places = Range (int_0, length, int_1)
+            ends = Unsqueeze (lengths, axis_1)
+            real = Less (places, ends)
+            real_float = Cast <to = 1> (real)
+            mask = Unsqueeze (real_float, last)
+            masked = Mul (window, mask)
+            sum = ReduceSum <keepdims = 0> (masked, axis_1)
+            flat = MatMul (sum, W)
+            own = Reshape (flat, steps)
+            {nodes}
+            output = Reshape (summed, sizes)
+        }}
+        """,
+        W=FORECAST[:num_features],
+        steps=np.int64([0, 2, 4]),
+        sizes=np.int64(shape),
+    )
+
+
+TREE_WORDS = WordTable.learn("a very good bad film".split())
+TREE = "(3 (2 A) (4 (2 good) (2 (very) (unheard))))"
+TREE_INPUTS = """int64[batch,nodes] token_ids, int64[batch] lengths, int64[batch,nodes,3] children,
+int64[batch,height,width] levels"""
+
+
+def tree_graph(n=2):
+    """logits(node) = E[word], and 10 more for the first label of a node that has children."""
+    E = np.random.default_rng(0).normal(0, 1, (len(TREE_WORDS), n)).astype("float32")
+    return E, model_of(
+        f"""
+        model ({TREE_INPUTS}) => (float[batch,nodes,{n}] output) {{
+            by_word = Gather (E, token_ids)
+            most = ReduceMax <keepdims = 1> (children, last)
+            inner = GreaterOrEqual (most, int_0)
+            ten = Where (inner, tens, zeros)
+            output = Add (by_word, ten)
+        }}
+        """,
+        E=E,
+        tens=np.float32([[[10] + [0] * (n - 1)]]),
+        zeros=np.float32([[[0] * n]]),
+    )
+
+
+BYTES = ["<|endoftext|>", *bytes_to_characters().values()]
+
+
+def of_bytes(more=(), merges=()):
+    """Byte-level BPE of a token for each byte, <|endoftext|> before them, and of these merges."""
+    return byte_pairs({token: place for place, token in enumerate([*BYTES, *more])}, [*merges])
+
+
+def sentence_pieces(texts=("the old dogs ran", "to the cat"), ends=True, **options):
+    """SentencePiece learned from texts, with <s> and </s> around a text."""
+    written = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter([*texts] * 5),
+        model_writer=written,
+        hard_vocab_limit=False,
+        minloglevel=2,
+        **{"vocab_size": 60, "model_type": "bpe"} | options,
+    )
+    return SentencePieces(
+        written.getvalue(), **{"prefix": ["<s>"], "suffix": ["</s>"]} if ends else {}
+    )

@@ -8,7 +8,7 @@ from seqkeras.serving.http.application import Service
 from seqkeras.serving.http.served_bundle import Opening
 from seqkeras.serving.playground import page_of
 from seqkeras.serving.playground.page import NODE_MODULES
-from tests.serving.http.served import on_socket, write_bundles
+from tests.serving.http.served import on_socket
 from tests.serving.playground.chromium import NEEDS_CHROMIUM, opened, panel
 from tests.serving.playground.test_answers import ASKED
 
@@ -22,8 +22,7 @@ pytestmark = [
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_nothing_keeps_anybody_out(browser, scheme, tmp_path):
-    folders = write_bundles(tmp_path)
+def test_nothing_keeps_anybody_out(browser, scheme, folders):
     service = Service([*folders.items()], Opening(threads=1), log=False, page=page_of())
     with (
         on_socket(service) as port,

@@ -7,7 +7,7 @@ from seqkeras.serving.http.application import Service
 from seqkeras.serving.http.served_bundle import Opening
 from seqkeras.serving.playground import page_of
 from seqkeras.serving.printing import as_content
-from tests.serving.http.served import on_socket, write_bundles
+from tests.serving.http.served import on_socket
 from tests.serving.javascript.bundles import BUNDLES
 from tests.serving.playground.chromium import NEEDS_CHROMIUM, NEEDS_PACKAGES, opened, panel
 
@@ -66,20 +66,18 @@ def seen(name, answer):
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory):
+def bundles(folders, tmp_path_factory):
     """A bundle of each kind, by name."""
-    folder = tmp_path_factory.mktemp("bundles")
-    found = write_bundles(folder)
-    for name in ASKED.keys() - found.keys():
-        BUNDLES[name].write(folder / name)
-        found[name] = folder / name
-    return found
+    parent = tmp_path_factory.mktemp("bundles")
+    for name in ASKED.keys() - folders.keys():
+        BUNDLES[name].write(parent / name)
+    return {name: folders.get(name, parent / name) for name in ASKED}
 
 
 @pytest.fixture(scope="module")
-def port(folders):
+def port(bundles):
     service = Service(
-        [(name.replace(" ", "-"), folder) for name, folder in folders.items()],
+        [(name.replace(" ", "-"), folder) for name, folder in bundles.items()],
         Opening(threads=1),
         log=False,
         page=page_of(),
@@ -89,9 +87,9 @@ def port(folders):
 
 
 @pytest.mark.parametrize("name", ASKED)
-def test_both_sides_show_the_answer_of_python(browser, name, port, folders):
+def test_both_sides_show_the_answer_of_python(browser, name, port, bundles):
     typed, value, options = ASKED[name]
-    answer = as_content(serving.load(folders[name], threads=1)(value, **options))
+    answer = as_content(serving.load(bundles[name], threads=1)(value, **options))
     with opened(browser, f"http://127.0.0.1:{port}/#/{name.replace(' ', '-')}") as page:
         if name == "letters":
             page.get_by_label("direction").select_option("down")

@@ -1,47 +1,30 @@
 """The page does not offer answers in the browser of what JavaScript does not read."""
 
-import io
 import json
 
 import pytest
 
 from seqkeras.serving.http.application import Service
 from seqkeras.serving.playground import page_of, write_static
-from seqkeras.serving.text import SentencePieces
 from tests.serving import toy_bundle
 from tests.serving.http.served import ask, on_socket
 from tests.serving.npm_folder import npm_folder
-from tests.serving.pipelines import test_forecast as forecast
-from tests.serving.pipelines.toys import Toy, write_bundle
+from tests.serving.pipelines.toys import Toy, forecaster, sentence_pieces, write_bundle
 from tests.serving.playground.chromium import NEEDS_CHROMIUM, NEEDS_PACKAGES, opened, panel
 
 ROWS = {"rows": {"columns": [{"name": name} for name in "abc"]}}
-SENTENCES = ["the cat sat on the mat", "a dog and a cat", "the mat and the log"] * 5
-
-
-def sentence_pieces():
-    import sentencepiece
-
-    written = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(SENTENCES),
-        model_writer=written,
-        vocab_size=40,
-        hard_vocab_limit=False,
-        minloglevel=2,
-    )
-    return SentencePieces(written.getvalue())
 
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
     """A bundle that JavaScript reads, and two that it refuses."""
     folder = tmp_path_factory.mktemp("bundles")
+    pieces = sentence_pieces(ends=False)
     classes = Toy(3).graph("pooled"), {"labels": ["x", "y", "z"]}
     return {
         "letters": toy_bundle.write_bundle(folder / "letters"),
-        "rows": write_bundle(folder / "rows", "Forecast", forecast.graph(), ROWS, tokenizer={}),
-        "pieces": write_bundle(folder / "pieces", "Classify", *classes, sentence_pieces()),
+        "rows": write_bundle(folder / "rows", "Forecast", forecaster(), ROWS, tokenizer={}),
+        "pieces": write_bundle(folder / "pieces", "Classify", *classes, pieces),
     }
 
 

@@ -9,18 +9,13 @@ from seqkeras import serving
 from seqkeras.serving.http.application import Service
 from seqkeras.serving.http.served_bundle import Opening
 from seqkeras.serving.playground import page_of
-from tests.serving.http.served import on_socket, write_bundles
+from tests.serving.http.served import on_socket
 from tests.serving.pipelines.toys import Toy, write_bundle
 from tests.serving.playground.chromium import NEEDS_CHROMIUM, NEEDS_PACKAGES, opened, panel
 
 pytestmark = NEEDS_CHROMIUM
 DESK = {"width": 1280, "height": 800}
 PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True}
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory):
-    return write_bundles(tmp_path_factory.mktemp("bundles"))
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from seqkeras.serving.text import byte_pairs, read_byte_pairs, read_vocabulary, tidy, word_piece
+from tests.conftest import others_long
 
 DATA = Path(os.environ.get("SEQKERAS_DATA", ""))
 REFERENCES = DATA / "reference-tokenization"
@@ -32,11 +33,12 @@ def gpt2():
     return byte_pairs(*read_byte_pairs(folder / "encoder.json", folder / "vocab.bpe"))
 
 
-def test_every_question_is_split_into_the_same_words_pieces_and_ids(bert):
+@pytest.mark.parametrize("step", others_long([11, 1]))
+def test_every_question_is_split_into_the_same_words_pieces_and_ids(bert, step):
     with gzip.open(REFERENCES / "bert_uncased_questions.jsonl.gz") as lines:
         questions = [json.loads(line) for line in lines]
     assert len(questions) == 9513
-    for question in questions:
+    for question in questions[::step]:
         text, encoding = question["text"], bert.analyze(question["text"])
         assert bert.words(text) == question["basic"], text
         assert encoding.tokens[1:-1] == question["wordpiece"], text

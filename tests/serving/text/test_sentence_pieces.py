@@ -1,33 +1,23 @@
-import io
 import json
-import sys
 
 import pytest
 import sentencepiece
 
-from seqkeras.serving.text import SentencePieces, read_tokenizer
+from seqkeras.serving.text import SentencePieces
+from tests.serving.pipelines import toys
 
 TEXTS = [
     "the cat sat on the mat",
     "a dog and a cat",
     "the mat and the log",
     "f\u00fchrer d\u00eda",
-] * 5
+]
 MARIAN = {"</s>": 0, "<unk>": 1, "\u2581the": 2, "\u2581cat": 3, ">>fra<<": 4, "<pad>": 5}
 
 
 @pytest.fixture(scope="module")
 def model():
-    written = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(TEXTS),
-        model_writer=written,
-        model_type="bpe",
-        vocab_size=60,
-        hard_vocab_limit=False,
-        minloglevel=2,
-    )
-    return written.getvalue()
+    return toys.sentence_pieces(TEXTS).model
 
 
 def test_ids_are_the_models_own(model):
@@ -106,51 +96,9 @@ def test_texts_are_cut_only_when_asked(model):
     assert cut.tokens == ["\u2581the", "</s>"]
 
 
-def test_text_that_is_none_is_refused(model):
-    for name in ("encode", "analyze"):
-        with pytest.raises(ValueError, match=r"^SentencePieces: .* surrogate; .* '\\ud800' at 1"):
-            getattr(SentencePieces(model), name)("a\ud800")
-
-
-@pytest.mark.parametrize("token_id", [-1, 99])
-def test_an_id_outside_the_vocabulary_is_refused(model, token_id):
-    with pytest.raises(ValueError, match=rf"^SentencePieces: ids must be under .*d {token_id}\.$"):
-        SentencePieces(model).decode([3, token_id])
-
-
-@pytest.mark.parametrize("vocabulary", [None, MARIAN])
-def test_a_tokenizer_survives_its_file(model, vocabulary, tmp_path):
-    tokenizer = SentencePieces(model, vocabulary, suffix=["</s>"])
-    tokenizer.to_file(tmp_path / "source.json")
-    again = read_tokenizer(tmp_path / "source.json")
-    assert again == tokenizer and hash(again) == hash(tokenizer)
-    assert again != SentencePieces(model)
-    assert again.analyze("the cat") == tokenizer.analyze("the cat")
-
-
 def test_the_file_of_a_model_is_read(model, tmp_path):
     (tmp_path / "spiece.model").write_bytes(model)
     assert SentencePieces.from_file(tmp_path / "spiece.model") == SentencePieces(model)
-
-
-@pytest.mark.parametrize(
-    "content, message",
-    [
-        (b"\xff\xfe", "SentencePieces: model must be the bytes of a SentencePiece model: "),
-        (b"{", "not a SentencePiece model: "),
-        (b'{"type": "characters"}', 'it must hold {"type": "sentencepiece", '),
-        (b'{"type": "sentencepiece", "model": "!"}', "not a SentencePiece model: "),
-        (
-            b'{"type": "sentencepiece", "model": "", "vocabulary": {"a": -1}}',
-            "not a SentencePiece model: SentencePieces: ",
-        ),
-        (b'{"type": "sentencepiece"}', "not a SentencePiece model: 'model'"),
-    ],
-)
-def test_a_file_that_holds_no_model_is_refused(tmp_path, content, message):
-    (tmp_path / "source.json").write_bytes(content)
-    with pytest.raises(ValueError, match=f"source.json: .*{message}"):
-        SentencePieces.from_file(tmp_path / "source.json")
 
 
 def test_tokens_that_are_not_there_are_refused(model):
@@ -158,12 +106,6 @@ def test_tokens_that_are_not_there_are_refused(model):
         SentencePieces(model, {"a": 0})
     with pytest.raises(ValueError, match=r"the vocabulary must hold '\[SEP\]'; it does not"):
         SentencePieces(model, suffix=["[SEP]"])
-
-
-def test_a_library_that_is_not_installed_is_named(model, monkeypatch):
-    monkeypatch.setitem(sys.modules, "sentencepiece", None)
-    with pytest.raises(ImportError, match="need the library sentencepiece: pip install sentencepi"):
-        SentencePieces(model)
 
 
 def test_a_library_that_is_too_old_is_named_with_the_version_needed(model, monkeypatch):

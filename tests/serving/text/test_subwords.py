@@ -1,9 +1,8 @@
 import json
-import sys
 
 import pytest
 
-from seqkeras.serving.text import CharacterTable, Subwords, pad, read_tokenizer, word_piece
+from seqkeras.serving.text import Subwords, word_piece
 
 TOKENS = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat on mat ##s do ##g . h ##e".split()
 
@@ -41,14 +40,6 @@ def test_what_the_library_raises_is_a_value_error(damage):
         Subwords(json.dumps(content)).analyze("hello cat")
     assert "\n" not in str(caught.value)
     assert type(caught.value.__cause__).__name__ in ("Exception", "PanicException")
-
-
-@pytest.mark.parametrize("index", [2**32, 2**70, -1])
-def test_an_id_beyond_the_librarys_type_is_refused(index):
-    with pytest.raises(ValueError, match=f"ids must be under .*; received {index}"):
-        made().token_of(index)
-    with pytest.raises(ValueError, match=f"ids must be under .*; received {index}"):
-        made().decode([index])
 
 
 def test_a_text_stands_between_special_tokens():
@@ -126,38 +117,6 @@ def test_texts_are_cut_only_when_asked():
         tokenizer.analyze(long, short, max_length=2, truncate=True)
 
 
-@pytest.mark.parametrize("name", ["encode", "analyze", "words"])
-def test_text_that_is_none_is_refused(name):
-    with pytest.raises(ValueError, match=r"^Subwords: .* lone surrogate; rec.* '\\ud800' at 3\.$"):
-        getattr(made(), name)("the\ud800cat")
-    with pytest.raises(ValueError, match=r"^Subwords: text must be a string; received 5\.$"):
-        getattr(made(), name)(5)
-
-
-@pytest.mark.parametrize("token_id", [-1, 16])
-def test_an_id_outside_the_vocabulary_is_refused(token_id):
-    with pytest.raises(ValueError, match=rf"^Subwords: ids must be under 16; received {token_id}"):
-        made().decode([5, token_id])
-    with pytest.raises(ValueError, match=rf"^Subwords: ids must be under 16; received {token_id}"):
-        made().token_of(token_id)
-
-
-def test_tokens_have_ids():
-    assert made().id_of("[MASK]") == 4
-    assert made().token_of(4) == "[MASK]"
-    assert len(made()) == 16
-    with pytest.raises(ValueError, match=r"^Subwords: the vocabulary must hold '<mask>'; it does"):
-        made().id_of("<mask>")
-
-
-def test_a_tokenizer_survives_its_file(tmp_path):
-    made().to_file(tmp_path / "source.json")
-    again = read_tokenizer(tmp_path / "source.json")
-    assert again == made() and hash(again) == hash(made())
-    assert again != word_piece(TOKENS, lowercase=False)
-    assert again.analyze("The cats", "sat") == made().analyze("The cats", "sat")
-
-
 def test_a_file_of_another_tool_neither_cuts_nor_pads(tmp_path):
     import tokenizers
 
@@ -168,41 +127,3 @@ def test_a_file_of_another_tool_neither_cuts_nor_pads(tmp_path):
     theirs.save(str(tmp_path / "tokenizer.json"))
     text = "the cat sat on the mat"
     assert Subwords.from_file(tmp_path / "tokenizer.json").analyze(text) == made().analyze(text)
-
-
-@pytest.mark.parametrize(
-    "content, message",
-    [
-        ("{", "a tokenizer's file must be JSON: "),
-        ("[]", "must hold a table of characters or words, a tokenizer.json or a SentencePiece "),
-        ('{"type": "letters"}', "must hold a table of characters or words, "),
-        ('{"type": "words"}', 'must hold a list of "words"'),
-        (
-            '{"model": {"type": "Words"}}',
-            "Subwords: content must be the text of a tokenizer.json: ",
-        ),
-        ('{"type": "characters"}', 'must hold a list of "characters"'),
-    ],
-)
-def test_a_file_that_holds_no_tokenizer_is_refused(tmp_path, content, message):
-    (tmp_path / "source.json").write_text(content)
-    with pytest.raises(ValueError, match=f"source.json:? {message}"):
-        read_tokenizer(tmp_path / "source.json")
-
-
-def test_a_character_table_is_read_as_one(tmp_path):
-    CharacterTable.learn(["abc"]).to_file(tmp_path / "source.json")
-    assert read_tokenizer(tmp_path / "source.json") == CharacterTable.learn(["abc"])
-
-
-def test_a_library_that_is_not_installed_is_named(monkeypatch):
-    content = json.dumps({"model": {"type": "WordPiece"}})
-    monkeypatch.setitem(sys.modules, "tokenizers", None)
-    with pytest.raises(ImportError, match="need the library tokenizers: pip install tokenizers"):
-        Subwords(content)
-
-
-def test_rows_are_padded_with_the_tokenizers_own_id():
-    tokenizer = made()
-    rows = [tokenizer.encode(text) for text in ("the cat", "mat")]
-    assert pad(rows, tokenizer.id_of("[MASK]"))[0].tolist() == [[5, 6], [9, 4]]

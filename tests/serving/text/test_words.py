@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tokenizers
 
-from seqkeras.serving.text import WordTable, read_tokenizer, whole_characters, word_places
+from seqkeras.serving.text import WordTable, whole_characters, word_places
 from seqkeras.serving.text.trees import Nodes, Tree, node_arrays, parse_tree
 
 
@@ -126,15 +126,6 @@ def test_a_table_counts_words_and_looks_them_up():
     assert WordTable.learn(["\u00e9"]).encode("e\u0301") == [2]  # composed
     assert table.decode([4, 3, 1, 0]) == "the dog <unk>"
     assert table.decode([table.id_of("sat")]) == "sat"
-
-
-def test_a_table_survives_its_file(tmp_path):
-    table = WordTable.learn(["one", "Two"], lowercase=True)
-    table.to_file(tmp_path / "words.json")
-    again = read_tokenizer(tmp_path / "words.json")
-    assert again == table
-    assert again.lowercase
-    assert again != WordTable(table.words)
 
 
 @pytest.mark.parametrize(
