@@ -181,17 +181,23 @@ def in_shell(line, folder):
     ).stdout
 
 
-def run_python(*arguments, **options):
-    """Run `python ARGUMENTS` in the checkout, as a user does; returns the finished process."""
-    return subprocess.run(
+def start_python(*arguments, env=(), **options):
+    """Start `python ARGUMENTS` in the checkout, as a user does; its streams are pipes of text."""
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    return subprocess.Popen(
         [sys.executable, *map(str, arguments)],
         cwd=CHECKOUT,
-        env={**os.environ, "COLUMNS": "100"},
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        **options,
+        **pipes
+        | {"env": {**os.environ, "COLUMNS": "100", **dict(env)}, "encoding": "utf-8"}
+        | options,
     )
+
+
+def run_python(*arguments, input=None, **options):
+    """Run `python ARGUMENTS` to its end: as `subprocess.run` returns it."""
+    process = start_python(*arguments, **options)
+    output, error = process.communicate(input)
+    return subprocess.CompletedProcess(process.args, process.returncode, output, error)
 
 
 @pytest.fixture(scope="session")

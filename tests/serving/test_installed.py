@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.conftest import CHECKOUT as ROOT
+from tests.conftest import run_python
+
 PYPROJECT = ROOT / "serving" / "pyproject.toml"
 REQUIREMENTS = ROOT / "serving" / "requirements.txt"
 LOADED = """
@@ -25,13 +27,6 @@ loaded = {name.partition(".")[0] for name in sys.modules} - set(sys.stdlib_modul
 files = {name: getattr(sys.modules[name], "__file__", None) for name in sorted(loaded)}
 print(json.dumps([status, light, [name for name, file in files.items() if file]]))
 """
-BLOCKED = """
-import sys
-for name in ("tensorflow", "keras", "seqkeras", "onnx", "tf2onnx", "google.protobuf"):
-    sys.modules[name] = None  # importing it fails
-from serving.__main__ import main
-sys.exit(main(["predict", sys.argv[1], "up|bad"]))
-"""
 WITHOUT = """
 import sys
 sys.modules["onnxruntime"] = None
@@ -40,13 +35,8 @@ sys.exit(main(["predict", sys.argv[1], "up|bad"]))
 """
 
 
-def python(code, *arguments):
-    command = [sys.executable, "-c", code, *map(str, arguments)]
-    return subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
-
-
 def test_serving_loads_numpy_and_onnxruntime_and_nothing_else(shared_bundle):
-    answer, loaded = python(LOADED, shared_bundle).splitlines()
+    answer, loaded = run_python("-c", LOADED, shared_bundle).stdout.splitlines()
     assert answer == "cbe"
     status, light, packages = json.loads(loaded)
     assert status == 0
@@ -54,13 +44,8 @@ def test_serving_loads_numpy_and_onnxruntime_and_nothing_else(shared_bundle):
     assert [p for p in packages if not p.startswith("_")] == ["numpy", "onnxruntime", "serving"]
 
 
-def test_serving_runs_where_the_training_side_can_not_be_imported(shared_bundle):
-    assert python(BLOCKED, shared_bundle) == "cbe\n"
-
-
 def test_what_is_not_installed_is_one_line_with_the_way_to_install_it(shared_bundle):
-    command = [sys.executable, "-c", WITHOUT, str(shared_bundle)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    done = run_python("-c", WITHOUT, shared_bundle)
     assert (done.returncode, done.stdout) == (1, "")
     message = r"seqkeras-serving: .*onnxruntime.*: pip install -r (.*requirements\.txt)\n"
     assert Path(re.fullmatch(message, done.stderr)[1]) == REQUIREMENTS

@@ -1,12 +1,10 @@
 """A language model's session: caches that grow, and rows that leave."""
 
-import concurrent.futures
 import dataclasses
 
 import numpy as np
 import pytest
 
-from seqkeras import serving
 from seqkeras.serving.decoding import Greedy, Prompts, steps
 from seqkeras.serving.manifest import BundleError, StateEntry, read_manifest
 from seqkeras.serving.opening import Runtime
@@ -86,15 +84,6 @@ def test_finished_texts_leave_the_batch(graphs):
         pass
     assert sizes[:2] == [3, 2] and len(sizes) <= 5
     assert [len(each.token_ids) + each.ended for [each] in found.finished()][1] == 1
-
-
-def test_several_threads_share_a_pipeline(folder):
-    pipeline = serving.load(folder)
-    prompts = ["a", "bad", "cab", "deadbeef", ""]
-    expected = [each.text for each in pipeline(prompts, num_beams=3)]
-    with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        for answers in pool.map(lambda _: pipeline(prompts, num_beams=3), range(17)):
-            assert [each.text for each in answers] == expected
 
 
 def test_a_state_that_the_graph_lacks_is_refused(folder):

@@ -1,17 +1,14 @@
 """A bundle is loaded while an exporter replaces it."""
 
 import itertools
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 
 from seqkeras.folders import written_aside
+from tests.conftest import start_python
 from tests.serving.pipelines.toys import Toy, load, write_bundle
 
-ROOT = Path(__file__).parents[2]
 LOADS = """
 import sys
 from seqkeras import serving
@@ -30,9 +27,7 @@ def test_two_processes_load_while_a_third_replaces_the_bundle(tmp_path):
         answer = load(tmp_path / f"toy{seed}", "Classify", graph)("the cat")
         expected.add(answer.score)
     write_bundle(folder, "Classify", Toy(1, 0).graph("pooled"))
-    command = [sys.executable, "-c", LOADS, str(folder)]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    processes = [subprocess.Popen(command, cwd=ROOT, **pipes) for _ in range(2)]
+    processes = [start_python("-c", LOADS, folder) for _ in range(2)]
     assert [process.stdout.readline() for process in processes] == ["ready\n"] * 2
     # At any moment of a load; and now and then not for as long as one takes on a busy machine.
     for number, pause in enumerate(itertools.cycle([0, 0.01, 0.1, 0.8]), 1):

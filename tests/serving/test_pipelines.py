@@ -1,4 +1,3 @@
-import concurrent.futures
 import dataclasses
 import re
 
@@ -7,7 +6,6 @@ import pytest
 
 from seqkeras import serving
 from seqkeras.serving.manifest import (
-    DecodingDefaults,
     describe_files,
     read_manifest,
     write_manifest,
@@ -39,15 +37,10 @@ def of(text):
     return lambda prefix: ToyModel().log_probs(source, prefix)
 
 
-def test_a_text_gives_one_answer(pipeline):
+def test_a_text_gives_one_answer_and_a_list_a_list_in_its_order(pipeline):
     answer = pipeline("up|bad")
     assert isinstance(answer, serving.Translation)
-    assert answer.text == "cbe"
-    assert answer.attention is None
-    assert answer.alternatives == ()
-
-
-def test_a_list_gives_a_list_in_its_order(pipeline):
+    assert (answer.text, answer.attention, answer.alternatives) == ("cbe", None, ())
     assert [a.text for a in pipeline(["up|bad", "up|a", "up|cab"])] == ["cbe", "b", "dbc"]
     assert [a.text for a in pipeline(["up|a"])] == ["b"]
     assert pipeline([]) == []
@@ -95,25 +88,6 @@ def test_attention_has_a_row_for_each_target_token_and_a_column_for_each_source_
         np.testing.assert_allclose(found.attention, expected, atol=1e-6)
 
 
-def test_the_manifest_holds_the_defaults(tmp_path):
-    folder = write_bundle(tmp_path / "toy", decoding=DecodingDefaults(5, 0.7))
-    text = "up|feed"
-    expected = serving.load(folder)(text, num_beams=5, length_penalty=0.7)
-    assert serving.load(folder)(text).score == expected.score
-
-
-def test_characters_that_no_table_holds_do_not_stop_an_answer(pipeline):
-    assert isinstance(pipeline("up|a\0\ud800z😀").text, str)
-
-
-def test_several_threads_share_a_pipeline(pipeline):
-    texts = texts_of_many_lengths(29)
-    expected = [answer.text for answer in pipeline(texts, num_beams=3)]
-    with concurrent.futures.ThreadPoolExecutor(5) as pool:
-        for answers in pool.map(lambda _: pipeline(texts, num_beams=3), range(11)):
-            assert [answer.text for answer in answers] == expected
-
-
 @pytest.mark.parametrize(
     "text, message",
     [
@@ -123,9 +97,9 @@ def test_several_threads_share_a_pipeline(pipeline):
         ("", "Translate: text is empty; write something to answer."),
         (" \n", "Translate: text is blank; write something to answer."),
         (
-            "Samstag",
-            "Translate: text must begin with a direction and '|'; write e.g. 'up|bad'; "
-            "received 'Samstag'.",
+            "x" * 10**5,
+            "Translate: text must begin with a direction and '|'; write e.g. 'up|bad'; received "
+            f"'{48 * 'x'}….",
         ),
         (
             "sideways|a",
@@ -151,17 +125,11 @@ def test_a_text_that_can_not_be_answered_is_refused(pipeline, text, message):
         pipeline(["up|a", text])
 
 
-def test_a_long_wrong_text_is_shown_shortened(pipeline):
-    with pytest.raises(ValueError, match=r"received 'x{48}…\.$"):
-        pipeline("x" * 10**5)
-
-
 @pytest.mark.parametrize(
     "options, message",
     [
         ({"num_beams": 0}, "num_beams must be a whole number from 1 to 11; received int 0."),
         ({"num_beams": 12}, "num_beams must be a whole number from 1 to 11; received int 12."),
-        ({"num_beams": 2.0}, "num_beams must be .*; received float 2.0."),
         ({"num_beams": True}, "num_beams must be .*; received bool True."),
         ({"n_best": 0}, "n_best must be a whole number of at least 1; received int 0."),
         ({"n_best": 2}, "n_best must be at most num_beams; received 2 and 1."),
@@ -187,26 +155,16 @@ def test_an_altered_file_is_refused_before_it_is_opened(bundle, name):
         serving.load(bundle)
 
 
-def test_files_that_serving_does_not_open_may_be_left_out(bundle):
-    (bundle / "saved_model/1/saved_model.pb").unlink()
-    assert serving.load(bundle)("up|bad").text == "cbe"
-
-
-def test_a_bundle_without_a_tokenizer_is_refused(bundle):
-    manifest = read_manifest(bundle)
-    only_target = {"target": manifest.tokenizers["target"]}
-    write_manifest(bundle, dataclasses.replace(manifest, tokenizers=only_target))
-    with pytest.raises(serving.BundleError, match="manifest.json: no source tokenizer is named"):
-        serving.load(bundle)
-
-
-def test_a_table_of_another_size_than_the_decoders_is_refused(bundle):
+def test_a_bundle_without_a_tokenizer_or_with_one_of_another_size_is_refused(bundle):
     CharacterTable.learn(["abc"]).to_file(bundle / "tokenizer/target.json")
     manifest = dataclasses.replace(read_manifest(bundle), files=describe_files(bundle))
     write_manifest(bundle, manifest)
-    with pytest.raises(
-        serving.BundleError, match="the target table has 7 characters, the decoder 11. Export"
-    ):
+    message = "the target table has 7 characters, the decoder 11. Export"
+    with pytest.raises(serving.BundleError, match=message):
+        serving.load(bundle)
+    only_target = {"target": manifest.tokenizers["target"]}
+    write_manifest(bundle, dataclasses.replace(manifest, tokenizers=only_target))
+    with pytest.raises(serving.BundleError, match="manifest.json: no source tokenizer is named"):
         serving.load(bundle)
 
 

@@ -10,12 +10,11 @@ import pytest
 
 from seqkeras import serving
 from seqkeras.serving import BundleError
-from seqkeras.serving.__main__ import main
 from seqkeras.serving.rows import Column, Rows, counted
 from seqkeras.serving.times import TimeColumn
 from tests.serving.pipelines.toys import FORECAST as W
 from tests.serving.pipelines.toys import forecaster as graph
-from tests.serving.pipelines.toys import load
+from tests.serving.pipelines.toys import load, write_bundle
 from tests.serving.written import model_of
 
 COLUMNS = (Column("load", fill=5.0, may_be_missing=True), Column("wind", ("N", "S"), known=True))
@@ -107,19 +106,10 @@ def test_a_week_begins_on_monday():
         ((("2024-01-01", math.inf, "N"),), "row 1: 'load' must be a number; received float inf."),
         ((("2024-01-01", 1e39, "N"),), "row 1: 'load' must be a number; received float 1e+39."),
         ((("2024-01-01", True, "N"),), "row 1: 'load' must be a number; received bool True."),
-        (
-            (("2024-01-01", np.True_, "N"),),
-            "row 1: 'load' must be a number; received bool np.True_",
-        ),
+        ((("2024-01-01", np.True_, "N"),), "'load' must be a number; received bool np.True_"),
         ((("2024-01-01", "1,250", "N"),), "row 1: 'load' must be a number; received '1,250'."),
-        (
-            ((None, 1, "N"),),
-            "row 1: 'time' must be a time in ISO 8601, as 2024-12-31 23:00, or a n",
-        ),
-        (
-            (("Monday", 1, "N"),),
-            "row 1: 'time' must be a time in ISO 8601, as 2024-12-31 23:00, or ",
-        ),
+        (((None, 1, "N"),), "row 1: 'time' must be a time in ISO 8601, as 2024-12-31 23:00, or "),
+        ((("Monday", 1, "N"),), "row 1: 'time' must be a time in ISO 8601, as 2024-12-31 23:00"),
         ((("2024-01-01", 1, ["N"]),), "row 1: 'wind' must be a text, a number, true or false, or "),
         (((1, "N"),), "series, row 1 must hold time, load, wind, or be a dictionary of them; rec"),
         (({"time": "2024-01-01", "load": 1},), "series, row 1 has no 'wind'; it has time, load."),
@@ -152,24 +142,34 @@ def settings(**known):
     return {"rows": {"columns": [NUMBER, wind]}}
 
 
-def test_a_bundle_answers_rows_a_csv_file_and_json_alike(tmp_path, capsys):
-    folder = tmp_path / "bundle"
-    forecast = load(folder, "Forecast", graph(), settings(), tokenizers={})
+@pytest.fixture
+def folder(tmp_path):
+    """The folder of a bundle that reads rows."""
+    return write_bundle(tmp_path / "bundle", "Forecast", graph(), settings(), tokenizers={})
+
+
+def values_of(command, folder, *given):
+    """What `predict` answers each, as arrays."""
+    status, output, error = command("predict", folder, "--json", *map(str, given))
+    assert status == 0, error
+    return [np.array(json.loads(line)["values"]) for line in output.splitlines()]
+
+
+def test_a_bundle_answers_rows_a_csv_file_and_json_alike(folder, tmp_path, command):
     expected = (np.float32([5 + 2, 1, 1]) @ W[:3]).reshape(2, 4)
     rows = ({"wind": "N", "load": None, "more": 1}, ("5", "E"))
-    np.testing.assert_allclose(forecast(rows).values, expected, rtol=1e-5)
-    (tmp_path / "last.csv").write_text("day,wind,load\n1,N,NA\n2,E,5\n")
-    lines = []
-    for given in (str(tmp_path / "last.csv"), json.dumps([[None, "N"], [5, "E"]])):
-        assert main(["predict", str(folder), "--json", given]) == 0
-        lines.append(json.loads(capsys.readouterr().out)["values"])
-    for values in lines:
+    np.testing.assert_allclose(serving.load(folder)(rows).values, expected, rtol=1e-5)
+    file = tmp_path / "last.csv"
+    file.write_text("day,wind,load\n1,N,NA\n2,E,5\n")
+    for values in values_of(command, folder, file, json.dumps([[None, "N"], [5, "E"]])):
         np.testing.assert_allclose(values, expected, rtol=1e-5)
+    file.write_bytes(b"load,wind\n1,\xff\n")
+    status, _, error = command("predict", folder, str(file))
+    assert status == 1 and "last.csv: must be CSV in UTF-8" in error
 
 
-def test_an_unknown_category_is_told_or_refused(tmp_path, capsys):
-    folder = tmp_path / "bundle"
-    forecast = load(folder, "Forecast", graph(), settings(), tokenizers={})
+def test_an_unknown_category_is_told_or_refused(folder, command):
+    forecast = serving.load(folder)
     known, unknown = ((1, "N"), (5, "N")), ((1, "N"), (5, "E"))
     answers = forecast([known, unknown])
     assert [answer.unknown for answer in answers] == [{}, {"wind": {"E": 1}}]
@@ -179,13 +179,13 @@ def test_an_unknown_category_is_told_or_refused(tmp_path, capsys):
     with pytest.raises(ValueError, match=r"^Forecast: strict must be True or False; received 'no'"):
         forecast(known, strict="no")
     given = json.dumps(unknown)
-    assert main(["predict", str(folder), "--json", given]) == 0
-    assert json.loads(capsys.readouterr().out)["unknown"] == {"wind": {"E": 1}}
-    assert main(["predict", str(folder), given]) == 0
+    status, output, _ = command("predict", folder, "--json", given)
+    assert status == 0 and json.loads(output)["unknown"] == {"wind": {"E": 1}}
+    status, _, error = command("predict", folder, given)
     told = "'wind' is 'E' in 1 row: the model does not know this category; --strict refuses such"
-    assert told in capsys.readouterr().err
-    assert main(["predict", str(folder), "--strict", given]) == 1
-    assert "row 2: 'wind' must be one of 'N'; received 'E'." in capsys.readouterr().err
+    assert status == 0 and told in error
+    status, _, error = command("predict", folder, "--strict", given)
+    assert status == 1 and "row 2: 'wind' must be one of 'N'; received 'E'." in error
 
 
 def test_frames_with_an_unknown_category_are_refused(tmp_path):
@@ -210,36 +210,32 @@ def frame_graph():
     )
 
 
-def test_lines_of_a_file_of_several_series_begin_with_their_names(tmp_path, capsys):
-    folder = tmp_path / "bundle"
+def test_lines_of_a_file_of_several_series_begin_with_their_names(tmp_path, command):
     given = settings()
     given["rows"]["series"] = "day"
-    load(folder, "Forecast", graph(), given, tokenizers={})
+    folder = write_bundle(tmp_path / "bundle", "Forecast", graph(), given, tokenizers={})
     (tmp_path / "last.csv").write_text("day,wind,load\nMo,N,3\nTu,E,5\nMo,N,7\n")
     single = [[{"day": "Mo", "wind": "N", "load": load} for load in (3, 7)], [[5, "E"]]]
-    assert main(["predict", str(folder), str(tmp_path / "last.csv"), *map(json.dumps, single)]) == 0
-    monday, tuesday, *others = capsys.readouterr().out.splitlines()
-    assert monday.startswith("Mo\t") and tuesday.startswith("Tu\t")
+    lines = str(tmp_path / "last.csv"), *map(json.dumps, single)
+    status, output, _ = command("predict", folder, *lines)
+    monday, tuesday, *others = output.splitlines()
+    assert status == 0 and monday.startswith("Mo\t") and tuesday.startswith("Tu\t")
     assert others == [monday, tuesday.removeprefix("Tu\t")]
 
 
-def test_the_last_rows_of_a_csv_file_are_the_known_ones(tmp_path, capsys):
-    folder = tmp_path / "bundle"
+def test_the_last_rows_of_a_csv_file_are_the_known_ones(tmp_path, command):
     columns = [{"name": name, "known": True} for name in ("a", "b", "c", "d")]
-    rows = {"rows": {"columns": columns}}
-    forecast = load(folder, "Forecast", graph(4, known=True), rows, tokenizers={})
+    given = graph(4, known=True), {"rows": {"columns": columns}}
+    folder = write_bundle(tmp_path / "bundle", "Forecast", *given, tokenizers={})
     (tmp_path / "last.csv").write_text("a,b,c,d\n1,2,3,4\n5,6,7,8\n1,1,1,1\n2,2,2,2\n")
-    assert main(["predict", str(folder), "--json", str(tmp_path / "last.csv")]) == 0
-    found = json.loads(capsys.readouterr().out)["values"]
+    [values] = values_of(command, folder, tmp_path / "last.csv")
     series = ((1, 2, 3, 4), (5, 6, 7, 8))
-    answer = forecast({"series": series, "known": ([1] * 4, [2] * 4)})
-    np.testing.assert_allclose(found, answer.values, rtol=1e-6)
+    answer = serving.load(folder)({"series": series, "known": ([1] * 4, [2] * 4)})
+    np.testing.assert_allclose(values, answer.values, rtol=1e-6)
 
 
-def test_old_rows_are_forgotten_before_gaps_are_filled(tmp_path):
-    forecast = load(tmp_path, "Forecast", graph(), settings(), tokenizers={})
-    rows = ((100, "N"), *[(None, "N")] * 31)
-    answer = forecast(rows, truncate=True)
+def test_old_rows_are_forgotten_before_gaps_are_filled(folder):
+    answer = serving.load(folder)(((100, "N"), *[(None, "N")] * 31), truncate=True)
     expected = (np.float32([31 * 2, 31, 31]) @ W[:3]).reshape(2, 4)
     np.testing.assert_allclose(answer.values, expected, rtol=1e-4)
 
@@ -261,12 +257,3 @@ def test_settings_that_are_not_the_graph_s_are_refused(tmp_path):
     )
     assert "settings.rows: the time must be of 1 to 6 columns; received 0" in str(caught.value)
     assert "settings.rows: cycles must be day, week, year; received 'moon'" in str(caught.value)
-
-
-def test_a_csv_file_that_is_none_is_refused(tmp_path, capsys):
-    folder = tmp_path / "bundle"
-    load(folder, "Forecast", graph(), settings(), tokenizers={})
-    (tmp_path / "bad.csv").write_bytes(b"load,wind\n1,\xff\n")
-    assert main(["predict", str(folder), str(tmp_path / "bad.csv")]) == 1
-    assert "bad.csv: must be CSV in UTF-8" in capsys.readouterr().err
-    assert serving.load(folder).rows.names == ("load", "wind")

@@ -9,13 +9,11 @@ import os
 import platform
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from tests.conftest import others_long
+from tests.conftest import CHECKOUT, others_long
 
-ROOT = Path(__file__).parents[2]
 LOADS = """
 import sys
 import {module}
@@ -66,32 +64,29 @@ def files(folder):
     return [path.name for path in folder.rglob("*") if path.is_file()]
 
 
-def begun(home, code, *arguments, **variables):
-    command = [sys.executable, "-c", code, *map(str, arguments)]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    given = environment(home, **variables)
-    return subprocess.Popen(command, cwd=ROOT, env=given, text=True, **pipes)
+def begun(home, *arguments, **variables):
+    """A process with this home and nothing else of the environment."""
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    command, given = [sys.executable, *map(str, arguments)], environment(home, **variables)
+    return subprocess.Popen(command, cwd=CHECKOUT, env=given, text=True, **pipes)
 
 
-@pytest.mark.parametrize(
-    "module",
-    others_long(["seqkeras.serving", "seqkeras.export", "seqkeras.training", "benchmarks"]),
-)
-def test_no_file_is_made(module, shared_bundle, tmp_path):
-    process = begun(tmp_path / "home", LOADS.format(module=module), shared_bundle)
+PREDICT = ["-m", "serving", "predict"]
+MODULES = ["seqkeras.serving", "seqkeras.export", "seqkeras.training", "benchmarks"]
+PROGRAMS = [PREDICT, *(["-c", LOADS.format(module=module)] for module in MODULES)]
+
+
+@pytest.mark.parametrize("program", others_long(PROGRAMS), ids=["predict", *MODULES])
+def test_no_file_is_made(program, shared_bundle, tmp_path):
+    given = ["up|bad"] if program is PREDICT else []
+    process = begun(tmp_path / "home", *program, shared_bundle, *given)
     _, error = process.communicate()
     assert (process.returncode, error, files(tmp_path / "home")) == (0, "", [])
 
 
-def test_the_command_makes_no_file(shared_bundle, tmp_path):
-    command = [sys.executable, "-m", "serving", "predict", shared_bundle, "up|bad"]
-    subprocess.run(command, cwd=ROOT, env=environment(tmp_path / "home"), check=True)
-    assert files(tmp_path / "home") == []
-
-
 def test_whoever_sets_the_variable_is_obeyed(shared_bundle, tmp_path):
     code = LOADS.format(module="seqkeras.serving")
-    process = begun(tmp_path / "home", code, shared_bundle, ORT_DISABLE_TELEMETRY="0")
+    process = begun(tmp_path / "home", "-c", code, shared_bundle, ORT_DISABLE_TELEMETRY="0")
     process.communicate()
     assert "onnxruntime.db" in files(tmp_path / "home")
 
@@ -100,8 +95,8 @@ def test_whoever_sets_the_variable_is_obeyed(shared_bundle, tmp_path):
 @pytest.mark.long
 def test_no_name_is_looked_up(shared_bundle, tmp_path):
     code = WITHOUT_SOCKETS.format(socket=SOCKET) + ANSWERS
-    ours = begun(tmp_path / "ours", code, shared_bundle)
-    theirs = begun(tmp_path / "theirs", code, shared_bundle, ORT_DISABLE_TELEMETRY="0")
+    ours = begun(tmp_path / "ours", "-c", code, shared_bundle)
+    theirs = begun(tmp_path / "theirs", "-c", code, shared_bundle, ORT_DISABLE_TELEMETRY="0")
     try:
         theirs.wait(timeout=60)  # until it looks its host up: 9 s
         output, error = ours.communicate()

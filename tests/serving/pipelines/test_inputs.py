@@ -1,6 +1,5 @@
 """Whatever is written as text is answered or refused, in the same words by every pipeline."""
 
-import concurrent.futures
 import re
 
 import numpy as np
@@ -172,15 +171,6 @@ def test_a_batch_holds_no_more_tokens_than_the_budget(pipeline, monkeypatch):
     answer(inputs, token_budget=90)
     assert all(shape[0] == 1 or np.prod(shape) <= 90 for shape in shapes)
     assert any(shape[0] > 1 for shape in shapes)
-
-
-def test_eight_threads_share_a_pipeline(pipeline):
-    answer, _, given = pipeline
-    inputs = [given(f"{text} [MASK]") for text in texts_of_many_lengths(13, most=20)]
-    expected = answer(inputs)
-    with concurrent.futures.ThreadPoolExecutor(8) as pool:
-        for found in pool.map(lambda _: answer(inputs), range(24)):
-            same(found, expected)
 
 
 def test_a_bundle_without_a_tokenizer_or_with_one_of_characters_is_refused(tmp_path):

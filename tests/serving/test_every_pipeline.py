@@ -1,9 +1,6 @@
-"""What is wrong with a bundle, an option or an input is said in one line, by all pipelines alike.
+"""What holds for all pipelines alike; for texts of a single pass: `pipelines/test_inputs.py`."""
 
-Texts of the pipelines that answer in a single pass: `pipelines/test_inputs.py`; series:
-`pipelines/test_forecast.py`; a bundle that is replaced while others load it: `test_loading.py`.
-"""
-
+import concurrent.futures
 import dataclasses
 
 import numpy as np
@@ -11,6 +8,7 @@ import pytest
 
 from seqkeras import serving
 from seqkeras.serving.manifest import read_manifest, write_manifest
+from seqkeras.serving.printing import as_line
 from seqkeras.serving.text import CharacterTable
 from tests.serving.zoo import INPUTS, write
 
@@ -22,6 +20,19 @@ GENERATING = {
 }
 every_pipeline = pytest.mark.parametrize("name", [name for name in INPUTS if name != "number"])
 generating = pytest.mark.parametrize("name", GENERATING)
+
+
+@every_pipeline
+def test_eight_threads_share_a_pipeline(name, folders):
+    pipeline = serving.load(folders[name])
+    values = INPUTS[name] * 5
+    if name in ("answers", "choices", "classes"):
+        values = [tuple(value) if isinstance(value, list) else value for value in values]
+    options = {"num_beams": 3} if name in GENERATING else {}
+    expected = [as_line(answer) for answer in pipeline(values, **options)]
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        for answers in pool.map(lambda _: pipeline(values, **options), range(24)):
+            assert [as_line(answer) for answer in answers] == expected
 
 
 @every_pipeline
