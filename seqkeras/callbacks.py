@@ -54,8 +54,8 @@ class AnswerMetrics(keras.callbacks.Callback):
     def _samples(self, answers):
         named = {"input": self.inputs, "target": self.targets, "answer": answers}
         return "\n".join(
-            sample_lines({name: rows[place] for name, rows in named.items()})
-            for place in self.shown
+            sample_lines({name: rows[index] for name, rows in named.items()})
+            for index in self.shown
         )
 
     def _write(self, text):

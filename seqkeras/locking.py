@@ -27,13 +27,13 @@ def locked(folder):
         InUseError: if another process holds the lock.
         OSError: if no lock can be made there; the message names the folder.
     """
-    place = Path(folder).resolve()
-    missing = [parent for parent in place.parents if not parent.exists()]
+    resolved = Path(folder).resolve()
+    missing = [parent for parent in resolved.parents if not parent.exists()]
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
+        resolved.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise _not_writable(folder, error) from error
-    lock = FileLock(place.with_name(f".{place.name}.lock"), blocking=False)
+    lock = FileLock(resolved.with_name(f".{resolved.name}.lock"), blocking=False)
     path = Path(lock.lock_file)
     try:
         try:

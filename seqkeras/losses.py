@@ -135,13 +135,13 @@ class ForecastLoss(_Ignoring):
             raise ValueError(
                 f"ForecastLoss: kind must be {', '.join(self.KINDS)}; received {kind}."
             )
-        self.kind, self.scale, self.quantiles = kind, [float(each) for each in scale], quantiles
-        self.growth = [float(each) for each in growth or [0.0] * len(self.scale)]
+        self.kind, self.scale, self.quantiles = kind, [float(number) for number in scale], quantiles
+        self.growth = [float(number) for number in growth or [0.0] * len(self.scale)]
         self.pinball = PinballLoss(quantiles) if kind == "quantiles" else None
 
     def call(self, y_true, y_pred):
         scale, growth = (
-            ops.convert_to_tensor(each, y_pred.dtype) for each in (self.scale, self.growth)
+            ops.convert_to_tensor(numbers, y_pred.dtype) for numbers in (self.scale, self.growth)
         )
         y_true = ops.where(counts(y_true, self.ignore_class), y_true, 0)
         if self.kind == "quantiles":
@@ -159,9 +159,9 @@ class ForecastLoss(_Ignoring):
     def get_config(self):
         config = super().get_config()
         del config["ignore_class"]
-        own = {"kind": self.kind, "scale": self.scale, "growth": self.growth}
-        own["quantiles"] = [*self.quantiles]
-        return {**config, **own}
+        arguments = {"kind": self.kind, "scale": self.scale, "growth": self.growth}
+        arguments["quantiles"] = [*self.quantiles]
+        return {**config, **arguments}
 
 
 @keras.saving.register_keras_serializable("seqkeras")

@@ -60,12 +60,12 @@ def _rows(preprocessor, pairs):
     if reads_in_tf_data():
         import tensorflow as tf  # needed for texts only
 
-        [found] = tf.data.Dataset.from_tensors(columns).map(read)
+        [rows] = tf.data.Dataset.from_tensors(columns).map(read)
     else:
-        found = read(*columns)
-    if not isinstance(found, dict) or not {"token_ids", "padding_mask"} <= set(found):
+        rows = read(*columns)
+    if not isinstance(rows, dict) or not {"token_ids", "padding_mask"} <= set(rows):
         return None
-    token_ids, mask = (np.asarray(found[name]) for name in ("token_ids", "padding_mask"))
+    token_ids, mask = (np.asarray(rows[name]) for name in ("token_ids", "padding_mask"))
     return [row[real.astype(bool)].tolist() for row, real in zip(token_ids, mask, strict=True)]
 
 
@@ -75,9 +75,9 @@ def _told(tokenizer, theirs, ours):
         len(theirs) < len(ours) and theirs[:-1] == ours[: len(theirs) - 1]
     ):
         return f"has {len(theirs)} tokens there and {len(ours)} here"
-    place = next((n for n, (a, b) in enumerate(zip(theirs, ours)) if a != b), len(ours))
+    index = next((n for n, (a, b) in enumerate(zip(theirs, ours)) if a != b), len(ours))
     there, here = (
-        repr(tokenizer.token_of(row[place])) if place < len(row) else "nothing"
+        repr(tokenizer.token_of(row[index])) if index < len(row) else "nothing"
         for row in (theirs, ours)
     )
-    return f"has {there} there and {here} here as token {place}"
+    return f"has {there} there and {here} here as token {index}"

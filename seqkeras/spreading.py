@@ -23,25 +23,25 @@ def spread(targets):
             target of its own.
     """
     groups = {}
-    for place, target in enumerate(targets):
-        groups.setdefault(_kind(target, place), []).append(place)
+    for index, target in enumerate(targets):
+        groups.setdefault(_kind(target, index), []).append(index)
     groups = [*groups.values()]
     columns = [
-        [groups[at][place] for place in _scattered(len(groups[at]))]
+        [groups[at][index] for index in _scattered(len(groups[at]))]
         for at in _scattered(len(groups))
     ]
     turns = itertools.chain.from_iterable(itertools.zip_longest(*columns))
-    return [place for place in turns if place is not None]
+    return [index for index in turns if index is not None]
 
 
-def _kind(target, place):
+def _kind(target, index):
     """Return what examples that show the same have in common."""
     if isinstance(target, list | tuple) and all(isinstance(part, str) for part in target):
         return frozenset(target)
-    return target if isinstance(target, Hashable) else ("", place)
+    return target if isinstance(target, Hashable) else ("", index)
 
 
 def _scattered(size):
     """Return the places of `size` rows: both ends, then those between them, ever closer."""
     counts = (2**power for power in range(1, size.bit_length() + 1))
-    return [*dict.fromkeys(place for count in counts for place in evenly_spread(count, size))]
+    return [*dict.fromkeys(index for count in counts for index in evenly_spread(count, size))]

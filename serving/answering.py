@@ -38,9 +38,9 @@ def answers_or_errors(
         pipeline([], **options)
     except Exception as error:  # the options are wrong
         return [error] * len(values)
-    found = [_refusal(pipeline, value, options, check) for value in values]
-    good = [place for place, refusal in enumerate(found) if refusal is None]
-    together = [values[place] for place in good]
+    refusals = [_refusal(pipeline, value, options, check) for value in values]
+    good = [index for index, refusal in enumerate(refusals) if refusal is None]
+    together = [values[index] for index in good]
     if len(good) == len(values):
         middle = len(values) // 2
         answers = [
@@ -50,9 +50,9 @@ def answers_or_errors(
         ]
     else:
         answers = answers_or_errors(pipeline, together, options, check) if good else []
-    for place, answer in zip(good, answers):
-        found[place] = answer
-    return found
+    for index, answer in zip(good, answers):
+        refusals[index] = answer
+    return refusals
 
 
 def answers_or_refusals(pipeline: "Pipeline", values: Sequence, options: dict[str, Any]) -> list:
@@ -63,11 +63,11 @@ def answers_or_refusals(pipeline: "Pipeline", values: Sequence, options: dict[st
     Raises:
         Exception: any other error.
     """
-    found = answers_or_errors(pipeline, values, options)
-    for answer in found:
+    answers = answers_or_errors(pipeline, values, options)
+    for answer in answers:
         if isinstance(answer, Exception) and not isinstance(answer, ValueError):
             raise answer
-    return found
+    return answers
 
 
 def encoding_options(options: dict[str, Any]) -> dict[str, Any]:

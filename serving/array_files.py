@@ -53,8 +53,8 @@ def _series_in(rows, column):
     series = {}
     for row in rows:
         series.setdefault(row[column], []).append(row)
-    for name, own in series.items():
-        yield f", {column} {name}", tuple(own)
+    for name, series_rows in series.items():
+        yield f", {column} {name}", tuple(series_rows)
 
 
 def _rows_in(path):

@@ -55,13 +55,13 @@ class BulkAnswers:
     def __call__(self, batch: Any) -> Any:
         """Return a DataFrame of pandas with the two columns added."""
         values = [from_json(value) for value in batch[self.column].tolist()]
-        found = answers_or_refusals(self._pipeline, values, self._options) if values else []
-        refused = [isinstance(answer, ValueError) for answer in found]
+        results = answers_or_refusals(self._pipeline, values, self._options) if values else []
+        refused = [isinstance(answer, ValueError) for answer in results]
         answers = [
             None if is_error else as_json(as_content(answer))
-            for answer, is_error in zip(found, refused)
+            for answer, is_error in zip(results, refused)
         ]
-        errors = [str(answer) if is_error else None for answer, is_error in zip(found, refused)]
+        errors = [str(answer) if is_error else None for answer, is_error in zip(results, refused)]
         return batch.assign(answer=answers, error=errors)
 
     def of_partition(self, batches: Iterable[Any]) -> Iterator[Any]:

@@ -20,14 +20,14 @@ def entities(tags):
 
     Reference: Tjong Kim Sang and De Meulder 2003, https://aclanthology.org/W03-0419 (conlleval)
     """
-    found, before = [], ("O", "")
-    for place, tag in enumerate(tags):
+    spans, before = [], ("O", "")
+    for index, tag in enumerate(tags):
         letter, _, label = tag.partition("-")
         letter = AS_IOBES.get(letter, letter)
         goes_on = letter in "IE" and before[0] in "BI" and label == before[1]
         if goes_on:
-            found[-1][2] = place + 1
+            spans[-1][2] = index + 1
         elif letter != "O":
-            found.append([label, place, place + 1])
+            spans.append([label, index, index + 1])
         before = letter, label
-    return [tuple(entity) for entity in found]
+    return [tuple(entity) for entity in spans]

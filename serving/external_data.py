@@ -48,43 +48,43 @@ def _locations(content):
     ahead = [("model", 0, len(content))]
     while ahead:
         message, start, end = ahead.pop()
-        found = {}
+        locations = {}
         for number, first, last in _fields(content, start, end):
             inner = INSIDE[message].get(number)
             if message == "entry" and inner:
-                found[inner] = content[first:last]
+                locations[inner] = content[first:last]
             elif inner:
                 ahead.append((inner, first, last))
-        if found.get("key") == KEY:
-            yield found.get("value", b"").decode(errors="backslashreplace")
+        if locations.get("key") == KEY:
+            yield locations.get("value", b"").decode(errors="backslashreplace")
 
 
 def _fields(content, start, end):
     """Yield the number, the first byte and the end of each field that holds bytes."""
-    place = start
-    while place < end:
-        tag, place = _varint(content, place, end)
+    offset = start
+    while offset < end:
+        tag, offset = _varint(content, offset, end)
         kind = tag & 7
         if kind == VARINT:
-            _, place = _varint(content, place, end)
+            _, offset = _varint(content, offset, end)
         elif kind == BYTES:
-            size, place = _varint(content, place, end)
-            yield tag >> 3, place, place + size
-            place += size
+            size, offset = _varint(content, offset, end)
+            yield tag >> 3, offset, offset + size
+            offset += size
         elif kind in (FIXED_32, FIXED_64):
-            place += 4 if kind == FIXED_32 else 8
+            offset += 4 if kind == FIXED_32 else 8
         else:
-            raise ValueError(f"no protobuf message: a field of kind {kind} at byte {place}")
-        if place > end:
+            raise ValueError(f"no protobuf message: a field of kind {kind} at byte {offset}")
+        if offset > end:
             raise ValueError(f"no protobuf message: a field goes beyond byte {end}")
 
 
-def _varint(content, place, end):
+def _varint(content, offset, end):
     value = shift = 0
-    while place < end and shift < 70:
-        byte = content[place]
+    while offset < end and shift < 70:
+        byte = content[offset]
         value |= (byte & 0x7F) << shift
-        place, shift = place + 1, shift + 7
+        offset, shift = offset + 1, shift + 7
         if byte < 0x80:
-            return value, place
-    raise ValueError(f"no protobuf message: no whole number at byte {place}")
+            return value, offset
+    raise ValueError(f"no protobuf message: no whole number at byte {offset}")

@@ -129,14 +129,14 @@ def answered(pipeline, batch, options):
 
     good = [value for _, value in batch if not isinstance(value, ValueError)]
     answers = iter(answers_or_refusals(pipeline, good, options))
-    found = []
+    results = []
     for name, value in batch:
         answer = value if isinstance(value, ValueError) else next(answers)
         if answer is not value and isinstance(answer, ValueError):
             refusal = refusal_of(pipeline, name, value, options)  # which names the place
             answer = refusal or ValueError(f"{name}: {answer}")
-        found.append((value, answer))
-    return found
+        results.append((value, answer))
+    return results
 
 
 def refusal_of(pipeline, name, value, options):

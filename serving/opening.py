@@ -187,8 +187,8 @@ def _require_listed_weights(folder, graph, runtime):
     except OSError as error:
         reason = f"{graph.file} can not be read: {error.strerror}"
         raise BundleError(reason, where=folder, advice="") from error
-    own = posixpath.dirname(graph.file)
-    unlisted = [name for name in names if posixpath.join(own, name) not in graph.weights]
+    graph_folder = posixpath.dirname(graph.file)
+    unlisted = [name for name in names if posixpath.join(graph_folder, name) not in graph.weights]
     if unlisted:
         raise BundleError(
             f"{graph.file} reads weights from {', '.join(map(repr, unlisted))}, which "
@@ -281,7 +281,7 @@ def _with_full_names(providers):
         )
     suffix = "ExecutionProvider"
     here = {name.lower(): name for name in onnxruntime.get_available_providers()}
-    found = {}
+    full_names = {}
     for provider in providers:
         name, options = provider, {}
         if (
@@ -299,8 +299,8 @@ def _with_full_names(providers):
             )
         if full == CPU and options:
             raise ValueError(f"load: providers: CPU takes no options; received {shown(options)}.")
-        found.setdefault(full, options)
-    return tuple(provider for provider in found.items() if provider[0] != CPU)
+        full_names.setdefault(full, options)
+    return tuple(provider for provider in full_names.items() if provider[0] != CPU)
 
 
 def _differences(kind, specs, arguments):

@@ -16,14 +16,14 @@ def seconds(most: int) -> Callable[[str], float]:
 
     def read(text):
         try:
-            found = float(text)
+            number = float(text)
         except ValueError:
-            found = 0
-        if not 0 < found <= most:
+            number = 0
+        if not 0 < number <= most:
             raise argparse.ArgumentTypeError(
                 f"expected a number over 0, up to {most}; received {text!r}"
             )
-        return found
+        return number
 
     return read
 

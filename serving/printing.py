@@ -42,8 +42,8 @@ def marked(text, answer, n_best=1):
         return "".join(f"{marked(text, other)}\n" for other in (answer, *answer.alternatives))
     parts, last = [], 0
     for start, end, words in answer.marks():
-        found = f"[{in_line(text[start:end])}: {words}]" if start < end else f"[{words}] "
-        parts += [in_line(text[last:start]), found]
+        mark = f"[{in_line(text[start:end])}: {words}]" if start < end else f"[{words}] "
+        parts += [in_line(text[last:start]), mark]
         last = end
     return "".join([*parts, in_line(text[last:])])
 

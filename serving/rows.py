@@ -74,10 +74,10 @@ class Column:
         """
         if self.categories:
             hot = np.zeros((len(given), self.width))
-            place = {name: index for index, name in enumerate(self.categories)}
+            index_of = {name: index for index, name in enumerate(self.categories)}
             for row, category in enumerate(self.categories_of(given, where)):
-                if category in place:
-                    hot[row, place[category]] = 1
+                if category in index_of:
+                    hot[row, index_of[category]] = 1
             return hot
         numbers = np.empty((len(given), 1))
         for row, value in enumerate(given):
@@ -119,13 +119,13 @@ class Column:
     def categories_of(self, given, where):
         """Return the category of each row, None where it is missing; see `values` for the
         arguments."""
-        found = []
+        categories = []
         for row, value in enumerate(given):
             try:
-                found.append(category_of(value))
+                categories.append(category_of(value))
             except ValueError as error:
                 raise ValueError(f"{where(row)}: {self.name!r} {error}.") from error
-        return found
+        return categories
 
     def _number(self, value, row, where):
         if is_missing(value):
@@ -218,7 +218,7 @@ class Rows:
         times = None
         if self.time is not None:
             size = len(self.time.columns)
-            times = [self.time.read(row[:size], where(place)) for place, row in enumerate(fields)]
+            times = [self.time.read(row[:size], where(index)) for index, row in enumerate(fields)]
             self.time.require_steps(times := np.array(times), where)
         values = self._values(fields, self.columns, where)
         features = self.scaled(self.filled(self.table(values, times)))
@@ -265,10 +265,10 @@ class Rows:
         fields, where = self._fields(rows, name, names), _where(name)
         return [
             Unknown(where(row), column, category)
-            for place, column in enumerate(columns, start=len(names) - len(columns))
+            for index, column in enumerate(columns, start=len(names) - len(columns))
             if column.categories
             for row, category in enumerate(
-                column.categories_of([field[place] for field in fields], where)
+                column.categories_of([field[index] for field in fields], where)
             )
             if category is not None and category not in column.categories
         ]
@@ -281,8 +281,8 @@ class Rows:
             values: of each column, from `Column.values`.
             times: of the rows, or None.
         """
-        numbers = [each for each, column in zip(values, self.columns) if not column.categories]
-        hot = [each for each, column in zip(values, self.columns) if column.categories]
+        numbers = [value for value, column in zip(values, self.columns) if not column.categories]
+        hot = [value for value, column in zip(values, self.columns) if column.categories]
         phases = [self.time.phases(times)] if self.time else []
         return np.concatenate([*numbers, *hot, *phases], axis=-1)
 
@@ -294,9 +294,9 @@ class Rows:
         real = ~np.isnan(numbers)
         steps = np.arange(numbers.shape[-2])[:, np.newaxis]
         last = np.maximum.accumulate(np.where(real, steps, -1), axis=-2)
-        found = np.take_along_axis(numbers, np.maximum(last, 0), axis=-2)
+        filled_numbers = np.take_along_axis(numbers, np.maximum(last, 0), axis=-2)
         fill = np.array([column.fill for column in columns])
-        numbers = np.where(last < 0, fill, found)
+        numbers = np.where(last < 0, fill, filled_numbers)
         told = [index for index, column in enumerate(columns) if column.may_be_missing]
         missing = ~real[..., told]
         return np.concatenate([numbers, missing, rest], axis=-1)
@@ -305,7 +305,7 @@ class Rows:
         """Return what the model reads of `filled` features, or of `table`s, in float32."""
         count = len(self.numbers)
         columns = [
-            column.scaled(features[..., [place]]) for place, column in enumerate(self.numbers)
+            column.scaled(features[..., [index]]) for index, column in enumerate(self.numbers)
         ]
         return _in_float32(np.concatenate([*columns, features[..., count:]], axis=-1))
 
@@ -313,8 +313,8 @@ class Rows:
         """Return the values, in float64, of a model's answers (horizon, targets, ...); the targets
         are the first columns."""
         values = np.array(answers, "float64")
-        for place, column in enumerate(self.columns[: values.shape[1]]):
-            values[:, place] = column.unscaled(values[:, place])
+        for index, column in enumerate(self.columns[: values.shape[1]]):
+            values[:, index] = column.unscaled(values[:, index])
         return values
 
     def _fields(self, rows, name, names):
@@ -322,16 +322,16 @@ class Rows:
         if not isinstance(rows, (tuple, list, np.ndarray)) or not len(rows):
             raise ValueError(f"{name} must be rows of {', '.join(names)}; received {shown(rows)}.")
         where = _where(name)
-        return [self._row(row, where, place, names) for place, row in enumerate(rows)]
+        return [self._row(row, where, index, names) for index, row in enumerate(rows)]
 
-    def _row(self, row, where, place, names):
+    def _row(self, row, where, index, names):
         if isinstance(row, Mapping):
             if missing := [name for name in names if name not in row]:
-                raise ValueError(f"{where(place)} has no {missing[0]!r}; it has {', '.join(row)}.")
+                raise ValueError(f"{where(index)} has no {missing[0]!r}; it has {', '.join(row)}.")
             return [row[name] for name in names]
         if not isinstance(row, (tuple, list, np.ndarray)) or len(row) != len(names):
             raise ValueError(
-                f"{where(place)} must hold {', '.join(names)}, or be a dictionary of them; "
+                f"{where(index)} must hold {', '.join(names)}, or be a dictionary of them; "
                 f"received {shown(row)}."
             )
         return [*row]
@@ -339,8 +339,8 @@ class Rows:
     def _values(self, fields, columns, where):
         first = len(fields[0]) - len(columns)
         return [
-            column.values([row[place] for row in fields], where)
-            for place, column in enumerate(columns, start=first)
+            column.values([row[index] for row in fields], where)
+            for index, column in enumerate(columns, start=first)
         ]
 
 
@@ -370,11 +370,11 @@ class Unknown:
 
 def counted(unknown):
     """Return column -> {category: how many rows have it} of a list of `Unknown`."""
-    found = {}
+    counts = {}
     for one in unknown:
-        of_column = found.setdefault(one.column.name, {})
+        of_column = counts.setdefault(one.column.name, {})
         of_column[one.category] = of_column.get(one.category, 0) + 1
-    return found
+    return counts
 
 
 def _in_float32(numbers):
@@ -383,4 +383,4 @@ def _in_float32(numbers):
 
 
 def _where(name):
-    return lambda place: f"{name}, row {place + 1}"
+    return lambda index: f"{name}, row {index + 1}"

@@ -157,8 +157,8 @@ class LanguageModel:
 
     def read(self, token_ids: np.ndarray, state: State) -> State:
         """Return the `State` after the (B, T) tokens of texts with one beam each."""
-        own = np.arange(len(token_ids))[:, np.newaxis]
-        _, state = self.step(token_ids[:, np.newaxis], own, 1, state)
+        rows = np.arange(len(token_ids))[:, np.newaxis]
+        _, state = self.step(token_ids[:, np.newaxis], rows, 1, state)
         return state
 
     def step(
@@ -238,8 +238,8 @@ class _Decoder:
 
     def step(self, token_ids, beam_index, k, state, attention=False):
         names = [*CANDIDATES, *SHOWN[attention]]
-        found, state = self._run(token_ids, beam_index, min(k, self.vocab_size), state, names)
-        return Candidates(*found), state
+        choices, state = self._run(token_ids, beam_index, min(k, self.vocab_size), state, names)
+        return Candidates(*choices), state
 
     def step_to_logits(self, token_ids, beam_index, state, attention=False):
         names = [LOGITS, *SHOWN[attention]]
@@ -248,8 +248,8 @@ class _Decoder:
 
     def step_with_logits(self, token_ids, beam_index, state, attention=False):
         names = [LOGITS, *CANDIDATES, *SHOWN[attention]]
-        (logits, *found), state = self._run(token_ids, beam_index, 1, state, names)
-        return Candidates(*found), logits, state
+        (logits, *choices), state = self._run(token_ids, beam_index, 1, state, names)
+        return Candidates(*choices), logits, state
 
     def _run(self, token_ids, beam_index, k, state, names):
         """Return the named outputs, and the next state.
@@ -265,11 +265,11 @@ class _Decoder:
         arrays |= state.beam | source
         count, names = len(names), [*names, *self._next_beam]
         if self.caches:
-            found, caches = self._run_bound(arrays, state.caches, names)
+            outputs, caches = self._run_bound(arrays, state.caches, names)
         else:
-            found, caches = self.session.run(names, arrays), {}
-        beam = dict(zip(self._beam, found[count:]))
-        return found[:count], State(beam, caches, source, *beam_index.shape)
+            outputs, caches = self.session.run(names, arrays), {}
+        beam = dict(zip(self._beam, outputs[count:]))
+        return outputs[:count], State(beam, caches, source, *beam_index.shape)
 
     def _run_bound(self, arrays, caches, names):
         """Return the named outputs, and the next caches."""
@@ -282,8 +282,8 @@ class _Decoder:
             binding.bind_output(name)
         self.session.run_with_iobinding(binding, self._only_fetched)
         outputs = binding.get_outputs()
-        found = [output.numpy() for output in outputs[: len(names)]]
-        return found, dict(zip(self.caches, outputs[len(names) :]))
+        results = [output.numpy() for output in outputs[: len(names)]]
+        return results, dict(zip(self.caches, outputs[len(names) :]))
 
 
 def _zeros(spec, leading):

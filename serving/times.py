@@ -192,10 +192,10 @@ class TimeColumn:
         in_day = times - days
         if self.unit == "business day":
             return np.busday_offset(days, count * self.step, roll="backward") + in_day
-        own = (days - days.astype("M8[M]")).astype(int) + 1
+        number = (days - days.astype("M8[M]")).astype(int) + 1
         months = days.astype("M8[M]") + count * self.step
         last = ((months + 1).astype("M8[D]") - months.astype("M8[D]")).astype(int)
-        day = np.minimum(own if self.day is None else self.day, last)
+        day = np.minimum(number if self.day is None else self.day, last)
         return months.astype("M8[D]") + (day - 1) + in_day
 
     def steps_between(self, times):
@@ -230,10 +230,10 @@ class TimeColumn:
                 f"{self.about_clocks(expected, times[row + 1])}."
             )
 
-    def about_clocks(self, expected, found):
+    def about_clocks(self, expected, actual):
         """Return what is to be done about a time that is one hour off; "" about another."""
         is_shorter = self.unit in FIXED and self.step * FIXED[self.unit] < NAMED["day"]
-        is_an_hour = abs(found - expected) == np.timedelta64(1, "h")
+        is_an_hour = abs(actual - expected) == np.timedelta64(1, "h")
         return f"; {CHANGE_OF_CLOCKS}" if is_shorter and is_an_hour else ""
 
     def phases(self, times):
@@ -301,8 +301,8 @@ def _offset(zone):
 
 def _of_number(text):
     """Return the microseconds since 1970 of the text of a number, its unit told by its size."""
-    found = NUMBER.fullmatch(text)
-    if found is None:
+    match = NUMBER.fullmatch(text)
+    if match is None:
         raise ValueError(f"{text} is no number")
     number = float(text)
     if number.is_integer() and ISO.fullmatch(whole := str(int(number))):
@@ -328,10 +328,10 @@ def _is_of_hours(text):
 
 def _microseconds_of(text, unit):
     """Return the microseconds of the text of a number of so many nanoseconds."""
-    found = NUMBER.fullmatch(text)
-    if found is None:
+    match = NUMBER.fullmatch(text)
+    if match is None:
         raise ValueError(f"{text} is no number")
-    if found[1] == text:
+    if match[1] == text:
         microseconds = int(text) * unit // 1000
     else:
         microseconds = math.floor(float(text) * (unit / 1000) + 0.5)

@@ -44,10 +44,10 @@ def number_of(text, decimal=None):
     text = text.strip().translate(WIDE)
     if decimal != "," and DATA.fullmatch(text):
         return float(text)
-    found = DECIMALS[decimal].fullmatch(text) if decimal else None
-    if found is None:
+    match = DECIMALS[decimal].fullmatch(text) if decimal else None
+    if match is None:
         return None
-    sign, grouped, _, plain, fraction, unit, percent = found.groups()
+    sign, grouped, _, plain, fraction, unit, percent = match.groups()
     digits = re.sub("[^0-9]", "", grouped or plain)
     exponent = UNITS.get(unit, 0) - (SIGNS.index(percent) + 2 if percent else 0)
     number = float(f"{digits}.{fraction or 0}e{exponent}")

@@ -121,10 +121,10 @@ def maps_of_heads(weights, source, target=None, layer=None, head=None):
         AttentionMap(
             source,
             target,
-            weights[place].mean(axis=0) if means else weights[place, number],
-            f"layer {place}, {'mean of heads' if means else f'head {number}'}",
+            weights[index].mean(axis=0) if means else weights[index, number],
+            f"layer {index}, {'mean of heads' if means else f'head {number}'}",
         )
-        for place in layers
+        for index in layers
         for number in heads
     ]
 

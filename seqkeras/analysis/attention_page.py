@@ -187,8 +187,8 @@ class Page:
 
     def _axes(self, left, top, width, height, name):
         page = self.width, self.height
-        place = np.array([left, self.height - top - height, width, height]) / (*page, *page)
-        axes = self.figure.add_axes(tuple(place), label=name)
+        box = np.array([left, self.height - top - height, width, height]) / (*page, *page)
+        axes = self.figure.add_axes(tuple(box), label=name)
         axes.set(xticks=[], yticks=[])
         axes.spines[:].set(visible=True, color=RULE, linewidth=0.8)
         return axes
@@ -276,7 +276,7 @@ def wide_header(figure, notes):
 def narrow_header(figure, notes):
     """Return heading, scale and each note below each other."""
     lines = [Line(1.9, HEADING, 12, INK)]
-    lines += [Line(4.5 + place, note) for place, note in enumerate(notes)]
+    lines += [Line(4.5 + row, note) for row, note in enumerate(notes)]
     width = max(BAR + 3, *(_width_of_line(figure, line) for line in lines))
     return Header(2 * MARGIN + width, 4 + len(notes), lines, 2.7, False)
 

@@ -238,9 +238,9 @@ def geometric_mean(norms):
     return np.exp(np.mean(np.log(np.maximum(norms, np.finfo(float).tiny)), axis=0))
 
 
-def first(found):
+def first(flags):
     """Return the index of the first True, or None."""
-    return int(np.argmax(found)) if found.any() else None
+    return int(np.argmax(flags)) if flags.any() else None
 
 
 def report(measurements):

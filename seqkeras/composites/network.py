@@ -65,10 +65,10 @@ class Network:
     @functools.cached_property
     def _run(self):
         def run(sequence, mask, states, weights, dropout_mask=None, *, reverse):
-            found = None
+            results = None
             if self.fused and dropout_mask is None:
-                found = fused(self.fused, sequence, mask, states, weights, reverse)
-            outputs, states = found or recurrence(
+                results = fused(self.fused, sequence, mask, states, weights, reverse)
+            outputs, states = results or recurrence(
                 self, sequence, mask, states, weights, dropout_mask, reverse
             )
             return outputs, *states

@@ -93,8 +93,11 @@ def _differentiated(network, names):
 
         def gradient(*upstream):
             d_outputs, *d_states = tree.flatten(upstream)
-            found = _backward(network, given, outputs, saved, d_outputs, d_states)
-            return [found[name] if name in found else ops.zeros_like(given[name]) for name in names]
+            gradients = _backward(network, given, outputs, saved, d_outputs, d_states)
+            return [
+                gradients[name] if name in gradients else ops.zeros_like(given[name])
+                for name in names
+            ]
 
         return (outputs, *states), gradient
 
@@ -183,14 +186,14 @@ def _backward(network, given, outputs, saved, d_outputs, d_states):
     da = dz if recurrent is gates else ops.concatenate(recurrent, axis=-1)
     before = ops.concatenate([given["state_0"][None], outputs[:-1]], axis=0)  # h(0..T-1)
     d_x = ops.matmul(_rows(dz), ops.transpose(given["kernel"]))
-    found = {
+    derivatives = {
         "sequence": _flipped(ops.reshape(d_x, ops.shape(x))),
         **{f"state_{index}": d_state for index, d_state in enumerate(d_states)},
         "kernel": _product(_flipped(x), dz),
         "bias": _total(dz),
         "recurrent_kernel": _product(_flipped(_dropped(before, given)), da),
     }
-    return found | ({"recurrent_bias": _total(da)} if "recurrent_bias" in given else {})
+    return derivatives | ({"recurrent_bias": _total(da)} if "recurrent_bias" in given else {})
 
 
 def _product(x, d):

@@ -30,13 +30,13 @@ def altered(texts, seed, dropped=0.1, replaced=0.1, shortened=0.25, longest=5):
     words, total = [*counts], sum(counts.values())
     others = draw.choice(len(words), sum(map(len, rows)), p=[n / total for n in counts.values()])
     chances = draw.random(len(others))
-    copies, place = [], 0
+    copies, offset = [], 0
     for row in rows:
         copy = []
-        for word, chance, other in zip(row, chances[place:], others[place:]):
+        for word, chance, other in zip(row, chances[offset:], others[offset:]):
             if chance >= dropped:
                 copy.append(words[other] if chance < dropped + replaced else word)
-        place += len(row)
+        offset += len(row)
         if draw.random() < shortened and copy:
             size = draw.integers(1, longest + 1)
             start = draw.integers(0, max(1, len(copy) - size + 1))

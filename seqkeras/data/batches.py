@@ -123,14 +123,14 @@ class Batches(keras.utils.PyDataset):
     def __len__(self):
         return self.order.batches_per_pass
 
-    def __getitem__(self, place):
+    def __getitem__(self, index):
         """Return the batch of a place in the present pass.
 
         Keras on TensorFlow takes the lengths of the first two for the lengths of all, if they are
         the same: so of the second, sequences are padded by one step more.
         """
-        rows = self.order.of_pass(max(self.number, 0))[place]
-        return self._batch(rows, more=int(place == 1))
+        rows = self.order.of_pass(max(self.number, 0))[index]
+        return self._batch(rows, more=int(index == 1))
 
     def on_epoch_begin(self):
         self.number += 1  # `on_epoch_end` is called once before the first epoch too
@@ -196,10 +196,10 @@ class Batches(keras.utils.PyDataset):
         while group := list(itertools.islice(batches, self.group)):
             counted = [tree.map_structure(self._counted, targets) for _, targets in group]
             totals = tree.map_structure(lambda *each: sum(count.sum() for count in each), *counted)
-            for (inputs, targets), own in zip(group, counted, strict=True):
+            for (inputs, targets), real in zip(group, counted, strict=True):
                 weights = tree.map_structure(
                     lambda count, total: (count * (self.group / total)).astype("float32"),
-                    own,
+                    real,
                     totals,
                 )
                 yield inputs, targets, weights

@@ -139,7 +139,7 @@ class TokenBatches(_Passes):
         rows = generator.permutation(len(self.lengths))
         rows = rows[np.argsort(-self.widths[rows], kind="stable")]
         batches = np.split(rows[: self.ends[-1]], self.ends[:-1])
-        return [batches[place] for place in generator.permutation(len(batches))]
+        return [batches[index] for index in generator.permutation(len(batches))]
 
 
 def rounded_up(lengths):

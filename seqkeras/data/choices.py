@@ -91,11 +91,11 @@ def read_choices(path, names=None, skip_bad=False, options=None, has_token=None)
 def _of_table(path, names, options):
     """Yield (where, text, choices, labels of the choices, answer)."""
     columns = column_names(path)
-    endings = [f"ending{place}" for place in range(len(columns)) if f"ending{place}" in columns]
+    endings = [f"ending{number}" for number in range(len(columns)) if f"ending{number}" in columns]
     if endings and not names.choices and {*SWAG} <= {*columns}:
         form, labels = SWAG, endings
     else:
-        labels = names.choices or [own for own in LETTERS if own in columns]
+        labels = names.choices or [letter for letter in LETTERS if letter in columns]
         text = "question" if not names.choices and "question" in columns else names.text
         form = text, names.answer
     if not labels:
@@ -125,8 +125,8 @@ def _of_json_lines(path, names):
         labels, choices = _labelled(choices)
         lists = [text], labels, choices
         if (
-            not all(isinstance(own, list) for own in lists)
-            or not all(isinstance(own, str) for own in itertools.chain(*lists))
+            not all(isinstance(item, list) for item in lists)
+            or not all(isinstance(item, str) for item in itertools.chain(*lists))
             or len(labels) != len(choices)
             or type(answer) not in (int, float, str)
         ):
@@ -145,24 +145,26 @@ def _labelled(choices):
     if not isinstance(choices, list):
         return [], None
     if all(isinstance(choice, dict) for choice in choices):
-        return [choice.get("label") for choice in choices], [own.get("text") for own in choices]
-    return [str(place) for place in range(len(choices))], choices
+        return [choice.get("label") for choice in choices], [
+            choice.get("text") for choice in choices
+        ]
+    return [str(index) for index in range(len(choices))], choices
 
 
 def _choices(has_token, where, text, choices, labels, answer):
-    for own in (text, *choices):
-        if holds_half_a_character(own):
-            raise DataError(f"{where}: {own!r:.40} holds half of a character.")
+    for value in (text, *choices):
+        if holds_half_a_character(value):
+            raise DataError(f"{where}: {value!r:.40} holds half of a character.")
     if is_blank(text):
         raise DataError(f"{where}: the text is blank.")
-    count = max((place for place, own in enumerate(choices, 1) if not is_blank(own)), default=0)
-    for place in range(count):
-        if is_blank(choices[place]):
-            raise DataError(f"{where}: the choice {labels[place]} is empty, and others follow.")
+    count = max((index for index, value in enumerate(choices, 1) if not is_blank(value)), default=0)
+    for index in range(count):
+        if is_blank(choices[index]):
+            raise DataError(f"{where}: the choice {labels[index]} is empty, and others follow.")
     if has_token is not None:
-        for name, own in (("text", text), *zip(map("choice {}".format, labels), choices[:count])):
-            if not has_token(own):
-                raise DataError(f"{where}: the {name} has no token: {own!r:.40}.")
+        for name, value in (("text", text), *zip(map("choice {}".format, labels), choices[:count])):
+            if not has_token(value):
+                raise DataError(f"{where}: the {name} has no token: {value!r:.40}.")
     if count < 2:
         raise DataError(f"{where}: there must be two choices at least; found {count}.")
     answer, names = category_text(answer), [*map(category_text, labels)]

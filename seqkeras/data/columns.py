@@ -214,7 +214,7 @@ def _of_tsv(path, text, columns):
 
 def _rows_of_tsv(text):
     lines = (line.rstrip("\r\n") for line in _lines(text))
-    return ((line.split("\t") if line else [], place) for place, line in enumerate(lines, 1))
+    return ((line.split("\t") if line else [], number) for number, line in enumerate(lines, 1))
 
 
 def _of_fields(path, fields, columns):
@@ -231,7 +231,7 @@ def _of_fields(path, fields, columns):
                 f"{path}, line {line}: expected {len(first)} fields, as in {where}; found "
                 f"{len(row)}."
             )
-        yield line, [row[place] for place in places]
+        yield line, [row[index] for index in places]
 
 
 def _of_json_lines(path, text, columns):

@@ -75,10 +75,10 @@ def read_sentences(path, words=None, tags=None, skip_bad=False):
         columns = _Columns.of(path, text, _number(words, 1), _number(tags, -1))
         rows, read = columns.groups(text), columns.sentence
     sentences, left_out = usable(path, rows, read, "sentence", skip_bad)
-    found = [sentence for sentence in sentences if sentence.words]
-    if not found:
+    kept = [sentence for sentence in sentences if sentence.words]
+    if not kept:
         raise DataError(f"{path}: there is no sentence in it.")
-    return Sentences(found, left_out)
+    return Sentences(kept, left_out)
 
 
 def _number(column, default):
@@ -170,7 +170,7 @@ class _Columns(NamedTuple):
                     f"{where}: expected {self.width} columns, as most lines have; found "
                     f"{len(fields)}{OF_COMMAS if suffix_of(self.path) == '.csv' else ''}."
                 )
-            word, tag = (fields[place].strip() for place in self.places)
+            word, tag = (fields[column].strip() for column in self.places)
             _require_word(self.path, line, word)
             if not tag:
                 raise DataError(f"{where}: the word {word!r:.40} has no tag.")
@@ -301,10 +301,10 @@ def to_iob2(tags):
     Reference: Ramshaw and Marcus 1995; Tjong Kim Sang and Veenstra 1999, section 2.1,
     https://aclanthology.org/E99-1023
     """
-    found, before = [], "O"
+    converted, before = [], "O"
     for tag in tags:
         letter, _, label = tag.partition("-")
         begins = letter == "I" and (before == "O" or before[2:] != label)
-        found.append(f"B-{label}" if begins else tag)
+        converted.append(f"B-{label}" if begins else tag)
         before = tag
-    return tuple(found)
+    return tuple(converted)

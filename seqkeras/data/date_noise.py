@@ -153,13 +153,13 @@ def _is_numeric(pieces):
 
 def _slip(rng, day, locale, pieces):
     """Return the pieces with one slip in one name, or as they are where no try was decidable."""
-    places = [place for place, (symbol, _) in enumerate(pieces) if symbol in NAMES]
+    places = [index for index, (symbol, _) in enumerate(pieces) if symbol in NAMES]
     for _ in range(TRIES if places else 0):
-        place = pick(rng, places)
-        symbol, name = pieces[place]
+        index = pick(rng, places)
+        symbol, name = pieces[index]
         slipped = _slip_in_word(rng, locale, name)
         if slipped != name and is_nearest(locale, slipped, _meaning(day, symbol)):
-            return [*pieces[:place], (symbol, slipped), *pieces[place + 1 :]]
+            return [*pieces[:index], (symbol, slipped), *pieces[index + 1 :]]
     return pieces
 
 
@@ -168,15 +168,15 @@ def _slip_in_word(rng, locale, word):
     places = _letters(word)
     if sum(map(str.isalpha, word)) < (3 if locale in WITHOUT_ALPHABET else 4) or not places:
         return word
-    place, alphabet = pick(rng, places), _alphabet(locale)
-    before, letter, after = word[:place], word[place], word[place + 1 :]
+    index, alphabet = pick(rng, places), _alphabet(locale)
+    before, letter, after = word[:index], word[index], word[index + 1 :]
     small, like_letter = lower_case(locale, letter), upper_case if letter.isupper() else lower_case
     slip = pick(rng, ("drop", "double", "swap", "replace") if alphabet else ("drop", "double"))
     if slip == "drop":
         return before + after
     if slip == "double" and _is_plain(small):
         return before + letter + small + after
-    if slip == "swap" and place + 1 in places:
+    if slip == "swap" and index + 1 in places:
         return before + like_letter(locale, after[0]) + small + after[1:]
     if slip == "replace":
         return before + like_letter(locale, pick(rng, alphabet)) + after
@@ -187,11 +187,11 @@ def _slip_in_word(rng, locale, word):
 def _letters(word):
     """Return the places of the letters that stand alone: no mark on them, no virama before."""
     return tuple(
-        place
-        for place, letter in enumerate(word)
+        index
+        for index, letter in enumerate(word)
         if unicodedata.category(letter) in ("Lu", "Ll", "Lo")
-        and unicodedata.category(word[place + 1 : place + 2] or " ")[0] != "M"
-        and unicodedata.combining(word[place - 1 : place] or " ") != VIRAMA
+        and unicodedata.category(word[index + 1 : index + 2] or " ")[0] != "M"
+        and unicodedata.combining(word[index - 1 : index] or " ") != VIRAMA
     )
 
 

@@ -181,11 +181,11 @@ def characters():
 
     Beside dates there may be words of other characters, which a model need not know.
     """
-    found = set("0123456789-|").union(*LOCALES)
+    symbols = set("0123456789-|").union(*LOCALES)
     for locale in LOCALES:
-        found.update(dates_in_text.characters(locale))
-        found.update(*(typed_characters(locale, _pattern(locale, form)) for form in FORMS))
-    return "".join(sorted(found))
+        symbols.update(dates_in_text.characters(locale))
+        symbols.update(*(typed_characters(locale, _pattern(locale, form)) for form in FORMS))
+    return "".join(sorted(symbols))
 
 
 @cache

@@ -170,8 +170,8 @@ def _order(locale):
 @cache
 def _may_be_short(locale, order):
     """Return whether the year may lose its century: it stands last, as in CLDR's own short form."""
-    own = get_date_format("short", locale).pattern.count("y") == 2
-    return own and order == _order(locale) and order[-1] == "y"
+    is_short = get_date_format("short", locale).pattern.count("y") == 2
+    return is_short and order == _order(locale) and order[-1] == "y"
 
 
 # Texts without a date.

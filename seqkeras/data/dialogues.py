@@ -77,9 +77,9 @@ def _of_messages(messages, where):
     ]
     if not any(learned):
         raise DataError(f"{where}: every answer has the weight 0; remove the line.")
-    for place, (_, content) in enumerate(turns):
-        if learned[place]:
-            yield turns[:place], content
+    for index, (_, content) in enumerate(turns):
+        if learned[index]:
+            yield turns[:index], content
 
 
 def _without_extras(messages):

@@ -86,10 +86,10 @@ class Corpus:
         """
         if not paths:
             raise DataError("there is no file of text; name one at least.")
-        found = cls._of_files(paths, form, held_out, shard_bytes)
-        if held_out and len(found.validation) < 2 <= found.documents // 2:
-            return cls._of_files(paths, form, 2 / found.documents, shard_bytes)
-        return found
+        corpus = cls._of_files(paths, form, held_out, shard_bytes)
+        if held_out and len(corpus.validation) < 2 <= corpus.documents // 2:
+            return cls._of_files(paths, form, 2 / corpus.documents, shard_bytes)
+        return corpus
 
     @classmethod
     def _of_files(cls, paths, form, held_out, shard_bytes):
@@ -137,10 +137,10 @@ def read_documents(path, form):
     Raises:
         DataError: see `Corpus.of_files`.
     """
-    found = [sentences(lines, form) for _, lines in _documents(Path(path), form)]
-    if not found:
+    documents = [sentences(lines, form) for _, lines in _documents(Path(path), form)]
+    if not documents:
         raise DataError(f"{path}: the file is empty.")
-    return found
+    return documents
 
 
 def sentences(lines, form):
@@ -169,8 +169,8 @@ def _without_marks(text):
 def _cut(text):
     """Yield the sentences of a paragraph."""
     start = 0
-    for found in END.finditer(text):
-        end = found.end()
+    for match in END.finditer(text):
+        end = match.end()
         following = text[end : end + 1]
         goes_on = following.islower() or following in ".!?…" or NO_END.search(text, start, end)
         if end < len(text) and not goes_on:
@@ -183,11 +183,11 @@ def _cut(text):
 def _documents(path, form, begin=0, end=None, digest=None):
     """Yield where a document begins, in bytes, and its lines; an empty one is the end of a
     paragraph."""
-    place, start, lines, blanks = begin, begin, [], 0
+    offset, start, lines, blanks = begin, begin, [], 0
     for content in _lines(path, begin, digest):
-        if end is not None and place >= end:
+        if end is not None and offset >= end:
             break
-        line = (content.removeprefix(MARK) if place == 0 else content).strip()
+        line = (content.removeprefix(MARK) if offset == 0 else content).strip()
         if not line:
             blanks += 1
         else:
@@ -197,9 +197,9 @@ def _documents(path, form, begin=0, end=None, digest=None):
                 lines = []
             elif lines and blanks:
                 lines.append("")
-            start, blanks = (start if lines else place), 0
+            start, blanks = (start if lines else offset), 0
             lines.append(line)
-        place += len(content.encode())
+        offset += len(content.encode())
     if lines:
         yield start, lines
 

@@ -19,17 +19,17 @@ def usable(path, rows, read, noun, skip_bad):
     Raises:
         DataError: if a row can not be used, or none is left.
     """
-    found, left_out = [], []
+    kept, left_out = [], []
     for row in rows:
         try:
-            found.append(read(*row))
+            kept.append(read(*row))
         except DataError as error:
             if not skip_bad:
                 raise DataError(f"{error} With --skip-bad true it is left out.") from error
             left_out.append(str(error))
-    if not found:
+    if not kept:
         raise DataError(
             f"{path}: there is no {noun} in it"
             + (f" that can be used; the first: {left_out[0]}" if left_out else ".")
         )
-    return found, left_out
+    return kept, left_out

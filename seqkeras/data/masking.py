@@ -69,8 +69,8 @@ class Masking:
         may_be = ~self.is_special[token_ids] & (np.arange(width) < lengths[:, None])
         begins = self._begins(token_ids, may_be, generator)
         unit = np.where(may_be, np.cumsum(begins, axis=1) - 1, -1)  # (B, T)
-        place = np.arange(width)
-        within = place - np.maximum.accumulate(np.where(begins, place, 0), axis=1)
+        columns = np.arange(width)
+        within = columns - np.maximum.accumulate(np.where(begins, columns, 0), axis=1)
         budget = np.minimum(np.maximum(np.round(self.share * may_be.sum(1)), 1), self.most(width))
         taken = self._taken(unit, budget.astype(int), generator)
         row = np.arange(rows)[:, None]
@@ -129,9 +129,9 @@ def mask_token_of(tokenizer):
     Raises:
         ValueError: if it holds none.
     """
-    found = [token for token in ("[MASK]", "<mask>") if token in tokenizer.added_tokens]
-    if not found:
+    tokens = [token for token in ("[MASK]", "<mask>") if token in tokenizer.added_tokens]
+    if not tokens:
         raise ValueError(
             "Masking: the vocabulary must hold [MASK] or <mask>, to be read in texts; it does not."
         )
-    return found[0]
+    return tokens[0]

@@ -50,15 +50,15 @@ class ShardOrder:
             yield self.batch(*divmod(step, self.batches_per_pass))
             step += 1
 
-    def batch(self, number, place):
+    def batch(self, number, index):
         """Return the `Drawn` of a place in a pass."""
         order = np.random.default_rng([self.seed, number]).permutation(len(self.counts))
         ends = np.cumsum(self.counts[order])
-        rows = np.arange(place * self.batch_size, (place + 1) * self.batch_size)
+        rows = np.arange(index * self.batch_size, (index + 1) * self.batch_size)
         at = np.searchsorted(ends, rows, side="right")
         shards, within = order[at], rows - (ends - self.counts[order])[at]
         chunks = [self._rows(number, shard)[row] for shard, row in zip(shards.tolist(), within)]
-        return Drawn([self.seed, number, place], shards.tolist(), chunks)
+        return Drawn([self.seed, number, index], shards.tolist(), chunks)
 
     def _shuffled(self, number, shard):
         return np.random.default_rng([self.seed, number, shard, 1]).permutation(self.counts[shard])
@@ -100,8 +100,8 @@ class PretrainingBatches(Batches):
         super().__init__(inputs, targets, order, few_shapes)
         self.rows, self.masking, self.max_length = rows, masking, max_length
 
-    def __getitem__(self, place):
-        return self._batch(self.order.batch(max(self.number, 0), place))
+    def __getitem__(self, index):
+        return self._batch(self.order.batch(max(self.number, 0), index))
 
     def tokens_from(self, step):
         """Yield the number of tokens that the rows of a batch hold, if they are full."""
@@ -111,23 +111,23 @@ class PretrainingBatches(Batches):
 
     def _batch(self, drawn, more=0):
         generator = np.random.default_rng(drawn.seed)
-        found = [self.rows(*row, generator) for row in zip(drawn.shards, drawn.chunks)]
-        lengths = np.array([sum(map(len, parts)) for parts, _ in found])
+        rows = [self.rows(*row, generator) for row in zip(drawn.shards, drawn.chunks)]
+        lengths = np.array([sum(map(len, parts)) for parts, _ in rows])
         width = min(int(rounded_up(lengths.max())), self.max_length)
-        token_ids = np.zeros((len(found), self.max_length if self.few_shapes else width), "int64")
+        token_ids = np.zeros((len(rows), self.max_length if self.few_shapes else width), "int64")
         segment_ids = np.zeros_like(token_ids)
-        for row, segments, (parts, _) in zip(token_ids, segment_ids, found, strict=True):
-            place = 0
+        for row, segments, (parts, _) in zip(token_ids, segment_ids, rows, strict=True):
+            start = 0
             for number, part in enumerate(parts):
-                row[place : place + len(part)] = part
-                segments[place : place + len(part)] = number
-                place += len(part)
+                row[start : start + len(part)] = part
+                segments[start : start + len(part)] = number
+                start += len(part)
         masked, positions, targets = self.masking(token_ids, lengths, generator)
         inputs = {"token_ids": masked, "lengths": lengths, "masked_positions": positions}
         targets = {"masked": targets}
         if self.rows.has_segments:
             inputs["segment_ids"] = segment_ids
-            targets["next"] = np.array([int(is_other) for _, is_other in found])
+            targets["next"] = np.array([int(is_other) for _, is_other in rows])
         return inputs, targets
 
 

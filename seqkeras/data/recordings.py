@@ -79,8 +79,8 @@ def read_arrays(path, for_each_frame):
     """
     loaded = _loaded(path)
     if isinstance(loaded, np.ndarray) or not {"frames", "labels"} <= {*loaded.files}:
-        found = "one array" if isinstance(loaded, np.ndarray) else ", ".join(loaded.files) or "none"
-        raise DataError(f"{path}: expected the arrays 'frames' and 'labels'; found {found}.")
+        held = "one array" if isinstance(loaded, np.ndarray) else ", ".join(loaded.files) or "none"
+        raise DataError(f"{path}: expected the arrays 'frames' and 'labels'; found {held}.")
     with loaded:
         frames, labels, lengths = (
             _of_numpy(path, lambda name=name: loaded[name]) if name in loaded.files else None
@@ -93,19 +93,19 @@ def read_arrays(path, for_each_frame):
             f"{path}: 'frames' must have shape (recordings, frames, numbers); received "
             f"{frames.shape}."
         )
-    own = frames.shape[: 1 + for_each_frame]
-    if labels.shape != own:
+    shape = frames.shape[: 1 + for_each_frame]
+    if labels.shape != shape:
         of = "frame" if for_each_frame else "recording"
         raise DataError(
-            f"{path}: 'labels' must have shape {own}, one for each {of}; received {labels.shape}."
+            f"{path}: 'labels' must have shape {shape}, one for each {of}; received {labels.shape}."
         )
     lengths = np.full(len(frames), frames.shape[1]) if lengths is None else lengths
-    fits = lengths.shape == own[:1] and lengths.dtype.kind in "iu"
+    fits = lengths.shape == shape[:1] and lengths.dtype.kind in "iu"
     if not fits or lengths.min() < 1 or lengths.max() > frames.shape[1]:
         raise DataError(
             f"{path}: 'lengths' must be {len(frames)} integers from 1 to {frames.shape[1]}."
         )
-    names = [f"{path}, frames[{place}]" for place in range(len(frames))]
+    names = [f"{path}, frames[{number}]" for number in range(len(frames))]
     return [
         Recording(where, _numbers(where, row[:length]), _labels(where, label, int(length)))
         for where, row, label, length in zip(names, frames, labels, lengths)
@@ -122,7 +122,7 @@ def read_table(path, frames_column, label_column, for_each_frame):
 
     Returns, raises: see `read_arrays`; also if files have frames of different numbers.
     """
-    found, folder = [], Path(path).parent
+    recordings, folder = [], Path(path).parent
     for line, (name, label) in read_columns(path, (frames_column, label_column)):
         where = f"{path}, line {line}: {name}"
         frames = _array(where, folder / name)
@@ -130,7 +130,8 @@ def read_table(path, frames_column, label_column, for_each_frame):
         if frames.ndim != 2 or not frames.size:
             raise DataError(f"{where} must have shape (frames, numbers); received {frames.shape}.")
         numbers = _numbers(where, frames)
-        size, first = numbers.shape[1], found[0].numbers.shape[1] if found else numbers.shape[1]
+        size = numbers.shape[1]
+        first = recordings[0].numbers.shape[1] if recordings else size
         if size != first:
             raise DataError(f"{where} has frames of {size} numbers; the first file, of {first}.")
         if for_each_frame:
@@ -143,8 +144,8 @@ def read_table(path, frames_column, label_column, for_each_frame):
             label = _labels(f"{path}, line {line}: {label}", labels, len(labels))
         else:
             label = category_text(label)
-        found.append(Recording(where, numbers, label))
-    return found
+        recordings.append(Recording(where, numbers, label))
+    return recordings
 
 
 def files_of_table(path, columns):
@@ -179,22 +180,26 @@ def read_rows(path, numbers, label_column, for_each_frame, recording_column=None
             changes.
     """
     series, _, _ = read_series(path, (*numbers, label_column), series_column=recording_column)
-    found = []
-    for own in series:
-        labels = [category_text(row[-1]) for row in own.rows]
-        for where, label in zip(own.where, labels):
+    recordings = []
+    for recording in series:
+        labels = [category_text(row[-1]) for row in recording.rows]
+        for where, label in zip(recording.where, labels):
             if not label:
                 raise DataError(f"{where}: {label_column!r} is empty; remove the line.")
             if not for_each_frame and label != labels[0]:
                 raise DataError(
                     f"{where}: the label is {label!r:.40} and {labels[0]!r:.40} before; the rows "
-                    f"of {recording_column} {own.name!r:.40} must have one label."
+                    f"of {recording_column} {recording.name!r:.40} must have one label."
                 )
-        where = f"{path}, {recording_column} {own.name!r:.40}" if recording_column else str(path)
-        rows = tuple(row[:-1] for row in own.rows)
+        where = (
+            f"{path}, {recording_column} {recording.name!r:.40}" if recording_column else str(path)
+        )
+        rows = tuple(row[:-1] for row in recording.rows)
         target = labels if for_each_frame else labels[0]
-        found.append(Recording(where, numbers_of(own, numbers, decimals or {}), target, rows))
-    return found
+        recordings.append(
+            Recording(where, numbers_of(recording, numbers, decimals or {}), target, rows)
+        )
+    return recordings
 
 
 def _loaded(path):
@@ -240,9 +245,9 @@ def _numbers(where, frames):
     with np.errstate(over="ignore"):
         wrong = np.argwhere(~np.isfinite(frames.astype("float32")))
     if len(wrong):
-        place, number = wrong[0]
+        row, number = wrong[0]
         raise DataError(
-            f"{where}: number {number} of frame {place} is {frames[place, number]}; put a number "
+            f"{where}: number {number} of frame {row} is {frames[row, number]}; put a number "
             "there, or leave the recording out. In a table with a row for each frame a field may "
             "be empty."
         )

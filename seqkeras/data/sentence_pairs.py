@@ -58,9 +58,11 @@ class SentencePairs:
         self.start_id, self.end_id = start_id, end_id
         self.room = max_length - self.num_special
         self.chunks = functools.lru_cache(maxsize=CACHED)(self._chunks)
-        found = [self._chunks(number) for number in range(len(shards))]
-        self.counts = np.array([len(chunks) for chunks in found])
-        alone = sum(int(np.sum(np.diff(chunks.starts) == 1)) for chunks in found) / sum(self.counts)
+        all_chunks = [self._chunks(number) for number in range(len(shards))]
+        self.counts = np.array([len(chunks) for chunks in all_chunks])
+        alone = sum(int(np.sum(np.diff(chunks.starts) == 1)) for chunks in all_chunks) / sum(
+            self.counts
+        )
         # A sentence that is alone in its chunk is followed by nothing.
         self.follow = min(0.5, 1 - alone)
         self.follows = self.follow / (1 - alone) if alone < 1 else 0.0  # of the rows that can
@@ -82,26 +84,26 @@ class SentencePairs:
         """
         chunks, tokens = self.chunks(shard), self.shards[shard].tokens
         first, last = chunks.starts[chunk], chunks.starts[chunk + 1]
-        place, room = chunks.bounds[first], self.room
+        token, room = chunks.bounds[first], self.room
         if generator.random() < self.short:
             room = generator.integers(2, self.room + 1)
         follows = last - first > 1 and generator.random() < self.follows
         middle = chunks.bounds[generator.integers(first + 1, max(last, first + 2))]
-        middle = min(middle, place + room - 1)
-        left = place + room - middle
+        middle = min(middle, token + room - 1)
+        left = token + room - middle
         if follows:
-            second = tokens[middle : min(middle + left, chunks.document_end(place))]
+            second = tokens[middle : min(middle + left, chunks.document_end(token))]
         else:
-            second = self._of_another(shard, place, left, generator)
-        parts = [self.start_id], tokens[place:middle], [self.end_id]
+            second = self._of_another(shard, token, left, generator)
+        parts = [self.start_id], tokens[token:middle], [self.end_id]
         return [np.concatenate(parts), np.concatenate([second, [self.end_id]])], not follows
 
-    def _of_another(self, shard, place, room, generator):
+    def _of_another(self, shard, token, room, generator):
         """Return sentences of another document than a token's, with so many tokens at most."""
         ends = self.shards[shard].sentences[self.shards[shard].documents]
-        own = self.documents[shard] + np.searchsorted(ends, place, side="right") - 1
+        excluded = self.documents[shard] + np.searchsorted(ends, token, side="right") - 1
         drawn = generator.integers(self.documents[-1] - 1)
-        drawn += drawn >= own
+        drawn += drawn >= excluded
         number = int(np.searchsorted(self.documents, drawn, side="right")) - 1
         other, document = self.shards[number], drawn - self.documents[number]
         first, last = other.documents[document : document + 2]
@@ -157,9 +159,9 @@ class Chunks:
     def __len__(self):
         return len(self.starts) - 1
 
-    def document_end(self, place):
+    def document_end(self, token):
         """Return where the document of a token ends."""
-        return self.document_ends[np.searchsorted(self.document_ends, place, side="right")]
+        return self.document_ends[np.searchsorted(self.document_ends, token, side="right")]
 
     @classmethod
     def within_documents(cls, shard, room, longest):

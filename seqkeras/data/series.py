@@ -62,34 +62,34 @@ def read_series(path, columns, time=None, series_column=None, gaps="refuse", ste
         DataError: if the file can not be read, or the times are none, do not ascend, or have gaps
             that are refused.
     """
-    own = () if series_column is None else (series_column,)
-    names = (*own, *(time.columns if time else ()), *columns)
+    series_names = () if series_column is None else (series_column,)
+    names = (*series_names, *(time.columns if time else ()), *columns)
     groups = collections.defaultdict(list)
     for line, values in read_columns(path, names, may_be_empty=columns):
-        name, row = (category_text(values[0]), values[1:]) if own else ("", values)
+        name, row = (category_text(values[0]), values[1:]) if series_names else ("", values)
         groups[name].append((f"{path}, line {line}", [*row]))
-    found = [Series(name, *map(list, zip(*rows)), None) for name, rows in groups.items()]
+    all_series = [Series(name, *map(list, zip(*rows)), None) for name, rows in groups.items()]
     if time is None:
-        return found, None, 0
-    found = [dataclasses.replace(series, times=_times(series, time)) for series in found]
+        return all_series, None, 0
+    all_series = [dataclasses.replace(series, times=_times(series, time)) for series in all_series]
     if gaps == "keep":
-        return found, time, 0
-    if max(map(len, found)) < 2:
+        return all_series, time, 0
+    if max(map(len, all_series)) < 2:
         raise DataError(f"{path}: a series needs two rows at least.")
-    time = with_step(time, [series.times for series in found], step)
+    time = with_step(time, [series.times for series in all_series], step)
     most = "most rows" if step is None else "rows"
-    filled = [_without_gaps(series, time, gaps, most) for series in found]
-    return filled, time, sum(map(len, filled)) - sum(map(len, found))
+    filled = [_without_gaps(series, time, gaps, most) for series in all_series]
+    return filled, time, sum(map(len, filled)) - sum(map(len, all_series))
 
 
-def values_of(series, place, column):
+def values_of(series, index, column):
     """Return what a `serving.rows.Column` holds, at a place of each row: (rows, width), NaN where a
     number is missing.
 
     Raises:
         DataError: with the line, if a value is no number.
     """
-    values = [row[place] for row in series.rows]
+    values = [row[index] for row in series.rows]
     try:
         return column.values(values, series.where.__getitem__)
     except ValueError as error:
@@ -117,7 +117,7 @@ def numbers_of(series, names, decimals):
         DataError: with the line, if a value is no number.
     """
     columns = [Column(name, decimal=decimals.get(name)) for name in names]
-    values = [values_of(series, place, column) for place, column in enumerate(columns)]
+    values = [values_of(series, index, column) for index, column in enumerate(columns)]
     return np.concatenate(values, axis=1)
 
 
@@ -154,20 +154,20 @@ def _without_gaps(series, time, gaps, most):
     """Return a series with a row for each step."""
     counts, are_near = time.steps_between(series.times)
     for row in np.flatnonzero((counts != 1) | ~are_near):
-        expected, found = time.after(series.times[row], 1)[0], series.times[row + 1]
+        expected, actual = time.after(series.times[row], 1)[0], series.times[row + 1]
         told = f"{series.where[row + 1]}: expected {_shown(expected)}"
-        clocks = time.about_clocks(expected, found)
+        clocks = time.about_clocks(expected, actual)
         if not are_near[row] or counts[row] < 1:
             raise DataError(
                 f"{told}, as {most} follow each other by {time.step_in_words}; found "
-                f"{_shown(found)}{clocks}; --gaps keep takes rows as they come."
+                f"{_shown(actual)}{clocks}; --gaps keep takes rows as they come."
             )
         if gaps == "refuse":
             missing = counts[row] - 1
             rows = f"{missing:,} rows are" if missing > 1 else "1 row is"
             kept = ", such as trading days" if time.unit == "business day" else ""
             raise DataError(
-                f"{told}, found {_shown(found)}: {rows} missing{clocks}; --gaps fill puts rows "
+                f"{told}, found {_shown(actual)}: {rows} missing{clocks}; --gaps fill puts rows "
                 f"without values there, --gaps keep takes rows as they come{kept}."
             )
     empty = [""] * (len(series.rows[0]) - len(time.columns))
@@ -229,8 +229,8 @@ class Window:
         if not self.rows.known:
             return past
         first = len(self.series.rows[0]) - len(self.rows.columns)
-        places = [first + place for place, column in enumerate(self.rows.columns) if column.known]
-        known = [[row[place] for place in places] for row in self.series.rows[self.future]]
+        places = [first + index for index, column in enumerate(self.rows.columns) if column.known]
+        known = [[row[index] for index in places] for row in self.series.rows[self.future]]
         return {"series": past, "known": known}
 
 
@@ -243,7 +243,7 @@ class ArrayWindow(Window):
         past = self.table[self.past]
         if not self.rows.known:
             return past
-        places = [place for place, column in enumerate(self.rows.columns) if column.known]
+        places = [index for index, column in enumerate(self.rows.columns) if column.known]
         return {"series": past, "known": self.table[self.future][:, places]}
 
 
@@ -261,7 +261,7 @@ class WindowArrays:
         self.windows, self.part, self.scaled = windows, part, scaled
         self.dtype = np.dtype("float32" if scaled else "float64")
         rows, (context, horizon, targets) = windows[0].rows, windows[0].sizes
-        numbers = [place for place, column in enumerate(rows.columns) if not column.categories]
+        numbers = [index for index, column in enumerate(rows.columns) if not column.categories]
         self.places = _known_places(rows, len(numbers))
         widths = {
             "window": (context, rows.num_features),
@@ -275,7 +275,7 @@ class WindowArrays:
 
     def __getitem__(self, places):
         """Return (len(places), ...)."""
-        windows = [self.windows[place] for place in places]
+        windows = [self.windows[index] for index in places]
         rows, is_past = windows[0].rows, self.part == "window"
         parts = [window.past if is_past else window.future for window in windows]
         tables = np.stack([window.table[part] for window, part in zip(windows, parts)])
@@ -292,8 +292,8 @@ def _known_places(rows, num_numbers):
     number, hot, places = 0, num_numbers, []
     for column in rows.columns:
         if column.categories:
-            place = range(hot, hot := hot + column.width)
+            columns = range(hot, hot := hot + column.width)
         else:
-            place = range(number, number := number + 1)
-        places += place if column.known else ()
+            columns = range(number, number := number + 1)
+        places += columns if column.known else ()
     return [*places, *range(hot, hot + rows.num_known - len(places))]

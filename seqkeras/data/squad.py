@@ -92,18 +92,18 @@ def _of_squad(path, text):
         title = article.get("title") if isinstance(article, dict) else None
         if isinstance(title, str) and title:
             where += f" ({title:.40})"
-        for place, paragraph in enumerate(_part(article, "paragraphs", list, where), start=1):
-            inner = f"{where}, paragraph {place}"
+        for count, paragraph in enumerate(_part(article, "paragraphs", list, where), start=1):
+            inner = f"{where}, paragraph {count}"
             context = _part(paragraph, "context", str, inner)
             for index, row in enumerate(_part(paragraph, "qas", list, inner), start=1):
-                own = f"{inner}, question {index}"
-                _part(row, "question", str, own)
+                here = f"{inner}, question {index}"
+                _part(row, "question", str, here)
                 if "id" in row:
-                    own += f" ({row['id']!s:.40})"
+                    here += f" ({row['id']!s:.40})"
                 answers = row.get("answers", [])
                 if not isinstance(answers, list):
-                    raise DataError(f"{own}: 'answers' must be a list.")
-                yield own, row | {"context": context, "answers": answers}
+                    raise DataError(f"{here}: 'answers' must be a list.")
+                yield here, row | {"context": context, "answers": answers}
 
 
 def _holds_lines(path, text):
@@ -128,8 +128,8 @@ def _of_json_lines(path, text):
                     f"{len(starts)}."
                 )
             answers = [
-                {"text": own, "answer_start": start}
-                for own, start in zip(texts, starts, strict=True)
+                {"text": answer, "answer_start": start}
+                for answer, start in zip(texts, starts, strict=True)
             ]
         yield where, {"is_impossible": not answers} | row | {"answers": answers}
 
@@ -185,9 +185,9 @@ def _answer(where, context, answer, offsets):
             f"{where}: 'answer_start' of the answer {text!r:.40} must be a number from 0; found "
             f"{start!r:.40}."
         )
-    place = _place(context, start, offsets)
-    if place is not None and context.startswith(text, place):
-        return Answer(text, place)
+    offset = _place(context, start, offsets)
+    if offset is not None and context.startswith(text, offset):
+        return Answer(text, offset)
     raise DataError(f"{where}: {_why_not_there(context, text, start, offsets)}")
 
 
@@ -209,8 +209,8 @@ def _why_not_there(context, text, start, offsets):
     if text not in context:
         return f"{said}, nor elsewhere in its context."
     for others in OFFSETS:
-        place = _place(context, start, others)
-        if others != offsets and place is not None and context.startswith(text, place):
+        offset = _place(context, start, others)
+        if others != offsets and offset is not None and context.startswith(text, offset):
             return (
                 f"{said}, counted in {UNITS[offsets]}; it is there counted in {UNITS[others]}: "
                 f"choose --offsets {others}."

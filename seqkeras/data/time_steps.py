@@ -30,11 +30,11 @@ ROUND = (*NAMED.values(), 100_000, 10_000, 1000, 100, 10, 1)  # microseconds
 def named_step(text):
     """Return (step, unit) of a step in words, as "month", "business-day" or "15 minutes"; None of
     other texts."""
-    found = NAMED_STEP.fullmatch(text)
-    if found is None:
+    match = NAMED_STEP.fullmatch(text)
+    if match is None:
         return None
-    size, unit = STEPS[found[2]]
-    return int(found[1] or 1) * size, unit
+    size, unit = STEPS[match[2]]
+    return int(match[1] or 1) * size, unit
 
 
 def with_step(time, times, step=None):

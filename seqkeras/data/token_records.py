@@ -54,8 +54,8 @@ def begin_records(folder, corpus, tokenizer):
     folder = Path(folder)
     content = _content(corpus, tokenizer)
     if is_records(folder):
-        found = _read_content(folder)
-        differing = [name for name in content if found.get(name) != content[name]]
+        earlier = _read_content(folder)
+        differing = [name for name in content if earlier.get(name) != content[name]]
         if differing:
             raise DataError(
                 f"{folder}: holds records with another {' and '.join(differing)}; choose another "
@@ -207,13 +207,13 @@ class ShardTokens:
     @classmethod
     def of_documents(cls, documents):
         """Return the records of a list of documents, lists of sentences, lists of token ids."""
-        found = cls.__new__(cls)
+        records = cls.__new__(cls)
         rows = [sentence for document in documents for sentence in document]
         lengths = [len(row) for row in rows]
-        found.tokens = np.array([token for row in rows for token in row], "uint32")
-        found.sentences = np.cumsum([0, *lengths])
-        found.documents = np.cumsum([0, *map(len, documents)])
-        return found
+        records.tokens = np.array([token for row in rows for token in row], "uint32")
+        records.sentences = np.cumsum([0, *lengths])
+        records.documents = np.cumsum([0, *map(len, documents)])
+        return records
 
     @property
     def num_documents(self):

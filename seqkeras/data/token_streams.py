@@ -57,7 +57,7 @@ def _lines(text):
 def _chunks(text):
     start = 0
     while start < len(text):
-        found = BEFORE_WORD.search(text, start + CHUNK)
-        end = found.start() if found else len(text)
+        match = BEFORE_WORD.search(text, start + CHUNK)
+        end = match.start() if match else len(text)
         yield text[start:end]
         start = end

@@ -20,14 +20,14 @@ def read_trees(path):
         DataError: if the file can not be read.
         ValueError: if a line is no tree; it names the line.
     """
-    found = []
+    trees = []
     for number, line in enumerate(lines_of(read_text(path)), start=1):
         if line.strip():
             try:
-                found.append(parse_tree(line))
+                trees.append(parse_tree(line))
             except ValueError as error:
                 raise ValueError(f"{path}, line {number}: {error}") from None
-    return found
+    return trees
 
 
 def parse_tree(text):

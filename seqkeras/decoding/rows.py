@@ -31,8 +31,8 @@ def in_batches(function, rows, pad, batch_size=256, advance=None):
         results.append([np.asarray(part) for part in result])
         if advance:
             advance(len(chosen))
-    place = np.argsort(order)
-    return tuple(np.concatenate(_padded(parts))[place] for parts in zip(*results, strict=True))
+    rank = np.argsort(order)
+    return tuple(np.concatenate(_padded(parts))[rank] for parts in zip(*results, strict=True))
 
 
 def _padded(parts):

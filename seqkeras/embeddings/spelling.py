@@ -50,8 +50,8 @@ class Spelling:
         begins = ops.take(ops.convert_to_tensor(self._begins), token_ids, axis=0)
         before = ops.pad(is_word[:, :-1], [[0, 0], [1, 0]])
         begins = ops.logical_and(is_word, ops.logical_or(begins, ops.logical_not(before)))
-        place = ops.cumsum(ops.cast(begins, "int32"), axis=1) - 1
-        lengths = ops.max(place, axis=1) + 1
+        position = ops.cumsum(ops.cast(begins, "int32"), axis=1) - 1
+        lengths = ops.max(position, axis=1) + 1
         starts = ops.cumsum(sizes, axis=1) - sizes  # of pieces, in characters of the text
         batch_size, length, width = ops.shape(spelled)
         steps = ops.arange(length, dtype="int32")
@@ -60,7 +60,7 @@ class Spelling:
         column = starts[..., None] + ops.arange(width, dtype="int32")  # (B, T, P)
         kept = ops.logical_and(real, column < self.word_length)
         # What is not kept falls into a word behind the last, which is cut off.
-        word = ops.where(kept, place[..., None], length)
+        word = ops.where(kept, position[..., None], length)
         column = ops.where(kept, column, 0)
         row = ops.broadcast_to(
             ops.arange(batch_size, dtype="int32")[:, None, None], ops.shape(spelled)
@@ -68,4 +68,4 @@ class Spelling:
         indices = ops.reshape(ops.stack([row, word, column], axis=-1), (-1, 3))
         shape = (batch_size, length + 1, self.word_length)
         characters = ops.scatter(indices, ops.reshape(spelled, (-1,)), shape)[:, :-1]
-        return characters, lengths, ops.maximum(place, 0), is_word
+        return characters, lengths, ops.maximum(position, 0), is_word

@@ -65,8 +65,8 @@ class WordCharacters(keras.layers.Layer):
             self.of_words.build((None, None, self.spell.word_length))
 
     def call(self, token_ids):
-        characters, _, place, is_word = self.spell(ops.cast(token_ids, "int32"))
-        vectors = ops.take_along_axis(self.of_words(characters), place[..., None], axis=1)
+        characters, _, position, is_word = self.spell(ops.cast(token_ids, "int32"))
+        vectors = ops.take_along_axis(self.of_words(characters), position[..., None], axis=1)
         return ops.where(is_word[..., None], vectors, 0)
 
     def compute_output_shape(self, token_ids_shape):

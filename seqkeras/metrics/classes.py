@@ -58,8 +58,8 @@ def _counts(metric, answers, targets):
     """Return the classes, and how often (targets, answers) of each two stand together."""
     pairs = pairs_of(metric, answers, targets)
     classes = sorted({name for pair in pairs for name in pair})
-    place = {name: index for index, name in enumerate(classes)}
+    index_of = {name: index for index, name in enumerate(classes)}
     counts = np.zeros((len(classes), len(classes)), "int64")
     for answer, target in pairs:
-        counts[place[target], place[answer]] += 1
+        counts[index_of[target], index_of[answer]] += 1
     return classes, counts

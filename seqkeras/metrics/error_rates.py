@@ -31,8 +31,8 @@ def token_error_rate(texts, targets):
     for text, target in pairs_of("token_error_rate", texts, targets):
         tokens = text.split()
         options = [option.split() for option in _listed(target)]
-        found = [(Levenshtein.distance(tokens, option), -len(option)) for option in options]
-        distance, negative = min(found)
+        distances = [(Levenshtein.distance(tokens, option), -len(option)) for option in options]
+        distance, negative = min(distances)
         edits, length = edits + distance, length - negative
     if not length:
         raise ValueError("token_error_rate: targets must hold at least one token; they hold none.")

@@ -34,7 +34,7 @@ def area_under_risk_coverage(scores, right):
         )
     if np.isnan(scores).any():
         raise ValueError("area_under_risk_coverage: scores must be numbers; received NaN.")
-    _, place, counts = np.unique(-scores, return_inverse=True, return_counts=True)
-    wrong = np.bincount(place, weights=~right) / counts  # the share of each score's answers
+    _, group, counts = np.unique(-scores, return_inverse=True, return_counts=True)
+    wrong = np.bincount(group, weights=~right) / counts  # the share of each score's answers
     expected = np.cumsum(np.repeat(wrong, counts))
     return float(np.mean(expected / np.arange(1, scores.size + 1)))

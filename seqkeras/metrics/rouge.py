@@ -36,8 +36,8 @@ def rouge(texts, targets):
 
     pairs = pairs_of("rouge", texts, targets)
     scorer = RougeScorer(MEASURES, tokenizer=_Words())
-    found = [scorer.score(target, text) for text, target in pairs]
-    return {name: sum(score[name].fmeasure for score in found) / len(found) for name in MEASURES}
+    scores = [scorer.score(target, text) for text, target in pairs]
+    return {name: sum(score[name].fmeasure for score in scores) / len(scores) for name in MEASURES}
 
 
 class _Words:

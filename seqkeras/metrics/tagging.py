@@ -43,31 +43,33 @@ def entity_scores(tags, targets):
 
     Reference: Tjong Kim Sang and De Meulder 2003, section 2.4, https://aclanthology.org/W03-0419
     """
-    found, true = _both("entity_scores", tags, targets)
-    labels = sorted({label for _, label, *_ in found | true})
+    answered, true = _both("entity_scores", tags, targets)
+    labels = sorted({label for _, label, *_ in answered | true})
     by_label = {
-        label: _scores(*({own for own in side if own[1] == label} for side in (found, true)))
+        label: _scores(
+            *({entity for entity in side if entity[1] == label} for side in (answered, true))
+        )
         for label in labels
     }
-    return _scores(found, true) | {"by_label": by_label}
+    return _scores(answered, true) | {"by_label": by_label}
 
 
 def _both(who, tags, targets):
     """Return the entities of tags and of targets: sets of (sentence, label, first word, end)."""
-    found, true = set(), set()
+    answered, true = set(), set()
     for sentence, both in enumerate(pairs_of(who, tags, targets)):
-        for side, own in zip((found, true), both):
-            side.update((sentence, *entity) for entity in entities(own))
-    return found, true
+        for side, spelled in zip((answered, true), both):
+            side.update((sentence, *entity) for entity in entities(spelled))
+    return answered, true
 
 
-def _scores(found, true):
-    common = len(found & true)
+def _scores(answered, true):
+    common = len(answered & true)
     return {
         "entities": len(true),
-        "precision": common / len(found) if found else 0.0,
+        "precision": common / len(answered) if answered else 0.0,
         "recall": common / len(true) if true else 0.0,
-        "f1": 2 * common / (len(found) + len(true)) if found or true else 0.0,
+        "f1": 2 * common / (len(answered) + len(true)) if answered or true else 0.0,
     }
 
 
@@ -84,12 +86,12 @@ def tag_accuracy(tags, targets):
         ValueError: if there is no word, or not one target for each.
     """
     words, true_tags = [], []
-    for found, true in pairs_of("tag_accuracy", tags, targets):
-        if len(found) != len(true):
+    for answered, true in pairs_of("tag_accuracy", tags, targets):
+        if len(answered) != len(true):
             raise ValueError(
                 "tag_accuracy: needs one target for each word; received the tags "
-                f"{', '.join(found)} and the targets {', '.join(true)}."
+                f"{', '.join(answered)} and the targets {', '.join(true)}."
             )
-        words += found
+        words += answered
         true_tags += true
     return exact_match(words, true_tags)

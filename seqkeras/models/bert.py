@@ -170,14 +170,14 @@ class Bert(TokenModel):
     def call(self, inputs, training=False, hidden_states=False, attention=False):
         x, mask = self._embed(inputs, training)
         states = self.encoder.hidden_states(x, mask, training)
-        found = {"hidden": states[-1]}
+        outputs = {"hidden": states[-1]}
         if self.pooler is not None:
-            found["pooled"] = self._pool(inputs, states[-1])
+            outputs["pooled"] = self._pool(inputs, states[-1])
         if hidden_states:
-            found["hidden_states"] = states
+            outputs["hidden_states"] = states
         if attention:
-            found["attention"] = self.encoder.attention_of(states, mask)
-        return found
+            outputs["attention"] = self.encoder.attention_of(states, mask)
+        return outputs
 
     def _pool(self, inputs, hidden):
         """Return (B, D), from the first token."""

@@ -164,7 +164,8 @@ class BiLM(TokenModel):
     ):
         super().__init__(**kwargs)
         if boundary_ids is not None and not (
-            len(boundary_ids) == 2 and all(0 < each < character_vocab_size for each in boundary_ids)
+            len(boundary_ids) == 2
+            and all(0 < token < character_vocab_size for token in boundary_ids)
         ):
             raise ValueError(
                 f"BiLM: boundary_ids must be two ids from 1 to {character_vocab_size - 1}; "

@@ -55,16 +55,16 @@ class BiLMFeatures(keras.layers.Layer):
         if segment_ids is None:
             return self._features(token_ids, None, training)
         first = ops.equal(segment_ids, 0)
-        own = ops.concatenate([first, ops.logical_not(first)], axis=0)
-        both = self._features(ops.concatenate([token_ids, token_ids], axis=0), own, training)
+        text = ops.concatenate([first, ops.logical_not(first)], axis=0)
+        both = self._features(ops.concatenate([token_ids, token_ids], axis=0), text, training)
         return sum(ops.split(both, 2, axis=0))  # zeros where the other text stands
 
-    def _features(self, token_ids, own, training):
-        characters, lengths, place, is_word = self.spell(token_ids, own)
+    def _features(self, token_ids, text, training):
+        characters, lengths, position, is_word = self.spell(token_ids, text)
         words = {"character_ids": characters, "lengths": lengths}
         layers = self.bilm.represent(words, training=training and self.train)
         mixed = self.mix(layers)  # (B, T, 2P), of words
-        features = ops.take_along_axis(mixed, place[..., None], axis=1)
+        features = ops.take_along_axis(mixed, position[..., None], axis=1)
         return ops.where(is_word[..., None], features, 0)
 
     def compute_output_shape(self, token_ids_shape, segment_ids_shape=None):

@@ -75,15 +75,15 @@ class Bridge(FirstStates):
 
     def build(self, states_shape):
         self.maps = []  # for each state its layers, (W, b) each
-        for place, shape in enumerate(states_shape):
+        for index, shape in enumerate(states_shape):
             self.require_width(shape[-1])
             widths = [shape[-1], *[self.units] * self.num_layers]
             layers = zip(widths[:-1], widths[1:])
-            self.maps.append([self._add_layer(place, n, *sizes) for n, sizes in enumerate(layers)])
+            self.maps.append([self._add_layer(index, n, *sizes) for n, sizes in enumerate(layers)])
 
-    def _add_layer(self, place, n, width, units):
-        kernel = self.add_weight(name=f"kernel_{place}_{n}", shape=(width, units))
-        bias = self.add_weight(name=f"bias_{place}_{n}", shape=(units,), initializer="zeros")
+    def _add_layer(self, index, n, width, units):
+        kernel = self.add_weight(name=f"kernel_{index}_{n}", shape=(width, units))
+        bias = self.add_weight(name=f"bias_{index}_{n}", shape=(units,), initializer="zeros")
         return kernel, bias
 
     def call(self, states):
@@ -125,8 +125,8 @@ class OwnState(FirstStates):
 
     def build(self, states_shape):
         self.vectors = [
-            self.add_weight(name=f"state_{place}", shape=(1, self.units), initializer="zeros")
-            for place in range(len(states_shape) * self.learned)
+            self.add_weight(name=f"state_{index}", shape=(1, self.units), initializer="zeros")
+            for index in range(len(states_shape) * self.learned)
         ]
 
     def call(self, states):

@@ -116,17 +116,17 @@ class Distillation(keras.Model):
     def _compare(self):
         """Add to both models a head for each of the layers that are compared."""
         policy, dim = self.dtype_policy, self.teacher.encoder.hidden_dim
-        own, others = dict(self.student.heads), {}
+        heads, others = dict(self.student.heads), {}
         for own_layer, layer in self.hidden:
             name = f"hidden_{own_layer}_{layer}"
-            own[name] = HiddenStateHead(own_layer, dim, dtype=policy, name=name)
+            heads[name] = HiddenStateHead(own_layer, dim, dtype=policy, name=name)
             others[name] = HiddenStateHead(layer, name=name)
         for own_block, block in self.attention:
             name = f"attention_{own_block}_{block}"
-            own[name] = AttentionWeightsHead(own_block, dtype=policy, name=name)
+            heads[name] = AttentionWeightsHead(own_block, dtype=policy, name=name)
             others[name] = AttentionWeightsHead(block, name=name)
         self.compared = WithHeads(
-            self.student.encoder, own, self.student.frozen, self.student.pooling
+            self.student.encoder, heads, self.student.frozen, self.student.pooling
         )
         self.compared_teacher = WithHeads(self.teacher.encoder, others, frozen=True)
 
@@ -146,27 +146,27 @@ class Distillation(keras.Model):
                 )
             logits = _only(self.teacher(inputs, training=False))
         if self.compared is None:
-            own = _only(self.student(inputs, training=training))
-            return {"labels": own, "soft": self._soft(own, logits)}
-        found = self.compared(inputs, training=training)
+            student = _only(self.student(inputs, training=training))
+            return {"labels": student, "soft": self._soft(student, logits)}
+        actual = self.compared(inputs, training=training)
         wanted = self.compared_teacher(inputs, training=False)
-        own = found[next(iter(self.student.heads))]
-        outputs = {"labels": own, "soft": self._soft(own, logits)}
+        student = actual[next(iter(self.student.heads))]
+        outputs = {"labels": student, "soft": self._soft(student, logits)}
         real = self._real(inputs)
         for kind, distance in (("hidden", _squared), ("attention", _divergence)):
             if pairs := getattr(self, kind):
                 names = [f"{kind}_{own_layer}_{layer}" for own_layer, layer in pairs]
-                distances = [distance(wanted[name], found[name]) for name in names]  # (B, T)
+                distances = [distance(wanted[name], actual[name]) for name in names]  # (B, T)
                 outputs[kind] = _mean_of_rows(sum(distances) / len(distances), real)
         return outputs
 
-    def _soft(self, own, logits):
+    def _soft(self, student, logits):
         """Return the distance over the last axis."""
-        dtype = keras.backend.result_type(own.dtype, logits.dtype, "float32")
-        own, logits = ops.cast(own, dtype), ops.cast(logits, dtype)
+        dtype = keras.backend.result_type(student.dtype, logits.dtype, "float32")
+        student, logits = ops.cast(student, dtype), ops.cast(logits, dtype)
         if self.soft == "mse":
-            return ops.mean(ops.square((logits - own) / self.scale), axis=-1)
-        log_p, log_q = (ops.log_softmax(each / self.temperature) for each in (logits, own))
+            return ops.mean(ops.square((logits - student) / self.scale), axis=-1)
+        log_p, log_q = (ops.log_softmax(scores / self.temperature) for scores in (logits, student))
         return self.temperature**2 * ops.sum(ops.exp(log_p) * (log_p - log_q), axis=-1)
 
     @staticmethod
@@ -209,13 +209,13 @@ def _only(outputs):
     return outputs
 
 
-def _squared(wanted, found):
-    return ops.mean(ops.square(wanted - found), axis=-1)
+def _squared(wanted, actual):
+    return ops.mean(ops.square(wanted - actual), axis=-1)
 
 
-def _divergence(wanted, found):
+def _divergence(wanted, actual):
     """Return (B, T), the mean over heads of the divergence of their weights (B, N, T, T)."""
-    logs = [ops.log(ops.maximum(weights, LEAST)) for weights in (wanted, found)]
+    logs = [ops.log(ops.maximum(weights, LEAST)) for weights in (wanted, actual)]
     return ops.mean(ops.sum(wanted * (logs[0] - logs[1]), axis=-1), axis=1)
 
 

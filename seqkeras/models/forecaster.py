@@ -260,7 +260,7 @@ class Forecaster(keras.Model):
     @property
     def middle(self):
         """The place of the quantile nearest to 1/2."""
-        return min(range(len(self.quantiles)), key=lambda place: abs(self.quantiles[place] - 0.5))
+        return min(range(len(self.quantiles)), key=lambda index: abs(self.quantiles[index] - 0.5))
 
     def get_config(self):
         return {

@@ -23,9 +23,9 @@ class PartialLabels:
             self._require_known_loss(loss, missing)
             loss.build(y, y_pred)
         with _losses_left_out(loss, missing):
-            found = super().compute_loss(x, y, y_pred, sample_weight, training)
+            total = super().compute_loss(x, y, y_pred, sample_weight, training)
         # A gradient of zero, because Keras warns of a missing one.
-        return found + sum(0.0 * ops.sum(output) for output in missing.values())
+        return total + sum(0.0 * ops.sum(output) for output in missing.values())
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
         """Return the results of the metrics, each updated with the batches that have its labels."""
@@ -46,8 +46,8 @@ class PartialLabels:
                 told = {id(metric) for metric in metrics.metrics}
             names = zip(metrics.result(), metrics.metrics, strict=True)
             absent += [name for name, metric in names if id(metric) not in told]
-        found = self.get_metrics_result()
-        return {name: value for name, value in found.items() if name not in absent}
+        results = self.get_metrics_result()
+        return {name: value for name, value in results.items() if name not in absent}
 
     def _missing(self, y, y_pred):
         """Return outputs without labels by path; a ValueError if labels are of something else."""

@@ -107,8 +107,11 @@ class RecurrentStack(keras.layers.Layer):
             states: the final ones, as the call returned them.
         """
         return [
-            [ops.concatenate(own[kind :: self.num_states], -1) for kind in range(self.num_vectors)]
-            for own in self._of_each_layer(states)
+            [
+                ops.concatenate(layer_states[kind :: self.num_states], -1)
+                for kind in range(self.num_vectors)
+            ]
+            for layer_states in self._of_each_layer(states)
         ]
 
     def state_shapes(self, input_dim):

@@ -70,7 +70,7 @@ def state_names(cell):
         return ["memory", "history"][: 1 if not isinstance(cell, str) and cell.window == 1 else 2]
     if isinstance(cell, str):
         return NAMED[cell][2]
-    return ["hidden", *(f"state_{place}" for place in range(1, len(sizes_of(cell))))]
+    return ["hidden", *(f"state_{number}" for number in range(1, len(sizes_of(cell))))]
 
 
 def state_shapes(cell, units, input_dim):

@@ -241,8 +241,8 @@ class RNNDecoder(keras.layers.Layer):
             source_mask = ops.ones(ops.shape(values)[:2], "bool")
         first = [None if state is None else state[:, None] for state in initial_state]
         first = [ops.zeros_like(first[0]) if state is None else state for state in first]
-        own = self.first_state(context, values, source_mask)
-        return {**dict(zip(self._cell_states, first, strict=True)), **own}
+        entries = self.first_state(context, values, source_mask)
+        return {**dict(zip(self._cell_states, first, strict=True)), **entries}
 
     def decode(self, target_ids, state, training=False):
         """Return logits (B, T, V) of all steps from a state of `start`."""
@@ -286,12 +286,12 @@ class RNNDecoder(keras.layers.Layer):
             target_ids: (B, T) integers, `<bos>` and all target tokens but the last.
             state: the result of `start`.
         """
-        found = []
+        steps = []
         for t in range(target_ids.shape[1]):
             embedded = self._embed(target_ids[:, t : t + 1], training=False)
             _, weights, state = self.advance(embedded, state, self._run_beams)
-            found.append(weights if len(weights.shape) == 4 else weights[:, None])
-        return ops.concatenate(found, axis=2)[:, None]
+            steps.append(weights if len(weights.shape) == 4 else weights[:, None])
+        return ops.concatenate(steps, axis=2)[:, None]
 
     def _embed(self, token_ids, training):
         if self.embedding is None:
@@ -339,8 +339,8 @@ class RNNDecoder(keras.layers.Layer):
 
         def step(inputs, carried):
             *carried, predicted = carried
-            y, own = ops.split(inputs, 2, axis=-1)
-            y = y + own * self.embedding(predicted)[:, 0]
+            y, sampled = ops.split(inputs, 2, axis=-1)
+            y = y + sampled * self.embedding(predicted)[:, 0]
             features, _, after = self._advance_one(y, carried, state)
             logits = without(self._logits(features[:, None], training=False), self.never_generated)
             predicted = ops.cast(ops.argmax(logits, axis=-1), "int32")

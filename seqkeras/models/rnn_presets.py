@@ -153,8 +153,8 @@ def classical_context():
 
     Reference: Goodfellow et al. 2016, sections 10.2.4 and 10.4, https://www.deeplearningbook.org
     """
-    own = {"first_state": "zeros", "reads_context": True, "reads_output": False}
-    return {**ONE_WAY, **own}
+    options = {"first_state": "zeros", "reads_context": True, "reads_output": False}
+    return {**ONE_WAY, **options}
 
 
 @_preset(ClassicalDecoder)

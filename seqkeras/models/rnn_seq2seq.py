@@ -239,9 +239,9 @@ class RNNSeq2Seq(SourceModel):
         kept = self.num_bridged
         bridged = iter(self.bridge([state for source in sources for state in source[:kept]]))
         return [
-            next(bridged) if place < kept else None
+            next(bridged) if index < kept else None
             for names in layers
-            for place in range(len(names))
+            for index in range(len(names))
         ]
 
     def step(self, token_ids, state):

@@ -31,12 +31,12 @@ def _checked(name):
         try:
             return theirs(self, x, *arguments, **options)
         except Exception as error:
-            found = BEYOND.search(str(error))
-            if found is None or int(found[2]) not in self._table_sizes():
+            match = BEYOND.search(str(error))
+            if match is None or int(match[2]) not in self._table_sizes():
                 raise
             raise ValueError(
-                f"{type(self).__name__}: ids and positions must be from 0 to {int(found[2]) - 1}, "
-                f"as there are {found[2]} of them; received {found[1]} in a batch."
+                f"{type(self).__name__}: ids and positions must be from 0 to {int(match[2]) - 1}, "
+                f"as there are {match[2]} of them; received {match[1]} in a batch."
             ) from error
 
     return method

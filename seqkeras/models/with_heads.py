@@ -105,8 +105,8 @@ class WithHeads(PartialLabels, EncoderModel):
 
     @property
     def input_names(self):
-        own = [name for name in self._taken() if name not in ENCODED + ENCODER_INPUTS]
-        return ENCODER_INPUTS[:1], [*ENCODER_INPUTS[1:], *own]
+        further = [name for name in self._taken() if name not in ENCODED + ENCODER_INPUTS]
+        return ENCODER_INPUTS[:1], [*ENCODER_INPUTS[1:], *further]
 
     @property
     def pools(self):
@@ -200,12 +200,12 @@ def require_encoder(model, encoder):
     needed = ("hidden_dim", "pooler")
     missing = [name for name in needed if not hasattr(encoder, name)]
     if missing:
-        own = getattr(encoder, "encoder", None)
-        is_below = all(hasattr(own, name) for name in needed)
+        inner = getattr(encoder, "encoder", None)
+        is_below = all(hasattr(inner, name) for name in needed)
         raise ValueError(
             f"{type(model).__name__}: the encoder must be a model with hidden_dim and pooler, as "
             f"Bert; received a {type(encoder).__name__} without {missing}."
-            + (f" Its own encoder is one, a {type(own).__name__}: give that." if is_below else "")
+            + (f" Its own encoder is one, a {type(inner).__name__}: give that." if is_below else "")
         )
 
 

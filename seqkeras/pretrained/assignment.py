@@ -136,14 +136,14 @@ def load_model(make, links, tensors, source, harmless=()):
     with _starting_later():
         model = make()
         model.build(None)
-        found = list(links(model))
-        problems = find_problems(model, found, tensors, harmless)
+        all_links = list(links(model))
+        problems = find_problems(model, all_links, tensors, harmless)
         if problems:
             raise ValueError(
                 f"{type(model).__name__}: {source} must hold its tensors, and no others; "
                 f"received {len(problems)} that differ:\n  " + "\n  ".join(problems)
             )
-        for link in found:
+        for link in all_links:
             _start_from(link, tensors)
     return model
 
@@ -228,8 +228,8 @@ def _start_from(link, tensors):
         name = next(name for name in link.names if name in tensors)
         return link.layout.to_ours(tensors[name].read(), shapes)
 
-    for place, variable in enumerate(link.variables):
-        _start_as(variable, lambda place=place: parts()[place])
+    for index, variable in enumerate(link.variables):
+        _start_as(variable, lambda index=index: parts()[index])
 
 
 def _start_as(variable, read):

@@ -76,10 +76,10 @@ def plan(config, architecture, tensors, heads):
 
 
 def describe(model):
-    found = encoders.split(model)
-    if found is None or not found[0].config["num_segments"] or found[0].config["first_position"]:
+    parts = encoders.split(model)
+    if parts is None or not parts[0].config["num_segments"] or parts[0].config["first_position"]:
         return None
-    return encoders.describe(FORM, model, write_fields(found[0].config, FIELDS), [])
+    return encoders.describe(FORM, model, write_fields(parts[0].config, FIELDS), [])
 
 
 BERT = Family(

@@ -68,10 +68,10 @@ def plan(config, architecture, tensors, heads):
 
 
 def describe(model):
-    found = encoders.split(model)
-    if found is None or found[0].config["num_segments"]:
+    parts = encoders.split(model)
+    if parts is None or parts[0].config["num_segments"]:
         return None
-    config, problems = found[0].config, []
+    config, problems = parts[0].config, []
     for name, value in (("epsilon", EPSILON), ("first_position", 0)):
         if config[name] != value:
             problems.append(f"{name} must be {value}; received {config[name]}")

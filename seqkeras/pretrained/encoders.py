@@ -91,20 +91,20 @@ def kind_of(head):
 def links(form, model):
     """Return the name map of a `Bert`, and of heads on it."""
     encoder, heads = split(model)
-    found = [
+    all_links = [
         *_table_links(form, encoder, heads.get("masked")),
         *lines.norm("embeddings.LayerNorm", encoder.embedding_norm),
     ]
     for number, block in enumerate(encoder.encoder.blocks):
-        found += lines.block(form.block.format(number), form.parts, block)
+        all_links += lines.block(form.block.format(number), form.parts, block)
     if encoder.pooler is not None:
-        found += lines.dense(form.pooler_name(heads) or "pooler.dense", encoder.pooler)
+        all_links += lines.dense(form.pooler_name(heads) or "pooler.dense", encoder.pooler)
     for kind, head in heads.items():
         if kind == "masked":
-            found += _masked_links(form.masked, head)
+            all_links += _masked_links(form.masked, head)
         else:
-            found += lines.dense(form.outputs[kind], head.output_layer)
-    return found
+            all_links += lines.dense(form.outputs[kind], head.output_layer)
+    return all_links
 
 
 def _table_links(form, encoder, masked):

@@ -44,7 +44,7 @@ def plan(config, architecture, tensors, heads):
 def links(model):
     """Return the name map. Their Conv1D holds kernels (in, out), and of heads all three side by
     side."""
-    found = [
+    all_links = [
         Link("wte.weight", (model.embedding.embeddings,), aliases=("lm_head.weight",)),
         Link("wpe.weight", (model.positions.embeddings,)),
     ]
@@ -54,7 +54,7 @@ def links(model):
             (a.query_kernel, a.key_kernel, a.value_kernel),
             (a.query_bias, a.key_bias, a.value_bias),
         )
-        found += [
+        all_links += [
             *lines.norm(f"{name}.ln_1", block.attention_norm),
             Link(f"{name}.attn.c_attn.weight", kernels, MATRIX),
             Link(f"{name}.attn.c_attn.bias", biases, VECTOR),
@@ -66,7 +66,7 @@ def links(model):
             Link(f"{name}.mlp.c_proj.weight", (f.outer.kernel,), SAME),
             Link(f"{name}.mlp.c_proj.bias", (f.outer.bias,)),
         ]
-    return [*found, *lines.norm("ln_f", model.decoder.final_norm)]
+    return [*all_links, *lines.norm("ln_f", model.decoder.final_norm)]
 
 
 def describe(model):

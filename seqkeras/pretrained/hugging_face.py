@@ -108,12 +108,12 @@ def _with_both_labels(config):
 
 def _architecture(config, family):
     named = config.get("architectures") or family.architectures[:1]
-    found = named[0] if isinstance(named, list | tuple) else named
-    if found not in family.architectures:
+    name = named[0] if isinstance(named, list | tuple) else named
+    if name not in family.architectures:
         config.refuse(
-            f"architectures must name one of {list(family.architectures)}; received {found!r}"
+            f"architectures must name one of {list(family.architectures)}; received {name!r}"
         )
-    return found
+    return name
 
 
 def _describe(model):

@@ -82,9 +82,9 @@ def links(model):
     tables = {"encoder": source, "decoder": target}
     if model.options["shared_embeddings"] == "all":
         aliases = [f"{part}.embed_tokens.weight" for part in tables]
-        found = [Link("shared.weight", (target,), aliases=(*aliases, "lm_head.weight"))]
+        all_links = [Link("shared.weight", (target,), aliases=(*aliases, "lm_head.weight"))]
     else:
-        found = [
+        all_links = [
             Link("encoder.embed_tokens.weight", (source,)),
             Link("decoder.embed_tokens.weight", (target,), aliases=("lm_head.weight",)),
         ]
@@ -93,10 +93,10 @@ def links(model):
         ("decoder", model.decoder, DECODER),
     ):
         for number, block in enumerate(stack.blocks):
-            found += lines.block(f"{part}.layers.{number}.", names, block)
+            all_links += lines.block(f"{part}.layers.{number}.", names, block)
     if model.output_bias is not None:
-        found.append(Link(BIAS, (model.output_bias,), ROW))
-    return found
+        all_links.append(Link(BIAS, (model.output_bias,), ROW))
+    return all_links
 
 
 def describe(model):

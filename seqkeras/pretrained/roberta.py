@@ -55,10 +55,10 @@ def plan(config, architecture, tensors, heads):
 
 
 def describe(model):
-    found = encoders.split(model)
-    if found is None or not found[0].config["num_segments"]:
+    parts = encoders.split(model)
+    if parts is None or not parts[0].config["num_segments"]:
         return None
-    config = found[0].config
+    config = parts[0].config
     first = config["first_position"]
     if not first:
         return None

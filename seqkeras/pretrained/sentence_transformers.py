@@ -68,7 +68,7 @@ def _pooling(path):
     config = read_json(path)
     flags = [name for name, value in config.items() if name.startswith("pooling_mode_") and value]
     named = [name for name, flag in POOLINGS.items() if flags == [flag]]
-    found = config.get("pooling_mode", named[0] if named else flags)
-    if found not in list(POOLINGS):  # it may be a list itself
-        raise ValueError(f"{path}: the pooling must be one of {list(POOLINGS)}; received {found}.")
-    return found
+    mode = config.get("pooling_mode", named[0] if named else flags)
+    if mode not in list(POOLINGS):  # it may be a list itself
+        raise ValueError(f"{path}: the pooling must be one of {list(POOLINGS)}; received {mode}.")
+    return mode

@@ -47,7 +47,7 @@ def tokenizer_files(tokenizers, model_type, max_length=None):
     [tokenizer] = _required(tokenizers, Subwords, "text")
     content = json.loads(tokenizer.to_json())
     held = {*content["model"]["vocab"], *(token["content"] for token in content["added_tokens"])}
-    found = {
+    files = {
         name: next((token for token in tokens if token in held), None)
         for name, tokens in SPECIAL_TOKENS.items()
     }
@@ -57,7 +57,7 @@ def tokenizer_files(tokenizers, model_type, max_length=None):
             "tokenizer_class": "PreTrainedTokenizerFast",
             "clean_up_tokenization_spaces": tokenizer.is_word_piece,
             "split_special_tokens": not tokenizer.special_tokens & tokenizer.added_tokens,
-            **{name: token for name, token in found.items() if token is not None},
+            **{name: token for name, token in files.items() if token is not None},
             "model_input_names": [*INPUTS, *SEGMENTS.get(model_type, ())],
             **_most(max_length),
         },
@@ -72,7 +72,7 @@ def _marian(tokenizers, max_length):
                 f"save_hugging_face: the {role} tokenizer must have a vocabulary, and </s> behind "
                 "a text and nothing before it, as Marian's have; received another."
             )
-    own = source.vocabulary != target.vocabulary
+    separate = source.vocabulary != target.vocabulary
     apart = [token for token in MARIAN.values() if _id_of(source, token) != _id_of(target, token)]
     if apart:
         raise ValueError(
@@ -83,11 +83,11 @@ def _marian(tokenizers, max_length):
         "source.spm": source.model,
         "target.spm": target.model,
         VOCABULARY: source.vocabulary,
-        **({OF_TARGETS: target.vocabulary} if own else {}),
+        **({OF_TARGETS: target.vocabulary} if separate else {}),
         CONFIG: {
             "tokenizer_class": "MarianTokenizer",
             **MARIAN,
-            "separate_vocabs": own,
+            "separate_vocabs": separate,
             **_most(max_length),
         },
     }

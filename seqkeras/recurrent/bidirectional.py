@@ -124,7 +124,7 @@ class Bidirectional(keras.layers.Layer):
             sequences, mask, forward, weights, backward, backward_weights
         )
         if not self.forward_layer.return_sequences:
-            return [own[0] for own in self._of_each(states)], states
+            return [side[0] for side in self._of_each(states)], states
         return [outputs], states
 
     def _as_two_layers(self, sequences, initial_state, mask, training):
@@ -135,7 +135,7 @@ class Bidirectional(keras.layers.Layer):
         ]
         states = []
         if self.forward_layer.return_state:
-            states = [state for _, *own in results for state in own]
+            states = [state for _, *side in results for state in side]
             results = [outputs for outputs, *_ in results]
         forward, backward = results
         if self.forward_layer.return_sequences:
@@ -147,8 +147,8 @@ class Bidirectional(keras.layers.Layer):
 
     def _of_each(self, states):
         """Return two lists of states, the forward layer's and the backward one's."""
-        own = _num_states(self.forward_layer)
-        return [list(states[:own]), list(states[own:])]
+        count = _num_states(self.forward_layer)
+        return [list(states[:count]), list(states[count:])]
 
     def reset_state(self):
         """Begin the next batch at zeros, where the layer is stateful."""

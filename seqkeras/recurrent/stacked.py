@@ -68,9 +68,9 @@ class StackedCells(keras.layers.Layer):
 
     def call(self, inputs, states, training=False):
         new = []
-        for cell, own in self.with_states(states):
-            inputs, own = cell(inputs, own, **training_option(cell, training))
-            new += as_list(own)
+        for cell, cell_states in self.with_states(states):
+            inputs, cell_states = cell(inputs, cell_states, **training_option(cell, training))
+            new += as_list(cell_states)
         return inputs, new
 
     def with_states(self, states):
@@ -116,9 +116,11 @@ def run_cell(cell, sequence, mask, states, reverse, training, unroll=False):
         return outputs, states[0], states
     if isinstance(cell, StackedCells):
         finals = []
-        for one, own in cell.with_states(states):
-            sequence, last, own = run_cell(one, sequence, mask, own, reverse, training, unroll)
-            finals += own
+        for one, cell_states in cell.with_states(states):
+            sequence, last, cell_states = run_cell(
+                one, sequence, mask, cell_states, reverse, training, unroll
+            )
+            finals += cell_states
         return sequence, last, finals
     return _run_in_keras_loop(cell, sequence, mask, states, reverse, training, unroll)
 

@@ -82,12 +82,12 @@ class RunRecord:
             "text_prefix": self.text_prefix,
             "inputs": _specs(self.inputs),
         }
-        found = parse_fields(Parsed, parts, "", reasons, former_names)
+        parsed = parse_fields(Parsed, parts, "", reasons, former_names)
         if not reasons:
-            reasons = [*Parsed(**found).problems(), *_binding_problems(self.binding)]
+            reasons = [*Parsed(**parsed).problems(), *_binding_problems(self.binding)]
         if reasons:
             raise RunError(*reasons, where=where)
-        return Parsed(**found)
+        return Parsed(**parsed)
 
     def require_one(self, where):
         """Raise a `RunError` if the folder holds the runs of several tasks."""
@@ -103,15 +103,15 @@ class RunRecord:
         """
         from seqkeras.serving.text import read_tokenizer  # with the tokenizers' libraries
 
-        found = {}
+        tokenizers = {}
         for role, path in self.tokenizers.items():
             try:
-                found[role] = read_tokenizer(Path(folder) / path)
+                tokenizers[role] = read_tokenizer(Path(folder) / path)
             except (OSError, ValueError) as error:
                 raise RunError(
                     f"{path} can not be used: {error}", where=folder, advice=TRAIN_AGAIN
                 ) from error
-        return found
+        return tokenizers
 
     @classmethod
     def read(cls, folder):
@@ -184,12 +184,12 @@ class Parsed:
 
 def _binding_problems(binding):
     """Yield what is wrong with what a user calls the model's inputs."""
-    for name, own in binding.items():
-        path = own if isinstance(own, list) else [own]
+    for name, keys in binding.items():
+        path = keys if isinstance(keys, list) else [keys]
         if not path or any(type(key) not in (str, int) for key in path):
             yield (
                 f"binding.{name} must be a key, the name of an Input, an index, or a list of "
-                f"these; received {own!r}"
+                f"these; received {keys!r}"
             )
 
 

@@ -110,18 +110,18 @@ class Reference:
 
     @classmethod
     def _limited(cls, examples):
-        found, room = [], MOST_BYTES
+        kept, room = [], MOST_BYTES
         for outputs in examples:
             room -= sum(array.nbytes for array in outputs.values())
-            if found and (room < 0 or len(found) == MOST_EXAMPLES):
+            if kept and (room < 0 or len(kept) == MOST_EXAMPLES):
                 break
-            found.append(outputs)
-        return cls(found)
+            kept.append(outputs)
+        return cls(kept)
 
     def write(self, folder):
         arrays = {
-            f"{place}/{name}": array
-            for place, outputs in enumerate(self.examples)
+            f"{index}/{name}": array
+            for index, outputs in enumerate(self.examples)
             for name, array in outputs.items()
         }
         with files.written_aside(Path(folder) / REFERENCE) as aside:
@@ -141,9 +141,9 @@ class Reference:
         try:
             with np.load(path, allow_pickle=False) as arrays:
                 for key in arrays:
-                    place, _, name = key.partition("/")
-                    examples.setdefault(int(place), {})[name] = arrays[key]
-            return cls([examples[place] for place in range(len(examples))])
+                    index, _, name = key.partition("/")
+                    examples.setdefault(int(index), {})[name] = arrays[key]
+            return cls([examples[index] for index in range(len(examples))])
         except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
             raise RunError(f"can not be read: {error}", where=path, advice=TRAIN_AGAIN) from error
 
@@ -159,7 +159,7 @@ def named_outputs(outputs, prefix=""):
     if isinstance(outputs, Mapping):
         named = {str(name): output for name, output in outputs.items()}
     elif isinstance(outputs, list | tuple):
-        named = {str(place): output for place, output in enumerate(outputs)}
+        named = {str(index): output for index, output in enumerate(outputs)}
         prefix = prefix or "output"
     else:
         return {prefix or "output": outputs}
@@ -214,10 +214,10 @@ def _nested(values):
     parts = {}
     for (key, *path), value in values.items():
         parts.setdefault(key, {})[tuple(path)] = value
-    found = {key: _nested(inner) for key, inner in parts.items()}
-    if all(isinstance(key, int) for key in found):
-        return [found.get(place) for place in range(max(found) + 1)]
-    return found
+    branches = {key: _nested(inner) for key, inner in parts.items()}
+    if all(isinstance(key, int) for key in branches):
+        return [branches.get(index) for index in range(max(branches) + 1)]
+    return branches
 
 
 def _in_full_precision():

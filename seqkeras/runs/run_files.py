@@ -162,8 +162,8 @@ def _decoding(pipeline, tokenizers, decoding):
     tokenizer = tokenizers.get(generated)
     if tokenizer is None or not isinstance(decoding, dict):
         return decoding
-    found = dataclasses.asdict(special_ids(tokenizer))
-    known = {name: found[name] for name in ("start_id", "end_id") if found[name] is not None}
+    ids = dataclasses.asdict(special_ids(tokenizer))
+    known = {name: ids[name] for name in ("start_id", "end_id") if ids[name] is not None}
     return known | decoding
 
 

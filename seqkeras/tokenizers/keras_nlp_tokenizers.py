@@ -103,21 +103,21 @@ def reads_in_tf_data():
 def _base(tokenizer):
     """Return the name, of `BASES`, of the class whose reading of texts it has."""
     kind = type(tokenizer)
-    own, base = set(), None
+    changed, base = set(), None
     for parent in kind.__mro__:
         if parent.__name__ in BASES and parent.__module__.split(".")[0] in PACKAGES:
             base = parent.__name__
             break
-        own |= vars(parent).keys() & set(OWN)
+        changed |= vars(parent).keys() & set(OWN)
     if base is None:
         raise ValueError(
             f"from_keras_nlp: it must be one of KerasNLP's {', '.join(BASES)}, or a preprocessor "
             f"with one; received a {kind.__name__}."
         )
-    if own:
+    if changed:
         raise ValueError(
             f"from_keras_nlp: a {kind.__name__} must read texts as a {base} does; it has a "
-            f"{', '.join(sorted(own))} of its own. Load the tokenizer.json of the same model by "
+            f"{', '.join(sorted(changed))} of its own. Load the same model's tokenizer.json by "
             "Subwords.from_file instead."
         )
     if (tokenizer.proto if base == BASES[2] else tokenizer.vocabulary) is None:
@@ -155,7 +155,7 @@ def _word_piece(tokenizer, packed):
             "by spaces and train on these with split=True."
         )
     library = require_library()
-    ids = {token: place for place, token in enumerate(tokenizer.vocabulary)}
+    ids = {token: index for index, token in enumerate(tokenizer.vocabulary)}
     if len(ids) < len(tokenizer.vocabulary):
         raise ValueError("from_keras_nlp: the vocabulary must hold each token once; one is twice.")
     made = library.Tokenizer(
@@ -188,8 +188,8 @@ def _word_piece(tokenizer, packed):
     made.decoder = library.decoders.WordPiece(prefix=tokenizer.suffix_indicator)
     tokens = []
     if tokenizer.special_tokens_in_strings:
-        own = getattr(tokenizer, "_init_special_tokens", None) or ()
-        tokens = sorted({*tokenizer.special_tokens, *own})
+        special = getattr(tokenizer, "_init_special_tokens", None) or ()
+        tokens = sorted({*tokenizer.special_tokens, *special})
     return _finished(made, packed, [token for token in tokens if token in ids])
 
 
@@ -223,10 +223,10 @@ def _folding(library, alone, inner):
 
 def _inner_characters(tokenizer):
     """Return the characters that tokens hold after the first of a word."""
-    prefix, found = tokenizer.suffix_indicator, set()
+    prefix, characters = tokenizer.suffix_indicator, set()
     for token in tokenizer.vocabulary:
-        found |= set(token.removeprefix(prefix) if token.startswith(prefix) else token[1:])
-    return found
+        characters |= set(token.removeprefix(prefix) if token.startswith(prefix) else token[1:])
+    return characters
 
 
 @functools.cache

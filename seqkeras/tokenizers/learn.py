@@ -124,7 +124,7 @@ def learn_byte_pairs(texts, vocab_size, min_count=2, form="gpt2", masks=False):
     library.train_from_iterator(texts, trainer)
     learned = json.loads(library.to_str())["model"]
     tokens = [*first, *sorted(learned["vocab"], key=learned["vocab"].get), *last]
-    vocabulary = {token: place for place, token in enumerate(tokens)}
+    vocabulary = {token: index for index, token in enumerate(tokens)}
     return byte_pairs(vocabulary, learned["merges"], form, ("<mask>",) if masks else ())
 
 

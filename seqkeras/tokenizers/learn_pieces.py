@@ -126,8 +126,8 @@ def _trained_pieces(lines, options, log):
             raise ValueError(f"learn_sentence_pieces: {error}") from error
         finally:
             said.seek(0)
-            found = re.findall(r"^W.*?\] (.+)$", said.read(), re.MULTILINE)
-    for warning in dict.fromkeys(found):
+            messages = re.findall(r"^W.*?\] (.+)$", said.read(), re.MULTILINE)
+    for warning in dict.fromkeys(messages):
         if warning.strip() != FEWER_PIECES:  # the length of the vocabulary says so
             warnings.warn(f"learn_sentence_pieces: sentencepiece warns: {warning}", stacklevel=3)
     return written.getvalue()
@@ -153,8 +153,8 @@ def _named(trained, stand_ins):
     of_name = {name: stand_in for stand_in, name in names.items()}
     for piece in model.pieces:
         if piece.type == NORMAL:  # one that is written like a special piece is never read
-            own = piece.piece.replace(stand_ins[RESERVED], RESERVED)
-            piece.piece = of_name.get(own, own)
+            text = piece.piece.replace(stand_ins[RESERVED], RESERVED)
+            piece.piece = of_name.get(text, text)
         else:
             piece.piece = names.get(piece.piece, piece.piece)
     return model.SerializeToString()
@@ -164,7 +164,7 @@ def _written(rules, path):
     """Return the path of a file of SentencePiece's rules: a code point, a tab, what it becomes."""
     lines = []
     for character, replacement in rules.items():
-        code_points = " ".join(f"{ord(each):X}" for each in replacement)
+        code_points = " ".join(f"{ord(letter):X}" for letter in replacement)
         lines.append(f"{ord(character):X}\t{code_points}\n")
     path.write_text("".join(lines), encoding="ascii")
     return str(path)

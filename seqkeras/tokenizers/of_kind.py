@@ -32,7 +32,7 @@ def _sentence_pieces(model):
 @functools.cache
 def _small_letters():
     characters = map(chr, range(sys.maxunicode + 1))
-    return {each: each.lower() for each in characters if each.lower() != each}
+    return {letter: letter.lower() for letter in characters if letter.lower() != letter}
 
 
 TOKENIZERS = {  # (texts, vocab_size, lowercase) -> tokenizer

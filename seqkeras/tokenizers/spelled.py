@@ -24,9 +24,9 @@ def spelled_pieces(tokenizer, characters):
     """
     if not tokenizer.is_word_piece:
         raise ValueError(f"spelled_pieces: needs a WordPiece vocabulary; received {tokenizer!r}.")
-    tokens = [tokenizer.token_of(place) for place in range(len(tokenizer))]
+    tokens = [tokenizer.token_of(index) for index in range(len(tokenizer))]
     goes_on = [
-        place for place, token in enumerate(tokens) if token.startswith(INNER) and token != INNER
+        index for index, token in enumerate(tokens) if token.startswith(INNER) and token != INNER
     ]
     pieces = [
         [] if token in SPECIAL_TOKENS else characters.encode(token.removeprefix(INNER) or token)

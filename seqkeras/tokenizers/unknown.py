@@ -72,15 +72,15 @@ def _of_table(table, texts):
             entries.update(unicodedata.normalize("NFC", text))
         else:
             entries.update(text[start:end] for start, end in table.places(text))
-    unknown = Counter({own: count for own, count in entries.items() if table.lookup(own) == UNK})
+    unknown = Counter({word: count for word, count in entries.items() if table.lookup(word) == UNK})
     return UnknownTokens(unknown.total(), entries.total(), _ranked(unknown))
 
 
 def _unknown_parts(encoding, unknown_id):
     [text] = encoding.texts
-    for token_id, place in zip(encoding.token_ids, encoding.offsets, strict=True):
-        if token_id == unknown_id and place is not None:
-            yield text[slice(*place)]
+    for token_id, offset in zip(encoding.token_ids, encoding.offsets, strict=True):
+        if token_id == unknown_id and offset is not None:
+            yield text[slice(*offset)]
 
 
 def _ranked(counts):

@@ -217,15 +217,15 @@ class Decoder(BlockStack):
             A dictionary of "decoder", (B, L, N, T, T), and with cross-attention "cross", (B, L, N,
             T, S).
         """
-        found = {"decoder": [], "cross": []}
+        layers = {"decoder": [], "cross": []}
         for block in self.blocks:
-            found["decoder"].append(block.self_attention_weights(sequence, attention_mask, causal))
+            layers["decoder"].append(block.self_attention_weights(sequence, attention_mask, causal))
             options = {"attention_mask": attention_mask, "encoded_mask": encoded_mask}
             options["causal"] = causal
             if encoded is not None:
-                found["cross"].append(block.cross_attention_weights(sequence, encoded, **options))
+                layers["cross"].append(block.cross_attention_weights(sequence, encoded, **options))
             sequence = block(sequence, encoded=encoded, **options)
-        return {name: ops.stack(tensors, axis=1) for name, tensors in found.items() if tensors}
+        return {name: ops.stack(tensors, axis=1) for name, tensors in layers.items() if tensors}
 
     @property
     def cache_entries(self):

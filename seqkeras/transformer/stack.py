@@ -57,7 +57,7 @@ class BlockStack(keras.layers.Layer):
             block = keras.saving.deserialize_keras_object(config["block"])
             return cls(**{**config, "block": block})
         # An earlier version had the options of the blocks among its own.
-        own = {name: config[name] for name in OWN if name in config}
-        options = {name: value for name, value in config.items() if name not in own}
+        arguments = {name: config[name] for name in OWN if name in config}
+        options = {name: value for name, value in config.items() if name not in arguments}
         block = cls.block_class(**options, dtype=config.get("dtype"), name="block_0")
-        return cls(block, **own)
+        return cls(block, **arguments)

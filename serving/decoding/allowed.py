@@ -41,9 +41,9 @@ class MostProbableAllowed:
         if length:  # the first step reads each source's own row, whatever that begins with
             rows = beam_index[:, 0]
             sources, states = sources[rows], states[rows]
-        found, logits, state = self.step(token_ids, beam_index, state)
+        chosen, logits, state = self.step(token_ids, beam_index, state)
         automaton = self.constraint.automaton
-        following = automaton.advance(states, found.token_ids[:, 0, 0])
+        following = automaton.advance(states, chosen.token_ids[:, 0, 0])
         room = self._max_lengths[sources] - length
         may_follow = automaton.distances[following] < room
         if length < self.prompts.longest:
@@ -52,15 +52,17 @@ class MostProbableAllowed:
             may_follow |= in_prompt
         if not may_follow.all():
             rows = np.flatnonzero(~may_follow)
-            found = self._instead(found, logits, rows, automaton.allowed(states[rows], room[rows]))
-            following[rows] = automaton.advance(states[rows], found.token_ids[rows, 0, 0])
-        return found, (state, sources, following, length + 1)
+            chosen = self._instead(
+                chosen, logits, rows, automaton.allowed(states[rows], room[rows])
+            )
+            following[rows] = automaton.advance(states[rows], chosen.token_ids[rows, 0, 0])
+        return chosen, (state, sources, following, length + 1)
 
-    def _instead(self, found, logits, rows, allowed):
+    def _instead(self, choices, logits, rows, allowed):
         """Return the candidates with the best of the (rows, V) allowed tokens in some rows."""
         best = most_probable(
             np.where(allowed, log_softmax(logits[rows, 0]), np.float32(-np.inf)), 1
         )
-        log_probs, token_ids = found.log_probs.copy(), found.token_ids.copy()
+        log_probs, token_ids = choices.log_probs.copy(), choices.token_ids.copy()
         log_probs[rows, 0], token_ids[rows, 0] = best.log_probs, best.token_ids
-        return Candidates(log_probs, token_ids, found.attention_weights)
+        return Candidates(log_probs, token_ids, choices.attention_weights)

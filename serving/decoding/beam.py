@@ -83,7 +83,7 @@ class Beams:
 
     def finished(self) -> list[list[Hypothesis]]:
         """Return for each source the list of its `Hypothesis`, the best first."""
-        return [found[: self.n_best] for found in self.ends.hypotheses(self.history)]
+        return [results[: self.n_best] for results in self.ends.hypotheses(self.history)]
 
 
 def _best_continuations(totals, candidates, count):
@@ -132,13 +132,13 @@ class _Finished:
     def hypotheses(self, history):
         """Return for each source the list of its `Hypothesis`, the best first."""
         token_ids, weights = self._trace(history)
-        found = [[] for _ in self.scores]
+        results = [[] for _ in self.scores]
         for row, (source, rank) in enumerate(np.ndindex(self.scores.shape)):
             if self.scores[source, rank] == -np.inf:
                 continue
             ended_by_eos = self.last[source, rank] == self.end_id
             kept = self.lengths[source, rank] - ended_by_eos
-            found[source].append(
+            results[source].append(
                 Hypothesis(
                     token_ids=token_ids[row, :kept].tolist(),
                     score=float(self.scores[source, rank]),
@@ -146,7 +146,7 @@ class _Finished:
                     ended=bool(ended_by_eos),
                 )
             )
-        return found
+        return results
 
     def _trace(self, history):
         """Follow all H hypotheses back to their first token in parallel.

@@ -80,8 +80,8 @@ class ChoosingStep:
                 states = self.constraint.follow(states, prefix, token_ids, beam_index)
             prefix = prefix.extended(token_ids, beam_index)
         logits, weights, state = self.step(token_ids, beam_index, state)
-        found = self.choose(self._log_probs(logits, prefix, states), k, prefix)
-        return Candidates(found.log_probs, found.token_ids, weights), (state, prefix, states)
+        choices = self.choose(self._log_probs(logits, prefix, states), k, prefix)
+        return Candidates(choices.log_probs, choices.token_ids, weights), (state, prefix, states)
 
     def _log_probs(self, logits, prefix, states):
         if self.constraint is None:

@@ -36,5 +36,5 @@ class Constraint:
     def allowed(self, states: np.ndarray, prefix: Any) -> np.ndarray:
         """Return (B, K, V) booleans; within a prompt any token may follow."""
         left = self.room[prefix.sources] - prefix.generated
-        found = self.automaton.allowed(states, left[:, np.newaxis])
-        return found | (prefix.generated < 0)[:, np.newaxis, np.newaxis]
+        tokens = self.automaton.allowed(states, left[:, np.newaxis])
+        return tokens | (prefix.generated < 0)[:, np.newaxis, np.newaxis]

@@ -56,23 +56,23 @@ def search(
     Reference: Sutskever et al. 2014, section 3.2, https://arxiv.org/abs/1409.3215
     """
     prompts = prompts or Prompts(len(start) * [()])
-    found: Greedy | Beams
+    results: Greedy | Beams
     if num_beams == 1:
-        found = Greedy(end_id, max_lengths, prompts, length_penalty)
+        results = Greedy(end_id, max_lengths, prompts, length_penalty)
     else:
-        found = Beams(
+        results = Beams(
             end_id, max_lengths, prompts, length_penalty, num_beams, n_best, early_stopping
         )
-    for _ in steps(step, state, start, found):
+    for _ in steps(step, state, start, results):
         pass
-    return found.finished()
+    return results.finished()
 
 
 def steps(
     step: Callable,
     state: Any,
     start: np.ndarray,
-    found: Greedy | Beams,
+    results: Greedy | Beams,
     beam_index: np.ndarray | None = None,
 ) -> Iterator[Greedy | Beams]:
     """Yield `found` after each step, until it follows no source any more.
@@ -88,6 +88,6 @@ def steps(
     for length in itertools.count(1):
         if not len(token_ids):
             return
-        candidates, state = step(token_ids, beam_index, found.num_candidates, state)
-        token_ids, beam_index = found.extend(candidates, length)
-        yield found
+        candidates, state = step(token_ids, beam_index, results.num_candidates, state)
+        token_ids, beam_index = results.extend(candidates, length)
+        yield results

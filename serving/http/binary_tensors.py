@@ -115,14 +115,14 @@ def _flat(data):
 
 
 def _strings(data, name):
-    strings, place = [], 0
-    while place < len(data):
-        start = place + 4
+    strings, offset = [], 0
+    while offset < len(data):
+        start = offset + 4
         if start > len(data):
             raise HttpRefusal(400, f"{name}: the bytes end within the length of a string")
-        [size] = struct.unpack_from("<I", data, place)
-        place = start + size
-        if place > len(data):
+        [size] = struct.unpack_from("<I", data, offset)
+        offset = start + size
+        if offset > len(data):
             raise HttpRefusal(400, f"{name}: the bytes end within a string of {size} bytes")
-        strings.append(text_of(data[start:place]))
+        strings.append(text_of(data[start:offset]))
     return strings

@@ -24,10 +24,10 @@ def hosts_of(address: str, allowed: Sequence[str]) -> tuple[str, ...] | None:
 def is_asked_by(header: str, hosts: Sequence[str]) -> bool:
     """Return whether a header Host has a name of loopback, or one of `hosts`."""
     name = header.strip().lower()
-    found = re.fullmatch(r"(?:\[([0-9a-f:.]+)\]|([^:]*?)\.?)(?::\d*)?", name)
-    if found is None:
+    match = re.fullmatch(r"(?:\[([0-9a-f:.]+)\]|([^:]*?)\.?)(?::\d*)?", name)
+    if match is None:
         return False
-    name = found[1] or found[2]
+    name = match[1] or match[2]
     if name == "localhost" or name.endswith(".localhost") or _is_loopback(name):
         return True
     for host in map(str.lower, hosts):

@@ -99,30 +99,30 @@ def _of_instances(content, columns):
             "required as per tensorinfo_map",
         )
     named = _is_named(rows[0])
-    found = {column.name: [] for column in columns}
-    for place, row in enumerate(rows):
+    values = {column.name: [] for column in columns}
+    for index, row in enumerate(rows):
         if named and not _is_named(row):
-            message = f"Expecting object but got list at item {place} of input list"
+            message = f"Expecting object but got list at item {index} of input list"
             raise HttpRefusal(400, message)
         if not named and _is_named(row):
-            message = f"Expecting value/list but got object at item {place} of input list"
+            message = f"Expecting value/list but got object at item {index} of input list"
             raise HttpRefusal(400, message)
-        _add(found, row if named else {columns[0].name: row}, columns, place, named)
-    return {column.name: _array(found[column.name], column) for column in columns}
+        _add(values, row if named else {columns[0].name: row}, columns, index, named)
+    return {column.name: _array(values[column.name], column) for column in columns}
 
 
-def _add(found, row, columns, place, named):
+def _add(values, row, columns, index, named):
     """Add the values of a row to the columns."""
     declared = {column.name: column for column in columns}
     for name, value in row.items():
-        where = f"Failed to process element: {place} key: {name} of 'instances' list. Error: "
+        where = f"Failed to process element: {index} key: {name} of 'instances' list. Error: "
         if not named:
-            where = f"Failed to process element: {place} of 'instances' list. Error: "
+            where = f"Failed to process element: {index} of 'instances' list. Error: "
         try:
             if name not in declared:
                 raise HttpRefusal(400, f"JSON object: does not have named input: {name}")
             value = _checked(value, declared[name])
-            before = found[name][0] if found[name] else value
+            before = values[name][0] if values[name] else value
             if _size(before) != _size(value):
                 raise HttpRefusal(
                     400, f"Expecting tensor size: {_size(before)} but got: {_size(value)}"
@@ -132,11 +132,11 @@ def _add(found, row, columns, place, named):
                 raise HttpRefusal(400, f"Expecting shape {expected} but got: {received}")
         except HttpRefusal as refusal:
             raise HttpRefusal(400, f"{where}INVALID_ARGUMENT: {refusal.message}") from refusal
-        found[name].append(value)
+        values[name].append(value)
     if set(row) != set(declared):
         raise HttpRefusal(
             400,
-            f"Failed to process element: {place} of 'instances' list. JSON object: {_json(row)} "
+            f"Failed to process element: {index} of 'instances' list. JSON object: {_json(row)} "
             f"must only have keys: {','.join(sorted(declared))}",
         )
 

@@ -127,19 +127,19 @@ class BundleMetrics:
         """Count inputs that nobody waited for any more while they were answered."""
         self._inputs["abandoned"].inc(count)
 
-    def answered(self, found: Sequence, seconds: float) -> None:
+    def answered(self, answers: Sequence, seconds: float) -> None:
         """Count a batch: an answer or an error for each input."""
-        errors = [as_http(answer).status for answer in found if isinstance(answer, Exception)]
+        errors = [as_http(answer).status for answer in answers if isinstance(answer, Exception)]
         failed = sum(status >= 500 for status in errors)
         for outcome, count in (
-            ("answered", len(found) - len(errors)),
+            ("answered", len(answers) - len(errors)),
             ("refused", len(errors) - failed),
             ("failed", failed),
         ):
             if count:
                 self._inputs[outcome].inc(count)
-        for answer in found:
+        for answer in answers:
             for column, categories in getattr(answer, "unknown", {}).items():
                 self._unknown(column).inc(sum(categories.values()))
-        self._size.observe(len(found))
+        self._size.observe(len(answers))
         self._seconds.observe(seconds)

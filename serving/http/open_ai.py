@@ -102,8 +102,8 @@ class OpenAiApi:
             answers = await bundle.answers(prompts, asked.options)
         choices: list[dict[str, Any]] = []
         all_found = [_found(answer, asked) for answer in answers]
-        for found in (one for several in all_found for one in several):
-            choices.append(_choice(found.text, len(choices), REASONS[found.finish]))
+        for generation in (one for several in all_found for one in several):
+            choices.append(_choice(generation.text, len(choices), REASONS[generation.finish]))
         return reply({**head, "choices": choices, "usage": _usage(all_found)})
 
     async def embed(self, call: Call) -> Response:
@@ -126,8 +126,8 @@ class OpenAiApi:
                 f"{shown(dimensions)}",
             )
         data = [
-            {"object": "embedding", "index": place, "embedding": _vector(answer.vector, form)}
-            for place, answer in enumerate(answers)
+            {"object": "embedding", "index": index, "embedding": _vector(answer.vector, form)}
+            for index, answer in enumerate(answers)
         ]
         count = await asyncio.to_thread(_count, pipeline, texts)
         usage = {"prompt_tokens": count, "total_tokens": count}
@@ -153,9 +153,9 @@ async def _stream(bundle, prompt, asked, head):
             yield ended[0].text
             return
         options = {name: value for name, value in asked.options.items() if name != "n_best"}
-        found = bundle.stream(prompt, options, ended.append)
-        async with contextlib.aclosing(found):
-            async for piece in found:
+        pieces_of_answer = bundle.stream(prompt, options, ended.append)
+        async with contextlib.aclosing(pieces_of_answer):
+            async for piece in pieces_of_answer:
                 yield piece
 
     async def told():
@@ -189,8 +189,8 @@ def _found(answer, asked):
 
 def _usage(all_found):
     """Return the counts of tokens; of the answers to each prompt, its own count once."""
-    read = sum(found[0].num_prompt_tokens for found in all_found)
-    new = sum(answer.num_new_tokens for found in all_found for answer in found)
+    read = sum(answers[0].num_prompt_tokens for answers in all_found)
+    new = sum(answer.num_new_tokens for answers in all_found for answer in answers)
     return {"prompt_tokens": read, "completion_tokens": new, "total_tokens": read + new}
 
 

@@ -167,31 +167,31 @@ def _signature(bundle, names, parameters) -> Signature:
 def _tensors(given, binary, signature) -> dict[str, np.ndarray]:
     """Return name -> array of the inputs."""
     declared = {column.name: column for column in signature.inputs}
-    found, place = {}, 0
+    tensors, offset = {}, 0
     for tensor in given:
         column = declared[tensor["name"]]
         shape = _shape(tensor)
         size = _object(tensor.get("parameters", {}), "parameters").get(SIZE)
         if size is None:
-            found[column.name] = from_json(
+            tensors[column.name] = from_json(
                 tensor.get("data"), tensor.get("datatype"), shape, column
             )
             continue
         if (
             isinstance(size, bool)
             or not isinstance(size, int)
-            or not 0 <= size <= len(binary) - place
+            or not 0 <= size <= len(binary) - offset
         ):
             raise HttpRefusal(
                 400,
-                f"{column.name}: {SIZE} must be from 0 to {len(binary) - place}, the bytes "
+                f"{column.name}: {SIZE} must be from 0 to {len(binary) - offset}, the bytes "
                 f"that are left; received {shown(size)}",
             )
-        part, place = binary[place : place + size], place + size
-        found[column.name] = from_binary(part, tensor.get("datatype"), shape, column)
-    if place < len(binary):
-        raise HttpRefusal(400, f"{len(binary) - place} bytes behind the JSON belong to no input")
-    return found
+        part, offset = binary[offset : offset + size], offset + size
+        tensors[column.name] = from_binary(part, tensor.get("datatype"), shape, column)
+    if offset < len(binary):
+        raise HttpRefusal(400, f"{len(binary) - offset} bytes behind the JSON belong to no input")
+    return tensors
 
 
 def _shape(tensor):
@@ -214,7 +214,7 @@ def _requested(content, signature, all_binary):
         return [(name, all_binary) for name in names]
     if not isinstance(given, list):
         raise HttpRefusal(400, f"outputs must be a list; received {shown(given)}")
-    found = []
+    requested = []
     for output in given:
         name = _object(output, "an output").get("name")
         if name not in names:
@@ -222,8 +222,8 @@ def _requested(content, signature, all_binary):
         parameters = _object(output.get("parameters", {}), "parameters")
         if "classification" in parameters:
             raise HttpRefusal(400, f"{name}: the extension of classification is not served")
-        found.append((name, _flag(parameters, BINARY, all_binary)))
-    return found
+        requested.append((name, _flag(parameters, BINARY, all_binary)))
+    return requested
 
 
 def _response(content: dict[str, Any], columns, requested) -> Response:

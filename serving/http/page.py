@@ -164,7 +164,7 @@ class _Content(Response):
         begin = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
         with contextlib.suppress(TimeoutError):
             await send(begin)
-            for place in range(0, len(content), PART):
-                part = content[place : place + PART]
+            for start in range(0, len(content), PART):
+                part = content[start : start + PART]
                 await send({"type": "http.response.body", "body": part, "more_body": True})
             await send({"type": "http.response.body"})

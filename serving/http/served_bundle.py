@@ -113,11 +113,11 @@ class ServedBundle:
             HttpRefusal: if the options are refused, or there is no room.
             Exception: the first error of an input.
         """
-        found = await self.answers_or_errors(values, options)
-        for answer in found:
+        answers = await self.answers_or_errors(values, options)
+        for answer in answers:
             if isinstance(answer, Exception):
                 raise answer
-        return found
+        return answers
 
     async def answers_or_errors(
         self,
@@ -164,40 +164,40 @@ class ServedBundle:
                 f"{self.name} gives some of them",
             )
         values, options = signature.values(columns), signature.options | options
-        own, pipeline = signature.options_of_rows(columns), self.pipeline
-        if own is None:
+        row_options, pipeline = signature.options_of_rows(columns), self.pipeline
+        if row_options is None:
             answers = await self.answers_or_errors(values, options, pipeline)
         else:
-            by_row = [options | one for one in own]
+            by_row = [options | one for one in row_options]
             answers = await self._answers_by_options(values, by_row, pipeline)
         if signature.room is None:
             return answers
-        refused = [place for place, answer in enumerate(answers) if isinstance(answer, ValueError)]
+        refused = [index for index, answer in enumerate(answers) if isinstance(answer, ValueError)]
         room = min(signature.room, self._bounds.max_new_tokens or signature.room)
         cut = {"truncate": True, "max_new_tokens": room} | options
-        again = [cut if own is None else cut | own[place] for place in refused]
-        values = [values[place] for place in refused]
-        found = await self._answers_by_options(values, again, pipeline)
-        for place, answer in zip(refused, found):
-            answers[place] = answer
+        again = [cut if row_options is None else cut | row_options[index] for index in refused]
+        values = [values[index] for index in refused]
+        second = await self._answers_by_options(values, again, pipeline)
+        for index, answer in zip(refused, second):
+            answers[index] = answer
         return answers
 
     async def _answers_by_options(self, values, options, pipeline):
         """Return an answer, or an error, for each input with its own options."""
         groups = {}  # key -> places
-        for place, own in enumerate(options):
-            groups.setdefault(json.dumps(own, sort_keys=True), []).append(place)
+        for index, row_options in enumerate(options):
+            groups.setdefault(json.dumps(row_options, sort_keys=True), []).append(index)
         futures = {}  # by place
         try:
             for places in groups.values():
-                inputs = [values[place] for place in places]
+                inputs = [values[index] for index in places]
                 added = self._add(inputs, options[places[0]], pipeline)
                 futures |= zip(places, added)
         except HttpRefusal:
             for future in futures.values():
                 future.cancel()
             raise
-        return await _all([futures[place] for place in range(len(values))])
+        return await _all([futures[index] for index in range(len(values))])
 
     def _add(self, values, options, pipeline):
         """Return a future of each answer."""
@@ -298,7 +298,7 @@ class ServedBundle:
                 options[name] = _count(kind, name, options[name], self._bounds.max_answers)
         if isinstance(options.get("forced_tokens"), dict):  # the keys of JSON are strings
             options["forced_tokens"] = {
-                _place(place): token for place, token in options["forced_tokens"].items()
+                _place(index): token for index, token in options["forced_tokens"].items()
             }
         if most is not None and isinstance(pipeline, Generate):
             name = "max_new_tokens"

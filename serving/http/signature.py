@@ -168,16 +168,16 @@ def signatures_of(pipeline: Pipeline) -> dict[str, Signature]:
     if fields == ("text", PAIR) and not pipeline.manifest.settings.get("pairs"):
         alone = _by_fields(pipeline, fields[:1], outputs)
         return alone | _by_fields(pipeline, fields, outputs, PAIR)
-    found = _by_fields(pipeline, fields, outputs)
+    signatures = _by_fields(pipeline, fields, outputs)
     exported = pipeline.manifest.saved_models.get(ON_STRINGS, {})
     if N_BEST in exported:
         count = exported[N_BEST].outputs[0].shape[-1]
         beams = max(count, pipeline.manifest.decoding.num_beams)
         options = {"n_best": count, "num_beams": beams}
-        found |= _by_fields(pipeline, fields, _several(count), N_BEST, options)
+        signatures |= _by_fields(pipeline, fields, _several(count), N_BEST, options)
     if SAMPLE in exported and isinstance(pipeline, Generate):
-        found |= _by_fields(pipeline, fields, outputs, SAMPLE, drawn=DRAWN)
-    return found
+        signatures |= _by_fields(pipeline, fields, outputs, SAMPLE, drawn=DRAWN)
+    return signatures
 
 
 def _by_fields(pipeline, fields, outputs, name=DEFAULT, options=None, drawn=()):
@@ -216,16 +216,18 @@ def _stacked(column, answers):
     dtype = object if column.dtype == STRING else column.dtype
     if column is ERROR:
         return np.array([_reason(answer) for answer in answers], dtype)
-    found = [
+    values = [
         (row, column.read(answer))
         for row, answer in enumerate(answers)
         if not isinstance(answer, Exception)
     ]
-    arrays = [np.array(own, dtype).reshape(_shape(own, len(column.shape))) for _, own in found]
+    arrays = [
+        np.array(value, dtype).reshape(_shape(value, len(column.shape))) for _, value in values
+    ]
     sizes = [tuple(max(size, 0) for size in column.shape), *(array.shape for array in arrays)]
     shape = np.max(sizes, axis=0).astype(int)
     stacked = np.full((len(answers), *shape), NOTHING[column.dtype], dtype)
-    for (row, _), array in zip(found, arrays):
+    for (row, _), array in zip(values, arrays):
         stacked[(row, *map(slice, array.shape))] = array[()]
     return stacked
 
@@ -255,8 +257,8 @@ def _several(count):
 
     def of_all(field, nothing):
         def read(answer):
-            found = [getattr(own, field) for own in (answer, *answer.alternatives)]
-            return found + [nothing] * (count - len(found))
+            values = [getattr(result, field) for result in (answer, *answer.alternatives)]
+            return values + [nothing] * (count - len(values))
 
         return read
 

@@ -49,10 +49,10 @@ class TensorFlowServingApi:
     async def answer(self, call: Call) -> Response:
         """Answer a request for a model."""
         method, path = call.scope["method"], call.scope["path"]
-        found = (PREDICT if method == "POST" else STATUS).fullmatch(path)
-        if found is None:
+        match = (PREDICT if method == "POST" else STATUS).fullmatch(path)
+        if match is None:
             raise HttpRefusal(400, f"Malformed request: {method} {path}")
-        name, version, label, what = found.groups()
+        name, version, label, what = match.groups()
         if label is not None:
             raise HttpRefusal(400, f"Unrecognized servable version label: {label}")
         if method == "POST":
@@ -97,11 +97,13 @@ def _metadata(name, bundle):
     require_signature(signatures, next(iter(signatures), ""), bundle.name)
     described = {
         key: {
-            "inputs": {column.name: _info(column, f"{key}_{column.name}") for column in own.inputs},
-            "outputs": {column.name: _info(column, column.name) for column in own.outputs},
+            "inputs": {
+                column.name: _info(column, f"{key}_{column.name}") for column in signature.inputs
+            },
+            "outputs": {column.name: _info(column, column.name) for column in signature.outputs},
             "method_name": "tensorflow/serving/predict",
         }
-        for key, own in signatures.items()
+        for key, signature in signatures.items()
     }
     return {
         "model_spec": {"name": name, "signature_name": "", "version": VERSION},

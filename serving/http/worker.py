@@ -88,8 +88,8 @@ class Worker:
                     429, f"{self._count} inputs wait already: ask again", {"retry-after": "1"}
                 )
             self._count += len(values)
-            place = pipeline or self.pipeline, key
-            _, group = self._groups.setdefault(place, (options, deque()))
+            queue = pipeline or self.pipeline, key
+            _, group = self._groups.setdefault(queue, (options, deque()))
             group.extend(waiting)
             wakes, self._idle = self._idle, False
         if wakes:  # behind what else has arrived by now, which joins the batch
@@ -160,16 +160,16 @@ class Worker:
         is_wanted = functools.partial(self._is_wanted, batch)
         try:
             with self._wanted.while_(is_wanted):
-                found = self._answers(pipeline, [entry.value for entry in batch], options)
+                answers = self._answers(pipeline, [entry.value for entry in batch], options)
         except Abandoned:
             self._metrics.abandoned(len(batch))
             return
         except Exception as error:  # a fault of ours, which must not end the thread
             traceback.print_exc(file=sys.stderr)
-            found = [error] * len(batch)
-        self._metrics.answered(found, time.perf_counter() - begin)
+            answers = [error] * len(batch)
+        self._metrics.answered(answers, time.perf_counter() - begin)
         try:
-            loop.call_soon_threadsafe(_deliver, batch, found)
+            loop.call_soon_threadsafe(_deliver, batch, answers)
         except RuntimeError:  # the event loop has ended: nobody waits
             self._closed = True
 
@@ -197,8 +197,8 @@ class Worker:
                 raise HttpRefusal(413, f"an input may have {most} tokens; it has {count}")
 
 
-def _deliver(batch, found):
-    for entry, answer in zip(batch, found):
+def _deliver(batch, answers):
+    for entry, answer in zip(batch, answers):
         if entry.answer.done():
             continue
         if isinstance(answer, Exception):

@@ -26,7 +26,7 @@ class Refusal(ValueError):
         self.reasons, self.where, self.subject, self.advice = reasons, where, subject, advice
 
     def __str__(self) -> str:
-        places = [f"{place}: " for place in (self.where, self.subject) if place is not None]
+        places = [f"{name}: " for name in (self.where, self.subject) if name is not None]
         text = f"{''.join(places)}{'; '.join(self.reasons)}"
         return " ".join(filter(None, (text if text.endswith(".") else f"{text}.", self.advice)))
 

@@ -130,8 +130,8 @@ class Answer(Pipeline):
         windows = [window for text in texts for window in text]
         logits = self._model.answer(windows, lambda _, *outputs: outputs, token_budget)
         answers = [
-            span_of(row, own, self._settings, n_best, threshold)
-            for row, own in zip(rows, in_groups(logits, texts))
+            span_of(row, row_logits, self._settings, n_best, threshold)
+            for row, row_logits in zip(rows, in_groups(logits, texts))
         ]
         read = (_window(row, answer) for row, answer in zip(rows, answers))
         answers = self._attention.attach(answers, read, attention, token_budget)
@@ -182,14 +182,14 @@ def span_of(row, logits, settings, n_best=1, threshold=None):
     if settings.no_answer:
         margin = max(places.values()) - null
         total = float(np.logaddexp(total, null))
-    found = [
+    spans = [
         Span(row.context[start:end], start, end, float(np.exp(score - total)), margin)
         for (start, end), score in places.items()
     ]
     threshold = settings.no_answer_threshold if threshold is None else threshold
     if margin is not None and margin <= threshold:
-        found.insert(0, Span("", None, None, float(np.exp(null - total)), margin))
-    best, *others = found[:n_best]
+        spans.insert(0, Span("", None, None, float(np.exp(null - total)), margin))
+    best, *others = spans[:n_best]
     return Span(best.text, best.start, best.end, best.score, margin, tuple(others))
 
 
@@ -204,8 +204,8 @@ def _best_places(row, windows, answer_length, n_best):
         spans, null, total = best_spans(windows, visible, answer_length, count)
         places = {}
         for score, first, last in spans:
-            place = _place(row.context, row.offsets[first][0], row.offsets[last][1])
-            places.setdefault(place, score)
+            span = _place(row.context, row.offsets[first][0], row.offsets[last][1])
+            places.setdefault(span, score)
         if len(places) >= n_best or len(spans) < count:
             return places, null, total
         count *= 2
@@ -215,7 +215,7 @@ def _window(row, answer):
     """Return the row of the `Question`'s window in which an answer begins."""
     if answer.start is None:
         return row.windows.rows[0]
-    first = next(place for place, (_, end) in enumerate(row.offsets) if end > answer.start)
+    first = next(index for index, (_, end) in enumerate(row.offsets) if end > answer.start)
     return row.windows.rows[row.windows.owners()[first]]
 
 

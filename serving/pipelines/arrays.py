@@ -101,8 +101,8 @@ def padded(name, rows):
     """Return arrays as a batch under a name, padded with zeros, with lengths and padding mask."""
     lengths = np.array([len(row) for row in rows], dtype=np.int64)
     batch = np.zeros((len(rows), lengths.max(), *rows[0].shape[1:]), "float32")
-    for place, row in zip(batch, rows):
-        place[: len(row)] = row
+    for target, row in zip(batch, rows):
+        target[: len(row)] = row
     real = np.arange(batch.shape[1]) < lengths[:, np.newaxis]
     return {name: batch, "lengths": lengths, "padding_mask": real}
 

@@ -83,10 +83,10 @@ class AttentionGraph:
         """Return the answers to the rows, with their attention if requested."""
         if attention is False:
             return list(answers)
-        found = self.of(list(rows), attention, token_budget)
+        attentions = self.of(list(rows), attention, token_budget)
         return [
             dataclasses.replace(answer, **fields)
-            for answer, fields in zip(answers, found, strict=True)
+            for answer, fields in zip(answers, attentions, strict=True)
         ]
 
     def of(
@@ -102,8 +102,8 @@ class AttentionGraph:
         name = attention if attention in self._names else self._names[0]
         chosen = self._names.index(name)
 
-        def read(place, *outputs):
-            return self._fields(rows[place], outputs[chosen], name, attention)
+        def read(index, *outputs):
+            return self._fields(rows[index], outputs[chosen], name, attention)
 
         return self._model.answer(rows, read, token_budget)
 
@@ -146,5 +146,5 @@ def _runs(labels, size, attention):
             return labels.words()
         labels = labels.tokens
     if labels is None:
-        labels = [f"query {place}" for place in range(size)]
+        labels = [f"query {index}" for index in range(size)]
     return [(label, 1) for label in labels]

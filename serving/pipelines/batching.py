@@ -15,8 +15,8 @@ def batches(lengths, token_budget=TOKEN_BUDGET, most_padding=None):
         most_padding: the most tokens of a batch that are padding; None for any number.
     """
     batch, tokens = [], 0
-    for place in sorted(range(len(lengths)), key=lengths.__getitem__):
-        length = lengths[place]
+    for index in sorted(range(len(lengths)), key=lengths.__getitem__):
+        length = lengths[index]
         padded = (len(batch) + 1) * length
         padding = padded - tokens - length
         if batch and (
@@ -24,7 +24,7 @@ def batches(lengths, token_budget=TOKEN_BUDGET, most_padding=None):
         ):
             yield batch
             batch, tokens = [], 0
-        batch.append(place)
+        batch.append(index)
         tokens += length
     if batch:
         yield batch
@@ -40,8 +40,8 @@ def answer_in_batches(rows, lengths, answer, token_budget=TOKEN_BUDGET, most_pad
     """
     answers = [None] * len(rows)
     for batch in batches(lengths, token_budget, most_padding):
-        for place, result in zip(batch, answer([rows[place] for place in batch]), strict=True):
-            answers[place] = result
+        for index, result in zip(batch, answer([rows[index] for index in batch]), strict=True):
+            answers[index] = result
     return answers
 
 

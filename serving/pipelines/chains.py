@@ -21,13 +21,13 @@ def most_probable(potentials):
     if not len(potentials):
         return tags
     best, last = potentials[0, -1], []  # (K,) of the best sequence that ends with each tag
-    for own in potentials[1:, :-1]:
-        energies = best[:, None] + own
+    for potential in potentials[1:, :-1]:
+        energies = best[:, None] + potential
         last.append(energies.argmax(axis=0))
         best = energies.max(axis=0)
     tags[-1] = best.argmax()
-    for place, before in reversed([*enumerate(last)]):
-        tags[place] = before[tags[place + 1]]
+    for index, before in reversed([*enumerate(last)]):
+        tags[index] = before[tags[index + 1]]
     return tags
 
 
@@ -39,10 +39,12 @@ def marginals(potentials):
     """
     potentials = np.asarray(potentials, "float64")
     forward, backward = (np.zeros((len(potentials), potentials.shape[-1])) for _ in range(2))
-    for place, own in enumerate(potentials):
-        forward[place] = _log_sum(forward[place - 1][:, None] + own[:-1], 0) if place else own[-1]
-    for place in range(len(potentials) - 2, -1, -1):
-        backward[place] = _log_sum(potentials[place + 1, :-1] + backward[place + 1], 1)
+    for index, potential in enumerate(potentials):
+        forward[index] = (
+            _log_sum(forward[index - 1][:, None] + potential[:-1], 0) if index else potential[-1]
+        )
+    for index in range(len(potentials) - 2, -1, -1):
+        backward[index] = _log_sum(potentials[index + 1, :-1] + backward[index + 1], 1)
     return np.exp(forward + backward - _log_sum(forward + backward, 1)[:, None])
 
 

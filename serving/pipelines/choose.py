@@ -100,7 +100,7 @@ class Choose(Pipeline):
         rows = encoded(inputs, "Choose: input", self.encode, truncate, token_budget)
         answers = self._model.answer_groups(
             [row.encodings for row in rows],
-            lambda place, logits: choice_of(rows[place].choices, logits),
+            lambda index, logits: choice_of(rows[index].choices, logits),
             token_budget,
         )
         read = (row.encodings[answer.index] for row, answer in zip(rows, answers))
@@ -120,9 +120,9 @@ class Choose(Pipeline):
             )
         encodings = [
             self._reader.read_pair(
-                text, choice, (f"{name}, text", f"{name}, choices[{place}]"), truncate
+                text, choice, (f"{name}, text", f"{name}, choices[{index}]"), truncate
             )
-            for place, choice in enumerate(choices)
+            for index, choice in enumerate(choices)
         ]
         return _Row(tuple(choices), encodings)
 

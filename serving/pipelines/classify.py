@@ -48,8 +48,8 @@ class Settings:
 
     def problems(self, outputs):
         """Yield what is wrong."""
-        found = outputs[self.output].shape[-1:] if self.output in outputs else ()
-        one_of_two = len(self.labels) == 2 and not self.multi_label and found == (1,)
+        shape = outputs[self.output].shape[-1:] if self.output in outputs else ()
+        one_of_two = len(self.labels) == 2 and not self.multi_label and shape == (1,)
         labels = self.labels[1:] if one_of_two else self.labels  # the logit of the second label
         yield from wrong_logits(outputs, self.output, self.axes, labels)
         if len(set(self.labels)) < len(self.labels):
@@ -202,7 +202,7 @@ class Classify(Pipeline):
         if self._settings.stride is None:
             answers = self._model.answer(
                 rows,
-                lambda place, logits: self._answer(rows[place], logits, nodes, top),
+                lambda index, logits: self._answer(rows[index], logits, nodes, top),
                 token_budget,
             )
         else:
@@ -223,8 +223,8 @@ class Classify(Pipeline):
 
     def _answers_of_windows(self, texts, token_budget, top):
         windows = [window for text in texts for window in text]
-        logits = self._model.answer(windows, lambda _, own: own, token_budget)
-        means = (np.mean(own, axis=0) for own in in_groups(logits, texts))
+        logits = self._model.answer(windows, lambda _, text_logits: text_logits, token_budget)
+        means = (np.mean(text_logits, axis=0) for text_logits in in_groups(logits, texts))
         return [Classification(*self._classes(mean, top)) for mean in means]
 
     def _answer(self, row, logits, with_nodes, top):
@@ -233,7 +233,7 @@ class Classify(Pipeline):
         nodes = row.written() if with_nodes else ()
         return Classification(
             *self._classes(logits[0], top),
-            tuple(Node(text, *self._classes(logits[place], top)) for place, text in nodes),
+            tuple(Node(text, *self._classes(logits[index], top)) for index, text in nodes),
         )
 
     def _classes(self, logits, top):

@@ -131,10 +131,10 @@ class Embed(Pipeline):
         name = f"Embed: {FRAMES if self.reads_json else 'text'}"
         rows = encoded(texts, name, self.encode, truncate, token_budget)
 
-        def read(place, output):
+        def read(index, output):
             if not self._of_words:
                 return Embedding(_normalized(output, normalize))
-            return embedding_of_words(rows[place], output, normalize, words)
+            return embedding_of_words(rows[index], output, normalize, words)
 
         answers = self._model.answer(rows, read, token_budget)
         answers = self._attention.attach(answers, rows, attention, token_budget)
@@ -190,6 +190,6 @@ def _normalized(vector, normalize):
 def _features(row, layers):
     """Return the `WordFeatures` of the words of a `SpelledText`; layers (L, T, D)."""
     return tuple(
-        WordFeatures(row.text[start:end], start, end, layers[:, place].copy())
-        for place, (start, end) in enumerate(row.places)
+        WordFeatures(row.text[start:end], start, end, layers[:, index].copy())
+        for index, (start, end) in enumerate(row.places)
     )

@@ -136,10 +136,10 @@ class FillMask(Pipeline):
         self._attention.require("FillMask", attention)
         rows = encoded(texts, "FillMask: text", self.encode, truncate, token_budget)
 
-        def answer(place, logits):
-            masks = rows[place].masks
-            own = logits[: len(masks)] if self._model.takes(MASKED) else logits[masks]
-            return filled(self._tokenizer, self._settings.mask_token, rows[place], own, top_k)
+        def answer(index, logits):
+            masks = rows[index].masks
+            chosen = logits[: len(masks)] if self._model.takes(MASKED) else logits[masks]
+            return filled(self._tokenizer, self._settings.mask_token, rows[index], chosen, top_k)
 
         answers = self._model.answer(rows, answer, token_budget)
         answers = self._attention.attach(answers, rows, attention, token_budget)

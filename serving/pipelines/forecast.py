@@ -34,11 +34,11 @@ class Settings:
 
     def problems(self, outputs):
         """Yield what is wrong."""
-        own = (len(self.quantiles),) if self.quantiles else ()
-        axes = ("batch", "horizon", "targets", *own)
+        axis = (len(self.quantiles),) if self.quantiles else ()
+        axes = ("batch", "horizon", "targets", *axis)
         shape = outputs[self.output].shape if self.output in outputs else ()
-        if len(shape) == len(axes) - 1 and shape[2:] == own:
-            axes = ("batch", "horizon", *own)  # of one target
+        if len(shape) == len(axes) - 1 and shape[2:] == axis:
+            axes = ("batch", "horizon", *axis)  # of one target
         if len(shape) == 4 and not self.quantiles:
             yield (
                 f"settings.quantiles is missing: the model's output ({', '.join(map(str, shape))}) "
@@ -121,12 +121,12 @@ class Forecast(Pipeline):
             raise BundleError(reason, where=folder, subject=MANIFEST)
         self.rows = self._settings.rows
         if self.rows is not None:
-            found = (shapes[WINDOW][-1], *self._known_shape[1:])
+            shape = (shapes[WINDOW][-1], *self._known_shape[1:])
             expected = self.rows.num_features, self.rows.num_known
-            if found != expected[: 1 + bool(expected[1])]:
+            if shape != expected[: 1 + bool(expected[1])]:
                 reason = (
                     f"settings.rows are of {expected[0]} numbers a row and {expected[1]} a known "
-                    f"one; the graph takes {' and '.join(map(str, found))}"
+                    f"one; the graph takes {' and '.join(map(str, shape))}"
                 )
                 raise BundleError(reason, where=folder, subject=MANIFEST)
         asks_known = self._known_shape and (self.rows is None or self.rows.known)
@@ -170,7 +170,7 @@ class Forecast(Pipeline):
         encode = functools.partial(self.encode, strict=require_flag("Forecast: strict", strict))
         rows = encoded(series, name, encode, truncate, token_budget, plural=name)
         answers = self._model.answer(
-            rows, lambda place, values: self._answer(rows[place], values), token_budget
+            rows, lambda index, values: self._answer(rows[index], values), token_budget
         )
         return one_or_all(series, answers)
 
@@ -247,6 +247,6 @@ def forecasting_of(values, quantiles, rows=None, unknown=None):
     values = values if rows is None else rows.unscaled(values)
     if not quantiles:
         return Forecasting(values, {}, unknown)
-    middle = min(range(len(quantiles)), key=lambda place: abs(quantiles[place] - 0.5))
-    by_quantile = {quantile: values[..., place] for place, quantile in enumerate(quantiles)}
+    middle = min(range(len(quantiles)), key=lambda index: abs(quantiles[index] - 0.5))
+    by_quantile = {quantile: values[..., index] for index, quantile in enumerate(quantiles)}
     return Forecasting(values[..., middle], by_quantile, unknown)

@@ -166,11 +166,13 @@ class Generate(Pipeline):
         rows = [self._row(text, name, options) for text, name in zip(texts, names)]
         shares = [_shares(row, options, token_budget) for row in rows]
         rows = [row for share in shares for row in share]
-        found: list = [None] * len(rows)
+        generations: list = [None] * len(rows)
         for batch in _batches(rows, options, token_budget, self._settings):
-            for place, generation in zip(batch, self._generate([rows[i] for i in batch], options)):
-                found[place] = generation
-        return one_or_all(prompts, [_joined(own) for own in in_groups(found, shares)])
+            for index, generation in zip(batch, self._generate([rows[i] for i in batch], options)):
+                generations[index] = generation
+        return one_or_all(
+            prompts, [_joined(shares_of_text) for shares_of_text in in_groups(generations, shares)]
+        )
 
     def stream(self, prompt: str | dict, **options: Any) -> Generator[str, None, Generation]:
         """Return an iterator over the pieces of the answer, each as soon as it is final.
@@ -291,10 +293,10 @@ class Generate(Pipeline):
 
     def _generate(self, rows, options):
         """Return the list of `Generation`s of each row."""
-        found, common = self._found(rows, options)
-        for _ in self._steps(rows, options, found, common):
+        results, common = self._found(rows, options)
+        for _ in self._steps(rows, options, results, common):
             pass
-        by_row = in_groups(found.finished(), [row.samples for row in rows])
+        by_row = in_groups(results.finished(), [row.samples for row in rows])
         return [
             self._answers(
                 [hypothesis for sample in samples for hypothesis in sample],
@@ -306,13 +308,13 @@ class Generate(Pipeline):
         ]
 
     def _stream(self, row, options):
-        found, common = self._found([row], options)
+        results, common = self._found([row], options)
         if options.echo and row.text:
             yield row.text
         detokenizer = Detokenizer(self._tokenizer, row.token_ids)
-        followed = finite(self._steps([row], options, found, common), "Generate")
+        followed = finite(self._steps([row], options, results, common), "Generate")
         yield from pieces(followed, detokenizer, options.stop)
-        [hypotheses] = found.finished()
+        [hypotheses] = results.finished()
         [answer] = self._answers(hypotheses, row, len(row.token_ids) - common, options)
         return answer
 
@@ -334,7 +336,7 @@ class Generate(Pipeline):
         texts = [Growing(Detokenizer(self._tokenizer, row.token_ids)) for row in rows]
         return lambda source, token_ids: cut(texts[source].read(token_ids), stop)[1]
 
-    def _steps(self, rows, options, found, common):
+    def _steps(self, rows, options, results, common):
         """Yield `found` after each step, see `serving.decoding.steps`."""
         of_row = np.repeat(np.arange(len(rows)), [len(row.samples) for row in rows])
         start = np.array([row.token_ids[:common] for row in rows])  # (B, T)
@@ -347,12 +349,12 @@ class Generate(Pipeline):
             [row.room for row in rows for _ in row.samples],
         )
         if constraint and options.num_beams == 1 and not (processors or options.sample):
-            step = MostProbableAllowed(self._graphs.step_with_logits, constraint, found.prompts)
+            step = MostProbableAllowed(self._graphs.step_with_logits, constraint, results.prompts)
         elif processors or options.sample or constraint:
             prefix = Prefix(
                 token_ids=start[of_row, np.newaxis],
                 sources=np.arange(len(of_row)),
-                generated=-found.prompts.lengths,
+                generated=-results.prompts.lengths,
             )
             choose = _sample(rows, options) if options.sample else most_probable
             step = ChoosingStep(self._graphs.step_to_logits, prefix, processors, choose, constraint)
@@ -362,7 +364,7 @@ class Generate(Pipeline):
             start = start[:, -1:]
         if isinstance(step, ChoosingStep | MostProbableAllowed):
             state = step.initial(state)
-        return steps(step, state, start[of_row, np.newaxis], found, of_row[:, np.newaxis])
+        return steps(step, state, start[of_row, np.newaxis], results, of_row[:, np.newaxis])
 
     def _answers(self, hypotheses, row, forced, options):
         """Return the `Generation`s of hypotheses, which begin with `forced` tokens of the
@@ -421,13 +423,13 @@ def _batches(rows, options, token_budget, settings):
     ]
     for places in batches(lengths, token_budget):
         batch = []
-        for place in sorted(places, key=lambda place: len(rows[place].token_ids)):
-            first = rows[batch[0]] if batch else rows[place]
+        for index in sorted(places, key=lambda index: len(rows[index].token_ids)):
+            first = rows[batch[0]] if batch else rows[index]
             most = 1 if settings.prefix else first.room
-            if len(rows[place].token_ids) - len(first.token_ids) >= most:
+            if len(rows[index].token_ids) - len(first.token_ids) >= most:
                 yield batch
                 batch = []
-            batch.append(place)
+            batch.append(index)
         yield batch
 
 

@@ -20,7 +20,7 @@ def named_inputs(inputs, name, plural=None):
     """
     if isinstance(inputs, list):
         plural = plural or f"{name.removesuffix('s')}s"
-        return inputs, [f"{plural}[{place}]" for place in range(len(inputs))]
+        return inputs, [f"{plural}[{index}]" for index in range(len(inputs))]
     return [inputs], [name]
 
 
@@ -38,7 +38,10 @@ def encoded(inputs, name, encode, truncate, token_budget, plural=None):
     who = name.partition(":")[0]
     require_flag(f"{who}: truncate", truncate)
     require_count(f"{who}: token_budget", token_budget)
-    return [encode(value, own, truncate) for value, own in zip(*named_inputs(inputs, name, plural))]
+    return [
+        encode(value, input_name, truncate)
+        for value, input_name in zip(*named_inputs(inputs, name, plural))
+    ]
 
 
 def one_or_all(inputs, answers):
@@ -112,7 +115,7 @@ def require_length(text, limit, name):
         raise too_long(name, len(text), f"{limit} tokens", "characters")
 
 
-def require_token(found, name):
+def require_token(token_id, name):
     """Raise a ValueError if a tokenizer found no token in a text that is not blank.
 
     WordPiece drops invisible characters such as NUL and U+200B; SentencePiece, some of them.
@@ -121,7 +124,7 @@ def require_token(found, name):
         found: the tokens, or any value that is true if there are some.
         name: of the text, for errors.
     """
-    if not found:
+    if not token_id:
         raise ValueError(f"{name} has no token; write something to answer.")
 
 

@@ -126,8 +126,8 @@ class Model:
         """
 
         def run(places):
-            outputs = self._run(self._arrays([rows[place] for place in places]))
-            return [read(place, *arrays) for place, *arrays in zip(places, *outputs)]
+            outputs = self._run(self._arrays([rows[index] for index in places]))
+            return [read(index, *arrays) for index, *arrays in zip(places, *outputs)]
 
         lengths = [len(row) for row in rows]
         places = range(len(rows))
@@ -145,20 +145,20 @@ class Model:
 
         def run(places):
             size = len(groups[places[0]])
-            inputs = self._arrays([row for place in places for row in groups[place]])
+            inputs = self._arrays([row for index in places for row in groups[index]])
             inputs = {
                 name: value.reshape(len(places), size, *value.shape[1:])
                 for name, value in inputs.items()
             }
-            return [read(place, *arrays) for place, *arrays in zip(places, *self._run(inputs))]
+            return [read(index, *arrays) for index, *arrays in zip(places, *self._run(inputs))]
 
         answers = {}
         for size in {len(group) for group in groups}:
-            places = [place for place, group in enumerate(groups) if len(group) == size]
-            lengths = [size * max(map(len, groups[place])) for place in places]
-            found = answer_in_batches(places, lengths, run, token_budget)
-            answers |= dict(zip(places, found))
-        return [answers[place] for place in range(len(groups))]
+            places = [index for index, group in enumerate(groups) if len(group) == size]
+            lengths = [size * max(map(len, groups[index])) for index in places]
+            answered = answer_in_batches(places, lengths, run, token_budget)
+            answers |= dict(zip(places, answered))
+        return [answers[index] for index in range(len(groups))]
 
     def _run(self, inputs):
         return self._session.run(self._outputs, {name: inputs[name] for name in self._takes})

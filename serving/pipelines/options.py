@@ -123,7 +123,7 @@ class Options:
             if getattr(self, name) is not None:
                 self._set(name, require_count(f"Generate: {name}", getattr(self, name)))
         self._set("min_new_tokens", _at_least_0("min_new_tokens", self.min_new_tokens))
-        places = (_at_least_0("a place of forced_tokens", place) for place in self.forced_tokens)
+        places = (_at_least_0("a place of forced_tokens", index) for index in self.forced_tokens)
         self._set("forced_tokens", dict(zip(places, self.forced_tokens.values())))
         if self.seed is not None:
             self._set("seed", _at_least_0("seed", self.seed))
@@ -207,14 +207,14 @@ def complete(options, decoding, vocab_size, tokenizer):
     if len(set(banned)) == vocab_size:
         raise ValueError("Generate: banned_tokens must leave one token; received all of them.")
     forced = {
-        place: _id("forced_tokens", token, vocab_size, tokenizer)
-        for place, token in options.forced_tokens.items()
+        index: _id("forced_tokens", token, vocab_size, tokenizer)
+        for index, token in options.forced_tokens.items()
     }
-    for place, token in forced.items():
+    for index, token in forced.items():
         if token in banned:
             raise ValueError(
                 "Generate: forced_tokens must be none of banned_tokens; received "
-                f"{shown(options.forced_tokens[place])} as both."
+                f"{shown(options.forced_tokens[index])} as both."
             )
     return replace(
         options,
@@ -230,21 +230,21 @@ def complete(options, decoding, vocab_size, tokenizer):
 
 def processors_of(options, end_id):
     """Return the processors of logits, in Hugging Face's order."""
-    found = []
+    processors = []
     if options.repetition_penalty != 1:
-        found.append(RepetitionPenalty(options.repetition_penalty))
+        processors.append(RepetitionPenalty(options.repetition_penalty))
     if options.banned_tokens:
-        found.append(BannedTokens(options.banned_tokens))
+        processors.append(BannedTokens(options.banned_tokens))
     if options.min_new_tokens > 1:
-        found.append(MinLength(options.min_new_tokens, end_id))
-    found += [ForcedToken(token, place) for place, token in options.forced_tokens.items()]
+        processors.append(MinLength(options.min_new_tokens, end_id))
+    processors += [ForcedToken(token, index) for index, token in options.forced_tokens.items()]
     if options.temperature != 1:
-        found.append(Temperature(options.temperature))
+        processors.append(Temperature(options.temperature))
     if options.top_k is not None:
-        found.append(TopK(options.top_k))
+        processors.append(TopK(options.top_k))
     if options.top_p != 1:
-        found.append(TopP(options.top_p))
-    return found
+        processors.append(TopP(options.top_p))
+    return processors
 
 
 def _id(name, token, vocab_size, tokenizer):

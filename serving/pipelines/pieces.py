@@ -89,22 +89,22 @@ class Growing:
     def _settle(self, token_ids, text):
         """Settle the text of all ids except the last ones, unless it ends within a character."""
         before = self._num_settled, self._settled, self._seam
-        own = token_ids[: len(token_ids) - WINDOW]
-        settled = self._joined(own)
-        is_whole = len(self._detokenizer.without_open_bytes(own)) == len(own)
-        self._seam = self._detokenizer.decode(own[-WINDOW:])
-        self._num_settled, self._settled = len(own), settled
+        final = token_ids[: len(token_ids) - WINDOW]
+        settled = self._joined(final)
+        is_whole = len(self._detokenizer.without_open_bytes(final)) == len(final)
+        self._seam = self._detokenizer.decode(final[-WINDOW:])
+        self._num_settled, self._settled = len(final), settled
         if settled.endswith(INCOMPLETE) or not is_whole or self._joined(token_ids) != text:
             self._num_settled, self._settled, self._seam = before
 
 
 def cut(text, stop):
     """Return a text up to the first stop string, and whether there is one."""
-    places = [place for place in map(text.find, stop) if place >= 0]
+    places = [index for index in map(text.find, stop) if index >= 0]
     return (text[: min(places)], True) if places else (text, False)
 
 
-def pieces(found, detokenizer, stop=()):
+def pieces(steps, detokenizer, stop=()):
     """Yield the text of a search with one source, in pieces, as soon as they are final.
 
     Args:
@@ -113,7 +113,7 @@ def pieces(found, detokenizer, stop=()):
         stop: strings that end the text, and are not part of it.
     """
     given, token_ids, growing = "", [], Growing(detokenizer)
-    for search in found:
+    for search in steps:
         token_ids = search.generated(0)
         text, stopped = cut(growing.read_final(token_ids), stop)
         if not stopped:
@@ -131,13 +131,13 @@ def no_answer(pipeline):
     return BundleError("the graphs gave no finite log-probability", where=pipeline, advice="")
 
 
-def finite(found, pipeline):
+def finite(steps, pipeline):
     """Yield from `found`, a `Greedy` of one source, while its log-probability is finite.
 
     Raises:
         BundleError: naming the pipeline, if it is not finite.
     """
-    for search in found:
+    for search in steps:
         if not np.isfinite(search.totals[0]):
             raise no_answer(pipeline)
         yield search

@@ -175,8 +175,8 @@ class WordQuestions:
         query, _ = self._read(
             question, f"{name}, question", self._settings.question_length, truncate
         )
-        own, places = self._read(context, f"{name}, context", self._limit, truncate)
-        row = _Words(*own, *query)
+        ids_and_characters, places = self._read(context, f"{name}, context", self._limit, truncate)
+        row = _Words(*ids_and_characters, *query)
         return Question(context, Windows([row], [range(len(places))], [0]), places)
 
     def _read(self, text, name, limit, truncate):

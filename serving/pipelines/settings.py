@@ -66,15 +66,15 @@ def wrong_logits(outputs, name, axes, labels):
         labels: of the settings.
     """
     shape = outputs[name].shape if name in outputs else ()
-    expected, found = len(labels) or 1, shape[-1] if len(shape) == len(axes) + 1 else None
-    if not isinstance(found, int) or found == expected:
+    expected, received = len(labels) or 1, shape[-1] if len(shape) == len(axes) + 1 else None
+    if not isinstance(received, int) or received == expected:
         yield from wrong_output(outputs, name, (*axes, expected))
     elif not labels:
-        yield f"settings.labels is missing, and {_described(name)} has {found} logits"
+        yield f"settings.labels is missing, and {_described(name)} has {received} logits"
     else:
         yield (
             f"settings.labels names {len(labels)} label{'s' * (len(labels) != 1)}; "
-            f"{_described(name)} has {found} logit{'s' * (found != 1)}"
+            f"{_described(name)} has {received} logit{'s' * (received != 1)}"
         )
 
 

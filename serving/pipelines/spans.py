@@ -51,20 +51,20 @@ def best_spans(windows, visible, max_length, n_best):
     own_windows = owners(
         [len(window.tokens) for window in windows], [window.first for window in windows]
     )
-    found, total = [], -np.inf
+    spans, total = [], -np.inf
     for number, window in enumerate(windows):
         tokens = slice(window.first, window.first + len(window.tokens))
         scores = _scores(window, visible[tokens], max_length)  # (n, L)
         scores[own_windows[tokens] != number] = -np.inf
         flat = scores.ravel()
         total = np.logaddexp(total, np.logaddexp.reduce(flat, initial=-np.inf))
-        for place in np.argsort(-flat, kind="stable")[:n_best]:
-            start, more = divmod(int(place), scores.shape[1])
-            if flat[place] > -np.inf:
+        for index in np.argsort(-flat, kind="stable")[:n_best]:
+            start, more = divmod(int(index), scores.shape[1])
+            if flat[index] > -np.inf:
                 first = window.first + start
-                found.append((float(flat[place]), first, first + more))
+                spans.append((float(flat[index]), first, first + more))
     null = min(float(window.start_logits[0]) + float(window.end_logits[0]) for window in windows)
-    return sorted(found, key=lambda span: (-span[0], *span[1:]))[:n_best], null, float(total)
+    return sorted(spans, key=lambda span: (-span[0], *span[1:]))[:n_best], null, float(total)
 
 
 def _scores(window, visible, max_length):

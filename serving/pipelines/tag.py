@@ -164,7 +164,7 @@ class Tag(Pipeline):
         if self.reads_json:
             tags = self._model.answer(
                 rows,
-                lambda place, logits: tagging_of_frames(logits[: len(rows[place])], self._settings),
+                lambda index, logits: tagging_of_frames(logits[: len(rows[index])], self._settings),
                 token_budget,
             )
             tags = self._attention.attach(tags, rows, attention, token_budget)
@@ -173,7 +173,7 @@ class Tag(Pipeline):
         windows = [window for text in of_texts for window in text]
         firsts = [first_tokens for row in rows for _, first_tokens in row.tokens]
         logits = self._model.answer(
-            windows, lambda place, logits: logits[firsts[place]], token_budget
+            windows, lambda index, logits: logits[firsts[index]], token_budget
         )
         answers = [self._answer(*pair) for pair in zip(rows, in_groups(logits, of_texts))]
         read = (text[0] for text in of_texts)
@@ -200,11 +200,11 @@ class Tag(Pipeline):
             text, places = joined(given, name)
         elif self._settings.words == "spaces":
             require_words(text, name)
-            places = [found.span() for found in re.finditer(r"\S+", text)]
+            places = [match.span() for match in re.finditer(r"\S+", text)]
         stride = self._settings.stride
         if stride is None:
-            own = places if self._reader.reads_words else None
-            windows = Windows.of([self._reader.read(text, name, truncate, own)], stride=1)
+            offsets = places if self._reader.reads_words else None
+            windows = Windows.of([self._reader.read(text, name, truncate, offsets)], stride=1)
         else:
             windows = Windows.of(self._reader.read_windows(text, name, stride), stride)
         if places is None:
@@ -218,8 +218,8 @@ class Tag(Pipeline):
 
     def _answer(self, row, logits_by_window):
         logits = np.empty((len(row.places), *logits_by_window[0].shape[1:]), "float32")
-        for (words, _), own in zip(row.tokens, logits_by_window):
-            logits[words] = own
+        for (words, _), word_logits in zip(row.tokens, logits_by_window):
+            logits[words] = word_logits
         words = tuple(
             Word(row.text[start:end], self._settings.labels[tag], start, end, score)
             for (start, end), tag, score in zip(row.places, *best_tags(logits))
@@ -248,8 +248,8 @@ def tagging_of_frames(logits, settings):
         settings: the `Settings`, for labels and scheme.
     """
     words = tuple(
-        Word("", settings.labels[tag], place, place + 1, score)
-        for place, (tag, score) in enumerate(zip(*best_tags(logits)))
+        Word("", settings.labels[tag], index, index + 1, score)
+        for index, (tag, score) in enumerate(zip(*best_tags(logits)))
     )
     return Tagging(words, entities_of("", words, settings.scheme))
 
@@ -264,26 +264,26 @@ def entities_of(text, words, scheme):
     """
     if scheme is None:
         return ()
-    found = []
+    tagged = []
     for label, first, behind in entities([word.tag for word in words]):
-        own = words[first:behind]
-        start, end = own[0].start, own[-1].end
-        score = sum(word.score for word in own) / len(own)
-        found.append(Entity(text[start:end], label, start, end, score))
-    return tuple(found)
+        inside = words[first:behind]
+        start, end = inside[0].start, inside[-1].end
+        score = sum(word.score for word in inside) / len(inside)
+        tagged.append(Entity(text[start:end], label, start, end, score))
+    return tuple(tagged)
 
 
 def _require_tags_of_frames(folder, graph, output):
     """Raise a BundleError unless an output has logits for each frame."""
-    length, own = (
+    length, shape = (
         spec.shape[1]
         for specs, name in ((graph.inputs, FRAMES), (graph.outputs, output))
         for spec in specs
         if spec.name == name
     )
-    if length != own:
+    if length != shape:
         raise BundleError(
-            f"output {output} must have logits for every frame, {length} of them; it has {own}",
+            f"output {output} must have logits for every frame, {length} of them; it has {shape}",
             where=folder,
             subject=MANIFEST,
         )
@@ -308,11 +308,11 @@ def _by_window(windows, tokens):
         windows: the `Windows` of a text.
         tokens: the index, in the text, of each word's first token.
     """
-    owners, found = windows.owners()[tokens], []
+    owners, windows_of_tokens = windows.owners()[tokens], []
     for number, (places, first) in enumerate(zip(windows.tokens, windows.firsts)):
         words = np.flatnonzero(owners == number)
-        found.append((words, tokens[words] - first + places.start))
-    return found
+        windows_of_tokens.append((words, tokens[words] - first + places.start))
+    return windows_of_tokens
 
 
 def tokens_of_words(windows, places):
@@ -365,10 +365,10 @@ def words_of_tokenizer(text, windows, tokenizer):
     return places, tokens
 
 
-def _is_split_by_marks(text, place, tokenizer):
+def _is_split_by_marks(text, index, tokenizer):
     """Return whether a word of byte-level BPE begins at a position only because of marks before
     it."""
-    base = whole_characters(text, place - 1, place)[0]
-    if place - base < 2 or not isinstance(tokenizer, Subwords):
+    base = whole_characters(text, index - 1, index)[0]
+    if index - base < 2 or not isinstance(tokenizer, Subwords):
         return False
-    return len(tokenizer.words(text[base] + text[place])) == 1
+    return len(tokenizer.words(text[base] + text[index])) == 1

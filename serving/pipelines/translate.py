@@ -260,12 +260,12 @@ class Translate(Pipeline):
 
     def _translate(self, decode, step, rows):
         max_lengths = np.full(len(rows), self.manifest.limits.target_length)
-        found = decode(*self._begin(step, rows), max_lengths=max_lengths)
-        return [self._answer(hypotheses, row) for hypotheses, row in zip(found, rows)]
+        results = decode(*self._begin(step, rows), max_lengths=max_lengths)
+        return [self._answer(hypotheses, row) for hypotheses, row in zip(results, rows)]
 
     def _stream(self, step, row, greedy):
-        found = steps(*self._begin(step, [row]), greedy)
-        yield from pieces(finite(found, "Translate"), self._detokenizer)
+        results = steps(*self._begin(step, [row]), greedy)
+        yield from pieces(finite(results, "Translate"), self._detokenizer)
 
     def _answer(self, hypotheses, row):
         if not hypotheses:

@@ -22,9 +22,9 @@ class TreeRow:
 
     def written(self):
         """Yield the index and the words of each node, in the order of the text."""
-        for place in self.nodes.written:
-            words = (self.nodes.trees[node].word for node in self.nodes.under(place))
-            yield place, " ".join(word for word in words if word is not None)
+        for index in self.nodes.written:
+            words = (self.nodes.trees[node].word for node in self.nodes.under(index))
+            yield index, " ".join(word for word in words if word is not None)
 
 
 class TreeReader:

@@ -30,9 +30,9 @@ class Windows:
         """
         tokens = []
         for encoding in encodings:
-            own = [place for place, offset in enumerate(encoding.offsets) if offset is not None]
-            own = own[before:]
-            tokens.append(range(own[0], own[-1] + 1) if own else range(0))
+            kept = [index for index, offset in enumerate(encoding.offsets) if offset is not None]
+            kept = kept[before:]
+            tokens.append(range(kept[0], kept[-1] + 1) if kept else range(0))
         step = min(stride, len(tokens[0]))
         return cls(encodings, tokens, [number * step for number in range(len(encodings))])
 
@@ -61,12 +61,12 @@ def owners(counts, firsts):
     Reference: https://github.com/google-research/bert (run_squad.py, _check_is_max_context)
     """
     size = max(first + count for first, count in zip(firsts, counts))
-    best, found = np.full(size, -np.inf), np.zeros(size, dtype=int)
+    best, windows = np.full(size, -np.inf), np.zeros(size, dtype=int)
     for number, (first, count) in enumerate(zip(firsts, counts)):
         places = np.arange(count)
         context = np.minimum(places, places[::-1]) + 0.01 * count
-        own = slice(first, first + count)
-        better = context > best[own]
-        best[own][better] = context[better]
-        found[own][better] = number
-    return found
+        tokens = slice(first, first + count)
+        better = context > best[tokens]
+        best[tokens][better] = context[better]
+        windows[tokens][better] = number
+    return windows

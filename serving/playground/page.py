@@ -68,7 +68,7 @@ def page_of(node_modules: Path | None = None) -> Page:
     """
     files = _below(STATIC)
     folder = NODE_MODULES if node_modules is None else node_modules
-    found = {MODULES + to: folder / path for to, path in FROM_NPM.items()}
+    modules = {MODULES + to: folder / path for to, path in FROM_NPM.items()}
     lacking = [to for to, path in FROM_NPM.items() if not (folder / path).is_file()]
     if lacking:
         name = lacking[0].partition("/")[0]
@@ -77,7 +77,7 @@ def page_of(node_modules: Path | None = None) -> Page:
             raise ValueError(f"--node-modules {node_modules}: {missing}.")
         return Page(files, missing)
     ours = {f"{OURS}{name}": path for name, path in _below(PACKAGE / "src").items()}
-    return Page(files | ours | found, "")
+    return Page(files | ours | modules, "")
 
 
 def _below(folder):

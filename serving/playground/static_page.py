@@ -35,9 +35,9 @@ def write_static(folder: Path, bundles: Iterable[tuple[str, Path]], page: Page) 
         _copy(file, folder / path)
     entries = []
     for name, bundle in bundles:
-        place = f"{BUNDLES}{name}/"
-        manifest = read_bundle(bundle, partial(_write, bundle, folder / place))
-        entries.append({"name": name, "files": place, "unread": unread(bundle, manifest)})
+        prefix = f"{BUNDLES}{name}/"
+        manifest = read_bundle(bundle, partial(_write, bundle, folder / prefix))
+        entries.append({"name": name, "files": prefix, "unread": unread(bundle, manifest)})
     content = page.content(entries, server=False)
     (folder / CONTENT).write_text(f"{json.dumps(content, indent=2)}\n", encoding="utf-8")
 
@@ -74,9 +74,9 @@ def _files_of(manifest: Manifest) -> list[str]:
     return [*dict.fromkeys(names)]
 
 
-def _copy(file, place):
-    place.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(file, place)
+def _copy(file, target):
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(file, target)
     size = file.stat().st_size
     if size >= LARGE and compresses(file, size):
-        place.with_name(f"{place.name}.gz").write_bytes(compressed(file))
+        target.with_name(f"{target.name}.gz").write_bytes(compressed(file))

@@ -51,30 +51,30 @@ def whole_characters(text: str, start: int, end: int) -> tuple[int, int]:
     return start, end
 
 
-def continues(text: str, place: int, begin: int = 0) -> bool:
+def continues(text: str, index: int, begin: int = 0) -> bool:
     """Return whether the character at an index belongs to the one before; one begins at `begin`."""
-    character, before = text[place], text[place - 1]
+    character, before = text[index], text[index - 1]
     if character.isascii() or before.isspace():
         return False
     if _is_flag_letter(character):
-        first = place
+        first = index
         while first > begin and _is_flag_letter(text[first - 1]):
             first -= 1
-        return (place - first) % 2 == 1
+        return (index - first) % 2 == 1
     category = unicodedata.category(character)[0]
     if category == "M" or (category == "S" and before == JOINER):
         return True
-    return _GOES_ON.match(text, place - 1) is not None
+    return _GOES_ON.match(text, index - 1) is not None
 
 
-def may_end_word(text: str, place: int) -> bool:
+def may_end_word(text: str, index: int) -> bool:
     """Return whether a word may end before the character at an index of a text, without a space
     there.
 
     It may where that character, or the one before it, is of a script without spaces.
     """
-    around = text[max(0, place - 1) : place + 1]
-    return WITHOUT_SPACES.search(around) is not None and not continues(text, place)
+    around = text[max(0, index - 1) : index + 1]
+    return WITHOUT_SPACES.search(around) is not None and not continues(text, index)
 
 
 def _is_flag_letter(character):

@@ -40,23 +40,23 @@ class Encoding:
         """
         runs: list = []
         number, before = -1, None
-        for place, offset in enumerate(self.offsets):
+        for index, offset in enumerate(self.offsets):
             if offset is not None and before is None:
                 number += 1  # special tokens stand around each text
-            word = None if offset is None else self.word_ids[place]
+            word = None if offset is None else self.word_ids[index]
             same = word is not None and runs and runs[-1][0] == (number, word)
-            if same and not self._begins_word(number, runs[-1][1], place):
-                runs[-1][1].append(place)
+            if same and not self._begins_word(number, runs[-1][1], index):
+                runs[-1][1].append(index)
             else:
-                runs.append(((number, word), [place]))
+                runs.append(((number, word), [index]))
             before = offset
         return [(self._written(number, places), len(places)) for (number, _), places in runs]
 
-    def _begins_word(self, number, places, place):
+    def _begins_word(self, number, places, index):
         """Return whether a token begins a word of a script without spaces, behind tokens of one
         word."""
         (start, _), (_, end), (begin, _) = (
-            self.offsets[own] for own in (places[0], places[-1], place)
+            self.offsets[token] for token in (places[0], places[-1], index)
         )
         if number >= len(self.texts) or begin < end or not self.texts[number][start:begin].strip():
             return False
@@ -65,7 +65,7 @@ class Encoding:
     def _written(self, number, places):
         first, last = self.offsets[places[0]], self.offsets[places[-1]]
         if first is None or number >= len(self.texts):
-            return "".join(self.tokens[place] for place in places)
+            return "".join(self.tokens[index] for index in places)
         return self.texts[number][first[0] : last[1]].strip() or self.tokens[places[0]]
 
 

@@ -39,6 +39,6 @@ def pad_nested(rows, pad_id=PAD):
     widest = max([1, *(len(values) for row in rows for values in row)])
     padded = np.full((len(rows), longest, widest), pad_id, dtype=np.int64)
     for row, lists in zip(padded, rows):
-        for place, values in zip(row, lists):
-            place[: len(values)] = values
+        for target, values in zip(row, lists):
+            target[: len(values)] = values
     return padded

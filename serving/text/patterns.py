@@ -286,8 +286,8 @@ class _Nodes:
 
     def _add_class(self, item, begin):
         places = [self._new() for _ in item.nodes[:-1]] + [begin]
-        for place, edges in zip(places, item.nodes):
-            self.edges[place] += [(first, last, places[node]) for first, last, node in edges]
+        for index, edges in zip(places, item.nodes):
+            self.edges[index] += [(first, last, places[node]) for first, last, node in edges]
         return places[0]
 
 
@@ -320,12 +320,12 @@ def _parts(parts, flags):
 
 def _complement(ranges):
     """Return all other code points, in order."""
-    found, following = [], 0
+    gaps, following = [], 0
     for first, last in sorted(ranges):
         if first > following:
-            found.append((following, first - 1))
+            gaps.append((following, first - 1))
         following = max(following, last + 1)
-    return [*found, (following, LAST)] if following <= LAST else found
+    return [*gaps, (following, LAST)] if following <= LAST else gaps
 
 
 @lru_cache(maxsize=2 * len(CATEGORIES))
@@ -344,11 +344,11 @@ def _all_characters():
 def _other_cases(ranges, is_ascii):
     """Return the code points that `re` does not tell from those of ranges when it ignores case."""
     cased, keys, by_key = _cases(bool(is_ascii))
-    found = set()
+    cases = set()
     for first, last in ranges:
         places = slice(bisect.bisect_left(cased, first), bisect.bisect_right(cased, last))
-        found.update(keys[places])
-    return [(point, point) for key in found for point in by_key[key]]
+        cases.update(keys[places])
+    return [(point, point) for key in cases for point in by_key[key]]
 
 
 @lru_cache(maxsize=2)
@@ -387,8 +387,8 @@ def _automaton_of_ranges(ranges):
         return nodes.setdefault(edges, len(nodes))
 
     begin = tuple((*part, shared(following)) for part, following in tree.items())
-    found = [*nodes, begin]
-    return _Class(found, sum(map(len, found)))
+    numbers = [*nodes, begin]
+    return _Class(numbers, sum(map(len, numbers)))
 
 
 def _utf8(first, last):
@@ -401,8 +401,8 @@ def _utf8(first, last):
             yield from _utf8(first, longest)
             yield from _utf8(longest + 1, last)
             return
-    for place in (1, 2, 3) if last > 0x7F else ():
-        below = (1 << 6 * place) - 1
+    for index in (1, 2, 3) if last > 0x7F else ():
+        below = (1 << 6 * index) - 1
         if first & ~below != last & ~below:
             if first & below:
                 yield from _utf8(first, first | below)
@@ -422,12 +422,12 @@ def _deterministic(nodes, end):
 
     def closure(targets):
         if targets not in closed:
-            found, waiting = set(targets), list(targets)
+            reached, waiting = set(targets), list(targets)
             while waiting:
-                new = [node for node in nodes.free[waiting.pop()] if node not in found]
-                found.update(new)
+                new = [node for node in nodes.free[waiting.pop()] if node not in reached]
+                reached.update(new)
                 waiting += new
-            closed[targets] = frozenset(found)
+            closed[targets] = frozenset(reached)
         return closed[targets]
 
     first = closure(frozenset([0]))

@@ -54,13 +54,13 @@ class SentencePieces:
         self.vocabulary = None if vocabulary is None else _vocabulary(vocabulary)
         self.prefix, self.suffix = tuple(prefix), tuple(suffix)
         if self.vocabulary is not None:
-            self._tokens = {place: token for token, place in self.vocabulary.items()}
+            self._tokens = {index: token for token, index in self.vocabulary.items()}
         for token in (*(() if vocabulary is None else ("<unk>",)), *self.prefix, *self.suffix):
             self.id_of(token)
 
     def __repr__(self) -> str:
-        own = "its own ids" if self.vocabulary is None else "the ids of a vocabulary"
-        return f"<SentencePieces: {len(self):,} tokens, {own}>"
+        ids = "its own ids" if self.vocabulary is None else "the ids of a vocabulary"
+        return f"<SentencePieces: {len(self):,} tokens, {ids}>"
 
     def __len__(self) -> int:
         if self.vocabulary is None:
@@ -81,13 +81,13 @@ class SentencePieces:
         """
         if self.vocabulary is None:
             with errors_of_library(f"SentencePieces: the vocabulary must hold {token!r}"):
-                found = self._library.piece_to_id(token)
-                found = None if self._library.id_to_piece(found) != token else found
+                token_id = self._library.piece_to_id(token)
+                token_id = None if self._library.id_to_piece(token_id) != token else token_id
         else:
-            found = self.vocabulary.get(token)
-        if found is None:
+            token_id = self.vocabulary.get(token)
+        if token_id is None:
             raise ValueError(f"SentencePieces: the vocabulary must hold {token!r}; it does not.")
-        return found
+        return token_id
 
     def token_of(self, index: int) -> str:
         """Return the token of an id.
@@ -104,10 +104,10 @@ class SentencePieces:
     @property
     def byte_ids(self) -> frozenset[int]:
         """The ids of tokens that are one byte of a character."""
-        own = range(self._library.get_piece_size())
+        ids = range(self._library.get_piece_size())
         pieces = {
             token_id: self._library.id_to_piece(token_id)
-            for token_id in own
+            for token_id in ids
             if self._library.is_byte(token_id)
         }
         if self.vocabulary is None:
@@ -145,8 +145,8 @@ class SentencePieces:
         for text in texts:
             require_text("SentencePieces", text)
         with errors_of_library(CAN_NOT):
-            found = self._library.encode(list(texts))
-        return [[*prefix, *token_ids, *suffix] for token_ids in found]
+            encoded = self._library.encode(list(texts))
+        return [[*prefix, *token_ids, *suffix] for token_ids in encoded]
 
     def analyze(self, text: str, max_length: int | None = None, truncate: bool = False) -> Encoding:
         """Return the `Encoding` of a text, with prefix and suffix.
@@ -172,7 +172,7 @@ class SentencePieces:
         return Encoding(
             token_ids=[self._known_id(token) for token, _ in pieces],
             tokens=[token for token, _ in pieces],
-            offsets=[place for _, place in pieces],
+            offsets=[offset for _, offset in pieces],
             segment_ids=[0] * len(pieces),
             word_ids=_words_of(pieces),
             texts=(text,),
@@ -227,8 +227,8 @@ class SentencePieces:
         if side not in ("source", "target"):
             raise ValueError(f"SentencePieces: side must be source or target; received {side!r}.")
         folder = Path(folder)
-        own = folder / "target_vocab.json"  # of a model with a vocabulary for each language
-        path = own if side == "target" and own.is_file() else folder / "vocab.json"
+        separate = folder / "target_vocab.json"  # of a model with a vocabulary for each language
+        path = separate if side == "target" and separate.is_file() else folder / "vocab.json"
         try:
             vocabulary = parse_json(path.read_bytes())
         except ValueError as error:
@@ -267,23 +267,23 @@ class SentencePieces:
 
 def _vocabulary(given):
     """Return a vocabulary as a dictionary, token -> id."""
-    found = dict(given)
-    for token, place in found.items():
-        if not isinstance(token, str) or type(place) is not int or not 0 <= place <= MOST_ID:
+    vocabulary = dict(given)
+    for token, index in vocabulary.items():
+        if not isinstance(token, str) or type(index) is not int or not 0 <= index <= MOST_ID:
             raise ValueError(
                 f"SentencePieces: the vocabulary must hold the id of each token, from 0 to "
-                f"{MOST_ID}; received {token!r}: {place!r}."
+                f"{MOST_ID}; received {token!r}: {index!r}."
             )
-    return found
+    return vocabulary
 
 
 def _words_of(pieces):
     """Return the word of each token: one begins with each "▁"; None for special tokens."""
     word_ids, word = [], -1
-    for token, place in pieces:
-        if place is not None and (token.startswith(SPACE) or word < 0):
+    for token, index in pieces:
+        if index is not None and (token.startswith(SPACE) or word < 0):
             word += 1
-        word_ids.append(None if place is None else word)
+        word_ids.append(None if index is None else word)
     return word_ids
 
 
@@ -291,8 +291,8 @@ def _places_of_bytes(text):
     """Return a dictionary: byte offset of a character, or of the end of the text -> its index in
     code points."""
     places, begin = {}, 0
-    for place, character in enumerate(text):
-        places[begin] = place
+    for index, character in enumerate(text):
+        places[begin] = index
         begin += len(character.encode())
     return {**places, begin: len(text)}
 

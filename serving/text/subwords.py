@@ -84,10 +84,10 @@ class Subwords:
         Raises:
             ValueError: if the vocabulary has no such token.
         """
-        found = self._library.token_to_id(token)
-        if found is None:
+        token_id = self._library.token_to_id(token)
+        if token_id is None:
             raise ValueError(f"Subwords: the vocabulary must hold {token!r}; it does not.")
-        return found
+        return token_id
 
     def id_in_texts(self, token: str) -> int:
         """Return the id of a token that texts are searched for.
@@ -95,13 +95,13 @@ class Subwords:
         Raises:
             ValueError: if the vocabulary has no such token, or one in a text is text.
         """
-        found = self.id_of(token)
+        token_id = self.id_of(token)
         if token not in self.added_tokens:
             raise ValueError(
                 f"Subwords: the tokenizer must read {token!r} in texts, as one of its "
                 "added_tokens; it does not. A learned one does so with masks=True."
             )
-        return found
+        return token_id
 
     def token_of(self, index: int) -> str:
         """Return the token of an id.
@@ -110,10 +110,10 @@ class Subwords:
             ValueError: if the id is not in the vocabulary.
         """
         known = 0 <= index <= MOST_ID
-        found = self._library.id_to_token(index) if known else None
-        if found is None:
+        token = self._library.id_to_token(index) if known else None
+        if token is None:
             raise ValueError(f"Subwords: ids must be under {len(self)}; received {index}.")
-        return found
+        return token
 
     def encode(self, text: str) -> list[int]:
         """Return the ids of `text`, without special tokens around it.
@@ -136,8 +136,8 @@ class Subwords:
         for text in texts:
             require_text("Subwords", text)
         with errors_of_library(CAN_NOT):
-            found = self._library.encode_batch_fast(list(texts), add_special_tokens=special_tokens)
-        return [encoding.ids for encoding in found]
+            batch = self._library.encode_batch_fast(list(texts), add_special_tokens=special_tokens)
+        return [encoding.ids for encoding in batch]
 
     def analyze(
         self,
@@ -261,7 +261,7 @@ class Subwords:
         is_special = joined.special_tokens_mask
         # RoBERTa's post-processor has trimmed the parts' offsets, and would trim the joined ones
         # again.
-        places = iter([place for part in parts for place in part.offsets])
+        places = iter([offset for part in parts for offset in part.offsets])
         return Encoding(
             token_ids=joined.ids,
             tokens=joined.tokens,
@@ -304,7 +304,7 @@ def _byte_ids(content, vocabulary):
     if "ByteFallback" not in _decoders(content):
         return frozenset()
     is_byte = re.compile("<0x[0-9A-F]{2}>").fullmatch
-    return frozenset(place for token, place in vocabulary.items() if is_byte(token))
+    return frozenset(index for token, index in vocabulary.items() if is_byte(token))
 
 
 def tidy(text: str) -> str:

@@ -190,8 +190,8 @@ class TextTree:
     """
 
     def __init__(self, texts: Sequence[bytes | None]):
-        known = sorted((text, place) for place, text in enumerate(texts) if text)
-        token_ids = np.array([place for _, place in known], np.int64)
+        known = sorted((text, index) for index, text in enumerate(texts) if text)
+        token_ids = np.array([index for _, index in known], np.int64)
         lengths = np.array([len(text) for text, _ in known], np.int64)
         width = int(lengths.max(initial=1))
         padded = b"".join(text.ljust(width, b"\0") for text, _ in known)
@@ -219,12 +219,12 @@ class TextTree:
 
     def tokens(self, next_states: np.ndarray, state: int) -> tuple[np.ndarray, np.ndarray]:
         """Return the tokens whose text a state of a pattern allows, and the state after each."""
-        found, states = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
+        token_ids, states = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)]
         for level, nodes, after in self._reached(next_states, state):
             places, counts = _expanded(level.ends, nodes)
-            found.append(level.token_ids[places])
+            token_ids.append(level.token_ids[places])
             states.append(np.repeat(after, counts))
-        return np.concatenate(found), np.concatenate(states)
+        return np.concatenate(token_ids), np.concatenate(states)
 
     def successors(self, next_states: np.ndarray, state: int) -> np.ndarray:
         """Return the states that some token leads to, in order."""

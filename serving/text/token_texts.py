@@ -26,16 +26,16 @@ def token_texts(tokenizer: Any) -> tuple[list[bytes | None], list[bytes | None]]
         Two lists of bytes or None, an entry for each token.
     """
     if isinstance(tokenizer, CharacterTable):
-        own = _of_table(tokenizer)
-        return own, own
+        texts = _of_table(tokenizer)
+        return texts, texts
     if isinstance(tokenizer, WordTable):
-        own = _of_table(tokenizer)
-        return own, [text and b" " + text for text in own]
+        texts = _of_table(tokenizer)
+        return texts, [text and b" " + text for text in texts]
     if isinstance(tokenizer, Subwords) and tokenizer.is_byte_level:
-        own = [_of_byte_level(tokenizer, place) for place in range(len(tokenizer))]
-        return own, own
-    anchor = next(place for place in range(len(tokenizer)) if _decode(tokenizer, [place]).isalnum())
-    pairs = [_decoded(tokenizer, anchor, place) for place in range(len(tokenizer))]
+        texts = [_of_byte_level(tokenizer, index) for index in range(len(tokenizer))]
+        return texts, texts
+    anchor = next(index for index in range(len(tokenizer)) if _decode(tokenizer, [index]).isalnum())
+    pairs = [_decoded(tokenizer, anchor, index) for index in range(len(tokenizer))]
     return [first for first, _ in pairs], [later for _, later in pairs]
 
 
@@ -44,23 +44,23 @@ def _of_table(table):
     return [*special * [None], *(entry.encode() for entry in table.entries[special:])]
 
 
-def _of_byte_level(tokenizer, place):
-    token = _token_of(tokenizer, place)
+def _of_byte_level(tokenizer, token_id):
+    token = _token_of(tokenizer, token_id)
     if token is None or token in tokenizer.special_tokens or set(token) - set(_BYTES):
         return None
     return bytes(map(_BYTES.__getitem__, token))
 
 
-def _decoded(tokenizer, anchor, place):
+def _decoded(tokenizer, anchor, token_id):
     """Return the text of a token as the first one, and after the anchor."""
-    token = _token_of(tokenizer, place)
+    token = _token_of(tokenizer, token_id)
     if token is None or token == "<unk>" or _depends_on_others(tokenizer, token):
         return None, None
-    if place in tokenizer.byte_ids:
+    if token_id in tokenizer.byte_ids:
         byte = bytes([int(token[3:5], 16)])
         return (None if byte == b" " else byte), byte
-    first, before = _decode(tokenizer, [place]), _decode(tokenizer, [anchor])
-    both = _decode(tokenizer, [anchor, place])
+    first, before = _decode(tokenizer, [token_id]), _decode(tokenizer, [anchor])
+    both = _decode(tokenizer, [anchor, token_id])
     later = both[len(before) :] if both.startswith(before) else ""
     return first.encode() or None, later.encode() or None
 
@@ -70,10 +70,10 @@ def _depends_on_others(tokenizer, token):
     return is_word_piece and "'" in token and not token.startswith("##")
 
 
-def _token_of(tokenizer, place):
+def _token_of(tokenizer, token_id):
     """Return the token of an id; None where the vocabulary has a gap."""
     try:
-        return tokenizer.token_of(place)
+        return tokenizer.token_of(token_id)
     except ValueError:
         return None
 
@@ -93,7 +93,7 @@ def _byte_of_character():
     seen = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), 256)]
     others = [byte for byte in range(256) if byte not in seen]
     return {chr(byte): byte for byte in seen} | {
-        chr(256 + place): byte for place, byte in enumerate(others)
+        chr(256 + index): byte for index, byte in enumerate(others)
     }
 
 

@@ -98,9 +98,9 @@ class Nodes:
             children.append(list(range(len(trees), len(trees) + len(node.children))))
             trees.extend(node.children)
         heights = [0] * len(trees)
-        for place in reversed(range(len(trees))):
-            heights[place] = max((heights[child] + 1 for child in children[place]), default=0)
-        order = sorted(range(len(trees)), key=lambda place: -heights[place])
+        for index in reversed(range(len(trees))):
+            heights[index] = max((heights[child] + 1 for child in children[index]), default=0)
+        order = sorted(range(len(trees)), key=lambda index: -heights[index])
         places = {before: now for now, before in enumerate(order)}
         self.trees = [trees[number] for number in order]
         self.children = [[places[child] for child in children[number]] for number in order]
@@ -116,9 +116,9 @@ class Nodes:
     def written(self):
         return self.under(0)
 
-    def under(self, place):
+    def under(self, index):
         """Return the indices of a node and of all nodes below it, in the order of the text."""
-        places, ahead = [], [place]
+        places, ahead = [], [index]
         while ahead:
             places.append(ahead.pop())
             ahead += reversed(self.children[places[-1]])

@@ -77,9 +77,9 @@ def checked_messages(messages: Any, name: str) -> list[tuple[str, str]]:
     """
     if not isinstance(messages, list) or not messages:
         raise ValueError(f"{name}: messages must be a list that is not empty.")
-    found = []
-    for place, message in enumerate(messages):
-        where = f"{name}: messages[{place}]"
+    checked = []
+    for index, message in enumerate(messages):
+        where = f"{name}: messages[{index}]"
         if not isinstance(message, Mapping) or set(message) != {"role", "content"}:
             keys = sorted(map(str, message)) if isinstance(message, Mapping) else message
             raise ValueError(
@@ -88,10 +88,10 @@ def checked_messages(messages: Any, name: str) -> list[tuple[str, str]]:
         role, content = message["role"], message["content"]
         if not isinstance(content, str) or not content.strip():
             raise ValueError(f"{where}: content must be a string that is not blank.")
-        expected = AFTER[found[-1][0] if found else None]
+        expected = AFTER[checked[-1][0] if checked else None]
         if role not in expected:
             raise ValueError(
                 f"{where}: role must be {' or '.join(expected)} here; received {role!r:.40}."
             )
-        found.append((role, content))
-    return found
+        checked.append((role, content))
+    return checked

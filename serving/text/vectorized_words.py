@@ -73,18 +73,18 @@ class VectorizedWords(WordTable):
             ValueError: if `text` is not a string, or holds a lone surrogate.
         """
         require_text("VectorizedWords", text)
-        found = []
+        words = []
         for chunk in _CHUNK.finditer(text):
             word = chunk[0].strip(PUNCTUATION) if self.strips else chunk[0]
             if word:
                 start = chunk.start() + chunk[0].index(word)
-                found.append((start, start + len(word)))
-        return found
+                words.append((start, start + len(word)))
+        return words
 
     def content(self) -> dict[str, Any]:
         """Return what `to_file` writes."""
-        own = {"standardize": self.standardize, "special_tokens": self.special_tokens}
-        return {"type": self.kind, **own, self.kind: self.entries}
+        settings = {"standardize": self.standardize, "special_tokens": self.special_tokens}
+        return {"type": self.kind, **settings, self.kind: self.entries}
 
     @classmethod
     def from_content(cls, content: dict[str, Any]) -> Self:

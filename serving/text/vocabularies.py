@@ -118,19 +118,19 @@ class Table:
 
     def _require_entries(self):
         count = len(self.special_tokens)
-        special, own = self.entries[:count], self.entries[count:]
+        special, words = self.entries[:count], self.entries[count:]
         if special != self.special_tokens:
             raise ValueError(
                 f"{self._name}: the first {self.kind} must be {', '.join(self.special_tokens)}; "
                 f"received {special!r}."
             )
-        for entry in own:
+        for entry in words:
             if not isinstance(entry, str) or not self.is_entry(entry):
                 raise ValueError(
                     f"{self._name}: a {self.entry} must be {self.must_be}; received {entry!r}."
                 )
-        if len(set(own)) < len(own):
-            repeated, _ = collections.Counter(own).most_common(1)[0]
+        if len(set(words)) < len(words):
+            repeated, _ = collections.Counter(words).most_common(1)[0]
             raise ValueError(f"{self._name}: {repeated!r} comes twice.")
 
 
@@ -182,8 +182,8 @@ class CharacterTable(Table):
 
         Lone surrogates are left out: UTF-8 can not encode them.
         """
-        found = set().union(*texts)
-        return cls(SPECIAL_TOKENS + tuple(sorted(filter(cls.is_entry, found))))
+        characters = set().union(*texts)
+        return cls(SPECIAL_TOKENS + tuple(sorted(filter(cls.is_entry, characters))))
 
     @staticmethod
     def is_entry(entry: str) -> bool:

@@ -38,7 +38,7 @@ def word_piece(
     https://github.com/google-research/bert (tokenization.py)
     """
     library = require_library()
-    ids = {token: place for place, token in enumerate(vocabulary)}
+    ids = {token: index for index, token in enumerate(vocabulary)}
     _require(vocabulary, ids)
     model = library.models.WordPiece(
         ids, unk_token="[UNK]", max_input_chars_per_word=max_word_length
@@ -90,5 +90,5 @@ def _require(vocabulary, ids):
             f"received {len(vocabulary)} tokens without."
         )
     if len(ids) < len(vocabulary):
-        repeated = next(token for place, token in enumerate(vocabulary) if ids[token] != place)
+        repeated = next(token for index, token in enumerate(vocabulary) if ids[token] != index)
         raise ValueError(f"word_piece: tokens must be distinct; received {repeated!r} twice.")

@@ -24,16 +24,16 @@ def word_places(text: str) -> list[tuple[int, int]]:
     """
     require_text("words", text)
     places, last = [], "nothing"
-    for place, character in enumerate(text):
+    for index, character in enumerate(text):
         kind = _kind(character)
-        behind = bool(places) and places[-1][1] == place
+        behind = bool(places) and places[-1][1] == index
         if behind and (
             (last == "letters" and kind in ("letters", "joins"))
-            or continues(text, place, places[-1][0])
+            or continues(text, index, places[-1][0])
         ):
-            places[-1] = places[-1][0], place + 1
+            places[-1] = places[-1][0], index + 1
         elif kind in ("letters", "signs", "chinese"):
-            places.append((place, place + 1))
+            places.append((index, index + 1))
             last = kind
     return places
 
@@ -162,8 +162,8 @@ class WordTable(Table):
         return cls([*cls.special_tokens, *kept], lowercase)
 
     def content(self) -> dict[str, Any]:
-        own = {"lowercase": self.lowercase, "special_tokens": self.special_tokens}
-        return {**own, **super().content()}
+        settings = {"lowercase": self.lowercase, "special_tokens": self.special_tokens}
+        return {**settings, **super().content()}
 
     @classmethod
     def from_content(cls, content: dict[str, Any]) -> Self:
