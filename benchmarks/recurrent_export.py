@@ -148,8 +148,8 @@ def _our_graph(case, features, units, weights):
     from keras import ops
 
     from seqkeras import recurrent
-    from seqkeras.attention.masks import padding_mask
     from seqkeras.export import onnx_graphs
+    from seqkeras.masks import padding_mask
     from seqkeras.serving.manifest import TensorSpec
 
     layer = getattr(recurrent, case.layer)(units, return_sequences=True)

@@ -25,6 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import harness, training_steps, whole_steps
+from benchmarks.translation_step import recipe_step
 from seqkeras.memory import keep_freed_memory
 
 RECIPE = harness.CHECKOUT / "training/recipes/multi30k-transformer.toml"
@@ -102,22 +103,6 @@ def _compare_steps(options, run, batches, dropout, rounds):
         for name in steps
         if name != "ours"
     ]
-
-
-def recipe_step(model, options):
-    """Return a function: (inputs, targets) -> loss of a training step of a Keras model, with the
-    recipe's optimizer.
-
-    Args:
-        model: built.
-        options: `TranslationOptions`.
-    """
-    from seqkeras.losses import SmoothedCrossEntropy
-    from seqkeras.tokenizers import PAD
-    from seqkeras.training.optimizing import make_optimizer
-
-    loss = SmoothedCrossEntropy(options.label_smoothing, ignore_class=PAD)
-    return whole_steps.keras_step(model, make_optimizer(options, options.warmup_steps), loss)
 
 
 class _AsTheyCome:

@@ -1,6 +1,7 @@
 """The Transformer of a translation recipe, of other libraries' parts: `benchmarks.train_speed`."""
 
 from benchmarks import harness, training_steps, whole_steps
+from benchmarks.translation_step import recipe_step
 
 MOST_POSITIONS = 512
 
@@ -15,8 +16,6 @@ def keras_nlp_step(options, vocab_size):
     """
     import keras
     from keras import ops
-
-    from benchmarks.train_speed import recipe_step
 
     layers = training_steps.import_keras_nlp().layers
     dim = options.hidden_dim

@@ -13,16 +13,16 @@ from seqkeras.export.checks.fit import ExportError, require_fit
 from seqkeras.export.families.calling import reason_of
 from seqkeras.export.families.decoders import reads_prefix
 from seqkeras.export.families.saved_models import source_limits
+from seqkeras.export.feeds import ENCODER_DECODER, SINGLE_PASS
 from seqkeras.export.generation import one_graph
 from seqkeras.export.generation.searches import Searches
 from seqkeras.export.keras_layers import steps_as_rows
-from seqkeras.export.pipelines.record import ENCODER_DECODER, SINGLE_PASS
+from seqkeras.export.pipelines.strings import text_signatures
 from seqkeras.export.place import require_free
 from seqkeras.export.quantize import quantize, require_precision
 from seqkeras.export.run import read_run
 from seqkeras.export.scores import scores_of
 from seqkeras.export.tensorflow_serving import write_serving_files
-from seqkeras.export.text_graphs.signatures import text_signatures
 from seqkeras.export.tolerances import Tolerances
 from seqkeras.export.verifying import verify
 from seqkeras.export.verifying.parity import EXAMPLES

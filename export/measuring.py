@@ -13,9 +13,9 @@ import time
 
 import numpy as np
 
+from seqkeras.export.feeds import ENCODER_DECODER, LANGUAGE_MODEL, SINGLE_PASS
 from seqkeras.export.onnx_files import FLOAT32
 from seqkeras.export.pipelines import record_of
-from seqkeras.export.pipelines.record import ENCODER_DECODER, LANGUAGE_MODEL, SINGLE_PASS
 from seqkeras.export.tolerances import shortfalls
 from seqkeras.export.verifying.teacher_forcing import (
     along_targets,

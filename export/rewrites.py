@@ -24,7 +24,6 @@ symbols ("batch", "length"): equal symbols are equal sizes. Rules for recurrent 
 import numpy as np
 from onnx import TensorProto, helper
 
-from seqkeras.attention.masks import MASKED_SCORE
 from seqkeras.export.composites import MICROSOFT
 from seqkeras.export.graph import attributes_of, become
 from seqkeras.export.recurrent_rewrites import (
@@ -33,6 +32,7 @@ from seqkeras.export.recurrent_rewrites import (
     end_at_zeros,
     stay_compact,
 )
+from seqkeras.masks import MASKED_SCORE
 from seqkeras.values import BANNED_LOGIT
 
 WHOLE = 10**9  # tf2onnx's end of a slice that has no end

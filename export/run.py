@@ -111,11 +111,11 @@ class Run:
                 self.takes,
                 max_length=self.limits.target_length,
                 decoding=self.decoding,
-                pipeline=self.record.pipeline,
                 constraint=self.constraint,
                 attention_heads=attention_heads,
-                tokenizers=self.tokenizers,
                 searches=searches,
+                feeds=record_of(self.record.pipeline).feeds_of(self.tokenizers),
+                vectors=record_of(self.record.pipeline).vectors,
                 binding=binding,
                 by_numbers=self.reference is not None,
             )

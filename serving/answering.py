@@ -1,14 +1,19 @@
 """Answers to many inputs at once, of which one that fails never fails the others."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from .pipelines.pipeline import Pipeline
+
+class Answers(Protocol):
+    """What answers inputs: a pipeline, as `serving.load` returns it."""
+
+    def __call__(self, *args: Any, **options: Any) -> Any: ...
+
+    def encode(self, *args: Any, **options: Any) -> Any: ...
 
 
 def answers_or_errors(
-    pipeline: "Pipeline",
+    pipeline: Answers,
     values: Sequence,
     options: dict[str, Any],
     check: Callable[[Any], None] | None = None,
@@ -55,7 +60,7 @@ def answers_or_errors(
     return refusals
 
 
-def answers_or_refusals(pipeline: "Pipeline", values: Sequence, options: dict[str, Any]) -> list:
+def answers_or_refusals(pipeline: Answers, values: Sequence, options: dict[str, Any]) -> list:
     """Return for each input its answer, or the ValueError that says why it has none.
 
     It is a BundleError if the pipeline takes the input and the bundle's graphs give no answer.

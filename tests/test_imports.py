@@ -1,4 +1,4 @@
-"""Who may import what: the table of the layout, read from the syntax tree.
+"""Who may import what: the table of the layout, its layers, and no circle, from the syntax tree.
 
 Here `seqkeras.training`, `seqkeras.export` and `seqkeras.serving` have the names of their folders.
 """
@@ -65,20 +65,24 @@ TABLE = {
     "seqkeras/composites/": (
         {
             "seqkeras.composites",
-            "seqkeras.attention.cache",
-            "seqkeras.attention.masks",
+            "seqkeras.masks",
             "seqkeras.values",
         },
         NUMERIC,
     ),
-    "seqkeras/attention/cache.py": (set(), NUMERIC),
     "seqkeras/recurrent/": (
         {"seqkeras.recurrent", "seqkeras.composites", "seqkeras.shapes", "seqkeras.values"},
         NUMERIC,
     ),
-    "seqkeras/attention/masks.py": ({"seqkeras.values"}, NUMERIC),
+    "seqkeras/masks.py": ({"seqkeras.values"}, NUMERIC),
     "seqkeras/attention/": (
-        {"seqkeras.attention", "seqkeras.composites", "seqkeras.shapes", "seqkeras.values"},
+        {
+            "seqkeras.attention",
+            "seqkeras.composites",
+            "seqkeras.masks",
+            "seqkeras.shapes",
+            "seqkeras.values",
+        },
         NUMERIC,
     ),
     "seqkeras/decoding/compiled.py": (set(), {*NUMERIC, "jax"}),
@@ -101,6 +105,7 @@ TABLE = {
             "seqkeras.composites",
             "seqkeras.decoding",
             "seqkeras.embeddings",
+            "seqkeras.masks",
             "seqkeras.recurrent",
             "seqkeras.schedules",
             "seqkeras.shapes",
@@ -189,6 +194,9 @@ PRIVATE = {
         "training/strategies.py",
     },
 }
+# The layers, the lowest first: a file imports from its own layer and those below. The one command
+# line, which names all packages, is the top.
+LAYERS = ("serving/", "seqkeras/", "export/", "training/", "seqkeras/__main__.py")
 SOURCES = sorted(
     path.relative_to(CHECKOUT).as_posix()
     for folder in ("seqkeras", "training", "export", "serving")
@@ -300,3 +308,80 @@ def test_the_reader_sees_every_kind_of_import():
     assert "keras.src.backend" in set(imports("seqkeras/composites/recurrent.py"))
     assert "serving.text" in set(imports("serving/pipelines/translate.py"))
     assert "seqkeras.files" in set(imports("seqkeras/runs/record.py"))
+
+
+def layer(source):
+    """The index of the last of `LAYERS` that holds a file."""
+    return max(place for place, start in enumerate(LAYERS) if source.startswith(start))
+
+
+@functools.cache
+def arrows(folders):
+    """Each file of the folders -> the files of ours that it imports, anywhere in it."""
+    sources = {
+        path.relative_to(CHECKOUT).as_posix()
+        for folder in folders
+        for path in (CHECKOUT / folder).rglob("*.py")
+        if "build" not in path.parts
+    }
+    return {source: {*map(file_of, imports(source))} & sources - {source} for source in sources}
+
+
+def file_of(module):
+    path = module.replace(".", "/")
+    return f"{path}.py" if (CHECKOUT / f"{path}.py").is_file() else f"{path}/__init__.py"
+
+
+def circles(targets):
+    """The sets of nodes that reach each other along the arrows node -> nodes."""
+
+    def reached(node):
+        found, ways = set(), [node]
+        while ways:
+            new = targets.get(ways.pop(), set()) - found
+            found |= new
+            ways += new
+        return found
+
+    reach = {node: reached(node) for node in targets}
+    return {
+        frozenset(other for other in reach[node] if node in reach.get(other, ()))
+        for node in targets
+        if node in reach[node]
+    }
+
+
+def within(package, targets):
+    """The arrows between the files and folders that lie in a folder, by their names."""
+    found = {}
+    for source, others in targets.items():
+        own, *names = (
+            path.removeprefix(f"{package}/").split("/")[0]
+            for path in (source, *others)
+            if path.startswith(f"{package}/") or path == source
+        )
+        if source.startswith(f"{package}/"):
+            found.setdefault(own, set()).update({*names} - {own})
+    return found
+
+
+def test_no_arrow_runs_up():
+    targets = arrows(("serving", "seqkeras", "export", "training"))
+    up = [(a, b) for a, others in targets.items() for b in others if layer(a) < layer(b)]
+    assert up == []
+
+
+def test_no_modules_and_no_folders_import_each_other():
+    targets = arrows(("serving", "seqkeras", "export", "training", "benchmarks"))
+    assert circles(targets) == set()
+    for package in {Path(source).parent.as_posix() for source in targets}:
+        assert circles(within(package, targets)) == set(), package
+
+
+def test_a_circle_is_found():
+    targets = {"a/b/c.py": {"a/d/e.py"}, "a/d/e.py": {"a/f.py"}, "a/d/g.py": {"a/b/h.py"}}
+    assert circles(targets) == set()
+    assert circles(within("a", targets)) == {frozenset({"b", "d"})}
+    assert circles(targets | {"a/f.py": {"a/b/c.py"}}) == {
+        frozenset({"a/b/c.py", "a/d/e.py", "a/f.py"})
+    }

@@ -12,7 +12,6 @@ from seqkeras.models.teacher_forcing import COUNTER
 from seqkeras.runs import MODEL, OPTIONS, RunError, RunRecord
 from seqkeras.tokenizers import read_tokenizer
 from seqkeras.training.console import console
-from seqkeras.training.tasks import TASKS
 
 EXTRA = (7, 11, 13, 17, 19)  # entries by which vocabularies grow to find their axes
 SHOWN = 12  # paths of variables in a message
@@ -43,7 +42,7 @@ def freeze(model, patterns):
         raise RunError("--freeze: no variable is left to learn; choose a narrower pattern.")
 
 
-def take_weights(model, build, run, folder):
+def take_weights(model, build, run, folder, takes_pretrained=False):
     """Give a model the weights of another run of the same task.
 
     Of what stands in both vocabularies, tokens or labels, the rows are taken; what is new keeps its
@@ -54,6 +53,7 @@ def take_weights(model, build, run, folder):
         build: a `seqkeras.runs.RunFiles` -> a model like it.
         run: the model's `RunFiles`.
         folder: of the other run.
+        takes_pretrained: whether the task has the option --pretrained, for errors.
 
     Raises:
         RunError: if the other model is not of the same sizes.
@@ -70,7 +70,7 @@ def take_weights(model, build, run, folder):
         )
     other = keras.models.load_model(folder / MODEL, compile=False)
     known = {role: places_in_both(here[role], there[role]) for role in here}
-    take_rows(model, build, run, other, known, folder)
+    take_rows(model, build, run, other, known, folder, takes_pretrained)
     words = [
         f"{len(known[role][0]):,} of {len(entries):,} {role} entries"
         for role, entries in here.items()
@@ -78,11 +78,11 @@ def take_weights(model, build, run, folder):
     console.print(f"  weights of {folder}: {', '.join(words)} are known there")
 
 
-def take_rows(model, build, run, other, known, folder):
+def take_rows(model, build, run, other, known, folder, takes_pretrained=False):
     """Give a model the weights of another one, but for the rows of what is known to it alone.
 
     Args:
-        model, build, run: see `take_weights`.
+        model, build, run, takes_pretrained: see `take_weights`.
         other: the other model.
         known: name of each vocabulary -> `places_in_both`.
         folder: of the other model, for errors.
@@ -94,7 +94,7 @@ def take_rows(model, build, run, other, known, folder):
     if len(others) != len(axes):
         raise RunError(
             f"{folder}: its model has {len(others)} weights; this training has {len(axes)}.",
-            advice=_way_out(other, run.record.task, Path(folder)),
+            advice=_way_out(other, takes_pretrained, Path(folder)),
         )
     for variable, taken, roles in zip(_learned(model), others, axes, strict=True):
         values, found = np.array(variable.numpy()), np.array(taken.numpy())
@@ -105,7 +105,7 @@ def take_rows(model, build, run, other, known, folder):
             raise RunError(
                 f"{folder}: {taken.path} has the shape {found.shape}; {variable.path} of this "
                 f"training has {values.shape}.",
-                advice=_way_out(other, run.record.task, Path(folder)),
+                advice=_way_out(other, takes_pretrained, Path(folder)),
             )
         rows = [
             known[role] if role else (np.arange(size),) * 2
@@ -118,11 +118,10 @@ def take_rows(model, build, run, other, known, folder):
         variable.assign(values)
 
 
-def _way_out(other, task, folder):
+def _way_out(other, takes_pretrained, folder):
     """Return what the user may do where the model of a folder has other sizes than that of a
     task."""
-    options_class, _ = TASKS.get(task, (None, None))
-    is_taken = isinstance(other, WithHeads) and hasattr(options_class, "pretrained")
+    is_taken = isinstance(other, WithHeads) and takes_pretrained
     instead = f", or --pretrained {folder} in place of --start-from" if is_taken else ""
     return f"Give the sizes that stand in {folder / OPTIONS}{instead}."
 

@@ -111,7 +111,11 @@ def _plan(task, folder, overwrite, devices, data):
         if _takes_weights(options):
             trained = task.trained(model)
             take_weights(
-                trained, lambda run: task.trained(task.model(run)), run, options.start_from
+                trained,
+                lambda run: task.trained(task.model(run)),
+                run,
+                options.start_from,
+                hasattr(options, "pretrained"),
             )
         validation.require_best(model)
 

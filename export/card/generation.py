@@ -1,8 +1,8 @@
 """What a host must know of the graph that generates, for the model card."""
 
 from seqkeras.export.card.template import GENERATION
+from seqkeras.export.feeds import LANGUAGE_MODEL
 from seqkeras.export.pipelines import record_of
-from seqkeras.export.pipelines.record import LANGUAGE_MODEL
 
 ROLE = "generate"
 

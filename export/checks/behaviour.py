@@ -7,8 +7,8 @@ import numpy as np
 from seqkeras.export.checks.padding import changed_by_padding, same_rows
 from seqkeras.export.families.calling import reason_of
 from seqkeras.export.families.single import INPUTS
+from seqkeras.export.feeds import FRAMES, NUMBERS
 from seqkeras.export.pipelines import record_of
-from seqkeras.export.pipelines.feeds import FRAMES, NUMBERS
 from seqkeras.export.signatures import to_trace
 from seqkeras.serving.pipelines.model import MASKED
 

@@ -11,10 +11,9 @@ from seqkeras.export.about import about
 from seqkeras.export.checks.behaviour import problems_of_padding, problems_of_texts
 from seqkeras.export.checks.given import MOST_EXAMPLES
 from seqkeras.export.families.calling import axes_of
+from seqkeras.export.feeds import LANGUAGE_MODEL, NUMBERS, SINGLE_PASS
 from seqkeras.export.keras_pipeline import keras_pipeline
 from seqkeras.export.pipelines import record_of
-from seqkeras.export.pipelines.feeds import NUMBERS
-from seqkeras.export.pipelines.record import LANGUAGE_MODEL, SINGLE_PASS
 from seqkeras.export.scores import wrong_target
 from seqkeras.models.limits import position_problems, vocabulary_problems, weight_problems
 from seqkeras.runs import RECORD, VALIDATION

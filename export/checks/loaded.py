@@ -16,8 +16,8 @@ import tensorflow as tf
 
 from seqkeras.export.checks.fit import ARGUMENTS, reasons_against, wrong_kind
 from seqkeras.export.families.calling import reason_of
+from seqkeras.export.feeds import SINGLE_PASS
 from seqkeras.export.keras_layers import steps_as_rows
-from seqkeras.export.pipelines.record import SINGLE_PASS
 from seqkeras.export.proof import calls_of, difference, reference_of
 from seqkeras.export.run import read_run
 from seqkeras.runs import RunError

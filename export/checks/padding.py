@@ -10,8 +10,8 @@ import keras
 import numpy as np
 
 from seqkeras.export.families.single import INPUTS
+from seqkeras.export.feeds import NUMBERS
 from seqkeras.export.pipelines import record_of
-from seqkeras.export.pipelines.feeds import NUMBERS
 from seqkeras.serving.pipelines.arrays import PADDING
 
 TOLERANCE = 1e-4

@@ -9,8 +9,8 @@ import numpy as np
 from onnx import TensorProto
 from tf2onnx import utils
 
-from seqkeras.attention.masks import MASKED_SCORE
 from seqkeras.export.composites.builder import MICROSOFT
+from seqkeras.masks import MASKED_SCORE
 
 
 def _lower_attention(builder, inputs, outputs, causal, scale):

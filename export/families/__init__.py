@@ -9,8 +9,8 @@ import dataclasses
 
 from seqkeras.export.families import decoders, saved_models, single
 from seqkeras.export.families.attending import attention_graph
+from seqkeras.export.feeds import ENCODER_DECODER, LANGUAGE_MODEL, SINGLE_PASS
 from seqkeras.export.generation.searches import DEFAULT_ONLY
-from seqkeras.export.pipelines.record import ENCODER_DECODER, LANGUAGE_MODEL, SINGLE_PASS
 from seqkeras.export.signatures import Signature
 from seqkeras.runs.reference import OwnCall
 from seqkeras.serving.manifest import StateEntry
@@ -44,11 +44,11 @@ def plan_export(
     inputs=None,
     max_length=None,
     decoding=None,
-    pipeline=None,
     constraint=None,
     attention_heads=False,
-    tokenizers=None,
     searches=DEFAULT_ONLY,
+    feeds=None,
+    vectors=False,
     binding=None,
     by_numbers=False,
 ):
@@ -60,12 +60,12 @@ def plan_export(
         max_length: the most tokens that the SavedModel generates.
         decoding: the manifest's `DecodingDefaults`.
         constraint: a `seqkeras.decoding.Constraint` of what the SavedModel generates, or None.
-        pipeline: name of the pipeline that will serve the model; it determines the inputs of a
-            model that seqkeras does not define.
         attention_heads: whether to export the attention of each head of each layer too: as outputs
             of an encoder-decoder's step, as a separate graph of any other model.
-        tokenizers: role -> tokenizer; a model without tokenizers may read frames. None: texts.
         searches: `Searches`, which signatures of generation the SavedModel has beside the default.
+        feeds: name -> (dtype, shape) of what the pipeline feeds to a model that seqkeras does not
+            define; None if no pipeline will serve the model.
+        vectors: whether the pipeline answers with vectors.
         binding: names of inputs -> what the model's own call has in their place, where that has
             another name or none: see `seqkeras.export.families.binding.bound`.
         by_numbers: whether the caller can tell by numbers which feed of the pipeline an input of
@@ -94,7 +94,7 @@ def plan_export(
             saved_models.language_model(model, max_length, decoding, constraint, searches),
             decoders.state_entries(model),
         )
-    graphs, own_call = single.graphs(model, inputs, pipeline, tokenizers, binding, by_numbers)
+    graphs, own_call = single.graphs(model, inputs, feeds, vectors, binding, by_numbers)
     saved_model = saved_models.single(model, graphs)
     if attention_heads:
         rows = single.rows_of(model, graphs["model"].inputs)

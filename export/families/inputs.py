@@ -16,7 +16,7 @@ from seqkeras.export.families.binding import (
     question,
     structure_of,
 )
-from seqkeras.export.pipelines.feeds import NUMBERS
+from seqkeras.export.feeds import NUMBERS
 from seqkeras.serving.manifest import TensorSpec
 
 NAME_THEM = (

@@ -4,8 +4,7 @@ from seqkeras import models
 from seqkeras.export.families.calling import by_keyword, called
 from seqkeras.export.families.inputs import candidates, first_that_works, require_specs
 from seqkeras.export.families.shapes import infer_outputs
-from seqkeras.export.pipelines import record_of
-from seqkeras.export.pipelines.feeds import SEGMENTS, TOKENS
+from seqkeras.export.feeds import SEGMENTS, TOKENS
 from seqkeras.export.signatures import Signature
 from seqkeras.models.encoder_model import EncoderModel
 from seqkeras.runs.reference import OwnCall
@@ -83,15 +82,14 @@ INPUTS = {
 }
 
 
-def graphs(model, inputs=None, pipeline=None, tokenizers=None, binding=None, by_numbers=False):
+def graphs(model, inputs=None, feeds=None, vectors=False, binding=None, by_numbers=False):
     """Return the graphs of a model by role: "model", and for a `BiLM` also "representations", which
     are its "model" for a pipeline that answers with vectors.
 
     Args:
         model: one of `INPUTS`, or any Keras model.
         inputs: list of `TensorSpec` of the model; None to infer them.
-        pipeline, tokenizers: those that will serve it; they determine the inputs of a model that
-            seqkeras does not define, see `seqkeras.export.pipelines`.
+        feeds, vectors: see `seqkeras.export.families.plan_export`.
         binding: see `seqkeras.export.families.binding.bound`.
         by_numbers: see `seqkeras.export.families.inputs.candidates`.
 
@@ -111,10 +109,9 @@ def graphs(model, inputs=None, pipeline=None, tokenizers=None, binding=None, by_
     if inputs is not None:
         return _graphs(model, require_specs(inputs), binding)
     if declared:
-        return _graphs(model, declared, binding, pipeline)
-    feeds = record_of(pipeline).feeds_of(tokenizers) if pipeline else {}
+        return _graphs(model, declared, binding, vectors)
     return first_that_works(
-        candidates(model, feeds, binding, by_numbers), lambda found: _graphs(model, *found)
+        candidates(model, feeds or {}, binding, by_numbers), lambda found: _graphs(model, *found)
     )
 
 
@@ -129,7 +126,7 @@ def _names(specs):
     return [spec.name for spec in specs]
 
 
-def _graphs(model, inputs, binding, pipeline=None):
+def _graphs(model, inputs, binding, vectors=False):
     if not isinstance(model, tuple(INPUTS)):
         function, outputs, own_call = called(model, inputs, binding)
         if twice := {spec.name for spec in inputs} & {spec.name for spec in outputs}:
@@ -142,7 +139,7 @@ def _graphs(model, inputs, binding, pipeline=None):
     functions = {"model": by_keyword(model)}
     if isinstance(model, models.BiLM):
         functions["representations"] = lambda **tensors: {"layers": model.represent(tensors)}
-        if pipeline and record_of(pipeline).vectors:
+        if vectors:
             functions, own_call = {"model": functions["representations"]}, None
     signatures = {
         role: Signature(function, inputs, infer_outputs(function, inputs))

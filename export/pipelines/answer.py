@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from seqkeras.export.feeds import TEXTS
 from seqkeras.export.pipelines.expected import MARGIN, ExpectedAnswer
-from seqkeras.export.pipelines.feeds import TEXTS
 from seqkeras.export.pipelines.record import PipelineRecord
 from seqkeras.export.pipelines.targets import Targets, are_texts, is_text, of_answers, text_of
 from seqkeras.export.text_graphs.pipelines.answer import answer

@@ -1,7 +1,7 @@
 """Choose: a text and choices to the best continuation."""
 
+from seqkeras.export.feeds import TEXTS
 from seqkeras.export.pipelines.expected import MARGIN, ExpectedAnswer
-from seqkeras.export.pipelines.feeds import TEXTS
 from seqkeras.export.pipelines.record import PipelineRecord
 from seqkeras.export.pipelines.targets import Targets, of_answers
 from seqkeras.export.text_graphs.pipelines.choose import choose

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from seqkeras.export.feeds import TEXTS
 from seqkeras.export.pipelines.expected import MARGIN, ExpectedAnswer
-from seqkeras.export.pipelines.feeds import TEXTS
 from seqkeras.export.pipelines.record import PipelineRecord, text_of_tokens, without_windows
 from seqkeras.export.pipelines.targets import Targets, is_number, nearness, of_answers
 from seqkeras.export.text_graphs.pipelines.classify import classify

@@ -1,7 +1,7 @@
 """Embed: a text, or frames, to a vector."""
 
+from seqkeras.export.feeds import TEXTS
 from seqkeras.export.pipelines.expected import ExpectedAnswer
-from seqkeras.export.pipelines.feeds import TEXTS
 from seqkeras.export.pipelines.record import PipelineRecord
 from seqkeras.export.text_graphs.pipelines.embed import embed
 from seqkeras.serving.pipelines.embed import WordSettings

@@ -4,8 +4,8 @@ import itertools
 
 import numpy as np
 
+from seqkeras.export.feeds import TEXTS
 from seqkeras.export.pipelines.expected import MARGIN, ExpectedAnswer
-from seqkeras.export.pipelines.feeds import TEXTS
 from seqkeras.export.pipelines.record import PipelineRecord
 from seqkeras.export.pipelines.targets import Targets, are_texts
 from seqkeras.export.text_graphs.pipelines.fill_mask import fill_mask

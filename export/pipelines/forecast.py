@@ -1,6 +1,6 @@
 """Forecast: a series to the values that follow it."""
 
-from seqkeras.export.pipelines.feeds import NUMBERS, PADDING
+from seqkeras.export.feeds import NUMBERS, PADDING
 from seqkeras.export.pipelines.record import PipelineRecord
 from seqkeras.export.pipelines.targets import Targets, are_numbers, nearness
 

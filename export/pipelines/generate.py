@@ -1,6 +1,7 @@
 """Generate: a prompt to the text that follows it."""
 
-from seqkeras.export.pipelines.record import LANGUAGE_MODEL, PipelineRecord
+from seqkeras.export.feeds import LANGUAGE_MODEL
+from seqkeras.export.pipelines.record import PipelineRecord
 from seqkeras.export.pipelines.targets import TEXTS
 from seqkeras.export.text_graphs.pipelines.generate import generate
 

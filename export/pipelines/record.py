@@ -3,9 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Mapping
 
-from seqkeras.export.pipelines.feeds import FRAMES
-
-ENCODER_DECODER, LANGUAGE_MODEL, SINGLE_PASS = "encoder-decoder", "language model", "single pass"
+from seqkeras.export.feeds import FRAMES, SINGLE_PASS
 
 
 def _output(settings):

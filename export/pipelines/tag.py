@@ -1,7 +1,7 @@
 """Tag: a text, or frames, to a tag for each word or frame."""
 
+from seqkeras.export.feeds import TEXTS
 from seqkeras.export.pipelines.expected import MARGIN, ExpectedAnswer
-from seqkeras.export.pipelines.feeds import TEXTS
 from seqkeras.export.pipelines.record import PipelineRecord, without_windows
 from seqkeras.export.pipelines.targets import Targets, of_answers
 from seqkeras.export.text_graphs.pipelines.tag import tag

@@ -1,6 +1,7 @@
 """Translate: a text, or frames, to a text."""
 
-from seqkeras.export.pipelines.record import ENCODER_DECODER, PipelineRecord
+from seqkeras.export.feeds import ENCODER_DECODER
+from seqkeras.export.pipelines.record import PipelineRecord
 from seqkeras.export.pipelines.targets import TEXTS
 from seqkeras.export.text_graphs.pipelines.translate import translate
 

@@ -5,15 +5,6 @@ from seqkeras.attention.bi_attention import BiAttention
 from seqkeras.attention.hard import HardAttention, MovingAverageBaseline, reinforce_loss
 from seqkeras.attention.key_value import KeyValueAttention, KeyValuePredictAttention
 from seqkeras.attention.local import LocalAttention
-from seqkeras.attention.masks import (
-    causal_mask,
-    combine_masks,
-    masked_softmax,
-    padding_mask,
-    permutation_mask,
-    prefix_mask,
-    window_mask,
-)
 from seqkeras.attention.multi_head import MultiHeadAttention
 from seqkeras.attention.restricted import RestrictedSelfAttention
 from seqkeras.attention.scores import (
@@ -24,6 +15,15 @@ from seqkeras.attention.scores import (
     ScaledDotScore,
 )
 from seqkeras.attention.structured import StructuredSelfAttention
+from seqkeras.masks import (
+    causal_mask,
+    combine_masks,
+    masked_softmax,
+    padding_mask,
+    permutation_mask,
+    prefix_mask,
+    window_mask,
+)
 
 __all__ = [
     "AdditiveScore",

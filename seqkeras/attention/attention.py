@@ -4,8 +4,8 @@ import keras
 from keras import ops
 
 from seqkeras.attention.checks import require_attention
-from seqkeras.attention.masks import attended, masked_softmax, with_padding
 from seqkeras.attention.scores import DotScore, Score
+from seqkeras.masks import attended, masked_softmax, with_padding
 from seqkeras.values import without_padding
 
 

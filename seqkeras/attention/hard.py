@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from seqkeras.attention.attention import ScoreAttention
-from seqkeras.attention.masks import mask_scores, masked_softmax
+from seqkeras.masks import mask_scores, masked_softmax
 from seqkeras.shapes import fits, require_steps
 
 TINY = 1e-30  # avoids log 0

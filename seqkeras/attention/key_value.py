@@ -7,7 +7,7 @@ key and a value of its own.
 import keras
 from keras import ops
 
-from seqkeras.attention.masks import masked_softmax
+from seqkeras.masks import masked_softmax
 from seqkeras.shapes import require_mask, require_positive, require_sequence
 from seqkeras.values import without_padding
 

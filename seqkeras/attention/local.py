@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from seqkeras.attention.attention import ScoreAttention
-from seqkeras.attention.masks import combine_masks, masked_softmax
+from seqkeras.masks import combine_masks, masked_softmax
 from seqkeras.shapes import require_positive, require_steps
 
 KINDS = ("monotonic", "predictive")

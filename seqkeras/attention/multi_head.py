@@ -5,7 +5,7 @@ from keras import ops
 
 from seqkeras import composites
 from seqkeras.attention.checks import require_attention
-from seqkeras.attention.masks import attended, with_padding
+from seqkeras.masks import attended, with_padding
 from seqkeras.shapes import require_positive, require_sequence
 from seqkeras.values import normal_or_glorot, without_padding
 

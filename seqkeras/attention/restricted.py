@@ -5,8 +5,8 @@ from keras import ops
 
 from seqkeras import composites
 from seqkeras.attention.checks import require_attention
-from seqkeras.attention.masks import attended, combine_masks, window_mask, with_padding
 from seqkeras.attention.multi_head import Heads
+from seqkeras.masks import attended, combine_masks, window_mask, with_padding
 from seqkeras.shapes import require_mask, require_positive, require_sequence, require_steps
 from seqkeras.values import is_symbol, without_padding
 

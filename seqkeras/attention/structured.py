@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from seqkeras.attention.masks import masked_softmax
+from seqkeras.masks import masked_softmax
 from seqkeras.shapes import require_mask, require_positive, require_sequence, require_steps
 from seqkeras.values import without_padding
 

@@ -3,10 +3,10 @@
 import keras
 from keras import ops
 
-from seqkeras.attention.cache import cache_mask, extend_cache
-from seqkeras.attention.masks import causal_mask, combine_masks, masked_softmax
+from seqkeras.composites.cache import cache_mask, extend_cache
 from seqkeras.composites.cudnn import on_gpu
 from seqkeras.composites.nodes import composite
+from seqkeras.masks import causal_mask, combine_masks, masked_softmax
 
 
 @composite

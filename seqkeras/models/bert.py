@@ -3,9 +3,9 @@
 import keras
 from keras import ops
 
-from seqkeras.attention.masks import padding_mask
 from seqkeras.embeddings import LearnedPositions, TokenEmbedding
 from seqkeras.embeddings.ids import require_ids
+from seqkeras.masks import padding_mask
 from seqkeras.models.token_model import TokenModel
 from seqkeras.shapes import require_steps
 from seqkeras.transformer import Encoder, EncoderBlock, LayerNorm

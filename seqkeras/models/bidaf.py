@@ -4,8 +4,8 @@ import keras
 from keras import ops
 
 from seqkeras.attention import BiAttention
-from seqkeras.attention.masks import padding_mask
 from seqkeras.embeddings import CharacterCNN, Highway
+from seqkeras.masks import padding_mask
 from seqkeras.models.recurrent_stack import values_dtype
 from seqkeras.models.token_model import TokenModel
 from seqkeras.recurrent import LSTM, Bidirectional

@@ -6,9 +6,9 @@ It leaves out what the paper does not name: the clipping of states in the author
 import keras
 from keras import ops
 
-from seqkeras.attention.masks import padding_mask
 from seqkeras.composites import keras_rnn
 from seqkeras.embeddings import CharacterCNN, Highway
+from seqkeras.masks import padding_mask
 from seqkeras.models.recurrent_stack import values_dtype
 from seqkeras.models.token_model import TokenModel
 from seqkeras.shapes import require_mask, require_positive, require_sequence

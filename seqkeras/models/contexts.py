@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from seqkeras.attention.masks import masked_softmax
+from seqkeras.masks import masked_softmax
 
 
 class Context(keras.layers.Layer):

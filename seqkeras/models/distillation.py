@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from seqkeras.attention.masks import padding_mask
+from seqkeras.masks import padding_mask
 from seqkeras.models.attention_weights_head import AttentionWeightsHead
 from seqkeras.models.hidden_state_head import HiddenStateHead
 from seqkeras.models.with_heads import WithHeads, serialize

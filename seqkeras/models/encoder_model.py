@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from seqkeras.attention.masks import padding_mask
+from seqkeras.masks import padding_mask
 from seqkeras.models.token_model import TokenModel
 
 ENCODER_INPUTS = ("token_ids", "lengths", "segment_ids")

@@ -9,8 +9,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from seqkeras.attention.masks import padding_mask
 from seqkeras.composites import keras_rnn, tracing_nodes
+from seqkeras.masks import padding_mask
 from seqkeras.models.inputs import require_inputs
 from seqkeras.models.recurrent_stack import RecurrentStack, values_dtype
 from seqkeras.models.rnn_cells import config_of, is_qrnn, require_cell, with_objects

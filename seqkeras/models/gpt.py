@@ -8,8 +8,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from seqkeras.attention.masks import padding_mask, permutation_mask, prefix_mask, with_padding
 from seqkeras.embeddings import LearnedPositions, TokenEmbedding
+from seqkeras.masks import padding_mask, permutation_mask, prefix_mask, with_padding
 from seqkeras.models.inputs import require_inputs
 from seqkeras.models.token_model import TokenModel
 from seqkeras.transformer import Decoder, DecoderBlock

@@ -6,9 +6,9 @@ import keras
 from keras import ops
 
 from seqkeras.attention import KeyValueAttention, KeyValuePredictAttention
-from seqkeras.attention.masks import padding_mask
 from seqkeras.decoding import StateEntry
 from seqkeras.embeddings import TokenEmbedding
+from seqkeras.masks import padding_mask
 from seqkeras.models.recurrent_stack import RecurrentStack, values_dtype
 from seqkeras.models.rnn_cells import config_of, require_cell, with_objects
 from seqkeras.models.token_model import TokenModel

@@ -7,8 +7,8 @@ import keras
 from keras import ops
 
 from seqkeras.attention import DotScore, MovingAverageBaseline, ScaledDotScore
-from seqkeras.attention.masks import padding_mask
 from seqkeras.embeddings.ids import require_ids
+from seqkeras.masks import padding_mask
 from seqkeras.models import rnn_presets
 from seqkeras.models.bridges import Bridge, FirstStates
 from seqkeras.models.contexts import CONTEXTS

@@ -3,9 +3,9 @@
 import keras
 from keras import ops
 
-from seqkeras.attention.masks import padding_mask
 from seqkeras.decoding import StateEntry
 from seqkeras.embeddings import LearnedPositions, SinusoidalPositions, TokenEmbedding
+from seqkeras.masks import padding_mask
 from seqkeras.models.gpt import require_positions
 from seqkeras.models.never_generated import id_problems, without
 from seqkeras.models.source_model import SourceModel, source_size

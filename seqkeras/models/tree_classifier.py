@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from seqkeras.attention.masks import padding_mask
+from seqkeras.masks import padding_mask
 from seqkeras.models.recurrent_stack import values_dtype
 from seqkeras.models.token_model import TokenModel
 from seqkeras.recurrent import TreeLSTM, TreeRNN

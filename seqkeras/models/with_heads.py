@@ -4,8 +4,8 @@ import keras
 import numpy as np
 from keras import ops, tree
 
-from seqkeras.attention.masks import padding_mask
 from seqkeras.embeddings.ids import require_ids
+from seqkeras.masks import padding_mask
 from seqkeras.models.encoder_model import (
     ENCODER_INPUTS,
     EncoderModel,

@@ -10,7 +10,7 @@ import pytest
 from keras import layers, ops
 
 from seqkeras import serving
-from seqkeras.export import save_run
+from seqkeras.export import feeds, save_run
 from seqkeras.export.__main__ import main
 from seqkeras.export.families import plan_export
 from seqkeras.recurrent import LSTM, Bidirectional
@@ -346,7 +346,7 @@ def test_what_is_said_to_save_run_stands_before_what_is_guessed(tmp_path, capsys
 
 
 def test_the_only_input_of_a_model_may_have_any_name():
-    [signature] = plan_export(functional("words"), pipeline="Classify").graphs.values()
+    [signature] = plan_export(functional("words"), feeds=feeds.TEXTS).graphs.values()
     assert signature.inputs == [TensorSpec("token_ids", "int64", ("batch", "length"))]
 
 
@@ -372,7 +372,7 @@ def positions():
 
 
 def test_a_padding_mask_is_fed_as_booleans():
-    [signature] = plan_export(positions(), pipeline="Classify").graphs.values()
+    [signature] = plan_export(positions(), feeds=feeds.TEXTS).graphs.values()
     assert [(spec.name, spec.dtype) for spec in signature.inputs] == [
         ("token_ids", "int64"),
         ("padding_mask", "bool"),

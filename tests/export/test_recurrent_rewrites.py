@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from keras import ops
 
-from seqkeras.attention.masks import padding_mask
 from seqkeras.export.onnx_graphs import convert
+from seqkeras.masks import padding_mask
 from seqkeras.recurrent import GRU, LSTM, Bidirectional, SimpleRNN
 from seqkeras.serving.manifest import TensorSpec
 from tests.arrays import close, floats, randomize

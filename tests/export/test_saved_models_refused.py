@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from seqkeras.export import saved_model
+from seqkeras.export import feeds, saved_model
 from seqkeras.export.families import plan_export
 from seqkeras.serving.manifest import DecodingDefaults, TensorSpec
 from tests.conftest import others_long
@@ -109,6 +109,6 @@ def test_ids_and_lengths_of_a_plain_model_are_known_by_name(plain, token_ids, le
 @pytest.mark.parametrize("token_ids", [[[5, -1]], np.ones((1, 0))])
 def test_a_plain_model_of_ids_alone_refuses_what_is_none(token_ids):
     model = keras.Sequential([keras.Input((None,), name="token_ids"), keras.layers.Embedding(7, 3)])
-    signature = plan_export(model, pipeline="Tag").saved_model["serving_default"]
+    signature = plan_export(model, feeds=feeds.TEXTS).saved_model["serving_default"]
     given = {"token_ids": tf.constant(token_ids, "int64")}
     refused(signature.function, given, "token_ids: (each must be from 0 on|must have a column)")

@@ -11,7 +11,7 @@ from seqkeras.export import save_run
 from seqkeras.export.__main__ import main
 from seqkeras.export.families import plan_export
 from seqkeras.export.generation.searches import Searches
-from seqkeras.export.text_graphs.signatures import text_signatures
+from seqkeras.export.pipelines.strings import text_signatures
 from seqkeras.models import RNNLanguageModel, Transformer
 from seqkeras.serving.manifest import DecodingDefaults, Limits, read_manifest
 from seqkeras.tokenizers import CharacterTable
@@ -55,10 +55,8 @@ def transformer(vocab_size):
     return model
 
 
-def signatures_of(model, max_length, pipeline, searches=BOTH):
-    plan = plan_export(
-        model, max_length=max_length, decoding=DEFAULTS, pipeline=pipeline, searches=searches
-    )
+def signatures_of(model, max_length, searches=BOTH):
+    plan = plan_export(model, max_length=max_length, decoding=DEFAULTS, searches=searches)
     return plan.saved_model
 
 
@@ -81,14 +79,14 @@ MODELS = {
 @pytest.mark.parametrize("pipeline", MODELS)
 def test_other_searches_are_there_if_they_are_asked_for(pipeline):
     model = MODELS[pipeline][0](7)
-    assert {"n_best", "sample"} <= set(signatures_of(model, 6, pipeline))
-    plain = signatures_of(model, 6, pipeline, Searches())
+    assert {"n_best", "sample"} <= set(signatures_of(model, 6))
+    plain = signatures_of(model, 6, Searches())
     assert set(plain) == {"serving_default", "generate"}
 
 
 def test_the_n_best_of_enough_beams_are_those_of_all_sequences():
     model, prompt, size = language_model(6), [2, 4], 3
-    signatures = signatures_of(model, len(prompt) + size, "Generate", Searches(n_best=200))
+    signatures = signatures_of(model, len(prompt) + size, Searches(n_best=200))
     score = signatures["serving_default"].function
 
     def log_prob(sequence):
@@ -124,7 +122,7 @@ def test_the_n_best_of_enough_beams_are_those_of_all_sequences():
 )
 def test_the_most_probable_token_alone_is_greedy_search(pipeline, options):
     make, token_ids, lengths = MODELS[pipeline]
-    signatures = signatures_of(make(7), 9, pipeline)
+    signatures = signatures_of(make(7), 9)
     greedy = ask(signatures["generate"], token_ids, lengths)
     found = ask(signatures["sample"], token_ids, lengths, **options)
     assert (found["generated_ids"] == greedy["generated_ids"]).all()
@@ -134,7 +132,7 @@ def test_the_most_probable_token_alone_is_greedy_search(pipeline, options):
 @pytest.mark.parametrize("pipeline", MODELS)
 def test_a_seed_gives_a_row_the_same_result_in_any_batch(pipeline):
     make, token_ids, lengths = MODELS[pipeline]
-    sample = signatures_of(make(7), 9, pipeline)["sample"]
+    sample = signatures_of(make(7), 9)["sample"]
     alone = ask(sample, token_ids[:1], lengths[:1], **FREE)
     rows = [0, 1, 0, 0]
     together = ask(
@@ -156,7 +154,7 @@ def test_a_seed_gives_a_row_the_same_result_in_any_batch(pipeline):
 )
 def test_tokens_are_drawn_as_often_as_they_are_probable(temperature, top_k, top_p):
     model, draws = language_model(9), 3000
-    signatures = signatures_of(model, 3, "Generate")
+    signatures = signatures_of(model, 3)
     scored = signatures["serving_default"].function(
         token_ids=tf.constant([[2, 5]]), lengths=tf.constant([2])
     )
@@ -197,7 +195,7 @@ WRONG = {
 
 def test_options_out_of_range_are_refused():
     table = CharacterTable.learn(["abc"])
-    by_ids = signatures_of(language_model(len(table)), 9, "Generate")
+    by_ids = signatures_of(language_model(len(table)), 9)
     for (name, value), message in WRONG.items():
         with pytest.raises(tf.errors.InvalidArgumentError, match=message):
             ask(by_ids["sample"], [[2, 4]], [2], **FREE | {name: value})
@@ -214,7 +212,7 @@ def test_options_out_of_range_are_refused():
 
 def test_texts_are_those_of_the_ids():
     table = CharacterTable.learn(["abcdefghijklmnopqrstuvwxyz"])
-    by_ids = signatures_of(language_model(len(table)), 9, "Generate")
+    by_ids = signatures_of(language_model(len(table)), 9)
     limits = Limits(source_length=7, target_length=9)
     by_text = text_signatures("Generate", by_ids, {"text": table}, limits, DEFAULTS)
     texts = ["ab", "cab"]

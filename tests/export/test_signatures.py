@@ -8,7 +8,7 @@ from tests.conftest import CHECKOUT
 DESCRIBE = """
 import sys
 
-import seqkeras.export.checks.loaded, seqkeras.export.text_graphs.signatures
+import seqkeras.export.checks.loaded, seqkeras.export.pipelines.strings
 from seqkeras.export.families import plan_export
 from seqkeras.models import GPT
 from seqkeras.serving.manifest import DecodingDefaults

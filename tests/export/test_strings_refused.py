@@ -8,9 +8,9 @@ import tensorflow as tf
 from seqkeras.export import save_run
 from seqkeras.export.__main__ import main
 from seqkeras.export.bundle import ExportOptions, export
+from seqkeras.export.pipelines.strings import text_signatures
 from seqkeras.export.signatures import Signature
 from seqkeras.export.tensorflow_serving.notes import _exceptions
-from seqkeras.export.text_graphs.signatures import text_signatures
 from seqkeras.models import TaggingHead, WithHeads
 from seqkeras.serving.manifest import DecodingDefaults, Limits, TensorSpec, read_manifest
 from seqkeras.tokenizers import CharacterTable

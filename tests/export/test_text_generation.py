@@ -4,8 +4,8 @@ import pytest
 import tensorflow as tf
 
 from seqkeras.export.families import plan_export
+from seqkeras.export.pipelines.strings import text_signatures
 from seqkeras.export.signatures import Signature
-from seqkeras.export.text_graphs.signatures import text_signatures
 from seqkeras.models import RNNLanguageModel
 from seqkeras.serving.manifest import DecodingDefaults, Limits, TensorSpec, TextPrefix
 from seqkeras.serving.pipelines.pieces import Detokenizer
@@ -21,7 +21,7 @@ def test_characters_are_generated_one_by_one():
     model.build(None)
     randomize(model)
     defaults = DecodingDefaults()
-    by_ids = plan_export(model, max_length=40, decoding=defaults, pipeline="Generate").saved_model
+    by_ids = plan_export(model, max_length=40, decoding=defaults).saved_model
     limits = Limits(source_length=30, target_length=40)
     by_text = text_signatures("Generate", by_ids, {"text": table}, limits, defaults)
     token_ids, lengths = pad([table.encode(text) for text in TEXTS])

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from seqkeras.export.pipelines.strings import text_signatures
 from seqkeras.export.saved_model import foreign_operators
 from seqkeras.export.signatures import Signature
-from seqkeras.export.text_graphs.signatures import text_signatures
 from seqkeras.serving.manifest import DecodingDefaults, Limits, TensorSpec
 from seqkeras.serving.text import WordTable
 from tests.arrays import close, numbers

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from seqkeras.export import saved_model
 from seqkeras.export.families import plan_export
-from seqkeras.export.text_graphs.signatures import text_signatures
+from seqkeras.export.pipelines.strings import text_signatures
 from seqkeras.models import (
     GPT,
     Bert,
@@ -106,9 +106,7 @@ def saved(pipeline):
         ids = np.ones((1, 2, 2) if pipeline == "Choose" else (1, 2), int)
         model({"token_ids": ids, "lengths": ids[..., 0] + 1, "segment_ids": 0 * ids})
     randomize(model)
-    by_ids = plan_export(
-        model, max_length=LIMITS.target_length, decoding=decoding, pipeline=pipeline
-    ).saved_model
+    by_ids = plan_export(model, max_length=LIMITS.target_length, decoding=decoding).saved_model
     by_text = text_signatures(pipeline, by_ids, tokenizers, LIMITS, decoding, settings)
     folder = Path(FOLDER.name) / pipeline
     saved_model.write(model, by_text, folder)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from seqkeras.attention.masks import (
+from seqkeras.masks import (
     attended,
     causal_mask,
     combine_masks,

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from seqkeras.attention.cache import cache_mask, extend_cache
+from seqkeras.composites.cache import cache_mask, extend_cache
 from seqkeras.transformer import Decoder, DecoderBlock
 from tests.arrays import close, floats, numbers, randomize, right_padded
 

@@ -1,4 +1,6 @@
-"""The inputs that pipelines feed to models: name -> (dtype, symbolic shape)."""
+"""What pipelines feed to models, name -> (dtype, symbolic shape), and the kinds of models."""
+
+ENCODER_DECODER, LANGUAGE_MODEL, SINGLE_PASS = "encoder-decoder", "language model", "single pass"
 
 TOKENS = {"token_ids": ("int64", ("batch", "length")), "lengths": ("int64", ("batch",))}
 SEGMENTS = {"segment_ids": ("int64", ("batch", "length"))}
