@@ -1,13 +1,24 @@
-"""docs/layers.md: a row for every public name, and every proof it names is there."""
+"""The README and the pages: a row for every public name, links that lead somewhere, commands that
+run."""
 
 import importlib
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[1]
+README = (CHECKOUT / "README.md").read_text(encoding="utf-8")
+PAGES = [
+    *CHECKOUT.glob("*.md"),
+    *CHECKOUT.glob("docs/*.md"),
+    *CHECKOUT.glob("serving/README.md"),
+    *CHECKOUT.glob("serving/*/README.md"),
+]
 PACKAGES = [
     "recurrent",
     "attention",
@@ -46,13 +57,64 @@ def test_a_row_names_what_exists_its_formula_its_source_and_its_proof(name):
     assert tests and all((CHECKOUT / path).exists() for path in tests)
 
 
-def test_what_the_readme_shows_of_layers_builds_and_compiles():
-    readme = (CHECKOUT / "README.md").read_text(encoding="utf-8")
-    [section] = re.findall(r"### Use the layers\n(.*?)\n### ", readme, re.DOTALL)
+def test_what_the_page_of_layers_shows_builds_and_compiles():
+    page = (CHECKOUT / "docs/layers.md").read_text(encoding="utf-8")
+    [section] = re.findall(r"## Use\n(.*?)\n## ", page, re.DOTALL)
     shown = {}
     for block in re.findall(r"```python\n(.*?)```", section, re.DOTALL):
-        exec(compile(block, "README.md", "exec"), shown)
+        exec(compile(block, "layers.md", "exec"), shown)
     ids = np.array([[3, 4, 5], [6, 7, 0]])
     assert shown["tagger"](ids).shape == (2, 3, 9)
     inputs = {"token_ids": ids, "lengths": np.array([3, 2]), "target_ids": ids}
     assert shown["model"].train_on_batch(inputs, ids)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(CHECKOUT)))
+def test_a_link_of_a_page_leads_somewhere(page):
+    text = page.read_text(encoding="utf-8")
+    for path, anchor in re.findall(r"\]\((?!http)([^)#\s]*)#?([^)\s]*)\)", text):
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), path
+        assert not anchor or anchor in anchors(target), f"{path}#{anchor}"
+
+
+def anchors(page):
+    """Return the anchors that GitHub gives to the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def test_the_index_names_every_page():
+    index = (CHECKOUT / "docs/README.md").read_text(encoding="utf-8")
+    pages = {path.name for path in (CHECKOUT / "docs").glob("*.md")} - {"README.md"}
+    assert pages <= set(re.findall(r"\]\(([\w.]+)\)", index))
+
+
+def test_the_readme_shows_folders_that_are_there():
+    [tree] = re.findall(r"## The tree\n\n```\n(.*?)```", README, re.DOTALL)
+    shown = re.findall(r"^(\w+)/ ", tree, re.MULTILINE)
+    assert shown and all((CHECKOUT / name).is_dir() for name in shown)
+
+
+@pytest.mark.long
+def test_a_file_of_five_lines_becomes_an_answer_by_the_commands_of_the_readme(tmp_path):
+    [section] = re.findall(r"## From a file of five lines.*?(?=\n## )", README, re.DOTALL)
+    commands = re.search(r"```\n(.*?)```", section, re.DOTALL)[1]
+    [script] = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+
+    def answer(command, **given):
+        return subprocess.run(
+            command,
+            cwd=tmp_path,
+            env=os.environ | {"PATH": path},
+            capture_output=True,
+            text=True,
+            check=True,
+            **given,
+        ).stdout
+
+    printed = answer(["sh", "-e"], input=commands)
+    assert "right are 100.00%" in printed
+    assert re.fullmatch(r"good\t[01]\.\d+", printed.splitlines()[-1])
+    assert answer([sys.executable, "-c", script]) == "('good',)\n"
