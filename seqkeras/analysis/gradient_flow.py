@@ -1,6 +1,6 @@
 """How far a gradient flows back through time, as numbers and as a PNG.
 
-    python -m seqkeras.analysis.gradient_flow --out docs/pictures/gradient_flow.png --radii 0.9,1,1.1
+    python -m seqkeras.analysis.gradient_flow --out docs/pictures/gradient_flow.png --radii 0.9,1
 
 Four questions, each with a table and a panel: how the norm of dh(T)/dh(t) falls with T - t in newly
 initialized cells; how it depends on the spectral radius of W, compared with the linear recurrence
