@@ -21,7 +21,7 @@ def about(run, plan, name):
     Args:
         run: a `Run`.
         plan: its model's `ExportPlan`.
-        name: of the bundle.
+        name: name of the bundle.
     """
     record = run.record
     return {

@@ -32,7 +32,7 @@ def convert(function, inputs, outputs, name, portable=False):
         function: takes tensors by keyword, returns a dictionary of tensors.
         inputs, outputs: lists of `seqkeras.serving.manifest.TensorSpec`, with symbolic dimension
         names.
-        name: of the graph.
+        name: name of the graph.
         portable: use standard ONNX operators only, for runtimes other than onnxruntime.
 
     Returns:

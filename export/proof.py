@@ -123,7 +123,7 @@ def difference_of(run, name, pairs, axes):
 
     Args:
         run: a `Run`.
-        name: of the output.
+        name: name of the output.
         pairs: (actual, expected) arrays of each example, the first axis rows.
         axes: the others: sizes, and names of open axes, along which the longer array is cut.
     """

@@ -100,7 +100,7 @@ class _Rewriter:
     """Makes a copy of a graph whose weights are integers.
 
     Args:
-        role: of the graph.
+        role: role of the graph.
         graph: an `seqkeras.export.graph.Graph`.
         product: the function that makes the products with a kernel: `_int8_product` is one.
         embeddings: whether the tables of embeddings, and the matrix that makes logits, become whole

@@ -58,7 +58,7 @@ def save_run(
             Without `start_id` or `end_id` they are those of the tokenizer
             (`seqkeras.tokenizers.special_ids`).
         settings: dictionary, see `seqkeras.serving.pipelines`.
-        scores: of the model: name -> number.
+        scores: scores of the model: name -> number.
         text_prefix: dictionary of the manifest's `TextPrefix`.
         inputs: the model's inputs, if export can not infer them: name -> (dtype, shape), such as
             {"token_ids": ("int64", ("batch", "length"))}.

@@ -49,7 +49,7 @@ def shortfalls(figures, tolerances):
     """Return how a precision exceeds its tolerances.
 
     Args:
-        figures: of the precision, from `seqkeras.export.measuring`.
+        figures: figures of the precision, from `seqkeras.export.measuring`.
         tolerances: `Tolerances`.
 
     Returns:

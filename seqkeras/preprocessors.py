@@ -16,7 +16,7 @@ def unlike_preprocessor(model, tokenizer, inputs):
 
     Args:
         model: a Keras model, with a `preprocessor` or without.
-        tokenizer: of `seqkeras.serving.text`.
+        tokenizer: a tokenizer of `seqkeras.serving.text`.
         inputs: texts, or pairs of texts.
     """
     preprocessor = getattr(model, "preprocessor", None)

@@ -45,7 +45,7 @@ def require_mask(layer, mask, sequence_shape, name="mask", sequence="sequence"):
     One of length 1 would be taken for every step.
 
     Args:
-        layer: for its name.
+        layer: the layer that errors name.
         mask: an array or a tensor, or None.
         sequence_shape: (batch, length, ...).
         name, sequence: what the mask and the sequence are called.
@@ -64,7 +64,7 @@ def require_states(layer, states, shapes, batch_size=None):
     """Raise a ValueError unless there is an initial state of each shape.
 
     Args:
-        layer: for its name.
+        layer: the layer that errors name.
         states: a list of arrays or tensors.
         shapes: a list of as many; what is no integer stands for any size, as "batch".
         batch_size: the first size of every shape, or None for any.

@@ -18,9 +18,9 @@ def spread(targets):
     example stays the first.
 
     Args:
-        targets: of the examples: labels, numbers, lists of labels or tags; None where there are
-            none. Examples with the same set of tags count as one label; an array is a
-            target of its own.
+        targets: targets of the examples: labels, numbers, lists of labels or tags; None where there
+            are none. Examples with the same set of tags count as one label; an array is a target of
+            its own.
     """
     groups = {}
     for index, target in enumerate(targets):

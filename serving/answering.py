@@ -26,7 +26,7 @@ def answers_or_errors(
     Args:
         pipeline: the result of `serving.load`.
         values: the inputs.
-        options: of the pipeline.
+        options: options of the pipeline.
         check: None, or a function that raises an error for an input that is not to be answered.
     """
     check = check or (lambda value: None)

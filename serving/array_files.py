@@ -15,7 +15,7 @@ def inputs_in(path, fields, horizon=0, series=None):
     input, or one for each value of the column `series`, if there is such a column.
 
     Args:
-        path: of the file.
+        path: path of the file.
         fields: the names of an input's parts.
         horizon: how many rows of an input in a .csv file are of the future.
         series: the name of that column.

@@ -35,7 +35,7 @@ class BundleHandler(ModelHandler[Any, PredictionResult, Pipeline]):
 
     Args:
         path, precision, threads, providers: see `serving.load`.
-        options: of the pipeline, for all examples.
+        options: options of the pipeline, for all examples.
         batch_size: the most examples that are answered together.
     """
 

@@ -20,7 +20,7 @@ def measure(pipeline, texts, batch_size, seconds, repeats=None, **options):
         batch_size: texts per call.
         seconds: call until the calls took this long, at least once.
         repeats: make this many calls instead.
-        options: of the pipeline.
+        options: options of the pipeline.
 
     Returns:
         A dict: batch_size, calls, p50_ms, p90_ms and p99_ms of a call, texts_per_second.

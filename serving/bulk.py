@@ -33,7 +33,7 @@ class BulkAnswers:
     Args:
         path, precision, threads, providers: see `serving.load`.
         column: the name of the inputs' column: texts, or what the pipeline takes as JSON content.
-        options: of the pipeline, for all inputs.
+        options: options of the pipeline, for all inputs.
     """
 
     def __init__(

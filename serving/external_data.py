@@ -29,7 +29,7 @@ def external_files(path):
     """Return the distinct file names that a graph's tensors name as the location of their data.
 
     Args:
-        path: of the ONNX file.
+        path: path of the ONNX file.
 
     Raises:
         ValueError: if it is not a protobuf message.

@@ -108,7 +108,7 @@ def checked_inputs(pipeline, given, **options):
     Args:
         pipeline: the result of `serving.load`.
         given: pairs from `inputs`.
-        options: of `pipeline.encode`.
+        options: options of `pipeline.encode`.
     """
     for name, value in given:
         pipeline.encode(value, name, **options)
@@ -123,7 +123,7 @@ def answered(pipeline, batch, options):
     Args:
         pipeline: the result of `serving.load`.
         batch: a list of pairs from `inputs`, or from `inputs_or_refusals`.
-        options: of the pipeline.
+        options: options of the pipeline.
     """
     from .answering import answers_or_refusals  # brings NumPy, which not every command needs
 
@@ -145,7 +145,7 @@ def refusal_of(pipeline, name, value, options):
     Args:
         pipeline: the result of `serving.load`.
         name, value: a pair from `inputs`, or from `inputs_or_refusals`.
-        options: of the pipeline.
+        options: options of the pipeline.
     """
     from .answering import encoding_options
 

@@ -32,7 +32,7 @@ def add_session_options(parser: argparse.ArgumentParser, whose: str) -> None:
     """Add the options of onnxruntime's sessions, which `load` takes.
 
     Args:
-        parser: that gets them.
+        parser: the parser that gets them.
         whose: precisions may be chosen, for the help.
     """
     parser.add_argument(

@@ -55,7 +55,7 @@ def as_json(content, **options):
 
     Args:
         content: any content that JSON can represent.
-        options: of `json.dumps`.
+        options: options of `json.dumps`.
     """
     text = json.dumps(content, ensure_ascii=False, **options)
     return RAW.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -12,7 +12,7 @@ def written_aside(path):
     Until then the file does not change.
 
     Args:
-        path: of the file.
+        path: path of the file.
     """
     written = aside(path)
     try:
@@ -35,7 +35,7 @@ def replacement(path):
     Until then the file does not change. Pipes and terminals are written to directly.
 
     Args:
-        path: of the file; None: the text is discarded.
+        path: path of the file; None: the text is discarded.
 
     Raises:
         OSError: before the block, if the file can not be written.

@@ -95,7 +95,7 @@ class Classification(Attended):
     Attributes:
         labels: the most probable label; for several at once, those over the threshold, the most
             probable first; for a regression, none.
-        score: of the most probable label; for a regression, the number.
+        score: score of the most probable label; for a regression, the number.
         scores: label -> score, the most probable first; of all labels, or of `top` of them.
         nodes: on request, the `Node`s of a tree in the order of the text: one for each opening
             bracket, the root first.
@@ -203,7 +203,7 @@ class Choice(Attended):
         text: the choice.
         index: its place among the choices.
         score: its probability.
-        scores: of all choices, in their order.
+        scores: scores of all choices, in their order.
     """
 
     text: str

@@ -36,8 +36,8 @@ class Column:
 
     Attributes:
         name: in the header.
-        categories: of a column of categories, in the words of `serving.categories`; none for
-            numbers.
+        categories: categories of a column of categories, in the words of `serving.categories`; none
+            for numbers.
         fill: the number that stands for a missing one, where none is before it.
         may_be_missing: whether the model is told where a number is missing.
         known: whether the values of the forecast's steps are known.
@@ -208,7 +208,7 @@ class Rows:
         Args:
             rows: tuple, list or array of rows; each a dictionary by name, which may hold more, or
                 the values in the order of `names`.
-            name: of them, for errors.
+            name: name of the input, for errors.
 
         Raises:
             ValueError: beginning with `name`, if they can not be read.
@@ -231,7 +231,7 @@ class Rows:
             rows: the known columns, see `window`; None without any.
             last: the time of the last row of the past, or None.
             horizon: how many steps.
-            name: of the rows, for errors.
+            name: name of the rows, for errors.
 
         Raises:
             ValueError: beginning with `name`, if they can not be read, or a number is missing.
@@ -278,8 +278,8 @@ class Rows:
         is missing; then categories and cycles, which are never missing.
 
         Args:
-            values: of each column, from `Column.values`.
-            times: of the rows, or None.
+            values: values of each column, from `Column.values`.
+            times: times of the rows, or None.
         """
         numbers = [value for value, column in zip(values, self.columns) if not column.categories]
         hot = [value for value, column in zip(values, self.columns) if column.categories]

@@ -71,9 +71,9 @@ class TimeColumn:
 
     Attributes:
         columns: its name in the header; or up to six: year, month, day, hour, minute, second.
-        format: of `datetime.strptime`, or a unit of `EPOCHS`; None for ISO 8601 and numbers.
+        format: format of `datetime.strptime`, or a unit of `EPOCHS`; None for ISO 8601 and numbers.
         step: how many units lie between two rows.
-        unit: of `UNITS`; business days are Monday to Friday.
+        unit: unit of `UNITS`; business days are Monday to Friday.
         day: where the unit is the month: the day of the month of all rows; one beyond a month's end
             is its last day, so 31 stands for month ends. None where rows have no common day.
         cycles: of `CYCLES`, those whose phases the model reads.

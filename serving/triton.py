@@ -48,7 +48,7 @@ def write_repository(
         bundle: the folder.
         repository: a folder, which is made where there is none.
         max_batch: rows that may share a batch.
-        threads: of an operation.
+        threads: threads of an operation.
 
     Raises:
         BundleError: if the bundle can not be read, or has no graph that answers in one call.

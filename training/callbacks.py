@@ -70,7 +70,7 @@ class Progress(keras.callbacks.Callback):
     ends the training at its last step.
 
     Args:
-        num_steps: of the whole training.
+        num_steps: number of steps of the whole training.
         first_step: where this process begins.
         tokens: iterator over the tokens of every batch from there on, or None.
         batches_per_step: batches whose gradients make a step.

@@ -22,8 +22,8 @@ class State:
 
     Attributes:
         step: updates of the weights so far.
-        seconds: of training so far, over all processes.
-        rows: of history.csv, name -> value.
+        seconds: seconds of training so far, over all processes.
+        rows: rows of history.csv, name -> value.
         looks: [step, rank] of every look; the better look has the larger rank.
         samples: of samples.txt, a text for each look.
     """
@@ -46,7 +46,7 @@ class Checkpoint(keras.callbacks.Callback):
     """Save model, optimizer and state after every epoch, and the weights that are averaged.
 
     Args:
-        path: of the file.
+        path: path of the file.
         state: a `State`.
         averages: a `seqkeras.training.averages.Averages`.
     """
@@ -101,7 +101,7 @@ def load_model(path, way_out, **options):
     """Return a saved model.
 
     Args:
-        path: of the file.
+        path: path of the file.
         way_out: what to do if it is damaged, for the error.
         options: in the form that `keras.models.load_model` takes.
 

@@ -21,9 +21,9 @@ class Cluster:
     The chief is the task "chief", or worker 0 where there is none: it alone writes and prints.
 
     Args:
-        names: of the processes, as "worker 1", the chief first.
-        addresses: of the processes, as "host:port".
-        index: of this process.
+        names: names of the processes, as "worker 1", the chief first.
+        addresses: addresses of the processes, as "host:port".
+        index: index of this process.
     """
 
     def __init__(self, names, addresses, index):

@@ -51,7 +51,7 @@ def say_left_out(reasons, noun):
 
     Args:
         reasons: why each is left out, texts.
-        noun: of an example.
+        noun: noun of an example.
     """
     if reasons:
         count = counted(len(reasons), f"{noun}s are", f"{noun} is")
@@ -62,9 +62,9 @@ def say_merged(path, column, texts):
     """Say which texts of a column are read as one category or label, as "1.10" and "1.1" are.
 
     Args:
-        path: of the file.
+        path: path of the file.
         column: its name.
-        texts: of all rows.
+        texts: texts of all rows.
     """
     spellings = collections.defaultdict(set)
     for text in {text.strip() for text in texts}:

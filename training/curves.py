@@ -12,8 +12,8 @@ def draw_curves(rows, path):
     """Draw a panel for each number, training and validation together, into a PNG.
 
     Args:
-        rows: of history.csv, name -> value; a value may be missing.
-        path: of the file.
+        rows: rows of history.csv, name -> value; a value may be missing.
+        path: path of the file.
     """
     write_png(lambda: _figure(rows), path)
 

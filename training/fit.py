@@ -33,15 +33,15 @@ class Plan:
 
     Attributes:
         build_model: () -> a model that returns logits, built.
-        loss: of `compile`.
+        loss: loss of `compile`.
         batches_from: step -> what `model.fit` takes, the batches from that step on; there are
             `options.gradient_accumulation` to a step.
-        steps: of the whole training; `num_steps` may be more.
+        steps: steps of the whole training; `num_steps` may be more.
         options: `FitOptions`.
         folder: where the checkpoint lies.
         metrics: list of Keras metrics, measured on the training batches; or such lists by the name
             of an output.
-        loss_weights: of `compile`: a dictionary by the names of outputs, or None.
+        loss_weights: loss weights of `compile`: a dictionary by the names of outputs, or None.
         validation: a `seqkeras.training.validation.Validation`, or None.
         tokens_from: step -> iterator over the tokens of every batch from that step on, or None.
         prepare: called with the model before it is compiled, or None.

@@ -22,7 +22,7 @@ class Looks(keras.callbacks.Callback):
         history: a `seqkeras.training.history.History`.
         progress: a `seqkeras.training.callbacks.Progress`; it counts the steps and the tokens.
         options: a `seqkeras.training.options.FitOptions`.
-        num_steps: of the whole training.
+        num_steps: number of steps of the whole training.
         averages: a `seqkeras.training.averages.Averages`, the weights that are looked at.
         validation: a `seqkeras.training.validation.Validation`, or None.
     """

@@ -17,7 +17,7 @@ def prepare(folder, missing, processes):
     """Make the shards that are missing.
 
     Args:
-        folder: of `seqkeras.data.token_records.begin_records`.
+        folder: folder of `seqkeras.data.token_records.begin_records`.
         missing: the numbers of shards.
         processes: how many work at once.
 

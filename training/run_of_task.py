@@ -11,7 +11,7 @@ def run_files(task, folder, examples, validation, tokenizers):
     Args:
         task: a `seqkeras.training.task.Task`.
         folder: a `Path`, the run's; nothing is written.
-        examples: of training.
+        examples: examples of training.
         validation: the examples that stay with the run.
         tokenizers: role -> tokenizer.
     """

@@ -14,9 +14,9 @@ class ServedModel:
     """Reads texts token by token, with the state that the bundle's graph passes on.
 
     Args:
-        folder: of the bundle, a `Path`.
+        folder: folder of the bundle, a `Path`.
         manifest: its `Manifest`.
-        precision: of the graph; None for float32.
+        precision: precision of the graph; None for float32.
 
     Attributes:
         vocab_size: V.

@@ -20,9 +20,9 @@ class Start:
 
     Attributes:
         model: a `GPT` or an `RNNLanguageModel`, built.
-        tokenizer: of `seqkeras.tokenizers`.
+        tokenizer: a tokenizer of `seqkeras.tokenizers`.
         decoding: `start_id` and `end_id`, where the folder's run says so.
-        settings: of the folder's run.
+        settings: settings of the folder's run.
     """
 
     model: Any
@@ -45,7 +45,7 @@ def read_start(folder, dropout=None):
 
     Args:
         folder: a path.
-        dropout: of the model; None leaves it as it is.
+        dropout: dropout rate of the model; None leaves it as it is.
 
     Raises:
         RunError: if there is no language model in the folder, or no tokenizer.

@@ -38,9 +38,9 @@ class Validation:
 
     Args:
         task: a `seqkeras.training.task.Task`.
-        examples: of validation.
+        examples: examples of validation.
         run: a `seqkeras.runs.RunFiles`.
-        answer: of `seqkeras.training.answering`.
+        answer: answer of `seqkeras.training.answering`.
     """
 
     def __init__(self, task, examples, run, answer):

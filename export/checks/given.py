@@ -53,7 +53,7 @@ def run_problems(pipeline, model, tokenizers, limits, decoding, settings, inputs
         tokenizers: role -> tokenizer.
         limits: the manifest's `Limits`.
         decoding: the manifest's `DecodingDefaults`.
-        settings: of the pipeline.
+        settings: settings of the pipeline.
         inputs: the real inputs, as the pipeline takes them.
     """
     yield from weight_problems(model)

@@ -32,7 +32,7 @@ def refusals_of(folder, model):
     """Return Export's reasons against a run that are known before tracing, in terms of `save_run`.
 
     Args:
-        folder: of a run, a `Path`.
+        folder: folder of a run, a `Path`.
         model: the one that was saved there, as its user has it.
 
     Returns:

@@ -25,7 +25,7 @@ def op_handlers(graph_def, weights, lowerings):
     """Return the `custom_op_handlers` of tf2onnx for a frozen graph and its composites.
 
     Args:
-        graph_def: of the frozen graph.
+        graph_def: GraphDef of the frozen graph.
         weights: name -> array, of its constant inputs.
         lowerings: `LOWERINGS` or `PORTABLE_LOWERINGS`.
     """

@@ -94,7 +94,7 @@ class Builder:
             tensor: the one that the branches read.
             then, otherwise: (builder, tensor) -> the branch's output; a branch may read any tensor
                 of the graph.
-            shape: of the output.
+            shape: shape of the output.
         """
         name, dtype = utils.make_name(f"{self.name}/If"), self.graph.get_dtype(tensor)
         branches = {}

@@ -20,7 +20,7 @@ class Layout:
     Args:
         operator: "LSTM", "GRU" or "RNN".
         weights: (kernel, recurrent kernel, bias) of Keras -> weights of the operator.
-        attributes: of the node; a list holds what belongs to one direction.
+        attributes: attributes of the node; a list holds what belongs to one direction.
     """
 
     operator: str

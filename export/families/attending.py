@@ -33,7 +33,7 @@ def attention_graph(model, inputs, method=None, binding=None):
             with layers that attend: ours that give weights, models of ours, or Keras's.
         inputs: list of `TensorSpec`, what the method, or the functional model, takes.
         method: called instead of `attention_weights`.
-        binding: of a functional model, see `seqkeras.export.families.binding.bound`.
+        binding: binding of a functional model, see `seqkeras.export.families.binding.bound`.
 
     Raises:
         ValueError: if the model has no attention over its inputs.

@@ -36,7 +36,7 @@ class Place:
 
     Args:
         path: keys and indices in what the model is called with; () for the tensor itself.
-        name: of the `keras.Input`, or None if its user gave none.
+        name: name of the `keras.Input`, or None if its user gave none.
         dtype: of it, or None if that is unknown.
         shape: of it; None for an open size.
         optional: whether the model can be called without it.
@@ -138,7 +138,7 @@ def bound_by_user(binding, places):
 
     Args:
         binding: see `bound`.
-        places: of the model.
+        places: places of the model.
 
     Raises:
         ValueError: if it names no input of the model, or two that are the same.

@@ -116,7 +116,7 @@ def _generating(generate, inputs, max_length, decoding, searches, first=0):
     Args:
         generate: takes a `seqkeras.decoding.Search`, `best_of` or `all_of`, and the inputs by name.
         inputs: `TensorSpec`s.
-        max_length: of results; None where nothing will be generated.
+        max_length: most tokens of results; None where nothing will be generated.
         decoding: the manifest's.
         searches: `Searches`.
         first: how many tokens of a result no search adds.

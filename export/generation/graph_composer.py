@@ -27,7 +27,7 @@ class GraphComposer:
 
         Args:
             graph: an `seqkeras.export.graph.Graph`.
-            prefix: of the names of the nodes and tensors that are added.
+            prefix: prefix of the names of the nodes and tensors that are added.
             inputs: name in that graph -> name in this graph.
             nodes: the list of a Loop's body to add to; None for the graph's own list.
         """

@@ -57,7 +57,7 @@ class Sampled(OneSequence):
         top_p: (B,) float32, above 0 and at most 1.
         seed: (B,) int64.
         max_length: T.
-        end_id: of `<eos>`.
+        end_id: id of `<eos>`.
     """
 
     def __init__(self, temperature, top_k, top_p, seed, max_length, end_id):

@@ -26,7 +26,7 @@ def expected_text(outputs, expected, score, is_tie):
     """Return the `ExpectedAnswer` of a text that is generated.
 
     Args:
-        outputs: of the signature, by name.
+        outputs: outputs of the signature, by name.
         expected, score: the text, and its log-probability.
         is_tie: takes another text, and says whether its score is equally good.
     """

@@ -25,9 +25,9 @@ def write_requests(folder, loaded, name, rows):
         fails.
 
     Args:
-        folder: of the SavedModel.
+        folder: folder of the SavedModel.
         loaded: its signatures.
-        name: of the model.
+        name: name of the model.
         rows: signature -> inputs {name: array} without the batch's axis, the most common first.
 
     Returns:

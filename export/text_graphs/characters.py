@@ -45,7 +45,7 @@ class Texts:
     Attributes:
         values: (B,) strings; "" for a refused one.
         errors: (B,) strings, why a text is refused; "" for the others.
-        name: of the input.
+        name: name of the input.
     """
 
     values: tf.Tensor
@@ -67,7 +67,7 @@ def checked(texts, name="text", accepted=ANYTHING, refusal="must not be empty or
 
     Args:
         texts: (B,) strings.
-        name: of the input.
+        name: name of the input.
         accepted: the regular expression that a text must match.
         refusal: the message for a text that does not match.
     """

@@ -91,7 +91,7 @@ def word_pieces(tokens, prefix, unknown):
 
     Args:
         tokens: list of strings, `unknown` among them.
-        prefix: of tokens that continue a word.
+        prefix: prefix of tokens that continue a word.
         unknown: the token of a word that tokens can not compose.
 
     Raises:

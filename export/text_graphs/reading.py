@@ -122,7 +122,7 @@ class _Template:
 
     Attributes:
         around: lists of (id, segment, -1, -1, -1), before each text and after the last.
-        segments: of each text.
+        segments: segments of each text.
     """
 
     around: list

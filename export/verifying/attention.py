@@ -16,9 +16,9 @@ def compare_attention(comparison, plan, folder, manifest, inputs, **options):
     Args:
         comparison: the `Comparison`.
         plan: the model's `ExportPlan`.
-        folder, manifest: of the bundle.
+        folder, manifest: folder and manifest of the bundle.
         inputs: in the pipeline's form.
-        options: of the pipeline.
+        options: options of the pipeline.
     """
     if ROLE not in plan.graphs:
         return

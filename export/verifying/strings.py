@@ -23,7 +23,7 @@ def answers_on_strings(folder, manifest, inputs, fields=()):
     """Return the answers of the signatures on strings.
 
     Args:
-        folder, manifest: of the bundle.
+        folder, manifest: folder and manifest of the bundle.
         inputs: in the pipeline's form.
         fields: the names of an input's parts.
 

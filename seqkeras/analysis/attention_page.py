@@ -215,7 +215,7 @@ def arrange(widths, heights, headers):
     square.
 
     Args:
-        widths, heights: of the panels.
+        widths, heights: widths and heights of the panels.
         headers: a `Header` for pages that are wide enough for it, and one for others.
 
     Returns:

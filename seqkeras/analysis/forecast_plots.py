@@ -30,8 +30,8 @@ def plot_forecasts(plots, name, path):
 
     Args:
         plots: list of `ForecastPlot`s.
-        name: of what the numbers are.
-        path: of the PNG.
+        name: name of what the numbers are.
+        path: path of the PNG.
     """
     with files.written_aside(path) as aside:
         write_png(lambda: forecast_figure(plots, name), aside)

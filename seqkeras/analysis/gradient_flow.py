@@ -48,9 +48,9 @@ DESCENT = {"start": (4.8, -2.2), "learning_rate": 0.5, "steps": 300}
 class Radius:
     """Norms of dh(T)/dh(T-n), (steps + 1,) each, for W of one spectral radius.
 
-    closed: of Qᵀ Λⁿ Q, the linear recurrence.
-    looped: of the product of n times W, the same.
-    tanh: of a SimpleRNN with this W.
+    closed: norms of Qᵀ Λⁿ Q, the linear recurrence.
+    looped: norms of the product of n times W, the same.
+    tanh: norms of a SimpleRNN with this W.
     """
 
     closed: np.ndarray
@@ -62,7 +62,7 @@ class Radius:
 class Overflow:
     """h(n) = W h(n-1) in one dtype.
 
-    radius: of W.
+    radius: radius of W.
     largest: (steps + 1,), the largest absolute entry of h(n).
     expected: the first step at which float64 exceeds the dtype's largest number; None: at none.
     infinite, nan: the first step with an infinite entry, with a NaN, or None.
@@ -97,7 +97,7 @@ def measure(units=32, steps=100, seed=0, radii=RADII):
     Args:
         units: size of each state.
         steps: how far back.
-        seed: of the weights and inputs.
+        seed: seed of the weights and inputs.
         radii: spectral radii of W to compare, positive numbers, as many as the figure has styles.
 
     Raises:

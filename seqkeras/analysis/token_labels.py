@@ -38,7 +38,7 @@ def room(figure, tokens, cell):
     """Return how many whole cells the longest of some tokens needs.
 
     Args:
-        figure: that they will be drawn in.
+        figure: the figure that they will be drawn in.
         tokens: a sequence of strings.
         cell: pixels.
     """

@@ -8,7 +8,7 @@ def require_attention(layer, query, key, value, masks, num_heads=None):
     known.
 
     Args:
-        layer: for its name.
+        layer: the layer that errors name.
         query: (B, T, Q).
         key: (B, S, K).
         value: (B, S, D).

@@ -26,7 +26,7 @@ class HardAttention(ScoreAttention):
 
     Args:
         score: a layer of `seqkeras.attention.scores`.
-        seed: of the samples; None for a random one in each process.
+        seed: seed of the samples; None for a random one in each process.
 
     Call arguments:
         query: (B, T, Q), T queries at once.

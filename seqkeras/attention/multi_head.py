@@ -21,11 +21,11 @@ class Heads(keras.layers.Layer):
         head_dim: H, of queries, keys and values.
         output_dim: D of the output, or None for the dim of the query.
         use_bias: add biases to the projections.
-        dropout: of the weights, in training.
+        dropout: dropout rate of the weights, in training.
         causal: attend to no later position.
-        seed: of the dropout; None for another one in every process.
-        output_stddev: of the normal numbers that the output's kernel starts as; None for Glorot's
-            uniform ones.
+        seed: seed of the dropout; None for another one in every process.
+        output_stddev: standard deviation of the normal numbers that the output's kernel starts as;
+            None for Glorot's uniform ones.
 
     Raises:
         ValueError: if num_heads, head_dim or output_dim is not a positive integer.
@@ -159,11 +159,11 @@ class MultiHeadAttention(Heads):
         head_dim: H, of queries, keys and values.
         output_dim: D of the output, or None for the dim of the query.
         use_bias: add biases to the projections, as the paper does not.
-        dropout: of the weights, in training.
+        dropout: dropout rate of the weights, in training.
         causal: attend to no later position; the last query stands at the last key.
-        seed: of the dropout; None for another one in every process.
-        output_stddev: of the normal numbers that the output's kernel starts as; None for Glorot's
-            uniform ones.
+        seed: seed of the dropout; None for another one in every process.
+        output_stddev: standard deviation of the normal numbers that the output's kernel starts as;
+            None for Glorot's uniform ones.
 
     Call arguments:
         query: (B, T, ·).

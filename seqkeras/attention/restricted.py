@@ -32,9 +32,9 @@ class RestrictedSelfAttention(Heads):
         window: r.
         output_dim: D of the output, or None for the dim of the sequence.
         use_bias: add biases to the projections, as the paper does not.
-        dropout: of the weights, in training.
+        dropout: dropout rate of the weights, in training.
         causal: attend to t - r ... t only.
-        seed: of the dropout; None for another one in every process.
+        seed: seed of the dropout; None for another one in every process.
 
     Call arguments:
         sequence: (B, T, ·).

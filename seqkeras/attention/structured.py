@@ -21,9 +21,9 @@ class StructuredSelfAttention(keras.layers.Layer):
     Notation: H, A, M are the paper's; D is its 2u, R its r, units its d_a; W_1, W_2 its W_s1, W_s2.
 
     Args:
-        units: of the hidden layer that all hops share.
+        units: size of the hidden layer that all hops share.
         num_hops: R.
-        penalty: of similar hops, the paper's penalisation coefficient.
+        penalty: penalty of similar hops, the paper's penalisation coefficient.
 
     Call arguments:
         sequence: (B, S, D), H.

@@ -23,7 +23,7 @@ def attention(query, key, value, mask, *, causal=False, scale=None):
         key, value: (B, N, S, H), as a cache keeps them.
         mask: (B or 1, N or 1, T or 1, S) booleans, True = may attend, or None.
         causal: attend to no later position; the last query stands at the last key.
-        scale: of the products, or None for 1 / sqrt(H).
+        scale: scale of the products, or None for 1 / sqrt(H).
 
     Returns:
         (B, N, T, H) contexts, zero where a query may attend to nothing.

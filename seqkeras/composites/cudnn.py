@@ -20,7 +20,7 @@ def fused(name, sequence, mask, states, weights, reverse):
     A graph for export never holds one: cuDNN's operators run on a GPU only.
 
     Args:
-        name: of Keras's function, "lstm" or "gru".
+        name: name of Keras's function, "lstm" or "gru".
         sequence: (B, T, D).
         mask: (B, T) booleans, any, or None.
         states: list of (B, U).

@@ -20,7 +20,7 @@ class Network:
     `seqkeras.export.composites.layouts` has a layout of that name, and leaves op by op if not.
 
     Args:
-        name: of the composite.
+        name: name of the composite.
         step: (inputs, recurrent, states, *activations) -> (new states, saved), the formula: inputs
             are W x(t) + b and recurrent is U h(t-1) [+ c], (B, G U) each; the states (B, U) each, h
             first; saved is what the derivatives need, (B, U) each. The activations have defaults,

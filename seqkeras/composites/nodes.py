@@ -32,7 +32,7 @@ def composite(function=None, *, name=None, in_loops=True):
     Its positional arguments are tensors, lists of tensors, or None; its keyword-only ones options.
 
     Args:
-        name: of the composite; None for the function's name.
+        name: name of the composite; None for the function's name.
         in_loops: whether the body of a loop may hold a node of it. Weights enter a body as tensors
             that anything may have computed, and a fused recurrent operator needs their numbers.
     """

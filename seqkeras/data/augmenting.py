@@ -17,7 +17,7 @@ def altered(texts, seed, dropped=0.1, replaced=0.1, shortened=0.25, longest=5):
 
     Args:
         texts: list of texts, words with spaces between them.
-        seed: of all draws, an integer or a list of them.
+        seed: seed of all draws, an integer or a list of them.
 
     Returns:
         A list of as many texts; a text of which nothing is left is "".

@@ -68,7 +68,7 @@ class BucketedBatches(_Passes):
     Args:
         lengths: (rows,) integers.
         batch_size: rows in each batch.
-        seed: of all shuffling.
+        seed: seed of all shuffling.
 
     Raises:
         ValueError: if there are fewer rows than one batch holds.
@@ -107,7 +107,7 @@ class TokenBatches(_Passes):
     Args:
         lengths: (rows,) integers.
         batch_tokens: rows times width of a batch, at most.
-        seed: of all shuffling.
+        seed: seed of all shuffling.
 
     Raises:
         ValueError: if a row is longer than a batch, or all rows together fill none.

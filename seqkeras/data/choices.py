@@ -65,7 +65,7 @@ def read_choices(path, names=None, skip_bad=False, options=None, has_token=None)
     """Return the rows of a file.
 
     Args:
-        path: of the file.
+        path: path of the file.
         names: `Names`, of a table that is neither SWAG's nor ARC's.
         skip_bad: leave out rows that can not be used; without it the first is an error.
         options: `NameOptions`, which give the names, for errors; None for no options.

@@ -39,9 +39,9 @@ def read_columns(
     """Return the columns of a file.
 
     Args:
-        path: of the file.
-        names: of the columns to return, in order; without a header their numbers from 1, or from
-            the last column below 0, as texts.
+        path: path of the file.
+        names: names of the columns to return, in order; without a header their numbers from 1, or
+            from the last column below 0, as texts.
         may_be_empty: names of the columns whose fields may be empty, in JSON null.
         form: "csv", "tsv" or "jsonl"; None goes by the file's suffix.
         header: whether the first line names the columns, of .csv and .tsv.
@@ -77,7 +77,7 @@ def column_names(path):
     """Return the names of a file's columns, from the header or the first JSON object.
 
     Args:
-        path: of the file.
+        path: path of the file.
 
     Raises:
         DataError: if the file can not be read, is empty or in another format.
@@ -105,7 +105,7 @@ class Columns:
         """Return the index of each column in a row.
 
         Args:
-            path: of the file, for errors.
+            path: path of the file, for errors.
             first: the fields of the first row, the header if there is one.
 
         Raises:

@@ -56,7 +56,7 @@ def read_sentences(path, words=None, tags=None, skip_bad=False):
     """Return the sentences of a file.
 
     Args:
-        path: of the file, plain or .gz.
+        path: path of the file, plain or .gz.
         words, tags: which column they are: of CoNLL a number from 1, or from the end below 0, by
             default the first and the last; of JSON lines a name, by default "tokens" and "tags".
         skip_bad: leave out sentences that can not be used; without it the first is an error.
@@ -100,7 +100,7 @@ class _Columns(NamedTuple):
     """How the lines of a file have their columns.
 
     Attributes:
-        path: of the file, for errors.
+        path: path of the file, for errors.
         separator: between columns, None for spaces.
         width: how many there are: as most lines have.
         numbered: whether the first column has the numbers of CoNLL-U.
@@ -274,7 +274,7 @@ def continued(tag, scheme):
     same.
 
     Args:
-        tag: of the word.
+        tag: tag of the word.
         scheme: "IOB2", or None of tags that spell no entities.
     """
     return f"I-{tag[2:]}" if scheme == "IOB2" and tag != "O" else tag
@@ -285,7 +285,7 @@ def begun_inside(tags):
     or of its end, E or L.
 
     Args:
-        tags: of the sentence's words, of any scheme.
+        tags: tags of the sentence's words, of any scheme.
     """
     return sum(tags[first][:2] in ("I-", "M-", "E-", "L-") for _, first, _ in entities(tags))
 
@@ -296,7 +296,7 @@ def to_iob2(tags):
         IOB1: I-PER I-PER B-PER O    IOB2: B-PER I-PER B-PER O
 
     Args:
-        tags: of a sentence's words, an iterable.
+        tags: tags of a sentence's words, an iterable.
 
     Reference: Ramshaw and Marcus 1995; Tjong Kim Sang and Veenstra 1999, section 2.1,
     https://aclanthology.org/E99-1023

@@ -26,8 +26,8 @@ def read_dialogues(path, names=("prompt", "answer")):
     """Return the prompts of a file and their answers.
 
     Args:
-        path: of the file.
-        names: of the columns, or keys, of prompts and answers.
+        path: path of the file.
+        names: names of the columns, or keys, of prompts and answers.
 
     Returns:
         A list of (number of the line, turns before the answer, answer), one at least. The turns are

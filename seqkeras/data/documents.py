@@ -38,7 +38,7 @@ class Shard:
     """A part of a file that begins and ends with documents.
 
     Args:
-        path: of the file.
+        path: path of the file.
         begin, end: in bytes, of a .gz in unpacked ones; None is the file's end.
         first: the number of its first document, of all files.
     """
@@ -74,7 +74,7 @@ class Corpus:
         """Return the corpus of files.
 
         Args:
-            paths: of the files.
+            paths: paths of the files.
             form: one of `FORMS`.
             held_out: share of documents that are held out, evenly spread, of 1,000 at most; two
                 at least, where two are left.

@@ -10,7 +10,7 @@ def json_objects(path, text):
     """Yield (number of the line, dictionary) of a file's text.
 
     Args:
-        path: of the file, for errors.
+        path: path of the file, for errors.
         text: its content.
 
     Raises:

@@ -7,10 +7,10 @@ def usable(path, rows, read, noun, skip_bad):
     """Read the rows of a file, one by one.
 
     Args:
-        path: of the file.
+        path: path of the file.
         rows: iterable of tuples, the arguments of `read`.
         read: a function that returns the value of a row, or raises a `DataError`.
-        noun: of a row, for errors.
+        noun: noun of a row, for errors.
         skip_bad: leave out the rows that can not be used; without it the first is an error.
 
     Returns:

@@ -30,7 +30,7 @@ class Masking:
     Args:
         tokenizer: a `Subwords`.
         kind: one of `KINDS`.
-        share: of tokens that are chosen.
+        share: share of tokens that are chosen.
 
     Raises:
         ValueError: if the kind is unknown, or the vocabulary holds no mask.

@@ -20,8 +20,8 @@ class MixedBatches:
         orders: one of each corpus, such as `seqkeras.data.batching.BucketedBatches`, of one batch
             size.
         offsets: of each corpus, what is added to its rows.
-        weights: of each corpus, positive numbers.
-        seed: of what is drawn.
+        weights: weights of each corpus, positive numbers.
+        seed: seed of what is drawn.
 
     Attributes:
         batch_size: rows in each batch, or None where batches differ.

@@ -49,7 +49,7 @@ def read_tab_separated(path, way_out=""):
     over.
 
     Args:
-        path: of the file.
+        path: path of the file.
         way_out: what the user may do about a line without a tab, for the error.
 
     Returns:
@@ -80,7 +80,7 @@ def read_pronunciations(path, stress=True):
     """Return words of a file in CMUdict's form with their phonemes, each other variant as a pair.
 
     Args:
-        path: of the file.
+        path: path of the file.
         stress: False leaves out the digits after vowels; variants that differ in these alone are
             one.
 

@@ -28,7 +28,7 @@ class ShardOrder:
     Args:
         counts: (shards,) rows of each.
         batch_size: rows in each batch.
-        seed: of the order, and of what is drawn for a batch.
+        seed: seed of the order, and of what is drawn for a batch.
 
     Attributes:
         batches_per_pass: how many there are in a pass.
@@ -82,7 +82,7 @@ class PretrainingBatches(Batches):
         rows: a `seqkeras.data.sentence_pairs.SentencePairs` or `FullSentences`.
         masking: a `seqkeras.data.masking.Masking`.
         order: a `ShardOrder`, or what yields `Drawn`.
-        max_length: of a row.
+        max_length: most tokens of a row.
         few_shapes: see `Batches`: pad each batch to the longest row there can be.
     """
 

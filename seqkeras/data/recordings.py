@@ -68,7 +68,7 @@ def read_arrays(path, for_each_frame):
     """Return the recordings of a .npz file.
 
     Args:
-        path: of the file.
+        path: path of the file.
         for_each_frame: whether each frame has a label.
 
     Returns:
@@ -116,7 +116,7 @@ def read_table(path, frames_column, label_column, for_each_frame):
     """Return the recordings of a table of files; see the head of this module.
 
     Args:
-        path: of the table.
+        path: path of the table.
         frames_column, label_column: names of columns.
         for_each_frame: whether the label is the name of a file of a label for each frame.
 
@@ -165,7 +165,7 @@ def read_rows(path, numbers, label_column, for_each_frame, recording_column=None
     """Return the recordings of a table with a row for each frame.
 
     Args:
-        path: of the file.
+        path: path of the file.
         numbers: names of the columns of numbers, whose fields may be empty.
         label_column: name of the column of labels.
         for_each_frame: whether the rows of a recording may have different labels.

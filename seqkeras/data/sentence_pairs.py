@@ -29,8 +29,8 @@ class SentencePairs:
 
     Args:
         shards: list of `seqkeras.data.token_records.ShardTokens`.
-        max_length: of a row, with special tokens.
-        start_id, end_id: of [CLS] and [SEP].
+        max_length: most tokens of a row, with special tokens.
+        start_id, end_id: ids of [CLS] and [SEP].
         short: share of rows of a random length.
 
     Attributes:

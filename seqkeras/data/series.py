@@ -26,7 +26,7 @@ class Series:
     """Rows that follow each other.
 
     Attributes:
-        name: of the series; "" where a file holds one.
+        name: name of the series; "" where a file holds one.
         where: the place of each row, as "load.csv, line 7", for errors.
         rows: a list for each row, of the values of the columns of its time, then of the others.
         times: (rows,) datetime64 of microseconds; None without a time column.
@@ -45,7 +45,7 @@ def read_series(path, columns, time=None, series_column=None, gaps="refuse", ste
     """Return the series of a file of columns (`seqkeras.data.columns`).
 
     Args:
-        path: of the file.
+        path: path of the file.
         columns: names of the columns of values; their fields may be empty.
         time: a `seqkeras.serving.times.TimeColumn`, whose step is found; None where rows follow
             each other by the order of the lines alone.
@@ -110,7 +110,7 @@ def numbers_of(series, names, decimals):
 
     Args:
         series: the `Series`.
-        names: of the columns.
+        names: names of the columns.
         decimals: name -> decimal sign of columns whose numbers people write.
 
     Raises:

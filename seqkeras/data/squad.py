@@ -54,7 +54,7 @@ def read_questions(path, offsets="characters", skip_bad=False, has_token=None):
     """Return the questions of a file, with their answers.
 
     Args:
-        path: of the file.
+        path: path of the file.
         offsets: what `answer_start` counts, one of `OFFSETS`.
         skip_bad: leave out questions that can not be used; without it the first is an error.
         has_token: a function: text -> whether a tokenizer finds a token in it; None: any does.

@@ -20,7 +20,7 @@ def read_text(path, in_lines=True):
     packed.
 
     Args:
-        path: of the file.
+        path: path of the file.
         in_lines: whether its lines are texts, or rows with texts, so that none may be too long.
 
     Raises:

@@ -101,8 +101,8 @@ def write_shard(folder, number):
     """Make a shard, if it is not there.
 
     Args:
-        folder: of `begin_records`, a path.
-        number: of the shard.
+        folder: folder of `begin_records`, a path.
+        number: number of the shard.
 
     Raises:
         DataError: if the file of the shard can not be read.
@@ -144,7 +144,7 @@ class TokenRecords:
     Attributes:
         shards: sequence of `ShardTokens`, of which few are open at a time.
         tokenizer: the `Subwords` of their token ids.
-        num_documents, num_tokens: of all shards.
+        num_documents, num_tokens: numbers of documents and tokens of all shards.
 
     Raises:
         DataError: if it holds no records, a shard is missing, damaged or can not be read, or there
@@ -186,7 +186,7 @@ class ShardTokens:
     """The arrays of a shard, or of documents that lie in memory.
 
     Args:
-        folder: of the shard, a path.
+        folder: folder of the shard, a path.
 
     Attributes:
         tokens, sentences, documents: as in the files.

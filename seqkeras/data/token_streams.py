@@ -27,7 +27,7 @@ def token_stream(texts, tokenizer, end_id):
 
     Args:
         texts: a list of strings.
-        tokenizer: of `seqkeras.tokenizers`.
+        tokenizer: a tokenizer of `seqkeras.tokenizers`.
         end_id: the id of <eos>.
 
     Returns:

@@ -52,7 +52,7 @@ def tree_arrays(trees, ids, unknown_id=1):
     Args:
         trees: list of `Tree`.
         ids: word -> token id, from 2 on; 0 is padding and every node without a word.
-        unknown_id: of words that are not in `ids`.
+        unknown_id: id of words that are not in `ids`.
 
     Returns:
         A dictionary of int32 arrays: those of `seqkeras.serving.text.trees.node_arrays`, and labels

@@ -39,10 +39,10 @@ class RandomStarts:
     """Starts that are drawn anew at each step, all equally probable.
 
     Args:
-        num_tokens: of the stream.
+        num_tokens: number of tokens of the stream.
         length: T, of a window.
         batch_size: windows in each batch.
-        seed: of what is drawn.
+        seed: seed of what is drawn.
 
     Attributes:
         batches_per_pass: how many batches have as many tokens as the stream.

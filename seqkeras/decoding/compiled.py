@@ -23,8 +23,9 @@ def compiled(function):
     random numbers it needs a seed. PyTorch runs the function as it is.
 
     Args:
-        function: of tensors or None, and of dictionaries, lists and tuples of them, as are its
-            results. It is no method: make one of `self`'s bound method, `compiled(self.method)`.
+        function: function of tensors or None, and of dictionaries, lists and tuples of them, as are
+            its results. It is no method: make one of `self`'s bound method,
+            `compiled(self.method)`.
 
     Returns:
         The same, of tensors or NumPy arrays. A number that may vary is an array too.

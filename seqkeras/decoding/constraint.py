@@ -48,9 +48,9 @@ class Constraint:
 
         Args:
             regex: the expression; see `seqkeras.serving.text.patterns` for its syntax.
-            tokenizer: of `seqkeras.tokenizers`.
+            tokenizer: a tokenizer of `seqkeras.tokenizers`.
             end_id: the id of `<eos>`.
-            vocab_size: of the model; None for the tokenizer's.
+            vocab_size: vocabulary size of the model; None for the tokenizer's.
 
         Raises:
             ValueError: if it is not such an expression, or the tokenizer can not write any matching

@@ -33,7 +33,7 @@ class StateEntry:
         shape: without batch and beam; a name stands for a length, as "source_length". A length
             named "cache_length" is room for so many tokens, and an entry named "position" (B, K)
             says how many of them are there.
-        dtype: of the tensor.
+        dtype: dtype of the tensor.
     """
 
     name: str

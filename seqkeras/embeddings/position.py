@@ -99,7 +99,7 @@ class LearnedPositions(keras.layers.Layer):
     Args:
         max_length: the number of positions there are vectors for.
         dim: D.
-        stddev: of the normal numbers that the vectors start as.
+        stddev: stddev of the normal numbers that the vectors start as.
         first_position: first, how many rows stand before the one of position 0, as in RoBERTa.
 
     Call arguments:

@@ -19,7 +19,7 @@ class TokenEmbedding(keras.layers.Layer):
         vocab_size: V.
         dim: D.
         scale: multiply what is looked up, and not the logits, by sqrt(D).
-        stddev: of the normal numbers that E starts as; None for 1 / sqrt(D).
+        stddev: stddev of the normal numbers that E starts as; None for 1 / sqrt(D).
 
     Call arguments:
         token_ids: (...) integers.

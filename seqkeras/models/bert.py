@@ -36,9 +36,9 @@ class Bert(TokenModel):
         max_length: the number of learned positions.
         num_segments: how many texts a sequence may consist of; with 0, S is left out.
         activation: "gelu", "gelu_tanh", "relu" or "silu".
-        dropout: of the embeddings and of what each sublayer gives.
-        attention_dropout: of the attention weights.
-        epsilon: of layer normalisation.
+        dropout: dropout rate of the embeddings and of what each sublayer gives.
+        attention_dropout: dropout rate of the attention weights.
+        epsilon: epsilon of layer normalisation.
         pooler: the activation of pooled, "tanh" or "relu"; None leaves it out.
         first_position: how many rows P has before the first token's row.
         attention_window: r: self-attention sees no further than so many positions; None for all.

@@ -37,10 +37,11 @@ class BiDAF(TokenModel):
         character_dim: size of a character's embedding.
         character_filters: the number of convolutions over a word's characters.
         units: U, of each direction of each LSTM.
-        character_width: of the convolutions.
+        character_width: width of the convolutions.
         num_highways: the number of highway layers.
         num_modelling_layers: the number of LSTMs from G to M.
-        dropout: of the characters' vectors, of each LSTM's inputs and before the logits.
+        dropout: dropout rate of the characters' vectors, of each LSTM's inputs and before the
+            logits.
 
     Call arguments (one dictionary):
         context_ids: (B, T) integers, the words of the context, padded on the right.

@@ -114,13 +114,13 @@ class BiLM(TokenModel):
         vocab_size: V, the number of words that are predicted.
         character_vocab_size: the number of character ids; id 0 is padding.
         character_dim: size of a character's embedding.
-        widths, filters: of the `CharacterCNN`.
+        widths, filters: widths and filters of the `CharacterCNN`.
         units: size of each LSTM's memory.
         projection_dim: P, size of each LSTM's output, and of x.
         num_layers: L.
         num_highways: the number of highway layers.
-        activation: of the `CharacterCNN`, "relu" or "tanh".
-        dropout: of each LSTM's inputs and before the logits.
+        activation: activation of the `CharacterCNN`, "relu" or "tanh".
+        dropout: dropout rate of each LSTM's inputs and before the logits.
         boundary_ids: two character ids, of the words of one character that begin and end each
             sentence of the training; None for none.
 

@@ -56,7 +56,7 @@ class ChainTaggingHead(_LinearHead):
 
     Args:
         num_outputs: the number of tags, K.
-        dropout: of the hidden states.
+        dropout: dropout rate of the hidden states.
 
     Call arguments:
         hidden: (B, T, D).

@@ -46,7 +46,7 @@ class Distillation(keras.Model):
         attention: pairs of blocks whose attention weights are compared, from 1.
         temperature: T.
         soft: "kl", or "mse", which needs no temperature.
-        scale: of "mse", a deviation of what is predicted.
+        scale: scale of "mse", a deviation of what is predicted.
 
     Call arguments (one dictionary):
         the student's outputs, and the teacher's if it is called.

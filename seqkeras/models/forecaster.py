@@ -41,7 +41,7 @@ class Forecaster(keras.Model):
     Args:
         horizon: the number of steps to predict.
         units: U, size of each layer's state, in the encoder and in a recurrent decoder.
-        num_layers: of both.
+        num_layers: number of layers of both.
         cell: "gru", "lstm", "simple_rnn", "qrnn", or a `QRNN` or a cell of whatever size, ours,
             Keras's or your own, as a pattern of each layer's (`seqkeras.models.rnn_cells`). A QRNN
             goes with the direct decoder.
@@ -50,7 +50,7 @@ class Forecaster(keras.Model):
         num_known: K, the number of covariates whose future is known (calendar, plans).
         quantiles: increasing numbers between 0 and 1; none for one value, as the mean is.
         scale: whether each window is scaled by itself.
-        dropout: of the inputs of each of the encoder's layers.
+        dropout: dropout rate of the inputs of each of the encoder's layers.
 
     Call arguments (one dictionary):
         window: (B, S, F), the past, padded on the right; the targets are its first C features.

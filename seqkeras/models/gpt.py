@@ -48,9 +48,9 @@ class GPT(TokenModel):
         max_length: the number of learned positions.
         activation: "gelu_tanh", "gelu", "relu" or "silu".
         pre_norm: True for GPT-2, False for GPT-1.
-        dropout: of the embeddings and of what each sublayer gives.
-        attention_dropout: of the attention weights.
-        epsilon: of layer normalisation.
+        dropout: dropout rate of the embeddings and of what each sublayer gives.
+        attention_dropout: dropout rate of the attention weights.
+        epsilon: epsilon of layer normalisation.
         attention_window: r: self-attention sees no further than so many positions; None for all.
         mask: "causal", "prefix" or "permutation".
 

@@ -60,7 +60,7 @@ class ClassificationHead(_LinearHead):
 
     Args:
         num_outputs: the number of classes.
-        dropout: of what is pooled.
+        dropout: dropout rate of what is pooled.
 
     Call arguments:
         pooled: (B, D).
@@ -89,7 +89,7 @@ class RegressionHead(_LinearHead):
 
     Args:
         num_outputs: how many numbers.
-        dropout: of what is pooled.
+        dropout: dropout rate of what is pooled.
         offset, scale: mean and deviation of the targets, so that W learns numbers about 1 whatever
             the targets' unit is.
 
@@ -126,7 +126,7 @@ class TaggingHead(_LinearHead):
 
     Args:
         num_outputs: the number of tags.
-        dropout: of the hidden states.
+        dropout: dropout rate of the hidden states.
 
     Call arguments:
         hidden: (B, T, D).
@@ -185,7 +185,7 @@ class MultipleChoiceHead(Head):
     numbers of choices.
 
     Args:
-        dropout: of what is pooled.
+        dropout: dropout rate of what is pooled.
 
     Call arguments:
         pooled: (B, C, D).
@@ -234,7 +234,7 @@ class SpanHead(Head):
     Notation: s and e are the paper's S and E; each has a bias, as in the paper's code.
 
     Args:
-        dropout: of the hidden states, as DistilBERT has it; one for both.
+        dropout: dropout rate of the hidden states, as DistilBERT has it; one for both.
 
     Call arguments:
         hidden: (B, T, D).
@@ -280,7 +280,7 @@ class MaskedLMHead(Head):
     Args:
         vocab_size: V.
         tied: whether `WithHeads` gives it the encoder's embeddings.
-        epsilon: of layer normalisation.
+        epsilon: epsilon of layer normalisation.
         activation: g, "gelu", "gelu_tanh", "relu" or "silu".
 
     Call arguments:

@@ -15,7 +15,7 @@ def require_inputs(model, inputs, required, optional=(), choices=False):
     """Raise a ValueError with every reason why a model can not read its inputs.
 
     Args:
-        model: for its name.
+        model: the model that errors name.
         inputs: what the model is called with.
         required: names that must be among them.
         optional: names that may be.

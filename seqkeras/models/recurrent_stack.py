@@ -35,7 +35,7 @@ class RecurrentStack(keras.layers.Layer):
             (`seqkeras.models.rnn_cells`).
         units: U, of every layer, in each direction.
         num_layers: L.
-        dropout: of the inputs of every layer.
+        dropout: dropout rate of the inputs of every layer.
         bidirectional: whether every layer reads both ways.
 
     Call arguments:

@@ -37,8 +37,8 @@ class RNNDecoder(keras.layers.Layer):
         embedding_dim: E, the size of the embedded previous output y(t-1); None where it is not fed.
         units: U, size of each state.
         cell: "gru", "lstm", "simple_rnn", or a pattern of another (`seqkeras.models.rnn_cells`).
-        num_layers: of the decoder.
-        dropout: of the embeddings and before the logits.
+        num_layers: number of layers of the decoder.
+        dropout: dropout rate of the embeddings and before the logits.
         readout: whether there is a hidden layer between features and logits.
         tie_weights: take the embeddings as the matrix of the logits.
         never_generated: ids whose logit is `BANNED_LOGIT` in `step`, which generates: padding,
@@ -178,7 +178,7 @@ class RNNDecoder(keras.layers.Layer):
 
         Args:
             y: (B, K, E), the embedded previous output, or a one where it is not fed.
-            state: of every beam.
+            state: state of every beam.
             run: (x, state) -> (s, state), the cell.
 
         Returns:

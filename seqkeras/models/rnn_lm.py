@@ -40,7 +40,8 @@ class RNNLanguageModel(TokenModel):
         num_layers: L.
         cell: "gru", "lstm", "simple_rnn", "qrnn", or a `QRNN` or a cell of whatever size, ours,
             Keras's or your own, as a pattern of each layer's (`seqkeras.models.rnn_cells`).
-        dropout: of the embeddings, between the layers and before the logits; never of the states.
+        dropout: dropout rate of the embeddings, between the layers and before the logits; never of
+            the states.
         tie_weights: take the embeddings as the matrix of the logits.
         attention: "key_value" or "key_value_predict", layers of `seqkeras.attention`, whose two or
             three parts divide U; None for none.

@@ -63,14 +63,15 @@ def parts_from_sizes(
         embedding_dim: size of the embeddings of both sides.
         units: size of the encoder's state in each direction, and of the hidden layer of scores.
         decoder_units: size of the decoder's state; None for the encoder's, both directions.
-        cell: of both sides: "gru", "lstm", "simple_rnn", or a cell of whatever size, ours, Keras's
-            or your own, as a pattern of each layer's (`seqkeras.models.rnn_cells`); also "qrnn" or
-            a `QRNN`, for the encoder, with another cell as decoder_cell.
+        cell: cell of both sides: "gru", "lstm", "simple_rnn", or a cell of whatever size, ours,
+            Keras's or your own, as a pattern of each layer's (`seqkeras.models.rnn_cells`); also
+            "qrnn" or a `QRNN`, for the encoder, with another cell as decoder_cell.
         decoder_cell: cell of the decoder, in the form of `cell`, but no QRNN; None for the
             encoder's.
         encoder_layers, decoder_layers: how many.
         bidirectional: whether the encoder reads both ways.
-        dropout: of the embeddings, between the layers of the encoder, and before the logits.
+        dropout: dropout rate of the embeddings, between the layers of the encoder, and before the
+            logits.
         context: "last", "map" or "combination"; see `RNNSeq2Seq`.
         first_state: "bridge", from the encoder's (`Bridge`); "zeros" or "learned", the decoder's
             own (`OwnState`).
@@ -78,8 +79,8 @@ def parts_from_sizes(
         cell_states: whether also those after the first of each cell, as the cell state of an LSTM.
         reads_output: False feeds the decoder no y(t-1).
         source_features: of a source that is frames, how many numbers each has.
-        dtype: of all parts.
-        name: of the model.
+        dtype: dtype of all parts.
+        name: name of the model.
         of_decoder: the other arguments of the decoder, as never_generated, teacher_forcing,
             readout, reads_context, input_feeding, entropy_weight; attention is a layer, or
             "additive", "concat", "dot", "general", "scaled_dot", "local_monotonic",

@@ -29,7 +29,7 @@ class SentenceEncoder(EncoderModel):
         normalize: whether y has length 1, so that a dot product of two is their cosine.
 
     Call arguments (one dictionary):
-        token_ids, lengths, segment_ids: of the encoder.
+        token_ids, lengths, segment_ids: inputs of the encoder.
 
     Returns:
         (B, D), in float32 at least.

@@ -52,10 +52,10 @@ def source_size(model, vocab_size, features, name="source_vocab_size"):
     """Return the size of the encoder's inputs, as {name of the argument: size}.
 
     Args:
-        model: for its name.
+        model: the model that errors name.
         vocab_size: how many ids a source of tokens has, or None.
         features: how many numbers each frame of another source has, or None.
-        name: of the argument that gives vocab_size.
+        name: name of the argument that gives vocab_size.
 
     Raises:
         ValueError: unless one of them is given.

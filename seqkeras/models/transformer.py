@@ -44,10 +44,10 @@ class Transformer(SourceModel):
         scale_embeddings: False leaves out sqrt(D).
         activation: "relu", "gelu", "gelu_tanh" or "silu".
         pre_norm: normalise what enters a sublayer, not the sum after it.
-        dropout: of the embeddings and of what each sublayer gives.
-        attention_dropout: of the attention weights.
-        activation_dropout: of what the activation gives.
-        epsilon: of layer normalisation.
+        dropout: dropout rate of the embeddings and of what each sublayer gives.
+        attention_dropout: dropout rate of the attention weights.
+        activation_dropout: dropout rate of what the activation gives.
+        epsilon: epsilon of layer normalisation.
         never_generated: target ids whose logit is `BANNED_LOGIT` in `step`, which generates:
             padding, unknown, begin. `seqkeras.tokenizers.special_ids` knows a tokenizer's ids.
         output_bias: whether there is b.

@@ -29,7 +29,7 @@ class TreeClassifier(TokenModel):
         num_classes: number of labels, V.
         cell: "binary", "child_sum" (the two `TreeLSTM`) or "tree_rnn".
         num_children: the most children of a node; "binary" takes 2.
-        dropout: of the embeddings and before the logits.
+        dropout: dropout rate of the embeddings and before the logits.
 
     Call arguments (one dictionary, from `seqkeras.data.trees.tree_arrays`):
         token_ids: (B, N) integers.

@@ -45,8 +45,8 @@ class WithHeads(PartialLabels, EncoderModel):
             of sentence-transformers, were trained for the mean.
 
     Call arguments (one dictionary):
-        token_ids, lengths, segment_ids: of the encoder; for multiple choice (B, C, T), (B, C),
-            (B, C, T), each choice a sequence of its own.
+        token_ids, lengths, segment_ids: inputs of the encoder; for multiple choice (B, C, T), (B,
+            C), (B, C, T), each choice a sequence of its own.
         masked_positions: (B, M) integers, with a `MaskedLMHead`; without them every position.
 
     Returns:

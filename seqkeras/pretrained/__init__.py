@@ -40,7 +40,7 @@ def load_hugging_face(folder, dtype=None, heads=True):
     Args:
         folder: a path, not a name on the hub; the weights may be in several files that an index
             names.
-        dtype: of the model, a name or a policy; None for Keras's own.
+        dtype: dtype of the model, a name or a policy; None for Keras's own.
         heads: False leaves out the heads, or the pooling of sentences, so that `WithHeads` can take
             the encoder.
 

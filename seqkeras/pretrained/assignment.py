@@ -92,7 +92,7 @@ class Link:
     """One line of a name map.
 
     Args:
-        name: of the tensor.
+        name: name of the tensor.
         variables: the Keras variables that it holds.
         layout: how the tensor holds them.
         aliases: other names of the tensor in files, also for tied weights.
@@ -123,7 +123,7 @@ def load_model(make, links, tensors, source, harmless=()):
         make: () -> the model, not built.
         links: the built model -> its name map.
         tensors: `Tensor`s by name.
-        source: of the tensors, for errors.
+        source: source of the tensors, for errors.
         harmless: regular expressions of names that need not be used.
 
     Returns:

@@ -20,7 +20,7 @@ class Config:
 
     Args:
         values: a dictionary, as config.json holds it.
-        source: of the config, for errors.
+        source: source of the config, for errors.
     """
 
     def __init__(self, values: dict, source):

@@ -46,15 +46,15 @@ class Form:
 
     Args:
         architectures: kinds of heads, by architecture.
-        block: of a block's names, with {} for its number.
+        block: pattern of a block's names, with {} for its number.
         parts: within a block; see `links.block`.
         masked: "transform", "norm", "bias" and "decoder" of a `MaskedLMHead`.
         outputs: the other kinds' linear maps.
         pooler: its activation, where there is one.
         poolers: its name, by the kind of head that takes it; "" for none.
         outside: what the names of heads begin with.
-        dropouts: of the kinds of heads that have a dropout, its field of config.json and its
-            default; None for the encoder's dropout, as field or as default.
+        dropouts: dropouts of the kinds of heads that have a dropout, its field of config.json and
+            its default; None for the encoder's dropout, as field or as default.
     """
 
     architectures: dict
@@ -134,10 +134,10 @@ def plan(form, arguments, config, architecture, tensors, heads, head_activation=
     """Return a plan of a `Bert`, and of heads on it.
 
     Args:
-        form: of the family.
-        arguments: of `Bert`, but the pooler.
+        form: form of the family.
+        arguments: arguments of `Bert`, but the pooler.
         config, architecture, tensors, heads: see `Family.plan`.
-        head_activation: of a `MaskedLMHead`; None for the encoder's.
+        head_activation: activation of a `MaskedLMHead`; None for the encoder's.
     """
     for name, value in FIXED.items():
         config.fixed(name, value)
@@ -202,9 +202,9 @@ def describe(form, model, fields, problems, head_activation=None):
     """Return the `Description` of a model in terms of a family.
 
     Args:
-        form: of the family.
+        form: form of the family.
         model: in the form that `split` takes.
-        fields: of config.json, for the encoder.
+        fields: fields of config.json, for the encoder.
         problems: why the family has no such encoder, a sentence for each.
         head_activation: in the form that `plan` takes.
 

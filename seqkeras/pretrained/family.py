@@ -24,7 +24,7 @@ class Description:
 
     Args:
         architecture: its name.
-        fields: of config.json.
+        fields: fields of config.json.
         defaults: more fields, which the caller of `save_hugging_face` may override.
         required: fields that the caller must give, because the model does not know them.
         generation: the caller's fields -> the fields of generation_config.json; None for no such

@@ -67,7 +67,7 @@ def write_folder(folder, config, arrays, others=None):
 
     Args:
         folder: a path; nothing is there, or an empty folder.
-        config: of config.json.
+        config: fields of config.json.
         arrays: contiguous, by the names of the tensors.
         others: contents of more files, by path in the folder: bytes, or JSON content.
 

@@ -49,7 +49,7 @@ def load_google_bert(
             was trained; False the encoder alone.
         exact_gelu: False is GELU's approximation by tanh, which Google's code computes where the
             config says "gelu"; True is the exact form, which Hugging Face computes.
-        dtype: of the model; None for Keras's own.
+        dtype: dtype of the model; None for Keras's own.
 
     Returns:
         A `Bert`, or `WithHeads`. The state of Adam in a checkpoint is left alone.

@@ -20,7 +20,7 @@ def load_keras_nlp(backbone, dtype=None):
     Args:
         backbone: a `BertBackbone`, `RobertaBackbone`, `DistilBertBackbone` or `GPT2Backbone` of
             KerasNLP; its padding_mask is `lengths` of ours.
-        dtype: of the model; None for Keras's own.
+        dtype: dtype of the model; None for Keras's own.
 
     Returns:
         A `Bert`, whose "hidden" is the backbone's sequence output (and "pooled" a `BertBackbone`'s

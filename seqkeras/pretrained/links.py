@@ -35,8 +35,8 @@ def block(prefix, names, layer):
     """Return a block of an encoder or decoder.
 
     Args:
-        prefix: of every name.
-        names: of "attention", four of them, "attention_norm", "inner", "outer" and
+        prefix: prefix of every name.
+        names: names of "attention", four of them, "attention_norm", "inner", "outer" and
             "feed_forward_norm"; of a decoder's "cross_attention" and "cross_norm" too.
         layer: an `EncoderBlock` or a `DecoderBlock`.
     """

@@ -33,7 +33,7 @@ def tokenizer_files(tokenizers, model_type, max_length=None):
     Args:
         tokenizers: role -> tokenizer: {"text": `Subwords`}; of Marian {"source": `SentencePieces`,
             "target": `SentencePieces`}, with the model's vocabulary.
-        model_type: of config.json.
+        model_type: type of config.json.
         max_length: the most tokens that the model reads.
 
     Returns:

@@ -21,14 +21,15 @@ class Cell(keras.layers.Layer):
 
     Args:
         units: size of each state, U.
-        activation: of what enters the state, and of what leaves an LSTM's.
+        activation: activation of what enters the state, and of what leaves an LSTM's.
         use_bias: whether there is b.
-        kernel_initializer, recurrent_initializer, bias_initializer: of the weights, as Keras's.
+        kernel_initializer, recurrent_initializer, bias_initializer: initializers of the weights, as
+            Keras's.
         kernel_regularizer, recurrent_regularizer, bias_regularizer: the losses that they add.
         kernel_constraint, recurrent_constraint, bias_constraint: what they must be after a step.
         dropout: share of the inputs that training sets to zero; the others grow by 1 / (1 - share).
         recurrent_dropout: the same for h(t-1) on its way into the gates.
-        seed: of the dropout, an integer or None.
+        seed: seed of the dropout, an integer or None.
 
     Call arguments:
         inputs: (B, D), one step.
@@ -250,7 +251,7 @@ class GatedCell(Cell):
 
     Args:
         units, activation, options: see `Cell`.
-        recurrent_activation: of the gates.
+        recurrent_activation: activation of the gates.
         use_cudnn: False: never by cuDNN; "auto" or True: where it can.
         implementation: 1 or 2, as Keras's, whose results are the same; nothing depends on it here.
 

@@ -49,7 +49,7 @@ class QRNN(keras.layers.Layer):
         stateful: begin where the last batch ended; `reset_state()` begins at zeros again. The batch
             size must be fixed. The states are weights: a saved model continues where it was.
         dropout: share of the inputs that training sets to zero, the same ones at every step.
-        seed: of zoneout and dropout, an integer or None.
+        seed: seed of zoneout and dropout, an integer or None.
 
     Call arguments:
         sequences: (B, T, D).

@@ -34,7 +34,7 @@ class RNN(keras.layers.RNN):
         zero_output_for_mask: of a masked step; False repeats the output of the real step that was
             read before it, as Keras's own layers do unless told otherwise. Before the first real
             step it is zero on every backend (Keras on JAX: the initial state).
-        kwargs: of every layer of Keras, `activity_regularizer` among them.
+        kwargs: arguments of every layer of Keras, `activity_regularizer` among them.
 
     Call arguments:
         sequences: (B, T, D).
@@ -143,10 +143,10 @@ class Recurrent(RNN):
 
     Args:
         units: size of the state, U.
-        cell_arguments, options: of the cell (`seqkeras.recurrent.cell.Cell`: activations, bias,
-            initializers, regularizers, constraints, dropout, seed) and of `RNN` (return_sequences,
-            return_state, go_backwards, stateful, unroll, zero_output_for_mask), by the names that
-            Keras's layers have.
+        cell_arguments, options: arguments of the cell (`seqkeras.recurrent.cell.Cell`: activations,
+            bias, initializers, regularizers, constraints, dropout, seed) and of `RNN`
+            (return_sequences, return_state, go_backwards, stateful, unroll, zero_output_for_mask),
+            by the names that Keras's layers have.
 
     Call arguments, returns and errors: see `RNN`.
     """

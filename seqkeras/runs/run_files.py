@@ -68,8 +68,8 @@ class RunFiles:
 
         Args:
             where: the run's folder, for errors.
-            evaluation: of the `RunRecord`.
-            reference: of the `RunFiles`.
+            evaluation: evaluation of the `RunRecord`.
+            reference: reference of the `RunFiles`.
 
         Raises:
             RunError: with the reason, if no run can hold them.

@@ -109,7 +109,7 @@ def _trained_pieces(lines, options, log):
 
     Args:
         lines: yields strings.
-        options: of the library.
+        options: options of the library.
         log: the path of a file that is written.
     """
     sentencepiece, written = require_sentencepiece(), io.BytesIO()

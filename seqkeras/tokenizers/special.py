@@ -18,10 +18,10 @@ class SpecialIds:
     """The result of `special_ids`; None for a token that is not in the vocabulary.
 
     Args:
-        padding_id: of the token after a text's end.
-        unknown_id: of what is not in the vocabulary.
-        start_id: of the token that begins a text.
-        end_id: of the token that ends it.
+        padding_id: id of the token after a text's end.
+        unknown_id: id of what is not in the vocabulary.
+        start_id: id of the token that begins a text.
+        end_id: id of the token that ends it.
     """
 
     padding_id: int | None
@@ -40,7 +40,7 @@ def special_ids(tokenizer):
     """Return the `SpecialIds` of a tokenizer.
 
     Args:
-        tokenizer: of `seqkeras.tokenizers`.
+        tokenizer: a tokenizer of `seqkeras.tokenizers`.
     """
     return SpecialIds(**{field: _first(tokenizer, names) for field, names in NAMES.items()})
 

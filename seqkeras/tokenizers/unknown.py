@@ -17,8 +17,8 @@ class UnknownTokens(NamedTuple):
     """The result of `unknown_tokens`.
 
     Attributes:
-        count: of unknown tokens.
-        total: of all tokens.
+        count: count of unknown tokens.
+        total: total of all tokens.
         most_frequent: what stands in the texts for unknown tokens, the most frequent first.
     """
 

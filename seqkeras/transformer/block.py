@@ -31,12 +31,12 @@ class Block(keras.layers.Layer):
         feed_forward_dim: F.
         activation: "relu", "gelu", "gelu_tanh" or "silu".
         pre_norm: normalise what enters a sublayer, not the sum after it.
-        dropout: of what each sublayer gives.
-        attention_dropout: of the attention weights.
-        activation_dropout: of what the activation gives.
-        epsilon: of layer normalisation.
-        residual_stddev: of the normal numbers that the last kernel of each sublayer starts as; None
-            for Glorot's uniform ones.
+        dropout: dropout rate of what each sublayer gives.
+        attention_dropout: dropout rate of the attention weights.
+        activation_dropout: dropout rate of what the activation gives.
+        epsilon: epsilon of layer normalisation.
+        residual_stddev: standard deviation of the normal numbers that the last kernel of each
+            sublayer starts as; None for Glorot's uniform ones.
         attention_window: r: self-attention sees no further than so many positions; None for all.
     """
 

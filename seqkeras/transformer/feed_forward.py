@@ -26,8 +26,9 @@ class FeedForward(keras.layers.Layer):
     Args:
         feed_forward_dim: F, the paper's d_ff.
         activation: g, "relu", "gelu", "gelu_tanh", its approximation, or "silu".
-        dropout: of what the activation gives.
-        output_stddev: of the normal numbers that W_2 starts as; None for Glorot's uniform ones.
+        dropout: dropout rate of what the activation gives.
+        output_stddev: standard deviation of the normal numbers that W_2 starts as; None for
+            Glorot's uniform ones.
 
     Call arguments:
         inputs: (..., D).

@@ -17,7 +17,7 @@ class BlockStack(keras.layers.Layer):
         block: the first block, which the others are like: each is made from its config and has
             weights of its own.
         num_layers: L, how many blocks.
-        kwargs: of every layer of Keras; the dtype is the block's, unless given.
+        kwargs: arguments of every layer of Keras; the dtype is the block's, unless given.
     """
 
     block_class: type[Block]

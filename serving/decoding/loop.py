@@ -36,7 +36,7 @@ def search(
 
     Args:
         step: see `serving.decoding`.
-        state: of the first step.
+        state: state of the first step.
         start: (B, 1) the first step's tokens, such as <bos>; or (B, 1, T).
         end_id: the id of <eos>.
         max_lengths: (B,) the most tokens of a target after the start, with <eos>; more than its

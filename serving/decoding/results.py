@@ -71,9 +71,9 @@ class Prompts:
         """Return candidates that follow the prompt, for sources still within theirs.
 
         Args:
-            candidates: of the step.
+            candidates: candidates of the step.
             sources: (B,) the index of each row's source.
-            length: of the targets, with the candidates' token.
+            length: length of the targets, with the candidates' token.
         """
         if length > self.longest:
             return candidates

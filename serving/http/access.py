@@ -34,7 +34,7 @@ class Access:
     Args:
         app: the other.
         metrics: the server's `Metrics`.
-        token: that clients must have; None for none.
+        token: the token that clients must have; None for none.
         log: whether a line of each request is written to standard error.
         hosts: names by which clients ask, beside loopback names; None for any name.
     """

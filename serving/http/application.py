@@ -33,8 +33,8 @@ class Service:
         bundles: (name, folder) of each bundle.
         opening: how they are opened.
         bounds: what the server takes on.
-        token: that clients must have; None for none.
-        origins: of web pages that may ask.
+        token: the token that clients must have; None for none.
+        origins: origins of web pages that may ask.
         log: whether each request is logged.
         page: the `Page` at "/"; None for none.
         hosts: names by which clients ask, beside loopback names; None for any name.

@@ -27,7 +27,7 @@ class Call:
     """A request.
 
     Attributes:
-        scope: of ASGI.
+        scope: scope of ASGI.
         body: the bytes.
         path: the parameters of its path.
     """

@@ -52,7 +52,7 @@ class EventResponse(Response):
 
         Args:
             timeout: the seconds in which the client must take an event; else it is let go.
-            scope, send: of ASGI.
+            scope, send: scope and send of ASGI.
 
         Raises:
             Gone: if the client goes.

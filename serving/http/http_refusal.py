@@ -10,7 +10,7 @@ class HttpRefusal(Exception):
     Args:
         status: the HTTP status.
         message: one line: what was expected, what came.
-        headers: of the response.
+        headers: headers of the response.
     """
 
     def __init__(self, status: int, message: str, headers: dict[str, str] | None = None):

@@ -29,8 +29,8 @@ def tensors_of(
     """Return the signature of a request, name -> array, and whether it has the form of rows.
 
     Args:
-        body: of the request.
-        signatures: of the bundle.
+        body: body of the request.
+        signatures: signatures of the bundle.
         bundle: its name.
 
     Raises:

@@ -102,7 +102,7 @@ class BundleMetrics:
 
     Args:
         metrics: the server's `Metrics`.
-        name: of the bundle.
+        name: name of the bundle.
     """
 
     def __init__(self, metrics: Metrics, name: str):

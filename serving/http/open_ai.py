@@ -213,8 +213,8 @@ class _Asked:
     """What a request for completions asks for.
 
     Attributes:
-        options: of the pipeline.
-        count: of the answers to each prompt.
+        options: options of the pipeline.
+        count: count of the answers to each prompt.
         streams: whether they come in pieces.
         tells_usage: whether a stream ends with the counts of tokens.
         is_empty: whether no token is to be generated.

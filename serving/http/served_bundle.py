@@ -129,7 +129,7 @@ class ServedBundle:
 
         Args:
             values: the inputs.
-            options: of the pipeline.
+            options: options of the pipeline.
             pipeline: which answers; None for the one that is there now.
 
         Raises:
@@ -152,7 +152,7 @@ class ServedBundle:
             signature: one of `signatures`, read in this turn of the event loop: the pipeline of now
                 answers all rows.
             columns: name -> (B, ...) array.
-            options: of the pipeline, beside the signature's options.
+            options: options of the pipeline, beside the signature's options.
 
         Raises:
             HttpRefusal: if the columns or the options are refused, or there is no room.

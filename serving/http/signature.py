@@ -55,7 +55,7 @@ class Column:
 
     Attributes:
         name, dtype: "string", "float32", "int32" or "int64".
-        shape: of a row; -1 for an open axis.
+        shape: shape of a row; -1 for an open axis.
         read: of outputs: takes an answer, returns the row's value.
     """
 
@@ -80,7 +80,7 @@ class Signature:
 
     Attributes:
         inputs, outputs: the columns.
-        options: of the pipeline.
+        options: options of the pipeline.
         room: the tokens that follow a prompt that is cut; None: prompts are not cut. Only prompts
             that are refused are cut, since others leave more room.
     """
@@ -145,7 +145,7 @@ class Signature:
         """Return name -> (B, ...) array of the answers.
 
         Args:
-            answers: of all rows; an exception for one that was refused.
+            answers: answers of all rows; an exception for one that was refused.
 
         Raises:
             Exception: the first one among the answers that is no refusal, or that the signature

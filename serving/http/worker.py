@@ -63,7 +63,7 @@ class Worker:
 
         Args:
             values: the inputs.
-            options: of the pipeline, equal for all.
+            options: options of the pipeline, equal for all.
             key: a string that equal options share.
             pipeline: which answers them; None for the one that is there now.
 

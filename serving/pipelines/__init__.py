@@ -32,8 +32,8 @@ What a manifest's `settings` may hold for them; those without a default must be 
                     {"messages": [{"role", "content"}, ...]} a conversation; null for texts that
                     are gone on from as they are (null)
     Classify    output: of the graph; the only one if there is no other
-                labels: of the logits; two may have one logit, the second's; none for one number,
-                    a regression
+                labels: labels of the logits; two may have one logit, the second's; none for one
+                    number, a regression
                 multi_label: several at once (false)
                 threshold: of several at once, the probability of those that are given (0.5)
                 pairs: true for pairs of texts only, false for single ones, null for both (null)

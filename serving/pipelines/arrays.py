@@ -21,7 +21,7 @@ class ArrayReader:
     """Converts values to arrays of a model's input, in float32.
 
     Args:
-        shape: of an array: its length, and fixed sizes. A length that is no integer is open.
+        shape: shape of an array: its length, and fixed sizes. A length that is no integer is open.
         limit: the greatest length, where it is open.
         unit: the name of an array's elements, for errors.
 
@@ -42,9 +42,9 @@ class ArrayReader:
         Args:
             folder: the bundle.
             manifest: its `Manifest`.
-            role: of the graph.
-            name: of its input: (batch, length, ...) with fixed sizes after the length; or fixed
-                sizes only, of which the first is the length of every array.
+            role: role of the graph.
+            name: name of its input: (batch, length, ...) with fixed sizes after the length; or
+                fixed sizes only, of which the first is the length of every array.
             unit: see the class.
 
         Raises:

@@ -138,7 +138,7 @@ def _runs(labels, size, attention):
 
     Args:
         labels: an `Encoding`, a list of strings, or None for queries that are not tokens.
-        size: of the axis, with padding.
+        size: size of the axis, with padding.
         attention: in the form that `AttentionGraph.require` takes.
     """
     if isinstance(labels, Encoding):

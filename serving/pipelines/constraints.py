@@ -16,9 +16,9 @@ class Constraints:
     """Makes constraints of a search from regular expressions and choices.
 
     Args:
-        tokenizer: of the texts.
-        end_id: of <eos>.
-        vocab_size: of the decoder.
+        tokenizer: tokenizer of the texts.
+        end_id: id of <eos>.
+        vocab_size: vocabulary size of the decoder.
     """
 
     def __init__(self, tokenizer, end_id, vocab_size):

@@ -239,7 +239,7 @@ def forecasting_of(values, quantiles, rows=None, unknown=None):
 
     Args:
         values: (horizon, targets), or (horizon, targets, quantiles).
-        quantiles: of the settings.
+        quantiles: quantiles of the settings.
         rows: the `Rows` by which the model reads, or None.
         unknown: see `Forecasting`; None for nothing.
     """

@@ -15,8 +15,8 @@ def named_inputs(inputs, name, plural=None):
 
     Args:
         inputs: a list of inputs; anything else is one.
-        name: of an input, such as "Tag: text".
-        plural: of the name; None: the name with an s.
+        name: name of an input, such as "Tag: text".
+        plural: plural of the name; None: the name with an s.
     """
     if isinstance(inputs, list):
         plural = plural or f"{name.removesuffix('s')}s"
@@ -109,7 +109,7 @@ def require_length(text, limit, name):
     Args:
         text: the text.
         limit: the most tokens.
-        name: of the text, for errors.
+        name: name of the text, for errors.
     """
     if len(text) > max(MOST_CHARACTERS, 1000 * limit):
         raise too_long(name, len(text), f"{limit} tokens", "characters")
@@ -122,7 +122,7 @@ def require_token(token_id, name):
 
     Args:
         found: the tokens, or any value that is true if there are some.
-        name: of the text, for errors.
+        name: name of the text, for errors.
     """
     if not token_id:
         raise ValueError(f"{name} has no token; write something to answer.")
@@ -202,7 +202,7 @@ class TextReader:
 
         Args:
             text, pair: the texts.
-            names: of the two, for errors.
+            names: names of the two, for errors.
             truncate: cut the longer one, token by token, until both fit.
 
         Raises:

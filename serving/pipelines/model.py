@@ -75,7 +75,7 @@ class Model:
         runtime: a `Runtime`; None for the default one.
         outputs: names of the outputs to compute.
         packing: a `Packing`.
-        role: of the graph.
+        role: role of the graph.
 
     Raises:
         BundleError: if the graph is missing, can not be opened, or is not what the manifest says.

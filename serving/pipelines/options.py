@@ -64,7 +64,8 @@ class Options:
         num_beams: the number of beams; 1: no beam search; None: the manifest's default.
         n_best: how many answers to return; with `sample`, how many to draw, at most 10,000.
         length_penalty: alpha of GNMT's length penalty; None: the manifest's default.
-        early_stopping: of beam search: "never", False or True, see `serving.decoding.search`.
+        early_stopping: early stopping of beam search: "never", False or True, see
+            `serving.decoding.search`.
         sample: draw each token, instead of taking the most probable one.
         temperature, top_k, top_p: of the sampled distribution, see `serving.decoding`; a top_k of
             None and a top_p of 1 keep all tokens.
@@ -186,7 +187,7 @@ def complete(options, decoding, vocab_size, tokenizer):
     Args:
         options: `Options`.
         decoding: the manifest's `DecodingDefaults`.
-        vocab_size: of the decoder.
+        vocab_size: vocabulary size of the decoder.
         tokenizer: has `id_of`.
 
     Raises:

@@ -15,8 +15,9 @@ class Detokenizer:
     """Decodes ids to the text that they add to a prompt.
 
     Args:
-        tokenizer: of `serving.text`.
-        prompt_ids: of the prompt. Its text decides whether the continuation begins with a space.
+        tokenizer: a tokenizer of `serving.text`.
+        prompt_ids: ids of the prompt. Its text decides whether the continuation begins with a
+            space.
     """
 
     def __init__(self, tokenizer, prompt_ids=()):

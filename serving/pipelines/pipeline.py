@@ -13,7 +13,8 @@ class Pipeline:
 
     Attributes:
         manifest: the bundle's `Manifest`.
-        roles: of the graphs that it opens; a bundle may hold more, for hosts other than Python.
+        roles: roles of the graphs that it opens; a bundle may hold more, for hosts other than
+            Python.
     """
 
     manifest: Manifest

@@ -73,7 +73,7 @@ class SubwordQuestions:
 
         Args:
             question, context: texts that are not blank.
-            name: of both, for errors.
+            name: name of the input, for errors.
             truncate: cut a question over the limit; contexts may have any length.
 
         Raises:
@@ -166,7 +166,7 @@ class WordQuestions:
 
         Args:
             question, context: texts that are not blank.
-            name: of both, for errors.
+            name: name of the input, for errors.
             truncate: cut a question or a context over the limit.
 
         Raises:

@@ -38,9 +38,9 @@ def wrong_output(outputs, name, axes, field="output"):
 
     Args:
         outputs: name -> `TensorSpec`.
-        name: of the output.
+        name: name of the output.
         axes: sizes, or names of open axes.
-        field: of the settings.
+        field: field of the settings.
     """
     if name not in outputs:
         yield f"settings.{field} must be one of {', '.join(outputs)}; received {name!r}"
@@ -61,9 +61,9 @@ def wrong_logits(outputs, name, axes, labels):
 
     Args:
         outputs: name -> `TensorSpec`.
-        name: of the output.
+        name: name of the output.
         axes: those before the logits, see `wrong_output`.
-        labels: of the settings.
+        labels: labels of the settings.
     """
     shape = outputs[name].shape if name in outputs else ()
     expected, received = len(labels) or 1, shape[-1] if len(shape) == len(axes) + 1 else None

@@ -260,7 +260,7 @@ def entities_of(text, words, scheme):
     Args:
         text: in which the words are.
         words: tuple of `Word`.
-        scheme: of the tags, one of `SCHEMES`, or None.
+        scheme: scheme of the tags, one of `SCHEMES`, or None.
     """
     if scheme is None:
         return ()
@@ -320,7 +320,7 @@ def tokens_of_words(windows, places):
 
     Args:
         windows: the `Windows` of a text.
-        places: of its words.
+        places: places of its words.
     """
     starts = [start for start, _ in places]
     first_tokens = {}

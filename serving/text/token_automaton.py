@@ -30,9 +30,9 @@ class TokenAutomaton:
 
     Args:
         pattern: a `Pattern`.
-        texts: of the first token and of later ones; see `text_trees`.
-        end_id: of <eos>, which may follow an allowed text.
-        vocab_size: of the decoder, which may have more tokens than the tokenizer.
+        texts: texts of the first token and of later ones; see `text_trees`.
+        end_id: id of <eos>, which may follow an allowed text.
+        vocab_size: vocabulary size of the decoder, which may have more tokens than the tokenizer.
 
     Attributes:
         continuing, first, ended, dead: states.
@@ -183,7 +183,7 @@ class TextTree:
     """The texts of tokens as a tree of bytes, so that what several begin with is read once.
 
     Args:
-        texts: of the tokens; None for those without.
+        texts: texts of the tokens; None for those without.
 
     Attributes:
         sizes: (256,) the number of nodes below each first byte, which is one of them.

@@ -20,7 +20,7 @@ def token_texts(tokenizer: Any) -> tuple[list[bytes | None], list[bytes | None]]
     """Return the bytes that each token adds as the first token of a text, and as a later one.
 
     Args:
-        tokenizer: of `serving.text`.
+        tokenizer: a tokenizer of `serving.text`.
 
     Returns:
         Two lists of bytes or None, an entry for each token.

@@ -24,9 +24,9 @@ class Tree:
     """A node with its subtrees.
 
     Args:
-        label: of the node: a number, or a name such as "NP"; None if missing.
+        label: label of the node: a number, or a name such as "NP"; None if missing.
         children: trees, from left to right; none for a leaf.
-        word: of a leaf; None elsewhere.
+        word: word of a leaf; None elsewhere.
     """
 
     label: int | str | None

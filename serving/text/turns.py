@@ -70,7 +70,7 @@ def checked_messages(messages: Any, name: str) -> list[tuple[str, str]]:
 
     Args:
         messages: a list of {"role": ..., "content": ...}.
-        name: of what holds them, for errors.
+        name: name of what holds them, for errors.
 
     Raises:
         ValueError: beginning with `name`, if they are not that.

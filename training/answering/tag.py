@@ -27,10 +27,10 @@ class Read(NamedTuple):
     """Words as a model reads them.
 
     Attributes:
-        token_ids: of all tokens.
+        token_ids: ids of all tokens.
         text: the words, joined.
         places: in the text, of the words that have tokens.
-        numbers: of these words.
+        numbers: numbers of these words.
         first_tokens: the place of the first token of each.
     """
 

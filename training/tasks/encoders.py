@@ -24,7 +24,7 @@ def encoded(options, tokenizer, takes_pairs=False):
 
     Args:
         options: an `EncoderOptions`.
-        tokenizer: of the texts.
+        tokenizer: tokenizer of the texts.
         takes_pairs: whether there are segments s, too.
 
     Returns:

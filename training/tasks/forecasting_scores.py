@@ -24,7 +24,7 @@ def forecast_scores(answers, targets, baselines, names, scales):
         answers: n `seqkeras.serving.results.Forecasting`s.
         targets: (n, horizon, C), NaN where one is missing.
         baselines: name -> (n, horizon, C).
-        names: of the C targets.
+        names: names of the C targets.
         scales: (n, C), what MASE is measured by; 0 or NaN where it is unknown.
 
     Returns:

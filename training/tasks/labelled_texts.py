@@ -52,9 +52,9 @@ class LabelledTexts(EncodedTexts):
         whose texts have a token; others are left out with --skip-empty, and a line says how many.
 
         Args:
-            path: of the file.
+            path: path of the file.
             columns: to read.
-            names: of the options that name columns.
+            names: names of the options that name columns.
 
         Raises:
             RunError: if none is left, or, without --skip-empty, a row is not filled.

@@ -32,7 +32,7 @@ def masked_sentences(documents, tokenizer, share, max_length):
     Args:
         documents: a list of lists of sentences.
         tokenizer: a `seqkeras.tokenizers.Subwords`.
-        share: of a sentence's tokens that are masked: words of one token each, at least one.
+        share: share of a sentence's tokens that are masked: words of one token each, at least one.
         max_length: the most tokens; a longer sentence gets no mask, nor does one that holds a mask.
     """
     generator, mask_token = np.random.default_rng(SEED), mask_token_of(tokenizer)

@@ -35,7 +35,7 @@ class Pretrained:
         folder: where it was read, for errors.
         config: the arguments of `Bert`.
         weights: a list of arrays, in the form that `set_weights` takes.
-        tokenizer: of `seqkeras.tokenizers`.
+        tokenizer: a tokenizer of `seqkeras.tokenizers`.
     """
 
     folder: str
@@ -127,7 +127,7 @@ class Pretrained:
         Args:
             heads: name -> head, in the form that `WithHeads` takes.
             frozen: whether the heads alone learn.
-            pooling: of `WithHeads`.
+            pooling: pooling of `WithHeads`.
         """
         pools = pooling == "pooler" and any("pooled" in head.takes for head in heads.values())
         new = "tanh" if self.has_segments else "relu"  # DistilBERT's

@@ -30,8 +30,8 @@ def learned_numbers(path, name, values, log=False, known=False, decimal=None):
     """Return the `Numbers` of a column.
 
     Args:
-        path: of the file, for errors.
-        name: of the column.
+        path: path of the file, for errors.
+        name: name of the column.
         values: (rows,) float64 of the training rows, NaN where one is missing.
         log: whether the model reads log(1 + x).
         known, decimal: see `Column`.
@@ -80,8 +80,8 @@ def require_float32(name, mean, deviation, way_out=""):
     """Raise a `RunError` unless a graph can scale numbers in float32.
 
     Args:
-        name: of the numbers, for the error.
-        mean, deviation: of the numbers.
+        name: name of the numbers, for the error.
+        mean, deviation: mean and deviation of the numbers.
         way_out: other than to write the numbers in another way.
     """
     if deviation < LEAST * abs(mean):

@@ -34,7 +34,7 @@ class TaggedSentences:
     """The sentences of a file, without words that have no token.
 
     Args:
-        path: of the file.
+        path: path of the file.
         options: a `TaggingOptions`.
         has_token: a function: word -> whether the tokenizer finds a token in it.
 
@@ -108,7 +108,7 @@ class TaggedSentences:
 
         Args:
             counts: how many there are in each of the sentences.
-            plural, singular: of `counted`.
+            plural, singular: plural and singular of `counted`.
             how: they are read.
         """
         if any(counts):

@@ -30,8 +30,8 @@ class Teacher:
     """The model of a finished run.
 
     Args:
-        folder: of the run.
-        pipeline: that its task must be served by.
+        folder: folder of the run.
+        pipeline: the pipeline that its task must be served by.
 
     Attributes:
         run: its `seqkeras.runs.RunFiles`.
@@ -118,7 +118,8 @@ class Teacher:
 
         Args:
             texts: as the examples of the task have them.
-            folder: of the run that is trained, a `Path`; what is kept there is not computed again.
+            folder: folder of the run that is trained, a `Path`; what is kept there is not computed
+                again.
         """
         name = self._name_of(texts)
         if name not in self.kept:

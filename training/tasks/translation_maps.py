@@ -22,7 +22,7 @@ def draw_attention(model, run, path):
     Args:
         model: one that attends.
         run: a `seqkeras.runs.RunFiles`.
-        path: of the PNG; it is not made where no example is short enough.
+        path: path of the PNG; it is not made where no example is short enough.
     """
     shown, panels = _short_answers(model, run)[:EXAMPLES], []
     for number, texts in enumerate(shown, start=1):

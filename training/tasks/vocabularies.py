@@ -11,7 +11,7 @@ def learned_from(file, option="--vocab-size"):
     """Turn a ValueError of the tokenizer that is learned within into a `RunError` of the file.
 
     Args:
-        file: of the texts.
+        file: file of the texts.
         option: the one that gives the size of the vocabulary, as the user writes it.
     """
     try:

@@ -17,7 +17,7 @@ def by_strings(function, inputs, outputs, name=DEFAULT):
         function: takes the inputs and `truncate`, a scalar boolean; returns the outputs by name,
             and the (B,) errors of rows.
         inputs, outputs: `TensorSpec`s. A signature gives the errors too.
-        name: of the first; the other one is "truncate", or "truncate_pair" beside "pair".
+        name: name of the first; the other one is "truncate", or "truncate_pair" beside "pair".
     """
 
     def answer(truncate, **texts):

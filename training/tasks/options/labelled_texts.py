@@ -91,7 +91,7 @@ class LabelledTextOptions(PooledOptions, DistillationOptions):
         """Return how `seqkeras.data.columns.read_columns` reads the columns of these options.
 
         Args:
-            names: of the options' fields that name columns.
+            names: names of the options' fields that name columns.
         """
         return {
             "form": self.format,
