@@ -9,8 +9,8 @@ def altered(texts, seed, dropped=0.1, replaced=0.1, shortened=0.25, longest=5):
     """Return a copy of every text with other words.
 
     Each word is left out with the probability `dropped`; with `replaced` a word of all texts,
-    drawn by its frequency, stands in its place. Of what is left, only n words in a row are kept
-    with `shortened`, n from 1 to `longest`.
+    drawn by its frequency, stands in its place. With `shortened`, only n words in a row are kept,
+    n from 1 to `longest`.
 
     Where the paper writes [MASK], which not every model reads, the word is left out; and it draws
     words of the same part of speech.

@@ -34,9 +34,9 @@ def beam(
     attention to source position i at step t, of the prompt's steps too, and each sum of it counts
     as 1e-7 at least.
 
-    Of all continuations of a row's beams, those among the best K that end with `<eos>` or have
-    `max_length` tokens are finished and set aside, and the best K others continue. Of equal ones
-    the earlier beam comes first, then the lower id (PyTorch's `topk` promises no order). One beam
+    The continuations of a row's beams are ranked. The best K that end with `<eos>` or have
+    `max_length` tokens are finished and set aside; the best K others continue. Ties go to the
+    earlier beam, then to the lower id (PyTorch's `topk` promises no order). One beam
     is greedy search: a row is done with its first hypothesis.
 
     A row is done, for `early_stopping`
@@ -214,7 +214,7 @@ class _Beams(Search):
     def _continuations(self, log_probs, totals):
         """Return totals, tokens and beams, each (B, 2 K), the best first.
 
-        Of 2 K continuations at most K end with `<eos>`, so K remain. The best of all beams are
+        At most K of 2 K continuations end with `<eos>`, so K remain. The best of all beams are
         among the best 2 K of each.
         """
         count = min(2 * self.num_beams, log_probs.shape[-1])

@@ -8,7 +8,7 @@ def best_spans(start_logits, end_logits, max_length):
 
         (start, end) = arg-max of p_start(i) p_end(j) over i <= j < i + max_length
 
-    Of equal spans the one that starts first, then the shortest.
+    Ties go to the span that starts first, then to the shortest.
 
     Args:
         start_logits, end_logits: (B, T), very low at positions that can not be.

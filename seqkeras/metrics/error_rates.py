@@ -1,7 +1,7 @@
 """How many edits answers are away from their targets, where these are tokens with spaces between.
 
-A text may have several right targets: pronunciations of a word. Of letters to phonemes the rate of
-tokens is the phoneme error rate, the rate of sequences the word error rate.
+A text may have several right targets: pronunciations of a word. From letters to phonemes, the rate
+of tokens is the phoneme error rate, the rate of sequences the word error rate.
 """
 
 from seqkeras.metrics.pairs import pairs_of

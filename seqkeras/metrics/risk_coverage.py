@@ -11,7 +11,7 @@ def area_under_risk_coverage(scores, right):
 
     0 for no wrong answer; with a share e of wrong ones e for scores that say nothing, and
     e + (1 - e) log(1 - e) or thereabouts for scores that rank every right answer above every wrong
-    one. Of equal scores each order is as likely: the mean over all of them counts.
+    one. Equal scores may come in any order: the mean over all orders counts.
 
     Args:
         scores: (n,) numbers, the higher the surer.

@@ -50,7 +50,7 @@ def squad_f1(texts, targets):
 
         F1 = 2 P R / (P + R),  P = common / words of the text,  R = common / words of the target
 
-    A word is common as often as it is in both. Of several targets that with the best F1 counts.
+    A word is common as often as it is in both. The best F1 among several targets counts.
     Where a text or its target has no word, F1 is 1 if both have none, else 0.
 
     Args, Returns, Raises and Reference: see `squad_exact_match`.

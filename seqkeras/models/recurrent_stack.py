@@ -101,7 +101,7 @@ class RecurrentStack(keras.layers.Layer):
         """Return for each layer the list of its last states (B, E), h first, both directions side
         by side.
 
-        Of a `QRNN` it is the memory alone, not the inputs that its convolutions read again.
+        A `QRNN` gives the memory alone, not the inputs that its convolutions read again.
 
         Args:
             states: the final ones, as the call returned them.

@@ -35,7 +35,7 @@ def load_hugging_face(folder, dtype=None, heads=True):
     | gpt2 | `GPT` |
     | marian | `Transformer` |
 
-    Of two models, the second is without heads. Half-precision weights are converted to `dtype`.
+    The second of two models has no heads. Half-precision weights are converted to `dtype`.
 
     Args:
         folder: a path, not a name on the hub; the weights may be in several files that an index
@@ -70,7 +70,7 @@ def save_hugging_face(model, folder, config=None, tokenizers=None):
         folder: a path to a new or an empty folder.
         config: more fields of config.json, as labels ("id2label", or "label2id": one follows from
             the other) and ids of tokens; a Marian model needs its "pad_token_id", "eos_token_id"
-            and "decoder_start_token_id". Those that describe the model are its own.
+            and "decoder_start_token_id". The fields that describe the model come from the model.
             `read_config(folder)` returns a folder's fields.
         tokenizers: role -> tokenizer, in the form that `save_run` takes: {"text": `Subwords`}, and
             of Marian "source" and "target", `SentencePieces`; `AutoTokenizer` reads what is

@@ -28,8 +28,8 @@ def search(
 
         score(Y) = sum_t log p(y_t | y_<t) / lp(Y)
 
-    Of all continuations of a source's beams, those among the best K that end with <eos> are
-    finished, and the best K others continue. A hypothesis also ends at its source's limit. A source
+    The continuations of a source's beams are ranked. The best K that end with <eos> are
+    finished; the best K others continue. A hypothesis also ends at its source's limit. A source
     leaves the batch when it is done; see `early_stopping`.
 
     With num_beams 1 a source ends with its first <eos>: greedy search.
