@@ -21,7 +21,7 @@ def written_aside(folder, check):
 
     Args:
         folder: an absolute `Path`.
-        check: called first, and again just before what is there is replaced; raises to refuse.
+        check: called first, and again just before the folder is replaced; raises to refuse.
 
     Raises:
         InUseError: if another process writes that folder.

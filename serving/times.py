@@ -184,7 +184,7 @@ class TimeColumn:
         return self._behind(np.asarray(time)[..., np.newaxis], np.arange(1, count + 1))
 
     def _behind(self, times, count):
-        """Return the times of so many steps behind each time."""
+        """Return the times `count` steps behind each time."""
         times = times.astype("M8[us]")
         if self.unit in FIXED:
             return times + count * self.step * FIXED[self.unit]
@@ -327,7 +327,7 @@ def _is_of_hours(text):
 
 
 def _microseconds_of(text, unit):
-    """Return the microseconds of the text of a number of so many nanoseconds."""
+    """Return the microseconds of a text's number, in units of `unit` nanoseconds."""
     match = NUMBER.fullmatch(text)
     if match is None:
         raise ValueError(f"{text} is no number")

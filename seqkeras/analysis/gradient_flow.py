@@ -216,7 +216,7 @@ def symmetric_matrix(radius, units, random):
 
 
 def random_cell(cell_class, units, random):
-    """Return a cell with Keras's default weights: Glorot uniform, orthogonal, and its own bias."""
+    """Return a cell with Keras's default weights: Glorot uniform, orthogonal, and Keras's bias."""
     cell = cell_class(units)
     cell.build((None, WIDTH))
     gates = cell.kernel.shape[-1] // units

@@ -129,7 +129,7 @@ class PastAttention(keras.layers.Layer):
         return ops.stack([whole[:, i : i - self.window] for i in range(self.window)], axis=2)
 
     def _behind(self, whole, lengths):
-        """Return (B, L + T, ...) to (B, L, ...): the last L of so many steps (B,), or with None of
+        """Return (B, L + T, ...) to (B, L, ...): the last L of a number of steps (B,), None for
         T."""
         if lengths is None:
             return whole[:, -self.window :]

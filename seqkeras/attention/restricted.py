@@ -13,7 +13,8 @@ from seqkeras.values import is_symbol, without_padding
 
 @keras.saving.register_keras_serializable("seqkeras")
 class RestrictedSelfAttention(Heads):
-    """Multi-head self-attention in which each position attends to those within r of its own.
+    """Multi-head self-attention in which each position attends to the positions within a distance
+    r.
 
         head(n) = attention(x W_Q(n), x W_K(n), x W_V(n)), position t attends to t - r ... t + r
         output = [head(1); ...; head(N)] W_O
@@ -157,5 +158,5 @@ def _with_neighbours(blocks, causal):
 
 
 def _fold(blocks):
-    """Map (B, n, r, ·) to (B n, r, ·): every block a row of its own."""
+    """Map (B, n, r, ·) to (B n, r, ·): every block becomes a row."""
     return ops.reshape(blocks, (-1, *ops.shape(blocks)[2:]))

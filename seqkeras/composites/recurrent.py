@@ -234,7 +234,7 @@ def _over_time(step, sequences, states):
 
 
 def _loop(step, sequences, states, length):
-    """Return Keras's loop over so many steps; None if the number is not known yet."""
+    """Return Keras's loop over a number of steps; None if the number is not known yet."""
     _, outputs, states = keras_rnn(
         step, tuple(sequences), list(states), time_major=True, input_length=length or LONGEST
     )

@@ -343,7 +343,7 @@ def _format_names(locale):
 
 
 def _stand_alone_names(locale):
-    """Yield (meaning, name) of the stand-alone names that the locale has of its own.
+    """Yield (meaning, name) of the stand-alone names that the locale itself has.
 
     Read from Babel's files, since `Locale.months["stand-alone"]` of a locale without such names
     gives the names of whichever locale was asked first in the process (Babel 2.18).

@@ -78,7 +78,7 @@ class Corpus:
             form: one of `FORMS`.
             held_out: share of documents that are held out, evenly spread, of 1,000 at most; two
                 at least, where two are left.
-            shard_bytes: a shard ends with the document that reaches so many.
+            shard_bytes: size of a shard, which ends with the document that reaches it.
 
         Raises:
             DataError: if there is no file, or one can not be read or unpacked, is not UTF-8, or

@@ -50,7 +50,7 @@ class Recording:
         return self.numbers if self.rows is None else self.rows
 
     def pieces(self, length):
-        """Return the recording in pieces of so many frames, the last one shorter; each frame has a
+        """Return the recording in pieces of `length` frames, the last one shorter; each frame has a
         label."""
         parts = [slice(start, start + length) for start in range(0, len(self), length)]
         return [
@@ -256,7 +256,7 @@ def _numbers(where, frames):
 
 
 def _labels(where, labels, length):
-    """Return a label as a text, or a list of the labels of so many frames."""
+    """Return a label as a text, or a list of the labels of `length` frames."""
     if labels.dtype.kind not in "biuUS":
         raise DataError(f"{where}: labels must be texts or integers; received {labels.dtype}.")
     if labels.dtype.kind == "S":

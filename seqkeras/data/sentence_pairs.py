@@ -99,7 +99,7 @@ class SentencePairs:
         return [np.concatenate(parts), np.concatenate([second, [self.end_id]])], not follows
 
     def _of_another(self, shard, token, room, generator):
-        """Return sentences of another document than a token's, with so many tokens at most."""
+        """Return sentences of another document than a token's, with `room` tokens at most."""
         ends = self.shards[shard].sentences[self.shards[shard].documents]
         excluded = self.documents[shard] + np.searchsorted(ends, token, side="right") - 1
         drawn = generator.integers(self.documents[-1] - 1)

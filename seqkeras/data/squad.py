@@ -107,7 +107,7 @@ def _of_squad(path, text):
 
 
 def _holds_lines(path, text):
-    """Return whether the first line of a file is an object of its own."""
+    """Return whether the first line of a file is a complete object."""
     try:
         return bool(next(json_objects(path, text)))
     except DataError:

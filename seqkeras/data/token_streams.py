@@ -1,7 +1,7 @@
 """Plain text as one stream of token ids, as a language model reads it.
 
     characters, byte pairs      every character of a text is part of a token, its line ends too
-    words, SentencePiece        white space is not; each line is a text of its own, which <eos> ends
+    words, SentencePiece        white space is not; each line is a separate text, which <eos> ends
 
 Texts stand one behind the other, with <eos> between them.
 """

@@ -59,7 +59,7 @@ class Spelling:
         starts -= ops.max(ops.where(seen, starts[:, None], 0), axis=-1)  # in positions of the word
         column = starts[..., None] + ops.arange(width, dtype="int32")  # (B, T, P)
         kept = ops.logical_and(real, column < self.word_length)
-        # What is not kept falls into a word behind the last, which is cut off.
+        # Dropped characters fall into a word behind the last, which is cut off.
         word = ops.where(kept, position[..., None], length)
         column = ops.where(kept, column, 0)
         row = ops.broadcast_to(

@@ -41,7 +41,7 @@ class Bert(TokenModel):
         epsilon: epsilon of layer normalisation.
         pooler: the activation of pooled, "tanh" or "relu"; None leaves it out.
         first_position: how many rows P has before the first token's row.
-        attention_window: r: self-attention sees no further than so many positions; None for all.
+        attention_window: r, the positions that self-attention sees at most; None for all.
 
     Call arguments (one dictionary):
         token_ids: (B, T) integers, padded on the right.

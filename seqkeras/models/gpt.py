@@ -51,7 +51,7 @@ class GPT(TokenModel):
         dropout: dropout rate of the embeddings and of what each sublayer gives.
         attention_dropout: dropout rate of the attention weights.
         epsilon: epsilon of layer normalisation.
-        attention_window: r: self-attention sees no further than so many positions; None for all.
+        attention_window: r, the positions that self-attention sees at most; None for all.
         mask: "causal", "prefix" or "permutation".
 
     Call arguments (one dictionary):
@@ -345,7 +345,7 @@ class GPT(TokenModel):
 
 
 def require_positions(model, length, max_length):
-    """Raise a ValueError if so many positions are more than there are."""
+    """Raise a ValueError if the model has fewer positions."""
     if not 1 <= length <= max_length:
         raise ValueError(
             f"{type(model).__name__}: a sequence must have from 1 to max_length, {max_length}, "

@@ -177,7 +177,7 @@ class NextSentenceHead(Head):
 
 @keras.saving.register_keras_serializable("seqkeras")
 class MultipleChoiceHead(Head):
-    """Which of C choices fits, each read with the question as a sequence of its own.
+    """Which of C choices fits, each read with the question as a separate sequence.
 
         logits(c) = w . dropout(pooled(c))
 

@@ -22,7 +22,7 @@ class HiddenStateHead(Head):
         student.fit(inputs, teacher.predict(inputs))
 
     Notation: l is the paper's m for the student and n = g(m) for the teacher, W its W_h, or W_e for
-    l = 0. Each head has a W of its own, the paper one for all layers, without b.
+    l = 0. Each head has a separate W; the paper has one W for all layers, without b.
 
     Args:
         layer: l, from 0, what enters the first block, to the number of blocks.

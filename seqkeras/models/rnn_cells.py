@@ -45,7 +45,7 @@ def require_cell(model, cell):
 
 
 def make_cell(cell, units, dtype):
-    """Return a cell, one step of a layer with so many units."""
+    """Return a cell, one step of a layer of `units`."""
     if isinstance(cell, str):
         _, cell_class, _ = NAMED[cell]
         return cell_class(units, dtype=dtype)

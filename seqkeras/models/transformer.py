@@ -227,7 +227,7 @@ class Transformer(SourceModel):
             Per-beam entries (B, 1, ...), one beam; per-source entries (B, ...).
 
         Raises:
-            ValueError: if there are not so many learned positions, or the lengths are not those of
+            ValueError: if there are fewer learned positions, or the lengths do not fit
                 the token_ids.
         """
         build_once(self)

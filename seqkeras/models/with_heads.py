@@ -46,7 +46,7 @@ class WithHeads(PartialLabels, EncoderModel):
 
     Call arguments (one dictionary):
         token_ids, lengths, segment_ids: inputs of the encoder; for multiple choice (B, C, T), (B,
-            C), (B, C, T), each choice a sequence of its own.
+            C), (B, C, T), each choice a separate sequence.
         masked_positions: (B, M) integers, with a `MaskedLMHead`; without them every position.
 
     Returns:

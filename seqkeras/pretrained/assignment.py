@@ -17,7 +17,7 @@ from keras.src.backend.common import global_state  # pending initializations are
 
 PENDING = "uninitialized_variables"
 FLOATS = ("float16", "bfloat16", "float32", "float64")
-COLUMNS = 64  # of a matrix of which a cache holds so many rows
+COLUMNS = 64  # of a transpose at once: a cache holds as many rows of the matrix
 
 
 @dataclasses.dataclass(frozen=True)

@@ -76,8 +76,7 @@ def _never_generated(config):
 
 
 def links(model):
-    """Return the name map; an encoder and a decoder of their own embeddings, or one table of
-    both."""
+    """Return the name map; encoder and decoder have separate embeddings, or share one table."""
     source, target = model.source_embedding.embeddings, model.target_embedding.embeddings
     tables = {"encoder": source, "decoder": target}
     if model.options["shared_embeddings"] == "all":

@@ -147,8 +147,8 @@ def backward(
         parameters, inputs, mask: in the form that `forward` takes.
         activations: the result of `forward`.
         targets, weights: in the form that `loss` takes.
-        chunk_length: truncated back-propagation: the sequence is cut into chunks of so many steps,
-            and no gradient flows from one into the chunk before it. None: no cut.
+        chunk_length: steps of a chunk in truncated back-propagation: the sequence is cut into
+            chunks, and no gradient flows from one into the chunk before it. None: no cut.
 
     Returns:
         `Gradients`.

@@ -247,7 +247,7 @@ def _options(initializer, regularizer, constraint):
 
 
 class GatedCell(Cell):
-    """Base of the cells whose gates have an activation of their own.
+    """Base of the cells whose gates have another activation.
 
     Args:
         units, activation, options: see `Cell`.

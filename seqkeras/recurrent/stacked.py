@@ -105,7 +105,7 @@ def run_cell(cell, sequence, mask, states, reverse, training, unroll=False):
         states: list of (B, ·), as the cell takes them.
         reverse: from the last step to the first; outputs stay in the order of the inputs.
         training: whether dropout drops.
-        unroll: whether a loop over so many steps, if that is known, is written out.
+        unroll: whether a loop over a known number of steps is written out.
 
     Returns:
         (B, T, U) outputs, zero at masked steps; (B, U), the output of the last real step, zero in a

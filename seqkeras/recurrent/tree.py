@@ -70,7 +70,7 @@ class Recursive(keras.layers.Layer):
         self._require_places("levels", levels, features.shape[1])
         (features,) = without_padding(node_mask, features)
         # Two places more in every row: one stands for a child that is not there, and stays zero;
-        # in the other, levels put what is there only to make them equally wide.
+        # in the other, levels put the padding that makes them equally wide.
         batch_size, length = ops.shape(features)[0], ops.shape(features)[1]
         start = (length + 2) * ops.arange(batch_size)[:, None, None]
         nobody, nowhere = start + length, start + length + 1
@@ -115,7 +115,7 @@ class Recursive(keras.layers.Layer):
             )
 
     def _in_all_places(self, children):
-        """Return children as wide as the weights are, where no node of a batch has so many."""
+        """Return children as wide as the weights, where all nodes of a batch have fewer."""
         given = children.shape[-1]
         if self.num_children is None or given in (None, self.num_children):
             return children

@@ -91,7 +91,8 @@ class Reference:
 
     @classmethod
     def by_names(cls, model, own_call, feeds, binding):
-        """Return outputs of a model that is called with each feed by the names of its own inputs.
+        """Return outputs of a model that is called with each feed by the names of the model's
+        inputs.
 
         Where these are our names, and no binding says else, Keras itself binds the dictionary.
 

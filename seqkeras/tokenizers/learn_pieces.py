@@ -53,7 +53,7 @@ def learn_sentence_pieces(texts, vocab_size, model="unigram", suffix=(), rules=N
         The `SentencePieces`.
 
     Raises:
-        ValueError: if the model is unknown, or the texts do not make so many pieces.
+        ValueError: if the model is unknown, or the texts make too few pieces.
 
     Reference: Kudo and Richardson 2018, https://arxiv.org/abs/1808.06226; "unigram": Kudo 2018,
     https://arxiv.org/abs/1804.10959
@@ -91,7 +91,7 @@ def _stand_ins(texts, options):
 
 
 def _parts(text, most):
-    """Yield a text in parts of so many bytes at most, which begin with a space where one is."""
+    """Yield a text in parts of `most` bytes at most, which begin at a space if possible."""
     content, start = text.encode(), 0
     while len(content) - start > most:
         end = start + most

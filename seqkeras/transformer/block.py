@@ -37,7 +37,7 @@ class Block(keras.layers.Layer):
         epsilon: epsilon of layer normalisation.
         residual_stddev: standard deviation of the normal numbers that the last kernel of each
             sublayer starts as; None for Glorot's uniform ones.
-        attention_window: r: self-attention sees no further than so many positions; None for all.
+        attention_window: r, the positions that self-attention sees at most; None for all.
     """
 
     causal = False

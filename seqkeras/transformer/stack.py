@@ -15,7 +15,7 @@ class BlockStack(keras.layers.Layer):
 
     Args:
         block: the first block, which the others are like: each is made from its config and has
-            weights of its own.
+            separate weights.
         num_layers: L, how many blocks.
         kwargs: arguments of every layer of Keras; the dtype is the block's, unless given.
     """
@@ -56,7 +56,7 @@ class BlockStack(keras.layers.Layer):
         if "block" in config:
             block = keras.saving.deserialize_keras_object(config["block"])
             return cls(**{**config, "block": block})
-        # An earlier version had the options of the blocks among its own.
+        # An earlier version had the options of the blocks among the stack's options.
         arguments = {name: config[name] for name in OWN if name in config}
         options = {name: value for name, value in config.items() if name not in arguments}
         block = cls.block_class(**options, dtype=config.get("dtype"), name="block_0")

@@ -53,7 +53,7 @@ class Service:
 class Application:
     """The ASGI application of a `Service`.
 
-    Starlette's router without its middleware: every endpoint tells its own errors.
+    Starlette's router without its middleware: every endpoint reports errors itself.
 
     Attributes:
         bundles: the `ServedBundles`.

@@ -9,7 +9,7 @@ from ..parsing import parse_json
 from .departure import Gone
 from .http_refusal import HttpRefusal
 
-CLOSES = {"connection": "close"}  # what is left of the body is not read
+CLOSES = {"connection": "close"}  # the rest of the body is not read
 
 
 async def read_body(scope: Scope, receive: Receive, most: int) -> bytes:

@@ -40,7 +40,7 @@ DEFAULTS: dict[str, Any] = {
 }
 STREAM_OPTIONS = ("include_usage", "include_obfuscation")
 REASONS = {"end": "stop", "stop": "stop", "length": "length"}
-# What is not served, with the values that say nothing.
+# Options that are not served, with the values that say nothing.
 NEUTRAL: dict[str, tuple] = {
     "best_of": (None, 1),
     "frequency_penalty": (None, 0),

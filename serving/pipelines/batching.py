@@ -11,7 +11,7 @@ def batches(lengths, token_budget=TOKEN_BUDGET, most_padding=None):
 
     Args:
         lengths: the number of tokens of each row.
-        token_budget: the most tokens of a batch; a longer row is a batch of its own.
+        token_budget: the most tokens of a batch; a longer row is a batch alone.
         most_padding: the most tokens of a batch that are padding; None for any number.
     """
     batch, tokens = [], 0

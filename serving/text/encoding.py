@@ -15,10 +15,10 @@ class Encoding:
     Attributes:
         token_ids: the ids, special tokens included.
         tokens: the token of each id.
-        offsets: (start, end) of each token in its own given text; None for special tokens. Tokens
+        offsets: (start, end) of each token in its text, as given; None for special tokens. Tokens
             that share a character share its offsets.
         segment_ids: the text of each token, 0 or 1, by the tokenizer's template.
-        word_ids: the index of each token's word in its own text, from 0; None for special tokens.
+        word_ids: the index of each token's word in its text, from 0; None for special tokens.
         texts: the given texts, to which the offsets refer.
     """
 
@@ -81,7 +81,7 @@ def of_words(
         target_counts, source_counts: the number of tokens of each word.
 
     Returns:
-        An array (..., words of the target, words of the source) of its own.
+        A new array (..., words of the target, words of the source).
 
     Raises:
         ValueError: if there are fewer tokens than the counts add up to.

@@ -149,7 +149,7 @@ def _require_readable(expression):
 
 
 class _Class(NamedTuple):
-    """The bytes of one character of a class, as an automaton of its own.
+    """The bytes of one character of a class, as a separate automaton.
 
     Attributes:
         nodes: for each node its edges (first byte, last byte, node): node 0 is the end, the last
