@@ -56,9 +56,9 @@ def _machine():
 def main(arguments=None):
     """Run the benchmark; returns the exit status."""
     parser = harness.make_parser("cold_start", __doc__.splitlines()[0])
-    parser.add_argument("bundle", type=Path, help="the bundle's folder")
+    parser.add_argument("bundle", type=Path, help="Folder of the bundle.")
     parser.add_argument(
-        "--rounds", type=harness.count, default=20, help="processes of each kind; 20"
+        "--rounds", type=harness.count, default=20, help="Processes of each kind. Default: 20."
     )
     return harness.run(parser, measure, arguments)
 

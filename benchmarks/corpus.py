@@ -124,7 +124,7 @@ def measure(options):
 
 def main(arguments=None):
     parser = harness.make_parser("corpus", __doc__.partition("\n")[0])
-    parser.add_argument("bundle", help="a bundle of one text an input")
+    parser.add_argument("bundle", help="Bundle that answers one text.")
     parser.add_argument("--engine", choices=ENGINES, required=True)
     parser.add_argument("--texts", type=harness.count, default=20_000, metavar="N")
     parser.add_argument("--rounds", type=harness.count, default=1)

@@ -159,21 +159,30 @@ def _machine():
 def main(arguments=None):
     """Run the benchmark; returns the exit status."""
     parser = harness.make_parser("dates", __doc__.splitlines()[0])
-    parser.add_argument("bundle", type=Path, help="the bundle's folder")
-    parser.add_argument("--by-locale", action="store_true", help="print what is right in each")
+    parser.add_argument("bundle", type=Path, help="Folder of the bundle.")
     parser.add_argument(
-        "--examples", type=harness.count, default=100, help="per locale and kind; 100"
+        "--by-locale", action="store_true", help="Print the share right in each locale."
     )
     parser.add_argument(
-        "--dates", type=harness.count, default=1280, help="timed, of each kind; 1280"
+        "--examples",
+        type=harness.count,
+        default=100,
+        help="Texts of a locale and kind. Default: 100.",
+    )
+    parser.add_argument(
+        "--dates", type=harness.count, default=1280, help="Timed dates of each kind. Default: 1280."
     )
     parser.add_argument(
         "--dateparser",
         choices=["tuned", "default", "plain"],
         default="tuned",
-        help="how much help dateparser gets; tuned",
+        help="Help that dateparser gets. Default: tuned.",
     )
-    parser.add_argument("--threads", type=harness.count, help="of ours; one a core")
+    parser.add_argument(
+        "--threads",
+        type=harness.count,
+        help="Threads of an operation of ours. Default: one a core.",
+    )
     return harness.run(parser, measure, arguments)
 
 

@@ -217,12 +217,12 @@ def main(arguments=None):
     parser.add_argument(
         "--rounds", type=harness.count, default=9, help=harness.ROUNDS_HELP.format(9)
     )
-    parser.add_argument("--only", choices=encoder_bundles.SIZES, help="this size and no other")
+    parser.add_argument("--only", choices=encoder_bundles.SIZES, help="Size to measure alone.")
     parser.add_argument(
         "--optimum",
         default=sys.executable,
         metavar="PYTHON",
-        help="an interpreter that has optimum-onnx; this one",
+        help="Interpreter that has optimum-onnx. Default: this one.",
     )
     return harness.run(parser, measure, arguments)
 

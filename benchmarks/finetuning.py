@@ -176,13 +176,17 @@ def _score_of_torch(task, run, batches, validation, answer):
 def main(arguments=None):
     """Run the benchmark; returns the exit status."""
     parser = harness.make_parser("finetuning", __doc__.splitlines()[0])
-    parser.add_argument("recipe", type=harness.file, help="a file of training/recipes")
-    parser.add_argument("pretrained", type=Path, help="a folder of Hugging Face")
-    parser.add_argument("file", type=harness.file, help="of training")
-    parser.add_argument("validation", type=harness.file, nargs="?", help="if the recipe has one")
-    parser.add_argument("--rounds", type=harness.count, default=20, help="timed steps of each; 20")
-    parser.add_argument("--seeds", type=harness.count, help="compare the scores of so many seeds")
-    parser.add_argument("--max-steps", type=harness.count, help="of each training; the recipe's")
+    parser.add_argument("recipe", type=harness.file, help="Recipe, a file of training/recipes.")
+    parser.add_argument("pretrained", type=Path, help="Folder of Hugging Face.")
+    parser.add_argument("file", type=harness.file, help="Training file.")
+    parser.add_argument("validation", type=harness.file, nargs="?", help="Validation file, if any.")
+    parser.add_argument(
+        "--rounds", type=harness.count, default=20, help="Timed steps of each. Default: 20."
+    )
+    parser.add_argument("--seeds", type=harness.count, help="Seeds whose scores are compared.")
+    parser.add_argument(
+        "--max-steps", type=harness.count, help="Steps of a training. Default: the recipe's."
+    )
     return harness.run(parser, measure, arguments)
 
 

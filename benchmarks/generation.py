@@ -278,23 +278,23 @@ def main(arguments=None):
     parser.add_argument(
         "--rounds", type=harness.count, default=3, help=harness.ROUNDS_HELP.format(3)
     )
-    parser.add_argument("--only", choices=FAMILIES, help="one family of models")
+    parser.add_argument("--only", choices=FAMILIES, help="Family of models to measure alone.")
     parser.add_argument(
         "--rivals",
         type=_names_of(RIVALS),
         default=RIVALS,
         metavar="NAME,…",
-        help=f"of {','.join(TRANSFORMER_RIVALS)} (transformer), {SAVED_MODEL} (rnn); all of them",
+        help=f"Rivals: {','.join(TRANSFORMER_RIVALS)}; {SAVED_MODEL} (rnn). Default: all.",
     )
     parser.add_argument(
         "--precisions",
         type=_names_of(PRECISIONS),
         default=tuple(PRECISIONS),
         metavar="NAME,…",
-        help=f"of the transformer, of {','.join(PRECISIONS)}; all of them",
+        help=f"Precisions of the transformer: {','.join(PRECISIONS)}. Default: all.",
     )
     parser.add_argument(
-        "--optimum", metavar="PYTHON", default=sys.executable, help="the interpreter of optimum"
+        "--optimum", metavar="PYTHON", default=sys.executable, help="Interpreter of optimum."
     )
     return harness.run(parser, measure, arguments)
 

@@ -18,7 +18,7 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parents[1]
 WARM_UP = 3  # rounds that are not timed
 OFTEN = 5  # times as many rounds of a case that takes little time
-ROUNDS_HELP = f"timed rounds; {{}}, and {OFTEN} times as many of short cases"
+ROUNDS_HELP = f"Timed rounds, {OFTEN} times as many of short cases. Default: {{}}."
 REQUIREMENTS = "benchmarks/requirements.txt"
 OPTIMUM = (
     "benchmarks/requirements-optimum.txt in an environment of its own, whose interpreter "
@@ -213,11 +213,11 @@ def file(text):
 def make_parser(module, description):
     """Return the parser of a benchmark, with the options that all of them have."""
     parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{module}", description=description)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows here too")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="File to write the rows to.")
     parser.add_argument(
         "--quick",
         action="store_true",
-        help="smoke run: everything once and small; its figures say nothing",
+        help="Run everything once and small; the figures say nothing.",
     )
     return parser
 

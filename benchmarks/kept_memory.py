@@ -55,8 +55,10 @@ def _rate(options, **variables):
 def main(arguments=None):
     """Run the benchmark; returns the exit status."""
     parser = harness.make_parser("kept_memory", __doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=harness.count, default=3, help="trainings of each; 3")
-    parser.add_argument("training", nargs="+", help="a task and its arguments, behind --")
+    parser.add_argument(
+        "--rounds", type=harness.count, default=3, help="Trainings of each. Default: 3."
+    )
+    parser.add_argument("training", nargs="+", help="Task and its arguments, behind --.")
     return harness.run(parser, measure, arguments)
 
 

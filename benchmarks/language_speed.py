@@ -117,9 +117,9 @@ def _torch_step(recipe, vocab_size):
 def main(arguments=None):
     """Run the benchmark; returns the exit status."""
     parser = harness.make_parser("language_speed", __doc__.splitlines()[0])
-    parser.add_argument("text", type=harness.file, help="a text, plain or packed")
+    parser.add_argument("text", type=harness.file, help="Text file, plain or .gz.")
     parser.add_argument(
-        "--rounds", type=harness.count, default=100, help="timed steps of each; 100"
+        "--rounds", type=harness.count, default=100, help="Timed steps of each. Default: 100."
     )
     return harness.run(parser, measure, arguments)
 

@@ -181,9 +181,11 @@ def _kinds_of_lengths():
 def main(arguments=None):
     """Run the benchmark; returns the exit status."""
     parser = harness.make_parser("layers", __doc__.splitlines()[0])
-    parser.add_argument("--only", default="", metavar="WORD", help="cases with this in their name")
     parser.add_argument(
-        "--rounds", type=harness.count, default=20, help="timed rounds of each case; 20"
+        "--only", default="", metavar="WORD", help="Word that the names of measured cases hold."
+    )
+    parser.add_argument(
+        "--rounds", type=harness.count, default=20, help="Timed rounds of each case. Default: 20."
     )
     return harness.run(parser, measure, arguments)
 

@@ -221,10 +221,10 @@ def _warm_nodes(profile):
 def main(arguments=None):
     """Run the benchmark; returns the exit status."""
     parser = harness.make_parser("limit", __doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=harness.count, default=3, help="timed rounds; 3")
-    parser.add_argument("--only", choices=FAMILIES, help="the cases of this model and no others")
+    parser.add_argument("--rounds", type=harness.count, default=3, help="Timed rounds. Default: 3.")
+    parser.add_argument("--only", choices=FAMILIES, help="Model to measure alone.")
     parser.add_argument(
-        "--profile", action="store_true", help="which nodes take the time, where it is missed"
+        "--profile", action="store_true", help="Print the slowest nodes where the limit is missed."
     )
     return harness.run(parser, measure, arguments)
 

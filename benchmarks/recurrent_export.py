@@ -284,7 +284,7 @@ def main(arguments=None):
     """Run the benchmark; returns the exit status."""
     parser = harness.make_parser("recurrent_export", __doc__.splitlines()[0])
     parser.add_argument(
-        "--rounds", type=harness.count, default=30, help="timed rounds of each case; 30"
+        "--rounds", type=harness.count, default=30, help="Timed rounds of each case. Default: 30."
     )
     return harness.run(parser, measure, arguments)
 

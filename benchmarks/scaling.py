@@ -199,10 +199,12 @@ def _ratio(above, below):
 def main(arguments=None):
     """Run the benchmark, or one point of it; returns the exit status."""
     parser = harness.make_parser("scaling", __doc__.splitlines()[0])
-    parser.add_argument("--png", type=Path, metavar="FILE", help="draw the figure here")
-    parser.add_argument("--rounds", type=harness.count, default=20, help="timed rounds; 20")
-    parser.add_argument("--point", metavar="CASE", help="measure one point, and print it as JSON")
-    parser.add_argument("--length", type=harness.count, help="of the one point")
+    parser.add_argument("--png", type=Path, metavar="FILE", help="PNG file to draw.")
+    parser.add_argument(
+        "--rounds", type=harness.count, default=20, help="Timed rounds. Default: 20."
+    )
+    parser.add_argument("--point", metavar="CASE", help="Point to measure alone, as JSON.")
+    parser.add_argument("--length", type=harness.count, help="Length at --point.")
     options = parser.parse_args(arguments)
     if options.point is None:
         return harness.run(parser, measure, arguments)

@@ -214,14 +214,16 @@ def _rows_alone(alone):
 def main(arguments=None):
     """Run the benchmark; returns the exit status."""
     parser = harness.make_parser("server", __doc__.splitlines()[0])
-    parser.add_argument("bundle", type=Path, help="the bundle's folder")
-    parser.add_argument("--clients", type=harness.count, default=64, help="at once; 64")
-    parser.add_argument("--seconds", type=float, default=5.0, help="of a load; 5")
+    parser.add_argument("bundle", type=Path, help="Folder of the bundle.")
+    parser.add_argument(
+        "--clients", type=harness.count, default=64, help="Clients at once. Default: 64."
+    )
+    parser.add_argument("--seconds", type=float, default=5.0, help="Seconds of a load. Default: 5.")
     parser.add_argument(
         "--rounds", type=harness.count, default=3, help=harness.ROUNDS_HELP.format(3)
     )
-    parser.add_argument("--rivals", metavar="PYTHON", help="the interpreter that has the rivals")
-    parser.add_argument("--wrk", default=shutil.which("wrk"), metavar="FILE", help="wrk's path")
+    parser.add_argument("--rivals", metavar="PYTHON", help="Interpreter that has the rivals.")
+    parser.add_argument("--wrk", default=shutil.which("wrk"), metavar="FILE", help="Path of wrk.")
     return harness.run(parser, measure, arguments)
 
 

@@ -85,7 +85,7 @@ def main(arguments=None):
     """Run the benchmark; returns the exit status."""
     parser = harness.make_parser("startup", __doc__.splitlines()[0])
     parser.add_argument(
-        "--rounds", type=harness.count, default=10, help="processes of each kind; 10"
+        "--rounds", type=harness.count, default=10, help="Processes of each kind. Default: 10."
     )
     return harness.run(parser, measure, arguments)
 

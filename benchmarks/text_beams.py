@@ -137,7 +137,7 @@ def _check(found, expected):
 def main(arguments=None):
     """Run the benchmark; returns the exit status."""
     parser = harness.make_parser("text_beams", __doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=harness.count, default=9, help="timed rounds; 9")
+    parser.add_argument("--rounds", type=harness.count, default=9, help="Timed rounds. Default: 9.")
     return harness.run(parser, measure, arguments)
 
 

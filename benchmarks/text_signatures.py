@@ -177,10 +177,10 @@ def _texts(count):
 def main(arguments=None):
     """Run the benchmark; returns the exit status."""
     parser = harness.make_parser("text_signatures", __doc__.splitlines()[0])
-    parser.add_argument("--only", choices=TOKENIZERS, help="one kind of tokenizer")
-    parser.add_argument("--bundles", type=Path, metavar="FOLDER", help="where bundles are kept")
+    parser.add_argument("--only", choices=TOKENIZERS, help="Kind of tokenizer to measure alone.")
+    parser.add_argument("--bundles", type=Path, metavar="FOLDER", help="Folder of kept bundles.")
     parser.add_argument(
-        "--before", type=Path, metavar="FOLDER", help="bundles that an earlier version kept"
+        "--before", type=Path, metavar="FOLDER", help="Folder of bundles of an earlier version."
     )
     parser.add_argument(
         "--rounds", type=harness.count, default=40, help=harness.ROUNDS_HELP.format(40)

@@ -184,9 +184,13 @@ def _start(options):
 def main(arguments=None):
     """Run the benchmark; returns the exit status."""
     parser = harness.make_parser("train_speed", __doc__.splitlines()[0])
-    parser.add_argument("sources", type=harness.file, help="a sentence a line, plain or packed")
-    parser.add_argument("targets", type=harness.file, help="their translations")
-    parser.add_argument("--rounds", type=harness.count, default=20, help="timed steps of each; 20")
+    parser.add_argument(
+        "sources", type=harness.file, help="Source file, a sentence a line, plain or .gz."
+    )
+    parser.add_argument("targets", type=harness.file, help="Target file, a translation a line.")
+    parser.add_argument(
+        "--rounds", type=harness.count, default=20, help="Timed steps of each. Default: 20."
+    )
     return harness.run(parser, measure, arguments)
 
 

@@ -303,9 +303,11 @@ def _torch_step(model):
 def main(arguments=None):
     """Run the benchmark; returns the exit status."""
     parser = harness.make_parser("transformer_layers", __doc__.splitlines()[0])
-    parser.add_argument("--only", default="", metavar="WORD", help="cases with this in their name")
     parser.add_argument(
-        "--rounds", type=harness.count, default=10, help="timed rounds of each case; 10"
+        "--only", default="", metavar="WORD", help="Word that the names of measured cases hold."
+    )
+    parser.add_argument(
+        "--rounds", type=harness.count, default=10, help="Timed rounds of each case. Default: 10."
     )
     return harness.run(parser, measure, arguments)
 

@@ -114,7 +114,7 @@ def _made(words, draw):
 def main(arguments=None):
     """Run the benchmark; returns the exit status."""
     parser = harness.make_parser("trees", __doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=harness.count, default=5, help="timed rounds; 5")
+    parser.add_argument("--rounds", type=harness.count, default=5, help="Timed rounds. Default: 5.")
     return harness.run(parser, measure, arguments)
 
 

@@ -112,8 +112,10 @@ def _wait(workers):
 def main(arguments=None):
     """Run the benchmark; returns the exit status."""
     parser = harness.make_parser("workers", __doc__.splitlines()[0])
-    parser.add_argument("text", type=harness.file, help="a text, plain or packed")
-    parser.add_argument("--rounds", type=harness.count, default=3, help="trainings of each; 3")
+    parser.add_argument("text", type=harness.file, help="Text file, plain or .gz.")
+    parser.add_argument(
+        "--rounds", type=harness.count, default=3, help="Trainings of each. Default: 3."
+    )
     return harness.run(parser, measure, arguments)
 
 

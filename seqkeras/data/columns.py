@@ -119,12 +119,12 @@ class Columns:
             raise DataError(f"{path}: the header names {twice[0]!r} twice.")
         return [first.index(name) for name in self.names]
 
-    def require(self, where, found, way_out=""):
-        """Raise a DataError unless all names are among those that were found."""
-        missing = next((name for name in self.names if name not in found), None)
+    def require(self, where, names, way_out=""):
+        """Raise a DataError unless all names are among the names of a row."""
+        missing = next((name for name in self.names if name not in names), None)
         if missing is not None:
             raise DataError(
-                f"{where}: there is no column {missing!r}; there are {', '.join(map(repr, found))}"
+                f"{where}: there is no column {missing!r}; there are {', '.join(map(repr, names))}"
                 f"{self._by_option(missing)}{way_out}."
             )
 

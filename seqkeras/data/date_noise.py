@@ -270,20 +270,22 @@ def _lose_punctuation(rng, pieces):
 
 
 @lru_cache(maxsize=65536)
-def is_nearest(locale, word, own):
+def is_nearest(locale, word, expected):
     """Return whether a word is nearer to the names of one month or weekday than to all others.
 
     Args:
         locale: a locale that CLDR has.
         word: as typed, in any case.
-        own: ("months", 0 to 11) or ("days", 0 to 6, from Monday).
+        expected: ("months", 0 to 11) or ("days", 0 to 6, from Monday).
     """
     key = _key(locale, word)
     distances = {
         meaning: min(OSA.distance(key, other) for other in keys)
         for meaning, keys in _keys(locale).items()
     }
-    return all(distances[own] < far for meaning, far in distances.items() if meaning != own)
+    return all(
+        distances[expected] < far for meaning, far in distances.items() if meaning != expected
+    )
 
 
 @lru_cache(maxsize=65536)

@@ -101,8 +101,8 @@ def ways_to_read(name, texts, decimal=None):
     """Return options that read the first of a column's texts that is no number, for its error."""
     wrong = (text for text in texts if not is_missing(text) and number_of(text, decimal) is None)
     text = next(wrong, "")
-    found = [way for sign, way in DECIMAL_OPTIONS.items() if number_of(text, sign) is not None]
-    return f"; {' or '.join(f'{way} {name}' for way in found)} reads it" if found else ""
+    ways = [way for sign, way in DECIMAL_OPTIONS.items() if number_of(text, sign) is not None]
+    return f"; {' or '.join(f'{way} {name}' for way in ways)} reads it" if ways else ""
 
 
 def numbers_of(series, names, decimals):

@@ -30,20 +30,20 @@ class Spelling:
         """The arguments."""
         return {"pieces": self.pieces, "goes_on": self.goes_on, "word_length": self.word_length}
 
-    def __call__(self, token_ids, own=None):
+    def __call__(self, token_ids, text=None):
         """Return the words of pieces.
 
         Args:
             token_ids: (B, T) int32.
-            own: (B, T) booleans, which of them are read; None for all.
+            text: (B, T) booleans, which of them are read; None for all.
 
         Returns:
             (B, T, word_length) int32 characters of T words; (B,) how many of them are real;
             (B, T) the place of each piece's word; (B, T) booleans, whether it is of a word.
         """
         spelled = ops.take(ops.convert_to_tensor(self._spelled), token_ids, axis=0)  # (B, T, P)
-        if own is not None:
-            spelled = ops.where(own[..., None], spelled, 0)
+        if text is not None:
+            spelled = ops.where(text[..., None], spelled, 0)
         real = ops.not_equal(spelled, 0)
         sizes = ops.sum(ops.cast(real, "int32"), axis=-1)
         is_word = sizes > 0

@@ -79,7 +79,7 @@ def steps(
 
     Args:
         step, state, start: as for `search`.
-        found: a `Greedy` or `Beams`.
+        results: a `Greedy` or `Beams`.
         beam_index: (B, 1) the row of the state with which each source begins; None: its own.
     """
     token_ids = start

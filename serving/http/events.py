@@ -28,24 +28,24 @@ def raw_event(data: str, name: str | None = None) -> bytes:
 
 
 class EventResponse(Response):
-    """Sends events as they are found.
+    """Sends events as they come.
 
     Args:
-        found: the events; they are closed at the end.
+        pieces: the events; they are closed at the end.
         error: takes a refusal, returns the event that tells of it.
     """
 
     media_type = "text/event-stream"
 
-    def __init__(self, found: AsyncGenerator[bytes], error: Callable[[HttpRefusal], bytes]):
+    def __init__(self, pieces: AsyncGenerator[bytes], error: Callable[[HttpRefusal], bytes]):
         super().__init__(headers=HEADERS)
         del self.headers["content-length"]
-        self._found, self._error = found, error
+        self._pieces, self._error = pieces, error
         self._first: bytes | None = None
 
     async def begin(self) -> None:
         """Wait for the first event, so that a refusal of the whole is no event."""
-        self._first = await anext(self._found)
+        self._first = await anext(self._pieces)
 
     async def send_within(self, timeout: float, scope: Scope, send: Send) -> None:
         """Send all events.
@@ -62,7 +62,7 @@ class EventResponse(Response):
             async with asyncio.timeout(timeout):
                 await send({"type": "http.response.body", "body": body, "more_body": more})
 
-        async with contextlib.aclosing(self._found):
+        async with contextlib.aclosing(self._pieces):
             start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
             await send(start)
             with contextlib.suppress(TimeoutError):
@@ -77,16 +77,16 @@ class EventResponse(Response):
 
     async def _told(self):
         try:
-            async for body in self._found:
+            async for body in self._pieces:
                 yield body
         except Exception as error:
             yield self._error(as_http(error))
 
 
 async def events(
-    found: AsyncGenerator[bytes], error: Callable[[HttpRefusal], bytes]
+    pieces: AsyncGenerator[bytes], error: Callable[[HttpRefusal], bytes]
 ) -> EventResponse:
     """Return the response that sends events; see `EventResponse`."""
-    response = EventResponse(found, error)
+    response = EventResponse(pieces, error)
     await response.begin()
     return response

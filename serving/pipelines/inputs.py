@@ -121,7 +121,7 @@ def require_token(token_id, name):
     WordPiece drops invisible characters such as NUL and U+200B; SentencePiece, some of them.
 
     Args:
-        found: the tokens, or any value that is true if there are some.
+        token_id: the tokens, or any value that is true if there are some.
         name: name of the text, for errors.
     """
     if not token_id:

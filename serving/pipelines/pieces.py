@@ -109,7 +109,7 @@ def pieces(steps, detokenizer, stop=()):
     """Yield the text of a search with one source, in pieces, as soon as they are final.
 
     Args:
-        found: yields a `serving.decoding.Greedy` after each step.
+        steps: yields a `serving.decoding.Greedy` after each step.
         detokenizer: a `Detokenizer`.
         stop: strings that end the text, and are not part of it.
     """
