@@ -28,7 +28,7 @@ from keras import ops
 
 
 class _Mended:
-    """What the optimizers here have before Keras's own methods.
+    """The methods that the optimizers here put before Keras's.
 
     Args:
         rates: for each variable of `build`, in that order, a pair (factor, first step); None: the

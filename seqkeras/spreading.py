@@ -1,4 +1,4 @@
-"""Which of many examples are shown, or scored: never of one label alone, in a sorted file."""
+"""The choice of examples to show or score: never one label alone, even in a sorted file."""
 
 import itertools
 from collections.abc import Hashable

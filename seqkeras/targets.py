@@ -1,4 +1,4 @@
-"""Which targets count in a loss, and in what is measured."""
+"""The targets that count in losses and metrics."""
 
 
 def counts(targets, ignore_class):

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 
 class Answers(Protocol):
-    """What answers inputs: a pipeline, as `serving.load` returns it."""
+    """An object that answers inputs, such as the pipeline of `serving.load`."""
 
     def __call__(self, *args: Any, **options: Any) -> Any: ...
 

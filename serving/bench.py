@@ -1,4 +1,4 @@
-"""How fast a pipeline answers: latency percentiles and throughput, text in to text out."""
+"""The speed of a pipeline: latency percentiles and throughput, text in to text out."""
 
 import itertools
 import os

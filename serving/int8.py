@@ -1,4 +1,4 @@
-"""Whether this machine multiplies 8-bit numbers exactly, by a product that tells.
+"""A test of whether this machine multiplies 8-bit numbers exactly.
 
     y = x w,   x: 255 of uint8, w: 127 of int8, 4 of each;   exact: 4 255 127 = 129,540
 

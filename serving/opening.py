@@ -42,7 +42,7 @@ EXACT_INT8 = "session.x64quantprecision"
 
 @dataclass(frozen=True)
 class Runtime:
-    """How graphs are run.
+    """The options that run graphs.
 
     Args:
         precision: "float32", or one of the manifest's precisions.

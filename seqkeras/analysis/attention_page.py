@@ -49,7 +49,7 @@ class Extent(NamedTuple):
 
 
 class Panels:
-    """How the attention maps of a page are drawn.
+    """The layout of a page of attention maps.
 
     Attributes:
         name: the public function, for errors.

@@ -1,4 +1,4 @@
-"""How far a gradient flows back through time, as numbers and as a PNG.
+"""Gradient flow back through time, as numbers and as a PNG.
 
     python -m seqkeras.analysis.gradient_flow --out docs/pictures/gradient_flow.png --radii 0.9,1
 

@@ -1,4 +1,4 @@
-"""How a change of the state at one step changes the state some steps later.
+"""Jacobians of a recurrent state by the state some steps earlier.
 
     ds(T)/ds(t) = J(T) J(T-1) ... J(t+1)        J(t) = ds(t)/ds(t-1)
 

@@ -1,4 +1,4 @@
-"""How probable a whole text is to a language model: each of its tokens counts once."""
+"""The likelihood of a whole text under a language model: each token counts once."""
 
 import math
 

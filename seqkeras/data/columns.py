@@ -23,7 +23,7 @@ SEPARATORS = ",;|\t"  # that a header of one column holds if its file is divided
 
 
 class WaysOut(NamedTuple):
-    """What a user may give where a file is not as it must be, for errors; None for nothing."""
+    """The options that errors name as ways out; None for no option."""
 
     empty: str | None = None  # leaves out rows with an empty field
     form: str | None = None  # tells the form of a file
@@ -93,7 +93,7 @@ def column_names(path):
 
 @dataclasses.dataclass(frozen=True)
 class Columns:
-    """Which columns are read; the fields are the arguments of `read_columns`."""
+    """The columns to read; the fields are the arguments of `read_columns`."""
 
     names: tuple
     may_be_empty: tuple = ()

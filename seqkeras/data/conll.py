@@ -97,7 +97,7 @@ def _number(column, default):
 
 
 class _Columns(NamedTuple):
-    """How the lines of a file have their columns.
+    """The layout of columns in the lines of a file.
 
     Attributes:
         path: path of the file, for errors.

@@ -51,7 +51,7 @@ class Shard:
 
 @dataclasses.dataclass(frozen=True)
 class Corpus:
-    """Where the documents of files lie.
+    """The places of documents in files.
 
     Args:
         form: one of `FORMS`.

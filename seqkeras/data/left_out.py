@@ -1,4 +1,4 @@
-"""What is read of the rows of a file, and what is wrong with those that can not be used."""
+"""The usable rows of a file, and what is wrong with the other rows."""
 
 from seqkeras.data.texts import DataError
 

@@ -66,7 +66,7 @@ class ShardOrder:
 
 @dataclasses.dataclass(frozen=True)
 class _Ahead:
-    """What an array that is made for each batch looks like."""
+    """The shape and dtype of an array that is made for each batch."""
 
     shape: tuple
     dtype: np.dtype

@@ -9,7 +9,7 @@ MOST = 50_000_000  # entries: states times tokens
 
 
 class Constraint:
-    """Which tokens may follow, of greedy search, beams and sampling alike.
+    """The tokens that may follow, in greedy search, beam search and sampling alike.
 
         log p(y) = log P(allowed) + log p(y | allowed)
 

@@ -1,4 +1,4 @@
-"""How often a prediction is right: token by token, and whole sequences."""
+"""Accuracy of predictions: token by token, and of whole sequences."""
 
 import keras
 from keras import ops

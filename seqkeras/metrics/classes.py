@@ -1,4 +1,4 @@
-"""How well answers with one class each agree with their targets."""
+"""Agreement of answers of one class each with their targets."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""How well numbers go along with their targets."""
+"""Correlation of numbers with their targets."""
 
 import numpy as np
 

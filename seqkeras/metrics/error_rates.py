@@ -1,4 +1,4 @@
-"""How many edits answers are away from their targets, where these are tokens with spaces between.
+"""Edit distance of answers from their targets, as rates; tokens have spaces between them.
 
 A text may have several right targets: pronunciations of a word. From letters to phonemes, the rate
 of tokens is the phoneme error rate, the rate of sequences the word error rate.

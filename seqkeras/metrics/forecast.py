@@ -1,4 +1,4 @@
-"""How far numbers are from their targets."""
+"""Errors of numbers against their targets."""
 
 import numpy as np
 

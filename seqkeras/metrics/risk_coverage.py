@@ -1,4 +1,4 @@
-"""Whether scores rank right answers above wrong ones: risk against coverage."""
+"""Risk against coverage: scores should rank right answers above wrong ones."""
 
 import numpy as np
 

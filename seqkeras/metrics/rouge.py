@@ -1,4 +1,4 @@
-"""How much of a summary's words, pairs of words and order is in its target."""
+"""ROUGE: the overlap of a summary with its target in words, pairs of words and order."""
 
 import unicodedata
 

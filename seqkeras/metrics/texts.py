@@ -1,4 +1,4 @@
-"""How near texts are to their targets, by their words and by their characters, as sacrebleu has it.
+"""BLEU and chrF of texts against their targets, by words and by characters, from sacrebleu.
 
 A text may have several right targets.
 """

@@ -9,7 +9,7 @@ from seqkeras.shapes import require_positive
 
 @keras.saving.register_keras_serializable("seqkeras")
 class AttentionWeightsHead(Head):
-    """How much each head of one block attends to each token.
+    """The attention of each head of one block to each token.
 
         y(n, t, s) = softmax over s of q_n(t) . k_n(s) / sqrt(H)
 

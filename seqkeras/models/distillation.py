@@ -15,7 +15,7 @@ LOGITS = "teacher_logits"  # the input of logits that were computed before
 
 @keras.saving.register_keras_serializable("seqkeras")
 class Distillation(keras.Model):
-    """What a student answers, and how far that is from its teacher.
+    """A student's answers, and their distance from the teacher's.
 
         labels    = s, the student's logits
         soft      = T^2 sum_v p(v) log (p(v) / q(v)),  p = softmax(t / T),  q = softmax(s / T)

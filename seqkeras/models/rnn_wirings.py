@@ -1,4 +1,4 @@
-"""Where the context enters a recurrent decoder: a class for each place, with one step in each."""
+"""Recurrent decoders by the place where the context enters, a class with one step for each."""
 
 import keras
 from keras import ops

@@ -37,7 +37,7 @@ class Tensor:
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """How a tensor of a file maps to the variables of a model.
+    """The mapping of a file's tensor to the variables of a model.
 
     Args:
         inputs: None if both have the same shape; else the tensor is a matrix whose rows are that

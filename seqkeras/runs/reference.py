@@ -24,7 +24,7 @@ MOST_BYTES = 64 * 2**20
 
 @dataclasses.dataclass(frozen=True)
 class OwnCall:
-    """How a model's own call takes the inputs that export names.
+    """The user's call of a model with the inputs that export names.
 
     Args:
         paths: our name -> path of keys and indices in what the model is called with; () if that

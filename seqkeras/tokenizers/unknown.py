@@ -1,4 +1,4 @@
-"""How many tokens of texts a vocabulary does not know, and which."""
+"""The tokens of texts that a vocabulary does not know, and their number."""
 
 import itertools
 import unicodedata

@@ -6,7 +6,7 @@ import numpy as np
 
 
 class Constraint:
-    """Which tokens may follow each beam.
+    """The tokens that may follow each beam.
 
     Args:
         automaton: has integer states: `allowed(states, room)` returns which tokens may follow,

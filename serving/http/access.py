@@ -1,4 +1,4 @@
-"""What every request passes: the header Host, the bearer token, metrics and the access log."""
+"""The checks and records of every request: Host, bearer token, metrics, access log."""
 
 import asyncio
 import hmac

@@ -27,7 +27,7 @@ from .tensorflow_serving import TensorFlowServingApi
 
 @dataclass(frozen=True)
 class Service:
-    """What a server serves, and how.
+    """The bundles and settings of a server.
 
     Attributes:
         bundles: (name, folder) of each bundle.

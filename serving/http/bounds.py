@@ -1,4 +1,4 @@
-"""What a server takes on, at most."""
+"""The bounds of a server's load."""
 
 from dataclasses import dataclass
 

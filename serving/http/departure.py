@@ -22,7 +22,7 @@ class Abandoned(BaseException):
 
 
 class Wanted(threading.local):
-    """Whether somebody waits for what a thread computes, for `Runtime.before`."""
+    """The demand for what a thread computes, for `Runtime.before`."""
 
     _is_wanted: Callable[[], bool] | None = None
 

@@ -1,4 +1,4 @@
-"""Which names a server is asked by: a page of another site may reach it under its own name.
+"""The host names of a server: a page of another site may reach it under that site's name.
 
 The browser lets a page ask its own host alone; a name of an attacker that leads to 127.0.0.1 (DNS
 rebinding) makes a server on loopback that host. The header Host then has the attacker's name.

@@ -1,4 +1,4 @@
-"""What the server counts, for Prometheus.
+"""The server's metrics, for Prometheus.
 
 Several processes share files in the folder that PROMETHEUS_MULTIPROC_DIR names, which must be set
 before prometheus_client is imported; /metrics of any process then shows the sum.

@@ -210,7 +210,7 @@ def _texts(content, name):
 
 @dataclass(frozen=True)
 class _Asked:
-    """What a request for completions asks for.
+    """The contents of a request for completions.
 
     Attributes:
         options: options of the pipeline.

@@ -37,7 +37,7 @@ COUNTS = ("num_beams", "n_best")
 
 @dataclass(frozen=True)
 class Opening:
-    """How a bundle is opened; see `serving.load`."""
+    """The options that open a bundle; see `serving.load`."""
 
     precision: str | None = None
     threads: int | None = None

@@ -1,4 +1,4 @@
-"""What a bundle takes and gives as named columns, a value for each row.
+"""The inputs and outputs of a bundle as named columns, a value for each row.
 
 Names, types and shapes are the same as in the signatures on strings of its SavedModel
 (`saved_model_text/1`), so that clients of both protocols on tensors work unchanged:

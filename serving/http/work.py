@@ -1,4 +1,4 @@
-"""How much a pipeline has to do for an input."""
+"""The work of a pipeline for an input."""
 
 from typing import Any
 

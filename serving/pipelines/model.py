@@ -17,7 +17,7 @@ MASKED = "masked_positions"
 
 @dataclass(frozen=True)
 class Packing:
-    """How rows become the inputs of a graph.
+    """The way from rows to the inputs of a graph.
 
     Attributes:
         arrays: takes a list of rows, returns name -> array; arrays that the graph does not take are

@@ -1,4 +1,4 @@
-"""Which files of the page are worth compressing by gzip, and the compressed bytes."""
+"""The files of the page that gzip makes smaller, and the compressed bytes."""
 
 import gzip
 from pathlib import Path

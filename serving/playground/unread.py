@@ -1,4 +1,4 @@
-"""What the JavaScript package does not read, so that the page does not offer it."""
+"""The parts of bundles that the JavaScript package does not read, and the page does not offer."""
 
 import contextlib
 import re

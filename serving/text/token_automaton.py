@@ -1,4 +1,4 @@
-"""Which tokens may follow so that a text matches a pattern.
+"""The tokens that may follow so that a text matches a pattern.
 
     y_n may follow  if  delta(q(y_1 … y_(n-1)), y_n) can reach the end within the room that is left
 

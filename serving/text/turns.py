@@ -14,7 +14,7 @@ AFTER = {  # who may speak behind a turn of whom
 
 @dataclass(frozen=True)
 class Turns:
-    """What stands around each turn of a conversation.
+    """The strings around each turn of a conversation.
 
         turn(role, content) = role's text + content + end
         prompt = turn(role 1, content 1) + ... + turn(role n, content n) + assistant's text
