@@ -1,29 +1,22 @@
-"""Smoke runs of the benchmarks, and what they print and write; never a time."""
+"""A smoke run of every benchmark, and what it prints and writes; never a time."""
 
+import importlib
 import importlib.util
+import itertools
 import json
 import sys
 import types
 
+import onnx
 import pytest
+from keras import ops
+from PIL import Image
 
-from benchmarks import (
-    cached_generation,
-    cold_start,
-    dates,
-    finetuning,
-    harness,
-    kept_memory,
-    language_speed,
-    loading,
-    recurrent_export,
-    server,
-    train_speed,
-    transformer_layers,
-    trees,
-    workers,
-)
-from seqkeras.serving.manifest import Limits, TextPrefix
+from benchmarks import encoders, generation, harness, layers, loading, scaling, text_beams
+from seqkeras.export.families.shapes import infer_outputs
+from seqkeras.export.onnx_graphs import convert
+from seqkeras.pretrained import load_hugging_face
+from seqkeras.serving.manifest import TensorSpec
 from tests.serving import toy_bundle
 from tests.training.pretrained_folders import hugging_face_folder
 from tests.training.questions import questions, write
@@ -31,15 +24,22 @@ from tests.training.test_classification import sentences as reviews
 from tests.training.test_tagging import sentences as names
 
 COLOURS = ("red", "green", "blue", "white", "old", "new")
-FAST, SLOW = [0.002, 0.001, 0.004], [0.008, 0.002, 0.004]
+PRECISIONS = ("float32", "int8", "int8-embedding")
+
+
+def has(*packages):
+    return all(importlib.util.find_spec(package) for package in packages)
+
+
+def crossed(form, *words):
+    return {form.format(*row) for row in itertools.product(*words)}
 
 
 def smoke_rows(benchmark, capsys, path, *arguments):
     """The rows that `--quick --json FILE` writes, after a look at what it prints."""
     status = benchmark.main(["--quick", "--json", str(path), *map(str, arguments)])
     printed = capsys.readouterr()
-    assert status == 0, printed.err
-    assert printed.err == ""
+    assert (status, printed.err) == (0, "")
     last = f"quick: everything ran; these figures say nothing; rows written to {path}"
     assert printed.out.splitlines()[-1] == last
     rows = json.loads(path.read_text(encoding="utf-8"))
@@ -47,135 +47,118 @@ def smoke_rows(benchmark, capsys, path, *arguments):
         assert list(row) == ["case", "ours", "rival", "unit", "ratio"]
         assert row["case"] in printed.out
         assert min(row["ours"], row["rival"], row["ratio"]) >= 0
-    return {row["case"]: row for row in rows}
+    return {row["case"] for row in rows}
 
 
-def test_recurrent_export_compares_four_layers_with_two_rivals(capsys, tmp_path):
-    rows = smoke_rows(recurrent_export, capsys, tmp_path / "rows.json")
-    assert set(rows) == {
-        f"{layer} b{batch_size} t5 vs {rival}"
-        for layer in ("lstm", "gru", "bidirectional lstm", "rnn")
-        for batch_size in (8, 1)
-        for rival in ("keras", "hand-built")
-    }
-
-
-def test_recurrent_export_times_only_graphs_that_agree(monkeypatch, capsys):
-    monkeypatch.setattr(recurrent_export, "CASES", recurrent_export.CASES[:1])
-    monkeypatch.setattr(recurrent_export, "TOLERANCE", -1.0)
-    assert recurrent_export.main(["--quick"]) == 1
-    message = "lstm b8 t5: the graphs do not agree at real steps: ours differs by "
-    assert message in capsys.readouterr().err
-
-
-DATES_ROWS = {
-    f"dates {kind}{batch} vs dateparser"
-    for kind in ("clean", "noisy")
-    for batch in ("", " b1", " b64")
-}
-
-
-def test_dates_compares_with_dateparser(dates_bundle, capsys, tmp_path):
-    pytest.importorskip("dateparser", reason="needs benchmarks/requirements.txt")
-    rows = smoke_rows(dates, capsys, tmp_path / "rows.json", dates_bundle, "--by-locale")
-    assert set(rows) == DATES_ROWS
+TORCH = [*(["torch"] if has("torch") else [])]
+GENERATED = "{} float32 beam {} b1 vs {}"
+FLOAT32 = ["--only", "transformer", "--precisions", "float32", "--rivals"]
+DATES = crossed("dates {}{} vs dateparser", ("clean", "noisy"), ("", " b1", " b64"))
+# Benchmark, what it needs that may be missing, arguments, its cases. {text}, {parallel}, {names},
+# {dates} and {toy} are files and bundles.
+SMOKES = [
+    ("cached_generation", [], [], {"gpt2 step 256 vs step 16"}
+        | crossed("gpt2 greedy b{} t32+64 vs keras_nlp", (1, 8))),
+    ("cold_start", [], ["{dates}"],
+        crossed("cold start vs {}", ("import numpy, onnxruntime", "1 s"))),
+    ("dates", ["dateparser"], ["{dates}", "--by-locale"], DATES),
+    ("encoders", [], ["--only", "minilm"],
+        crossed("minilm {} b2 t7 vs onnxruntime.transformers", PRECISIONS)
+        | {"minilm float32 64 texts t8…128 vs one batch"}),
+    ("generation", [], [*FLOAT32, "keras,keras_nlp"],
+        crossed(GENERATED, ["transformer"], (1, 4), ("keras", "keras_nlp"))),
+    ("generation", ["ctranslate2"], [*FLOAT32, "ctranslate2"],
+        crossed(GENERATED, ["transformer"], (1, 4), ["ctranslate2"])),
+    ("generation", [], ["--rivals", "saved_model"],
+        crossed(GENERATED, ["rnn"], (1, 4), ["saved_model"])),
+    ("kept_memory", [], ["--", "tagging", "{names}", "--batch-size", "8"],
+        {"tagging, kept vs given back"}),
+    ("language_speed", [], ["{text}"],
+        {"step qrnn vs lstm"} | crossed("step gpt vs {}", TORCH)),
+    ("layers", [], ["--only", "simplernn"],
+        crossed("simplernn b2 t5 {} vs keras", ("static", "dynamic"))),
+    ("layers", [], ["--only", "qrnn"],
+        crossed("qrnn b2 t5 {} vs {} lstm", ("static", "dynamic"), ("our", "keras"))),
+    ("limit", [], ["--only", "minilm"], crossed("minilm {} b2 t7 vs the limit", PRECISIONS[:2])),
+    ("recurrent_export", [], [], crossed("{} b{} t5 vs {}",
+        ("lstm", "gru", "bidirectional lstm", "rnn"), (8, 1), ("keras", "hand-built"))),
+    ("server", ["starlette"], ["{toy}"],
+        {"server c5 vs process b5", "server c1 vs process b1 and 1 ms"}),
+    ("startup", [], [], {"minilm import serving vs 0.3 s", "minilm ONNX int8 vs float32",
+        "minilm ONNX int8-embedding vs 25 MB"}
+        | crossed("minilm first answer {} vs 1 s", PRECISIONS)
+        | crossed("minilm memory beside the weights {} vs 120 MB", PRECISIONS)),
+    ("text_beams", [], [], crossed("transformer beam 4, 11 texts, {} vs serving",
+        ("time", "processors' time"))),
+    ("transformer_layers", [], ["--only", "attention"],
+        crossed("attention b2 t5{} vs keras", ("", " XLA"))),
+    ("transformer_layers", [], ["--only", "decoder"],
+        crossed("decoder block 512 b2 t5{} vs keras_nlp", ("", " XLA"))),
+    ("transformer_layers", ["transformers"], ["--only", "minilm"],
+        crossed("minilm b2 t5{} vs transformers", ("", " XLA"))),
+    ("trees", [], [], {"binary tree lstm b3 vs node by node"}),
+    ("workers", [], ["{text}"], {"2 workers vs 1, batch 12"}),
+]  # fmt: skip
 
 
 @pytest.fixture
-def illiterate_dateparser(monkeypatch):
-    """A dateparser that can read nothing."""
-
-    class DateDataParser:
-        def __init__(self, **options):
-            pass
-
-        def get_date_data(self, text):
-            return types.SimpleNamespace(date_obj=None)
-
-    package = types.ModuleType("dateparser")
-    package.DateDataParser, package.__version__ = DateDataParser, "0"
-    monkeypatch.setitem(sys.modules, "dateparser", package)
+def given(tmp_path, dates_bundle):
+    """Files and bundles that arguments name."""
+    lines = [f"the {colour} house has {number} doors" for colour in COLOURS for number in range(99)]
+    (tmp_path / "text.txt").write_text("".join(f"{line}\n" for line in lines))
+    return {
+        "text": tmp_path / "text.txt",
+        "names": names(tmp_path / "names.conll", 60),
+        "dates": dates_bundle,
+        "toy": toy_bundle.write_bundle(tmp_path / "toy"),
+    }
 
 
-@pytest.mark.parametrize("help", ["tuned", "default", "plain"])
-def test_dates_takes_all_its_options(help, illiterate_dateparser, capsys, tmp_path):
-    bundle = toy_bundle.write_bundle(
-        tmp_path / "bundle",
-        task="dates",
-        text_prefix=TextPrefix(name="locale", separator="|", values=("de", "ja")),
-        limits=Limits(source_length=100, target_length=3),
-    )
-    options = ["--threads", 1, "--by-locale", "--dateparser", help]
-    rows = smoke_rows(dates, capsys, tmp_path / "rows.json", bundle, *options)
-    assert set(rows) == DATES_ROWS
+@pytest.fixture
+def without_optimum(monkeypatch):
+    """The rival of `encoders` is our own graph of the weights that it is given."""
+
+    def write(*arguments, python):
+        folder, file = arguments[-2:]
+        bert = load_hugging_face(folder).encoder
+
+        def function(input_ids, attention_mask, token_type_ids):
+            inputs = {"token_ids": input_ids, "segment_ids": token_type_ids}
+            inputs["lengths"] = ops.sum(attention_mask, axis=1)
+            return {"last_hidden_state": bert(inputs)["hidden"]}
+
+        names = ("input_ids", "attention_mask", "token_type_ids")
+        inputs = [TensorSpec(name, "int64", ("batch", "length")) for name in names]
+        graph = convert(function, inputs, infer_outputs(function, inputs), "model")
+        onnx.save(graph.whole(), file)
+
+    monkeypatch.setattr(encoders.harness, "run_python", write)
 
 
-def test_dateparser_is_read_with_our_two_digit_years():
-    pytest.importorskip("dateparser", reason="needs benchmarks/requirements.txt")
-    rival = dates.Rival(["de", "en_GB", "en_US", "sv"], "tuned")
-    assert rival("de|Samstag, 3. Mai 2014") == "2014-05-03"
-    assert rival("en_US|3/5/61") == "1961-03-05"
-    assert rival("en_GB|3/5/49") == "2049-05-03"
-    assert rival("sv|1987-05-03") == "1987-05-03"
-    assert rival("de|vorgestern ungefähr") is None
-
-
-def test_a_missing_rival_is_refused_with_the_way_to_get_it(dates_bundle, monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "dateparser", None)
-    assert dates.main([str(dates_bundle), "--quick"]) == 1
-    assert capsys.readouterr().err == (
-        "python -m benchmarks.dates: dateparser is not installed; "
-        "pip install -r benchmarks/requirements.txt\n"
-    )
-
-
-def test_cold_start_says_where_the_time_goes(dates_bundle, capsys, tmp_path):
-    rows = smoke_rows(cold_start, capsys, tmp_path / "rows.json", dates_bundle)
-    assert set(rows) == {"cold start vs import numpy, onnxruntime", "cold start vs 1 s"}
-
-
-def test_trees_compares_levels_with_a_loop_over_nodes(capsys, tmp_path):
-    rows = smoke_rows(trees, capsys, tmp_path / "rows.json")
-    assert set(rows) == {"binary tree lstm b3 vs node by node"}
+@pytest.mark.parametrize("name, needs, arguments, cases", SMOKES, ids=lambda value: str(value)[:30])
+def test_a_benchmark_runs(name, needs, arguments, cases, given, request, capsys, tmp_path):
+    if not has(*needs) or (name == "workers" and sys.platform != "linux"):
+        pytest.skip("needs benchmarks/requirements.txt, or Linux")
+    if name == "encoders":
+        request.getfixturevalue("without_optimum")
+    benchmark = importlib.import_module(f"benchmarks.{name}")
+    arguments = [argument.format(**given) for argument in arguments]
+    assert smoke_rows(benchmark, capsys, tmp_path / "rows.json", *arguments) == cases
 
 
 def test_loading_is_compared_with_a_plain_read_and_with_the_size(capsys, tmp_path):
     rows = smoke_rows(loading, capsys, tmp_path / "rows.json")
-    assert {"load 0 MB vs a plain read", "load 0 MB vs the file's size"} <= set(rows)
+    assert {"load 0 MB vs a plain read", "load 0 MB vs the file's size"} <= rows
 
 
-def test_loading_is_timed_only_where_it_is_right(monkeypatch, capsys):
-    monkeypatch.setattr(loading.np, "array_equal", lambda *arrays: False)
-    assert loading.main(["--quick"]) == 1
-    assert "what was loaded is not what was saved." in capsys.readouterr().err
-
-
-def test_transformer_blocks_are_compared_with_those_of_keras_and_keras_nlp(capsys, tmp_path):
-    rows = smoke_rows(transformer_layers, capsys, tmp_path / "rows.json", "--only", "attention")
-    assert set(rows) == {"attention b2 t5 vs keras", "attention b2 t5 XLA vs keras"}
-    rows = smoke_rows(transformer_layers, capsys, tmp_path / "rows.json", "--only", "decoder")
-    assert set(rows) == {
-        "decoder block 512 b2 t5 vs keras_nlp",
-        "decoder block 512 b2 t5 XLA vs keras_nlp",
-    }
-
-
-def test_encoders_are_compared_with_transformers(capsys, tmp_path):
-    pytest.importorskip("transformers", reason="needs benchmarks/requirements.txt")
-    rows = smoke_rows(transformer_layers, capsys, tmp_path / "rows.json", "--only", "minilm")
-    assert set(rows) == {"minilm b2 t5 vs transformers", "minilm b2 t5 XLA vs transformers"}
-
-
-def test_training_is_compared_from_files_to_steps(capsys, tmp_path):
-    sources, targets = tmp_path / "train.en", tmp_path / "train.de"
-    lines = [f"the {colour} house has {number} doors" for colour in COLOURS for number in range(40)]
-    sources.write_text("\n".join(lines))
-    targets.write_text("\n".join(line[::-1] for line in lines))
-    rows = smoke_rows(train_speed, capsys, tmp_path / "rows.json", sources, targets)
-    rivals = ["keras_nlp", *(["torch"] if importlib.util.find_spec("torch") else [])]
-    steps = [f"step dropout {rate} vs {rival}" for rate in ("0", "0.3") for rival in rivals]
+def test_training_is_compared_from_files_to_steps(given, capsys, tmp_path):
+    targets = tmp_path / "train.de"
+    targets.write_text("\n".join(line[::-1] for line in given["text"].read_text().splitlines()))
+    benchmark = importlib.import_module("benchmarks.train_speed")
+    rows = smoke_rows(benchmark, capsys, tmp_path / "rows.json", given["text"], targets)
+    steps = crossed("step dropout {} vs {}", ("0", "0.3"), ["keras_nlp", *TORCH])
     [budget] = [case for case in rows if case.startswith("token budget vs ")]
-    assert {*rows} == {*steps, "input alone vs its step", budget, "start vs 20 s"}
+    assert rows == {*steps, "input alone vs its step", budget, "start vs 20 s"}
 
 
 @pytest.mark.parametrize("task", ["classification", "tagging", "question-answering"])
@@ -185,87 +168,115 @@ def test_fine_tuning_is_compared_with_keras_nlp_and_transformers(task, capsys, t
         "tagging": lambda: names(tmp_path / "names.conll", 60),
         "question-answering": lambda: write(tmp_path / "squad.json", questions(60)),
     }
+    more = "question_length = 8\nstride = 5\n" if task == "question-answering" else ""
     folder, recipe = hugging_face_folder(tmp_path / "bert"), tmp_path / "recipe.toml"
-    recipe.write_text(f'task = "{task}"\nschedule = "linear"\nmax_length = 31\n')
-    if task == "question-answering":
-        recipe.write_text(recipe.read_text() + "question_length = 8\nstride = 5\n")
-    arguments = [recipe, folder, files[task]()]
-    rows = smoke_rows(finetuning, capsys, tmp_path / "rows.json", *arguments)
-    rivals = ["keras_nlp", *(["transformers"] if importlib.util.find_spec("transformers") else [])]
-    steps = {f"step vs {rival}" for rival in rivals}
-    assert {*rows} == {*steps, "step in bfloat16 vs float32"}
+    recipe.write_text(f'task = "{task}"\nschedule = "linear"\nmax_length = 31\n{more}')
+    benchmark = importlib.import_module("benchmarks.finetuning")
+    rows = smoke_rows(benchmark, capsys, tmp_path / "rows.json", recipe, folder, files[task]())
+    rivals = ["keras_nlp", *(["transformers"] if has("transformers") else [])]
+    assert rows == {*crossed("step vs {}", rivals), "step in bfloat16 vs float32"}
 
 
-def test_memory_that_is_kept_is_compared_with_memory_that_is_given_back(capsys, tmp_path):
-    arguments = ["--", "tagging", names(tmp_path / "names.conll", 60), "--batch-size", "8"]
-    rows = smoke_rows(kept_memory, capsys, tmp_path / "rows.json", *arguments)
-    assert {*rows} == {"tagging, kept vs given back"}
+def test_strings_are_compared_with_ids_and_with_an_earlier_version(capsys, tmp_path):
+    benchmark = importlib.import_module("benchmarks.text_signatures")
+    given = ["--only", "unigrams", "--bundles", tmp_path / "bundles"]
+    by_ids = crossed("unigrams b{} vs serving.text and ids", (1, 64))
+    assert smoke_rows(benchmark, capsys, tmp_path / "rows.json", *given) == by_ids
+    before = (tmp_path / "bundles").rename(tmp_path / "before")
+    given = ["--only", "unigrams", "--before", before]
+    rows = smoke_rows(benchmark, capsys, tmp_path / "rows.json", *given)
+    assert rows == by_ids | crossed("unigrams b{} vs before", (1, 64))
 
 
-@pytest.fixture
-def play(tmp_path):
-    """A text of some length."""
-    path = tmp_path / "play.txt"
-    path.write_text(
-        "".join(f"the {colour} house has {n} doors\n" for n in range(99) for colour in COLOURS)
-    )
-    return path
+def test_every_layer_is_measured_at_every_length(capsys, tmp_path):
+    files = ["--json", tmp_path / "rows.json", "--png", tmp_path / "scaling.png"]
+    assert scaling.main(["--quick", *map(str, files)]) == 0
+    layers_of = {"simplernn", "lstm", "qrnn", "full attention", "restricted attention"}
+    printed = capsys.readouterr().out
+    assert all(f"{case}: " in printed for case in crossed("{} t{}", layers_of, (8, 16, 32)))
+    rows = {row["case"] for row in json.loads((tmp_path / "rows.json").read_text())}
+    others = layers_of - {"full attention"}
+    assert crossed("{} t{} {} vs full attention", others, (8, 16, 32), ("time", "memory")) <= rows
+    with Image.open(tmp_path / "scaling.png") as image:
+        assert image.size == (1320, 576)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="gives each worker a core, as Linux can")
-def test_two_workers_are_compared_with_one(play, capsys, tmp_path):
-    rows = smoke_rows(workers, capsys, tmp_path / "rows.json", play)
-    assert {*rows} == {"2 workers vs 1, batch 12"}
+# A benchmark, what is changed in it, arguments, and why it ends.
+REFUSALS = [
+    ("recurrent_export", ("TOLERANCE", -1.0), [], "the graphs do not agree at real steps: ours"),
+    ("encoders", ("TOLERANCE", -1.0), ["--only", "minilm"], "b2 t7: the graphs do not agree."),
+    ("text_signatures", ("TOLERANCE", -1.0), ["--only", "WordPiece"], "do not have the same scor"),
+    ("loading", ("np.array_equal", lambda *_: False), [], "what was loaded is not what was saved"),
+    ("layers", None, ["--only", "perceptron"], "no case has 'perceptron' in its name.\n"),
+    ("generation", None, ["--only", "rnn", "--rivals", "keras"], "none of --rivals is for what -"),
+    ("dates", None, ["{none}"], "there is no such folder"),
+    ("cold_start", None, ["{none}"], "there is no such folder"),
+    ("workers", None, ["{empty}"], "training: "),
+    ("server", None, ["{untold}"], "a bundle whose examples are texts is needed"),
+]
 
 
-def test_a_worker_that_fails_ends_the_benchmark_with_its_line(capsys, tmp_path):
-    (tmp_path / "empty.txt").touch()
-    assert workers.main(["--quick", str(tmp_path / "empty.txt")]) == 1
-    assert capsys.readouterr().err.startswith("python -m benchmarks.workers: training: ")
-
-
-def test_language_models_are_compared_with_torch_and_with_each_other(play, capsys, tmp_path):
-    rows = smoke_rows(language_speed, capsys, tmp_path / "rows.json", play)
-    torch = {"step gpt vs torch"} if importlib.util.find_spec("torch") else set()
-    assert {*rows} == {"step qrnn vs lstm", *torch}
-
-
-def test_generation_is_compared_with_a_sampler_of_keras_nlp(capsys, tmp_path):
-    rows = smoke_rows(cached_generation, capsys, tmp_path / "rows.json")
-    assert set(rows) == {
-        "gpt2 step 256 vs step 16",
-        "gpt2 greedy b1 t32+64 vs keras_nlp",
-        "gpt2 greedy b8 t32+64 vs keras_nlp",
-    }
-
-
-@pytest.mark.parametrize("benchmark", [dates, cold_start], ids=["dates", "cold_start"])
-def test_a_missing_bundle_is_one_line(benchmark, capsys, tmp_path):
-    assert benchmark.main([str(tmp_path / "none")]) == 1
+@pytest.mark.parametrize("name, change, arguments, message", REFUSALS)
+def test_what_is_not_timed_is_one_line(
+    name, change, arguments, message, without_optimum, monkeypatch, capsys, tmp_path
+):
+    benchmark = importlib.import_module(f"benchmarks.{name}")
+    if change:
+        monkeypatch.setattr(f"benchmarks.{name}.{change[0]}", change[1])
+    (tmp_path / "empty").touch()
+    toy_bundle.write_bundle(tmp_path / "untold", examples=(["no", "text"],))
+    paths = {name: tmp_path / name for name in ("none", "empty", "untold")}
+    assert benchmark.main(["--quick", *(text.format(**paths) for text in arguments)]) == 1
     error = capsys.readouterr().err
-    assert error.startswith(f"python -m benchmarks.{benchmark.__name__.split('.')[-1]}: ")
-    assert "there is no such folder" in error and error.count("\n") == 1
+    assert error.startswith(f"python -m benchmarks.{name}: ") and message in error
 
 
-def test_a_ratio_is_the_median_of_the_rounds_and_over_one_if_we_are_ahead():
-    row = harness.compare_times("case", FAST, SLOW, "ms", 1000, goal=3)
-    assert (row.ours, row.rival, row.ratio) == (2.0, 4.0, 2.0)  # of the ratios 4, 2, 1
-    assert row.verdict == "MISSED"
-    assert harness.compare_times("case", FAST, SLOW, "ms", 1000, goal=2).verdict == "met"
-    assert harness.compare_times("case", FAST, SLOW, "ms", 1000).verdict == ""
+def test_a_missing_rival_is_refused_with_the_way_to_get_it(dates_bundle, monkeypatch, capsys):
+    benchmark = importlib.import_module("benchmarks.dates")
+    monkeypatch.setitem(sys.modules, "dateparser", None)
+    assert benchmark.main([str(dates_bundle), "--quick"]) == 1
+    message = "dateparser is not installed; pip install -r benchmarks/requirements.txt"
+    assert capsys.readouterr().err == f"python -m benchmarks.dates: {message}\n"
 
 
-def test_contenders_take_turns_and_warm_up_rounds_do_not_count():
-    calls = []
-    times = harness.times_in_turn(
-        {name: lambda number, name=name: calls.append((name, number)) for name in "ab"},
-        rounds=3,
-        warm_up=1,
-    )
-    assert {name: len(each) for name, each in times.items()} == {"a": 3, "b": 3}
-    order = "".join(name for name, _ in calls)
-    assert order == "baabbaab"
-    assert [number for name, number in calls if name == "a"] == [-1, 0, 1, 2]
+def test_only_answers_that_are_the_rivals_are_timed(capsys):
+    ours, other = [1] * generation.TARGET, [2] * generation.TARGET
+    generation._check("one float32 b10", "other", [ours] * 10, [ours] * 9 + [other])
+    assert capsys.readouterr().out == "one float32 b10: 90% of the answers are those of other\n"
+    message = "^one float32 b10: 90% of the answers must be those of other; received 80%.$"
+    with pytest.raises(ValueError, match=message):
+        generation._check("one float32 b10", "other", [ours] * 10, [ours] * 8 + [other] * 2)
+    generation._check("one int8-embedding b10", "other", [ours] * 10, [other] * 10)
+    for found, message in (
+        (["a", "ab", "abc", "x"], "all answers must be those of serving; received 75%."),
+        (["a", "ab", "abc", ""], "answers must have 4 lengths and 10% of 0 at most; received"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            text_beams._check(found, ["a", "ab", "abc", ""])
+
+
+def test_layers_that_compute_something_else_are_not_timed(capsys, monkeypatch):
+    [case] = [case for case in layers.cases() if case.name == "simplernn"]
+    make = case.rivals["keras"]
+
+    def other(units):
+        layer = make(units)
+        layer.cell.activation = lambda x: 0.5 * x
+        return layer
+
+    monkeypatch.setitem(case.rivals, "keras", other)
+    monkeypatch.setattr(layers, "cases", lambda: [case])
+    assert layers.main(["--quick"]) == 1
+    message = "simplernn b2 t5 static: loss and gradients do not agree: ours differ by "
+    assert message in capsys.readouterr().err
+
+
+def test_a_process_that_fails_is_the_last_line_of_its_error():
+    assert harness.run_python("-c", "print('seen')") == "seen\n"
+    with pytest.raises(ValueError, match="^KeyError: 'none'$"):
+        harness.run_python("-c", "{}['none']")
+    with pytest.raises(ValueError, match="^qrnn t8: (.|\n)*expected a whole number from 1"):
+        scaling._point_in_a_process("qrnn", 8, rounds=0)
 
 
 def test_short_cases_are_timed_more_often_but_once_in_a_smoke_run():
@@ -275,27 +286,3 @@ def test_short_cases_are_timed_more_often_but_once_in_a_smoke_run():
     assert harness.rounds_told(options) == "3 rounds, 15 of short cases"
     options.quick = True
     assert harness.rounds_of(options) == harness.rounds_of(options, short=True) == 1
-
-
-def test_the_last_line_counts_the_goals(capsys, tmp_path):
-    rows = [
-        harness.Row("with a goal", 1, 2, "ms", 2.0, goal=1),
-        harness.Row("missed", 1, 2, "ms", 2.0, goal=3),
-        harness.Row("without", 1, 2, "ms", 2.0),
-    ]
-    parser = harness.make_parser("name", "words")
-    assert harness.run(parser, lambda options: rows, []) == 0
-    assert capsys.readouterr().out.splitlines()[-1] == "1 of 2 goals met"
-
-
-def test_the_server_is_compared_with_its_pipeline(capsys, tmp_path):
-    pytest.importorskip("starlette", reason="needs serving/requirements-http.txt")
-    bundle = toy_bundle.write_bundle(tmp_path / "bundle")
-    rows = smoke_rows(server, capsys, tmp_path / "rows.json", bundle)
-    assert set(rows) == {"server c5 vs process b5", "server c1 vs process b1 and 1 ms"}
-
-
-def test_a_bundle_without_texts_is_refused(capsys, tmp_path):
-    bundle = toy_bundle.write_bundle(tmp_path / "bundle", examples=(["no", "text"],))
-    assert server.main([str(bundle), "--quick"]) == 1
-    assert "a bundle whose examples are texts is needed" in capsys.readouterr().err

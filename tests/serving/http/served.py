@@ -3,11 +3,8 @@
 import contextlib
 import http.client
 import json
-import os
 import re
 import signal
-import subprocess
-import sys
 import threading
 import time
 
@@ -15,7 +12,7 @@ import uvicorn
 
 from seqkeras.serving.http.application import Application
 from seqkeras.serving.http.server import _bound, _config
-from tests.conftest import CHECKOUT
+from tests.conftest import start_python
 
 
 @contextlib.contextmanager
@@ -40,15 +37,7 @@ def as_process(*arguments, env=(), page=()):
     `page` are the options of the page; without any there is none.
     """
     arguments = (*arguments, *(page or ["--no-page"]))
-    process = subprocess.Popen(
-        [sys.executable, "-m", "serving", "serve", "--port", "0", *map(str, arguments)],
-        cwd=CHECKOUT,
-        env={**os.environ, **dict(env)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-    )
+    process = start_python("-m", "serving", "serve", "--port", "0", *arguments, env=env)
     try:
         line = process.stdout.readline()
         found = re.search(r"http://127\.0\.0\.1:(\d+)", line)

@@ -16,6 +16,7 @@ from seqkeras.serving.http.departure import Abandoned, Wanted
 from seqkeras.serving.http.served_bundle import LAST, Opening
 from seqkeras.serving.http.streams import Streams
 from seqkeras.serving.pipelines import open_bundle
+from tests.conftest import others_long
 from tests.serving import toy_language_model
 from tests.serving.http.served import as_process, ask, on_socket, until
 from tests.serving.http.test_faults import Slow, connected, read_all, send
@@ -85,7 +86,7 @@ def test_sigterm_ends_the_process_in_time_whatever_runs(endless):
     assert process.returncode == 0 and errors == ""
 
 
-@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("processes", others_long([1, 2]))
 def test_sigterm_ends_the_process_within_a_graph_too(tmp_path, processes):
     graph = model_of(
         """

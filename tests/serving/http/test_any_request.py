@@ -10,40 +10,21 @@ from starlette.testclient import TestClient
 
 from seqkeras.serving.http.application import Application, Service
 from seqkeras.serving.http.served_bundle import Opening
+from tests.conftest import others_long
 from tests.serving.pipelines.toys import forecaster, write_bundle
 from tests.serving.test_rows import CATEGORY, NUMBER, frame_graph
 from tests.serving.zoo import INPUTS
 
 OPTIONS = {
-    "max_new_tokens": 3,
-    "min_new_tokens": 1,
-    "num_beams": 2,
-    "n_best": 2,
-    "length_penalty": 0.5,
-    "early_stopping": True,
-    "sample": True,
-    "temperature": 0.5,
-    "top_k": 2,
-    "top_p": 0.5,
-    "seed": 3,
-    "repetition_penalty": 1.5,
-    "banned_tokens": ["a"],
-    "forced_tokens": {"0": "b", "2": 5},
-    "stop": ["c"],
-    "regex": "[ab]{1,3}",
-    "choices": ["ab", "c"],
-    "echo": True,
-    "truncate": True,
-    "attention": True,
-    "top": 2,
-    "strict": True,
+    **{"max_new_tokens": 3, "min_new_tokens": 1, "num_beams": 2, "n_best": 2, "top": 2, "top_k": 2},
+    **{"length_penalty": 0.5, "temperature": 0.5, "top_p": 0.5, "repetition_penalty": 1.5},
+    **{"early_stopping": True, "sample": True, "echo": True, "truncate": True, "strict": True},
+    **{"banned_tokens": ["a"], "forced_tokens": {"0": "b", "2": 5}, "stop": ["c"], "seed": 3},
+    **{"regex": "[ab]{1,3}", "choices": ["ab", "c"], "attention": True},
 }
 PROTOCOL = {
-    "binary_data_output": False,
-    "signature_name": "serving_default",
-    "timeout": 10**7,
-    "priority": 1,
-    "sequence_id": "x",
+    **{"binary_data_output": False, "signature_name": "serving_default", "timeout": 10**7},
+    **{"priority": 1, "sequence_id": "x"},
 }
 COLUMNS = {
     "answers": ("question", "context"),
@@ -51,21 +32,9 @@ COLUMNS = {
     "series": ("series",),
 }
 COMPLETION = {
-    "model": "generator",
-    "prompt": ["bad", ""],
-    "max_tokens": 2,
-    "temperature": 0.5,
-    "n": 2,
-    "stop": ["c"],
-    "echo": True,
-    "stream": False,
-    "top_p": 0.5,
-    "seed": 3,
-    "best_of": 1,
-    "frequency_penalty": 0,
-    "presence_penalty": 0,
-    "logit_bias": {},
-    "logprobs": None,
+    **{"model": "generator", "prompt": ["bad", ""], "max_tokens": 2, "temperature": 0.5, "n": 2},
+    **{"stop": ["c"], "echo": True, "stream": False, "top_p": 0.5, "seed": 3, "best_of": 1},
+    **{"frequency_penalty": 0, "presence_penalty": 0, "logit_bias": {}, "logprobs": None},
     "suffix": "",
 }
 STREAM = {"prompt": "bad", "n": 1, "stream": True, "stream_options": {"include_usage": True}}
@@ -261,15 +230,6 @@ def require_answer(client, path, body, headers):
 HEALTH = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 
 
-def run(client, count):
-    @settings(max_examples=count, deadline=None, suppress_health_check=HEALTH)
-    @given(bodies())
-    def every_request_is_answered(request):
-        require_answer(client, *request)
-
-    every_request_is_answered()
-
-
 @pytest.mark.parametrize(("path", "content"), ROUTES, ids=lambda value: str(value)[:40])
 def test_the_requests_that_are_changed_are_good(client, path, content):
     others = ("options", "parameters", "outputs")
@@ -278,19 +238,25 @@ def test_the_requests_that_are_changed_are_good(client, path, content):
     assert client.post(path, json=content).status_code == (200 if streams else 400)
 
 
-def test_every_request_is_answered(client):
-    run(client, 200)
+@pytest.mark.parametrize("count", others_long([100, 20_000]))
+def test_every_request_is_answered(client, count):
+    @settings(max_examples=count, deadline=None, suppress_health_check=HEALTH)
+    @given(bodies())
+    def every_request_is_answered(request):
+        require_answer(client, *request)
+
+    every_request_is_answered()
 
 
-@pytest.mark.long
-def test_every_one_of_many_requests_is_answered(client):
-    run(client, 20_000)
+WRONG = [None, [], {}, [[]], {"a": [1]}, 1.5, -1, 10**30, True, "x", "\ud800"]
 
 
+@pytest.mark.parametrize("step", others_long([4, 1]))
 @pytest.mark.parametrize(("path", "content"), ROUTES, ids=lambda value: str(value)[:40])
-def test_every_field_of_a_wrong_type_is_answered(client, path, content):
-    for place in places(content):
-        for value in (None, [], {}, [[]], {"a": [1]}, 1.5, -1, 10**30, True, "x", "\ud800"):
+def test_every_field_of_a_wrong_type_is_answered(client, path, content, step):
+    """`make test` puts every fourth of the wrong values into each place, and not the same ones."""
+    for number, place in enumerate(places(content)):
+        for value in WRONG[number % step :: step]:
             body = json.dumps(changed(content, place, lambda _: value)).encode()  # noqa: B023
             require_answer(client, path, body, {})
 
@@ -308,7 +274,7 @@ def test_every_field_of_a_wrong_type_is_answered(client, path, content):
     st.sampled_from(["", "x", "/", "/..%2f..%2fetc", "%00", "%ff", "?a=1", ":predict"]),
     st.text(max_size=5),
 )
-@settings(deadline=None, max_examples=200, suppress_health_check=HEALTH)
+@settings(deadline=None, max_examples=100, suppress_health_check=HEALTH)
 def every_path_is_answered(client, method, path, behind, text):
     response = client.request(method, f"{path}{behind}{text!a}")
     assert response.status_code in STATUSES, (method, path, behind, text)

@@ -4,7 +4,7 @@ import pytest
 
 from seqkeras.serving.http.application import Service
 from seqkeras.serving.http.hosts import hosts_of, is_asked_by
-from tests.serving.http.served import as_process, ask, on_socket
+from tests.serving.http.served import ask, on_socket
 
 LOOPBACK = [
     "localhost",
@@ -59,12 +59,3 @@ def test_a_foreign_name_is_refused_in_a_line_on_every_route(folders, path):
         )
         assert ask(port, path, headers={"host": "localhost:3"})[0] in (200, 404)
         assert ask(port, "/v2/health/ready", headers={"host": "10.1.2.3:80"})[0] == 200  # a probe
-
-
-def test_the_command_allows_more_names(folders):
-    content = {"input": "up|bad"}
-    with as_process(folders["letters"], "--no-log", "--allow-host", "models.example") as found:
-        _, _, port = found
-        for host, status in (("models.example", 200), ("evil.example", 421), (None, 200)):
-            headers = {} if host is None else {"host": host}
-            assert ask(port, "/v1/bundles/toy", content, headers)[0] == status

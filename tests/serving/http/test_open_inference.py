@@ -64,34 +64,28 @@ def test_strings_and_numbers_go_in_json_and_in_binary(client, folders, binary):
     assert result.get_response()["model_version"] == "1"
 
 
-def test_parameters_are_options(client, folders):
+def test_parameters_are_options_that_leave_all_labels_in_a_tensor(client, folders):
     pipeline = serving.load(folders["letters"], threads=1)
-    expected = pipeline("up|bad", num_beams=3, length_penalty=0.5)
-    inputs = [tensor("text", ["up|bad"])]
     parameters = {"num_beams": 3, "length_penalty": 0.5}
-    result = client.infer("letters", inputs, parameters=parameters)
+    result = client.infer("letters", [tensor("text", ["up|bad"])], parameters=parameters)
+    expected = pipeline("up|bad", **parameters)
     assert result.as_numpy("score")[0] == pytest.approx(expected.score, rel=1e-5)
-
-
-def test_a_tensor_of_scores_has_all_labels(client):
-    inputs = [tensor("text", ["the cat"])]
     with pytest.raises(InferenceServerException, match="POST /v1/bundles/classes gives") as error:
-        client.infer("classes", inputs, parameters={"top": 1})
+        client.infer("classes", [tensor("text", ["the cat"])], parameters={"top": 1})
     assert error.value.status() == "400"
 
 
 def test_a_request_may_have_a_timeout_a_priority_and_a_sequence(client):
     inputs = [tensor("text", ["up|bad"])]
-    result = client.infer(
-        "letters", inputs, timeout=60_000_000, priority=3, sequence_id=7, sequence_start=True
-    )
-    assert result.as_numpy("text") == [b"cbe"]
-    assert client.infer("letters", inputs, timeout=10**400).as_numpy("text") == [b"cbe"]
+    others = {"priority": 3, "sequence_id": 7, "sequence_start": True}
+    for timeout in (60_000_000, 10**400):
+        result = client.infer("letters", inputs, timeout=timeout, **others)
+        assert result.as_numpy("text") == [b"cbe"]
     many = [tensor("text", 1000 * ["up|bad"])]
     with pytest.raises(InferenceServerException, match="there was no answer in time") as error:
         client.infer("letters", many, timeout=1)
     assert error.value.status() == "504"
-    for wrong in (-1, "x", 1.5, True):
+    for wrong in (-1, "x", True):
         message = "timeout must be a whole number of microseconds from 0; received"
         with pytest.raises(InferenceServerException, match=message):
             client.infer("letters", inputs, timeout=wrong)
@@ -140,31 +134,25 @@ def test_every_pipeline_gives_its_columns(client, folders):
     np.testing.assert_allclose(result.as_numpy("values"), [expected.values], rtol=1e-5)
 
 
-def test_a_refused_row_fails_alone(client):
+def test_errors_are_told_to_the_client(client):
+    text = [tensor("text", ["up|bad"])]
+    wanted = {"outputs": [triton.InferRequestedOutput("logits")]}
+    for name, inputs, options, message in (
+        ("nothing", text, {}, "Request for unknown model: 'nothing' is not found"),
+        ("letters", [tensor("words", ["a"])], {}, "inputs must be text; received words"),
+        ("letters", [tensor("text", ["x", "y"])], {}, "Translate: text must begin with a directi"),
+        ("letters", [tensor("text", [["a", "x"]])], {}, r"text must have shape \(-1\); received"),
+        ("letters", [tensor("text", [1.5], "FP32")], {}, "text: datatype must be BYTES; received"),
+        ("letters", text, wanted, "outputs must be of text, score, error; received"),
+        ("letters", text, {"model_version": "3"}, "version 3 is not found"),
+    ):
+        with pytest.raises(InferenceServerException, match=message) as error:
+            client.infer(name, inputs, **options)
+        assert error.value.status() in ("400", "404")
     found = client.infer("letters", [tensor("text", ["up|bad", "x"])]).as_numpy
     assert found("text").tolist() == [b"cbe", b""] and found("score")[1] == 0
     well, refused = found("error")
     assert well == b"" and b"must begin with a direction" in refused
-
-
-def test_errors_are_told_to_the_client(client):
-    for name, inputs, message in (
-        ("nothing", [tensor("text", ["a"])], "Request for unknown model: 'nothing' is not found"),
-        ("letters", [tensor("words", ["a"])], "inputs must be text; received words"),
-        ("letters", [tensor("text", ["x", "y"])], "Translate: text must begin with a direction"),
-        ("letters", [tensor("text", [["up|bad", "x"]])], r"text must have shape \(-1\); received"),
-        ("letters", [tensor("text", [1.5], "FP32")], "text: datatype must be BYTES; received 'FP"),
-    ):
-        with pytest.raises(InferenceServerException, match=message) as error:
-            client.infer(name, inputs)
-        assert error.value.status() in ("400", "404")
-    with pytest.raises(
-        InferenceServerException, match="outputs must be of text, score, error; received"
-    ):
-        wanted = [triton.InferRequestedOutput("logits")]
-        client.infer("letters", [tensor("text", ["up|bad"])], outputs=wanted)
-    with pytest.raises(InferenceServerException, match="version 3 is not found"):
-        client.infer("letters", [tensor("text", ["up|bad"])], model_version="3")
 
 
 @pytest.mark.parametrize(
@@ -198,7 +186,7 @@ def test_binary_that_is_not_what_it_says_is_refused(port, size, data, length, me
         ({"shape": None}, "text: shape must be a list of sizes; received None"),
         ({"shape": [-1]}, "shape must be a list of sizes"),
         ({"shape": [2]}, "shape [2] has 2 values; received 1"),
-        ({"shape": [1 << 20, 1 << 20, 1 << 20, 1 << 20]}, "values; received 1"),
+        ({"shape": 4 * [1 << 20]}, "values; received 1"),
         ({"data": [3]}, "data must be of BYTES; received int 3"),
         ({"data": "up|bad"}, "data must be a list"),
         ({"datatype": 7}, "datatype must be BYTES; received int 7"),
@@ -215,15 +203,6 @@ def test_a_row_of_one_string_may_have_an_axis_of_its_own(port):
     given = {"name": "text", "shape": [2, 1], "datatype": "BYTES", "data": [["up|bad"], ["up|ab"]]}
     status, content = ask(port, "/v2/models/letters/infer", {"inputs": [given]})
     assert status == 200 and content["outputs"][0]["data"] == ["cbe", "bc"]
-
-
-@pytest.mark.parametrize("name", ["signature_name", "timeout", "binary_data_output", "top_k", "x"])
-@pytest.mark.parametrize("value", [[1], {"a": [1]}, [[]]])
-def test_a_parameter_that_is_a_list_is_refused(port, name, value):
-    inputs = [{"name": "text", "shape": [1], "datatype": "BYTES", "data": ["up|bad"]}]
-    content = {"inputs": inputs, "parameters": {name: value}}
-    status, answer = ask(port, "/v2/models/letters/infer", content)
-    assert status == 400 and name.removesuffix("_name") in answer["error"]
 
 
 def test_a_request_is_answered_by_the_bundle_that_it_was_read_for(folders):

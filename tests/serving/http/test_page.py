@@ -11,7 +11,6 @@ import posixpath
 import random
 import re
 import shutil
-import signal
 import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -27,7 +26,8 @@ from seqkeras.serving.playground import page_of
 from seqkeras.serving.playground.compression import compressed
 from seqkeras.serving.playground.page import FROM_NPM, INSTALL, MODULES, STATIC
 from tests.conftest import CHECKOUT
-from tests.serving.http.served import as_process, ask, on_socket, until
+from tests.serving.http.served import ask, on_socket, until
+from tests.serving.npm_folder import npm_folder
 
 TYPES = {"css": "text/css", "html": "text/html", "js": "text/javascript", "mjs": "text/javascript"}
 IMPORTED = re.compile(r'(?:^import|^export|^\} from|new URL\().*"(\.\.?/[^"]+\.js)"', re.MULTILINE)
@@ -36,13 +36,7 @@ IN_WORKER = re.compile(r'imported\("([^"]+)"\)')  # below MODULES
 
 @pytest.fixture(scope="module")
 def node_modules(tmp_path_factory):
-    """A folder as npm makes it, of files that say their name."""
-    folder = tmp_path_factory.mktemp("npm") / "node_modules"
-    for path in FROM_NPM.values():
-        file = folder / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(path)
-    return folder
+    return npm_folder(tmp_path_factory.mktemp("npm"))
 
 
 @pytest.fixture(scope="module")
@@ -129,16 +123,9 @@ def test_who_takes_gzip_gets_the_same_file_in_fewer_bytes(port, path):
     assert (again.status, nothing, again.getheader("vary")) == (304, b"", "accept-encoding")
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {},
-        {"accept-encoding": "deflate, br"},
-        {"accept-encoding": "gzip;q=0"},
-        {"accept-encoding": "gzip; q=0.000, *"},
-    ],
-)
-def test_who_does_not_take_gzip_gets_the_file_as_it_is(port, headers):
+@pytest.mark.parametrize("accepted", [None, "deflate, br", "gzip;q=0", "gzip; q=0.000, *"], ids=str)
+def test_who_does_not_take_gzip_gets_the_file_as_it_is(port, accepted):
+    headers = {} if accepted is None else {"accept-encoding": accepted}
     response, body = get(port, "/page/main.js", headers=headers)
     assert response.getheader("content-encoding") is None
     assert body == (STATIC / "page/main.js").read_bytes()
@@ -209,28 +196,18 @@ def test_files_that_a_manifest_names_are_given_as_they_are(port, folders):
 @pytest.mark.parametrize(
     "path",
     [
-        "/v1/bundles/letters/files/../manifest.json",
-        "/v1/bundles/letters/files/../classes/manifest.json",
-        "/v1/bundles/letters/files/%2e%2e/classes/manifest.json",
-        "/v1/bundles/letters/files/..%2fclasses%2fmanifest.json",
-        "/v1/bundles/letters/files//etc/passwd",
-        "/v1/bundles/letters/files/%2fetc%2fpasswd",
-        "/v1/bundles/letters/files/./manifest.json",
-        "/v1/bundles/letters/files/..%5cclasses%5cmanifest.json",
-        "/v1/bundles/letters/files/manifest.json%00",
-        "/v1/bundles/letters/files/notes.txt",
-        "/v1/bundles/letters/files/",
-        "/v1/bundles/../files/manifest.json",
-        "/v1/bundles/none/files/manifest.json",
-        "/page/../index.html",
-        "/page/%2e%2e/index.html",
-        "/page/..%2f..%2fpage.py",
-        "/page//etc/passwd",
-        "/page/",
+        *("../manifest.json", "../classes/manifest.json", "%2e%2e/classes/manifest.json"),
+        *("..%2fclasses%2fmanifest.json", "..%5cclasses%5cmanifest.json", "./manifest.json"),
+        *("/etc/passwd", "%2fetc%2fpasswd", "manifest.json%00", "notes.txt", ""),
+        *("/v1/bundles/../files/manifest.json", "/v1/bundles/none/files/manifest.json"),
+        *("/page/../index.html", "/page/%2e%2e/index.html", "/page/..%2f..%2fpage.py"),
+        *("/page//etc/passwd", "/page/"),
     ],
 )
 def test_nothing_else_can_be_read(port, folders, path):
     (folders["letters"] / "notes.txt").write_text("a note that the manifest does not name")
+    if not path.startswith(("/v1", "/page")):
+        path = f"/v1/bundles/letters/files/{path}"
     try:
         status, content = ask(port, path)
         assert status == 404 and set(content) == {"error"} and "\n" not in content["error"]
@@ -281,32 +258,26 @@ def test_a_reader_that_takes_nothing_is_let_go(coding, folders, page, tmp_path):
         assert ask(port, "/page/main.js")[0] == 200
 
 
-def test_several_processes_show_the_page_too(folders, node_modules):
-    options = ("--node-modules", node_modules)
-    with as_process(folders["letters"], "--processes", 2, page=options) as (process, _, port):
-        assert {ask(port, "/page.json")[1]["bundles"][0]["name"] for _ in range(9)} == {"toy"}
-        process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=30)
-
-
 def test_the_page_needs_no_token_and_all_that_it_shows_does(folders, page):
-    service = Service([("letters", folders["letters"])], token="se-cret", log=False, page=page)
-    with on_socket(service) as port:
-        for path in ("/", "/index.html", "/page/main.js", f"/{MODULES}seqkeras-serving/index.js"):
-            assert ask(port, path)[0] == 200
-        for path in ("/page.json", "/v1/bundles/letters/files/manifest.json", "/page", "/v1/page/"):
-            assert ask(port, path)[0] == 401
+    bundles = [("letters", folders["letters"])]
+    shown = ("/", "/index.html", "/page/main.js", f"/{MODULES}seqkeras-serving/index.js")
+    kept = ("/page.json", "/v1/bundles/letters/files/manifest.json", "/page", "/v1/page/")
+    with on_socket(Service(bundles, token="se-cret", log=False, page=page)) as port:
+        assert {ask(port, path)[0] for path in shown} == {200}
+        assert {ask(port, path)[0] for path in kept} == {401}
         header = {"authorization": "Bearer se-cret"}
         assert ask(port, "/page.json", headers=header)[0] == 200
+    with on_socket(Service(bundles, log=False)) as port:  # without a page no address gives a file
+        assert {ask(port, path)[0] for path in (*shown, *kept)} == {404}
 
 
-def test_without_a_page_no_address_gives_a_file(folders):
-    with on_socket(Service([("letters", folders["letters"])], log=False)) as port:
-        for path in ("/", "/page/main.js", "/page.json", "/v1/bundles/letters/files/manifest.json"):
-            assert ask(port, path)[0] == 404
-
-
-def test_a_server_says_why_it_lacks_answers_in_the_browser(folders, page, monkeypatch, tmp_path):
+def test_a_server_says_why_it_lacks_answers_in_the_browser(
+    folders, page, monkeypatch, capsys, tmp_path
+):
+    assert main(["serve", str(folders["letters"]), "--node-modules", str(tmp_path)]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"seqkeras-serving: --node-modules {tmp_path}: onnxruntime-web is not")
+    assert said.count("\n") == 1
     monkeypatch.setattr("seqkeras.serving.playground.page.NODE_MODULES", tmp_path)
     without = page_of()
     assert INSTALL in without.missing and without.missing.startswith("onnxruntime-web is not inst")
@@ -315,22 +286,6 @@ def test_a_server_says_why_it_lacks_answers_in_the_browser(folders, page, monkey
     with on_socket(service) as port:
         assert ask(port, "/page.json")[1]["browser"] == {"missing": without.missing, "bytes": 0}
         assert ask(port, f"/{MODULES}seqkeras-serving/index.js")[0] == 404
-
-
-def test_a_folder_of_packages_that_lacks_one_is_refused(folders, capsys, tmp_path):
-    assert main(["serve", str(folders["letters"]), "--node-modules", str(tmp_path)]) == 1
-    said = capsys.readouterr().err
-    assert said.startswith(f"seqkeras-serving: --node-modules {tmp_path}: onnxruntime-web is not")
-    assert said.count("\n") == 1
-
-
-def test_the_command_serves_the_page_unless_told_not_to(folders, node_modules):
-    options = ("--node-modules", node_modules)
-    with as_process(folders["letters"], page=options) as (_, _, port):
-        assert ask(port, "/")[0] == 200
-        assert ask(port, "/page.json")[1]["browser"]["missing"] == ""
-    with as_process(folders["letters"], page=["--no-page"]) as (_, _, port):
-        assert ask(port, "/")[0] == 404
 
 
 def test_the_packages_to_install_are_those_of_the_javascript_package():

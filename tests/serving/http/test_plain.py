@@ -50,13 +50,9 @@ def test_options_are_those_of_the_pipeline(client, folders):
     best = pipeline("up|bad", num_beams=3, n_best=2)
     answer = post(client, "letters", {"input": "up|bad", "options": {"num_beams": 3, "n_best": 2}})
     assert answer["alternatives"][0]["text"] == best.alternatives[0].text
-    answer = post(client, "generator", {"input": "a", "options": {"max_new_tokens": 2}})
-    assert answer["finish"] == "length" and len(answer["text"]) <= 2
-    forced = {"forced_tokens": {"0": "g"}}
-    assert post(client, "generator", {"input": "a", "options": forced})["text"].startswith("g")
-
-
-def test_top_is_an_option_of_classes(client, folders):
+    forced = {"forced_tokens": {"0": "g"}, "max_new_tokens": 2}
+    answer = post(client, "generator", {"input": "a", "options": forced})
+    assert answer["finish"] == "length" and answer["text"].startswith("g")
     scores = serving.load(folders["classes"], threads=1)("the cat").scores
     answer = post(client, "classes", {"input": "the cat", "options": {"top": 2}})
     assert list(answer["scores"]) == list(scores)[:2]
@@ -78,51 +74,32 @@ def test_a_refused_input_of_a_list_is_its_own_error(client):
 
 
 @pytest.mark.parametrize(
-    "body, status, message",
+    "body, message",
     [
-        (b"", 400, "the body must be JSON; received nothing"),
-        (b"{", 400, "the body must be JSON; received '{'"),
-        (b'"up|bad"', 400, "the body must be a JSON object; received 'up|bad'"),
-        (b'{"input": "\xff"}', 400, "the body must be UTF-8; received byte 0xff at position 11"),
-        (b"[" * 3000 + b"]" * 3000, 400, "nested over 100 levels deep"),
-        (b'{"input": ' + b"1" * 5000 + b"}", 400, "the body must be JSON"),
-        (b"{}", 400, 'the body must have "input" or "inputs", e.g. {"input": \'up|bad\'}'),
-        (b'{"input": "a", "inputs": []}', 400, 'the body must have "input" or "inputs"'),
-        (b'{"text": "a"}', 400, "the body must have input, inputs, options only; it has 'text'"),
-        (b'{"inputs": "a"}', 400, "inputs must be a list; received 'a'"),
-        (b'{"input": "up|bad", "options": 3}', 400, "options must be an object; received int 3"),
-        (
-            b'{"input": "up|bad", "options": {"beam": 3}}',
-            400,
-            "Translate has no option 'beam'; it has num",
-        ),
-        (
-            b'{"input": "up|bad", "options": {"token_budget": 3}}',
-            400,
-            "has no option 'token_budget'",
-        ),
-        (
-            b'{"input": "up|bad", "options": {"n_best": 9999}}',
-            400,
-            "n_best must be a whole number from 1 to 64",
-        ),
-        (
-            b'{"input": "up|bad", "options": {"num_beams": 0}}',
-            400,
-            "num_beams must be a whole number",
-        ),
-        (
-            b'{"input": "up|bad", "options": {"truncate": 1}}',
-            400,
-            "Translate: truncate must be True or False",
-        ),
-        (b'{"input": "up|bad", "options": {"regex": "("}}', 400, "Translate: "),
-        (b'{"input": "\\ud800"}', 400, "Translate: text must begin with a direction and"),
-        (b'{"input": {"a": "up|bad"}}', 400, "Translate: text must be a string; received dict"),
+        (b"", "the body must be JSON; received nothing"),
+        (b"{", "the body must be JSON; received '{'"),
+        (b'"up|bad"', "the body must be a JSON object; received 'up|bad'"),
+        (b'{"input": "\xff"}', "the body must be UTF-8; received byte 0xff at position 11"),
+        (b"[" * 3000 + b"]" * 3000, "nested over 100 levels deep"),
+        (b'{"input": ' + b"1" * 5000 + b"}", "the body must be JSON"),
+        (b"{}", 'the body must have "input" or "inputs", e.g. {"input": \'up|bad\'}'),
+        (b'{"input": "a", "inputs": []}', 'the body must have "input" or "inputs"'),
+        (b'{"text": "a"}', "the body must have input, inputs, options only; it has 'text'"),
+        (b'{"inputs": "a"}', "inputs must be a list; received 'a'"),
+        (b'{"input": "\\ud800"}', "Translate: text must begin with a direction and"),
+        (b'{"input": {"a": "up|bad"}}', "Translate: text must be a string; received dict"),
+        (3, "options must be an object; received int 3"),
+        ({"beam": 3}, "Translate has no option 'beam'; it has num"),
+        ({"token_budget": 3}, "has no option 'token_budget'"),
+        ({"n_best": 9999}, "n_best must be a whole number from 1 to 64"),
+        ({"num_beams": 0}, "num_beams must be a whole number"),
+        ({"truncate": 1}, "Translate: truncate must be True or False"),
+        ({"regex": "("}, "Translate: "),
     ],
 )
-def test_what_is_wrong_is_one_line(client, body, status, message):
-    error = post(client, "letters", body, status)["error"]
+def test_what_is_wrong_is_one_line(client, body, message):
+    body = body if isinstance(body, bytes) else {"input": "up|bad", "options": body}
+    error = post(client, "letters", body, 400)["error"]
     assert message in error and "\n" not in error and "Traceback" not in error
 
 
@@ -174,25 +151,3 @@ def test_a_stream_that_is_refused_has_a_status(client):
     ):
         response = client.post(f"/v1/bundles/{name}/stream", content=json.dumps(content))
         assert response.status_code == 400 and message in response.json()["error"]
-
-
-STRANGE = [None, True, -1, 0, 10**30, 1.5, "", "x", "\ud800", [], [[]], [None], {}, {"a": 1}]
-
-
-@pytest.mark.parametrize("name", INPUTS)
-def test_no_option_of_any_kind_is_a_fault_of_the_server(name, client):
-    for option in client.get(f"/v1/bundles/{name}").json()["options"]:
-        for value in STRANGE:
-            content = {"input": INPUTS[name][0], "options": {option: value}}
-            response = client.post(f"/v1/bundles/{name}", content=json.dumps(content))
-            assert response.status_code in (200, 400), (option, value, response.text)
-
-
-@pytest.mark.parametrize("name", INPUTS)
-def test_no_input_of_any_kind_is_a_fault_of_the_server(name, client):
-    inputs = [*STRANGE, *([value, value] for value in STRANGE), {"text": {}}, {"text": [1]}]
-    content = {"inputs": inputs}
-    response = client.post(f"/v1/bundles/{name}", content=json.dumps(content))
-    assert response.status_code == 200
-    for answer in response.json()["answers"]:
-        assert "error" not in answer or "server failed" not in answer["error"], answer

@@ -7,8 +7,6 @@ import shlex
 import shutil
 import signal
 import socket
-import subprocess
-import sys
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,15 +16,18 @@ import pytest
 from seqkeras.serving.__main__ import main
 from seqkeras.serving.http.command import TOKEN
 from seqkeras.serving.http.server import _tell
-from tests.conftest import CHECKOUT
+from tests.conftest import run_python
 from tests.serving import toy_bundle
 from tests.serving.http.served import as_process, ask, until
+from tests.serving.npm_folder import npm_folder
 
 GOOD = {"input": "up|bad"}
 
 
 def test_the_first_line_names_a_request_that_works(folders):
-    with as_process(folders["letters"], env={TOKEN: "se-cret"}) as (process, line, port):
+    """Of whoever knows the token and a name of the server."""
+    options = "--allow-host", "models.example"
+    with as_process(folders["letters"], *options, env={TOKEN: "se-cret"}) as (process, line, port):
         found = re.fullmatch(r"serving toy \(Translate\) at (\S+); try: (curl .*)\n", line)
         assert found[1] == f"http://127.0.0.1:{port}"
         curl = shlex.split(found[2])
@@ -35,11 +36,16 @@ def test_the_first_line_names_a_request_that_works(folders):
         header = {"authorization": "Bearer se-cret"}
         status, answer = ask(port, "/v1/bundles/toy", curl[5].encode(), header)
         assert (status, answer["text"]) == (200, "cbe")
-        assert ask(port, "/v1/bundles/toy", GOOD)[0] == 401
+        for more, status in (
+            ({"authorization": ""}, 401),
+            ({"host": "models.example"}, 200),
+            ({"host": "evil.example"}, 421),
+        ):
+            assert ask(port, "/v1/bundles/toy", GOOD, header | more)[0] == status
         process.send_signal(signal.SIGTERM)
         output, errors = process.communicate(timeout=60)
     assert process.returncode == 0 and output == ""
-    assert [line.split('"')[1] for line in errors.splitlines()] == 2 * ["POST /v1/bundles/toy"]
+    assert [line.split('"')[1] for line in errors.splitlines()] == 4 * ["POST /v1/bundles/toy"]
 
 
 def test_sigterm_finishes_what_runs(folders):
@@ -115,12 +121,16 @@ def is_answered(port):
         return False
 
 
-def test_processes_share_a_port_and_their_metrics(folders):
-    with as_process(folders["letters"], "--processes", 2, "--no-log") as (process, _, port):
+def test_processes_share_a_port_their_metrics_and_the_page(folders, tmp_path):
+    options = "--processes", 2, "--no-log"
+    page = ("--node-modules", npm_folder(tmp_path))
+    with as_process(folders["letters"], *options, page=page) as (process, _, port):
         for _ in range(12):
             assert ask(port, "/v1/bundles/toy", GOOD)[1]["text"] == "cbe"
+            assert ask(port, "/page.json")[1]["bundles"][0]["name"] == "toy"
         status, text = ask(port, "/metrics")
         assert 'seqkeras_inputs_total{bundle="toy",outcome="answered"} 12.0' in text
+        assert ask(port, "/")[0] == 200 and ask(port, "/page.json")[1]["browser"]["missing"] == ""
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 0 and errors == ""
@@ -136,6 +146,7 @@ def test_processes_end_when_the_one_that_started_them_is_killed(folders):
         process.communicate(timeout=60)  # its pipes are closed: all who had them have ended
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
 def test_what_waited_in_a_process_that_died_waits_no_more(folders, tmp_path):
     options = "--processes", 2, "--no-log"
@@ -180,32 +191,21 @@ def test_ten_thousand_connections_that_send_nothing_disturb_nobody(folders):
         (["{toy}", "--precision", "int3"], "precision must be one of the bundle's, float32; rece"),
         (["{toy}", "--token-file", "{toy}/nothing"], "nothing: No such file or directory"),
         (["{toy}", "--token-file", "{toy}/empty"], "a token must be of ASCII letters"),
+        (["{toy}", "--port", "{port}"], " can not be bound: "),
         (["{changed}"], "encoder.onnx"),
         (["{changed}", "--processes", "2"], "encoder.onnx"),
     ],
 )
-def test_what_can_not_be_served_is_one_line(arguments, message, folders, tmp_path, capsys):
+def test_what_can_not_be_served_is_one_line(arguments, message, folders, port, tmp_path, capsys):
     toy, changed = (shutil.copytree(folders["letters"], tmp_path / name) for name in "tc")
     (toy / "empty").write_text(" \n")
     content = (changed / "onnx/encoder.onnx").read_bytes()
     (changed / "onnx/encoder.onnx").write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    arguments = [text.format(toy=toy, changed=changed) for text in arguments]
+    arguments = [text.format(toy=toy, changed=changed, port=port) for text in arguments]
     assert main(["serve", "--port", "0", *arguments]) == 1
     written = capsys.readouterr()
     assert message in written.err and written.err.count("\n") == 1 and written.out == ""
     assert written.err.startswith("seqkeras-serving: ")
-
-
-def test_a_port_that_is_taken_is_refused(folders, port, capsys):
-    assert main(["serve", str(folders["letters"]), "--port", str(port)]) == 1
-    assert f"serve: 127.0.0.1:{port} can not be bound: " in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("option", ["--port=70000", "--max-queue=0", "--timeout=0", "--idle=x"])
-def test_a_wrong_option_is_refused(option, capsys):
-    with pytest.raises(SystemExit) as exited:
-        main(["serve", "bundle", option])
-    assert exited.value.code == 2 and "expected a" in capsys.readouterr().err
 
 
 def test_help_is_there_at_once_and_without_the_packages():
@@ -214,11 +214,9 @@ def test_help_is_there_at_once_and_without_the_packages():
         "    sys.modules[name] = None\n"
         "from seqkeras.serving.__main__ import main\nmain(sys.argv[1:])"
     )
-    command, options = [sys.executable, "-c", code], {"capture_output": True, "text": True}
-    done = subprocess.run([*command, "serve", "--help"], cwd=CHECKOUT, **options)
+    done = run_python("-c", code, "serve", "--help")
     assert done.returncode == 0 and "--max-queue" in done.stdout and done.stderr == ""
-    command[2] = code.replace(", 'numpy', 'onnxruntime'", "")
-    done = subprocess.run([*command, "serve", "x"], cwd=CHECKOUT, **options)
+    done = run_python("-c", code.replace(", 'numpy', 'onnxruntime'", ""), "serve", "x")
     said = r"seqkeras-serving: serve: the package starlette is missing, .*: pip install -r (.*)\n"
     [file] = shlex.split(re.fullmatch(said, done.stderr)[1])
     assert "starlette" in Path(file).read_text(encoding="utf-8")
