@@ -11,7 +11,6 @@ from seqkeras.data import dates
 from seqkeras.decoding import Constraint, greedy, in_batches
 from seqkeras.tokenizers import BOS, EOS, CharacterTable, pad
 from seqkeras.training.tasks.dates import KINDS
-from tests.conftest import run_python
 
 
 def test_the_bundle_answers_unseen_dates_as_well_as_training_measured(dates_run, dates_bundle):
@@ -43,14 +42,6 @@ def test_serving_answers_as_the_keras_model_does(dates_run, dates_bundle):
     answers = serving.load(dates_bundle)(texts)
     assert [answer.text for answer in answers] == [target.decode(row) for row in token_ids]
     np.testing.assert_allclose([answer.score for answer in answers], scores, atol=1e-4)
-
-
-def test_the_command_line_answers(dates_bundle):
-    text = "de|Samstag, 3. Mai 2014"
-    finished = run_python("-m", "serving", "predict", dates_bundle, text)
-    assert finished.stdout == serving.load(dates_bundle)(text).text + "\n"
-    assert re.fullmatch(f"({dates.ANSWERS})\n", finished.stdout)
-    assert finished.stderr == ""
 
 
 def test_no_answer_is_a_date_that_the_calendar_lacks(dates_bundle):

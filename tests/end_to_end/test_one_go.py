@@ -14,7 +14,6 @@ from seqkeras.serving.text import CharacterTable, WordTable, word_piece, word_pl
 from seqkeras.serving.text.trees import parse_tree
 from tests.arrays import numbers, randomize
 from tests.serving.exported import export_graphs
-from tests.serving.pipelines.test_tag import context_in, windows_of
 from tests.serving.written import write
 
 TOKENS = (
@@ -126,27 +125,6 @@ def test_tags(with_heads):
         assert [word.score for word in answer.words] == pytest.approx(scores.max(axis=-1), abs=1e-5)
 
 
-def test_tags_of_a_text_in_windows(with_heads):
-    model, bundle = with_heads
-    tag = load(bundle, "Tag", {"output": "tag", "labels": TAGS, "stride": 7})
-    text = " ".join(np.random.default_rng(0).choice(["the", "cat", "sat", "old", ","], 61))
-    words, token_ids = text.split(" "), TOKENIZER.encode(text)
-    windows = windows_of(token_ids, LIMIT - 2, 7)
-    assert len(windows) > 4
-    logits = []
-    for window in windows:
-        inside, outputs = outputs_of(model, " ".join(words[window.start : window.stop]))
-        assert inside.token_ids[1:-1] == token_ids[window.start : window.stop]
-        logits.append(outputs["tag"][1:-1])
-    answer = tag(text)
-    assert [word.text for word in answer.words] == words
-    for place, word in enumerate(answer.words):
-        own = max(range(len(windows)), key=lambda n: context_in(windows[n], place))
-        scores = softmax(logits[own][place - windows[own].start])
-        assert word.score == pytest.approx(scores.max(), abs=1e-5)
-        assert word.tag == TAGS[scores.argmax()]
-
-
 def test_answers_and_none(with_heads):
     model, bundle = with_heads
     settings = {
@@ -194,45 +172,6 @@ def test_masks(with_heads):
             best = np.argsort(-scores)[:3]
             assert [each.token for each in fillers] == [TOKENS[index] for index in best]
             assert [each.score for each in fillers] == pytest.approx(scores[best], abs=1e-5)
-
-
-@pytest.mark.long
-def test_choices(exported):
-    model = models.WithHeads(bert(), {"choice": models.MultipleChoiceHead()})
-    inputs = [("the cat", ["sat on the mat.", "he"]), ("who ran?", ["the dogs", "he", "new york"])]
-    batches = [
-        {name: value[None] for name, value in padded(text, choices).items()}
-        for text, choices in inputs
-    ]
-    model(batches[0])
-    randomize(model)
-    choose = load(exported(model), "Choose", {})
-    for (_, choices), batch, answer in zip(inputs, batches, choose(inputs), strict=True):
-        expected = softmax(numbers(model(batch))["choice"][0])
-        assert answer.scores == pytest.approx(tuple(expected), abs=1e-5)
-        assert answer.text == choices[expected.argmax()]
-
-
-def padded(text, choices):
-    encodings = [TOKENIZER.analyze(text, choice) for choice in choices]
-    lengths = [len(each) for each in encodings]
-    rows = {"token_ids": np.zeros((len(choices), max(lengths)), int)}
-    rows["segment_ids"] = np.zeros_like(rows["token_ids"])
-    for row, encoding in enumerate(encodings):
-        rows["token_ids"][row, : lengths[row]] = encoding.token_ids
-        rows["segment_ids"][row, : lengths[row]] = encoding.segment_ids
-    return rows | {"lengths": np.array(lengths)}
-
-
-@pytest.mark.long
-def test_vectors(exported):
-    model = models.SentenceEncoder(bert(), normalize=False)
-    model(arrays([TOKENIZER.analyze("the cat")]))
-    randomize(model)
-    embed = load(exported(model), "Embed", {})
-    for text, answer in zip(TEXTS, embed(TEXTS), strict=True):
-        [vector] = numbers(model(arrays([TOKENIZER.analyze(text)])))
-        np.testing.assert_allclose(answer.vector, vector / np.linalg.norm(vector), atol=1e-6)
 
 
 QUESTIONS = [

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from seqkeras import serving
+from seqkeras.attention import MultiHeadAttention
 from seqkeras.decoding import MinLength, RepetitionPenalty, beam, greedy
-from seqkeras.models import GPT, RNNLanguageModel, Transformer
+from seqkeras.models import GPT, RNNLanguageModel, RNNSeq2Seq, Transformer
 from seqkeras.recurrent import QRNN
 from seqkeras.serving.manifest import DecodingDefaults, Limits
 from seqkeras.serving.text import CharacterTable, pad
@@ -19,7 +20,8 @@ DECODING = DecodingDefaults(start_id=BOS, end_id=EOS)
 TEXTS = ["a", "hijkl", "fed", "deadbeef", "lj"]
 MODELS = {
     "gpt": lambda: GPT(V, 24, 2, 3, 40, LIMIT),
-    "transformer": lambda: Transformer(V, V, 24, 1, 3, 40, max_length=LIMIT),
+    "transformer": lambda: Transformer(V, V, 24, 2, 3, 40, max_length=LIMIT),
+    "seq2seq": lambda: RNNSeq2Seq.bahdanau(V, V, 5, 6, 6, attention=MultiHeadAttention(2, 3)),
     "gpt restricted": lambda: GPT(V, 24, 2, 3, 40, LIMIT, attention_window=2),
     "key-value": lambda: RNNLanguageModel(
         V, 13, 12, attention="key_value_predict", attention_window=2
@@ -34,14 +36,15 @@ def served(request, tmp_path_factory):
     """The name of a kind of model, a model of it, and its pipeline."""
     name = request.param
     model = MODELS[name]()
-    model.build(None if name == "transformer" else {"token_ids": (None, None)})
+    translates = name in ("transformer", "seq2seq")
+    model.build(None if translates else {"token_ids": (None, None)})
     randomize(model)
-    translates = name == "transformer"
     folder = write_bundle(
         tmp_path_factory.mktemp("bundles") / name,
         model,
         "Translate" if translates else "Generate",
         {"source": TABLE, "target": TABLE} if translates else {"text": TABLE},
+        attention_heads=translates,
         limits=Limits(LIMIT, LIMIT),
         decoding=DECODING,
     )
@@ -52,8 +55,9 @@ def expected(name, model, texts, num_beams=1, length_penalty=0.0, processors=())
     """For each text its translation, or what follows it, with its score: what Keras gives."""
     token_ids, lengths = pad([TABLE.encode(text) for text in texts])
     options = {"end_id": EOS, "max_length": LIMIT, "processors": processors}
-    if name == "transformer":
-        state = model.encode(token_ids, lengths, max_length=LIMIT)
+    if hasattr(model, "encode"):
+        more = {"max_length": LIMIT} if name == "transformer" else {}
+        state = model.encode(token_ids, lengths, **more)
         options["start_id"], prompts = BOS, np.zeros_like(lengths)
     else:
         state, prompts = model.initial_state(len(texts)), lengths - 1
@@ -87,24 +91,27 @@ def test_pieces_of_a_stream_are_the_answer(served):
         assert "".join(pipeline.stream(text)) == pipeline(text, num_beams=1).text
 
 
-def test_attention_is_that_of_the_keras_model(served):
+@pytest.mark.parametrize("num_beams", [1, 3])
+def test_attention_is_that_of_the_keras_model(served, num_beams):
     name, model, pipeline = served
-    if name != "transformer":
+    if name not in ("transformer", "seq2seq"):
         pytest.skip("a language model attends to no source")
-    text = "hijkl"
-    answer = pipeline(text, num_beams=3, attention=True)
-    assert answer.source_tokens == tuple(text)
-    state = model.encode(*pad([TABLE.encode(text)]), max_length=LIMIT)
-    last = BOS
-    for token, weights in zip(answer.target_tokens, answer.attention, strict=True):
-        (_, given), state = model.step(np.array([[last]]), state)
-        np.testing.assert_allclose(weights, numbers(given)[0, 0], rtol=1e-4, atol=1e-5)
-        last = TABLE.id_of(token)
+    for text in ("hijkl", "fed"):
+        answer = pipeline(text, num_beams=num_beams, attention="heads")
+        mean = pipeline(text, num_beams=num_beams, attention=True)
+        assert answer.text == mean.text and answer.source_tokens == tuple(text)
+        token_ids, lengths = pad([TABLE.encode(text)])
+        target_ids = np.array([[BOS, *map(TABLE.id_of, answer.target_tokens[:-1])]])
+        inputs = {"token_ids": token_ids, "lengths": lengths, "target_ids": target_ids}
+        [expected] = numbers(model.attention_weights(inputs)["cross"])
+        expected = expected[:, :, : len(answer.target_tokens)]  # an answer may have no token
+        np.testing.assert_allclose(answer.attention, expected, rtol=1e-3, atol=1e-5)
+        np.testing.assert_allclose(mean.attention, expected[-1].mean(axis=0), rtol=1e-3, atol=1e-5)
 
 
 def test_processed_logits_give_the_answers_of_the_keras_model(served):
     name, model, pipeline = served
-    if name == "transformer":
+    if name in ("transformer", "seq2seq"):
         pytest.skip("Translate has no such options")
     texts = ["ccc", "hih"]  # Keras does not count the first token, which is there again
     processors = [RepetitionPenalty(1.7), MinLength(2 + 4, EOS)]

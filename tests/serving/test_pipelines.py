@@ -138,6 +138,7 @@ def test_a_text_that_can_not_be_answered_is_refused(pipeline, text, message):
             "length_penalty must be a number from -10 to 10; .*nan.",
         ),
         ({"length_penalty": "0"}, "length_penalty must be a number .*; received '0'."),
+        ({"attention": "heads"}, 'attention must be .* not "heads"; .* --attention-heads.'),
     ],
 )
 def test_a_wrong_option_is_refused_even_with_nothing_to_answer(pipeline, options, message):

@@ -1,11 +1,8 @@
 """A repository for Triton: its configuration is read by Triton's own protobuf."""
 
-import numpy as np
 import onnx
-import onnxruntime
 import pytest
 
-from seqkeras import serving
 from seqkeras.serving.manifest import GraphFile, TensorSpec
 from seqkeras.serving.triton import TYPES, configuration, main, write_repository
 from tests.serving import toy_language_model
@@ -51,23 +48,6 @@ def test_the_configuration_is_that_of_the_graph(classes, tmp_path):
             kind = onnx.helper.tensor_dtype_to_np_dtype(given.type.tensor_type.elem_type).name
             assert model_config_pb2.DataType.Name(tensor.data_type) == TYPES[kind]
             assert len(tensor.dims) >= 1
-
-
-def test_the_graph_of_the_repository_gives_the_answers_of_the_bundle(classes, tmp_path):
-    folder = write_repository(classes, tmp_path / "repository")
-    pipeline = serving.load(classes, threads=1)
-    row = pipeline.encode("the cat ran")
-    session = onnxruntime.InferenceSession(folder / "1/model.onnx")
-    arrays = {
-        "token_ids": np.array([row.token_ids]),
-        "lengths": np.array([len(row)]),
-        "segment_ids": np.array([row.segment_ids]),
-    }
-    given = {tensor.name: arrays[tensor.name] for tensor in session.get_inputs()}
-    [logits] = session.run(None, given)
-    scores = np.exp(logits[0]) / np.exp(logits[0]).sum()
-    expected = pipeline("the cat ran").scores
-    np.testing.assert_allclose(scores, [expected[label] for label in "xyz"], atol=1e-6)
 
 
 def test_a_graph_without_an_axis_of_the_batch_answers_each_request_alone():

@@ -114,21 +114,6 @@ def test_sigterm_ends_the_process_within_a_graph_too(tmp_path, processes):
     assert errors == f"seqkeras-serving: what runs did not end within {LAST:g} s: it is given up\n"
 
 
-def test_a_thread_that_can_not_end_does_not_hold_the_server(folders, capfd):
-    service = Service([("letters", folders["letters"])], bounds=Bounds(timeout=0.5), log=False)
-    application = Application(service)
-    [bundle] = application.bundles
-    bundle.worker.pipeline = slow = Slow(bundle.pipeline)
-    try:
-        with on_socket(service, application) as port:
-            content = {"input": "a", "options": {"waits": True}}
-            assert ask(port, "/v1/bundles/letters", content)[0] == 504
-        assert not slow.go.is_set()
-    finally:
-        slow.go.set()
-    assert f"what runs did not end within {LAST:g} s: it is given up" in capfd.readouterr().err
-
-
 def test_a_stream_that_outlasts_the_server_is_told_so(folders, capfd):
     class Endless(Slow):
         def stream(self, text):

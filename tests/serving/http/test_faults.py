@@ -146,12 +146,6 @@ def test_a_compressed_body_is_refused(narrow):
     assert (status, content) == (415, {"error": "the body must not be compressed"})
 
 
-@pytest.mark.parametrize("path", ["/v1/bundles/../../manifest.json", "/%2e%2e/%2e%2e/etc/passwd"])
-def test_a_path_leads_nowhere_else(narrow, path):
-    status, content = ask(narrow, path)
-    assert status == 404 and list(content) == ["error"]
-
-
 class Slow:
     """A pipeline that answers when it is told to; its streams have no end."""
 
@@ -217,15 +211,6 @@ def test_who_leaves_frees_his_place(slow):
             bundle.pipeline.go.set()
             assert last.makefile("rb").readline() == b"HTTP/1.1 200 OK\r\n"
     assert bundle.pipeline.asked == ["first", "a", "b", "c"]
-
-
-@short_of_time
-def test_what_takes_too_long_is_told(slow):
-    port, bundle = slow
-    content = {"input": "a", "options": {"waits": True}}
-    status, answer = ask(port, "/v1/bundles/letters", content)
-    assert status == 504 and "there was no answer in time" in answer["error"]
-    assert not bundle.pipeline.go.is_set()
 
 
 @short_of_time

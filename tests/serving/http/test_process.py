@@ -1,12 +1,10 @@
 """`seqkeras serve` as a process: what it prints, how it ends, how a bundle is replaced."""
 
-import contextlib
 import os
 import re
 import shlex
 import shutil
 import signal
-import socket
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -157,28 +155,6 @@ def test_what_waited_in_a_process_that_died_waits_no_more(folders, tmp_path):
         os.kill(int(first.stem.split("_")[-1]), signal.SIGKILL)
         until(lambda: not first.exists() and len([*tmp_path.glob(gauges)]) == 2)
         assert ask(port, "/v1/bundles/toy", GOOD)[0] == 200
-
-
-@pytest.mark.long
-def test_ten_thousand_connections_that_send_nothing_disturb_nobody(folders):
-    resource = pytest.importorskip("resource", reason="needs a system with a limit of open files")
-    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    count = min(10_000, limits[1] - 1000) if limits[1] > 0 else 10_000
-    resource.setrlimit(resource.RLIMIT_NOFILE, (limits[1], limits[1]))
-    try:
-        with (
-            as_process(folders["letters"], "--idle", 8) as (_, _, port),
-            contextlib.ExitStack() as s,
-        ):
-            silent = [
-                s.enter_context(socket.create_connection(("127.0.0.1", port), timeout=60))
-                for _ in range(count)
-            ]
-            for _ in range(20):
-                assert ask(port, "/v1/bundles/toy", GOOD)[1]["text"] == "cbe"
-            assert {connection.recv(1) for connection in silent} == {b""}
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 @pytest.mark.parametrize(

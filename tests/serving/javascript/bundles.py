@@ -69,10 +69,6 @@ class Bundle:
     streams: tuple = ()
 
 
-def single_pass(pipeline, graph, settings=None, tokenizer=TOKENIZER, **changes):
-    return lambda folder: toys.write_bundle(folder, pipeline, graph, settings, tokenizer, **changes)
-
-
 def exported(pipeline, make, tokenizers, inputs=None, **changes):
     def write(folder):
         model = make()
@@ -200,7 +196,7 @@ def table_graph():
     )
 
 
-TABLE = {
+MONTHS = {
     "columns": [
         {"name": "load", "may_be_missing": True, "fill": 5, "decimal": "."},
         {"name": "wind", "categories": ["N", "S"], "known": True},
@@ -263,51 +259,96 @@ CUT = (LONG, {"truncate": True})
 OPTIONS = [("the cat", {"truncate": "no"}), ("the cat", {"token_budget": 0})]
 FORCED = {"banned_tokens": ["b", 5], "forced_tokens": {"1": "c"}, "min_new_tokens": 4}
 SAMPLED = {"sample": True, "seed": 3, "max_new_tokens": 7}
+SEARCH = {"num_beams": 3, "n_best": 2}
+REGEX = "[a-c]{2,3}|ge?f*"
+
+
+def asked(inputs, *options):
+    """Cases of the same inputs with each of these options."""
+    return [(inputs, given) for given in options or [{}]]
+
+
+def each(*inputs):
+    """Cases of inputs without options."""
+    return [(value, {}) for value in inputs]
+
+
+def single(pipeline, graph, settings, *cases, tokenizer=TOKENIZER, **changes):
+    """A bundle that answers in a single pass."""
+    graph = Toy(graph[1]).graph(graph[0]) if isinstance(graph, tuple) else graph
+    return Bundle(
+        lambda folder: toys.write_bundle(folder, pipeline, graph, settings, tokenizer, **changes),
+        [case for some in cases for case in some],
+    )
+
+
+def transformer(**changes):
+    return exported(
+        "Translate",
+        lambda: Transformer(len(TABLE), len(TABLE), 24, 2, 3, 40, max_length=31),
+        {"source": TABLE, "target": TABLE},
+        generate=one_graph.encoder_decoder,
+        **changes,
+    )
+
+
+def with_heads(pipeline, settings):
+    make, tokenizers = attention.PIPELINES[pipeline][0], {"text": attention.TOKENIZER}
+    return exported(pipeline, make, tokenizers, attention_heads=True, settings=settings)
+
+
+def classes(*cases, graph=("pooled", 3), labels=LABELS, **more):
+    settings = {name: more.pop(name) for name in SETTINGS & more.keys()}
+    return single("Classify", graph, {"labels": labels} | settings, *cases, **more)
+
+
+def tags(kind, *cases, labels=TAGS, **more):
+    settings = {name: more.pop(name) for name in SETTINGS & more.keys()}
+    graph = (kind, len(labels)) if isinstance(kind, str) else kind
+    return single("Tag", graph, {"labels": labels} | settings, *cases, **more)
+
+
+SETTINGS = {"pairs", "stride", "multi_label", "rows", "words", "scheme"}
+NUMBERS = {"columns": [{"name": "x", "decimal": ",", "may_be_missing": True}]}
+NUMBERS["columns"] += [{"name": "y", "fill": 0.5}, {"name": "z"}]
+CONTEXTS = [*TEXTS, CONTEXT, LONG]
+TURNS = {"user": "a", "assistant": "b", "system": "c", "end": "d"}
+MESSAGES = [{"role": "system", "content": "l"}, {"role": "user", "content": "k"}]
 BUNDLES = {
     "translate": Bundle(
         lambda folder: toy_bundle.write_bundle(folder),
         [
-            (LETTERS, {}),
-            (LETTERS, {"num_beams": 4, "n_best": 3, "length_penalty": 0.8}),
-            (LETTERS, {"num_beams": 3, "early_stopping": True, "attention": True}),
-            (LETTERS, {"num_beams": 3, "early_stopping": False, "n_best": 2, "token_budget": 60}),
-            (LETTERS, {"attention": True}),
-            (LETTERS, {"regex": "[a-c]{2,3}|ge?f*"}),
-            (LETTERS, {"regex": "[a-c]{2,3}|ge?f*", "num_beams": 3, "n_best": 3}),
-            (LETTERS, {"choices": ["abc", "dd", "gfe"]}),
-            (LETTERS, {"choices": ["abc", "dd"], "num_beams": 2, "n_best": 2}),
-            *(
-                (text, {})
-                for text in ("", " ", 3, "Samstag", "sideways|a", "up|", "up|" + 11 * "a")
+            *asked(
+                LETTERS,
+                {},
+                {"num_beams": 4, "n_best": 3, "length_penalty": 0.8},
+                {"num_beams": 3, "early_stopping": True, "attention": True},
+                {"num_beams": 3, "early_stopping": False, "n_best": 2, "token_budget": 60},
+                {"attention": True},
+                {"regex": REGEX},
+                {"regex": REGEX, "num_beams": 3, "n_best": 3},
+                {"choices": ["abc", "dd", "gfe"]},
+                {"choices": ["abc", "dd"], "num_beams": 2, "n_best": 2},
             ),
-            ("up|a\0\ud800z\U0001f600", {}),
+            *each("", " ", 3, "Samstag", "sideways|a", "up|", "up|" + 11 * "a"),
+            *each("up|a\0\ud800z\U0001f600"),
             ("up|" + 11 * "a", {"truncate": True}),
-            ("up|a", {"num_beams": 12}),
-            ("up|a", {"n_best": 2}),
-            ("up|a", {"length_penalty": 11}),
-            ("up|a", {"attention": "heads"}),
-            ("up|a", {"regex": "x"}),
-            ("up|a", {"regex": "(a)\\1"}),
+            *asked("up|a", {"num_beams": 12}, {"n_best": 2}, {"length_penalty": 11}),
+            *asked("up|a", {"attention": "heads"}, {"regex": "x"}, {"regex": "(a)\\1"}),
             ("up|a", {"regex": "(" * 5000 + ")" * 5000}),
             ("up|a", {"regex": "a", "choices": ["a"]}),
-            ("up|a", {"choices": ["xyz"]}),
-            ("up|a", {"choices": ["abcdefg"]}),
+            *asked("up|a", {"choices": ["xyz"]}, {"choices": ["abcdefg"]}),
         ],
         ("up|bad", "down|gfedcb"),
     ),
     "transformer": Bundle(
-        exported(
-            "Translate",
-            lambda: Transformer(len(TABLE), len(TABLE), 24, 2, 3, 40, max_length=31),
-            {"source": TABLE, "target": TABLE},
-            attention_heads=True,
-            generate=one_graph.encoder_decoder,
+        transformer(attention_heads=True),
+        asked(
+            PROMPTS[:3],
+            {},
+            {"num_beams": 4, "n_best": 2, "length_penalty": 0.6},
+            {"attention": "heads"},
         ),
-        [
-            (PROMPTS[:3], {}),
-            (PROMPTS[:3], {"num_beams": 4, "n_best": 2, "length_penalty": 0.6}),
-            (PROMPTS[:3], {"attention": "heads"}),
-        ],
         ("hijkl",),
     ),
     "gpt": Bundle(
@@ -324,74 +365,51 @@ BUNDLES = {
             (["the cat", "the"], {"attention": "heads", "num_beams": 2, "n_best": 2}),
             ("the cat", {"attention": "words"}),
             (["the cat", "caf\u00e9 \u732b", "the", "x"], {}),
-            (["the cat", "the"], {"num_beams": 3, "n_best": 2}),
+            (["the cat", "the"], SEARCH),
             ("the cat", {"regex": " (the|cat)+[.!]?"}),
             ("the cat", {"choices": [" sat", "caf\u00e9", "!"], "num_beams": 2, "n_best": 2}),
         ],
         ("the cat",),
     ),
     "transformer with beams": Bundle(
-        exported(
-            "Translate",
-            lambda: Transformer(len(TABLE), len(TABLE), 24, 2, 3, 40, max_length=31),
-            {"source": TABLE, "target": TABLE},
-            generate=one_graph.encoder_decoder,
-            decoding=DecodingDefaults(3, 0.6, start_id=5, end_id=7),
-        ),
-        [(PROMPTS[:3], {})],
+        transformer(decoding=DecodingDefaults(3, 0.6, start_id=5, end_id=7)), each(PROMPTS[:3])
     ),
     "classify with heads": Bundle(
-        exported(
-            "Classify",
-            attention.PIPELINES["Classify"][0],
-            {"text": attention.TOKENIZER},
-            attention_heads=True,
-            settings={"labels": attention.LABELS},
+        with_heads("Classify", {"labels": attention.LABELS}),
+        asked(
+            [*attention.TEXTS, {"text": "a small model", "pair": "words"}],
+            *({"attention": way} for way in (True, "heads", "words", "tokens")),
         ),
-        [
-            ([*attention.TEXTS, {"text": "a small model", "pair": "words"}], {"attention": way})
-            for way in (True, "heads", "words", "tokens")
-        ],
     ),
     "answer with heads": Bundle(
-        exported(
-            "Answer",
-            attention.PIPELINES["Answer"][0],
-            {"text": attention.TOKENIZER},
-            attention_heads=True,
-            settings=attention.SPAN | {"window": 25, "stride": 5},
+        with_heads("Answer", attention.SPAN | {"window": 25, "stride": 5}),
+        asked(
+            {"question": "a small model", "context": " ".join(attention.TEXTS)},
+            {"attention": True},
+            {"attention": "words"},
         ),
-        [
-            (
-                {"question": "a small model", "context": " ".join(attention.TEXTS)},
-                {"attention": way},
-            )
-            for way in (True, "words")
-        ],
     ),
     "generate": Bundle(
         language_model(TABLE),
         [
-            (PROMPTS, {}),
-            (PROMPTS, {"num_beams": 3, "n_best": 2, "length_penalty": 0.5}),
-            (PROMPTS, {"max_new_tokens": 5, "echo": True}),
-            (PROMPTS, FORCED),
-            (PROMPTS, FORCED | {"num_beams": 3, "min_new_tokens": 2}),
-            (PROMPTS, {"repetition_penalty": 1.7, "max_new_tokens": 6}),
-            (PROMPTS, {"stop": ["b", "kc"]}),
-            (PROMPTS, {"regex": "[a-e]+k"}),
-            (PROMPTS, SAMPLED | {"n_best": 3}),
-            (PROMPTS, SAMPLED | {"temperature": 0.7, "top_k": 5}),
-            (PROMPTS, SAMPLED | {"top_p": 0.6, "n_best": 2, "token_budget": 30}),
-            (PROMPTS, SAMPLED | {"regex": "[a-e]*", "seed": 2**40 + 1}),
-            ("a" * 40, {}),
-            ("a" * 40, {"truncate": True, "max_new_tokens": 3}),
-            ("a" * 40, {"truncate": True}),
-            ("a", {"max_new_tokens": 40}),
-            ("a", {"top_k": 3}),
-            ("a", {"stop": ""}),
-            ("a", {"sample": True, "num_beams": 2}),
-            ("a", {"banned_tokens": ["\u732b"]}),
+            *asked(
+                PROMPTS,
+                {},
+                SEARCH | {"length_penalty": 0.5},
+                {"max_new_tokens": 5, "echo": True},
+                FORCED,
+                FORCED | {"num_beams": 3, "min_new_tokens": 2},
+                {"repetition_penalty": 1.7, "max_new_tokens": 6},
+                {"stop": ["b", "kc"]},
+                {"regex": "[a-e]+k"},
+                SAMPLED | {"n_best": 3},
+                SAMPLED | {"temperature": 0.7, "top_k": 5},
+                SAMPLED | {"top_p": 0.6, "n_best": 2, "token_budget": 30},
+                SAMPLED | {"regex": "[a-e]*", "seed": 2**40 + 1},
+            ),
+            *asked("a" * 40, {}, {"truncate": True, "max_new_tokens": 3}, {"truncate": True}),
+            *asked("a", {"max_new_tokens": 40}, {"top_k": 3}, {"stop": ""}),
+            *asked("a", {"sample": True, "num_beams": 2}, {"banned_tokens": ["\u732b"]}),
             ("a", {"forced_tokens": {"1": "c"}, "banned_tokens": ["c"]}),
             ("a", {"min_new_tokens": 3, "regex": "a"}),
             (3, {}),
@@ -400,251 +418,206 @@ BUNDLES = {
     ),
     "generate word pieces": Bundle(
         language_model(TOKENIZER, start_id=2, end_id=3, settings={"start": True}),
-        [
-            (WORDY, {"max_new_tokens": 9}),
-            (WORDY, {"regex": "(the|dogs| |[.])*", "max_new_tokens": 9}),
-        ],
+        asked(WORDY, {"max_new_tokens": 9}, {"regex": "(the|dogs| |[.])*", "max_new_tokens": 9}),
         ("the cat",),
     ),
     "conversation": Bundle(
-        language_model(
-            TABLE, settings={"turns": {"user": "a", "assistant": "b", "system": "c", "end": "d"}}
+        language_model(TABLE, settings={"turns": TURNS}),
+        each(
+            "fed",
+            {"messages": MESSAGES},
+            {"messages": [{"role": "assistant", "content": "l"}]},
+            {"messages": []},
         ),
-        [
-            ("fed", {}),
-            (
-                {
-                    "messages": [
-                        {"role": "system", "content": "l"},
-                        {"role": "user", "content": "k"},
-                    ]
-                },
-                {},
-            ),
-            ({"messages": [{"role": "assistant", "content": "l"}]}, {}),
-            ({"messages": []}, {}),
-        ],
         ("fed",),
     ),
-    "classify": Bundle(
-        single_pass("Classify", Toy(3).graph("pooled"), {"labels": LABELS}),
-        [(TEXTS, {}), (TEXTS, {"token_budget": 11}), (PAIRS, {}), *REFUSED, CUT, *OPTIONS]
-        + [("the cat", {"attention": True}), ("the cat", {"attention": "all"})]
-        + [({"text": "a", "pairs": "b"}, {}), ({"text": LONG, "pair": LONG}, {"truncate": True})]
-        + [("the cat", {"nodes": True}), ("\u200b", {}), ([], {})]
-        + [(TEXTS, {"top": 2}), ("the cat", {"top": 9}), ("the cat", {"top": 0})],
+    "classify": classes(
+        asked(TEXTS, {}, {"token_budget": 11}),
+        [(PAIRS, {}), *REFUSED, CUT, *OPTIONS],
+        asked("the cat", {"attention": True}, {"attention": "all"}),
+        [({"text": "a", "pairs": "b"}, {}), ({"text": LONG, "pair": LONG}, {"truncate": True})],
+        [("the cat", {"nodes": True}), ("\u200b", {}), ([], {})],
+        [(TEXTS, {"top": 2}), ("the cat", {"top": 9}), ("the cat", {"top": 0})],
     ),
-    "classify windows": Bundle(
-        single_pass(
-            "Classify", Toy(3).graph("pooled"), {"labels": LABELS, "pairs": False, "stride": 7}
-        ),
-        [([*TEXTS, CONTEXT, LONG], {}), (LONG, {"truncate": True}), *REFUSED[:-1]]
-        + [(PAIRS[0], {}), (LONG, {"top": 1})],
+    "classify windows": classes(
+        [(CONTEXTS, {}), (LONG, {"truncate": True}), *REFUSED[:-1]],
+        [(PAIRS[0], {}), (LONG, {"top": 1})],
+        pairs=False,
+        stride=7,
     ),
-    "several labels": Bundle(
-        single_pass("Classify", Toy(3).graph("pooled"), {"labels": LABELS, "multi_label": True}),
-        [(TEXTS, {}), (TEXTS, {"top": 1})],
+    "several labels": classes(asked(TEXTS, {}, {"top": 1}), multi_label=True),
+    "one logit": classes(
+        each(PAIRS, "the cat"), graph=("pooled", 1), labels=["no", "yes"], pairs=True
     ),
-    "one logit": Bundle(
-        single_pass("Classify", Toy(1).graph("pooled"), {"labels": ["no", "yes"], "pairs": True}),
-        [(PAIRS, {}), ("the cat", {})],
-    ),
-    "regression": Bundle(
-        single_pass("Classify", Toy(1).graph("pooled")), [(TEXTS, {}), ("the cat", {"top": 1})]
-    ),
-    "words": Bundle(
-        single_pass(
-            "Classify",
-            Toy(3).graph("pooled"),
-            {"labels": LABELS},
-            WordTable.learn([*toys.WORDS, "dogs", "\u732b\u304c\u0301"], lowercase=True),
-        ),
+    "regression": single("Classify", ("pooled", 1), None, [(TEXTS, {}), ("the cat", {"top": 1})]),
+    "words": classes(
         [(TEXTS, {}), *REFUSED, CUT],
+        tokenizer=WordTable.learn([*toys.WORDS, "dogs", "\u732b\u304c\u0301"], lowercase=True),
     ),
-    "vectorized words": Bundle(
-        single_pass(
-            "Classify",
-            Toy(3).graph("pooled"),
-            {"labels": LABELS},
-            VectorizedWords([*VectorizedWords.special_tokens, *toys.WORDS, "dogs"]),
-        ),
+    "vectorized words": classes(
         [(TEXTS, {}), CUT],
+        tokenizer=VectorizedWords([*VectorizedWords.special_tokens, *toys.WORDS, "dogs"]),
     ),
-    "words of lines": Bundle(
-        single_pass(
-            "Classify",
-            Toy(3).graph("pooled"),
-            {"labels": LABELS},
-            VectorizedWords([*SPECIAL_TOKENS, *toys.WORDS[2:]], None, SPECIAL_TOKENS),
+    "words of lines": classes(
+        each(TEXTS, ["<eos>", "the <pad> cat <bos>", "<unk> the<eos>"]),
+        tokenizer=VectorizedWords([*SPECIAL_TOKENS, *toys.WORDS[2:]], None, SPECIAL_TOKENS),
+    ),
+    "trees": classes(
+        [([TREE, "(film)", "(2 (3 bad) (1 -LRB-))"], {}), ([TREE, "(film)"], {"nodes": True})],
+        each("film", "(a", "(a) b", "(2 (a) b)", "(a" * 99, "", 3, "(1 (a) (b) (c) (d))"),
+        graph=tree_graph()[1],
+        labels=["good", "bad"],
+        tokenizer={"words": TREE_WORDS},
+    ),
+    "frames": classes(
+        [(frames(5, 1, 9), {}), *asked(frames(40)[0], {}, {"truncate": True})],
+        graph=frame_graph(False),
+        tokenizer={},
+    ),
+    "frames of rows": classes(
+        each(
+            {"frames": [["1.250,5", 2, 3], {"x": None, "y": "?", "z": 1}]},
+            {"frames": [["1.250,5", 2, 3], {"x": None, "y": "a", "z": 1}]},
+            {"frames": [["1,250.5", 2, 3]]},
         ),
-        [(TEXTS, {}), (["<eos>", "the <pad> cat <bos>", "<unk> the<eos>"], {})],
+        graph=frame_graph(False),
+        rows=NUMBERS,
+        tokenizer={},
     ),
-    "trees": Bundle(
-        single_pass(
-            "Classify", tree_graph()[1], {"labels": ["good", "bad"]}, {"words": TREE_WORDS}
+    "frames tagged": tags(
+        frame_graph(True), each(frames(5, 1, 9)), labels=["O", "B-X", "I-X"], tokenizer={}
+    ),
+    "tag": tags(
+        "tokens",
+        [*asked(TEXTS, {}, {"token_budget": 9}), *REFUSED, CUT],
+        each({"text": ["the", "d\u00f3gs,", "sat"]}, {"text": ["the cat"]}),
+    ),
+    "tag windows": tags("tokens", each(CONTEXTS), stride=7),
+    "tag chains": tags("chain", each(CONTEXTS), stride=7),
+    "tag spaces": tags("tokens", each(TEXTS), words="spaces"),
+    "tag bytes": tags(
+        Toy(5, vocab_size=len(BYTES)).graph("tokens"),
+        each(TEXTS, {"text": ["caf\u00e9,", "the"]}),
+        scheme=None,
+        tokenizer=BYTES,
+        limits=Limits(199),
+    ),
+    "tag a table of words": tags(
+        "tokens",
+        each(TEXTS, {"text": ["new york's", "the"]}, {"text": ["york's", "the"]}),
+        tokenizer=WordTable.learn([*toys.WORDS, "dogs"]),
+    ),
+    "answer": single(
+        "Answer",
+        ("span", 2),
+        SPANS | {"answer_length": 4},
+        [*asked(QUESTIONS, {}, {"n_best": 5}), (QUESTIONS[0], {"no_answer_threshold": 1.0})],
+        each({"question": "who " * 9, "context": "he"}, {"question": "", "context": "he"}),
+        [({"question": "who " * 9, "context": CONTEXT}, {"truncate": True}), ("who?", {})],
+    ),
+    "answer or none": single(
+        "Answer",
+        ("span", 2),
+        SPANS | {"no_answer": True},
+        asked(QUESTIONS, {"n_best": 3}, {"no_answer_threshold": 9.0, "n_best": 2}),
+    ),
+    "answer of words": single(
+        "Answer",
+        word_graph(2),
+        {"start": "start", "end": "end", "question_length": 6},
+        [([question | {"question": "who ran?"} for question in QUESTIONS], {"n_best": 3})],
+        each(QUESTIONS[0] | {"question": "a b c d e f g"}),
+        tokenizer={"words": WordTable.learn(["the", "cat", "who"]), "characters": TABLE},
+        limits=Limits(59),
+    ),
+    "choose": single(
+        "Choose",
+        ("choice", 1),
+        None,
+        each(CHOICES, {"text": "a", "choices": ["b"]}, {"text": "a", "choices": ["b", ""]}),
+    ),
+    "embed": single(
+        "Embed",
+        ("pooled", 5),
+        None,
+        [*asked(TEXTS, {}, {"normalize": False}), *REFUSED, ("the cat", {"words": True})],
+    ),
+    "embed words": single(
+        "Embed",
+        spelled_graph(),
+        {},
+        asked(TEXTS, {"words": True}, {}),
+        tokenizer={"characters": TABLE},
+    ),
+    "fill mask": single(
+        "FillMask",
+        ("tokens", len(toys.TOKENS)),
+        None,
+        [*asked(MASKED, {}, {"top_k": 2}), ("the cat", {}), (LONG + "[MASK]", {"truncate": True})],
+        [("the [MASK]", {"top_k": 99})],
+    ),
+    "fill mask at places": single("FillMask", ("masked", len(toys.TOKENS)), None, each(MASKED)),
+    "forecast": single(
+        "Forecast",
+        forecaster(),
+        {},
+        [(series(5, 1, 31, 2), {"token_budget": 20}), (series(40)[0], {"truncate": True})],
+        each(series(40)[0], {"series": [[1, 2]]}, {"series": [[1, "a", 2]]}),
+        tokenizer={},
+    ),
+    "quantiles": single(
+        "Forecast",
+        forecaster(quantiles="yes"),
+        {"quantiles": [0.1, 0.6]},
+        each(series(5, 3)),
+        tokenizer={},
+    ),
+    "forecast of rows": single(
+        "Forecast",
+        table_graph(),
+        {"rows": MONTHS},
+        each([table(), table((4, "load", "1e3")), table((1, "wind", "W"), (2, "wind", None))]),
+        asked(table(known=[["W", 1], ["W", "2.5"]]), {}, {"strict": True}),
+        asked(table((1, "wind", "W")), {"strict": True}),
+        each(
+            table(known=[["S", 1]]),
+            table(known=[["S", None], ["S", 1]]),
+            table((3, "time", "2024-03-30")),
+            table((3, "time", None)),
+            table((3, "time", "31.3.2024")),
+            table((3, "load", "1.250,5")),
+            table((3, "load", True)),
+            table((3, "load", 1e39)),
+            table((3, "wind", ["N"])),
+            {"series": [], "known": [["S", 1]]},
+            {"series": [["2024-01-31", 1, "N"]], "known": [["S", 1], ["S", 2]]},
+            {"series": [{"time": "2024-01-31", "load": 1}], "known": [["S", 1]]},
+            {"series": [["2024-01-31", 1, "N", 1]]},
+            {"series": table()["series"] * 8, "known": table()["known"]},
         ),
-        [([TREE, "(film)", "(2 (3 bad) (1 -LRB-))"], {}), ([TREE, "(film)"], {"nodes": True})]
-        + [(text, {}) for text in ("film", "(a", "(a) b", "(2 (a) b)", "(a" * 99, "", 3)]
-        + [("(1 (a) (b) (c) (d))", {})],
+        tokenizer={},
     ),
-    "frames": Bundle(
-        single_pass("Classify", frame_graph(False), {"labels": LABELS}, {}),
-        [(frames(5, 1, 9), {}), (frames(40)[0], {}), (frames(40)[0], {"truncate": True})],
-    ),
-    "frames of rows": Bundle(
-        single_pass(
-            "Classify",
-            frame_graph(False),
-            {
-                "labels": ["a", "b", "c"],
-                "rows": {
-                    "columns": [
-                        {"name": "x", "decimal": ",", "may_be_missing": True},
-                        {"name": "y", "fill": 0.5},
-                        {"name": "z"},
-                    ]
-                },
-            },
-            {},
-        ),
-        [
-            ({"frames": [["1.250,5", 2, 3], {"x": None, "y": "?", "z": 1}]}, {}),
-            ({"frames": [["1.250,5", 2, 3], {"x": None, "y": "a", "z": 1}]}, {}),
-            ({"frames": [["1,250.5", 2, 3]]}, {}),
-        ],
-    ),
-    "frames tagged": Bundle(
-        single_pass("Tag", frame_graph(True), {"labels": ["O", "B-X", "I-X"]}, {}),
-        [(frames(5, 1, 9), {})],
-    ),
-    "tag": Bundle(
-        single_pass("Tag", Toy(5).graph("tokens"), {"labels": TAGS}),
-        [(TEXTS, {}), (TEXTS, {"token_budget": 9}), *REFUSED, CUT]
-        + [({"text": ["the", "d\u00f3gs,", "sat"]}, {}), ({"text": ["the cat"]}, {})],
-    ),
-    "tag windows": Bundle(
-        single_pass("Tag", Toy(5).graph("tokens"), {"labels": TAGS, "stride": 7}),
-        [([*TEXTS, CONTEXT, LONG], {})],
-    ),
-    "tag chains": Bundle(
-        single_pass("Tag", Toy(5).graph("chain"), {"labels": TAGS, "stride": 7}),
-        [([*TEXTS, CONTEXT, LONG], {})],
-    ),
-    "tag spaces": Bundle(
-        single_pass("Tag", Toy(5).graph("tokens"), {"labels": TAGS, "words": "spaces"}),
-        [(TEXTS, {})],
-    ),
-    "tag bytes": Bundle(
-        single_pass(
-            "Tag",
-            Toy(5, vocab_size=len(BYTES)).graph("tokens"),
-            {"labels": TAGS, "scheme": None},
-            BYTES,
-            limits=Limits(199),
-        ),
-        [(TEXTS, {}), ({"text": ["caf\u00e9,", "the"]}, {})],
-    ),
-    "tag a table of words": Bundle(
-        single_pass(
-            "Tag", Toy(5).graph("tokens"), {"labels": TAGS}, WordTable.learn([*toys.WORDS, "dogs"])
-        ),
-        [(TEXTS, {}), ({"text": ["new york's", "the"]}, {}), ({"text": ["york's", "the"]}, {})],
-    ),
-    "answer": Bundle(
-        single_pass("Answer", Toy(2).graph("span"), SPANS | {"answer_length": 4}),
-        [(QUESTIONS, {}), (QUESTIONS, {"n_best": 5}), (QUESTIONS[0], {"no_answer_threshold": 1.0})]
-        + [({"question": "who " * 9, "context": "he"}, {}), ({"question": "", "context": "he"}, {})]
-        + [({"question": "who " * 9, "context": CONTEXT}, {"truncate": True}), ("who?", {})],
-    ),
-    "answer or none": Bundle(
-        single_pass("Answer", Toy(2).graph("span"), SPANS | {"no_answer": True}),
-        [(QUESTIONS, {"n_best": 3}), (QUESTIONS, {"no_answer_threshold": 9.0, "n_best": 2})],
-    ),
-    "answer of words": Bundle(
-        single_pass(
-            "Answer",
-            word_graph(2),
-            {"start": "start", "end": "end", "question_length": 6},
-            {"words": WordTable.learn(["the", "cat", "who"]), "characters": TABLE},
-            limits=Limits(59),
-        ),
-        [([question | {"question": "who ran?"} for question in QUESTIONS], {"n_best": 3})]
-        + [(QUESTIONS[0] | {"question": "a b c d e f g"}, {})],
-    ),
-    "choose": Bundle(
-        single_pass("Choose", Toy(1).graph("choice")),
-        [
-            (CHOICES, {}),
-            ({"text": "a", "choices": ["b"]}, {}),
-            ({"text": "a", "choices": ["b", ""]}, {}),
-        ],
-    ),
-    "embed": Bundle(
-        single_pass("Embed", Toy(5).graph("pooled")),
-        [(TEXTS, {}), (TEXTS, {"normalize": False}), *REFUSED, ("the cat", {"words": True})],
-    ),
-    "embed words": Bundle(
-        single_pass("Embed", spelled_graph(), {}, {"characters": TABLE}),
-        [(TEXTS, {"words": True}), (TEXTS, {})],
-    ),
-    "fill mask": Bundle(
-        single_pass("FillMask", Toy(len(toys.TOKENS)).graph("tokens")),
-        [
-            (MASKED, {}),
-            (MASKED, {"top_k": 2}),
-            ("the cat", {}),
-            (LONG + "[MASK]", {"truncate": True}),
-        ]
-        + [("the [MASK]", {"top_k": 99})],
-    ),
-    "fill mask at places": Bundle(
-        single_pass("FillMask", Toy(len(toys.TOKENS)).graph("masked")), [(MASKED, {})]
-    ),
-    "forecast": Bundle(
-        single_pass("Forecast", forecaster(), {}, {}),
-        [(series(5, 1, 31, 2), {"token_budget": 20}), (series(40)[0], {"truncate": True})]
-        + [(series(40)[0], {}), ({"series": [[1, 2]]}, {}), ({"series": [[1, "a", 2]]}, {})],
-    ),
-    "quantiles": Bundle(
-        single_pass("Forecast", forecaster(quantiles="yes"), {"quantiles": [0.1, 0.6]}, {}),
-        [(series(5, 3), {})],
-    ),
-    "forecast of rows": Bundle(
-        single_pass("Forecast", table_graph(), {"rows": TABLE}, {}),
-        [
-            ([table(), table((4, "load", "1e3")), table((1, "wind", "W"), (2, "wind", None))], {}),
-            (table(known=[["W", 1], ["W", "2.5"]]), {}),
-            (table(known=[["W", 1], ["W", "2.5"]]), {"strict": True}),
-            (table((1, "wind", "W")), {"strict": True}),
-            (table(known=[["S", 1]]), {}),
-            (table(known=[["S", None], ["S", 1]]), {}),
-            (table((3, "time", "2024-03-30")), {}),
-            (table((3, "time", None)), {}),
-            (table((3, "time", "31.3.2024")), {}),
-            (table((3, "load", "1.250,5")), {}),
-            (table((3, "load", True)), {}),
-            (table((3, "load", 1e39)), {}),
-            (table((3, "wind", ["N"])), {}),
-            ({"series": [], "known": [["S", 1]]}, {}),
-            ({"series": [["2024-01-31", 1, "N"]], "known": [["S", 1], ["S", 2]]}, {}),
-            ({"series": [{"time": "2024-01-31", "load": 1}], "known": [["S", 1]]}, {}),
-            ({"series": [["2024-01-31", 1, "N", 1]]}, {}),
-            ({"series": table()["series"] * 8, "known": table()["known"]}, {}),
-        ],
-    ),
-    "forecast of sizes": Bundle(
-        single_pass("Forecast", forecaster(4, known="yes"), {"rows": SIZES}, {}),
-        [
-            ({"series": given, "known": [[3e-12, True, 2, 1e9], TO_COME]}, {})
-            for given in (
-                [[7e-12, True, 2, 1e9 + 3], [None, "False", 2, None]],
-                [{"tiny": "9e-12", "free": "TRUE", "a": 1, "far": "1000000007.5"}],
-                [[7e-12, "__proto__", 2, 1e9], [-1, "maybe", 0, 1e9], [7e-12, 2.0, 0, 1e9]],
+    "forecast of sizes": single(
+        "Forecast",
+        forecaster(4, known="yes"),
+        {"rows": SIZES},
+        each(
+            *(
+                {"series": given, "known": [[3e-12, True, 2, 1e9], TO_COME]}
+                for given in (
+                    [[7e-12, True, 2, 1e9 + 3], [None, "False", 2, None]],
+                    [{"tiny": "9e-12", "free": "TRUE", "a": 1, "far": "1000000007.5"}],
+                    [[7e-12, "__proto__", 2, 1e9], [-1, "maybe", 0, 1e9], [7e-12, 2.0, 0, 1e9]],
+                )
             )
-        ],
+        ),
+        tokenizer={},
     ),
-    "forecast with known": Bundle(
-        single_pass("Forecast", forecaster(known="yes"), {}, {}),
-        [(known_series(5, 3), {}), (series(5)[0], {})],
+    "forecast with known": single(
+        "Forecast",
+        forecaster(known="yes"),
+        {},
+        each(known_series(5, 3), series(5)[0]),
+        tokenizer={},
     ),
 }

@@ -87,18 +87,6 @@ def test_the_logits_of_a_text_in_windows_are_the_mean_of_theirs(tmp_path, stride
         classify(("the", "cat"))
 
 
-@pytest.mark.parametrize(
-    "settings, message",
-    [
-        ({"stride": 0, "pairs": False}, "settings.stride must be at least 1; received 0"),
-        ({"stride": 5}, "settings.stride needs settings.pairs false: a pair is not read in wind"),
-    ],
-)
-def test_a_wrong_stride_is_refused(tmp_path, settings, message):
-    with pytest.raises(BundleError, match=message):
-        load(tmp_path, "Classify", Toy(3).graph("pooled"), {"labels": LABELS} | settings)
-
-
 def test_several_labels_at_once_have_probabilities_of_their_own(tmp_path):
     settings = {"labels": LABELS, "multi_label": True, "threshold": 0.8}
     classify = load(tmp_path, "Classify", Toy(3).graph("pooled"), settings)
@@ -122,14 +110,6 @@ def test_one_logit_is_that_of_the_second_of_two_labels(tmp_path):
         answer = classify(text)
         assert answer.scores == pytest.approx({"yes": yes, "no": 1 - yes}, rel=1e-5)
         assert answer.labels == ("yes" if logit > 0 else "no",)
-
-
-@pytest.mark.parametrize(
-    "settings", [{"labels": LABELS}, {"labels": ["no", "yes"], "multi_label": True}]
-)
-def test_one_logit_is_not_that_of_other_labels(tmp_path, settings):
-    with pytest.raises(BundleError, match="names [23] labels; the model's output has 1 logit. "):
-        load(tmp_path, "Classify", Toy(1).graph("pooled"), settings)
 
 
 def test_a_regression_gives_its_number(tmp_path):
@@ -170,35 +150,39 @@ def test_a_tab_parts_the_texts_of_a_line_where_pairs_are_taken(tmp_path, pairs, 
     assert classify(value) == classify([given])[0]
 
 
+TWO = {"labels": ["a", "a"], "threshold": 1}
+STRIDE = {"labels": LABELS, "stride": 5}
+
+
 @pytest.mark.parametrize(
-    "settings, message",
+    "outputs, settings, message",
     [
-        ({"labels": ["a", "a"], "threshold": 1, "labl": 3}, "settings.labl is unknown."),
+        (3, TWO | {"labl": 3}, "labl is unknown."),
         (
-            {"labels": ["a", "a"], "threshold": 1},
-            "settings.labels names 2 labels; the model's output has 3 logits; "
-            "settings.labels must be distinct; "
-            "settings.threshold must be between 0 and 1; received 1.0.",
+            3,
+            TWO,
+            "labels names 2 labels; the model's output has 3 logits; settings.labels must be "
+            "distinct; settings.threshold must be between 0 and 1; received 1.0.",
         ),
-        ({}, "settings.labels is missing, and the model's output has 3 logits."),
+        (3, {}, "labels is missing, and the model's output has 3 logits."),
+        (1, {"labels": LABELS}, "labels names 3 labels; the model's output has 1 logit. "),
+        (1, {"labels": ["a", "b"], "multi_label": True}, "labels names 2 labels; the model's outp"),
+        (3, STRIDE | {"stride": 0, "pairs": False}, "stride must be at least 1; received 0"),
+        (3, STRIDE, "stride needs settings.pairs false: a pair is not read in wind"),
         (
-            {"labels": ["a"], "multi_label": True},
-            "settings.labels names 1 label; the model's output has 3 logits.",
-        ),
-        (
+            3,
             {"output": "logits", "multi_label": True},
-            "settings.output must be one of output; received 'logits'; "
-            "settings.multi_label needs labels.",
+            "output must be one of output; received 'logits'; settings.multi_label needs labels.",
         ),
         (
+            3,
             {"labels": "abc", "multi_label": 1},
-            'settings.labels must be a list; received "abc"; '
-            "settings.multi_label must be true or false; received 1.",
+            'labels must be a list; received "abc"; settings.multi_label must be true or false; re',
         ),
     ],
 )
-def test_wrong_settings_are_refused_with_every_reason(tmp_path, settings, message):
+def test_wrong_settings_are_refused_with_every_reason(tmp_path, outputs, settings, message):
     with pytest.raises(BundleError) as caught:
-        load(tmp_path, "Classify", Toy(3).graph("pooled"), settings)
-    expected = f"{tmp_path}: manifest.json: {message} Export the bundle again."
-    assert str(caught.value) == expected
+        load(tmp_path, "Classify", Toy(outputs).graph("pooled"), settings)
+    assert str(caught.value).startswith(f"{tmp_path}: manifest.json: settings.{message}".rstrip())
+    assert str(caught.value).endswith(" Export the bundle again.")

@@ -42,15 +42,6 @@ def test_similarity_is_the_cosine(embed, normalize):
     assert embed.similarity([], second).shape == (0, 2)
 
 
-def test_similarity_has_the_options_that_it_heeds(embed):
-    with pytest.raises(TypeError, match="normalize"):
-        embed.similarity(["the cat"], ["he ran"], normalize=False)
-    with pytest.raises(ValueError, match="^Embed: token_budget must be a whole number"):
-        embed.similarity(["the cat"], ["he ran"], token_budget=0)
-    long = "the " * 40
-    assert embed.similarity([long], [long], truncate=True).shape == (1, 1)
-
-
 def test_a_cosine_is_at_most_1(embed):
     texts = texts_of_many_lengths(97)
     assert np.abs(embed.similarity(texts, texts)).max() == 1
@@ -79,16 +70,21 @@ def test_a_vector_of_zeros_is_like_nothing(tmp_path):
     assert embed("the").similarity(Embedding(np.ones(5, "float32"))) == 0
 
 
-def test_similarity_takes_what_yields_texts_and_no_text(tmp_path):
-    embed = load(tmp_path, "Embed", Toy(3).graph("pooled"))
+def test_similarity_takes_what_yields_texts_and_the_options_that_it_heeds(embed):
     expected = embed.similarity(["the cat"], ["he ran", "a"])
-    np.testing.assert_array_equal(
-        embed.similarity((each for each in ["the cat"]), iter(["he ran", "a"])), expected
-    )
-    for given in ("the cat", 5, None):
-        with pytest.raises(ValueError, match="^Embed: others must be a list of strings; received "):
-            embed.similarity(["the cat"], given)
-    with pytest.raises(ValueError, match="^Embed: texts must be a list of strings; received 'the"):
-        embed.similarity("the cat", ["he ran"])
+    found = embed.similarity((each for each in ["the cat"]), iter(["he ran", "a"]))
+    np.testing.assert_array_equal(found, expected)
+    long = "the " * 40
+    assert embed.similarity([long], [long], truncate=True).shape == (1, 1)
+    with pytest.raises(TypeError, match="normalize"):
+        embed.similarity(["the cat"], ["he ran"], normalize=False)
+    for texts, others, options, message in (
+        (["a"], "the cat", {}, "others must be a list of strings; received "),
+        (["a"], None, {}, "others must be a list of strings; received "),
+        ("the cat", ["a"], {}, "texts must be a list of strings; received 'the"),
+        (["a"], ["a"], {"token_budget": 0}, "token_budget must be a whole number"),
+    ):
+        with pytest.raises(ValueError, match=f"^Embed: {message}"):
+            embed.similarity(texts, others, **options)
     with pytest.raises(ValueError, match="^Embed: normalize must be True or False; received 'no'."):
         embed([], normalize="no")

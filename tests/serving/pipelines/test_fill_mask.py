@@ -94,30 +94,23 @@ def test_a_filler_has_the_space_that_robertas_mask_takes(
 def test_a_list_is_answered_in_its_order(fill):
     texts = ["the [MASK]", "the big dog [MASK] the [MASK] cat", "[MASK]"]
     assert fill(texts, token_budget=7) == [fill(text) for text in texts]
-
-
-def test_a_text_may_be_in_a_dictionary(fill):
-    text = "the [MASK]"
-    assert fill([{"text": text}]) == [fill(text)]
-    with pytest.raises(ValueError, match="^FillMask: text must be a tuple or a dictionary of text"):
-        fill({"texts": text})
+    assert fill([{"text": texts[0]}]) == [fill(texts[0])]
 
 
 def test_texts_without_a_mask_and_wrong_options_are_refused(fill):
-    with pytest.raises(ValueError, match=r"^FillMask: text must hold a mask; write \[MASK\] for "):
-        fill("the cat")
-    with pytest.raises(ValueError, match=r"^FillMask: texts\[1\] must hold a mask"):
-        fill(["[MASK]", "the cat"])
-    with pytest.raises(
-        ValueError, match="^FillMask: top_k must be .* from 1 to 28; received int 0"
+    for given, options, message in (
+        ("the cat", {}, r"text must hold a mask; write \[MASK\] for "),
+        (["[MASK]", "the cat"], {}, r"texts\[1\] must hold a mask"),
+        ([], {"top_k": 0}, "top_k must be .* from 1 to 28; received int 0"),
+        ({"texts": "a"}, {}, "text must be a tuple or a dictionary of text"),
+        (
+            "the " * 40 + "[MASK]",
+            {"truncate": True},
+            "text has no mask within the limit of 31 tokens, to which it was cut; sho",
+        ),
     ):
-        fill([], top_k=0)
-
-
-def test_a_mask_that_is_cut_away_is_refused_as_such(fill):
-    message = "^FillMask: text has no mask within the limit of 31 tokens, to which it was cut; sho"
-    with pytest.raises(ValueError, match=message):
-        fill("the " * 40 + "[MASK]", truncate=True)
+        with pytest.raises(ValueError, match=f"^FillMask: {message}"):
+            fill(given, **options)
 
 
 def test_an_unknown_mask_is_refused(tmp_path):

@@ -58,9 +58,9 @@ def test_what_is_no_text_is_refused(pipeline, text, message):
         "\U0001f600\U0001f468\u200d\U0001f469\u200d\U0001f467 [MASK] e\u0301\u0301",
         "\u732b\u304c\u597d\u304d[MASK]",
         "[MASK]\ufeff\ufffd\x7f",
-        "x" * 10**6 + " [MASK]",
+        "x" * 10**5 + " [MASK]",
     ],
-    ids=["nul", "right to left", "emoji", "no spaces", "controls", "a million characters"],
+    ids=["nul", "right to left", "emoji", "no spaces", "controls", "a hundred thousand characters"],
 )
 def test_any_other_text_is_answered(pipeline, text):
     answer, _, given = pipeline
@@ -100,8 +100,8 @@ def test_a_text_of_many_tokens_is_refused_unless_it_may_be_cut(pipeline):
     answer, name, given = pipeline
     if name.startswith("Answer"):
         return  # reads any context in windows
-    text = "[MASK]" + " cat" * 50_000
-    message = rf"^{name} has 500\d\d tokens; the limit is 31\. Nothing was truncated: shorten it,"
+    text = "[MASK]" + " cat" * 5_000
+    message = rf"^{name} has 50\d\d tokens; the limit is 31\. Nothing was truncated: shorten it,"
     with pytest.raises(ValueError, match=message) as caught:
         answer(given(text))
     assert "\n" not in str(caught.value)

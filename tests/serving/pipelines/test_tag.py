@@ -1,6 +1,5 @@
 import json
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +8,7 @@ from seqkeras.serving import BundleError
 from seqkeras.serving.entities import entities
 from seqkeras.serving.manifest import Limits
 from seqkeras.serving.pipelines.chains import marginals, most_probable
+from tests.conftest import CHECKOUT
 from tests.serving.pipelines.toys import TOKENIZER, Toy, load, of_bytes, sentence_pieces
 
 TAGS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
@@ -20,7 +20,7 @@ def tagger(folder, tags=TAGS, **settings):
 
 
 # Tags and their entities, to which the entities in JavaScript are held, too.
-SPELLED = Path(__file__).parents[3] / "serving/javascript/test/entities.json"
+SPELLED = CHECKOUT / "serving/javascript/test/entities.json"
 
 
 @pytest.mark.parametrize("tags, expected", json.loads(SPELLED.read_text("utf-8")).items())
@@ -63,31 +63,23 @@ def test_the_words_may_be_those_between_spaces(tmp_path):
     assert [TEXT[word.start : word.end] for word in answer.words] == expected
 
 
-def test_words_may_be_given(tmp_path):
-    words = ("the", "dogs,", "he", "ran")
-    answer = tagger(tmp_path)(words)
+def test_words_may_be_given_and_a_text_or_its_words_in_a_dictionary(tmp_path):
+    tag, words = tagger(tmp_path), ("the", "dogs,", "he", "ran")
+    answer = tag(words)
     assert tuple(word.text for word in answer.words) == words
     assert [word.start for word in answer.words] == [0, 4, 10, 13]
-
-
-def test_a_text_or_its_words_may_be_in_a_dictionary(tmp_path):
-    tag = tagger(tmp_path)
     for text in ("the dogs", ("the", "dogs")):
         assert tag([{"text": text}]) == [tag(text)]
-    with pytest.raises(ValueError, match="^Tag: text must be a tuple or a dictionary of text; rec"):
-        tag({"texts": "the dogs"})
 
 
-def test_a_word_without_a_token_is_refused_and_one_that_is_cut_is_not(tmp_path):
-    tag = tagger(tmp_path)
-    for truncate in (False, True):
-        with pytest.raises(ValueError, match="^Tag: text, word 1 has no token; write something to"):
-            tag(("the", "\u200b", "cat"), truncate=truncate)
-        with pytest.raises(
-            ValueError, match=r"^Tag: texts\[0\], word 2 has no token; write someth"
-        ):
-            tag([("the", "cat", "\0")], truncate=truncate)
-    assert len(tag(("cat",) * 40, truncate=True).words) == 29
+@pytest.fixture
+def byte_tagger(tmp_path):
+    """Makes a tagger of a token for each byte, with settings; and its toy."""
+    toy = Toy(2, vocab_size=len(of_bytes()))
+    given = {"labels": ["O", "B-X"], "scheme": None}
+    return toy, lambda **settings: load(
+        tmp_path / str(settings), "Tag", toy.graph("tokens"), given | settings, tokenizer=of_bytes()
+    )
 
 
 @pytest.mark.parametrize(
@@ -103,38 +95,23 @@ def test_a_word_without_a_token_is_refused_and_one_that_is_cut_is_not(tmp_path):
         ("k👍🏿yes 🇨🇭a", ["k", "👍🏿", "yes", "🇨🇭", "a"]),
     ],
 )
-def test_what_byte_level_bpe_splits_off_is_no_word(tmp_path, text, words):
-    tokenizer = of_bytes()
-    graph = Toy(2, vocab_size=len(tokenizer)).graph("tokens")
-    settings = {"labels": ["O", "B-X"], "scheme": None}
-    answer = load(tmp_path / "a", "Tag", graph, settings, tokenizer=tokenizer)(text)
+def test_what_byte_level_bpe_splits_off_is_no_word(byte_tagger, text, words):
+    answer = byte_tagger[1]()(text)
     assert [word.text for word in answer.words] == words
     assert [text[word.start : word.end] for word in answer.words] == words
-    settings["words"] = "spaces"
-    answer = load(tmp_path / "b", "Tag", graph, settings, tokenizer=tokenizer)(text)
+    answer = byte_tagger[1](words="spaces")(text)
     assert [word.text for word in answer.words] == text.split()
 
 
-def test_a_word_that_marks_are_in_has_the_tag_of_its_first_token(tmp_path):
-    tokenizer = of_bytes()
-    toy = Toy(2, vocab_size=len(tokenizer))
-    settings = {"labels": ["O", "B-X"], "scheme": None}
-    tag = load(tmp_path, "Tag", toy.graph("tokens"), settings, tokenizer=tokenizer)
+def test_a_word_has_the_tag_of_its_first_byte_whatever_stands_in_it_and_before_it(byte_tagger):
+    toy, make = byte_tagger
     text = "Zu\u0308rich e\u0301!"
-    expected = softmax_rows(toy.tokens(tokenizer.analyze(text))).max(axis=-1)
-    firsts = {word.text: word.score for word in tag(text).words}
-    assert firsts == pytest.approx(
-        # Z, u, two bytes of a mark, r, i, c, h, a space, e, two bytes of a mark
-        {"Zu\u0308rich": expected[0], "e\u0301": expected[8], "!": expected[12]},
-        rel=1e-5,
-    )
-
-
-def test_the_first_token_of_a_word_is_not_the_space_before_the_text(tmp_path):
-    tokenizer = of_bytes()
-    graph = Toy(2, vocab_size=len(tokenizer)).graph("tokens")
-    settings = {"labels": ["O", "B-X"], "words": "spaces"}
-    tag = load(tmp_path, "Tag", graph, settings, tokenizer=tokenizer)
+    expected = softmax_rows(toy.tokens(of_bytes().analyze(text))).max(axis=-1)
+    firsts = {word.text: word.score for word in make()(text).words}
+    # Z, u, two bytes of a mark, r, i, c, h, a space, e, two bytes of a mark
+    first = {"Zu\u0308rich": expected[0], "e\u0301": expected[8], "!": expected[12]}
+    assert firsts == pytest.approx(first, rel=1e-5)
+    tag = make(words="spaces")
     assert tag("  a").words[0].score == tag("a").words[0].score
 
 
@@ -158,28 +135,25 @@ def test_a_word_begins_behind_the_space_that_is_part_of_its_token(tmp_path):
 
 
 def test_an_entity_is_its_words_and_the_mean_of_their_scores(tmp_path):
-    toy, tags = Toy(2), ["O", "B-X"]
-    toy.W[:] = 0
-    toy.E[:] = 0
-    toy.S[:] = 0
+    toy = Toy(2)
+    for weights in (toy.W, toy.E, toy.S):
+        weights[:] = 0
     toy.W[0] = [0, 1]
     for token, logit in (("the", -9), ("big", 2), ("dog", 1), ("ran", -1)):
         toy.E[TOKENIZER.id_of(token), 0] = logit
-    labels = ["O", "I-X"]
-    tag = load(tmp_path, "Tag", toy.graph("tokens"), {"labels": labels})
-    text = " the  big  dog ran"
-    [entity] = tag(text).entities
+    tag = load(tmp_path, "Tag", toy.graph("tokens"), {"labels": ["O", "I-X"]})
+    [entity] = tag(" the  big  dog ran").entities
     assert (entity.label, entity.text, entity.start, entity.end) == ("X", "big  dog", 6, 14)
     expected = [1 / (1 + np.exp(-2.0)), 1 / (1 + np.exp(-1.0))]
     assert entity.score == pytest.approx(sum(expected) / 2, rel=1e-5)
-    assert tags[0] == tag(text).words[0].tag
 
 
 def test_truncated_words_are_left_out(tmp_path):
     tag = tagger(tmp_path)
-    with pytest.raises(ValueError, match="^Tag: text has 42 tokens; the limit is 31. Nothing was "):
-        tag(" ".join(["cat"] * 40))
-    assert len(tag(" ".join(["cat"] * 40), truncate=True).words) == 29
+    for text in (" ".join(["cat"] * 40), ("cat",) * 40):
+        assert len(tag(text, truncate=True).words) == 29
+    with pytest.raises(ValueError, match="^Tag: text, word 1 has no token; write something to"):
+        tag(("the", "\u200b", "cat"), truncate=True)
 
 
 def windows_of(token_ids, room, stride):
@@ -197,8 +171,7 @@ def context_in(window, token):
     return min(token - window.start, window.stop - 1 - token) + 0.01 * len(window)
 
 
-@pytest.mark.parametrize("stride", [1, 3, 50])
-@pytest.mark.parametrize("count", [2, 9, 10, 37])
+@pytest.mark.parametrize("stride, count", [(1, 10), (3, 9), (3, 37), (50, 37), (50, 2)])
 @pytest.mark.parametrize("words", ["tokenizer", "spaces", "given"])
 def test_a_word_has_the_tag_of_the_window_with_most_context(tmp_path, stride, count, words):
     toy = Toy(5)  # whose logits differ from window to window
@@ -258,23 +231,6 @@ def test_a_chain_gives_the_most_probable_tags_of_all_words_together(tmp_path, ch
     assert tag([]) == []
 
 
-def test_a_chain_has_as_many_tags_as_there_are_labels(tmp_path):
-    with pytest.raises(
-        BundleError, match="settings.labels names 3 labels; the model.s output has 5 logits"
-    ):
-        load(tmp_path, "Tag", Toy(5).graph("chain"), {"labels": ["O", "B-X", "I-X"]})
-
-
-def test_a_stride_needs_a_tokenizer_of_windows(tmp_path):
-    with pytest.raises(BundleError, match="settings.stride must be at least 1; received 0"):
-        tagger(tmp_path, stride=0)
-    tokenizer = sentence_pieces(ends=False)
-    graph = Toy(2, vocab_size=len(tokenizer)).graph("tokens")
-    settings = {"labels": ["O", "B-X"], "stride": 3}
-    with pytest.raises(BundleError, match="settings.stride needs WordPiece or byte-level BPE. Exp"):
-        load(tmp_path / "pieces", "Tag", graph, settings, tokenizer=tokenizer)
-
-
 @pytest.mark.parametrize(
     "given, message",
     [
@@ -297,7 +253,17 @@ def test_wrong_settings_are_refused_with_every_reason(tmp_path):
         "'all'; settings.labels must be IOB2 tags; received X, B-, E-PER, -LRB-, "
         "BI-X. Export the bundle again."
     )
-    with pytest.raises(BundleError, match="settings.scheme must be one of .*; received 'IOB'"):
-        tagger(tmp_path / "b", scheme="IOB")
-    with pytest.raises(BundleError, match="settings.labels is missing"):
-        load(tmp_path / "c", "Tag", Toy(2).graph("tokens"))
+    pieces = sentence_pieces(ends=False)
+    of_pieces = Toy(2, vocab_size=len(pieces)).graph("tokens")
+    two, chain = {"labels": ["O", "B-X"]}, Toy(5).graph("chain")
+    for place, (graph, settings, tokenizer, message) in enumerate(
+        [
+            (Toy(2).graph("tokens"), {}, TOKENIZER, "labels is missing"),
+            (Toy(2).graph("tokens"), two | {"scheme": "IOB"}, TOKENIZER, "scheme must be one of "),
+            (Toy(2).graph("tokens"), two | {"stride": 0}, TOKENIZER, "stride must be at least 1"),
+            (of_pieces, two | {"stride": 3}, pieces, "stride needs WordPiece or byte-level BPE."),
+            (chain, two, TOKENIZER, "labels names 2 labels; the model.s output has 5 logits"),
+        ]
+    ):
+        with pytest.raises(BundleError, match=f"settings.{message}"):
+            load(tmp_path / str(place), "Tag", graph, settings, tokenizer=tokenizer)

@@ -47,12 +47,6 @@ def test_every_question_is_split_into_the_same_words_pieces_and_ids(bert, step):
         assert ends == sorted(ends) and ends[-1] <= len(text), text
 
 
-def test_the_chinese_vocabulary_is_read():
-    assert (
-        len(word_piece(read_vocabulary(DATA / "vocab-bert/bert-base-chinese-vocab.txt"))) == 21128
-    )
-
-
 @pytest.mark.parametrize("family", ["bert", "gpt2"])
 def test_edge_cases_have_the_same_ids(family, request):
     tokenizer = request.getfixturevalue(family)
