@@ -121,21 +121,12 @@ def test_a_bundle_has_a_default_that_a_call_may_replace(tmp_path):
     [
         ({"regex": "a("}, r"^Translate: regex 'a\(' can not be read: missing \)"),
         ({"regex": 5}, r"^Translate: regex must be a string; received int 5\.$"),
-        (
-            {"regex": "z+"},
-            r"^Translate: regex 'z\+' matches no text that the bundle's tokenizer can",
-        ),
+        ({"regex": "z+"}, r"^Translate: regex 'z\+' matches no text that the bundle's tokenizer c"),
         ({"choices": []}, r"^Translate: choices must be one text at least; received none\.$"),
         ({"choices": "abc"}, r"^Translate: choices must be a list of strings; received 'abc'\.$"),
-        (
-            {"choices": ["a", "az"]},
-            r"^Translate: choices: the bundle's tokenizer can not write 'az'",
-        ),
+        ({"choices": ["a", "az"]}, r"^Translate: choices: the bundle's tokenizer can not write 'a"),
         ({"choices": ["a"], "regex": "a"}, r"^Translate: regex and choices exclude each other"),
-        (
-            {"regex": "a{7,}"},
-            r"need more room than 7 tokens: the shortest .* has 8 tokens with <eos>",
-        ),
+        ({"regex": "a{7,}"}, r"need more room than 7 tokens: the shortest .* has 8 tokens with <e"),
     ],
 )
 def test_wrong_constraints_are_refused_in_a_line(translate, options, message):

@@ -84,15 +84,9 @@ def test_old_values_are_forgotten_only_when_asked(tmp_path):
         (np.full((2, 3), 1e300), "series must be finite numbers in float32; received ndarray"),
         (np.ones((2, 3), complex), "series must be numbers; received ndarray array([[1.+0.j"),
         (np.array([["1", "2", "3"]]), "series must be numbers; received ndarray array([['1'"),
-        (
-            np.zeros((0, 3)),
-            "series must have shape (length, 3); received (0, 3). A list is several ",
-        ),
+        (np.zeros((0, 3)), "series must have shape (length, 3); received (0, 3). A list is severa"),
         (np.zeros(3), "series must have shape (length, 3); received (3,)."),
-        (
-            {"series": np.ones((2, 3)), "known": 3},
-            "series must be a dictionary of series, which this model reads; received list ['ser",
-        ),
+        ({"series": np.ones((2, 3)), "known": 3}, "series must be a dictionary of series, which"),
         ([np.ones((1, 3)), 3.0], "series[1] must have shape (length, 3); received ()."),
     ],
 )

@@ -222,52 +222,34 @@ def refused(message):
     [
         ({"max_new_tokens": 0}, "max_new_tokens must be a whole number of at least 1; received"),
         ({"max_new_tokens": 17}, "max_new_tokens and min_new_tokens must be under 17, the limit"),
-        (
-            {"min_new_tokens": 10**6},
-            "max_new_tokens and min_new_tokens must be under 17, the limit",
-        ),
+        ({"min_new_tokens": 10**6}, "max_new_tokens and min_new_tokens must be under 17, the limi"),
         ({"min_new_tokens": -1}, "min_new_tokens must be a whole number of at least 0; received"),
         ({"min_new_tokens": 3, "max_new_tokens": 2}, "min_new_tokens must be at most max_new"),
         ({"num_beams": 12}, "num_beams must be a whole number from 1 to 11; received int 12."),
         ({"n_best": 2}, "n_best must be at most num_beams; received 2 and 1."),
-        (
-            {"n_best": 10**8, "sample": True},
-            "n_best must be a whole number from 1 to 10000; received int 100000000.",
-        ),
+        ({"n_best": 10**8, "sample": True}, "n_best must be a whole number from 1 to 10000; recei"),
         ({"num_beams": 2, "sample": True}, "sample needs num_beams=1; received 2."),
         ({"num_beams": 2, "stop": "a"}, "stop needs num_beams=1; received 2."),
         ({"length_penalty": "1"}, "length_penalty must be a number from -10 to 10; received '1'."),
         ({"early_stopping": "ever"}, 'early_stopping must be "never", False or True; received'),
-        (
-            {"sample": True, "temperature": 0},
-            "temperature must be a number from 1e-15 to 1e[+]15; rec",
-        ),
+        ({"sample": True, "temperature": 0}, "temperature must be a number from 1e-15 to 1e[+]15;"),
         ({"sample": True, "temperature": 1e-300}, "temperature must be a number from 1e-15 to 1e"),
         ({"sample": True, "temperature": float("nan")}, "temperature must be .*; received float"),
         ({"sample": True, "top_k": 0}, "top_k must be a whole number of at least 1; received"),
         ({"sample": True, "top_p": 1.5}, "top_p must be a number from 1e-15 to 1; received"),
         ({"sample": True, "seed": "x"}, "seed must be a whole number of at least 0; received 'x'."),
         ({"temperature": 0.5}, "temperature needs sample=True."),
-        (
-            {"repetition_penalty": 0},
-            "repetition_penalty must be a number from 1e-15 to 1e[+]15; rec",
-        ),
+        ({"repetition_penalty": 0}, "repetition_penalty must be a number from 1e-15 to 1e[+]15; r"),
         ({"sample": "yes"}, "sample must be True or False; received 'yes'."),
         ({"echo": 1}, "echo must be True or False; received int 1."),
         ({"truncate": "no"}, "truncate must be True or False; received 'no'."),
-        (
-            {"truncate": True},
-            "truncate needs max_new_tokens, or a prompt would leave room for one.",
-        ),
+        ({"truncate": True}, "truncate needs max_new_tokens, or a prompt would leave room for one"),
         ({"early_stopping": 1}, 'early_stopping must be "never", False or True; received int 1.'),
         (
             {"forced_tokens": {0: "b"}, "banned_tokens": ["a", 5]},
             "forced_tokens must be none of banned_tokens; received 'b' as both.",
         ),
-        (
-            {"forced_tokens": {100: 5}},
-            r"prompts\[0\] leaves room for 16 tokens; forced_tokens has one",
-        ),
+        ({"forced_tokens": {100: 5}}, r"prompts\[0\] leaves room for 16 tokens; forced_tokens has"),
         ({"stop": [""]}, "stop must be strings, none of them empty; received"),
         ({"stop": 5}, "stop must be a string or list or tuple; received int 5."),
         ({"banned_tokens": "ab"}, "banned_tokens must be a list or tuple or range; received 'ab'."),
@@ -291,11 +273,7 @@ def test_a_wrong_option_is_refused(generate, options, message):
     "prompt, message",
     [
         (3, r"prompts\[1\] must be a string; received int 3."),
-        (
-            17 * "a",
-            r"prompts\[1\] has 17 tokens; with 1 new ones the limit is 16. Nothing was truncated: "
-            "shorten it, or ask for fewer, or for truncate=True.",
-        ),
+        (17 * "a", r"prompts\[1\] has 17 tokens; with 1 new ones the limit is 16. Nothing was tru"),
     ],
 )
 def test_a_prompt_that_can_not_be_answered_is_refused(generate, prompt, message):
