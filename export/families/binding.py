@@ -1,8 +1,9 @@
 """Which input of a model's own call is which of ours.
 
-A name decides it: a key of the model's own dictionary, else the name of a `keras.Input`. Where no
-name does, the shapes and types of the inputs may leave one possibility. Else the user has to say
-it, by `binding` or, in a run, by the numbers that the user's own call gives.
+The word decides it that the user's call has: a key of a dictionary, an argument of `call`, or in a
+list the name of a `keras.Input`. Where no word does, the shapes and types of the inputs may leave
+one possibility. Else the user has to say it, by `binding` or, in a run, by the numbers that the
+user's own call gives.
 """
 
 import dataclasses
@@ -38,14 +39,14 @@ class Place:
         path: keys and indices in what the model is called with; () for the tensor itself.
         name: name of the `keras.Input`, or None if its user gave none.
         dtype: of it, or None if that is unknown.
-        shape: of it; None for an open size.
+        shape: of it, None for an open size; or None if that is unknown.
         optional: whether the model can be called without it.
     """
 
     path: tuple
     name: str | None
     dtype: str | None
-    shape: tuple
+    shape: tuple | None
     optional: bool = False
 
     @property
@@ -55,9 +56,16 @@ class Place:
             return None
         return "_".join(map(str, self.path))
 
+    @property
+    def word(self):
+        """The name in the user's call: the key, or in a list the name of the Input, or None."""
+        return self.key if any(isinstance(key, str) for key in self.path) else self.name
+
     def __str__(self):
-        sizes = ", ".join("batch" if n == 0 else str(size) for n, size in enumerate(self.shape))
         where = "".join(f"[{key!r}]" for key in self.path) or "the input"
+        if self.shape is None:
+            return where
+        sizes = ", ".join("batch" if n == 0 else str(size) for n, size in enumerate(self.shape))
         return f"{where} {self.dtype or ''}".rstrip() + f" ({sizes})"
 
 
@@ -77,15 +85,49 @@ def places_of(model):
     structure = structure_of(model)
     if structure is not None:
         return [_place(path, tensor) for path, tensor in keras.tree.flatten_with_path(structure)]
-    shape = (model.get_build_config() or {}).get("input_shape")
+    shape = built_shape(model)
     if _is_shape(shape) or not isinstance(shape, Mapping | list | tuple):
         return None
     return [Place(path, None, None, tuple(sizes)) for path, sizes in _shapes(shape)]
 
 
+def built_shape(model):
+    """Return the shape, or the structure of shapes, of the first argument of a built model's
+    `call`; None if Keras does not know it."""
+    return (model.get_build_config() or {}).get("input_shape")
+
+
+def arguments_of(model, names):
+    """Return the `Place`s of the arguments of a subclass's `call`, or None if it takes one alone:
+    none of our names is an argument, and no second one is required."""
+    parameters = {
+        name: inspect.signature(model.call).parameters[name] for name in keywords_of(model)
+    }
+    required = [name for name, each in parameters.items() if each.default is each.empty]
+    if len(names) == 1 or (len(required) < 2 and not parameters.keys() & set(names)):
+        return None
+    shape = built_shape(model)
+    first = {next(iter(parameters)): tuple(shape)} if _is_shape(shape) else {}
+    return [
+        Place((name,), None, None, first.get(name), name not in required) for name in parameters
+    ]
+
+
+def by_words(places, names):
+    """Return a dictionary: our name -> `Place`, for the words that are names of ours."""
+    words = [place.word for place in places]
+    return {
+        place.word: place
+        for place in places
+        if place.word in names and words.count(place.word) == 1
+    }
+
+
 def bound(model, specs, binding=None):
-    """Return a dictionary: our name -> path of each input, where names, or forms, decide it; None
-    for a subclass of `keras.Model` that reads one input, or arguments, by names of its own.
+    """Return a dictionary: our name -> path of each input, where words, or forms, decide it; None
+    where the structure of what a subclass of `keras.Model` reads is unknown.
+
+    A path begins with an argument of `call` if `places_of` the model is None.
 
     Args:
         model: a Keras model that seqkeras does not define.
@@ -104,19 +146,21 @@ def bound(model, specs, binding=None):
             f"binding: {', '.join(unknown)}: no such input; there are {', '.join(names)}."
         )
     places = places_of(model)
-    if places is None or (len(places) == 1 and structure_of(model) is None):
+    if places is None:
+        places = arguments_of(model, names)
+    elif structure_of(model) is None and len(places) == 1 < len(names):
+        places = None
+    if places is None:
         return None
     found = bound_by_user(binding, places)
-    for kind in ("key", "name"):
-        own = {getattr(place, kind): place for place in places}
-        found |= {
-            name: own[name]
-            for name in names
-            if name not in found and name in own and own[name] not in found.values()
-        }
+    found |= by_words(
+        [place for place in places if place not in found.values()],
+        [name for name in names if name not in found],
+    )
     rest = [spec for spec in specs if spec.name not in found]
     free = [place for place in places if place not in found.values()]
-    possible = _assignments(rest, free)
+    required = [place for place in free if not place.optional]
+    possible = _assignments(rest, required) or _assignments(rest, free)
     if len(possible) > 1:
         bindings = [_paths(found | own, places) for own in possible]
         raise AmbiguousInputs(
@@ -248,6 +292,8 @@ def _fitting(specs, places, same_kind):
 def _alike(dtype, shape, place, same_kind=True):
     if same_kind and place.dtype is not None and _kind(dtype) != _kind(place.dtype):
         return False
+    if place.shape is None:
+        return True
     return len(shape) == len(place.shape) and not any(
         isinstance(size, int) and isinstance(own, int) and size != own
         for size, own in zip(shape[1:], place.shape[1:], strict=True)

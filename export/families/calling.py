@@ -6,7 +6,14 @@ import re
 import keras
 import numpy as np
 
-from seqkeras.export.families.binding import bound, keywords_of, structure_of
+from seqkeras.export.families.binding import (
+    AmbiguousInputs,
+    bound,
+    keywords_of,
+    places_of,
+    structure_of,
+)
+from seqkeras.export.families.inputs import first_that_works
 from seqkeras.export.families.shapes import at_some_size, infer_outputs
 from seqkeras.runs.reference import OwnCall, named_outputs
 
@@ -16,7 +23,7 @@ def called(model, inputs, binding=None):
 
     A functional model takes the structure of its inputs, and so does a subclass of `keras.Model`
     that was built with a dictionary or a list. Another one is called with keywords if its `call`
-    has these names, else with the only tensor, else with a dictionary.
+    has these names or requires several, else with the only tensor, else with a dictionary.
 
     Args:
         model: a Keras model that seqkeras does not define.
@@ -59,7 +66,12 @@ def build(model, inputs, binding=None):
     def call(way, _):
         at_some_size(inputs, lambda sizes, _: way(ones(sizes)))
 
-    _with_first_way(model, inputs, binding, call)
+    try:
+        _with_first_way(model, inputs, binding, call)
+    except AmbiguousInputs as error:  # inputs of one form make the same weights
+        first_that_works(
+            error.bindings, lambda possible: _with_first_way(model, inputs, possible, call)
+        )
 
 
 def _with_first_way(model, inputs, binding, use):
@@ -97,7 +109,8 @@ def _ways(model, inputs, binding):
 
         yield functional, OwnCall(paths)
         return
-    for own_call in [OwnCall(paths)] if paths is not None else _calls(model, inputs, binding):
+    known = [] if paths is None else [OwnCall(paths, by_keyword=places_of(model) is None)]
+    for own_call in known or _calls(model, inputs, binding):
         yield functools.partial(own_call, model), own_call
 
 

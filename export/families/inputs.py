@@ -9,7 +9,10 @@ import tensorflow as tf
 
 from seqkeras.export.families.binding import (
     AmbiguousInputs,
+    arguments_of,
     bound_by_user,
+    built_shape,
+    by_words,
     fed_by_form,
     paths_of,
     places_of,
@@ -19,10 +22,7 @@ from seqkeras.export.families.binding import (
 from seqkeras.export.feeds import NUMBERS
 from seqkeras.serving.manifest import TensorSpec
 
-NAME_THEM = (
-    "name them, as inputs={'token_ids': ('int64', ('batch', 'length'))} of save_run or "
-    "inputs=[TensorSpec('token_ids', 'int64', ('batch', 'length'))] of plan_export"
-)
+ANY_FEED = {"token_ids": ("int64", ("batch", "length"))}  # of an example, without a pipeline
 
 
 def first_that_works(candidates, use):
@@ -72,7 +72,7 @@ def require_specs(inputs):
         names = [spec.name for spec in inputs]
         reasons = [f"{name} is there twice" for name in {*names} if names.count(name) > 1]
     if reasons or not inputs:
-        raise ValueError(f"inputs: {'; '.join(reasons) or 'none are named'}; {NAME_THEM}.")
+        raise ValueError(f"inputs: {'; '.join(reasons) or 'none are named'}; {_name_them()}.")
     return inputs
 
 
@@ -95,12 +95,29 @@ def _problems(spec):
         yield f"{spec.name}: a shape must be of sizes and names of axes; received {shape!r}"
 
 
+def _name_them(feeds=None, places=()):
+    """Return the way out where inputs are unknown; its example has a feed for each `Place`."""
+    feeds = [*(feeds or ANY_FEED).items()]
+    shapes = [place.shape or () for place in places if not place.optional] or [()]
+    example = {
+        name: (
+            dtype,
+            ("batch", *shape[1:]) if "float" in dtype and len(shape) == len(axes) else axes,
+        )
+        for (name, (dtype, axes)), shape in zip(feeds, shapes)
+    }
+    specs = ", ".join(
+        f"TensorSpec({name!r}, {dtype!r}, {axes})" for name, (dtype, axes) in example.items()
+    )
+    return f"name them, as inputs={example} of save_run or inputs=[{specs}] of plan_export"
+
+
 def keras_specs(model, feeds, binding, by_numbers):
     """Return what Keras knows of the inputs of a functional model; see `candidates`.
 
-    An input has the name that the user's binding gives it, or the pipeline's feed of the same name
-    as its key in the model's own dictionary, or as its `keras.Input`; an only input is the first
-    feed. Without a pipeline, its own key or name is its name.
+    An input has the name that the user's binding gives it, or that of the pipeline's feed which is
+    its word in the user's call; an only input is the first feed. Without a pipeline, its own key or
+    name is its name.
 
     If several inputs have open axes, these have separate names in the first list and share "length"
     in the others.
@@ -129,11 +146,9 @@ def _names(model, places, feeds, said, by_numbers):
         AmbiguousInputs: see `candidates`.
     """
     names = {place.path: name for name, place in said.items()}
-    for kind in ("key", "name"):
-        for place in places:
-            own = getattr(place, kind)
-            if place.path not in names and own in feeds and own not in names.values():
-                names[place.path] = own
+    free = [place for place in places if place.path not in names]
+    found = by_words(free, [name for name in feeds if name not in said])
+    names |= {place.path: name for name, place in found.items()}
     if len(places) == 1 and feeds and not names:
         return [next(iter(feeds))]
     unknown = [place for place in places if place.path not in names]
@@ -179,11 +194,11 @@ def fed_specs(model, feeds, binding):
         ValueError: if it is not known.
     """
     ours = {key: name for name, key in binding.items() if isinstance(key, str)}
-    shape = (model.get_build_config() or {}).get("input_shape")
+    shape, places = built_shape(model), places_of(model) or ()
     if isinstance(shape, Mapping):
         shape = {ours.get(name, name): inner for name, inner in shape.items()}
         takes, others = list(shape), [name for name in shape if name not in feeds]
-    elif len(places_of(model) or ()) > 1:
+    elif len(places) > 1:
         takes, others = [], ["a list"]
     else:
         parameters = inspect.signature(model.call).parameters.values()
@@ -199,7 +214,8 @@ def fed_specs(model, feeds, binding):
     if others or not (own := [name for name in feeds if name in takes]):
         unknown = f", {', '.join(others)} among others" if feeds and others else ""
         raise ValueError(
-            f"it is not known what a {type(model).__name__} is called with{unknown}; {NAME_THEM}."
+            f"it is not known what a {type(model).__name__} is called with{unknown}; "
+            f"{_name_them(feeds, places or arguments_of(model, feeds) or ())}."
         )
     first = own[0]
     built = shape.get(first) if isinstance(shape, Mapping) else shape

@@ -1,8 +1,13 @@
 """The reference is the model as its user calls it: no input is exchanged without a word."""
 
+import tempfile
+from pathlib import Path
+
 import keras
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from keras import layers, ops
 from starlette.testclient import TestClient
 
@@ -11,6 +16,7 @@ from seqkeras.export import save_run
 from seqkeras.export.bundle import export
 from seqkeras.export.families import calling, plan_export
 from seqkeras.export.families.binding import AmbiguousInputs
+from seqkeras.export.proof import calls_of
 from seqkeras.export.run import read_run
 from seqkeras.export.verifying import ParityError
 from seqkeras.models import GPT, RNNSeq2Seq
@@ -77,8 +83,14 @@ class OfArguments(OfValues):
         return super().call([past, future])
 
 
-def built(model, *given):
-    model(*given)
+@keras.saving.register_keras_serializable("tests")
+class OfKeywords(OfValues):
+    def call(self, x, *, known, training=False):
+        return super().call([x, known])
+
+
+def built(model, *args, **kwargs):
+    model(*args, **kwargs)
     return randomize(model)
 
 
@@ -130,30 +142,40 @@ NAMED = [
         lambda model: model(PAST, future=FUTURE),
         {"binding": {"window": "past", "known": "future"}, "inputs": INPUTS},
     ),
+    (
+        lambda: built(OfKeywords(), PAST, known=FUTURE),
+        lambda model: model(PAST, known=FUTURE),
+        {"inputs": INPUTS},
+    ),
 ]
 # Model, and how its user calls it, where no name is one of ours.
 UNNAMED = [
     (lambda: dictionary("past", "future"), {"past": PAST, "future": FUTURE}),
     (lambda: dictionary("a", "b"), {"a": PAST, "b": FUTURE}),
+    (
+        lambda: dictionary("past", "future", ("known", "window")),
+        {"past": PAST, "future": FUTURE},
+    ),
     (of_list, [PAST, FUTURE]),
     (nested, {"series": {"b": PAST, "a": [FUTURE]}}),
     (lambda: built(OfValues(), {"z": PAST, "a": FUTURE}), {"z": PAST, "a": FUTURE}),
     (lambda: built(OfValues(), [PAST, FUTURE]), [PAST, FUTURE]),
+    (lambda: built(OfArguments(), PAST, FUTURE), lambda model: model(PAST, FUTURE)),
 ]
 
 
-def called(model, given):
-    return numbers(given(model) if callable(given) else model(given))
+def called(model, call):
+    return numbers(call(model) if callable(call) else model(call))
 
 
-@pytest.mark.parametrize("make, given, options", others_long(NAMED))
+@pytest.mark.parametrize("make, call, options", others_long(NAMED))
 @pytest.mark.parametrize("with_call", others_long([False, True]))
 def test_a_model_whose_names_decide_answers_as_its_user_calls_it(
-    make, given, options, with_call, tmp_path
+    make, call, options, with_call, tmp_path
 ):
     model = make()
-    expected = called(model, given)
-    saved(tmp_path, model, **options, **({"call": given} if with_call else {}))
+    expected = called(model, call)
+    saved(tmp_path, model, **options, **({"call": call} if with_call else {}))
     manifest = export(tmp_path / "run", tmp_path / "bundle")
     close(answers(tmp_path / "bundle"), expected, rtol=1e-4, atol=1e-5)
     figures = manifest.parity
@@ -163,12 +185,12 @@ def test_a_model_whose_names_decide_answers_as_its_user_calls_it(
     assert f"ONNX, from the model as its user calls it, on {COUNT} inputs" in card
 
 
-@pytest.mark.parametrize("make, given", others_long(UNNAMED))
+@pytest.mark.parametrize("make, call", others_long(UNNAMED))
 @pytest.mark.parametrize("order", others_long([1, -1]))
 @pytest.mark.parametrize("named", others_long([True, False]))
-def test_where_no_name_decides_the_numbers_of_the_call_do(make, given, order, named, tmp_path):
+def test_where_no_name_decides_the_numbers_of_the_call_do(make, call, order, named, tmp_path):
     model = make()
-    expected = called(model, given)
+    expected = called(model, call)
     inputs = dict([*INPUTS.items()][::order])
     options = {"inputs": inputs} if named or isinstance(model, OfValues) else {}
     asks = (
@@ -177,7 +199,7 @@ def test_where_no_name_decides_the_numbers_of_the_call_do(make, given, order, na
     with pytest.raises(RunError, match=asks):
         saved(tmp_path, model, **options)
     assert list(tmp_path.iterdir()) == []
-    saved(tmp_path, model, **options, call=given)
+    saved(tmp_path, model, **options, call=call)
     export(tmp_path / "run", tmp_path / "bundle")
     close(answers(tmp_path / "bundle"), expected, rtol=1e-4, atol=1e-5)
     with TestClient(Application(Service([("two", tmp_path / "bundle")], log=False))) as client:
@@ -185,6 +207,102 @@ def test_where_no_name_decides_the_numbers_of_the_call_do(make, given, order, na
         told = client.post("/v1/bundles/two", json={"inputs": inputs}).json()["answers"]
     told = [answer["values"] for answer in told]
     close(np.array(told)[..., 0], expected, rtol=1e-4, atol=1e-5)
+
+
+WORDS = ("window", "known", "more", "past", "future")
+# Keys and values of each input -> what the model is called with.
+STRUCTURES = {
+    "dictionary": lambda keys, values: dict(zip(keys, values, strict=True)),
+    "list": lambda keys, values: [*values],
+    "nested": lambda keys, values: {keys[0]: {"first": values[0]}, "others": [*values[1:]]},
+    "list of dictionaries": lambda keys, values: [
+        {key: value} for key, value in zip(keys, values, strict=True)
+    ],
+}
+
+
+@keras.saving.register_keras_serializable("tests")
+class Weighted(keras.Model):
+    """Multiplies each input by its place, in whatever it is called with."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.flatten, self.out = layers.Flatten(), layers.Dense(HORIZON)
+
+    def call(self, inputs):
+        values = inputs.values() if isinstance(inputs, dict) else inputs
+        parts = [(place + 1.0) * value for place, value in enumerate(values)]
+        return self.out(self.flatten(sum(parts)))
+
+
+@st.composite
+def own_calls(draw, count):
+    """Structure, keys and names of a model's inputs, and the name of ours that each array has."""
+    kind = draw(st.sampled_from(["subclass", *STRUCTURES]))
+    keys = draw(st.permutations(WORDS))[:count]
+    names = draw(st.permutations([*WORDS, None, None, None]))[:count]
+    ours = WORDS[:count]
+    words = {"dictionary": keys, "subclass": keys, "list": names}.get(kind, [])
+    said = [word if word in ours else None for word in words] or [None] * count
+    rest = iter(draw(st.permutations([name for name in ours if name not in said])))
+    meant = [word or next(rest) for word in said]
+    return kind, keys, names, meant
+
+
+def of_any_names(kind, keys, names, meant):
+    """Return a model, what its user calls it with, and the arrays by our names."""
+    values = [floats(COUNT, STEPS, 2, seed=10 * WORDS.index(name)) for name in meant]
+    structure = STRUCTURES.get(kind, STRUCTURES["dictionary"])
+    call, arrays = structure(keys, values), dict(zip(meant, values, strict=True))
+    if kind == "subclass":
+        return built(Weighted(), call), call, arrays
+    inputs = [keras.Input((STEPS, 2), name=name) for name in names]
+    return randomize(keras.Model(structure(keys, inputs), Weighted()(inputs))), call, arrays
+
+
+@pytest.mark.parametrize("most", others_long([8, 400]))
+@pytest.mark.parametrize("count", [2, 3])
+def test_a_graph_of_any_names_is_called_as_its_user_calls_the_model_or_refused(count, most):
+    @settings(max_examples=most)
+    @given(own_calls(count), st.permutations(WORDS[:count]))
+    def check(own_call, order):
+        model, call, arrays = of_any_names(*own_call)
+        specs = [TensorSpec(name, *INPUTS["window"]) for name in order]
+        try:
+            graph = plan_export(model, specs).graphs["model"]
+        except AmbiguousInputs:
+            return
+        close(
+            numbers(graph.function(**arrays))["output"], numbers(model(call)), rtol=1e-4, atol=1e-5
+        )
+
+    check()
+
+
+@pytest.mark.parametrize("most", others_long([4, 150]))
+def test_a_run_of_any_names_answers_as_its_user_calls_the_model_or_is_refused(most):
+    @settings(max_examples=most)
+    @given(own_calls(2), st.booleans(), st.booleans())
+    def check(own_call, named, with_call):
+        model, call, arrays = of_any_names(*own_call)
+        series = [
+            {"series": past, "known": known}
+            for past, known in zip(arrays["window"], arrays["known"], strict=True)
+        ]
+        examples = [{"input": value} for value in series]
+        options = ({"inputs": INPUTS} if named else {}) | ({"call": call} if with_call else {})
+        with tempfile.TemporaryDirectory() as folder:
+            run = Path(folder) / "run"
+            try:
+                save_run(run, model, "Forecast", examples, LIMITS, **options)
+            except RunError:
+                assert not (named and with_call)
+                return
+            found = read_run(run)
+            outputs = [outputs["output"] for _, outputs in calls_of(found, found.plan())]
+        close(np.concatenate(outputs), numbers(model(call)), rtol=1e-4, atol=1e-5)
+
+    check()
 
 
 def exchanged(bound):
