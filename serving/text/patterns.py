@@ -18,6 +18,8 @@ Rabin and Scott 1959, https://doi.org/10.1147/rd.32.0114 (one state for each set
 import _sre  # type: ignore[import-not-found]  # what `re` itself takes for lower case
 import bisect
 import re
+import threading
+import warnings
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from re import _casefix  # type: ignore[attr-defined]  # these have no stubs
@@ -32,7 +34,7 @@ from .encoding import require_text
 MOST_CHARACTERS, MOST_NESTED = 10_000, 100  # of an expression, and groups inside each other
 MOST_PARTS = 50_000  # edges of a nondeterministic automaton, and ranges of classes
 MOST_STATES = 20_000
-MOST_WORK = 100_000  # edges and nodes that the subset construction visits
+MOST_WORK = 150_000  # edges and nodes that the subset construction visits
 DEAD = -1
 SURROGATES = 0xD800, 0xDFFF
 LAST = 0x10FFFF
@@ -44,6 +46,8 @@ CATEGORIES = {
     codes.CATEGORY_WORD: r"\w",
     codes.CATEGORY_NOT_WORD: r"\W",
 }
+POSIX = re.compile(r"(?s)\A\[.*?(?<!\\)(\[:[a-z]+:\])\Z")  # at the end of a class
+PARSING = threading.Lock()  # filters of warnings belong to all threads
 FLAGS = re.IGNORECASE | re.DOTALL | re.ASCII | re.VERBOSE | re.UNICODE
 
 
@@ -90,7 +94,7 @@ class Pattern:
         require_text("regex", expression)
         try:
             _require_readable(expression)
-            tree = parser.parse(expression)
+            tree = _parsed(expression)
             items = _Reader().items(_without_anchors(list(tree)), tree.state.flags)
             if _size(items) > MOST_PARTS:
                 raise _Refused("is too large: repeat less")
@@ -146,6 +150,19 @@ def _require_readable(expression):
         level += {"(": 1, ")": -1}.get(sign, 0)
         if level > MOST_NESTED:
             raise _Refused(f"has more than {MOST_NESTED} groups inside each other")
+        if posix := POSIX.search(sign):
+            raise _Refused(
+                f"holds {posix[1]}, a class of POSIX, which Python reads as its letters: write "
+                r"\d, \s, \w or a range such as a-z"
+            )
+
+
+def _parsed(expression):
+    """Return Python's tree of an expression, without warnings of what `re` may read otherwise one
+    day, such as a bracket in a class."""
+    with PARSING, warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        return parser.parse(expression)
 
 
 class _Class(NamedTuple):
@@ -240,11 +257,11 @@ class _Nodes:
 
     Attributes:
         edges: for each node a list of (first byte, last byte, node).
-        free: for each node the list of nodes that it reaches without a byte.
+        free: for each node the set of nodes that it reaches without a byte.
     """
 
     def __init__(self):
-        self.edges, self.free = [[]], [[]]
+        self.edges, self.free = [[]], [set()]
 
     def add(self, item, begin):
         """Add an item after a node; return the node at its end."""
@@ -258,13 +275,13 @@ class _Nodes:
             case _Any():
                 end = self._new()
                 for branch in item.branches:
-                    self.free[self.add(branch, begin)].append(end)
+                    self.free[self.add(branch, begin)].add(end)
                 return end
         return self._add_repeat(*item, begin)
 
     def _new(self):
         self.edges.append([])
-        self.free.append([])
+        self.free.append(set())
         return len(self.edges) - 1
 
     def _add_repeat(self, least, most, item, begin):
@@ -272,16 +289,16 @@ class _Nodes:
             begin = self.add(item, begin)
         if most is None:
             again = self._new()
-            self.free[begin].append(again)
-            self.free[self.add(item, again)].append(again)
+            self.free[begin].add(again)
+            self.free[self.add(item, again)].add(again)
             end = self._new()
-            self.free[again].append(end)
+            self.free[again].add(end)
             return end
         end = self._new()
         for _ in range(most - least):
-            self.free[begin].append(end)
+            self.free[begin].add(end)
             begin = self.add(item, begin)
-        self.free[begin].append(end)
+        self.free[begin].add(end)
         return end
 
     def _add_class(self, item, begin):
@@ -421,12 +438,14 @@ def _deterministic(nodes, end):
     closed, work = {}, 0
 
     def closure(targets):
+        nonlocal work
         if targets not in closed:
             reached, waiting = set(targets), list(targets)
             while waiting:
-                new = [node for node in nodes.free[waiting.pop()] if node not in reached]
-                reached.update(new)
-                waiting += new
+                free = nodes.free[waiting.pop()]
+                work += len(free)
+                waiting += free - reached
+                reached |= free
             closed[targets] = frozenset(reached)
         return closed[targets]
 

@@ -3,16 +3,16 @@
 // repetitions, named characters, the flag i, and anchors, except ^ at the start and $ at the end,
 // which have no effect here.
 
-import { SPACES } from "./characters.js";
+import { SPACES, lengthOf } from "./characters.js";
 
 const LAST = 0x10ffff;
 const SURROGATES = [0xd800, 0xdfff];
 const ESCAPED = { a: 7, f: 12, n: 10, r: 13, t: 9, v: 11, b: 8 };
-/** The characters of categories, in Unicode and in ASCII. */
+/** Runs of the characters of categories, in Unicode and in ASCII. */
 const CATEGORIES = {
-  d: [/^\p{Nd}$/u, /^[0-9]$/],
-  w: [/^[\p{L}\p{N}_]$/u, /^[a-zA-Z0-9_]$/],
-  s: [new RegExp(`^[${SPACES}]$`), /^[\t-\r ]$/],
+  d: [/\p{Nd}+/gu, /[0-9]+/gu],
+  w: [/[\p{L}\p{N}_]+/gu, /[a-zA-Z0-9_]+/gu],
+  s: [new RegExp(`[${SPACES}]+`, "gu"), /[\t-\r ]+/gu],
 };
 const FLAGS = "asux";
 const [MOST_CHARACTERS, MOST_NESTED] = [10_000, 100]; // of an expression, and groups inside each other
@@ -224,11 +224,13 @@ class Parser {
     const negated = this.#takes("^");
     /** @type {Range[]} */
     const found = [];
+    const categories = new Set(); // each of which counts once
     for (let isFirst = true; isFirst || this.#next() !== "]"; isFirst = false) {
       const first = this.#member();
       const isRange = this.#next() === "-" && this.#next(1) !== "]";
       if (!isRange) {
-        found.push(...first);
+        if (!categories.has(first)) found.push(...first);
+        if (!isSingle(first)) categories.add(first);
         continue;
       }
       this.#take();
@@ -243,6 +245,13 @@ class Parser {
   }
 
   #member() {
+    const posix = /^\[:[a-z]+:\]/.exec(this.#characters.slice(this.#place, this.#place + 12).join(""));
+    if (posix) {
+      throw new Unread(
+        `holds ${posix[0]}, a class of POSIX, which Python reads as its letters: write \\d, \\s, \\w `
+          + "or a range such as a-z",
+      );
+    }
     const character = this.#take();
     return character === "\\" ? this.#escape(true) : single(character);
   }
@@ -252,8 +261,8 @@ class Parser {
     const letter = this.#take();
     const category = CATEGORIES[letter.toLowerCase()];
     if (category) {
-      const found = codePointsOf(category[this.#flags.has("a") ? 1 : 0]);
-      return letter === letter.toLowerCase() ? found : complement(found);
+      const { inside, outside } = codePointsOf(category[this.#flags.has("a") ? 1 : 0]);
+      return letter === letter.toLowerCase() ? inside : outside;
     }
     const digits = { x: 2, u: 4, U: 8 }[letter];
     if (digits) return this.#code(this.#digits(digits, /^[0-9a-fA-F]$/), 16);
@@ -314,17 +323,26 @@ function complement(given) {
 
 const known = new Map();
 
-/** Return the code points that an expression of one character matches. @returns {Range[]} */
+/**
+ * Return the code points that an expression of characters matches, and all others.
+ *
+ * @param {RegExp} expression global.
+ * @returns {{inside: Range[], outside: Range[]}}
+ */
 function codePointsOf(expression) {
   let found = known.get(expression);
   if (!found) {
-    found = [];
-    for (let code = 0; code <= LAST; code += 1) {
-      if (!expression.test(String.fromCodePoint(code))) continue;
-      const before = found.at(-1);
-      if (before && before[1] === code - 1) before[1] = code;
-      else found.push([code, code]);
+    /** @type {Range[]} */
+    const inside = [];
+    for (const [first, last] of complement([SURROGATES])) {
+      const codes = Array.from({ length: last - first + 1 }, (_, place) => first + place);
+      const text = codes.map((code) => String.fromCodePoint(code)).join("");
+      for (const [run] of text.matchAll(expression)) {
+        const begin = Number(run.codePointAt(0));
+        inside.push([begin, begin + lengthOf(run) - 1]);
+      }
     }
+    found = { inside, outside: complement(inside) };
     known.set(expression, found);
   }
   return found;

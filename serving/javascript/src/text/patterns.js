@@ -13,7 +13,7 @@ import { parseExpression, Unread } from "./expressions.js";
 export const DEAD = -1;
 const MOST_PARTS = 50_000; // edges of a nondeterministic automaton
 const MOST_STATES = 20_000;
-const MOST_WORK = 100_000; // edges and nodes that the subset construction visits
+const MOST_WORK = 150_000; // edges and nodes that the subset construction visits
 const encoder = new TextEncoder();
 
 /** A finite automaton that accepts the allowed texts; state 0 is the first. */
@@ -164,8 +164,8 @@ function sizeOf(item, classes) {
 class Nodes {
   /** The edges of each node. @type {Edge[][]} */
   edges = [[]];
-  /** For each node the nodes that it reaches without a byte. @type {number[][]} */
-  free = [[]];
+  /** For each node the nodes that it reaches without a byte. @type {Set<number>[]} */
+  free = [new Set()];
 
   #classes;
 
@@ -176,7 +176,7 @@ class Nodes {
 
   #new() {
     this.edges.push([]);
-    this.free.push([]);
+    this.free.push(new Set());
     return this.edges.length - 1;
   }
 
@@ -192,7 +192,7 @@ class Nodes {
     if (item.kind === "all") return item.items.reduce((node, inner) => this.add(inner, node), begin);
     if (item.kind === "repeat") return this.#addRepeat(item, begin);
     const end = this.#new();
-    for (const branch of item.branches) this.free[this.add(branch, begin)].push(end);
+    for (const branch of item.branches) this.free[this.add(branch, begin)].add(end);
     return end;
   }
 
@@ -201,18 +201,18 @@ class Nodes {
     for (let count = 0; count < least; count += 1) begin = this.add(item, begin);
     if (most === Infinity) {
       const again = this.#new();
-      this.free[begin].push(again);
-      this.free[this.add(item, again)].push(again);
+      this.free[begin].add(again);
+      this.free[this.add(item, again)].add(again);
       const end = this.#new();
-      this.free[again].push(end);
+      this.free[again].add(end);
       return end;
     }
     const end = this.#new();
     for (let count = least; count < most; count += 1) {
-      this.free[begin].push(end);
+      this.free[begin].add(end);
       begin = this.add(item, begin);
     }
-    this.free[begin].push(end);
+    this.free[begin].add(end);
     return end;
   }
 
@@ -265,7 +265,10 @@ function deterministic(nodes, end) {
     const key = targets.join(",");
     if (!closed.has(key)) {
       const found = new Set(targets);
-      for (const node of found) for (const next of nodes.free[node]) found.add(next);
+      for (const node of found) {
+        work += nodes.free[node].size;
+        for (const next of nodes.free[node]) found.add(next);
+      }
       closed.set(key, [...found].sort((one, other) => one - other));
     }
     return closed.get(key);

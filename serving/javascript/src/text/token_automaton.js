@@ -80,27 +80,36 @@ export class TokenAutomaton {
 
   /** Return the tokens that may follow in the pattern, with the state after each. */
   #edges(state) {
-    const isFirst = state === this.first;
     if (state > this.first) return [];
-    const here = isFirst ? 0 : state;
     const found = [];
-    for (const { node, state: next } of this.#reached(state)) {
-      for (const token of node.tokens) found.push([token, next]);
-    }
-    if (this.pattern.accepts[here]) found.push([this.#endId, this.ended]);
+    this.#visit(state, (tokens, next) => {
+      for (const token of tokens) found.push([token, next]);
+    });
+    if (this.pattern.accepts[state === this.first ? 0 : state]) found.push([this.#endId, this.ended]);
     return found;
   }
 
-  /** Yield the nodes of the texts that a state allows, with the state after each. */
-  * #reached(state) {
+  /**
+   * Visit the nodes of the texts that a state allows.
+   *
+   * @param {number} state
+   * @param {(tokens: number[], next: number) => void} visit takes the tokens whose text ends in the
+   *   node, and the state after it.
+   */
+  #visit(state, visit) {
     const isFirst = state === this.first;
-    const ahead = [{ node: (isFirst ? this.#first : this.#later).root, state: isFirst ? 0 : state }];
-    for (let place = ahead.pop(); place; place = ahead.pop()) {
-      yield place;
-      for (const [byte, node] of place.node.next) {
-        const next = this.pattern.nextStates[place.state][byte];
-        if (next !== DEAD) ahead.push({ node, state: next });
+    const { bytes, depths, ends, tokens } = isFirst ? this.#first : this.#later;
+    const { nextStates } = this.pattern;
+    const path = [isFirst ? 0 : state]; // by depth
+    for (let node = 0; node < bytes.length;) {
+      const next = nextStates[path[depths[node]]][bytes[node]];
+      if (next === DEAD) {
+        node = ends[node];
+        continue;
       }
+      path[depths[node] + 1] = next;
+      visit(tokens[node], next);
+      node += 1;
     }
   }
 
@@ -126,9 +135,9 @@ export class TokenAutomaton {
     const waiting = [this.first, this.continuing];
     for (const state of waiting) { // the list grows in the loop
       const following = new Set();
-      for (const { node, state: after } of this.#reached(state)) {
-        if (node.tokens.length) following.add(after);
-      }
+      this.#visit(state, (tokens, next) => {
+        if (tokens.length) following.add(next);
+      });
       if (this.pattern.accepts[state === this.first ? 0 : state]) following.add(this.ended);
       for (const next of following) {
         if (!before.has(next)) {
@@ -154,10 +163,16 @@ export class TokenAutomaton {
 }
 
 /**
- * The texts of tokens as a tree of bytes, and the number of nodes below each first byte.
+ * The texts of tokens as a tree of bytes, each node before those below it.
  *
- * @typedef {{tokens: number[], next: Map<number, Node>}} Node
- * @typedef {{root: Node, sizes: Map<number, number>}} Tree
+ * bytes: the last byte of each node.
+ * depths: how many nodes lie above each.
+ * ends: the node behind all those below each.
+ * tokens: the tokens whose text ends in each.
+ * sizes: the number of nodes below each first byte, which is one of them.
+ *
+ * @typedef {{bytes: number[], depths: number[], ends: number[], tokens: number[][],
+ *   sizes: Map<number, number>}} Tree
  */
 
 /** Return the texts of tokens as trees, which all automata of a tokenizer share. */
@@ -168,22 +183,33 @@ export function textTrees({ first, later }) {
 
 /** @returns {Tree} */
 function treeOf(texts) {
-  const node = () => /** @type {Node} */ ({ tokens: [], next: new Map() });
-  const root = node();
-  const sizes = new Map();
-  texts.forEach((text, token) => {
-    if (!text) return;
-    let here = root;
-    for (const byte of text) {
-      let next = here.next.get(byte);
-      if (!next) {
-        next = node();
-        here.next.set(byte, next);
-        sizes.set(text[0], (sizes.get(text[0]) ?? 0) + 1);
-      }
-      here = next;
+  const known = texts.map((text, token) => ({ text, token })).filter(({ text }) => text?.length);
+  known.sort((one, other) => compareBytes(one.text, other.text));
+  const tree = /** @type {Tree} */ ({ bytes: [], depths: [], ends: [], tokens: [], sizes: new Map() });
+  const { bytes, depths, ends, tokens, sizes } = tree;
+  const path = []; // the nodes of the text before
+  const leave = (depth) => {
+    for (const node of path.splice(depth)) {
+      ends[node] = bytes.length;
+      if (!depths[node]) sizes.set(bytes[node], ends[node] - node);
     }
-    here.tokens.push(token);
-  });
-  return { root, sizes };
+  };
+  for (const { text, token } of known) {
+    let depth = 0;
+    while (depth < path.length && bytes[path[depth]] === text[depth]) depth += 1;
+    leave(depth);
+    for (; depth < text.length; depth += 1) {
+      path.push(bytes.push(text[depth]) - 1);
+      depths.push(depth);
+      tokens.push([]);
+    }
+    tokens[path[text.length - 1]].push(token);
+  }
+  leave(0);
+  return tree;
+}
+
+function compareBytes(one, other) {
+  const place = one.findIndex((byte, index) => byte !== other[index]);
+  return place < 0 ? one.length - other.length : one[place] - (other[place] ?? -1);
 }
