@@ -160,7 +160,7 @@ class _Coverage:
 class _Beams(Search):
     """K beams a row, and the K best hypotheses that have ended.
 
-    `found` holds of the beams their totals (B, K) and the attention that they gave (B, K, S); of
+    `progress` holds of the beams their totals (B, K) and the attention that they gave (B, K, S); of
     the hypotheses, the best first, scores (B, K), -inf where there is none yet, lengths (B, K) and
     token_ids (B, K, T); and of the rows, done (B,).
     """
@@ -175,7 +175,7 @@ class _Beams(Search):
         none = ops.zeros((batch_size, self.num_beams), "int32")
         # One beam lives at first; the others repeat it.
         lives = ops.arange(self.num_beams, dtype="int32") == 0
-        found = {
+        progress = {
             "totals": ops.where(lives, ops.cast(none, "float32"), -np.inf),
             "scores": ops.cast(none, "float32") - np.inf,
             "lengths": none,
@@ -183,33 +183,33 @@ class _Beams(Search):
             "done": none[:, 0] > 0,
         }
         if self.coverage:
-            found["attention"] = self.coverage.begin(ops.cast(none, "float32"))
-        return found
+            progress["attention"] = self.coverage.begin(ops.cast(none, "float32"))
+        return progress
 
-    def unfinished(self, found):
-        return ops.logical_not(found["done"])
+    def unfinished(self, progress):
+        return ops.logical_not(progress["done"])
 
-    def extend(self, log_probs, others, prefix, found):
+    def extend(self, log_probs, others, prefix, progress):
         if self.coverage:
-            found = found | {"attention": self.coverage.add(found["attention"], others)}
-        totals, token_ids, beam_index = self._continuations(log_probs, found["totals"])
+            progress = progress | {"attention": self.coverage.add(progress["attention"], others)}
+        totals, token_ids, beam_index = self._continuations(log_probs, progress["totals"])
         ends = ops.logical_and(token_ids == self.end_id, prefix.after_prompt[:, None])
         ends = ops.logical_or(ends, prefix.length + 1 == self.max_length)
         best = slice(self.num_beams)
-        found = self._finish(
+        progress = self._finish(
             ops.where(ends, totals, -np.inf)[:, best],
             token_ids[:, best],
             beam_index[:, best],
             prefix,
-            found,
+            progress,
         )
         totals, going = ops.top_k(ops.where(ends, -np.inf, totals), self.num_beams)
         token_ids = ops.take_along_axis(token_ids, going, axis=1)
         beam_index = ops.take_along_axis(beam_index, going, axis=1)
-        found = found | {"totals": totals}
+        progress = progress | {"totals": totals}
         if self.coverage:
-            found = found | {"attention": reorder(found["attention"], beam_index)}
-        return token_ids, beam_index, found | {"done": self._done(prefix, found)}
+            progress = progress | {"attention": reorder(progress["attention"], beam_index)}
+        return token_ids, beam_index, progress | {"done": self._done(prefix, progress)}
 
     def _continuations(self, log_probs, totals):
         """Return totals, tokens and beams, each (B, 2 K), the best first.
@@ -226,14 +226,14 @@ class _Beams(Search):
         token_ids = ops.reshape(ops.cast(token_ids, "int32"), (-1, self.num_beams * count))
         return totals, ops.take_along_axis(token_ids, index, axis=1), index // count
 
-    def _finish(self, totals, token_ids, beam_index, prefix, found):
+    def _finish(self, totals, token_ids, beam_index, prefix, progress):
         """Return the results with the (B, K) continuations that end now; a total of -inf does not
         end."""
         scores = totals / self._divisor(prefix.length + 1, prefix)[:, None]
         if self.coverage:
-            penalty = self.coverage.penalty(found["attention"])
+            penalty = self.coverage.penalty(progress["attention"])
             scores = scores + ops.take_along_axis(penalty, beam_index, axis=1)
-        scores = ops.where(found["done"][:, None], -np.inf, scores)
+        scores = ops.where(progress["done"][:, None], -np.inf, scores)
         is_last = ops.arange(self.max_length, dtype="int32") == prefix.length
         ended = {
             "scores": scores,
@@ -242,17 +242,17 @@ class _Beams(Search):
                 is_last, token_ids[..., None], reorder(prefix.token_ids, beam_index)
             ),
         }
-        both = {name: ops.concatenate([found[name], ended[name]], axis=1) for name in ended}
+        both = {name: ops.concatenate([progress[name], ended[name]], axis=1) for name in ended}
         scores, best = ops.top_k(both["scores"], self.num_beams)
         kept = {name: reorder(both[name], best) for name in ("lengths", "token_ids")}
-        return found | kept | {"scores": scores}
+        return progress | kept | {"scores": scores}
 
-    def _done(self, prefix, found):
+    def _done(self, prefix, progress):
         """Return (B,) booleans: the rule of early stopping."""
-        total, worst = found["totals"][:, 0], found["scores"][:, -1]
+        total, worst = progress["totals"][:, 0], progress["scores"][:, -1]
         length = prefix.length + 1
         if self.early_stopping == "never":
-            worst = found["scores"][:, self.n_best - 1]
+            worst = progress["scores"][:, self.n_best - 1]
             limit = total / ops.maximum(
                 self._divisor(length + 1, prefix), self._divisor(self.max_length, prefix)
             )
@@ -260,18 +260,18 @@ class _Beams(Search):
             limit = ops.where(worst > -np.inf, -np.inf, total)
         else:
             limit = total / self._divisor(length, prefix)
-        return ops.logical_or(found["done"], ops.logical_not(limit > worst))
+        return ops.logical_or(progress["done"], ops.logical_not(limit > worst))
 
     def _divisor(self, length, prefix):
         """Return (B,) lp of a result so long, its prompt not counted."""
         generated = ops.clip(length - prefix.prompt_lengths, 0, self.max_length)
         return ops.take(self.divisors, generated, axis=0)
 
-    def results(self, token_ids, found):
+    def results(self, token_ids, progress):
         best = slice(self.n_best)
-        is_found = found["scores"] > -np.inf
+        is_found = progress["scores"] > -np.inf
         return (
-            ops.where(is_found[..., None], found["token_ids"], 0)[:, best],
-            ops.where(is_found, found["lengths"], 0)[:, best],
-            found["scores"][:, best],
+            ops.where(is_found[..., None], progress["token_ids"], 0)[:, best],
+            ops.where(is_found, progress["lengths"], 0)[:, best],
+            progress["scores"][:, best],
         )

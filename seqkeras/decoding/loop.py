@@ -20,7 +20,7 @@ from seqkeras.decoding.checks import count, require
 from seqkeras.decoding.processors import Prefix, Prompt
 from seqkeras.values import known_numbers
 
-CONSTRAINED = "constrained"  # entry of `found`: the state of each beam in a constraint
+CONSTRAINED = "constrained"  # entry of `progress`: the state of each beam in a constraint
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,7 +45,7 @@ class StateEntry:
 class Search(abc.ABC):
     """The part that differs between ways of decoding: how beams continue, and when a row is done.
 
-    `found` is the search's own state, a flat dictionary of tensors with the batch first.
+    `progress` is the state of the search, a flat dictionary of tensors with the batch first.
     """
 
     num_beams = 1
@@ -53,30 +53,30 @@ class Search(abc.ABC):
 
     @abc.abstractmethod
     def begin(self, batch_size):
-        """Return the results found before the first step."""
+        """Return the `progress` before the first step."""
 
     @abc.abstractmethod
-    def unfinished(self, found):
+    def unfinished(self, progress):
         """Return (B,) booleans; the loop ends when no row is unfinished."""
 
     @abc.abstractmethod
-    def extend(self, log_probs, others, prefix, found):
+    def extend(self, log_probs, others, prefix, progress):
         """Add a token to every beam.
 
         Args:
             log_probs: (B, K, V) float32, of the token after the prefix.
             others: the step's results after the logits.
             prefix: `Prefix`, the beams' tokens so far.
-            found: as it was.
+            progress: the value before the step.
 
         Returns:
             (B, K) token ids; the (B, K) beams that they continue, or None if each continues
-            itself; and the new `found`.
+            itself; and the new `progress`.
         """
 
     @abc.abstractmethod
-    def results(self, token_ids, found):
-        """Return the results, from the (B, K, T) tokens of the beams and `found`."""
+    def results(self, token_ids, progress):
+        """Return the results, from the (B, K, T) tokens of the beams and `progress`."""
 
 
 def decode(
@@ -122,13 +122,13 @@ def decode(
     loop = Loop(search, max_length, processors, prompt, constraint)
     initial, fixed = begun(step, state, loop, start_id, state_entries, prompt)
 
-    def advance(length, last, token_ids, state, found):
+    def advance(length, last, token_ids, state, progress):
         (logits, *others), after = step(last, state | fixed)
         state = {name: after[name] for name in state}
-        return loop.advance(logits, others, length, token_ids, state, found)
+        return loop.advance(logits, others, length, token_ids, state, progress)
 
-    _, _, token_ids, _, found = ops.while_loop(loop.unfinished, advance, initial)
-    return search.results(token_ids, found)
+    _, _, token_ids, _, progress = ops.while_loop(loop.unfinished, advance, initial)
+    return search.results(token_ids, progress)
 
 
 def begun(step, state, loop, start_id, state_entries=None, prompt=None):
@@ -151,7 +151,7 @@ class Loop:
     """The work of a loop before its steps and after each step.
 
     It carries the number of tokens so far; the (B, K) last tokens; the (B, K, T) tokens; the
-    decoder's state, as far as it is per beam; and what the search has found.
+    decoder's state, as far as it is per beam; and the progress of the search.
 
     Args:
         search, max_length, processors, prompt, constraint: see `decode`.
@@ -187,35 +187,35 @@ class Loop:
         )
 
     def begin_search(self, batch_size):
-        """Return the results found before the first step: the search's entries, and the
+        """Return the `progress` before the first step: the search's entries, and the
         constraint's states."""
-        found = self.search.begin(batch_size)
+        progress = self.search.begin(batch_size)
         if self.constraint is None:
-            return found
+            return progress
         beams = ops.zeros((batch_size, self.search.num_beams), "int32")
         lengths = self._prompt_lengths(beams)
-        return found | {CONSTRAINED: self.constraint.begin(beams, lengths)}
+        return progress | {CONSTRAINED: self.constraint.begin(beams, lengths)}
 
-    def unfinished(self, length, last, token_ids, state, found):
+    def unfinished(self, length, last, token_ids, state, progress):
         """Return whether there is a step to take."""
-        return ops.logical_and(length < self.max_length, ops.any(self.search.unfinished(found)))
+        return ops.logical_and(length < self.max_length, ops.any(self.search.unfinished(progress)))
 
-    def advance(self, logits, others, length, token_ids, state, found):
+    def advance(self, logits, others, length, token_ids, state, progress):
         """Return the variables after a step that returned logits (B, K, V), others and state."""
         prefix = Prefix(token_ids, length, self._prompt_lengths(token_ids[:, :, 0]))
-        states = found.get(CONSTRAINED)
+        states = progress.get(CONSTRAINED)
         log_probs = self._log_probs(ops.cast(logits, "float32"), states, prefix)
-        last, beam_index, found = self.search.extend(log_probs, others, prefix, found)
+        last, beam_index, progress = self.search.extend(log_probs, others, prefix, progress)
         if self.constraint is not None:
             states = states if beam_index is None else reorder(states, beam_index)
             after_prompt = prefix.after_prompt[:, None]
             states = ops.where(after_prompt, self.constraint.advance(states, last), states)
-            found = found | {CONSTRAINED: states}
+            progress = progress | {CONSTRAINED: states}
         if beam_index is not None:
             token_ids = reorder(token_ids, beam_index)
             state = {name: reorder(entry, beam_index) for name, entry in state.items()}
         token_ids = ops.where(self.positions == length, last[..., None], token_ids)
-        return length + 1, last, token_ids, state, found
+        return length + 1, last, token_ids, state, progress
 
     def _prompt_lengths(self, beams):
         return ops.zeros_like(beams[:, 0]) if self.prompt is None else self.prompt.lengths
@@ -273,24 +273,24 @@ class OneSequence(Search):
         zeros = ops.zeros((batch_size,), "int32")
         return {"lengths": zeros, "scores": ops.cast(zeros, "float32"), "finished": zeros > 0}
 
-    def unfinished(self, found):
-        return ops.logical_not(found["finished"])
+    def unfinished(self, progress):
+        return ops.logical_not(progress["finished"])
 
-    def extend(self, log_probs, others, prefix, found):
-        log_probs, unfinished = log_probs[:, 0], self.unfinished(found)
+    def extend(self, log_probs, others, prefix, progress):
+        log_probs, unfinished = log_probs[:, 0], self.unfinished(progress)
         token = ops.cast(self.choose(log_probs, prefix.length), "int32")
         token = ops.where(unfinished, token, 0)  # (B,)
         chosen = ops.take_along_axis(log_probs, token[:, None], axis=1)[:, 0]
         ends = ops.logical_and(token == self.end_id, prefix.after_prompt)
-        found = {
-            "lengths": ops.where(unfinished, prefix.length + 1, found["lengths"]),
-            "scores": found["scores"] + ops.where(unfinished, chosen, 0.0),
-            "finished": ops.logical_or(found["finished"], ends),
+        progress = {
+            "lengths": ops.where(unfinished, prefix.length + 1, progress["lengths"]),
+            "scores": progress["scores"] + ops.where(unfinished, chosen, 0.0),
+            "finished": ops.logical_or(progress["finished"], ends),
         }
-        return token[:, None], None, found
+        return token[:, None], None, progress
 
-    def results(self, token_ids, found):
-        return token_ids[:, 0], found["lengths"], found["scores"]
+    def results(self, token_ids, progress):
+        return token_ids[:, 0], progress["lengths"], progress["scores"]
 
 
 def batch_size_of(state):
