@@ -218,7 +218,9 @@ class Rows:
         times = None
         if self.time is not None:
             size = len(self.time.columns)
-            times = [self.time.read(row[:size], where(index)) for index, row in enumerate(fields)]
+            parts = [row[:size] for row in fields]
+            times = [self.time.read(part, where(index)) for index, part in enumerate(parts)]
+            self.time.offsets(parts, where)
             self.time.require_steps(times := np.array(times), where)
         values = self._values(fields, self.columns, where)
         features = self.scaled(self.filled(self.table(values, times)))

@@ -9,7 +9,8 @@ A time is one of these; what has none of these forms is refused:
         microseconds from 1e14 on, of nanoseconds from 1e17 on; each with 9 or 10 digits of whole
         seconds, unless `format` says the unit: s, ms, us or ns
 
-A time with an offset or a zone is read in UTC, one without is taken as it is. Times are kept to the
+A time with an offset or a zone is read in UTC, one without is taken as it is; times of both kinds
+never stand beside each other. A number and a datetime64 are of either kind. Times are kept to the
 microsecond. `serving/javascript/src/times.js` is the same in JavaScript.
 """
 
@@ -54,7 +55,7 @@ FIRST, LAST = -62_135_596_800_000_000, 253_402_300_800_000_000  # microseconds o
 ISO = re.compile(
     r"([0-9]{4})(?:(-?)([0-9]{2})(?:\2([0-9]{2})"
     r"(?:[T ]([0-9]{2})(?:(:?)([0-9]{2})(?:\6([0-9]{2})(?:[.,]([0-9]+))?)?)?"
-    r" ?(Z|UTC|[+-][0-9]{2}(?::?[0-9]{2}){0,2})?)?)?)?",
+    r" ?(?P<zone>Z|UTC|[+-][0-9]{2}(?::?[0-9]{2}){0,2})?)?)?)?",
     re.IGNORECASE,
 )
 NUMBER = re.compile(r"([+-]?[0-9]+)(\.[0-9]*)?(?:e[+-]?[0-9]+)?", re.IGNORECASE)
@@ -77,6 +78,7 @@ class TimeColumn:
         day: where the unit is the month: the day of the month of all rows; one beyond a month's end
             is its last day, so 31 stands for month ends. None where rows have no common day.
         cycles: of `CYCLES`, those whose phases the model reads.
+        has_offset: whether times are written with an offset or a zone; None if either may be.
     """
 
     columns: tuple[str, ...]
@@ -85,6 +87,7 @@ class TimeColumn:
     unit: str = "second"
     day: int | None = None
     cycles: tuple[str, ...] = ()
+    has_offset: bool | None = None
 
     def problems(self):
         """Yield what is wrong."""
@@ -164,6 +167,45 @@ class TimeColumn:
             return _since_1970(datetime.datetime.strptime(text, self.format))
         return _of_iso(text) if ISO.fullmatch(text) else _of_number(text)
 
+    def offsets(self, rows, where, like="in training"):
+        """Return whether times have an offset, None if either may be.
+
+        Args:
+            rows: the values of the time's columns of each row, which `read` takes.
+            where: index of a row -> its name, for errors.
+            like: where times are as `has_offset` says, for errors.
+
+        Raises:
+            ValueError: beginning with the name of a row whose time is of the other kind.
+        """
+        expected = self.has_offset
+        for place, parts in enumerate(rows):
+            found = self._has_offset(parts)
+            if None not in (found, expected) and found != expected:
+                with_or_not = "with a zone offset" if expected else "without a zone offset"
+                raise ValueError(
+                    f"{where(place)}: {' '.join(self.columns)!r} must be a time {with_or_not}, as "
+                    f"{like}; received {shown(parts[0])}."
+                )
+            if expected is None and found is not None:
+                expected, like = found, f"in {where(place)}"
+        return expected
+
+    def _has_offset(self, parts):
+        if len(self.columns) > 1:
+            return False
+        [value] = parts
+        if isinstance(value, datetime.datetime):
+            return value.utcoffset() is not None
+        if isinstance(value, datetime.date):
+            return False
+        if not isinstance(value, str) or self.format in EPOCHS:
+            return None
+        if self.format:
+            return "%z" in self.format
+        found = ISO.fullmatch(value.strip())
+        return None if found is None else found["zone"] is not None
+
     def written(self, time):
         """Return a time as texts that the columns of a row may hold."""
         time = np.datetime64(time, "us")
@@ -176,7 +218,7 @@ class TimeColumn:
             return [str(nanoseconds // unit if whole else nanoseconds / unit)]
         if self.format:
             return [moment.replace(tzinfo=datetime.UTC).strftime(self.format)]
-        return [moment.isoformat()]
+        return [f"{moment.isoformat()}{'+00:00' if self.has_offset else ''}"]
 
     def after(self, time, count):
         """Return the times of 1 to `count` steps behind a time, (count,); behind (rows,) times,

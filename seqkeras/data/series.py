@@ -47,8 +47,8 @@ def read_series(path, columns, time=None, series_column=None, gaps="refuse", ste
     Args:
         path: path of the file.
         columns: names of the columns of values; their fields may be empty.
-        time: a `seqkeras.serving.times.TimeColumn`, whose step is found; None where rows follow
-            each other by the order of the lines alone.
+        time: a `seqkeras.serving.times.TimeColumn`, whose step is found, and whether times have an
+            offset; None where rows follow each other by the order of the lines alone.
         series_column: name of the column that says which series a row is of; None for one series.
         gaps: what a step in which rows are missing is: "refuse" it; "fill" it with rows without
             values; "keep" the rows as if none were missing.
@@ -56,7 +56,8 @@ def read_series(path, columns, time=None, series_column=None, gaps="refuse", ste
             if the rows tell it.
 
     Returns:
-        A list of `Series`; the `TimeColumn` with its step, or None; how many rows were put in.
+        A list of `Series`; the `TimeColumn` with its step and `has_offset`, or None; how many rows
+        were put in.
 
     Raises:
         DataError: if the file can not be read, or the times are none, do not ascend, or have gaps
@@ -71,6 +72,7 @@ def read_series(path, columns, time=None, series_column=None, gaps="refuse", ste
     all_series = [Series(name, *map(list, zip(*rows)), None) for name, rows in groups.items()]
     if time is None:
         return all_series, None, 0
+    time = dataclasses.replace(time, has_offset=_offsets(all_series, time))
     all_series = [dataclasses.replace(series, times=_times(series, time)) for series in all_series]
     if gaps == "keep":
         return all_series, time, 0
@@ -142,6 +144,17 @@ def _times(series, time):
             + f" that of {before}, {_shown(times[row])}; {way}."
         )
     return times
+
+
+def _offsets(all_series, time):
+    """Return whether the times of all series have an offset, None if either may be."""
+    size = len(time.columns)
+    rows = [row[:size] for series in all_series for row in series.rows]
+    where = [where for series in all_series for where in series.where]
+    try:
+        return time.offsets(rows, where.__getitem__)
+    except ValueError as error:
+        raise DataError(str(error)) from error
 
 
 def _may_be_set_back(times, row):

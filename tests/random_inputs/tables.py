@@ -5,6 +5,7 @@
 
 import csv
 import datetime
+import functools
 
 import keras
 import numpy as np
@@ -62,20 +63,12 @@ def _rows(hour, values):
     ]
 
 
-def _time_forms(text):
+def _time_forms(text, has_offset):
     time = datetime.datetime.fromisoformat(text)
     seconds = int(time.replace(tzinfo=datetime.UTC).timestamp())
     later = (time + datetime.timedelta(hours=2)).isoformat(" ")
-    return [
-        text,
-        text.replace("T", " "),
-        f"{text}Z",
-        f"{later}+02:00",
-        f"{text}.000",
-        seconds,
-        str(seconds),
-        1000 * seconds,
-    ]
+    naive, aware = [text, text.replace("T", " "), f"{text}.000"], [f"{text}Z", f"{later}+02:00"]
+    return [*(aware if has_offset else naive), seconds, str(seconds), 1000 * seconds]
 
 
 def _number_forms(number):
@@ -99,7 +92,7 @@ def tables(draw):
     )
     rows = _rows(draw(st.integers(0, 200)), draw(st.lists(values, min_size=1, max_size=12)))
     forms = {
-        "time": _time_forms,
+        "time": functools.partial(_time_forms, has_offset=draw(st.booleans())),
         "load": _number_forms,
         "holiday": _flag_forms,
         "kind": _number_forms,

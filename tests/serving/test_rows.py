@@ -1,5 +1,6 @@
 """Rows of a table become the numbers that a forecaster reads."""
 
+import dataclasses
 import datetime
 import json
 import math
@@ -30,6 +31,16 @@ def test_a_missing_number_is_the_last_one_before_it_and_the_model_is_told():
         window, [[5, 1, 0, 1], [3, 0, 1, 0], [3, 1, 0, 0], [3, 1, 0, 0], [7, 0, 0, 1]]
     )
     assert window.dtype == np.float32 and Rows(COLUMNS).num_features == 4
+
+
+def test_times_are_of_the_kind_of_training():
+    time = dataclasses.replace(HOURS, step=3600, has_offset=False)
+    rows, hours = Rows((Column("load"),), time), (("2024-01-31 05:00", 1), ("2024-01-31 06:00", 2))
+    window, last = rows.window(hours, "series")
+    assert window.shape == (2, 5) and last == np.datetime64("2024-01-31T06:00")
+    given = [(f"{moment}+08:00", load) for moment, load in hours]
+    with pytest.raises(ValueError, match="^series, row 1: 'time' must be a time without a zone of"):
+        rows.window(given, "series")
 
 
 def test_categories_are_known_however_they_are_written():

@@ -1,5 +1,6 @@
 """Times of rows, by the table that JavaScript's test reads too, and by pandas."""
 
+import dataclasses
 import datetime
 import json
 import math
@@ -132,6 +133,51 @@ def test_phases_are_sine_and_cosine_of_the_part_of_a_cycle(case):
     np.testing.assert_allclose(case["phases"], expected, atol=1e-9)
     column = TimeColumn(("t",), cycles=("day", "week", "year"))
     np.testing.assert_allclose(column.phases(moments([case["time"]]))[0], expected, atol=1e-6)
+
+
+def name_of(row):
+    return f"row {row + 1}"
+
+
+def rows_of(case):
+    return [value if isinstance(value, list) else [value] for value in case["values"]]
+
+
+@pytest.mark.parametrize("case", TABLE["offsets"], ids=str)
+def test_a_time_of_the_kind_of_training_is_read_and_one_of_the_other_is_refused(case):
+    column = TimeColumn(tuple(case.get("columns", ["t"])), case.get("format"))
+    for has_offset in (None, True, False):
+        trained, expected = dataclasses.replace(column, has_offset=has_offset), case["has_offset"]
+        if None not in (has_offset, expected) and has_offset != expected:
+            with pytest.raises(ValueError, match=r"^row \d: .* a zone offset, as in training; "):
+                trained.offsets(rows_of(case), name_of)
+            continue
+        found = trained.offsets(rows_of(case), name_of)
+        assert found is (has_offset if expected is None else expected)
+
+
+@pytest.mark.parametrize("case", TABLE["mixed"], ids=str)
+def test_times_with_and_without_an_offset_never_stand_beside_each_other(case):
+    column = TimeColumn(("t",), has_offset=case.get("has_offset"))
+    with pytest.raises(ValueError, match=f"^{re.escape(case['refusal'])}[.]$"):
+        column.offsets(rows_of(case), name_of)
+
+
+@pytest.mark.parametrize(
+    ("value", "has_offset"),
+    [
+        (datetime.datetime(2024, 2, 29), False),
+        (datetime.date(2024, 2, 29), False),
+        (HOUR_TWICE[0], True),
+        (pd.Timestamp("2024-02-29", tz="UTC"), True),
+        (np.datetime64("2024-02-29"), None),
+        (np.int64(1709247600), None),
+    ],
+    ids=str,
+)
+def test_a_value_of_python_has_an_offset_where_it_has_a_zone(value, has_offset):
+    assert TIME.offsets([[value]], name_of) is has_offset
+    assert TimeColumn(("t",), "%d.%m.%Y").offsets([[value]], name_of) is has_offset
 
 
 @pytest.mark.parametrize("case", TABLE["followed"], ids=lambda case: case["unit"])

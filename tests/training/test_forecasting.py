@@ -18,6 +18,7 @@ import pytest
 
 from seqkeras import serving
 from seqkeras.data.series import WindowArrays
+from seqkeras.data.texts import DataError
 from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.export.next_command import next_command
 from seqkeras.runs import RunError
@@ -441,6 +442,11 @@ def without_loads(hours):
             "line 9: 'time' must be a time in ISO 8601",
         ),
         (
+            HOURS.replace("07:00", "07:00+00:00"),
+            {},
+            "line 9: 'time' must be a time without a zone offset, as in ",
+        ),
+        (
             HOURS,
             {"context": 20},
             "24 rows leave no validation window: a window of --context 20 and ",
@@ -530,6 +536,17 @@ def test_a_file_too_short_for_a_finished_run_is_told_how_many_rows_it_needs(tmp_
     least = task.options.context + task.options.horizon
     with pytest.raises(RunError, match=f"has a target; a series needs {least} rows at least.$"):
         task.examples_of([str(tmp_path / "short.csv")], settings)
+
+
+def test_a_file_whose_times_have_offsets_where_training_s_had_none_is_refused(tmp_path):
+    task, train, _ = task_of(hourly(tmp_path / "load.csv"))
+    settings = json.loads(json.dumps(task.record(train)["settings"]))
+    assert settings["rows"]["time"]["has_offset"] is False
+    text = (tmp_path / "load.csv").read_text()
+    (tmp_path / "other.csv").write_text(re.sub("(:00),", r"\1+08:00,", text))
+    told = "other.csv, line 2: 'time' must be a time without a zone offset, as in training; "
+    with pytest.raises(DataError, match=told):
+        task.examples_of([str(tmp_path / "other.csv")], settings)
 
 
 def test_help_begins_with_what_a_file_looks_like():

@@ -105,8 +105,7 @@ class Forecasting(Task):
             )
         windows = []
         for path in paths:
-            step = (rows.time.step, rows.time.unit) if rows.time else None
-            found, _ = self._series(path, step)
+            found, _ = self._series(path, rows.time)
             for series in found:
                 windows += self._windows(series, rows, window)
             self._say_unknown(path, found, rows)
@@ -128,14 +127,17 @@ class Forecasting(Task):
             "steps"
         )
 
-    def _series(self, path, step=None):
-        """Return series of a file, and the `TimeColumn`; the step may be that of the training."""
+    def _series(self, path, trained=None):
+        """Return series of a file, and the `TimeColumn`, with what training has found if given."""
         options = self.options
         time = None
+        step = None if trained is None else (trained.step, trained.unit)
         if step is None and options.step is not None:
             step = named_step(options.step)
         if options.time:
-            time = TimeColumn(options.time, options.time_format, cycles=options.cycles)
+            has_offset = None if trained is None else trained.has_offset
+            form = options.time, options.time_format
+            time = TimeColumn(*form, cycles=options.cycles, has_offset=has_offset)
             if problems := [*time.problems()]:
                 raise RunError(f"--time: {problems[0]}.")
         found, time, filled = read_series(

@@ -33,6 +33,7 @@ export const ROWS = byDefault(optional(object({
     unit: byDefault(string, "second"),
     day: byDefault(optional(integer), null),
     cycles: byDefault(list(string), []),
+    has_offset: byDefault(optional(flag), null),
   })), null),
   series: byDefault(optional(string), null),
 })), null);
@@ -111,7 +112,9 @@ export class Rows {
     const fields = fieldsOf(rows, name, this.names);
     const where = whereOf(name);
     const size = this.time?.columns.length ?? 0;
-    const times = fields.map((field, row) => this.time?.read(field.slice(0, size), where(row)) ?? 0);
+    const parts = fields.map((field) => field.slice(0, size));
+    const times = parts.map((part, row) => this.time?.read(part, where(row)) ?? 0);
+    this.time?.requireOffsets(parts, where);
     this.time?.requireSteps(times, where);
     const { values, unknown } = valuesOf(fields, this.columns, where, size);
     const told = this.columns.filter((column) => column.may_be_missing);

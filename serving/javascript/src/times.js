@@ -1,7 +1,8 @@
 // The time of a row: what is read as one, what follows it by a step, and its phases. This is
 // `serving/times.py` once more; both are tested by the cases of test/times.json.
 //
-// A time is a number of microseconds since 1970, in UTC if it was written with an offset.
+// A time is a number of microseconds since 1970, in UTC if it was written with an offset. A Date and
+// a number are of either kind, with an offset or without.
 
 import { Refusal } from "./refusal.js";
 import { quoted, shown } from "./checks.js";
@@ -18,7 +19,7 @@ const [FIRST, LAST] = [-62_135_596_800 * SECOND, 253_402_300_800 * SECOND]; // o
 const ISO = new RegExp(
   "^([0-9]{4})(?:(-?)([0-9]{2})(?:\\2([0-9]{2})"
     + "(?:[T ]([0-9]{2})(?:(:?)([0-9]{2})(?:\\6([0-9]{2})(?:[.,]([0-9]+))?)?)?"
-    + " ?(Z|UTC|[+-][0-9]{2}(?::?[0-9]{2}){0,2})?)?)?)?$",
+    + " ?(?<zone>Z|UTC|[+-][0-9]{2}(?::?[0-9]{2}){0,2})?)?)?)?$",
   "i",
 );
 const NUMBER = /^([+-]?[0-9]+)(\.[0-9]*)?(?:e[+-]?[0-9]+)?$/i;
@@ -101,14 +102,18 @@ export class TimeColumn {
    * @param {string} [settings.unit]
    * @param {number | null} [settings.day]
    * @param {string[]} [settings.cycles]
+   * @param {boolean | null} [settings.has_offset]
    */
-  constructor({ columns, format = null, step = 1, unit = "second", day = null, cycles = [] }) {
+  constructor({
+    columns, format = null, step = 1, unit = "second", day = null, cycles = [], has_offset = null,
+  }) {
     this.columns = columns;
     this.format = format;
     this.step = step;
     this.unit = unit;
     this.day = day;
     this.cycles = cycles;
+    this.hasOffset = has_offset;
   }
 
   /** Yield what is wrong. */
@@ -171,6 +176,37 @@ export class TimeColumn {
     if (this.format === null) return ISO.test(text) ? ofIso(text) : ofNumber(text);
     const unit = EPOCHS.get(this.format);
     return unit === undefined ? ofFormat(text, this.format) : microsecondsOf(text, unit);
+  }
+
+  /**
+   * Throw a Refusal for the first row whose time is written with an offset where others are not.
+   *
+   * @param {any[][]} rows the values of the time's columns of each row, which `read` takes.
+   * @param {(row: number) => string} where
+   */
+  requireOffsets(rows, where) {
+    let [expected, like] = [this.hasOffset, "in training"];
+    rows.forEach((parts, place) => {
+      const found = this.#hasOffset(parts);
+      if (found === null || found === expected) return;
+      if (expected !== null) {
+        const name = quoted(this.columns.join(" "));
+        throw new Refusal(
+          `${where(place)}: ${name} must be a time ${expected ? "with" : "without"} a zone offset, `
+            + `as ${like}; received ${shown(parts[0])}`,
+        );
+      }
+      [expected, like] = [found, `in ${where(place)}`];
+    });
+  }
+
+  /** @param {any[]} parts @returns {boolean | null} */
+  #hasOffset([value]) {
+    if (this.columns.length > 1) return false;
+    if (typeof value !== "string") return null;
+    if (this.format !== null) return EPOCHS.has(this.format) ? null : this.format.includes("%z");
+    const found = ISO.exec(stripped(value));
+    return found && found.groups?.zone !== undefined;
   }
 
   /** Return the times of 1 to `count` steps behind a time. @returns {number[]} */

@@ -66,6 +66,28 @@ it("the hour that comes twice is told its way out", () => {
   );
 });
 
+const nameOf = (row) => `row ${row + 1}`;
+
+it("a time of training's kind is read, one of the other kind refused", () => {
+  for (const { values, has_offset: own, ...form } of TABLE.offsets) {
+    const rows = values.map((value) => [value].flat());
+    const requireOffsets = (has_offset) => () => (
+      new TimeColumn({ columns: ["t"], ...form, has_offset }).requireOffsets(rows, nameOf));
+    for (const trained of own === null ? [null, true, false] : [null, own]) requireOffsets(trained)();
+    if (own !== null) {
+      assert.throws(requireOffsets(!own), /^Refusal: row \d: .* a zone offset, as in training; /);
+    }
+  }
+});
+
+it("times with and without an offset never stand beside each other", () => {
+  for (const { values, refusal, has_offset = null } of TABLE.mixed) {
+    const column = new TimeColumn({ columns: ["t"], has_offset });
+    const rows = values.map((value) => [value]);
+    assert.throws(() => column.requireOffsets(rows, nameOf), { name: "Refusal", message: `${refusal}.` });
+  }
+});
+
 it("phases are those of Python", () => {
   const cycles = ["day", "week", "year"];
   for (const { time, phases } of TABLE.phases) {

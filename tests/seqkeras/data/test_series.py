@@ -56,6 +56,15 @@ def test_months_are_steps_of_one_month(tmp_path):
     assert series.rows[3] == ["2024-01", ""]
 
 
+def test_filled_rows_have_an_offset_where_others_have_one(tmp_path):
+    content = re.sub(r"(:\d\d),", r"\1+02:00,", HOURS)
+    [series], time, filled = read(tmp_path, content, TIME, gaps="fill")
+    assert time.has_offset is True and filled == 2
+    assert time.offsets([row[:1] for row in series.rows], str) is True
+    times = [time.read(row[:1], "row") for row in series.rows]
+    np.testing.assert_array_equal(times, series.times)
+
+
 def test_a_time_of_several_columns_is_filled_too(tmp_path):
     content = "year,month,day,load\n2024,2,27,1\n2024,2,28,1\n2024,3,1,2\n2024,3,2,3\n"
     time = TimeColumn(("year", "month", "day"))

@@ -583,6 +583,7 @@ BUNDLES = {
             table(known=[["S", 1]]),
             table(known=[["S", None], ["S", 1]]),
             table((3, "time", "2024-03-30")),
+            table((3, "time", "2024-03-31T00:00Z")),
             table((3, "time", None)),
             table((3, "time", "31.3.2024")),
             table((3, "load", "1.250,5")),
