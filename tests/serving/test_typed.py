@@ -35,8 +35,8 @@ pipeline(7)
 pipeline("a").txt
 """
 REVEALED = [
-    '"serving.results.Translation"',
-    '"list[serving.results.Translation]"',
+    '"seqkeras.serving.results.Translation"',
+    '"list[seqkeras.serving.results.Translation]"',
     '"str"',
     '"typing.Iterator[str]"',
     '"int"',
@@ -51,7 +51,7 @@ def functions(public):
     for name, member in vars(public).items():
         function = getattr(member, "__func__", getattr(member, "fget", member))
         is_public = not name.startswith("_") or name in ("__init__", "__call__")
-        own = inspect.isfunction(function) and function.__module__.startswith("serving")
+        own = inspect.isfunction(function) and function.__module__.startswith("seqkeras.serving")
         if is_public and own:
             found.append(function)
     return found
