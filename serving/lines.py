@@ -5,7 +5,7 @@ that reads arrays it is JSON, or the name of a .npy, .npz or .csv file.
 """
 
 from .checks import shown
-from .parsing import TOO_LONG, bounded_lines, parse_json
+from .parsing import TOO_LONG, bounded_lines, parse_request
 
 FILES = (".npy", ".npz", ".csv")  # of arrays, or rows
 
@@ -182,7 +182,7 @@ def from_json(value):
 
 def _from_json(text, name):
     try:
-        return from_json(parse_json(text))
+        return from_json(parse_request(text))
     except ValueError as error:
         raise ValueError(f"{name} must be JSON; received {shown(text)}: {error}.") from error
 

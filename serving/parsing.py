@@ -2,28 +2,30 @@
 is safe to print."""
 
 import json
+import math
 import re
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 RAW = re.compile("[\x7f-\x9f\ud800-\udfff]")
 MOST_NESTED = 100  # levels, because code that reads or writes JSON is recursive
 MOST_OF_LINE = 10_000_000  # bytes, because a text takes some fifty times its size as tokens
+LARGE = re.compile(r"[eE]\+?[0-9]{3}")  # a number beyond float64 has this exponent or 200 digits
 TOO_LONG = f"has more than {MOST_OF_LINE:,} bytes, the most that a line may have"
 
 
-def parse_json(text, parse_constant=None):
+def parse_json(text, **options):
     """Return the content of JSON.
 
     Args:
         text: a string, or bytes of UTF-8.
-        parse_constant: takes NaN, Infinity and -Infinity, as `json.loads` calls it.
+        options: of `json.loads`.
 
     Raises:
         ValueError: if it is not JSON, or is nested over 100 levels deep.
     """
     try:
-        content = json.loads(text, parse_constant=parse_constant)
+        content = json.loads(text, **options)
     except RecursionError as error:
         raise ValueError(_too_deep()) from error
     level = [content]
@@ -32,6 +34,19 @@ def parse_json(text, parse_constant=None):
         if not level:
             return content
     raise ValueError(_too_deep())
+
+
+def parse_request(text: str) -> Any:
+    """Return the content of JSON that a response may repeat: all its numbers are finite.
+
+    Raises:
+        ValueError: see `parse_json`; or if it holds NaN, Infinity, or a number beyond float64.
+    """
+    options = {"parse_constant": _finite}
+    if LARGE.search(text) or any(part.isdigit() for part in _parts(text, 100)):
+        # Only then, calling Python for each number is worthwhile.
+        options["parse_float"] = _finite
+    return parse_json(text, **options)
 
 
 def bounded_lines(stream: BinaryIO) -> Iterator[bytes | None]:
@@ -68,6 +83,19 @@ def _inner(value):
     elif not isinstance(value, list):
         return ()
     return [part for part in value if isinstance(part, (dict, list))]
+
+
+def _finite(text):
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(
+            f"its numbers must be finite, and null where one is missing; it has {text[:20]}"
+        )
+    return number
+
+
+def _parts(text, size):
+    return (text[start : start + size] for start in range(0, len(text), size))
 
 
 def _too_deep():

@@ -5,7 +5,7 @@ from typing import Any
 from starlette.types import Receive, Scope
 
 from ..checks import shown
-from ..parsing import parse_json
+from ..parsing import parse_request
 from .departure import Gone
 from .http_refusal import HttpRefusal
 
@@ -66,7 +66,7 @@ def json_of(body: bytes) -> Any:
     """
     text = text_of(body)
     try:
-        return parse_json(text)
+        return parse_request(text)
     except ValueError as error:
         received = shown(text) if text else "nothing"
         raise HttpRefusal(400, f"the body must be JSON; received {received}: {error}") from error

@@ -49,7 +49,7 @@ Handler = Callable[[Call], Awaitable[Response]]
 
 def reply(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """Return JSON content as a response, with a new line at its end."""
-    return Response(f"{as_json(content)}\n".encode(), status, headers, JSON)
+    return Response(f"{as_json(content, allow_nan=False)}\n".encode(), status, headers, JSON)
 
 
 def plain_error(refusal: HttpRefusal) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..parsing import parse_json
+from ..parsing import parse_request
 from .body import text_of
 from .http_refusal import HttpRefusal
 from .signature import DEFAULT, FLOAT, STRING, Column, Signature, floats, require_signature
@@ -75,7 +75,7 @@ def _object(body):
     if not body:
         raise HttpRefusal(400, "JSON Parse error: The document is empty")
     try:
-        content = parse_json(text_of(body))
+        content = parse_request(text_of(body))
     except json.JSONDecodeError as error:
         message = f"JSON Parse error: {error.msg} at offset: {error.pos}"
         raise HttpRefusal(400, message) from error

@@ -242,7 +242,7 @@ def _response(content: dict[str, Any], columns, requested) -> Response:
     content["outputs"] = outputs
     if not parts:
         return reply(content)
-    text = as_json(content).encode()
+    text = as_json(content, allow_nan=False).encode()
     headers = {HEADER: str(len(text))}
     return Response(b"".join([text, *parts]), 200, headers, "application/octet-stream")
 

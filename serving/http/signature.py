@@ -365,5 +365,8 @@ def require_signature(signatures: dict[str, Signature], name: str, bundle: str) 
 
 
 def floats(array: np.ndarray) -> list:
-    """Return float32 as nested lists of numbers with as many digits as tell them apart."""
-    return [floats(row) if np.ndim(row) else float(f"{row:.9g}") for row in array]
+    """Return float32 as nested lists of numbers with as many digits as tell them apart; null for
+    the score of -inf of an answer that there is not."""
+    if array.ndim > 1:
+        return [floats(row) for row in array]
+    return [float(f"{number:.9g}") if np.isfinite(number) else None for number in array]

@@ -4,7 +4,7 @@ import json
 import pytest
 
 from seqkeras.serving.checks import require_number, shown
-from seqkeras.serving.parsing import MOST_NESTED, bounded_lines, parse_json
+from seqkeras.serving.parsing import MOST_NESTED, bounded_lines, parse_json, parse_request
 
 
 def nested(levels, opening="[", closing="]"):
@@ -22,6 +22,22 @@ def test_what_is_nested_too_deep_is_refused(levels, brackets):
     text = nested(levels, *brackets).replace(":}", ":1}")
     with pytest.raises(ValueError, match="^it is nested over 100 levels deep$"):
         parse_json(text)
+
+
+OVERFLOWS = ["1e400", "-2E+309", "1e0400", f"1{300 * '0'}e99", f"{400 * '9'}.0"]
+
+
+@pytest.mark.parametrize("number", [*OVERFLOWS, "NaN", "-Infinity"], ids=lambda text: text[:9])
+def test_a_request_has_finite_numbers(number):
+    message = rf"^its numbers must be finite, and null where one is missing; it has {number[:2]}"
+    with pytest.raises(ValueError, match=message):
+        parse_request(f'{{"inputs": [[1.5, {number}]]}}')
+    assert parse_request(f'["{number}", "{"7" * 250}"]')[0] == number
+
+
+def test_a_request_is_read_as_python_reads_it():
+    for text in ("5e307", "1e-400", "9" * 400, f"{200 * '1'}e99", '["NaN", 0.1e3]'):
+        assert parse_request(text) == json.loads(text)
 
 
 def test_lines_that_are_too_long_are_passed_over(monkeypatch):

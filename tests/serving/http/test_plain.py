@@ -103,6 +103,15 @@ def test_what_is_wrong_is_one_line(client, body, message):
     assert message in error and "\n" not in error and "Traceback" not in error
 
 
+@pytest.mark.parametrize("number", ["1e400", "NaN", "-Infinity"])
+def test_a_number_that_no_json_can_answer_is_refused(number, client):
+    for body in (f'{{"inputs": [{number}]}}', f'{{"input": [[1, 2, {number}]]}}'):
+        error = post(client, "series", body.encode(), 400)["error"]
+        assert error.endswith(
+            f"its numbers must be finite, and null where one is missing; it has {number}"
+        )
+
+
 def test_an_unknown_bundle_and_a_wrong_method_are_told(client):
     response = client.post("/v1/bundles/nothing", content=b"{}")
     assert (response.status_code, response.json()["error"][:32]) == (

@@ -200,7 +200,16 @@ def test_answers_are_marked_in_their_contexts_and_entities_in_their_texts(bundle
         ("Embed", ["--json-input", "{"], "argument 1: text must be JSON; received '{': Expecting"),
         ("Embed", ["--json-input", r'"the \ud800 cat"'], "argument 1: text must hold no lone surr"),
         ("Forecast", ["1 2"], "argument 1: series must be JSON; received '1 2': Extra data"),
-        ("Forecast", ["[[1, 2, NaN]]"], "argument 1: series must be finite numbers in float32; re"),
+        (
+            "Forecast",
+            ["[[1, 2, NaN]]"],
+            "argument 1: series must be JSON; received '[[1, 2, NaN]]': its numbers",
+        ),
+        (
+            "Forecast",
+            ["[[1, 2, 1e39]]"],
+            "argument 1: series must be finite numbers in float32; re",
+        ),
         ("Forecast", ["no.npy"], "argument 1: no.npy: No such file or directory.\n"),
         ("Embed", ["the " * 40], "argument 1: text has 42 tokens; the limit is 31. Nothing "),
         ("Embed", ["cat", "--num-beams", "2"], "Embed has no option --num-beams."),
