@@ -59,7 +59,7 @@ def say_left_out(reasons, noun):
 
 
 def say_merged(path, column, texts):
-    """Say which texts of a column are read as one category or label, as "1.10" and "1.1" are.
+    """Say which texts of a column are read as one category, label or name, as "1.10" and "1.1" are.
 
     Args:
         path: path of the file.

@@ -167,8 +167,11 @@ def _choices(has_token, where, text, choices, labels, answer):
                 raise DataError(f"{where}: the {name} has no token: {value!r:.40}.")
     if count < 2:
         raise DataError(f"{where}: there must be two choices at least; found {count}.")
-    answer, names = category_text(answer), [*map(category_text, labels)]
-    if answer in names:
+    written, names = answer, [*map(category_text, labels)]
+    answer = category_text(written)
+    if written in labels:
+        right = labels.index(written)
+    elif names.count(answer) == 1:
         right = names.index(answer)
     else:
         right = int(answer) if answer.isascii() and answer.isdecimal() else count

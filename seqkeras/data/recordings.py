@@ -34,12 +34,14 @@ class Recording:
         numbers: (frames, numbers), NaN where a field is empty; float64 unless the file has float32.
         target: the label, a text; or a list of one for each frame.
         rows: tuple of the rows of texts that the file has; None for arrays.
+        spellings: column of labels, or of the recording's name -> set of what the file has there.
     """
 
     where: str
     numbers: np.ndarray
     target: Any
     rows: tuple | None = None
+    spellings: dict = dataclasses.field(default_factory=dict)
 
     def __len__(self):
         return len(self.numbers)
@@ -107,7 +109,7 @@ def read_arrays(path, for_each_frame):
         )
     names = [f"{path}, frames[{number}]" for number in range(len(frames))]
     return [
-        Recording(where, _numbers(where, row[:length]), _labels(where, label, int(length)))
+        _recording(where, _numbers(where, row[:length]), label, "labels")
         for where, row, label, length in zip(names, frames, labels, lengths)
     ]
 
@@ -141,10 +143,10 @@ def read_table(path, frames_column, label_column, for_each_frame):
                     f"{path}, line {line}: {label} must have {len(numbers):,} labels, one for each "
                     f"frame of {name}; its shape is {labels.shape}."
                 )
-            label = _labels(f"{path}, line {line}: {label}", labels, len(labels))
+            where_labels = f"{path}, line {line}: {label}"
+            recordings.append(_recording(where, numbers, labels, label_column, where_labels))
         else:
-            label = category_text(label)
-        recordings.append(Recording(where, numbers, label))
+            recordings.append(_recording(where, numbers, np.array(label), label_column))
     return recordings
 
 
@@ -196,9 +198,11 @@ def read_rows(path, numbers, label_column, for_each_frame, recording_column=None
         )
         rows = tuple(row[:-1] for row in recording.rows)
         target = labels if for_each_frame else labels[0]
-        recordings.append(
-            Recording(where, numbers_of(recording, numbers, decimals or {}), target, rows)
-        )
+        spellings = {label_column: {row[-1] for row in recording.rows}}
+        if recording_column is not None:
+            spellings[recording_column] = recording.spellings
+        found = numbers_of(recording, numbers, decimals or {})
+        recordings.append(Recording(where, found, target, rows, spellings))
     return recordings
 
 
@@ -255,11 +259,15 @@ def _numbers(where, frames):
     return frames.astype("float32" if has_few_digits else "float64")
 
 
-def _labels(where, labels, length):
-    """Return a label as a text, or a list of the labels of `length` frames."""
+def _recording(where, numbers, labels, column, where_labels=None):
+    """Return a recording with a label, or with as many of (frames,) as the recording has."""
     if labels.dtype.kind not in "biuUS":
-        raise DataError(f"{where}: labels must be texts or integers; received {labels.dtype}.")
+        raise DataError(
+            f"{where_labels or where}: labels must be texts or integers; received {labels.dtype}."
+        )
     if labels.dtype.kind == "S":
         labels = np.char.decode(labels, "utf-8", "replace")
-    texts = [category_text(label) for label in np.atleast_1d(labels)[:length].tolist()]
-    return texts if labels.ndim else texts[0]
+    written = np.atleast_1d(labels)[: len(numbers)].tolist()
+    texts = [*map(category_text, written)]
+    spellings = {column: {*map(str, written)}}
+    return Recording(where, numbers, texts if labels.ndim else texts[0], None, spellings)

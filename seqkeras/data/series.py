@@ -30,12 +30,14 @@ class Series:
         where: the place of each row, as "load.csv, line 7", for errors.
         rows: a list for each row, of the values of the columns of its time, then of the others.
         times: (rows,) datetime64 of microseconds; None without a time column.
+        spellings: set of the names that the file has for the series.
     """
 
     name: str
     where: list
     rows: list
     times: np.ndarray | None
+    spellings: frozenset = frozenset()
 
     def __len__(self):
         return len(self.rows)
@@ -65,11 +67,15 @@ def read_series(path, columns, time=None, series_column=None, gaps="refuse", ste
     """
     series_names = () if series_column is None else (series_column,)
     names = (*series_names, *(time.columns if time else ()), *columns)
-    groups = collections.defaultdict(list)
+    groups, spellings = collections.defaultdict(list), collections.defaultdict(set)
     for line, values in read_columns(path, names, may_be_empty=columns):
         name, row = (category_text(values[0]), values[1:]) if series_names else ("", values)
         groups[name].append((f"{path}, line {line}", [*row]))
-    all_series = [Series(name, *map(list, zip(*rows)), None) for name, rows in groups.items()]
+        spellings[name].update(values[: len(series_names)])
+    all_series = [
+        Series(name, *map(list, zip(*rows)), None, frozenset(spellings[name]))
+        for name, rows in groups.items()
+    ]
     if time is None:
         return all_series, None, 0
     time = dataclasses.replace(time, has_offset=_offsets(all_series, time))
@@ -193,7 +199,7 @@ def _without_gaps(series, time, gaps, most):
             rows.append([*time.written(missing), *empty])
             times.append(missing)
             where.append(f"the row of {_shown(missing)}")
-    return Series(series.name, where, rows, np.array(times))
+    return dataclasses.replace(series, where=where, rows=rows, times=np.array(times))
 
 
 def _shown(moment):

@@ -273,6 +273,11 @@ def test_rows_with_an_empty_column_are_left_out_and_counted(tmp_path, capsys):
             '{"text": "a", "label": 1}\n{"text": "b", "label": 0}\n'
             '{"text": "c", "label": 1.0}\n{"text": "d", "label": "0"}\n',
         ),
+        (
+            "texts.jsonl",
+            '{"text": "a", "label": "1"}\n{"text": "b", "label": "0"}\n'
+            '{"text": "c", "label": "1.0"}\n{"text": "d", "label": "0"}\n',
+        ),
     ],
 )
 def test_a_number_is_one_label_however_it_is_written(name, content, tmp_path, capsys):
@@ -286,6 +291,14 @@ def test_a_number_is_one_label_however_it_is_written(name, content, tmp_path, ca
         Example("d", "0"),
     }
     assert f"{name}: '1', '1.0' of 'label' are read as one, '1'" in capsys.readouterr().out
+
+
+def test_groups_of_two_spellings_are_told(tmp_path, capsys):
+    file = tmp_path / "rows.csv"
+    file.write_text("text,label,group\na,x,1.10\nb,y,1.1\nc,x,2\nd,y,2\n")
+    options = ClassificationOptions(file=str(file), batch_size=1, group_column="group")
+    Classification(options).read()
+    assert "'1.1', '1.10' of 'group' are read as one, '1.1'" in capsys.readouterr().out
 
 
 def test_labels_of_truth_are_those_of_json_python_and_spreadsheets(tmp_path):

@@ -600,6 +600,14 @@ def test_categories_are_read_in_every_spelling(tmp_path, capsys):
 
 
 @pytest.mark.long
+def test_series_of_two_spellings_are_told(tmp_path, capsys):
+    rows = [f"{'7' if place % 2 else '7.0'},{place % 11}" for place in range(99)]
+    (tmp_path / "load.csv").write_text("\n".join(["zone,load", *rows]))
+    options = dict(targets=("load",), series_column="zone", **SIZES)
+    Forecasting(ForecastingOptions(file=str(tmp_path / "load.csv"), **options)).read()
+    assert "'7', '7.0' of 'zone' are read as one, '7'" in capsys.readouterr().out
+
+
 def test_a_column_of_booleans_is_known_where_it_is_served(tmp_path):
     file = free_days(tmp_path / "load.jsonl")
     options = arguments(context=14, horizon=7, batch_size=8, units=5, passes=4, **FREE)

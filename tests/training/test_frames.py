@@ -151,6 +151,31 @@ def test_run_and_bundle_have_the_same_score_on_a_file(sensors, name, tmp_path):
     assert (scores["examples"], scores["accuracy"], scores["macro_f1"]) == (11, 1.0, 1.0)
 
 
+@pytest.mark.parametrize("form", ["arrays", "rows", "table"])
+def test_labels_and_recordings_of_two_spellings_are_told(form, tmp_path, capsys):
+    labels, options, column = ["1.10", "1.1", "2"], {}, "labels"
+    if form == "arrays":
+        file = tmp_path / "all.npz"
+        np.savez(file, frames=np.zeros((3, 5, 2)), labels=np.array(labels))
+    elif form == "rows":
+        file, column = tmp_path / "all.csv", "label"
+        names = ["7", "7.0", "8"]
+        rows = [f"{name},{place},1.1" for place, name in enumerate(names)]
+        file.write_text("\n".join(["name,x,label", *rows, "9,3,1.10"]))
+        options = {"numbers": ("x",), "series_column": "name"}
+    else:
+        file, column = tmp_path / "all.csv", "label"
+        np.save(tmp_path / "a.npy", np.zeros((5, 2)))
+        file.write_text("\n".join(["file,label", *(f"a.npy,{label}" for label in labels)]))
+        options = {"frames_column": "file"}
+    options = ClassificationOptions(file=str(file), **options)
+    recordings = Frames(options, "label", for_each_frame=False).read(str(file))
+    told = capsys.readouterr().out
+    assert {recording.target for recording in recordings} <= {"1.1", "2"}
+    assert f"'1.1', '1.10' of {column!r} are read as one, '1.1'" in told
+    assert ("'7', '7.0' of 'name' are read as one, '7'" in told) == (form == "rows")
+
+
 def test_scaling_is_learned_of_training_rows_alone(tmp_path):
     found = recordings(19)
     options = {"numbers": ("x", "y", "z"), "series_column": "series", "batch_size": 5}

@@ -143,6 +143,9 @@ class Forecasting(Task):
         found, time, filled = read_series(
             path, self._names, time, options.series_column, options.gaps, step
         )
+        if options.series_column is not None:
+            written = (spelling for series in found for spelling in series.spellings)
+            say_merged(path, options.series_column, written)
         if filled:
             rows = counted(filled, "rows were", "row was")
             console.print(f"  {rows} missing between others: rows without values stand there")

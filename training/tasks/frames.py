@@ -1,6 +1,7 @@
 """Frames of numbers as the inputs of a task: read, scaled, and given to an encoder."""
 
 import dataclasses
+import itertools
 
 import numpy as np
 
@@ -8,7 +9,7 @@ from seqkeras.data.batches import FrameSequences
 from seqkeras.data.recordings import read_arrays, read_rows, read_table
 from seqkeras.runs import RunError
 from seqkeras.serving.rows import Rows
-from seqkeras.training.console import console
+from seqkeras.training.console import console, say_merged
 from seqkeras.training.tasks.encoders import encoded_frames
 from seqkeras.training.tasks.options.decimals import decimals_of
 from seqkeras.training.tasks.options.frames import ARRAYS
@@ -32,6 +33,13 @@ class Frames:
 
     def read(self, path):
         """Return the `Recording`s of a file of training or validation."""
+        recordings = self._read(path)
+        for column in recordings[0].spellings:
+            written = (recording.spellings[column] for recording in recordings)
+            say_merged(path, column, itertools.chain.from_iterable(written))
+        return recordings
+
+    def _read(self, path):
         options = self.options
         if path.lower().endswith(ARRAYS):
             return read_arrays(path, self.for_each_frame)

@@ -9,7 +9,7 @@ from seqkeras.runs import RunError
 from seqkeras.serving.categories import category_text
 from seqkeras.terminal import one_line
 from seqkeras.training.answering.classify import text_encodings
-from seqkeras.training.console import console
+from seqkeras.training.console import console, say_merged
 from seqkeras.training.tasks.encoded_texts import EncodedTexts
 from seqkeras.training.tasks.encoders import encoded
 from seqkeras.training.tasks.pretrained import inputs_of
@@ -36,8 +36,11 @@ class LabelledTexts(EncodedTexts):
         names = [name for name in names if getattr(options, name) is not None]
         columns = [getattr(options, name) for name in names]
         distinct = [*dict.fromkeys(columns)] if options.group_column is not None else columns
-        found = []
-        for line, value in self.filled_rows(path, distinct, names):
+        found, rows = [], self.filled_rows(path, distinct, names)
+        if options.group_column is not None:
+            groups = [value[options.group_column] for _, value in rows]
+            say_merged(path, options.group_column, groups)
+        for line, value in rows:
             texts = [value[own] for own in (options.text_column, options.pair_column) if own]
             target = value[getattr(options, self.target_option)].strip()
             text = texts[0] if options.pair_column is None else tuple(texts)

@@ -94,6 +94,15 @@ def test_tables_of_other_names_and_lists_are_read(tmp_path):
     assert read(write(tmp_path, "own.jsonl", json.dumps(row)), named) == [COLD]
 
 
+def test_labels_that_are_one_number_are_told_apart_by_their_spelling(tmp_path):
+    choices = [{"text": text, "label": label} for text, label in (("fire", "1.1"), ("ice", "1.10"))]
+    row = {"question": {"stem": "What is cold?", "choices": choices}, "answerKey": "1.10"}
+    assert read(write(tmp_path, "two.jsonl", json.dumps(row))) == [COLD]
+    path = write(tmp_path, "number.jsonl", json.dumps(row | {"answerKey": 1.1}))
+    with pytest.raises(DataError, match="must be one of 1.1, 1.10, or its place"):
+        read_choices(path)
+
+
 @pytest.mark.parametrize(
     "line, message",
     [
