@@ -4,7 +4,6 @@ from seqkeras.serving.playground.page import FROM_NPM
 
 
 def npm_folder(parent):
-    """Write it into a folder, and return its path."""
     folder = parent / "node_modules"
     for path in FROM_NPM.values():
         file = folder / path

@@ -22,7 +22,6 @@ DAY = datetime.date(2024, 2, 29)
 
 @pytest.mark.parametrize(("cell", "category"), CASES, ids=json.dumps)
 def test_the_table_of_cases_holds(cell, category):
-    """JavaScript's tests read the same table."""
     assert category_of(cell) == category
     if category is not None:
         assert category_of(category) == category

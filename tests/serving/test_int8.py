@@ -15,7 +15,6 @@ from tests.conftest import CHECKOUT
 
 
 def product():
-    """(n, 4) uint8 by a (4, 4) int8 of 127."""
     values = [
         helper.make_tensor_value_info(name, kind, ["n", 4])
         for name, kind in (("x", TensorProto.UINT8), ("y", TensorProto.INT32))

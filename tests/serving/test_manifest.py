@@ -1,5 +1,6 @@
 import json
 import os
+import pickle
 import re
 import threading
 import time
@@ -9,6 +10,7 @@ import pytest
 from seqkeras.serving.manifest import (
     BundleError,
     Manifest,
+    Refusal,
     describe_files,
     files,
     read_bundle,
@@ -20,7 +22,6 @@ from tests.serving.toy_bundle import write_bundle
 
 
 def change(bundle, edit):
-    """Let `edit` change the manifest's JSON."""
     content = json.loads((bundle / "manifest.json").read_bytes())
     edit(content)
     (bundle / "manifest.json").write_text(json.dumps(content))
@@ -292,3 +293,24 @@ def test_a_bundle_that_keeps_changing_is_given_up(bundle, monkeypatch):
     names = iter("abcde")
     with refused(bundle, "it changed while it was read"):
         read_bundle(bundle, lambda manifest: replace(bundle, next(names)))
+
+
+@pytest.mark.parametrize(
+    ("reasons", "places", "text"),
+    [
+        (("a", "b"), {"where": "dir", "subject": "file", "advice": "Do."}, "dir: file: a; b. Do."),
+        (("a",), {"where": "dir"}, "dir: a."),
+        (("a",), {"advice": "Do."}, "a. Do."),
+        (("It says so.",), {"where": "dir"}, "dir: It says so."),
+    ],
+)
+def test_a_refusal_is_one_line(reasons, places, text):
+    refusal = Refusal(*reasons, **places)
+    assert str(refusal) == text
+    assert refusal.reasons == reasons
+
+
+def test_a_refusal_is_the_same_in_another_process():
+    refusal = pickle.loads(pickle.dumps(BundleError("a", "b", where="dir", subject="file")))
+    assert str(refusal) == "dir: file: a; b. Export the bundle again."
+    assert (refusal.reasons, refusal.advice) == (("a", "b"), "Export the bundle again.")

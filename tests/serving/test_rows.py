@@ -155,7 +155,6 @@ def settings(**known):
 
 @pytest.fixture
 def folder(tmp_path):
-    """The folder of a bundle that reads rows."""
     return write_bundle(tmp_path / "bundle", "Forecast", graph(), settings(), tokenizers={})
 
 

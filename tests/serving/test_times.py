@@ -21,7 +21,6 @@ TIME = TimeColumn(("t",))
 
 
 def column_of(case):
-    """The column of a case, and its values."""
     column = TimeColumn(tuple(case.get("columns", ["t"])), case.get("format"))
     return column, case["values"] if "values" in case else [case["value"]]
 

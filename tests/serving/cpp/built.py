@@ -31,7 +31,6 @@ def _library():
 
 @functools.cache
 def _built():
-    """The folder of the command."""
     for tool in ("cmake", "c++"):
         if not shutil.which(tool):
             pytest.skip(f"needs {tool}")

@@ -44,36 +44,20 @@ ASKED = {
         ("3. Mai 2014", "xx|3.5.2014", "de|", "", "de|" + 300 * "1"),
     ),
     "classifier": Asked(
-        (
-            "a good film",
-            "A BAD cast!",
-            "the story, 'so' good",
-            "caf\u00e9 \u732b \U0001f600",
-            "word " * 40,
-        )
+        ("a good film", "A BAD cast!", "the story, 'so' good", "caf\u00e9 \u732b", "word " * 40)
     ),
     "minilm": Asked(
         (
-            "A man is eating food.",
-            "Someone eats a meal",
-            "Na\u00efve caf\u00e9s, d\u00e9j\u00e0 vu!?",
-            "cafe\u0301 no\u0308",
+            *("A man is eating food.", "Someone eats a meal", "a " * 200),
+            *("Na\u00efve caf\u00e9s, d\u00e9j\u00e0 vu!?", "cafe\u0301 no\u0308"),
             "\u5317\u4eac\u306e\u5929\u6c17 \U0001f468\u200d\U0001f469\u200d\U0001f467",
             "unbelievably antidisestablishmentarianism",
             "\u0130stanbul \u039f\u0394\u039f\u03a3 \ufb01ne \u00bd \u2122",
-            "a " * 200,
         ),
         ("", " \t", "a " * 400),
     ),
     "transformer": Asked(
-        (
-            "The red house is big.",
-            "The new book is here.",
-            "the",
-            "dear old child",
-            "x",
-            "The \u732b.",
-        )
+        ("The red house is big.", "The new book is here.", "the", "dear old child", "The \u732b.")
     ),
     "gpt": Asked(("the red", "a", "The small child is", "here.\u00a0 the", "\u732b"), ()),
 }
@@ -100,7 +84,6 @@ def write(name, folder, dates_run):
 
 
 def texts_of(name, dates_run):
-    """The texts that a bundle is asked."""
     validation = json.loads((dates_run / "validation.json").read_text()) if name == "dates" else ()
     return [*ASKED[name].texts, *(row["text"] for row in validation if "\n" not in row["text"])]
 

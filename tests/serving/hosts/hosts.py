@@ -132,14 +132,12 @@ def saved_model(bundle, texts):
 
 
 def _as_lists(array):
-    """Nested lists of an array; strings for bytes."""
     if array.dtype != object:
         return array.tolist()
     return [row.decode() for row in array]
 
 
 def node(bundle, texts):
-    """onnxruntime-node."""
     require_node()
     given = json.dumps({"bundle": str(bundle), "texts": texts})
     answers = run("node", "--input-type=module", "--eval", NODE, given=given)
@@ -152,7 +150,6 @@ def chromium(bundle, texts):
 
 
 def cpp(bundle, texts):
-    """onnxruntime's C++ API."""
     finished = answer(bundle, "".join(f"{text}\n" for text in texts).encode(), "--scores")
     if finished.returncode:
         return _each_alone(cpp, bundle, texts, finished.stderr.decode())

@@ -17,13 +17,11 @@ def service(folders):
 
 @pytest.fixture(scope="package")
 def client(service):
-    """A client of them all, in this process."""
     with TestClient(Application(service)) as client:
         yield client
 
 
 @pytest.fixture(scope="package")
 def port(service):
-    """The port of a server of them all."""
     with on_socket(service) as port:
         yield port

@@ -35,7 +35,6 @@ ABANDONED = re.compile(r'seqkeras_inputs_total\{bundle="\w+",outcome="abandoned"
 
 @pytest.fixture(scope="module")
 def endless(tmp_path_factory):
-    """A bundle whose answers take thousands of steps."""
     model = toy_language_model.ToyLanguageModel(limit=LIMIT, unknown=-1.0)
     return toy_language_model.write_bundle(tmp_path_factory.mktemp("endless") / "letters", model)
 

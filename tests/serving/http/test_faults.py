@@ -29,7 +29,6 @@ def narrow(folders):
 
 @contextlib.contextmanager
 def server(folders, **bounds):
-    """Serve with bounds; yields the port."""
     bundles = [("letters", folders["letters"])]
     with on_socket(Service(bundles, Opening(threads=1), Bounds(**bounds), log=False)) as port:
         yield port

@@ -41,13 +41,11 @@ def node_modules(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def page(node_modules):
-    """The page, with all that it needs in a browser."""
     return page_of(node_modules)
 
 
 @pytest.fixture(scope="module")
 def port(folders, page):
-    """The port of a server with a page."""
     names = ("letters", "classes")
     bundles = [(name, folders[name]) for name in names]
     with on_socket(Service(bundles, Opening(threads=1), log=False, page=page)) as port:
@@ -55,7 +53,6 @@ def port(folders, page):
 
 
 def get(port, path, method="GET", headers=()):
-    """The response to a request, and its body."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     connection.request(method, path, headers=dict(headers))
     response = connection.getresponse()

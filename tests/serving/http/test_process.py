@@ -23,7 +23,6 @@ GOOD = {"input": "up|bad"}
 
 
 def test_the_first_line_names_a_request_that_works(folders):
-    """Of whoever knows the token and a name of the server."""
     options = "--allow-host", "models.example"
     with as_process(folders["letters"], *options, env={TOKEN: "se-cret"}) as (process, line, port):
         found = re.fullmatch(r"serving toy \(Translate\) at (\S+); try: (curl .*)\n", line)

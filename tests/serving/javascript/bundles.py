@@ -269,12 +269,10 @@ def asked(inputs, *options):
 
 
 def each(*inputs):
-    """Cases of inputs without options."""
     return [(value, {}) for value in inputs]
 
 
 def single(pipeline, graph, settings, *cases, tokenizer=TOKENIZER, **changes):
-    """A bundle that answers in a single pass."""
     graph = Toy(graph[1]).graph(graph[0]) if isinstance(graph, tuple) else graph
     return Bundle(
         lambda folder: toys.write_bundle(folder, pipeline, graph, settings, tokenizer, **changes),

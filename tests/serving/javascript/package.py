@@ -31,7 +31,6 @@ def run(*command, given=None, **environment):
 
 
 def require_packages():
-    """Skip the test without the packages of package-lock.json."""
     if not (PACKAGE / "node_modules").is_dir():
         pytest.skip("needs the packages of serving/javascript: npm ci there")
 

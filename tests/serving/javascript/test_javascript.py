@@ -13,7 +13,6 @@ pytestmark = pytest.mark.long
 
 @pytest.fixture(scope="module", autouse=True)
 def node():
-    """Node and the packages of package-lock.json."""
     require_node()
 
 

@@ -142,45 +142,46 @@ def test_as_many_spans_are_given_as_there_are(tmp_path):
         assert {*found} <= expected
 
 
-def test_a_wrong_threshold_is_refused(tmp_path):
-    ask = answerer(tmp_path / "a", no_answer=True)
-    for threshold in ("x", float("nan"), True):
-        message = "^Answer: no_answer_threshold must be a number; received"
-        with pytest.raises(ValueError, match=message):
-            ask([], no_answer_threshold=threshold)
-    message = "^Answer: no_answer_threshold must be None; this model al"
-    with pytest.raises(ValueError, match=message):
-        answerer(tmp_path / "b")([], no_answer_threshold=0.5)
-
-
-def test_a_long_question_is_cut_only_when_asked(tmp_path):
+def test_a_long_question_is_cut_when_asked(tmp_path):
     ask = answerer(tmp_path)
-    question = "who ran to new york to paris?"
-    message = "^Answer: input, question has 8 tokens; the limit is 6. Nothing was truncated: "
-    with pytest.raises(ValueError, match=message):
-        ask((question, "the cat"))
     expected = ask(("who ran to new york to", "the cat sat on"))
-    assert ask((question, "the cat sat on"), truncate=True) == expected
+    given = "who ran to new york to paris?", "the cat sat on"
+    assert ask(given, truncate=True) == expected
+
+
+NOTHING, LONG = "\u200b", "who ran to new york to paris?"
 
 
 @pytest.mark.parametrize(
-    "given, message",
+    "given, threshold, message",
     [
-        ("who?", "input must be a tuple or a dictionary of question and context; received 'who?'."),
-        (("", "the cat"), "input, question is empty; write something to answer."),
-        (("who?", " \n"), "input, context is blank; write something to answer."),
-        (("who?", "\u200b"), "input, context has no token; write something to answer."),
-        (("\u200b", "the cat"), "input, question has no token; write something to answer."),
-        (("who?", b"cat"), "input, context must be a string; received bytes b'cat'."),
+        (
+            "who?",
+            None,
+            "input must be a tuple or a dictionary of question and context; received '",
+        ),
+        (("", "the cat"), None, "input, question is empty; write something to answer."),
+        (("who?", " \n"), None, "input, context is blank; write something to answer."),
+        (("who?", NOTHING), None, "input, context has no token; write something to answer."),
+        ((NOTHING, "the cat"), None, "input, question has no token; write something to answer."),
+        (("who?", b"cat"), None, "input, context must be a string; received bytes b'cat'."),
+        (
+            (LONG, "the cat"),
+            None,
+            "input, question has 8 tokens; the limit is 6. Nothing was ",
+        ),
+        (("who?", "cat"), "x", "no_answer_threshold must be a number; received"),
+        (("who?", "cat"), float("nan"), "no_answer_threshold must be a number; received"),
+        (("who?", "cat"), True, "no_answer_threshold must be a number; received"),
     ],
 )
-def test_an_input_that_can_not_be_answered_is_refused(tmp_path, given, message):
-    ask = answerer(tmp_path)
-    with pytest.raises(ValueError, match=f"^Answer: {re.escape(message)}$"):
-        ask(given)
+def test_what_can_not_be_answered_is_refused(tmp_path, given, threshold, message):
+    ask, options = answerer(tmp_path, no_answer=True), {"no_answer_threshold": threshold}
+    with pytest.raises(ValueError, match=f"^Answer: {re.escape(message)}"):
+        ask(given, **options)
     in_a_list = message.replace("input", "inputs[1]", 1)
-    with pytest.raises(ValueError, match=f"^Answer: {re.escape(in_a_list)}$"):
-        ask([("who?", "the cat"), given])
+    with pytest.raises(ValueError, match=f"^Answer: {re.escape(in_a_list)}"):
+        ask([("who?", "the cat"), given], **options)
 
 
 def test_wrong_settings_are_refused_with_every_reason(tmp_path):
@@ -191,6 +192,8 @@ def test_wrong_settings_are_refused_with_every_reason(tmp_path):
         "settings.stride must be at least 1; received 0; "
         "settings.answer_length must be at least 1; received -1. Export the bundle again."
     )
+    with pytest.raises(ValueError, match="^Answer: no_answer_threshold must be None; this model "):
+        answerer(tmp_path / "a")([], no_answer_threshold=0.5)
     with pytest.raises(BundleError, match="must leave room for a context .*, 6, and 3 special tok"):
         answerer(tmp_path / "b", window=9)
     with pytest.raises(BundleError, match="received 384 and 31"):

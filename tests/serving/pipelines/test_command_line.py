@@ -48,7 +48,6 @@ KINDS = {
 
 @pytest.fixture(scope="module")
 def bundle(folders, tmp_path_factory):
-    """Pipeline -> the folder of its bundle."""
     series = tmp_path_factory.mktemp("series")
     write_bundle(series, "Forecast", forecaster(1), tokenizer={})
     return {name: folders[key] for name, (key, _) in KINDS.items()} | {"Forecast": series}

@@ -197,24 +197,20 @@ def test_texts_are_drawn_as_often_as_the_model_says_of_those_allowed(generate):
 
 
 @pytest.mark.parametrize(
-    "option",
-    [{"stop": "a"}, {"banned_tokens": ["a"]}, {"min_new_tokens": 2}, {"forced_tokens": {0: "a"}}],
+    "options, message",
+    [
+        ({"stop": "a"}, "stop can not be combined with regex, choices"),
+        ({"banned_tokens": ["a"]}, "banned_tokens can not be combined with regex, choices"),
+        ({"min_new_tokens": 2}, "min_new_tokens can not be combined with regex, choices"),
+        ({"forced_tokens": {0: "a"}}, "forced_tokens can not be combined with regex, choices"),
+        ({"regex": "a{2,}"}, r"prompts\[1\]: regex or choices need more room"),
+    ],
 )
-def test_rules_that_may_contradict_are_refused(generate, option):
-    pipeline, _ = generate
-    [name] = option
-    with pytest.raises(
-        ValueError, match=f"^Generate: {name} can not be combined with regex, choices"
-    ):
-        pipeline("a", regex="ab", **option)
-
-
-def test_a_prompt_that_leaves_no_room_is_named(generate):
-    pipeline, _ = generate
-    with pytest.raises(
-        ValueError, match=r"^Generate: prompts\[1\]: regex or choices need more room"
-    ):
-        pipeline(["a", "abcdabc"], regex="a{2,}")
+def test_rules_that_contradict_and_a_prompt_that_leaves_no_room_are_refused(
+    generate, options, message
+):
+    with pytest.raises(ValueError, match=f"^Generate: {message}"):
+        generate[0](["a", "abcdabc"], **{"regex": "ab"} | options)
 
 
 def test_half_a_character_is_always_finished(tmp_path):

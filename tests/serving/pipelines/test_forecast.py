@@ -35,12 +35,6 @@ def test_one_feature_needs_no_axis(tmp_path):
         np.testing.assert_allclose(answer.values, 6.5 * W[0].reshape(2, 4), rtol=1e-5)
 
 
-def test_quantiles_that_no_setting_names_are_refused(tmp_path):
-    message = r"settings.quantiles is missing: the model's output \(batch, 2, 2, 2\) has a four"
-    with pytest.raises(BundleError, match=message):
-        load(tmp_path, "Forecast", graph(quantiles=True), {}, tokenizers={})
-
-
 def test_quantiles_have_names_and_the_middle_one_is_the_value(tmp_path):
     settings = {"quantiles": [0.1, 0.6]}
     forecast = load(tmp_path, "Forecast", graph(quantiles=True), settings, tokenizers={})
@@ -65,13 +59,9 @@ def test_what_is_known_of_the_future_comes_in_a_dictionary(tmp_path):
         forecast({"series": series, "known": known[:1]})
 
 
-def test_old_values_are_forgotten_only_when_asked(tmp_path):
-    forecast = load(tmp_path, "Forecast", graph(), tokenizers={})
+def test_old_values_are_forgotten_when_asked(tmp_path):
     [series] = series_of(33)
-    message = "^Forecast: series has 33 values; the limit is 31. Nothing was truncated: "
-    with pytest.raises(ValueError, match=message):
-        forecast(series)
-    answer = forecast(series, truncate=True)
+    answer = load(tmp_path, "Forecast", graph(), tokenizers={})(series, truncate=True)
     np.testing.assert_allclose(answer.values, expected(series[2:]), rtol=1e-4)
 
 
@@ -86,6 +76,7 @@ def test_old_values_are_forgotten_only_when_asked(tmp_path):
         (np.array([["1", "2", "3"]]), "series must be numbers; received ndarray array([['1'"),
         (np.zeros((0, 3)), "series must have shape (length, 3); received (0, 3). A list is severa"),
         (np.zeros(3), "series must have shape (length, 3); received (3,)."),
+        (np.zeros((33, 3)), "series has 33 values; the limit is 31. Nothing was truncated: "),
         ({"series": np.ones((2, 3)), "known": 3}, "series must be a dictionary of series, which"),
         ([np.ones((1, 3)), 3.0], "series[1] must have shape (length, 3); received ()."),
     ],
@@ -97,10 +88,13 @@ def test_a_series_that_can_not_be_answered_is_refused(tmp_path, given, message):
 
 
 def test_wrong_settings_are_refused_with_every_reason(tmp_path):
+    message = r"settings.quantiles is missing: the model's output \(batch, 2, 2, 2\) has a four"
+    with pytest.raises(BundleError, match=message):
+        load(tmp_path / "a", "Forecast", graph(quantiles=True), {}, tokenizers={})
     with pytest.raises(BundleError) as caught:
-        load(tmp_path, "Forecast", graph(), {"quantiles": [0.5, 0.2]}, tokenizers={})
+        load(tmp_path / "b", "Forecast", graph(), {"quantiles": [0.5, 0.2]}, tokenizers={})
     assert str(caught.value) == (
-        f"{tmp_path}: manifest.json: the model's output must be (batch, horizon, targets, 2) to "
+        f"{tmp_path}/b: manifest.json: the model's output must be (batch, horizon, targets, 2) to "
         "these settings; it is (batch, 2, 4); settings.quantiles must increase between 0 and 1; "
         "received 0.5, 0.2. Export the bundle again."
     )

@@ -119,7 +119,6 @@ def write_bundle(folder, pipeline, graph, settings=None, tokenizer=TOKENIZER, **
 
 
 def load(folder, pipeline, graph, settings=None, **changes):
-    """The pipeline of such a bundle."""
     return serving.load(write_bundle(folder, pipeline, graph, settings, **changes), threads=1)
 
 

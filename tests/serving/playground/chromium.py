@@ -52,5 +52,4 @@ def _require_own(address, url, complaints):
 
 
 def panel(page, side="on the server"):
-    """The answer of a side."""
     return page.get_by_role("region", name=f"Answer {side}")

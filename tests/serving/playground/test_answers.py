@@ -51,7 +51,6 @@ ASKED = {
 
 
 def seen(name, answer):
-    """What must be seen of an answer."""
     if answer.get("labels"):
         return [*answer["labels"], f"{100 * answer['score']:#.3g} %".replace(". ", " ")]
     if name == "number":
@@ -67,7 +66,6 @@ def seen(name, answer):
 
 @pytest.fixture(scope="module")
 def bundles(folders, tmp_path_factory):
-    """A bundle of each kind, by name."""
     parent = tmp_path_factory.mktemp("bundles")
     for name in ASKED.keys() - folders.keys():
         BUNDLES[name].write(parent / name)

@@ -20,7 +20,6 @@ PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True}
 
 @pytest.fixture(scope="module")
 def address(folders):
-    """The address of a server of all kinds of bundles."""
     service = Service([*folders.items()], Opening(threads=1), log=False, page=page_of())
     with on_socket(service) as port:
         yield f"http://127.0.0.1:{port}"
@@ -195,7 +194,6 @@ def test_the_browser_reads_the_bundle_with_the_token(browser, folders):
 def test_what_a_browser_can_not_read_is_told_in_a_line_and_the_server_answers(
     browser, folders, tmp_path
 ):
-    """A file that was altered is refused by its sha256."""
     folder = shutil.copytree(folders["letters"], tmp_path / "letters")
     service = Service([("letters", folder)], Opening(threads=1), log=False, page=page_of())
     with on_socket(service) as port, opened(browser, f"http://127.0.0.1:{port}/") as page:
