@@ -14,18 +14,7 @@ from seqkeras.data.token_records import begin_records, missing_shards, write_sha
 from seqkeras.serving.text import word_piece
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-VOCABULARY = [
-    "[PAD]",
-    "[UNK]",
-    "[CLS]",
-    "[SEP]",
-    "[MASK]",
-    "the",
-    "old",
-    "house",
-    "is",
-    *"0123456789",
-]
+VOCABULARY = "[PAD] [UNK] [CLS] [SEP] [MASK] the old house is 0 1 2 3 4 5 6 7 8 9".split()
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("apache_beam") is None,

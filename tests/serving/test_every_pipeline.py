@@ -23,8 +23,9 @@ generating = pytest.mark.parametrize("name", GENERATING)
 
 
 @every_pipeline
-def test_eight_threads_share_a_pipeline(name, folders):
+def test_eight_threads_share_a_pipeline_and_no_inputs_have_no_answers(name, folders):
     pipeline = serving.load(folders[name])
+    assert pipeline([]) == []
     values = INPUTS[name] * 5
     if name in ("answers", "choices", "classes"):
         values = [tuple(value) if isinstance(value, list) else value for value in values]

@@ -3,32 +3,20 @@
 import numpy as np
 import pytest
 
-from seqkeras.serving.decoding import (
-    BannedTokens,
-    ChoosingStep,
-    ForcedToken,
-    MinLength,
-    Prefix,
-    Prompts,
-    RepetitionPenalty,
-    Temperature,
-    TopK,
-    TopP,
-    most_probable,
-    search,
-)
+from seqkeras.serving import decoding as ours
+from seqkeras.serving.decoding import MinLength, Prefix, Prompts, most_probable
 from tests import vectors
 
 PLACES, EOS = 101, 3
 PROCESSORS = {
-    "temperature": Temperature(0.7),
-    "top_k": TopK(3),
-    "top_p": TopP(0.8),
-    "repetition_penalty": RepetitionPenalty(1.3),
-    "banned_tokens": BannedTokens((2, 5)),
+    "temperature": ours.Temperature(0.7),
+    "top_k": ours.TopK(3),
+    "top_p": ours.TopP(0.8),
+    "repetition_penalty": ours.RepetitionPenalty(1.3),
+    "banned_tokens": ours.BannedTokens((2, 5)),
     "min_length": MinLength(5, EOS),  # there <bos> counts
     "min_length_reached": MinLength(3, EOS),
-    "forced_end": ForcedToken(EOS, 3),
+    "forced_end": ours.ForcedToken(EOS, 3),
 }
 SEARCHES = {
     "greedy": {},
@@ -74,11 +62,11 @@ def test_searches_are_those_of_hugging_face(name, from_logits):
         generated = np.full(len(prompts), -rest.shape[1])
         prefix = Prefix(np.zeros((len(prompts), 1, 0), "int64"), rows, generated)
         processors = [MinLength(5, EOS)] if name == "min_length" else []
-        step = ChoosingStep(table_step, prefix, processors, most_probable)
+        step = ours.ChoosingStep(table_step, prefix, processors, most_probable)
         state = step.initial(state)
     max_lengths = np.full(len(prompts), expected_ids.shape[-1])
     options = {"prompts": Prompts(rest.tolist()), **SEARCHES[name]}
-    found = search(step, state, start, EOS, max_lengths, **options)
+    found = ours.search(step, state, start, EOS, max_lengths, **options)
     expected_scores = STORED[f"beam/{name}/scores"]
     for hypotheses, all_ids, scores in zip(found, expected_ids, expected_scores, strict=True):
         for hypothesis, ids in zip(hypotheses, all_ids, strict=True):

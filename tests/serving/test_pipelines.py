@@ -6,6 +6,7 @@ import pytest
 
 from seqkeras import serving
 from seqkeras.serving.manifest import (
+    DecodingDefaults,
     describe_files,
     read_manifest,
     write_manifest,
@@ -175,3 +176,11 @@ def test_a_model_that_gives_no_number_is_refused(tmp_path):
     for answer in (pipeline, lambda text: next(pipeline.stream(text))):
         with pytest.raises(serving.BundleError, match="the graphs gave no finite log-probability"):
             answer("up|bad")
+
+
+def test_the_manifest_holds_the_defaults(tmp_path):
+    folder = write_bundle(tmp_path / "toy", decoding=DecodingDefaults(5, 0.75))
+    translate, options = serving.load(folder), {"length_penalty": np.float32(0.75)}
+    answer = translate("up|feed", num_beams=np.int64(5), n_best=np.int32(2), **options)
+    assert translate("up|feed").score == answer.score
+    assert len(answer.alternatives) == 1

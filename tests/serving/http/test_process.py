@@ -183,6 +183,13 @@ def test_what_can_not_be_served_is_one_line(arguments, message, folders, port, t
     assert written.err.startswith("seqkeras-serving: ")
 
 
+@pytest.mark.parametrize("option", ["--port=70000", "--max-queue=0", "--timeout=0", "--idle=x"])
+def test_a_wrong_option_is_refused(option, capsys):
+    with pytest.raises(SystemExit) as exited:
+        main(["serve", "bundle", option])
+    assert exited.value.code == 2 and "expected a" in capsys.readouterr().err
+
+
 def test_help_is_there_at_once_and_without_the_packages():
     code = (
         "import sys\nfor name in ('starlette', 'uvicorn', 'numpy', 'onnxruntime'):\n"

@@ -202,6 +202,14 @@ def test_every_prompt_begins_with_the_start_if_the_settings_say_so(tmp_path):
         serving.load(write_bundle(tmp_path / "wrong", MODEL, settings={"stop": True}))
 
 
+def test_a_failure_of_onnxruntime_is_one_line(generate, monkeypatch):
+    monkeypatch.setattr(generate[0], "_token_ids", lambda text: [999])
+    message = "decoder_step.onnx: onnxruntime .* can not run it: .*out of data bounds.* If ids are "
+    with pytest.raises(serving.BundleError, match=message) as caught:
+        generate[0]("a")
+    assert "\n" not in str(caught.value)
+
+
 def test_prompts_of_very_different_lengths_are_not_one_batch(generate, monkeypatch):
     pipeline, _ = generate
     sizes = []
