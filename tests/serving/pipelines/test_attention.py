@@ -21,6 +21,7 @@ from seqkeras.serving.manifest import Limits
 from seqkeras.serving.printing import as_line
 from seqkeras.tokenizers.learn import learn_word_piece
 from tests.arrays import numbers, randomize
+from tests.conftest import others_long
 from tests.serving.exported import write_bundle
 
 TEXTS = ["a small model of words", "the smallest words", "words of a model, and smaller ones"]
@@ -71,12 +72,7 @@ PIPELINES = {
 }
 
 
-@pytest.fixture(
-    scope="module",
-    params=[
-        pytest.param(name, marks=[pytest.mark.long] * (name != "Classify")) for name in PIPELINES
-    ],
-)
+@pytest.fixture(scope="module", params=others_long(PIPELINES, 0))
 def served(request, tmp_path_factory):
     """A model's encoder, its pipeline, inputs, and what it reads of them."""
     make, settings, inputs, texts_of = PIPELINES[request.param]
