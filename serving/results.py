@@ -4,6 +4,7 @@ Scores are probabilities unless a class says otherwise. Offsets refer to the giv
 text[start:end].
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,15 @@ class Attended:
     source_tokens: tuple = field(default=(), compare=False, repr=False, kw_only=True)
     target_tokens: tuple = field(default=(), compare=False, repr=False, kw_only=True)
 
+    def numbers(self) -> Iterator:
+        """Yield numbers or arrays: if one that the model gives is not finite, so is one of these.
+
+        A softmax over NaN is NaN everywhere, so the score of one label stands for all.
+        """
+        yield getattr(self, "score", 0.0)
+        if self.attention is not None:
+            yield self.attention
+
 
 @dataclass(frozen=True, eq=False)
 class Translation:
@@ -51,6 +61,7 @@ class Translation:
     target_tokens: tuple = ()
 
     __repr__ = with_shapes
+    numbers = Attended.numbers
 
 
 UNWRITTEN = {"written": False}  # of a field that is no part of an answer's JSON
@@ -106,6 +117,11 @@ class Classification(Attended):
     scores: dict
     nodes: tuple = ()
 
+    def numbers(self) -> Iterator:
+        """Yield the scores of the answer and of its nodes, and its attention."""
+        yield from super().numbers()
+        yield [node.score for node in self.nodes]
+
     def line(self, ranked: bool = False) -> str:
         """Return the labels and their scores; for the nodes of a tree, a line each.
 
@@ -153,6 +169,11 @@ class Tagging(Attended):
     words: tuple
     entities: tuple
 
+    def numbers(self) -> Iterator:
+        """Yield the scores of words, and the attention."""
+        yield from super().numbers()
+        yield [word.score for word in self.words]
+
     def line(self) -> str:
         """Return the words with their tags; frames have no text."""
         words = ((in_line(word.text), in_line(word.tag)) for word in self.words)
@@ -187,6 +208,11 @@ class Span(Attended):
     alternatives: "tuple[Span, ...]" = ()
 
     line = text_and_score
+
+    def numbers(self) -> Iterator:
+        """Yield score, margin and attention."""
+        yield from super().numbers()
+        yield self.margin or 0.0
 
     def marks(self) -> list:
         """Return [(start, end, score)]; without an answer an empty span before the context."""
@@ -246,10 +272,17 @@ class Embedding(Attended):
 
     __repr__ = with_shapes
 
+    def numbers(self) -> Iterator:
+        """Yield the vector, the layers of words, and the attention."""
+        yield from super().numbers()
+        yield self.vector
+        yield from (word.layers for word in self.words)
+
     def similarity(self, other: "Embedding") -> float:
         """Return the cosine of the angle to another `Embedding`; 0 if one vector is zero."""
-        norms = float(self.vector @ self.vector) * float(other.vector @ other.vector)
-        cosine = float(self.vector @ other.vector) / norms**0.5 if norms else 0.0
+        one, two = self.vector.astype("float64"), other.vector.astype("float64")
+        norms = float(one @ one) * float(two @ two)
+        cosine = float(one @ two) / norms**0.5 if norms else 0.0
         return max(-1.0, min(cosine, 1.0))  # rounding may exceed 1
 
     def line(self) -> str:
@@ -277,6 +310,11 @@ class Filling(Attended):
     text: str
     masks: tuple
 
+    def numbers(self) -> Iterator:
+        """Yield the scores of each mask's first filler, and the attention."""
+        yield from super().numbers()
+        yield [fillers[0].score for fillers in self.masks]
+
     def line(self) -> str:
         """Return the text, then the fillers of each mask."""
         masks = (
@@ -303,6 +341,11 @@ class Forecasting:
     unknown: dict = field(default_factory=dict)
 
     __repr__ = with_shapes
+
+    def numbers(self) -> Iterator:
+        """Yield the values, and the values of each quantile."""
+        yield self.values
+        yield from self.quantiles.values()
 
     def line(self) -> str:
         """Return the values, step by step."""

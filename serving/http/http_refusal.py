@@ -1,6 +1,6 @@
 """Requests that are refused, as an HTTP status and one line."""
 
-from ..manifest import BundleError
+from ..manifest import BundleError, NoFiniteNumber
 from ..printing import in_line, printable
 
 
@@ -24,7 +24,7 @@ def as_http(error: Exception) -> HttpRefusal:
         return error
     if isinstance(error, TimeoutError):
         return HttpRefusal(504, "there was no answer in time: ask for less at once, or again later")
-    if isinstance(error, BundleError):
+    if isinstance(error, BundleError) and not isinstance(error, NoFiniteNumber):
         return HttpRefusal(500, f"the bundle gave no answer: {'; '.join(error.reasons)}")
     if isinstance(error, MemoryError):
         return HttpRefusal(500, "there is not enough memory: ask for less at once")

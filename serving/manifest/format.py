@@ -40,6 +40,17 @@ class BundleError(Refusal):
         super().__init__(*reasons, where=where, subject=subject, advice=advice)
 
 
+class NoFiniteNumber(BundleError):
+    """An input for which a model gives NaN or infinity.
+
+    Args:
+        name: of the input.
+    """
+
+    def __init__(self, name: str):
+        super().__init__("the model gives no finite number for it", where=name, advice="")
+
+
 @dataclass(frozen=True)
 class TensorSpec:
     """One tensor; an axis of `shape` is a size or a symbolic name."""

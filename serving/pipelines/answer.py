@@ -15,7 +15,7 @@ from ..text import whole_characters
 from .attention import AttentionGraph
 from .batching import TOKEN_BUDGET, in_groups
 from .inputs import encoded, one_or_all, parts_of, require_words
-from .model import Model
+from .model import Model, unwarned
 from .pipeline import Pipeline
 from .questions import Question, SubwordQuestions, WordQuestions
 from .settings import read_settings, wrong_output
@@ -135,7 +135,7 @@ class Answer(Pipeline):
         ]
         read = (_window(row, answer) for row, answer in zip(rows, answers))
         answers = self._attention.attach(answers, read, attention, token_budget)
-        return one_or_all(inputs, answers)
+        return one_or_all(inputs, answers, "Answer: input")
 
     def encode(self, value: Any, name: str = "Answer: input", truncate: bool = False) -> Question:
         """Return the `Question` that the model reads.
@@ -163,6 +163,7 @@ class Answer(Pipeline):
         return require_number("Answer: no_answer_threshold", given)
 
 
+@unwarned
 def span_of(row, logits, settings, n_best=1, threshold=None):
     """Return the `Span` that answers a `Question`.
 
@@ -172,12 +173,17 @@ def span_of(row, logits, settings, n_best=1, threshold=None):
         settings: the settings of `Answer`.
         n_best: how many spans to return.
         threshold: least margin of an answer over none; None for the settings' threshold.
+
+    Returns:
+        The span; its score is NaN if the logits are not finite.
     """
     windows = [
         Window(start, end, tokens, first)
         for (start, end), tokens, first in zip(logits, row.windows.tokens, row.windows.firsts)
     ]
     places, null, total = _best_places(row, windows, settings.answer_length, n_best)
+    if not places:
+        return Span("", None, None, np.nan)
     margin = None
     if settings.no_answer:
         margin = max(places.values()) - null

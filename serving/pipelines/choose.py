@@ -105,7 +105,7 @@ class Choose(Pipeline):
         )
         read = (row.encodings[answer.index] for row, answer in zip(rows, answers))
         answers = self._attention.attach(answers, read, attention, token_budget)
-        return one_or_all(inputs, answers)
+        return one_or_all(inputs, answers, "Choose: input")
 
     def encode(self, value: Any, name: str = "Choose: input", truncate: bool = False) -> Any:
         """Return what the model reads of a text and its choices.

@@ -17,7 +17,7 @@ from .arrays import FrameReader, takes_frames
 from .attention import AttentionGraph
 from .batching import TOKEN_BUDGET, in_groups
 from .inputs import TextReader, encoded, one_or_all, parts_of
-from .model import ROLE, TOKENS, Model, sigmoid, softmax
+from .model import ROLE, TOKENS, Model, sigmoid, softmax, unwarned
 from .pipeline import Pipeline
 from .settings import (
     read_settings,
@@ -210,7 +210,7 @@ class Classify(Pipeline):
             answers = self._answers_of_windows(of_texts, token_budget, top)
             rows = [text[0] for text in of_texts]
         answers = self._attention.attach(answers, rows, attention, token_budget)
-        return one_or_all(texts, answers)
+        return one_or_all(texts, answers, name)
 
     def encode(self, text: Any, name: str = "Classify: text", truncate: bool = False) -> Any:
         """Return the `Encoding` of a text or a pair, the `Windows` of a text if the settings have a
@@ -221,6 +221,7 @@ class Classify(Pipeline):
         """
         return self._reader.read(text, name, truncate)
 
+    @unwarned
     def _answers_of_windows(self, texts, token_budget, top):
         windows = [window for text in texts for window in text]
         logits = self._model.answer(windows, lambda _, text_logits: text_logits, token_budget)
@@ -244,6 +245,8 @@ class Classify(Pipeline):
         if len(logits) < len(settings.labels):  # one logit for two: the first is 0
             logits = np.append(np.zeros_like(logits), logits)
         scores = (sigmoid if settings.multi_label else softmax)(logits).tolist()
+        if np.isnan(scores).any():  # which no order ranks
+            return (), np.nan, {}
         labels, score, ranked = ranked_classes(settings.labels, scores)
         if settings.multi_label:
             labels = tuple(label for label, value in ranked.items() if value > settings.threshold)

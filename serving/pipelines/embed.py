@@ -15,7 +15,7 @@ from .arrays import FRAMES, FrameReader, takes_frames
 from .attention import AttentionGraph
 from .batching import TOKEN_BUDGET
 from .inputs import TextReader, encoded, one_or_all, text_of
-from .model import ROLE, TOKENS, Model
+from .model import ROLE, TOKENS, Model, unwarned
 from .pipeline import Pipeline
 from .settings import read_settings, wrong_output
 from .spelled_words import SpelledWords
@@ -138,7 +138,7 @@ class Embed(Pipeline):
 
         answers = self._model.answer(rows, read, token_budget)
         answers = self._attention.attach(answers, rows, attention, token_budget)
-        return one_or_all(texts, answers)
+        return one_or_all(texts, answers, name)
 
     def encode(self, text: Any, name: str = "Embed: text", truncate: bool = False) -> Any:
         """Return the model's input for a text, an `Encoding` or a `SpelledText`, or frames.
@@ -175,6 +175,7 @@ class Embed(Pipeline):
         return cosines.reshape(len(rows), len(columns)).clip(-1, 1)  # rounding may exceed 1
 
 
+@unwarned
 def embedding_of_words(row, layers, normalize, words):
     """Return the `Embedding` of a `SpelledText`; layers (L, T or more, D)."""
     layers = layers[:, : len(row)].astype("float32")
@@ -182,9 +183,15 @@ def embedding_of_words(row, layers, normalize, words):
     return Embedding(vector, _features(row, layers) if words else ())
 
 
+@unwarned
 def _normalized(vector, normalize):
     vector = vector.astype("float32")
-    return vector / max(np.linalg.norm(vector), SMALLEST) if normalize else vector
+    if not normalize:
+        return vector
+    norm = np.linalg.norm(vector)
+    if np.isinf(norm):  # of squares that float32 does not hold
+        norm = np.linalg.norm(vector.astype("float64"))
+    return (vector / max(norm, SMALLEST)).astype("float32")
 
 
 def _features(row, layers):

@@ -143,7 +143,7 @@ class FillMask(Pipeline):
 
         answers = self._model.answer(rows, answer, token_budget)
         answers = self._attention.attach(answers, rows, attention, token_budget)
-        return one_or_all(texts, answers)
+        return one_or_all(texts, answers, "FillMask: text")
 
     def encode(self, text: Any, name: str = "FillMask: text", truncate: bool = False) -> Any:
         """Return what the model reads of a text.

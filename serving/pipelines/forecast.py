@@ -16,7 +16,7 @@ from ..rows import Rows, counted
 from .arrays import PADDING, ArrayReader, numbers, padded
 from .batching import TOKEN_BUDGET
 from .inputs import encoded, one_or_all
-from .model import ROLE, Model, Packing
+from .model import ROLE, Model, Packing, unwarned
 from .pipeline import Pipeline
 from .settings import read_settings, row_problems, wrong_output
 
@@ -172,7 +172,7 @@ class Forecast(Pipeline):
         answers = self._model.answer(
             rows, lambda index, values: self._answer(rows[index], values), token_budget
         )
-        return one_or_all(series, answers)
+        return one_or_all(series, answers, name, name)
 
     def encode(
         self,
@@ -234,6 +234,7 @@ class Forecast(Pipeline):
         return forecasting_of(values, quantiles, self.rows, row.unknown)
 
 
+@unwarned
 def forecasting_of(values, quantiles, rows=None, unknown=None):
     """Return the `Forecasting` of a model's answers.
 

@@ -31,7 +31,7 @@ from .constraints import Constraints, constraint_of, require_constraint
 from .inputs import named_inputs, one_or_all, open_tokenizer, require_length, require_text
 from .model import Packing
 from .options import Options, complete, processors_of
-from .pieces import Detokenizer, Growing, cut, finite, no_answer, pieces
+from .pieces import Detokenizer, Growing, cut, finite, pieces
 from .pipeline import Pipeline
 from .translate import require_vocabulary
 
@@ -170,9 +170,8 @@ class Generate(Pipeline):
         for batch in _batches(rows, options, token_budget, self._settings):
             for index, generation in zip(batch, self._generate([rows[i] for i in batch], options)):
                 generations[index] = generation
-        return one_or_all(
-            prompts, [_joined(shares_of_text) for shares_of_text in in_groups(generations, shares)]
-        )
+        answers = [_joined(shares_of_text) for shares_of_text in in_groups(generations, shares)]
+        return one_or_all(prompts, answers, "Generate: prompt")
 
     def stream(self, prompt: str | dict, **options: Any) -> Generator[str, None, Generation]:
         """Return an iterator over the pieces of the answer, each as soon as it is final.
@@ -312,7 +311,7 @@ class Generate(Pipeline):
         if options.echo and row.text:
             yield row.text
         detokenizer = Detokenizer(self._tokenizer, row.token_ids)
-        followed = finite(self._steps([row], options, results, common), "Generate")
+        followed = finite(self._steps([row], options, results, common), "Generate: prompt")
         yield from pieces(followed, detokenizer, options.stop)
         [hypotheses] = results.finished()
         [answer] = self._answers(hypotheses, row, len(row.token_ids) - common, options)
@@ -399,14 +398,10 @@ def _shares(row, options, token_budget):
 
 
 def _joined(shares):
-    """Return the `Generation` of a prompt from the rows' generations.
-
-    Raises:
-        BundleError: if no row has an answer.
-    """
+    """Return the `Generation` of a prompt from the rows' generations; None if there are none."""
     answers = [answer for share in shares for answer in share]
     if not answers:
-        raise no_answer("Generate")
+        return None
     best, *others = answers
     return dataclasses.replace(best, alternatives=tuple(others))
 

@@ -3,8 +3,10 @@
 import itertools
 from collections.abc import Mapping
 
+import numpy as np
+
 from ..checks import require_count, require_flag, shown
-from ..manifest import MANIFEST, BundleError, OverLimit
+from ..manifest import MANIFEST, BundleError, NoFiniteNumber, OverLimit
 from ..text import SentencePieces, Subwords, WordTable, read_tokenizer
 
 MOST_CHARACTERS = 2**22  # of a text, or 1,000 for each token of its limit if that is more
@@ -44,8 +46,19 @@ def encoded(inputs, name, encode, truncate, token_budget, plural=None):
     ]
 
 
-def one_or_all(inputs, answers):
-    """Return the list of answers to a list of inputs; for one input, its answer."""
+def one_or_all(inputs, answers, name, plural=None):
+    """Return the list of answers to a list of inputs; for one input, its answer.
+
+    Args:
+        inputs, name, plural: see `named_inputs`.
+        answers: list of answers; None for one that the model does not give.
+
+    Raises:
+        NoFiniteNumber: if an answer has a number that is not finite.
+    """
+    for index, answer in enumerate(answers):
+        if answer is None or not all(np.isfinite(part).all() for part in answer.numbers()):
+            raise NoFiniteNumber(named_inputs(inputs, name, plural)[1][index])
     return answers if isinstance(inputs, list) else answers[0]
 
 

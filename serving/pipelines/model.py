@@ -164,12 +164,18 @@ class Model:
         return self._session.run(self._outputs, {name: inputs[name] for name in self._takes})
 
 
+# What a model gives may be infinite or NaN: answers of such numbers are refused, without a warning.
+unwarned = np.errstate(invalid="ignore", over="ignore")
+
+
+@unwarned
 def softmax(logits):
     """Return exp(x) / sum exp(x) over the last axis, in float64."""
     exps = np.exp(logits.astype("float64") - logits.max(axis=-1, keepdims=True))
     return exps / exps.sum(axis=-1, keepdims=True)
 
 
+@unwarned
 def sigmoid(logits):
     """Return 1 / (1 + exp(-x)), in float64."""
     return np.exp(-np.logaddexp(0.0, -logits.astype("float64")))

@@ -4,7 +4,7 @@ import os
 
 import numpy as np
 
-from ..manifest import BundleError
+from ..manifest import NoFiniteNumber
 from ..text import Subwords
 
 INCOMPLETE = "\ufffd"  # the replacement of bytes that are no complete character
@@ -127,20 +127,15 @@ def pieces(steps, detokenizer, stop=()):
         yield text[len(given) :]
 
 
-def no_answer(pipeline):
-    """Return the error of a pipeline whose graphs give no finite number."""
-    return BundleError("the graphs gave no finite log-probability", where=pipeline, advice="")
-
-
-def finite(steps, pipeline):
+def finite(steps, name):
     """Yield from `found`, a `Greedy` of one source, while its log-probability is finite.
 
     Raises:
-        BundleError: naming the pipeline, if it is not finite.
+        NoFiniteNumber: if it is not finite; `name` is the input's.
     """
     for search in steps:
         if not np.isfinite(search.totals[0]):
-            raise no_answer(pipeline)
+            raise NoFiniteNumber(name)
         yield search
 
 

@@ -21,7 +21,7 @@ from .attention import AttentionGraph
 from .batching import TOKEN_BUDGET, in_groups
 from .chains import marginals, most_probable
 from .inputs import TextReader, encoded, one_or_all, require_token, require_words, text_of
-from .model import ROLE, TOKENS, Model, softmax
+from .model import ROLE, TOKENS, Model, softmax, unwarned
 from .pipeline import Pipeline
 from .settings import (
     read_settings,
@@ -168,7 +168,7 @@ class Tag(Pipeline):
                 token_budget,
             )
             tags = self._attention.attach(tags, rows, attention, token_budget)
-            return one_or_all(texts, tags)
+            return one_or_all(texts, tags, name)
         of_texts = [row.windows.rows for row in rows]
         windows = [window for text in of_texts for window in text]
         firsts = [first_tokens for row in rows for _, first_tokens in row.tokens]
@@ -178,7 +178,7 @@ class Tag(Pipeline):
         answers = [self._answer(*pair) for pair in zip(rows, in_groups(logits, of_texts))]
         read = (text[0] for text in of_texts)
         answers = self._attention.attach(answers, read, attention, token_budget)
-        return one_or_all(texts, answers)
+        return one_or_all(texts, answers, name)
 
     def marked_text(self, value: Any) -> str:
         """Return the text of an input in which entities have their places."""
@@ -227,6 +227,7 @@ class Tag(Pipeline):
         return Tagging(words, entities_of(row.text, words, self._settings.scheme))
 
 
+@unwarned
 def best_tags(logits):
     """Return the tags of words, as numbers, and their probabilities.
 

@@ -37,7 +37,7 @@ from .inputs import (
     too_long,
 )
 from .options import require_beams, require_early_stopping, require_penalty
-from .pieces import Detokenizer, finite, no_answer, pieces
+from .pieces import Detokenizer, finite, pieces
 from .pipeline import Pipeline
 
 SHORTEST = 16  # tokens that a shorter source counts in the token budget, because of its target
@@ -126,7 +126,7 @@ class Translate(Pipeline):
         lengths = [beams * max(len(row), SHORTEST) for row in rows]
         answer = functools.partial(self._translate, decode, step)
         answers = answer_in_batches(rows, lengths, answer, token_budget)
-        return one_or_all(texts, answers)
+        return one_or_all(texts, answers, name)
 
     def stream(self, text: str, truncate: bool = False) -> Iterator[str]:
         """Return an iterator over the pieces of the greedy answer, each as soon as it is final.
@@ -265,11 +265,11 @@ class Translate(Pipeline):
 
     def _stream(self, step, row, greedy):
         results = steps(*self._begin(step, [row]), greedy)
-        yield from pieces(finite(results, "Translate"), self._detokenizer)
+        yield from pieces(finite(results, "Translate: text"), self._detokenizer)
 
     def _answer(self, hypotheses, row):
         if not hypotheses:
-            raise no_answer("Translate")
+            return None
         best, *others = (self._translation(hypothesis, row) for hypothesis in hypotheses)
         return Translation(**vars(best) | {"alternatives": tuple(others)})
 

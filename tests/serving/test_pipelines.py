@@ -174,7 +174,7 @@ def test_a_model_that_gives_no_number_is_refused(tmp_path):
     model.W[:] = np.nan
     pipeline = serving.load(write_bundle(tmp_path / "toy", model))
     for answer in (pipeline, lambda text: next(pipeline.stream(text))):
-        with pytest.raises(serving.BundleError, match="the graphs gave no finite log-probability"):
+        with pytest.raises(serving.BundleError, match="the model gives no finite number"):
             answer("up|bad")
 
 

@@ -12,7 +12,7 @@
  * ORT_DISABLE_TELEMETRY is set.
  */
 
-import { BundleError, Refusal } from "./refusal.js";
+import { BundleError, NoFiniteNumber, Refusal } from "./refusal.js";
 import { shown } from "./checks.js";
 import { Bundle } from "./manifest/files.js";
 import { MANIFEST, UPGRADE } from "./manifest/format.js";
@@ -22,7 +22,7 @@ import { PIPELINES } from "./pipelines/index.js";
 const { process } = /** @type {any} */ (globalThis);
 if (process?.versions?.node) process.env.ORT_DISABLE_TELEMETRY ??= "1";
 
-export { BundleError, Refusal };
+export { BundleError, NoFiniteNumber, Refusal };
 
 /** @typedef {import("./manifest/files.js").Read} Read */
 /** @typedef {import("./opening.js").Ort} Ort */

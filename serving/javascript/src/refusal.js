@@ -35,3 +35,11 @@ export class BundleError extends Refusal {
     super(reasons, { advice: "Export the bundle again.", ...more });
   }
 }
+
+/** An input for which a model gives NaN or infinity. */
+export class NoFiniteNumber extends BundleError {
+  /** @param {string} name of the input. */
+  constructor(name) {
+    super("the model gives no finite number for it", { where: name, advice: "" });
+  }
+}

@@ -24,6 +24,7 @@ from tests.arrays import randomize
 from tests.serving import toy_bundle, toy_language_model
 from tests.serving.exported import write_bundle as write_exported
 from tests.serving.pipelines import test_attention as attention
+from tests.serving.pipelines import test_finite as finite
 from tests.serving.pipelines import toys
 from tests.serving.pipelines.toys import TOKENIZER, TREE, TREE_WORDS, Toy, forecaster, tree_graph
 from tests.serving.written import model_of
@@ -619,4 +620,15 @@ BUNDLES = {
         each(known_series(5, 3), series(5)[0]),
         tokenizer={},
     ),
+}
+LARGE = [{"series": 5 * [3 * [3e38]]}]  # which overflows in the model
+BUNDLES |= {
+    f"not finite {name}": single(
+        pipeline, finite.graph_of(outputs, kind, np.nan), settings, each([good, bad], bad, good)
+    )
+    for name, (pipeline, outputs, kind, settings, _, good, bad) in finite.KINDS.items()
+} | {
+    "not finite forecast": single(
+        "Forecast", forecaster(), None, each([*series(3), *LARGE], [*LARGE]), tokenizer={}
+    )
 }

@@ -78,7 +78,7 @@ export class Answer extends SinglePass {
     const answers = inGroups(logits, texts).map((own, place) =>
       this.#span(rows[place], own, options.n_best, threshold));
     const read = rows.map((row, place) => windowOf(row, answers[place]));
-    return this.finished(inputs, answers, read, options);
+    return this.finished(inputs, answers, read, options, "Answer: input");
   }
 
   encode = (value, name, truncate) => {

@@ -3,6 +3,8 @@
 // The potentials of a word are K + 1 rows of K numbers, one behind the other: of each tag behind each
 // tag, and, in the last row, of each tag of the first word.
 
+import { mostProbable } from "../decoding/choosing.js";
+
 /**
  * Return the most probable tags of words, by Viterbi's algorithm.
  *
@@ -16,13 +18,13 @@ export function mostProbableTags(potentials, K) {
     const before = Array(K).fill(0);
     best = before.map((_, tag) => {
       const energies = best.map((energy, from) => energy + own[from * K + tag]);
-      before[tag] = energies.indexOf(Math.max(...energies));
+      [before[tag]] = mostProbable(energies, 1);
       return energies[before[tag]];
     });
     last.push(before);
   }
   if (!best.length) return [];
-  const tags = [best.indexOf(Math.max(...best))];
+  const tags = mostProbable(best, 1);
   for (const before of last.reverse()) tags.unshift(before[tags[0]]);
   return tags;
 }

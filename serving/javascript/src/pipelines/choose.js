@@ -51,7 +51,7 @@ export class Choose extends SinglePass {
     const groups = rows.map((row) => row.encodings);
     const answers = await this.model.answerGroups(groups, read, options.token_budget);
     const own = rows.map((row, place) => row.encodings[answers[place].index]);
-    return this.finished(inputs, answers, own, options);
+    return this.finished(inputs, answers, own, options, "Choose: input");
   }
 
   encode = (value, name, truncate) => {

@@ -80,7 +80,8 @@ export class Classify extends SinglePass {
     }
     this.attention.require("Classify", options.attention);
     const encode = (text, name, truncate) => this.reader.read(text, name, truncate);
-    const rows = encoded(texts, `Classify: ${this.reader.unit}`, encode, options);
+    const name = `Classify: ${this.reader.unit}`;
+    const rows = encoded(texts, name, encode, options);
     const read = (place, output) => {
       if (!ofTrees) return this.#classes(output.data, top);
       const classes = (node) => this.#classes(partOf(output, node).data, top);
@@ -90,10 +91,10 @@ export class Classify extends SinglePass {
     };
     if (this.settings.stride === null) {
       const answers = await this.model.answer(rows, read, budget);
-      return this.finished(texts, answers, rows, options);
+      return this.finished(texts, answers, rows, options, name);
     }
     const answers = await this.#answersOfWindows(rows, budget, top);
-    return this.finished(texts, answers, rows.map((row) => row.rows[0]), options);
+    return this.finished(texts, answers, rows.map((row) => row.rows[0]), options, name);
   }
 
   /**
@@ -119,6 +120,7 @@ export class Classify extends SinglePass {
     if (!labels.length) return { labels: [], score: Number(given[0]), scores: {} };
     const logits = given.length < labels.length ? [0, ...given] : Array.from(given);
     const scores = several ? sigmoid(logits) : softmax(logits);
+    if (scores.some(Number.isNaN)) return { labels: [], score: NaN, scores: {} }; // of no order
     const order = descending(scores);
     const ranked = order.slice(0, top ?? order.length);
     const chosen = several ? ranked.filter((place) => scores[place] > threshold) : ranked.slice(0, 1);

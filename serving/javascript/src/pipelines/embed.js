@@ -67,12 +67,13 @@ export class Embed extends SinglePass {
     const isFrames = this.reader instanceof FrameReader;
     const encode = (text, name, truncate) =>
       this.reader.read(isFrames ? text : textOf(text, name), name, truncate);
-    const rows = encoded(texts, `Embed: ${isFrames ? FRAMES : "text"}`, encode, options);
+    const name = `Embed: ${isFrames ? FRAMES : "text"}`;
+    const rows = encoded(texts, name, encode, options);
     const read = (place, output) => (ofWords
       ? embeddingOfWords(rows[place], output, normalize, options.words)
       : { vector: normalized(Float32Array.from(output.data), normalize) });
     const answers = await this.model.answer(rows, read, options.token_budget);
-    return this.finished(texts, answers, rows, options);
+    return this.finished(texts, answers, rows, options, name);
   }
 
   /**

@@ -83,7 +83,7 @@ export class FillMask extends SinglePass {
       return this.#filling(rows[place], logits, options.top_k);
     };
     const answers = await this.model.answer(rows, read, options.token_budget);
-    return this.finished(texts, answers, rows, options);
+    return this.finished(texts, answers, rows, options, "FillMask: text");
   }
 
   encode = (given, name, truncate) => {

@@ -98,7 +98,8 @@ export class Forecast extends Pipeline {
     const encode = (given, own, truncate) => this.encode(given, own, truncate, strict);
     const rows = encoded(series, name, encode, options, name);
     const read = (place, output) => this.#forecasting(rows[place], output);
-    return oneOrAll(series, await this.#model.answer(rows, read, options.token_budget));
+    const answers = await this.#model.answer(rows, read, options.token_budget);
+    return oneOrAll(series, answers, name, name);
   }
 
   encode = (given, name, truncate, strict = false) => {

@@ -20,7 +20,7 @@ import { batches, inGroups, TOKEN_BUDGET } from "./batching.js";
 import { constraintOf, Constraints, requireConstraint } from "./constraints.js";
 import { namedInputs, oneOrAll, openTokenizer, requireLength, requireText } from "./inputs.js";
 import { complete, DEFAULTS, processorsOf, requireNoOtherRule } from "./options.js";
-import { cut, Detokenizer, Growing, noAnswer, pieces } from "./pieces.js";
+import { cut, Detokenizer, Growing, pieces } from "./pieces.js";
 import { Pipeline } from "./pipeline.js";
 import { requireVocabulary } from "./translate.js";
 
@@ -128,12 +128,11 @@ export class Generate extends Pipeline {
         : await this.#generate(own, options);
       places.forEach((place, index) => { found[place] = answers[index]; });
     }
-    return oneOrAll(prompts, inGroups(found, shares).map((own) => {
-      const answers = own.flat();
-      if (!answers.length) throw noAnswer("Generate");
-      const [best, ...rest] = answers;
+    const answers = inGroups(found, shares).map((own) => {
+      const [best = null, ...rest] = own.flat();
       return rest.length ? { ...best, alternatives: rest } : best;
-    }));
+    });
+    return oneOrAll(prompts, answers, "Generate: prompt");
   }
 
   /** Yield the pieces of the answer with one beam, each as soon as it is final. */
@@ -155,7 +154,7 @@ export class Generate extends Pipeline {
     const { found, common } = this.#found([row], options);
     const detokenizer = new Detokenizer(this.#tokenizer, row.tokenIds);
     const followed = await this.#steps([row], options, found, common);
-    yield* pieces(/** @type {any} */ (followed), detokenizer, "Generate", options.stop);
+    yield* pieces(/** @type {any} */ (followed), detokenizer, "Generate: prompt", options.stop);
   }
 
   #complete(given) {

@@ -1,6 +1,6 @@
 // Checks and encoding of pipelines' inputs: one text, or several parts.
 
-import { BundleError, Refusal } from "../refusal.js";
+import { BundleError, NoFiniteNumber, Refusal } from "../refusal.js";
 import { isRecord, quoted, requireCount, requireFlag, shown } from "../checks.js";
 import { MANIFEST } from "../manifest/format.js";
 import { lengthOf, loneSurrogate, stripped } from "../text/characters.js";
@@ -37,8 +37,27 @@ export function encoded(inputs, name, encode, options, plural) {
     .map(({ value, name: own }) => encode(value, own, options.truncate));
 }
 
-/** Return the list of answers to a list of inputs; for one input, its answer. */
-export const oneOrAll = (inputs, answers) => (Array.isArray(inputs) ? answers : answers[0]);
+/**
+ * Return the list of answers to a list of inputs; for one input, its answer.
+ *
+ * @param {any} inputs
+ * @param {any[]} answers null for one that the model does not give.
+ * @param {string} name as of `namedInputs`.
+ * @param {string} [plural]
+ * @throws {NoFiniteNumber} if an answer has a number that is not finite.
+ */
+export function oneOrAll(inputs, answers, name, plural) {
+  const wrong = answers.findIndex((answer) => answer === null || !isFinite(answer));
+  if (wrong >= 0) throw new NoFiniteNumber(namedInputs(inputs, name, plural)[wrong].name);
+  return Array.isArray(inputs) ? answers : answers[0];
+}
+
+/** Whether all numbers of an answer are finite. */
+function isFinite(value) {
+  if (typeof value === "number") return Number.isFinite(value);
+  if (ArrayBuffer.isView(value)) return /** @type {any} */ (value).every(Number.isFinite);
+  return typeof value !== "object" || value === null || Object.values(value).every(isFinite);
+}
 
 /** Return the parts of an input, an object of `fields`. */
 export function partsOf(value, fields, name) {

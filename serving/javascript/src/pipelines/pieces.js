@@ -1,6 +1,6 @@
 // The text of generated tokens, at the end or while they are generated.
 
-import { BundleError } from "../refusal.js";
+import { NoFiniteNumber } from "../refusal.js";
 
 const INCOMPLETE = "\ufffd"; // the replacement of bytes that are no complete character
 const WINDOW = 32; // tokens; a new token does not change the text further back
@@ -104,15 +104,15 @@ export function cut(text, stop) {
  *
  * @param {AsyncIterable<import("../decoding/greedy.js").Greedy>} found
  * @param {Detokenizer} detokenizer
- * @param {string} who the pipeline.
+ * @param {string} name of the input, for errors.
  * @param {string[]} [stop] strings that end the text, and are not part of it.
  */
-export async function* pieces(found, detokenizer, who, stop = []) {
+export async function* pieces(found, detokenizer, name, stop = []) {
   let given = "";
   let tokenIds = [];
   const growing = new Growing(detokenizer);
   for await (const search of found) {
-    if (!Number.isFinite(search.targets[0].total)) throw noAnswer(who);
+    if (!Number.isFinite(search.targets[0].total)) throw new NoFiniteNumber(name);
     tokenIds = search.generated(0);
     let { text, stopped } = cut(growing.readFinal(tokenIds), stop);
     if (!stopped) text = text.slice(0, text.length - begun(text, stop));
@@ -124,10 +124,6 @@ export async function* pieces(found, detokenizer, who, stop = []) {
   const { text } = cut(detokenizer.text(tokenIds), stop);
   if (text.length > given.length) yield text.slice(given.length);
 }
-
-/** Return the error of a pipeline whose graphs give no finite number. */
-export const noAnswer = (who) =>
-  new BundleError("the graphs gave no finite log-probability", { where: who, advice: "" });
 
 /** Return how many characters at the end of a text may be the start of a stop string. */
 function begun(text, stop) {

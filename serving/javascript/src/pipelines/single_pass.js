@@ -52,9 +52,10 @@ export class SinglePass extends Pipeline {
    * @param {object[]} answers
    * @param {any[]} rows of the packing, a row for each answer.
    * @param {typeof DEFAULTS} options
+   * @param {string} name of an input, as of `encoded`.
    */
-  async finished(inputs, answers, rows, options) {
+  async finished(inputs, answers, rows, options, name) {
     const { attention, token_budget: budget } = options;
-    return oneOrAll(inputs, await this.attention.attach(answers, rows, attention, budget));
+    return oneOrAll(inputs, await this.attention.attach(answers, rows, attention, budget), name);
   }
 }

@@ -88,7 +88,7 @@ export class Tag extends SinglePass {
         return this.#tagging([], logits.map((_, frame) => [frame, frame + 1]), logits);
       };
       const tags = await this.model.answer(rows, read, budget);
-      return this.finished(texts, tags, rows, options);
+      return this.finished(texts, tags, rows, options, `Tag: ${FRAMES}`);
     }
     const rows = encoded(texts, "Tag: text", this.encode, options);
     const windows = rows.flatMap((row) => row.windows.rows);
@@ -106,7 +106,7 @@ export class Tag extends SinglePass {
       return this.#tagging(row.characters, row.places, logits);
     });
     const own = rows.map((row) => row.windows.rows[0]);
-    return this.finished(texts, answers, own, options);
+    return this.finished(texts, answers, own, options, "Tag: text");
   }
 
   /** @returns {Row} */

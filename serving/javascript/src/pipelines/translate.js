@@ -20,7 +20,7 @@ import {
   encoded, oneOrAll, openTokenizer, requireLength, requireToken, requireWords, tooLong,
 } from "./inputs.js";
 import { requireBeams, requireEarlyStopping, requirePenalty } from "./options.js";
-import { Detokenizer, noAnswer, pieces } from "./pieces.js";
+import { Detokenizer, pieces } from "./pieces.js";
 import { Pipeline } from "./pipeline.js";
 
 const SHORTEST = 16; // tokens that a shorter source counts in the token budget
@@ -121,7 +121,7 @@ export class Translate extends Pipeline {
       return found.finished().map((hypotheses, index) =>
         this.#answer(hypotheses, own[index], options.attention));
     };
-    return oneOrAll(texts, await answerInBatches(lengths, answer, options.token_budget));
+    return oneOrAll(texts, await answerInBatches(lengths, answer, options.token_budget), name);
   }
 
   /** Yield the pieces of the greedy answer, each as soon as it is final. */
@@ -135,7 +135,7 @@ export class Translate extends Pipeline {
       prompts: new Prompts([[]]),
     });
     const found = await this.#steps([row], greedy, automaton, 1, false);
-    yield* pieces(found, this.#detokenizer, "Translate");
+    yield* pieces(found, this.#detokenizer, "Translate: text");
   }
 
   /** Return the `Encoding` of a text, or an array of frames. */
@@ -242,7 +242,7 @@ export class Translate extends Pipeline {
   }
 
   #answer(hypotheses, row, attention) {
-    if (!hypotheses.length) throw noAnswer("Translate");
+    if (!hypotheses.length) return null;
     const [best, ...others] = hypotheses.map((hypothesis) =>
       this.#translation(hypothesis, row, attention));
     return others.length ? { ...best, alternatives: others } : best;
