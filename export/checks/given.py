@@ -123,9 +123,10 @@ def layer_problems(model):
                 "input by itself: make the model so, without batch_size in its Input, and copy the "
                 "weights, new.set_weights(model.get_weights())"
             )
-        if getattr(layer, "quantization_mode", None) == "int4":
+        mode = getattr(layer, "quantization_mode", None)
+        if mode not in (None, "int8"):
             yield (
-                f"the layer {layer.name} must not be quantized to int4: save the model as it was "
+                f"the layer {layer.name} must not be quantized to {mode}: save the model as it was "
                 "before model.quantize, and give `seqkeras export` a --precision"
             )
 

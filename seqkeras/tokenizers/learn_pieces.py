@@ -23,6 +23,21 @@ SPACES = dict.fromkeys("\t\n\v\f\r", " ")
 MOST_BYTES = 4192  # of a line that the library does not leave out
 RESERVED = "\u2585"  # a line that holds it is left out by the library
 PRIVATE = (range(0xE000, 0xF900), range(0xF0000, 0xFFFFE))
+# What the library says of texts and options -> what is said of the arguments.
+REFUSALS = {
+    r"Vocabulary size too high .* <= ([0-9]+)": (
+        "vocab_size must be at most {0}, the number of pieces that the texts make, or "
+        "hard_vocab_limit=False, by which there are fewer; received {vocab_size}"
+    ),
+    r"smaller than required_chars\. [0-9]+ vs ([0-9]+)": (
+        "vocab_size must be at least {0}, a piece for every character of the texts, or "
+        "character_coverage under 1, by which rare ones have none; received {vocab_size}"
+    ),
+    r"!sentences_\.empty\(\)|all_chars_count": "texts must hold one that is not blank",
+    r"vocab_size\(\)\) > \(0\)": "vocab_size must be at least 1; received {vocab_size}",
+    r"insert_id\(trainer_spec_\.(\w+)_id": "{0}_id must be another id than those before",
+    r"\[(trainer_spec.*)\] $": "the options must satisfy {0}",
+}
 FEWER_PIECES = "No valid symbol found"  # the library's warning where nothing is left to merge
 
 
@@ -123,7 +138,7 @@ def _trained_pieces(lines, options, log):
                 **options,
             )
         except RuntimeError as error:
-            raise ValueError(f"learn_sentence_pieces: {error}") from error
+            raise ValueError(f"learn_sentence_pieces: {_refusal(error, options)}.") from error
         finally:
             said.seek(0)
             messages = re.findall(r"^W.*?\] (.+)$", said.read(), re.MULTILINE)
@@ -131,6 +146,14 @@ def _trained_pieces(lines, options, log):
         if warning.strip() != FEWER_PIECES:  # the length of the vocabulary says so
             warnings.warn(f"learn_sentence_pieces: sentencepiece warns: {warning}", stacklevel=3)
     return written.getvalue()
+
+
+def _refusal(error, options):
+    """Return what is wrong with texts and options, in their own names."""
+    for pattern, told in REFUSALS.items():
+        if match := re.search(pattern, str(error)):
+            return told.format(*match.groups(), **options)
+    return re.sub(r"^[A-Z_]+: (src/\S+ (?=\[)|src/\S+ \[.*\] (?=\S))?", "", str(error)).rstrip(". ")
 
 
 def _has_descriptor(stream):

@@ -57,6 +57,12 @@ def test_numbers_of_numpy_are_saved_as_they_are(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
+def quantized(mode):
+    model = of_layer(keras.layers.Dense(4, name="tagged"))
+    model.get_layer("tagged").quantize(mode)
+    return model
+
+
 @pytest.mark.parametrize(
     "changes, reason",
     [
@@ -274,6 +280,10 @@ def stateful():
             {"model": stateful()},
             "the layer both must have stateful=False, since a bundle answers each input by itself: "
             r"make the model so, .* new.set_weights\(model.get_weights\(\)\)\.$",
+        ),
+        (
+            {"model": quantized("float8")},
+            "the layer tagged must not be quantized to float8: save the model as it was before ",
         ),
         ({"limits": {"source_length": 14}}, "source_length must be at most the model's positions"),
         (

@@ -17,6 +17,7 @@ from seqkeras.training.tasks.prompt_answer import (
     PromptAnswer,
     PromptAnswerOptions,
 )
+from tests.arrays import floats
 from tests.conftest import long_fixture, run_python
 from tests.training.exporting import refusals_of_run
 
@@ -106,6 +107,11 @@ def test_an_answer_of_weight_0_is_read_and_not_learned(tuned, start, tmp_path):
     assert inputs["token_ids"][np.array([0])].tolist() == [whole[:-1]]
     assert targets[np.array([0])].tolist() == [[NO_TARGET] * 13 + whole[-3:]]
     assert lengths.tolist() == [len(whole) - 1]
+    logits = floats(1, len(whole) - 1, len(table))
+    others = logits.copy()
+    others[:, :13] = floats(1, 13, len(table), seed=1)
+    losses = [task.loss()(targets[np.array([0])], own) for own in (logits, others)]
+    assert losses[0] == losses[1]
 
 
 def test_samples_show_texts_and_an_empty_answer_as_one():

@@ -78,6 +78,7 @@ class Forecasting(Task):
         self._say_unknown(options.file, found, self.rows)
         train, validation = _with_targets(train), _with_targets(validation)
         self._require_enough(found, train, validation)
+        self._whole(options.file, validation)  # else nothing goes with the run
         console.print(
             f"{self.name}: {len(train):,} training and {len(validation):,} validation windows of "
             f"{options.context:,} steps, and {options.horizon:,} to come"

@@ -180,5 +180,28 @@ def test_vocabularies_that_can_not_be_learned_are_refused():
     message = "^learn_sentence_pieces: model must be one of unigram, bpe; received 'word'"
     with pytest.raises(ValueError, match=message):
         learn_sentence_pieces(TEXTS, 100, "word")
-    with pytest.raises(ValueError, match="^learn_sentence_pieces: .*Vocabulary size too high"):
-        learn_sentence_pieces(TEXTS, 4000)
+
+
+LOG = ["the cat sat on the mat and the dog ran over the log"]
+# Texts, options, and what is wrong with them.
+REFUSED = [
+    (LOG, {"vocab_size": 4000}, r"vocab_size must be at most 22, .* fewer; received 4000\."),
+    (LOG, {"vocab_size": 5}, r"vocab_size must be at least 19, .* have none; received 5\."),
+    (LOG, {"vocab_size": 0}, r"vocab_size must be at least 1; received 0\."),
+    ([], {}, r"texts must hold one that is not blank\."),
+    (["", " "], {}, r"texts must hold one that is not blank\."),
+    (LOG, {"pad_id": 3, "unk_id": 3}, r"pad_id must be another id than those before\."),
+    (
+        LOG,
+        {"character_coverage": 7.0},
+        r"the options must satisfy .*character_coverage\(\) <= 1.0\.",
+    ),
+    (LOG, {"nonsense": 3}, r'unknown field name "nonsense" in TrainerSpec\.'),
+    (LOG, {"user_defined_symbols": ["a", "a"]}, r"a is already defined\. .* are not allowed\."),
+]
+
+
+@pytest.mark.parametrize(("texts", "options", "message"), REFUSED)
+def test_what_sentencepiece_refuses_is_said_of_the_arguments(texts, options, message):
+    with pytest.raises(ValueError, match=f"^learn_sentence_pieces: {message}$"):
+        learn_sentence_pieces(texts, **{"vocab_size": 20, **options})
