@@ -113,12 +113,13 @@ describeCases("a wrong bundle is refused in one line", () => {
     });
   }
 
-  it("rows of a table, which no other export mends", async () => {
-    const change = manifestWith((manifest) => { manifest.settings.rows = { columns: [] }; });
+  it("rows of a table whose columns have one name", async () => {
+    const columns = [{ name: "a" }, { name: "a" }];
+    const change = manifestWith((manifest) => { manifest.settings.rows = { columns }; });
     await assert.rejects(load(altered(change, "forecast"), ort), {
       name: "BundleError",
-      message: "toy: manifest.json: settings.rows: rows of a table are not read in JavaScript: "
-        + "serve this bundle by Python.",
+      message: "toy: manifest.json: settings.rows: rows must have columns of different names; "
+        + "received a, a. Export the bundle again.",
     });
   });
 
