@@ -10,12 +10,10 @@ import pytest
 
 from seqkeras import serving
 from seqkeras.export.__main__ import main as export
-from seqkeras.export.generation import one_graph
-from seqkeras.models import GPT, Transformer
 from seqkeras.serving.manifest import DecodingDefaults
 from seqkeras.serving.text import CharacterTable
 from tests.serving.cpp.built import answer
-from tests.serving.javascript.bundles import exported
+from tests.serving.javascript.bundles import gpt, transformer
 
 pytestmark = pytest.mark.long
 
@@ -29,28 +27,12 @@ TEXTS = [
     "\U0001f600\0b",
     "m" * 31,
 ]
-START = {"start_id": 5, "end_id": 7}
 BUNDLES = {
-    "translate": exported(
-        "Translate",
-        lambda: Transformer(len(TABLE), len(TABLE), 24, 2, 3, 40, max_length=31),
-        {"source": TABLE, "target": TABLE},
-        generate=one_graph.encoder_decoder,
+    "translate": transformer(TABLE),
+    "translate by beams": transformer(
+        TABLE, decoding=DecodingDefaults(3, 0.6, start_id=5, end_id=7)
     ),
-    "translate by beams": exported(
-        "Translate",
-        lambda: Transformer(len(TABLE), len(TABLE), 24, 2, 3, 40, max_length=31),
-        {"source": TABLE, "target": TABLE},
-        generate=one_graph.encoder_decoder,
-        decoding=DecodingDefaults(3, 0.6, **START),
-    ),
-    "generate": exported(
-        "Generate",
-        lambda: GPT(len(TABLE), 24, 2, 3, 40, 31),
-        {"text": TABLE},
-        {"token_ids": (None, None)},
-        generate=one_graph.language_model,
-    ),
+    "generate": gpt(TABLE),
 }
 
 

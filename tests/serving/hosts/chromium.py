@@ -1,21 +1,17 @@
 """Bundles in a worker of a real Chromium, by the package as it is: no bundler, no build step."""
 
-import contextlib
-import functools
-import http.server
 import json
 import os
-import queue
 import signal
 import subprocess
 import tempfile
-import threading
 from pathlib import Path
 
 import pytest
 
 from tests.serving.javascript.package import PACKAGE, require_packages
 from tests.serving.playground.chromium import ARGUMENTS, CHROMIUM
+from tests.serving.web_server import web_server
 
 WORKER = """
 import * as ort from "/package/node_modules/onnxruntime-web/dist/ort.wasm.min.mjs";
@@ -44,30 +40,12 @@ worker.onerror = ({ message }) =>
 PATIENCE = 120  # seconds
 
 
-class Handler(http.server.SimpleHTTPRequestHandler):
-    """Serves a folder, and keeps what is posted."""
-
-    extensions_map = http.server.SimpleHTTPRequestHandler.extensions_map | {
-        ".mjs": "text/javascript",
-        ".wasm": "application/wasm",
-    }
-
-    def do_POST(self):
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.send_response(204)
-        self.end_headers()
-        self.server.posted.put(json.loads(body))
-
-    def log_message(self, *_):
-        pass
-
-
 def answers_of_chromium(bundle, texts):
     """The answer to each text as JSON, each asked alone, or what `load` says of a wrong bundle."""
     if CHROMIUM is None:
         pytest.skip("needs chromium on the PATH")
     require_packages()
-    with tempfile.TemporaryDirectory() as root, _served(Path(root)) as server:
+    with tempfile.TemporaryDirectory() as root, web_server(root) as server:
         (Path(root) / "bundle").symlink_to(bundle)
         (Path(root) / "package").symlink_to(PACKAGE)
         worker = WORKER.replace("TEXTS", json.dumps(texts))
@@ -85,17 +63,3 @@ def answers_of_chromium(bundle, texts):
         finally:
             os.killpg(browser.pid, signal.SIGTERM)
             browser.wait(PATIENCE)
-
-
-@contextlib.contextmanager
-def _served(folder):
-    handler = functools.partial(Handler, directory=folder)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        server.posted = queue.Queue()
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
-            thread.join()

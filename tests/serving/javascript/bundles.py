@@ -281,12 +281,23 @@ def single(pipeline, graph, settings, *cases, tokenizer=TOKENIZER, **changes):
     )
 
 
-def transformer(**changes):
+def transformer(table=TABLE, **changes):
     return exported(
         "Translate",
-        lambda: Transformer(len(TABLE), len(TABLE), 24, 2, 3, 40, max_length=31),
-        {"source": TABLE, "target": TABLE},
+        lambda: Transformer(len(table), len(table), 24, 2, 3, 40, max_length=31),
+        {"source": table, "target": table},
         generate=one_graph.encoder_decoder,
+        **changes,
+    )
+
+
+def gpt(tokenizer, **changes):
+    return exported(
+        "Generate",
+        lambda: GPT(len(tokenizer), 24, 2, 3, 40, 31),
+        {"text": tokenizer},
+        {"token_ids": (None, None)},
+        generate=one_graph.language_model,
         **changes,
     )
 
@@ -351,14 +362,7 @@ BUNDLES = {
         ("hijkl",),
     ),
     "gpt": Bundle(
-        exported(
-            "Generate",
-            lambda: GPT(len(BYTES), 24, 2, 3, 40, 31),
-            {"text": BYTES},
-            {"token_ids": (None, None)},
-            attention_heads=True,
-            generate=one_graph.language_model,
-        ),
+        gpt(BYTES, attention_heads=True),
         [
             (["the cat", "the"], {"attention": True}),
             (["the cat", "the"], {"attention": "heads", "num_beams": 2, "n_best": 2}),

@@ -1,10 +1,7 @@
 """The page with bundles as static files, in a folder that any web server takes."""
 
-import functools
 import gzip
-import http.server
 import json
-import threading
 
 import pytest
 
@@ -14,6 +11,7 @@ from seqkeras.serving.playground import foreign_file, page_of, write_static
 from tests.serving import toy_bundle
 from tests.serving.npm_folder import npm_folder
 from tests.serving.playground.chromium import NEEDS_CHROMIUM, NEEDS_PACKAGES, opened, panel
+from tests.serving.web_server import web_server
 
 
 @pytest.fixture
@@ -76,26 +74,14 @@ def test_a_damaged_bundle_is_refused(tmp_path, node_modules):
         written(tmp_path / "web", bundle, page_of(node_modules))
 
 
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    """Serves a folder without a log."""
-
-    def log_message(self, *_):
-        pass
-
-
 @pytest.fixture
 def address(tmp_path):
     """The address of a static page, below a folder of its web server."""
     bundle = toy_bundle.write_bundle(tmp_path / "toy")
     (tmp_path / "root").mkdir()
     written(tmp_path / "root" / "demo", bundle, page_of())
-    handler = functools.partial(Quiet, directory=tmp_path / "root")
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
+    with web_server(tmp_path / "root") as server:
         yield f"http://127.0.0.1:{server.server_port}/demo/"
-        server.shutdown()
-        thread.join()
 
 
 class TestInChromium:
