@@ -60,20 +60,19 @@ def _prepared(recipe, options, seed):
     given |= {"file": str(options.file), "pretrained": str(options.pretrained), "seed": seed}
     if options.validation:
         given["validation"] = str(options.validation)
-    options_class, task_class = TASKS[recipe["task"]]
-    task = task_class()(options_class(**given))
+    task = TASKS[recipe["task"]](**given).make()
     with tempfile.TemporaryDirectory() as folder:
         task.folder = Path(folder)
-        train, validation = task.read()
+        train, validation = task.reading.read()
         run, answer = task.prepared(
-            task.folder, train, task.kept(validation), task.tokenizers(train)
+            task.folder, train, task.reading.kept(validation), task.reading.tokenizers(train)
         )
-        return task, run, task.batches(train, run), validation, answer
+        return task, run, task.modelling.batches(train, run), validation, answer
 
 
 def _num_steps(task, batches):
     """Return how many steps the command trains."""
-    return task.options.max_steps or task.num_steps(batches)
+    return task.options.max_steps or task.modelling.num_steps(batches)
 
 
 def _compare_steps(task, run, batches, validation, answer, rounds):
@@ -84,11 +83,11 @@ def _compare_steps(task, run, batches, validation, answer, rounds):
     from seqkeras.training.fit import computing_in
     from seqkeras.training.optimizing import make_optimizer
 
-    loss, num_steps = task.loss(), _num_steps(task, batches)
+    loss, num_steps = task.modelling.loss(), _num_steps(task, batches)
 
     def our_step(precision=None):
         with computing_in(precision):
-            model = task.model(run)
+            model = task.modelling.model(run)
         return whole_steps.keras_step(model, make_optimizer(task.options, num_steps), loss)
 
     optimizer = make_optimizer(task.options, num_steps)
@@ -168,7 +167,7 @@ def _score_of_torch(task, run, batches, validation, answer):
     for inputs, targets in itertools.islice(batches.from_step(0), num_steps):
         rival.step(inputs, targets)
     answers = answer(rival.in_keras(), [example.text for example in validation])
-    found = task.validation_scores(validation, answers)
+    found = task.scoring.validation_scores(validation, answers)
     name = task.options.best_by or next(iter(found))
     return name, found[name]
 

@@ -25,7 +25,7 @@ def keras_nlp_model(task, run):
     import keras
     from keras import ops
 
-    models, config = training_steps.import_keras_nlp().models, task.pretrained.config
+    models, config = training_steps.import_keras_nlp().models, task.reading.pretrained.config
     backbone = models.BertBackbone(
         config["vocab_size"],
         config["num_layers"],
@@ -56,14 +56,14 @@ def keras_nlp_model(task, run):
         logits = ops.where(padding_mask[:, :, None], logits, -1e9)
         outputs = {"start_logits": logits[:, :, 0], "end_logits": logits[:, :, 1]}
         return keras.Model(inputs, {"span": outputs})
-    [name] = task.heads(run)
+    [name] = task.modelling.heads(run)
     logits = keras.layers.Dense(len(run.record.settings["labels"]), name=name)(vectors)
     return keras.Model(inputs, {name: logits})
 
 
 def _names_of(task):
     pairs = task.name == "question-answering" or getattr(task.options, "pair_column", None)
-    return {"segment_ids"} if pairs and task.pretrained.has_segments else set()
+    return {"segment_ids"} if pairs and task.reading.pretrained.has_segments else set()
 
 
 def _takes_mean(task):
@@ -163,7 +163,7 @@ class TorchModel:
         """Return the task's own model with these weights."""
         from seqkeras.pretrained import load_hugging_face
 
-        model = self.task.model(self.run)
+        model = self.task.modelling.model(self.run)
         with tempfile.TemporaryDirectory() as folder:
             self.model.save_pretrained(folder)
             theirs = load_hugging_face(folder)

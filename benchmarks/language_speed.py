@@ -62,17 +62,14 @@ def _step(model, options, rounds):
     are."""
     from seqkeras.training.optimizing import make_optimizer
     from seqkeras.training.run_of_task import run_files
-    from seqkeras.training.tasks.language_model import LanguageModel
-    from seqkeras.training.tasks.options.language_model import LanguageModelOptions
+    from seqkeras.training.tasks.language_model import LanguageModelOptions
 
-    task = LanguageModel(
-        LanguageModelOptions(files=(str(options.text),), **_recipe(model, options.quick))
-    )
-    texts, passages = task.read()
-    run = run_files(task, Path(), texts, passages[:1], task.tokenizers(texts))
-    batches = task.batches(texts, run)
-    optimizer = make_optimizer(task.options, task.num_steps(batches))
-    step = whole_steps.keras_step(task.model(run), optimizer, task.loss())
+    task = LanguageModelOptions(files=(str(options.text),), **_recipe(model, options.quick)).make()
+    texts, passages = task.reading.read()
+    run = run_files(task, Path(), texts, passages[:1], task.reading.tokenizers(texts))
+    batches = task.modelling.batches(texts, run)
+    optimizer = make_optimizer(task.options, task.modelling.num_steps(batches))
+    step = whole_steps.keras_step(task.modelling.model(run), optimizer, task.modelling.loss())
     taken = list(itertools.islice(batches.from_step(0), rounds + harness.WARM_UP))
     return step, taken, len(run.tokenizers["text"])
 

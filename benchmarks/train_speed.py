@@ -64,20 +64,19 @@ def measure(options):
 def _task(recipe, options):
     """Return the task of the command, its run and its batches."""
     from seqkeras.training.run_of_task import run_files
-    from seqkeras.training.tasks.options.translation import TranslationOptions
-    from seqkeras.training.tasks.translation import Translation
+    from seqkeras.training.tasks.translation import TranslationOptions
 
     files = {"file": str(options.sources), "targets": str(options.targets)}
-    task = Translation(TranslationOptions(**files, **recipe))
-    train, _ = task.read()
-    run = run_files(task, Path(), train, train[:1], task.tokenizers(train))
-    return task, run, task.batches(train, run)
+    task = TranslationOptions(**files, **recipe).make()
+    train, _ = task.reading.read()
+    run = run_files(task, Path(), train, train[:1], task.reading.tokenizers(train))
+    return task, run, task.modelling.batches(train, run)
 
 
 def _compare_steps(options, run, batches, dropout, rounds):
     """Return the rows of a training step, beside every rival that is installed."""
     from benchmarks.train_speed_rivals import keras_nlp_step, torch_step
-    from seqkeras.training.tasks.translation_models import model_of
+    from seqkeras.training.parts.translation_models import model_of
 
     options = dataclasses.replace(options, dropout=dropout)
     sizes = [len(run.tokenizers[role]) for role in ("source", "target")]
@@ -121,7 +120,7 @@ def _compare_batches(task, run, batches, rounds):
     """Return the rows of the input pipeline and of the token budget."""
     from seqkeras.data.batches import Batches
 
-    step = recipe_step(task.model(run), task.options)
+    step = recipe_step(task.modelling.model(run), task.options)
     num_rows = len(batches.order.lengths)
     batch_size = max(1, num_rows // batches.order.batches_per_pass)
     as_they_come = Batches(*batches.arrays, _AsTheyCome(num_rows, batch_size, task.options.seed))

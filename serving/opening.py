@@ -100,6 +100,11 @@ class Runtime:
             disabled_optimizers=() if self.providers else SLOWER_ON_CPU,
         )
 
+    def most_padding(self, packing) -> int | None:
+        """Return the most tokens of a batch that may be padding, by default what a `Packing` says;
+        None for any number."""
+        return packing.most_padding
+
     def external_files(self, model: str | os.PathLike[str]) -> tuple[str, ...]:
         """Return the names of the other files from which a model reads weights."""
         return external_files(model)

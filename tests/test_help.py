@@ -45,7 +45,7 @@ def problem_of(text):
 
 def task_helps(name):
     """Return a dictionary: option -> help, of a command of `seqkeras train`."""
-    made = evaluate_command() if name == EVALUATE else command(name, TASKS[name][0])
+    made = evaluate_command() if name == EVALUATE else command(name, TASKS[name])
     return {
         parameter.name: parameter.help
         for parameter in made.params

@@ -156,11 +156,15 @@ TABLE = {
     "seqkeras/quiet.py": (set(), {"keras", "tensorflow"}),
     "seqkeras/losses.py": ({"seqkeras.targets", "seqkeras.values"}, NUMERIC),
     "seqkeras/callbacks.py": ({"seqkeras.spreading", "seqkeras.terminal"}, NUMERIC),
+    "seqkeras/keras_pipeline.py": (
+        {"serving.manifest", "serving.opening", "serving.pipelines"},
+        {"keras"},
+    ),
     "seqkeras/__init__.py": ({"seqkeras.registration"}, set()),
     "seqkeras/": ({"seqkeras.shapes"}, NUMERIC),
     "training/events.py": (set(), {"tensorboard"}),
     "training/strategies.py": ({"training", "seqkeras"}, {"keras", "tensorflow"}),
-    "training/tasks/pretrained.py": ({"training", "seqkeras"}, {"keras", "keras_nlp"}),
+    "training/parts/pretrained.py": ({"training", "seqkeras"}, {"keras", "keras_nlp"}),
     "training/": (
         {"training", "seqkeras", "serving"},
         {"keras", "numpy", "click", "rich"},

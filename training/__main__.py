@@ -16,7 +16,7 @@ from seqkeras.serving.manifest import Refusal
 from seqkeras.terminal import allow_any_text, one_line
 from seqkeras.training.commands import command
 from seqkeras.training.evaluate import EVALUATE, Evaluation, evaluate, evaluate_command
-from seqkeras.training.tasks import TASKS, task_of
+from seqkeras.training.tasks import TASKS
 
 OUT_OF_MEMORY = {"ResourceExhaustedError", "OutOfMemoryError"}  # of TensorFlow, of PyTorch
 
@@ -80,7 +80,7 @@ class _Left:
 
 
 def _train(arguments, interrupts, left):
-    commands = {name: command(name, options) for name, (options, _) in TASKS.items()}
+    commands = {name: command(name, options) for name, options in TASKS.items()}
     commands[EVALUATE] = evaluate_command()
     group = click.Group("training", commands=commands, help="Train a model: options in, a run out.")
     asked = group.main(arguments, prog_name="seqkeras train", standalone_mode=False)
@@ -95,9 +95,9 @@ def _train(arguments, interrupts, left):
         if isinstance(asked, Evaluation):
             evaluate(asked)
         else:
-            name, options, folder, overwrite = asked
+            options, folder, overwrite = asked
             left.begin(folder, overwrite)
-            train(task_of(name, options), folder, overwrite)
+            train(options.make(), folder, overwrite)
     except Exception as error:
         if _is_out_of_memory(error):
             raise MemoryError(str(error)) from error

@@ -18,7 +18,7 @@ from click.core import ParameterSource
 
 from seqkeras import files
 from seqkeras.serving.manifest.fields import parse_fields
-from seqkeras.training.options import DataFile, FitOptions, RunFolder, shown
+from seqkeras.training.options import DataFile, FitOptions, RunFolder, options_of, shown, values_of
 
 SECTIONS = ("Run", "Options of the task", "Options of every training")
 OF_RUN = ("--out", "--overwrite", "--config", "--help", "--help-all")
@@ -70,7 +70,7 @@ class TaskCommand(click.Command):
                 )
 
     def format_options(self, context, formatter):
-        common = {field.name for field in dataclasses.fields(FitOptions)}
+        common = options_of(FitOptions)
         sections = {title: [] for title in SECTIONS}
         shows_all = context.meta.get(SHOWS_ALL, False)
         for parameter in self.get_params(context):
@@ -95,14 +95,13 @@ def _show_all(context, parameter, value):
 
 def usual_options(options_class):
     """Return the names of the options that --help shows: the class's USUAL, then ours."""
-    names = {field.name for field in dataclasses.fields(options_class)}
     ordered = dict.fromkeys((*options_class.USUAL, *USUAL))
-    return [name for name in ordered if name in names][:MOST_SHOWN]
+    return [name for name in ordered if name in options_of(options_class)][:MOST_SHOWN]
 
 
 def command(name, options_class):
-    """Return the click command of a task, which returns its name, options, folder and overwrite."""
-    fields = dataclasses.fields(options_class)
+    """Return the click command of a task, which returns its options, folder and overwrite."""
+    fields = options_of(options_class).values()
     parameters = [
         click.Option(
             ["--out"],
@@ -132,10 +131,8 @@ def command(name, options_class):
 
     def callback(out, overwrite, **values):
         options = options_class(**values | _defaults_with(options_class, values))
-        for problem in options.fit_problems():
-            raise click.UsageError(problem)
         options.check()
-        return name, options, out, overwrite
+        return options, out, overwrite
 
     text = inspect.getdoc(options_class)
     return TaskCommand(
@@ -154,7 +151,7 @@ def _defaults_with(options_class, values):
     given = click.get_current_context().get_parameter_source
     return {
         name: default
-        for because, defaults in options_class.DEFAULTS_WITH.items()
+        for because, defaults in options_class.defaults_with().items()
         if values[because] is not None
         for name, default in defaults.items()
         if {given(name), given(INSTEAD_OF.get(name, name))} == {ParameterSource.DEFAULT}
@@ -183,19 +180,15 @@ def parse_options(name, options_class, arguments, values):
 def evaluation_options(options):
     """Return a dictionary: name -> value of the options that say how files are read and answers
     scored: of all but those of `FitOptions` and those that name files or folders."""
-    of_training = {field.name for field in dataclasses.fields(FitOptions)}
-    return {
-        field.name: getattr(options, field.name)
-        for field in _without_paths(type(options))
-        if field.name not in of_training
-    }
+    read = {field.name for field in _without_paths(type(options))} - options_of(FitOptions).keys()
+    return {name: value for name, value in values_of(options).items() if name in read}
 
 
 def _without_paths(options_class):
     """Return the fields of options that name no file and no folder."""
     return [
         field
-        for field in dataclasses.fields(options_class)
+        for field in options_of(options_class).values()
         if not isinstance(field.metadata["type"], DataFile | RunFolder | click.Path)
     ]
 
@@ -207,7 +200,7 @@ def parameter(field, options_class):
         return click.Argument([field.name], type=field.metadata["type"], help=help, **several)
     others = [
         f"with {shown(because)} {defaults[field.name]}"
-        for because, defaults in options_class.DEFAULTS_WITH.items()
+        for because, defaults in options_class.defaults_with().items()
         if field.name in defaults
     ]
     is_one = not isinstance(field.default, tuple)
@@ -239,7 +232,7 @@ def _read_config(options_class, context, parameter, path):
 def _problems_of_config(options_class, values):
     """Return all reasons against the names and the types of options; the known names come last, and
     only where an unknown name is near none of them."""
-    known = [field.name for field in dataclasses.fields(options_class)]
+    known = options_of(options_class)
     problems, named, is_strange = [], {}, False
     for name, value in values.items():
         written = name.replace("-", "_")
@@ -252,7 +245,8 @@ def _problems_of_config(options_class, values):
         else:
             problems.append(f"{name} is unknown")
             is_strange = True
-    parse_fields(options_class, named, "", problems)
+    types = [(name, field.type, None) for name, field in known.items()]
+    parse_fields(dataclasses.make_dataclass(options_class.__name__, types), named, "", problems)
     return problems + ([f"known: {', '.join(known)}"] if is_strange else [])
 
 

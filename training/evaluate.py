@@ -107,20 +107,20 @@ def evaluate(evaluation):
         _require_writable(evaluation.out)
     subject = _opened(evaluation)
     task = subject.task
-    examples = task.examples_of(evaluation.data, subject.settings)
+    examples = task.reading.examples_of(evaluation.data, subject.settings)
     name = Path(evaluation.data[0]).name
-    tell_unknown_tokens(task, examples, task.known_tokenizers, name)
+    tell_unknown_tokens(task, examples, task.reading.known_tokenizers, name)
     try:
-        found = answered([(name, part) for _, part in task.tests(examples)], subject.answer)
+        found = answered([(name, part) for _, part in task.scoring.tests(examples)], subject.answer)
     except ValueError as error:  # an input that the model does not take
         raise RunError(f"{evaluation.data[0]}: {error}") from error
-    scores = subject.measure(examples) | task.scores(found)
-    if (table := task.table(scores)) is not None:
+    scores = subject.measure(examples) | task.scoring.scores(found)
+    if (table := task.scoring.table(scores)) is not None:
         console.print(table)
     if evaluation.out is not None:
         files.write_json(evaluation.out, scores)
         console.print(one_line(f"{evaluation.out}: the scores are written"))
-    console.print(one_line(f"{evaluation.folder} on {name}: {task.summary(scores)}"))
+    console.print(one_line(f"{evaluation.folder} on {name}: {task.scoring.summary(scores)}"))
     return scores
 
 
@@ -166,14 +166,15 @@ def _run(folder, run, arguments):
     from seqkeras.training.checkpoint import load_model
 
     task = _task(folder, run.record.task, OPTIONS, arguments)
-    task.source_length = run.record.limits["source_length"]
-    task.known_tokenizers = run.tokenizers
-    model, answer = load_model(folder / MODEL, "train again", compile=False), answerer(run)
+    task.reading.source_length = run.record.limits["source_length"]
+    task.reading.known_tokenizers = run.tokenizers
+    model = load_model(folder / MODEL, "train again", compile=False)
+    answer = answerer(run, task.scoring.asked)
     return _Subject(
         task,
         run.record.settings,
         lambda texts, advance: answer(model, texts, advance=advance),
-        lambda examples: task.measure(model, examples, run),
+        lambda examples: task.modelling.measure(model, examples, run),
     )
 
 
@@ -195,10 +196,10 @@ def _bundle(folder, evaluation):
             one_line(f"{folder}: {manifest.pipeline} of your own model, scored as by {name}")
         )
     task = _task(folder, name, EVALUATION, evaluation.arguments, _context(manifest))
-    if task.not_in_bundle:
-        raise RunError(f"{folder}: can not be scored: {task.not_in_bundle}; give the run.")
-    task.source_length = manifest.limits.source_length
-    task.known_tokenizers = {
+    if task.reading.not_in_bundle:
+        raise RunError(f"{folder}: can not be scored: {task.reading.not_in_bundle}; give the run.")
+    task.reading.source_length = manifest.limits.source_length
+    task.reading.known_tokenizers = {
         role: read_tokenizer(folder / path) for role, path in manifest.tokenizers.items()
     }
 
@@ -208,7 +209,7 @@ def _bundle(folder, evaluation):
     def answer(texts, advance):
         answers = []
         for start in range(0, len(texts), BATCH):
-            answers += pipeline(texts[start : start + BATCH], **options, **task.asked)
+            answers += pipeline(texts[start : start + BATCH], **options, **task.scoring.asked)
             advance(len(answers) - start)
         return answers
 
@@ -216,7 +217,7 @@ def _bundle(folder, evaluation):
         if manifest.pipeline != "Generate":
             return {}
         model, run = served(folder, manifest, evaluation.precision)
-        return task.measure(model, examples, run)
+        return task.modelling.measure(model, examples, run)
 
     return _Subject(task, manifest.settings, answer, measure)
 
@@ -251,6 +252,4 @@ def _context(manifest):
 def _task(folder, name, file, arguments, values=None):
     """Return the task of a run or a bundle, with the options of its file and those given."""
     values = files.read_json(folder / file) if (folder / file).is_file() else values or {}
-    options_class, task_class = TASKS[name]
-    options = parse_options(EVALUATE, options_class, arguments, values)
-    return task_class()(options)
+    return parse_options(EVALUATE, TASKS[name], arguments, values).make()

@@ -21,6 +21,7 @@ from seqkeras.runs import (
     RunError,
 )
 from seqkeras.tokenizers import read_tokenizer
+from seqkeras.training.options import options_of
 
 TOKENIZER = "tokenizer"
 BEST = "best.keras"  # only while the run is not finished
@@ -139,10 +140,10 @@ def options_content(task, options):
     """Return the content of options.json: the task, its options, and the digests of the user's
     files."""
     content, digests = {"task": task}, {}
-    for field in dataclasses.fields(options):
+    for name, field in options_of(type(options)).items():
         if not field.metadata.get("decides", True):
             continue
-        value = content[field.name] = getattr(options, field.name)
+        value = content[name] = getattr(options, name)
         kind = field.metadata.get("type")
         if value is None or not hasattr(kind, "read_file"):
             continue
@@ -165,7 +166,7 @@ def _defaults(options):
         json.dumps(
             {
                 field.name: field.default
-                for field in dataclasses.fields(options)
+                for field in options_of(type(options)).values()
                 if field.metadata.get("decides", True) and field.default is not dataclasses.MISSING
             }
         )

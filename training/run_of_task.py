@@ -1,8 +1,6 @@
-"""The run of a task before it is trained: its record, and real inputs that its pipeline takes."""
+"""The run of a task before it is trained: its record, and real inputs."""
 
-import dataclasses
-
-from seqkeras.runs import RunError, RunFiles
+from seqkeras.runs import RunFiles
 
 
 def run_files(task, folder, examples, validation, tokenizers):
@@ -15,7 +13,7 @@ def run_files(task, folder, examples, validation, tokenizers):
         validation: the examples that stay with the run.
         tokenizers: role -> tokenizer.
     """
-    record = task.record(examples)
+    record = task.reading.record(examples, tokenizers)
     text = "text" if record["pipeline"] == "Translate" else "input"
     validation = [
         {text: example.text} | ({} if example.target is None else {"target": example.target})
@@ -26,18 +24,6 @@ def run_files(task, folder, examples, validation, tokenizers):
         tokenizers=tokenizers,
         task=task.name,
         validation=validation,
-        evaluation=task.evaluation(),
+        evaluation=task.reading.evaluation(),
         **record,
     )
-
-
-def with_examples_that_fit(task, run, folder, validation, answer):
-    """Return the run with those validation examples that a pipeline takes as they are."""
-    fitting = [
-        content
-        for content, example in zip(run.validation, validation, strict=True)
-        if answer.fits(example.text)
-    ]
-    if not fitting:
-        raise RunError(task.why_none_fits(run, folder))
-    return dataclasses.replace(run, validation=fitting)

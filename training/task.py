@@ -1,58 +1,97 @@
-"""What a task tells the training; `seqkeras.training.train` does the rest."""
+"""What a task holds: what reads, what models, what scores; `seqkeras.training.train` does the rest.
+
+    read -> tokenizers -> record -> arrays -> model, loss, metrics -> tuned -> scores -> table
+
+The hooks are called in this order. An example is an object with a `text`, as the pipeline takes it,
+and a `target`, which a validation example may have as None. A `run` is a `seqkeras.runs.RunFiles`:
+its `record` and `tokenizers` are all that training and serving share.
+
+The module imports Keras in its methods alone, so that the command line reads a task of one file
+without Keras.
+"""
 
 import abc
-from pathlib import Path
+import dataclasses
+import itertools
 
-from seqkeras.data.batches import Batches
-from seqkeras.data.batching import BucketedBatches, TokenBatches
 from seqkeras.runs import ATTENTION_MAP, RunError
-from seqkeras.training.answering import answerer
 from seqkeras.training.commands import evaluation_options
-from seqkeras.training.run_of_task import run_files, with_examples_that_fit
 from seqkeras.training.wording import counted
 
 
-class Task(abc.ABC):
-    """Base of the tasks: a subclass says what is read, trained, measured and served.
-
-        read -> tokenizers -> record -> arrays -> model, loss, metrics -> tuned -> scores -> report
-
-    The methods are called in this order. An example is an object with a `text`, as the pipeline
-    takes it, and a `target`, which a validation example may have as None. A `run` is a
-    `seqkeras.runs.RunFiles`: its `record` and `tokenizers` are all that training and serving share.
+class Task:
+    """A task of `seqkeras train`.
 
     Args:
-        options: an `options_class`.
+        options: a `seqkeras.training.options.FitOptions`, which names the task.
+        reading: a `Reading`, files to examples.
+        modelling: a `Modelling`, examples to a model and its loss.
+        scoring: a `Scoring`, answers to scores.
+    """
+
+    def __init__(self, options, reading, modelling, scoring):
+        self.name, self.options = options.task, options
+        self.reading, self.modelling, self.scoring = reading, modelling, scoring
+
+    @classmethod
+    def of(cls, options, reading, modelling, scoring):
+        """Return a task of the classes of its parts, each of which is made of the options and of
+        the parts before it."""
+        parts = [reading(options)]
+        for part in (modelling, scoring):
+            parts.append(part(options, *parts))
+        return cls(options, *parts)
+
+    def prepared(self, folder, examples, kept, tokenizers):
+        """Return the `seqkeras.runs.RunFiles` that is trained, and what answers while it is, of
+        `seqkeras.training.answering`.
+
+        Args:
+            folder: a `Path`, the run's; nothing is written.
+            examples: of training.
+            kept: validation examples that stay with the run.
+            tokenizers: role -> tokenizer.
+        """
+        from seqkeras.training.answering import answerer
+        from seqkeras.training.run_of_task import run_files
+
+        run = run_files(self, folder, examples, kept, tokenizers)
+        return run, answerer(run, self.scoring.asked)
+
+    def fitting(self, run, folder, kept, answer, model):
+        """Return the run with those of its validation examples that a model takes as they are.
+
+        Args:
+            run, answer: what `prepared` returned.
+            folder, kept: see `prepared`.
+            model: what is served of the model that is trained.
+
+        Raises:
+            RunError: if there is none.
+        """
+        fit = [answer.fits(model, example.text) for example in kept]
+        if not any(fit):
+            raise RunError(self.reading.why_none_fits(run, folder))
+        return dataclasses.replace(run, validation=[*itertools.compress(run.validation, fit)])
+
+    def runs(self, folder):
+        """Return the folders that export takes, of a run's folder."""
+        return [folder]
+
+
+class Reading(abc.ABC):
+    """Files to examples, and what serving must know of them.
+
+    Args:
+        options: of the task.
 
     Attributes:
-        name: of the command, and of the task in options.json and run.json.
-        options_class: a dataclass of `seqkeras.training.options`, a `FitOptions`, in a module that
-            does not import Keras.
-        picture: the file that `draw` makes, one of `seqkeras.training.run.FILES`.
-        validation_loss: whether `arrays` takes validation examples too, for their loss.
-        best_by: name of the number by which the best model is told where the options name none;
-            None: the first of `validation_scores`, or, where there is none, of `measure`.
-        lower_is_better: names of those numbers of `validation_scores` and `measure` of which the
-            lower is the better; of "validation_loss" it is known.
-        asked: options of the pipeline with which a bundle is scored, beside `truncate`.
-        folder: of the run that is trained, a `Path`; None while one is evaluated.
         known_tokenizers: role -> tokenizer of a run or bundle that is evaluated.
         source_length: the limit of a run or bundle that is evaluated; None while one is trained.
         not_in_bundle: why a bundle can not be scored, if it can not.
         way_out_of_unknown: what the user may do where too many tokens of targets are unknown.
-        score_formats: name of a validation score -> format of its number; the others are shares,
-            written as "93.10%".
     """
 
-    name: str
-    options_class: type
-    picture = ATTENTION_MAP
-    validation_loss: bool = False
-    best_by: str | None = None
-    lower_is_better: tuple = ()
-    score_formats: dict = {}
-    asked: dict = {}
-    folder: Path | None = None
     known_tokenizers: dict = {}
     source_length: int | None = None
     not_in_bundle: str = ""
@@ -69,7 +108,7 @@ class Task(abc.ABC):
         """
 
     def examples_of(self, paths, settings):
-        """Return examples of files in the form of the training's, for `seqkeras train evaluate`.
+        """Return the examples of files in the form of the training's, for `evaluate`.
 
         Args:
             paths: of the files, one at least.
@@ -78,7 +117,7 @@ class Task(abc.ABC):
         Raises:
             RunError: if the task reads no files, or other ones.
         """
-        raise RunError(f"{paths[0]}: the task {self.name} reads no files.")
+        raise RunError(f"{paths[0]}: the task {self.options.task} reads no files.")
 
     def evaluation(self):
         """Return a dictionary: name -> value of the options by which files are read and answers
@@ -100,7 +139,7 @@ class Task(abc.ABC):
         return validation
 
     @abc.abstractmethod
-    def record(self, examples):
+    def record(self, examples, tokenizers):
         """Return what run.json says: a dictionary of `save_run`'s pipeline, limits, decoding,
         settings, text_prefix and inputs, as far as the pipeline needs them."""
 
@@ -122,23 +161,6 @@ class Task(abc.ABC):
         all, unless they are too many or too large."""
         return validation
 
-    def prepared(self, folder, examples, kept, tokenizers):
-        """Return the `seqkeras.runs.RunFiles` that is trained, and what answers while it is, of
-        `seqkeras.training.answering`.
-
-        Args:
-            folder: a `Path`, the run's; nothing is written.
-            examples: of training.
-            kept: validation examples, those that fit of which stay with the run.
-            tokenizers: role -> tokenizer.
-
-        Raises:
-            RunError: if none of these fits.
-        """
-        run = run_files(self, folder, examples, kept, tokenizers)
-        answer = answerer(run)
-        return with_examples_that_fit(self, run, folder, kept, answer), answer
-
     def why_none_fits(self, run, folder):
         """Return the error where the pipeline takes no validation example whole: where, why, a way
         out."""
@@ -147,32 +169,6 @@ class Task(abc.ABC):
             f"{folder}: no validation text has from 1 to {limit} tokens, so an export could "
             "check nothing; choose a larger --max-length, or hold shorter texts out."
         )
-
-    def runs(self, folder):
-        """Return the folders that export takes, of a run's folder."""
-        return [folder]
-
-    def arrays(self, examples, run):
-        """Return the inputs and targets of examples, in the form that
-        `seqkeras.data.batches.Batches` takes, and (examples,) lengths: rows of about one length
-        share a batch. For `batches` and the validation loss alone."""
-        raise NotImplementedError
-
-    def batches(self, examples, run):
-        """Return the `seqkeras.data.batches.Batches` of training examples."""
-        inputs, targets, lengths = self.arrays(examples, run)
-        return Batches(inputs, targets, self.order(lengths))
-
-    def order(self, lengths):
-        """Return which rows make the batches, of rows of (rows,) lengths: as many, or as many
-        tokens, as the options say."""
-        options = self.options
-        if options.batch_tokens is None:
-            return BucketedBatches(lengths, options.batch_size, options.seed)
-        try:
-            return TokenBatches(lengths, options.batch_tokens, options.seed)
-        except ValueError as error:
-            raise RunError(f"--batch-tokens: {error}") from error
 
     def require_batch(self, file, examples, noun, way_out=""):
         """Raise a `RunError` if the training examples fill no batch.
@@ -191,18 +187,54 @@ class Task(abc.ABC):
                 f"smaller --batch-size{way_out}."
             )
 
-    def carries_state(self):
-        """Return whether the state of a row goes on to the next batch, so that rows can not be
-        shared."""
-        return False
 
-    def refuse_replicas(self):
-        """Raise a `RunError` if several devices would not learn what one learns."""
-        if self.carries_state():
-            raise RunError(
-                "--windows consecutive: not with several devices: each would have to carry the "
-                "states of its rows on; choose --windows random, or --strategy one."
-            )
+class Modelling(abc.ABC):
+    """Examples to the inputs of a model, the model, and its loss.
+
+    Args:
+        options: of the task.
+        reading: the task's `Reading`.
+
+    Attributes:
+        validation_loss: whether `arrays` takes validation examples too, for their loss.
+        folder: of the run that is trained, a `Path`; None while one is evaluated.
+    """
+
+    validation_loss: bool = False
+    folder = None
+
+    def __init__(self, options, reading):
+        self.options, self.reading = options, reading
+
+    def arrays(self, examples, run):
+        """Return the inputs and targets of examples, in the form that
+        `seqkeras.data.batches.Batches` takes, and (examples,) lengths: rows of about one length
+        share a batch. For `batches` and the validation loss alone."""
+        raise NotImplementedError
+
+    def batches(self, examples, run):
+        """Return the `seqkeras.data.batches.Batches` of training examples."""
+        from seqkeras.data.batches import Batches
+
+        inputs, targets, lengths = self.arrays(examples, run)
+        return Batches(inputs, targets, self.order(lengths))
+
+    def order(self, lengths):
+        """Return which rows make the batches, of rows of (rows,) lengths: as many, or as many
+        tokens, as the options say."""
+        from seqkeras.data.batching import BucketedBatches, TokenBatches
+
+        options = self.options
+        if options.batch_tokens is None:
+            return BucketedBatches(lengths, options.batch_size, options.seed)
+        try:
+            return TokenBatches(lengths, options.batch_tokens, options.seed)
+        except ValueError as error:
+            raise RunError(f"--batch-tokens: {error}") from error
+
+    def carries_state(self):
+        """Whether the state of a row goes on to the next batch, so that rows can not be shared."""
+        return False
 
     def num_steps(self, batches):
         """Return how many steps to train."""
@@ -220,23 +252,57 @@ class Task(abc.ABC):
         """Return weights of the losses by the name of an output; None: each counts once."""
         return None
 
-    def begun(self, folder):
-        """Write what a continued training shall find, once the run's folder is there."""
-        return None
-
     def metrics(self):
         """Return a list of Keras metrics, measured on the training batches; or such lists by the
         name of an output."""
         return []
 
+    def begun(self, folder):
+        """Take note that the run's folder is there, for what a training that goes on shall find."""
+        return None
+
     def measure(self, model, examples, run):
         """Return a dictionary: name -> number, of a model on validation examples without answers,
-        as a loss: while it trains, and of the trained one for `scores`."""
+        as a loss: while it trains, and of the trained one for scores.json."""
         return {}
 
     def trained(self, model):
         """Return what is served of the model that was trained, where it is only a part."""
         return model
+
+
+class Scoring(abc.ABC):
+    """Answers to scores, and what is shown of them.
+
+    Args:
+        options: of the task.
+        reading, modelling: the task's `Reading` and `Modelling`.
+
+    Attributes:
+        picture: the file that `draw` makes, one of `seqkeras.training.run.FILES`.
+        best_by: name of the number by which the best model is told where the options name none;
+            None: the first of `validation_scores`, or, where there is none, of
+            `Modelling.measure`.
+        lower_is_better: names of those numbers of both of which the lower is the better; of
+            "validation_loss" it is known.
+        score_formats: name of a validation score -> format of its number; the others are shares,
+            written as "93.10%".
+        asked: options of the pipeline with which a bundle is scored, beside `truncate`.
+    """
+
+    picture = ATTENTION_MAP
+    best_by: str | None = None
+    lower_is_better: tuple = ()
+    score_formats: dict = {}
+    asked: dict = {}
+
+    def __init__(self, options, reading, modelling):
+        self.options, self.reading, self.modelling = options, reading, modelling
+
+    def looked_at(self, validation):
+        """Return the validation examples that are answered while it trains: all, unless they are
+        many."""
+        return validation
 
     @abc.abstractmethod
     def validation_scores(self, examples, answers):
@@ -264,11 +330,6 @@ class Task(abc.ABC):
         each."""
         return [self.sample(*pair) for pair in zip(examples, answers, strict=True)]
 
-    def looked_at(self, validation):
-        """Return the validation examples that are answered while it trains: all, unless they are
-        many."""
-        return validation
-
     def tests(self, validation):
         """Yield (name, list of examples), what the trained model is scored on: the validation
         examples, unless a task has others."""
@@ -286,7 +347,7 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def scores(self, answered):
-        """Return the content of scores.json, after what `measure` gives.
+        """Return the content of scores.json, after what `Modelling.measure` gives.
 
         Args:
             answered: name -> (examples, answers) of every test.

@@ -3,15 +3,15 @@
 import contextlib
 import dataclasses
 import shlex
-from typing import Any, NamedTuple
+from typing import Any
 
 from seqkeras.locking import locked
-from seqkeras.runs import CHECKPOINT, MODEL, SCORES
+from seqkeras.runs import CHECKPOINT, MODEL, SCORES, RunError
 from seqkeras.terminal import one_line
 from seqkeras.training.console import console, progress_bar
 from seqkeras.training.first_weights import take_weights
 from seqkeras.training.fit import Plan, fit, ignored_by
-from seqkeras.training.options import RunFolder
+from seqkeras.training.options import RunFolder, options_of
 from seqkeras.training.run import (
     BEST,
     CURVES,
@@ -54,7 +54,7 @@ def train(task, folder, overwrite=False):
             devices.meet()  # from here on the chief's options and tokenizers are there
             overwrite = False
             require_begun(folder, task.name, task.options)
-        task.folder = folder
+        task.modelling.folder = folder
         data = _read(task, folder, overwrite, devices)
         model = fit(_plan(task, folder, overwrite, devices, data))
         if devices.is_chief:
@@ -64,55 +64,65 @@ def train(task, folder, overwrite=False):
             _report(task, folder, scores)
 
 
-class _Data(NamedTuple):
+@dataclasses.dataclass
+class _Data:
     """What a training reads.
 
     Attributes:
         examples: of training.
         validation: examples of validation.
-        run: the `seqkeras.runs.RunFiles` that is trained.
+        kept: those that stay with the run.
+        run: the `seqkeras.runs.RunFiles` that is trained; once there is a model, its examples are
+            those that fit.
         answer: what answers while it is, of `seqkeras.training.answering`.
     """
 
     examples: Any
     validation: list
+    kept: list
     run: Any
     answer: Any
 
 
 def _read(task, folder, overwrite, devices):
     """Return the `_Data` of a task, and tell unknown tokens."""
-    examples, validation = task.read()
-    if devices.num_replicas > 1:
-        task.refuse_replicas()
+    examples, validation = task.reading.read()
+    if devices.num_replicas > 1 and task.modelling.carries_state():
+        raise RunError(
+            "--windows consecutive: not with several devices: each would have to carry the states "
+            "of its rows on; choose --windows random, or --strategy one."
+        )
     tokenizers = None if overwrite else kept_tokenizers(folder, devices.is_chief)
-    kept = task.kept(validation)
-    tokenizers = tokenizers or task.tokenizers(examples)
-    validation, kept = (task.with_tokenizers(part, tokenizers) for part in (validation, kept))
+    kept = task.reading.kept(validation)
+    tokenizers = tokenizers or task.reading.tokenizers(examples)
+    validation = task.reading.with_tokenizers(validation, tokenizers)
+    kept = task.reading.with_tokenizers(kept, tokenizers)
     run, answer = task.prepared(folder, examples, kept, tokenizers)
     unknown = tell_unknown_tokens(task, examples, tokenizers, "training")
     require_known_targets(task, unknown, getattr(task.options, "unknown_targets", 1.0))
     tell_unknown_tokens(task, validation, tokenizers, "validation")
-    return _Data(examples, validation, run, answer)
+    return _Data(examples, validation, kept, run, answer)
 
 
 def _plan(task, folder, overwrite, devices, data):
     """Return the `Plan` of a task's training."""
-    options, run, batches = task.options, data.run, task.batches(data.examples, data.run)
-    validation, loss = Validation(task, data.validation, run, data.answer), task.loss()
-    steps = options.max_steps or -(-task.num_steps(batches) // options.gradient_accumulation)
+    options, modelling, run = task.options, task.modelling, data.run
+    batches, loss = modelling.batches(data.examples, run), modelling.loss()
+    validation = Validation(task, data.validation, run, data.answer)
+    steps = options.max_steps or -(-modelling.num_steps(batches) // options.gradient_accumulation)
     batches.few_shapes |= options.xla
     if options.gradient_accumulation > 1:
         batches = batches.in_groups(options.gradient_accumulation, ignored_by(loss))
 
     def prepare(model):
+        served = modelling.trained(model)
+        data.run = task.fitting(run, folder, data.kept, data.answer, served)
         if not overwrite and (folder / CHECKPOINT).exists():
             return
         if _takes_weights(options):
-            trained = task.trained(model)
             take_weights(
-                trained,
-                lambda run: task.trained(task.model(run)),
+                served,
+                lambda run: modelling.trained(modelling.model(run)),
                 run,
                 options.start_from,
                 hasattr(options, "pretrained"),
@@ -122,20 +132,20 @@ def _plan(task, folder, overwrite, devices, data):
     def begin():
         open_run(folder, task.name, options, overwrite)
         run.write_tokenizers(folder)
-        task.begun(folder)
+        modelling.begun(folder)
 
     if devices.num_processes > 1 and devices.is_chief:  # they meet before a model is made
         begin()
         devices.meet()
     return Plan(
-        lambda: task.model(run),
+        lambda: modelling.model(run),
         loss,
         batches.for_fit,
         steps,
         options,
         folder,
-        metrics=task.metrics(),
-        loss_weights=task.loss_weights(),
+        metrics=modelling.metrics(),
+        loss_weights=modelling.loss_weights(),
         validation=validation,
         tokens_from=batches.tokens_from,
         prepare=prepare,
@@ -146,17 +156,17 @@ def _plan(task, folder, overwrite, devices, data):
 
 def _finish(task, folder, model, data):
     """Score a model that is trained, write its run, and return the scores."""
-    model = task.trained(model)
-    scores = task.measure(model, data.validation, data.run)
-    run, found = task.tuned(
+    model = task.modelling.trained(model)
+    scores = task.modelling.measure(model, data.validation, data.run)
+    run, found = task.scoring.tuned(
         data.run,
         answered(
-            task.tests(data.validation),
+            task.scoring.tests(data.validation),
             lambda texts, advance: data.answer(model, texts, advance=advance),
         ),
     )
-    scores |= task.scores(found)
-    task.draw(model, run, folder / task.picture)
+    scores |= task.scoring.scores(found)
+    task.scoring.draw(model, run, folder / task.scoring.picture)
     run.write(folder, model, scores)
     for name in (CHECKPOINT, BEST, TEACHER):
         (folder / name).unlink(missing_ok=True)
@@ -166,8 +176,8 @@ def _finish(task, folder, model, data):
 def _takes_weights(options):
     """Return whether the frame reads `start_from`, and not the task, which may read other folders
     too."""
-    [field] = [field for field in dataclasses.fields(options) if field.name == "start_from"]
-    return options.start_from is not None and type(field.metadata["type"]) is RunFolder
+    kind = options_of(type(options))["start_from"].metadata["type"]
+    return options.start_from is not None and type(kind) is RunFolder
 
 
 def answered(tests, answer):
@@ -190,13 +200,13 @@ def answered(tests, answer):
 
 
 def _report(task, folder, scores):
-    if (table := task.table(scores)) is not None:
+    if (table := task.scoring.table(scores)) is not None:
         console.print(table)
-    names = (MODEL, SCORES, HISTORY, CURVES, SAMPLES, task.picture)
+    names = (MODEL, SCORES, HISTORY, CURVES, SAMPLES, task.scoring.picture)
     made = [name for name in names if (folder / name).exists()]
     console.print(
         f"{one_line(folder)}: {', '.join(made[:-1])} and {made[-1]} are there; "
-        f"{task.summary(scores)}"
+        f"{task.scoring.summary(scores)}"
     )
     for run in task.runs(folder):
         command = shlex.join([str(run), f"bundles/{run.name}"])

@@ -25,7 +25,7 @@ def tell_unknown_tokens(task, examples, tokenizers, source):
         `UnknownTokens` of each use of `Task.texts_read`, by its name.
     """
     found, texts = {}, {}
-    for use, role, some in task.texts_read(examples, tokenizers):
+    for use, role, some in task.reading.texts_read(examples, tokenizers):
         texts.setdefault((use, role), []).append(some)
     for (use, role), parts in texts.items():
         few = itertools.islice(itertools.chain.from_iterable(parts), MOST_TEXTS)
@@ -57,7 +57,7 @@ def require_known_targets(task, found, most):
         raise RunError(
             f"{task.name}: the vocabulary does not know {unknown.share:.2%} of the tokens of "
             f"{TARGETS}, more than --unknown-targets {most}; an answer can not hold them. The most "
-            f"frequent are {_listed(unknown)}. {task.way_out_of_unknown}"
+            f"frequent are {_listed(unknown)}. {task.reading.way_out_of_unknown}"
         )
 
 

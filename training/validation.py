@@ -44,22 +44,24 @@ class Validation:
     """
 
     def __init__(self, task, examples, run, answer):
-        self.task, self.examples, self.run, self.answer = task, examples, run, answer
-        self.answered = task.looked_at(examples)
+        self.options, self.modelling, self.scoring = task.options, task.modelling, task.scoring
+        self.examples, self.run, self.answer = examples, run, answer
+        self.answered = self.scoring.looked_at(examples)
         targets = [example.target for example in self.answered]
         self.shown = sorted(spread(targets)[:SHOWN])
-        self.loss = Loss(task, examples, run) if task.validation_loss else lambda model: {}
+        self.has_loss = self.modelling.validation_loss
+        self.loss = Loss(self.modelling, examples, run) if self.has_loss else lambda model: {}
 
     def __call__(self, model):
         loss = self.loss(model)
-        model = self.task.trained(model)
+        model = self.modelling.trained(model)
         measured, scores, answers = self._scores(model)
         return Look(loss | measured, scores, self._samples(model, answers))
 
     def _scores(self, model):
-        measured = self.task.measure(model, self.examples, self.run)
+        measured = self.modelling.measure(model, self.examples, self.run)
         answers = self.answer(model, [example.text for example in self.answered])
-        return measured, self.task.validation_scores(self.answered, answers), answers
+        return measured, self.scoring.validation_scores(self.answered, answers), answers
 
     def require_best(self, model):
         """Ask a model that has learned nothing for its scores, if the options name one as the best.
@@ -67,15 +69,15 @@ class Validation:
         Raises:
             RunError: if there is no score of that name.
         """
-        wanted, losses = self.task.options.best_by, [LOSS] if self.task.validation_loss else []
+        wanted, losses = self.options.best_by, [LOSS] if self.has_loss else []
         if wanted is not None and wanted not in losses:
-            measured, scores, _ = self._scores(self.task.trained(model))
+            measured, scores, _ = self._scores(self.modelling.trained(model))
             self._best([*scores, *losses, *measured])
 
     def _best(self, names):
         """Return the name that the options or the task ask for, or the first; capitals and signs
         may differ."""
-        wanted = self.task.options.best_by or self.task.best_by
+        wanted = self.options.best_by or self.scoring.best_by
         if wanted is None:
             return next(iter(names))
         found = [name for name in names if _plain(name) == _plain(wanted)]
@@ -89,14 +91,14 @@ class Validation:
         """Return the score by which looks are compared; ties go to the lower loss."""
         named = look.scores | look.measured
         name = self._best([*named])
-        lower = name == LOSS or name in self.task.lower_is_better
+        lower = name == LOSS or name in self.scoring.lower_is_better
         value, loss = -named[name] if lower else named[name], -named.get(LOSS, 0.0)
         return [-math.inf if math.isnan(number) else number for number in (value, loss)]
 
     def in_words(self, look):
         """Return the numbers of a look for the terminal."""
         measured = [f"{name} {value:.4f}" for name, value in look.measured.items()]
-        formats = self.task.score_formats
+        formats = self.scoring.score_formats
         scores = [
             f"{name} {value:{formats.get(name, '.2%')}}" for name, value in look.scores.items()
         ]
@@ -106,19 +108,20 @@ class Validation:
         examples, answers = (
             [rows[place] for place in self.shown] for rows in (self.answered, answers)
         )
-        return "\n".join(map(sample_lines, self.task.samples(model, self.run, examples, answers)))
+        samples = self.scoring.samples(model, self.run, examples, answers)
+        return "\n".join(map(sample_lines, samples))
 
 
 class Loss:
     """Model -> {"validation_loss"}, the mean over all targets that count."""
 
-    def __init__(self, task, examples, run):
+    def __init__(self, modelling, examples, run):
         with console.capture():  # what `arrays` prints was said of the training examples
-            inputs, targets, lengths = task.arrays(examples, run)
-        self.batches = Batches(inputs, targets, InOrder(lengths, task.options.batch_size))
-        self.loss = task.loss()
+            inputs, targets, lengths = modelling.arrays(examples, run)
+        self.batches = Batches(inputs, targets, InOrder(lengths, modelling.options.batch_size))
+        self.loss = modelling.loss()
         self.ignored = ignored_by(self.loss)
-        if task.options.gradient_accumulation > 1:  # the loss is a sum then
+        if modelling.options.gradient_accumulation > 1:  # the loss is a sum then
             self.batches = self.batches.in_groups(1, self.ignored)
 
     def __call__(self, model):

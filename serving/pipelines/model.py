@@ -106,7 +106,7 @@ class Model:
         self._takes = [spec.name for spec in runtime.graphs_of(manifest)[role].inputs]
         self._outputs = list(outputs)
         takes_padding = not packing.padded_by or packing.padded_by & {*self._takes}
-        self._most_padding = packing.most_padding if takes_padding else 0
+        self._most_padding = runtime.most_padding(packing) if takes_padding else 0
 
     def __repr__(self) -> str:
         return f"Model({self._session!r})"

@@ -10,7 +10,7 @@ from seqkeras import serving
 from seqkeras.data import dates
 from seqkeras.decoding import Constraint, greedy, in_batches
 from seqkeras.tokenizers import BOS, EOS, CharacterTable, pad
-from seqkeras.training.tasks.dates import KINDS
+from seqkeras.training.parts.dates import KINDS
 
 
 def test_the_bundle_answers_unseen_dates_as_well_as_training_measured(dates_run, dates_bundle):

@@ -32,10 +32,8 @@ def main(file, folder):
     import numpy as np
 
     from seqkeras.training.checkpoint import Checkpoint
-    from seqkeras.training.tasks.bert_pretraining import BertPretraining
-    from seqkeras.training.tasks.classification import Classification
-    from seqkeras.training.tasks.options.bert_pretraining import BertPretrainingOptions
-    from seqkeras.training.tasks.options.classification import ClassificationOptions
+    from seqkeras.training.tasks.bert_pretraining import BertPretrainingOptions
+    from seqkeras.training.tasks.classification import ClassificationOptions
     from seqkeras.training.train import train
 
     def trained(name, strategy):
@@ -51,7 +49,7 @@ def main(file, folder):
             tensorboard=False,
             strategy=strategy,
         )
-        train(Classification(options), Path(folder, name))
+        train(options.make(), Path(folder, name))
         return keras.models.load_model(Path(folder, name, "model.keras")).get_weights()
 
     def pretrained(name, strategy):
@@ -68,7 +66,7 @@ def main(file, folder):
             tensorboard=False,
             strategy=strategy,
         )
-        train(BertPretraining(options), Path(folder, name))
+        train(options.make(), Path(folder, name))
         return keras.models.load_model(Path(folder, name, "model.keras")).get_weights()
 
     def stopped(name, trained=trained):

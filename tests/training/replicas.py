@@ -21,14 +21,11 @@ from seqkeras.losses import SmoothedCrossEntropy
 from seqkeras.models import GPT, RNNLanguageModel, Transformer
 from seqkeras.training import strategies
 from seqkeras.training.run import HISTORY
-from seqkeras.training.tasks import task_of
-from seqkeras.training.tasks.bert_pretraining import BertPretraining
-from seqkeras.training.tasks.classification import Classification
-from seqkeras.training.tasks.options.bert_pretraining import BertPretrainingOptions
-from seqkeras.training.tasks.options.classification import ClassificationOptions
-from seqkeras.training.tasks.options.forecasting import ForecastingOptions
-from seqkeras.training.tasks.options.language_model import LanguageModelOptions
-from seqkeras.training.tasks.options.several import SeveralOptions
+from seqkeras.training.tasks.bert_pretraining import BertPretrainingOptions
+from seqkeras.training.tasks.classification import ClassificationOptions
+from seqkeras.training.tasks.forecasting import ForecastingOptions
+from seqkeras.training.tasks.language_model import LanguageModelOptions
+from seqkeras.training.tasks.several import SeveralOptions
 from seqkeras.training.train import train
 from tests.training.pretrained_folders import hugging_face_folder
 
@@ -133,7 +130,7 @@ def classified(devices):
             steps_per_save=5,
             strategy="one" if devices.num_replicas == 1 else "mirrored",
         )
-        train(Classification(options), Path(folder, "run"))
+        train(options.make(), Path(folder, "run"))
         return losses_and_weights(Path(folder, "run"))
 
 
@@ -147,7 +144,7 @@ def distilled(devices):
         tiny = hugging_face_folder(Path(folder, "tiny"), dropout=0.0)
         options = ClassificationOptions(**common, pretrained=tiny, batch_size=ROWS, max_steps=5)
         teacher = Path(folder, "teacher")
-        train(Classification(options), teacher)
+        train(options.make(), teacher)
         options = ClassificationOptions(
             **common,
             teacher=str(teacher),
@@ -162,7 +159,7 @@ def distilled(devices):
             learning_rate=0.5,
             **few_steps(devices),
         )
-        train(task_of("classification", options), Path(folder, "run"))
+        train(options.make(), Path(folder, "run"))
         return losses_and_weights(Path(folder, "run"))
 
 
@@ -193,7 +190,7 @@ def several(devices):
             learning_rate=0.5,
             **few_steps(devices),
         )
-        train(task_of("several", options), Path(folder, "run"))
+        train(options.make(), Path(folder, "run"))
         return losses_and_weights(Path(folder, "run"))
 
 
@@ -214,7 +211,7 @@ def forecast(devices):
             dropout=0.0,
             **few_steps(devices),
         )
-        train(task_of("forecasting", options), Path(folder, "run"))
+        train(options.make(), Path(folder, "run"))
         return losses_and_weights(Path(folder, "run"))
 
 
@@ -231,9 +228,9 @@ def started(devices):
         }
         sizes = {"hidden_dim": 6, "num_layers": 1, "num_heads": 2}
         first = Path(folder, "first")
-        train(task_of("language-model", LanguageModelOptions(**common, **sizes)), first)
+        train(LanguageModelOptions(**common, **sizes).make(), first)
         options = LanguageModelOptions(**common, start_from=str(first), learning_rate=0.5)
-        train(task_of("language-model", options), Path(folder, "run"))
+        train(options.make(), Path(folder, "run"))
         return losses_and_weights(Path(folder, "run"))
 
 
@@ -256,7 +253,7 @@ def pretrained(devices):
             learning_rate=0.5,
             **few_steps(devices),
         )
-        train(BertPretraining(options), Path(folder, "run"))
+        train(options.make(), Path(folder, "run"))
         return losses_and_weights(Path(folder, "run"))
 
 

@@ -23,9 +23,8 @@ from seqkeras.pretrained import load_hugging_face, save_hugging_face
 from seqkeras.tokenizers import read_tokenizer, word_piece
 from seqkeras.training.__main__ import main
 from seqkeras.training.fit import summed
-from seqkeras.training.tasks.bert_pretraining import BertPretraining
-from seqkeras.training.tasks.masked_sentences import masked_sentences
-from seqkeras.training.tasks.options.bert_pretraining import BertPretrainingOptions
+from seqkeras.training.parts.masked_sentences import masked_sentences
+from seqkeras.training.tasks.bert_pretraining import BertPretrainingOptions
 from tests.conftest import CHECKOUT, long_fixture
 
 TINY = (
@@ -251,8 +250,8 @@ def test_without_pairs_there_is_one_head_and_one_document_is_enough(tmp_path):
 
 def test_accumulated_batches_make_the_step_of_a_large_one(trained):
     """The mean over all masked tokens of both batches, and over all of their pairs."""
-    task = BertPretraining(BertPretrainingOptions(files=(str(trained / "run.records"),), short=0.5))
-    task.read()
+    task = BertPretrainingOptions(files=(str(trained / "run.records"),), short=0.5).make()
+    task.reading.read()
     records = TokenRecords(trained / "run.records")
     rows = SentencePairs(records.shards, 23, 2, 3, short=0.5)
     batches = PretrainingBatches(
@@ -267,7 +266,10 @@ def test_accumulated_batches_make_the_step_of_a_large_one(trained):
         )
     ]
     found = []
-    for loss, steps, given in ((task.loss(), 1, [both]), (summed(task.loss()), 2, group)):
+    for loss, steps, given in (
+        (task.modelling.loss(), 1, [both]),
+        (summed(task.modelling.loss()), 2, group),
+    ):
         model = keras.models.load_model(trained / "run/model.keras", compile=False)
         model.encoder.dropout.rate = 0.0
         for block in model.encoder.encoder.blocks:

@@ -16,8 +16,8 @@ from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.runs import RunError
 from seqkeras.serving.results import Classification as Answer
 from seqkeras.training.__main__ import main
-from seqkeras.training.tasks.classification import Classification, Example
-from seqkeras.training.tasks.options.classification import ClassificationOptions
+from seqkeras.training.parts.classification import Example
+from seqkeras.training.tasks.classification import ClassificationOptions
 from tests.conftest import run_python
 from tests.training.exporting import refusals_of_run
 
@@ -96,22 +96,22 @@ def test_export_takes_a_run_of_sentences_and_one_of_pairs(reviews, glue):
 
 def test_every_row_is_in_training_or_held_out(reviews):
     _, file, _ = reviews
-    train, held_out = Classification(ClassificationOptions(file=file, batch_size=11)).read()
+    train, held_out = ClassificationOptions(file=file, batch_size=11).make().reading.read()
     with open(file, encoding="utf-8", newline="") as lines:
         rows = [(row["text"], row["label"]) for row in csv.DictReader(lines)]
     assert Counter(train) + Counter(held_out) == Counter(rows)
-    assert Classification(ClassificationOptions(file=file, batch_size=11)).read() == (
+    assert ClassificationOptions(file=file, batch_size=11).make().reading.read() == (
         train,
         held_out,
     )
-    _, others = Classification(ClassificationOptions(file=file, batch_size=11, seed=1)).read()
+    _, others = ClassificationOptions(file=file, batch_size=11, seed=1).make().reading.read()
     assert others != held_out
 
 
 def test_a_row_of_each_label_stays_in_training(tmp_path):
     file = sentences(tmp_path / "many.csv", 41, labels=[f"label {place}" for place in range(7)])
     options = ClassificationOptions(file=file, batch_size=1, held_out=1.0)
-    train, held_out = Classification(options).read()
+    train, held_out = options.make().reading.read()
     assert sorted(example.target for example in train) == [f"label {place}" for place in range(7)]
     assert len(held_out) == 34
 
@@ -242,7 +242,7 @@ def test_each_fold_holds_other_rows_out_and_groups_stay_together(tmp_path):
     options = {"file": str(file), "batch_size": 5, "folds": 3} | columns
     seen = []
     for fold in (1, 2, 3):
-        train, held_out = Classification(ClassificationOptions(**options, fold=fold)).read()
+        train, held_out = ClassificationOptions(**options, fold=fold).make().reading.read()
         questions = {example.text[0] for example in train}
         assert not questions & {example.text[0] for example in held_out}
         assert len(train) + len(held_out) == 50
@@ -254,14 +254,14 @@ def test_rows_with_an_empty_column_are_left_out_and_counted(tmp_path, capsys):
     file = tmp_path / "rows.csv"
     file.write_text("text,label,other\n" + "a,x,\n ,y,\nb,y,\nc,,1\n" * 5 + "\u200b,x,\n")
     options = ClassificationOptions(file=str(file), batch_size=2, skip_empty=True)
-    train, held_out = Classification(options).read()
+    train, held_out = options.make().reading.read()
     assert {*train, *held_out} == {Example("a", "x"), Example("b", "y")}
     assert len(train) + len(held_out) == 10
     message = f"{file}: 11 rows with an empty column or a text without a token are left out"
     assert message in capsys.readouterr().out
     file.write_text("text,label\n ,x\n")
     with pytest.raises(RunError, match="each row has an empty column or a text without a token.$"):
-        Classification(options).read()
+        options.make().reading.read()
 
 
 @pytest.mark.parametrize(
@@ -283,7 +283,7 @@ def test_rows_with_an_empty_column_are_left_out_and_counted(tmp_path, capsys):
 def test_a_number_is_one_label_however_it_is_written(name, content, tmp_path, capsys):
     file = tmp_path / name
     file.write_text(content)
-    train, held_out = Classification(ClassificationOptions(file=str(file), batch_size=1)).read()
+    train, held_out = ClassificationOptions(file=str(file), batch_size=1).make().reading.read()
     assert {*train, *held_out} == {
         Example("a", "1"),
         Example("b", "0"),
@@ -297,7 +297,7 @@ def test_groups_of_two_spellings_are_told(tmp_path, capsys):
     file = tmp_path / "rows.csv"
     file.write_text("text,label,group\na,x,1.10\nb,y,1.1\nc,x,2\nd,y,2\n")
     options = ClassificationOptions(file=str(file), batch_size=1, group_column="group")
-    Classification(options).read()
+    options.make().reading.read()
     assert "'1.1', '1.10' of 'group' are read as one, '1.1'" in capsys.readouterr().out
 
 
@@ -309,7 +309,7 @@ def test_labels_of_truth_are_those_of_json_python_and_spreadsheets(tmp_path):
     options = ClassificationOptions(
         file=str(file), validation=str(others), batch_size=1, positive_label="True"
     )
-    _, validation = Classification(options).read()
+    _, validation = options.make().reading.read()
     assert [example.target for example in validation] == ["true", "true", "false"]
 
 
@@ -327,7 +327,7 @@ def test_labels_of_truth_are_those_of_json_python_and_spreadsheets(tmp_path):
 def test_white_space_around_a_label_is_none_of_it(name, content, tmp_path):
     file = tmp_path / name
     file.write_text(content)
-    train, held_out = Classification(ClassificationOptions(file=str(file), batch_size=1)).read()
+    train, held_out = ClassificationOptions(file=str(file), batch_size=1).make().reading.read()
     assert {*train, *held_out} == {
         Example("fine", "good"),
         Example("lovely", "good"),
@@ -343,7 +343,7 @@ def test_what_is_wrong_with_a_file_names_the_option_that_helps(name, message, tm
     file = tmp_path / name
     file.write_text("words,label\na,x\n")
     with pytest.raises(DataError, match=message):
-        Classification(ClassificationOptions(file=str(file))).read()
+        ClassificationOptions(file=str(file)).make().reading.read()
 
 
 def test_scores_are_those_that_glue_asks_for():
@@ -352,8 +352,8 @@ def test_scores_are_those_that_glue_asks_for():
     examples = [Example("a", target) for target in targets]
     answers = [Answer((label,), 0.9, {"0": 0.1, "1": 0.9}) for label in found]
     for positive, f1 in ((None, 3 / 4), ("0", 1 / 2)):
-        task = Classification(ClassificationOptions(positive_label=positive))
-        scores = task.validation_scores(examples, answers)
+        task = ClassificationOptions(positive_label=positive).make()
+        scores = task.scoring.validation_scores(examples, answers)
         assert scores == pytest.approx(
             {
                 "validation examples right": 4 / 6,

@@ -54,9 +54,3 @@ def test_a_wrong_option_needs_no_keras(wrong, tmp_path):
     refused = command("dates", "--out", str(tmp_path / "run"), *wrong)
     assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
     assert wrong[0] in refused.stderr
-
-
-@pytest.mark.parametrize("task", TASKS)
-def test_a_task_takes_the_options_of_its_command(task):
-    options_class, task_class = TASKS[task]
-    assert (task_class().name, task_class().options_class) == (task, options_class)

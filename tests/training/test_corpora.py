@@ -11,10 +11,8 @@ from seqkeras.data.mixing import MixedBatches
 from seqkeras.data.windows import RandomStarts, mixed_windows
 from seqkeras.training.__main__ import main
 from seqkeras.training.checkpoint import load_model
-from seqkeras.training.tasks.language_model import LanguageModel
-from seqkeras.training.tasks.options.language_model import LanguageModelOptions
-from seqkeras.training.tasks.options.translation import TranslationOptions
-from seqkeras.training.tasks.translation import Translation
+from seqkeras.training.tasks.language_model import LanguageModelOptions
+from seqkeras.training.tasks.translation import TranslationOptions
 from tests.training.test_going_on import same, stop_after
 from tests.training.test_translation import FAST, TINY, sentences, tab_separated
 
@@ -83,14 +81,14 @@ def corpora(folder):
 def test_what_is_held_out_of_the_first_corpus_is_in_none(tmp_path):
     file, *also = corpora(tmp_path)
     options = {"file": file, "batch_size": 5, "held_out": 0.5, "vocab_size": 90}
-    task = Translation(TranslationOptions(also=tuple(also), weights=(6, 1, 1), **options))
-    train, validation = task.read()
+    task = TranslationOptions(also=tuple(also), weights=(6, 1, 1), **options).make()
+    train, validation = task.reading.read()
     assert collections.Counter(example.corpus for example in train)[0] == len(validation) == 20
     assert not {example.text for example in train} & {example.text for example in validation}
     marks = {text[-1] for text, *_ in train}
     assert marks == {".", "!", "?"} and {example.corpus for example in validation} == {0}
-    run = collections.namedtuple("Run", "tokenizers")(task.tokenizers(train))
-    batches = task.batches(train, run)
+    run = collections.namedtuple("Run", "tokenizers")(task.reading.tokenizers(train))
+    batches = task.modelling.batches(train, run)
     found = collections.Counter()
     for inputs, _ in itertools.islice(batches.from_step(0), 300):
         first = [
@@ -124,14 +122,16 @@ def test_a_language_model_reads_several_corpora_and_holds_out_of_the_first(tmp_p
     for path, letter in zip(paths, "ab"):
         path.write_text(f"{letter} {letter * 5}\n" * 100)
     options = {"files": (str(paths[0]),), "also": (str(paths[1]),), "weights": (1.0, 3.0)}
-    task = LanguageModel(LanguageModelOptions(context=7, batch_size=5, **options))
-    texts, validation = task.read()
+    task = LanguageModelOptions(context=7, batch_size=5, **options).make()
+    texts, validation = task.reading.read()
     assert "b" in texts[1] and not any("b" in passage.text for passage in validation)
-    tokenizers = task.tokenizers(texts)
-    record = collections.namedtuple("Record", "decoding")(task.record(texts)["decoding"])
+    tokenizers = task.reading.tokenizers(texts)
+    record = collections.namedtuple("Record", "decoding")(
+        task.reading.record(texts, tokenizers)["decoding"]
+    )
     run = collections.namedtuple("Run", "tokenizers record")(tokenizers, record)
     letter = tokenizers["text"].id_of("b")
-    batches = itertools.islice(task.batches(texts, run).from_step(0), 400)
+    batches = itertools.islice(task.modelling.batches(texts, run).from_step(0), 400)
     share = np.mean([(inputs["token_ids"] == letter).any() for inputs, _ in batches])
     assert 0.68 < share < 0.82
 
@@ -163,9 +163,9 @@ def test_a_recurrent_model_that_goes_on_takes_no_second_corpus(tmp_path, capsys)
 
 
 def test_a_small_file_is_trained_on_for_a_thousand_steps_unless_passes_are_given(tmp_path):
-    task = Translation(TranslationOptions(file=tab_separated(tmp_path), batch_size=5))
-    train, _ = task.read()
-    run = collections.namedtuple("Run", "tokenizers")(task.tokenizers(train))
-    assert task.num_steps(task.batches(train, run)) == 1000
-    task = Translation(TranslationOptions(file=tab_separated(tmp_path), batch_size=5, passes=2))
-    assert task.num_steps(task.batches(train, run)) == 2 * (len(train) // 5)
+    task = TranslationOptions(file=tab_separated(tmp_path), batch_size=5).make()
+    train, _ = task.reading.read()
+    run = collections.namedtuple("Run", "tokenizers")(task.reading.tokenizers(train))
+    assert task.modelling.num_steps(task.modelling.batches(train, run)) == 1000
+    task = TranslationOptions(file=tab_separated(tmp_path), batch_size=5, passes=2).make()
+    assert task.modelling.num_steps(task.modelling.batches(train, run)) == 2 * (len(train) // 5)

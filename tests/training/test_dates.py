@@ -14,7 +14,7 @@ from seqkeras.data.dates import ANSWERS
 from seqkeras.serving.text import CharacterTable
 from seqkeras.training.__main__ import main
 from seqkeras.training.run import open_run
-from seqkeras.training.tasks.options.dates import DatesOptions
+from seqkeras.training.tasks.dates import DatesOptions
 from tests.conftest import CHECKOUT, SMALL, run_python
 
 # Small enough to train in seconds; what it learns does not matter.
@@ -300,8 +300,8 @@ def test_ctrl_c_says_how_to_go_on(tmp_path, monkeypatch, capsys):
     again = " before a checkpoint was made; the same command begins again\n"
 
     def told(*options, writes=None):
-        def interrupted(*args, begin, **kwargs):
-            begin()
+        def interrupted(plan):
+            plan.begin()
             if writes:
                 (folder / writes).touch()
             raise KeyboardInterrupt

@@ -13,11 +13,10 @@ from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.models import WithHeads
 from seqkeras.pretrained import save_hugging_face
 from seqkeras.tokenizers import word_piece
+from seqkeras.training.parts.pretrained import Pretrained, spread
+from seqkeras.training.parts.teacher import Teacher
 from seqkeras.training.run import TEACHER
-from seqkeras.training.tasks.distilling import DistilledClassification
-from seqkeras.training.tasks.options.classification import ClassificationOptions
-from seqkeras.training.tasks.pretrained import Pretrained, spread
-from seqkeras.training.tasks.teacher import Teacher
+from seqkeras.training.tasks.classification import ClassificationOptions
 from tests.conftest import others_long
 from tests.training.pretrained_folders import VOCABULARY, hugging_face_folder, tiny_bert
 from tests.training.stops import stopped_behind_a_checkpoint
@@ -99,7 +98,7 @@ def test_altered_copies_are_asked_for_and_keep_pairs_together(teacher, tmp_path)
     options = ClassificationOptions(
         file=str(file), pair_column="pair", teacher=str(teacher), augment=2, batch_size=3
     )
-    train, validation = DistilledClassification(options).read()
+    train, validation = options.make().reading.read()
     labelled = [example for example in train if example.target is not None]
     more = [example.text for example in train if example.target is None]
     assert len(labelled) + len(validation) == 21
@@ -107,7 +106,7 @@ def test_altered_copies_are_asked_for_and_keep_pairs_together(teacher, tmp_path)
     assert len({*more} | {example.text for example in labelled}) == len(more) + 7
     words = {word for line in rows for word in line.split()}
     assert all(len(text) == 2 and {*" ".join(text).split()} <= words for text in more)
-    again, _ = DistilledClassification(options).read()
+    again, _ = options.make().reading.read()
     assert again == train
 
 

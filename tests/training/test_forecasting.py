@@ -26,14 +26,13 @@ from seqkeras.serving.http.application import Service
 from seqkeras.serving.pipelines.forecast import forecasting_of
 from seqkeras.serving.printing import as_line
 from seqkeras.training.__main__ import main
-from seqkeras.training.tasks.forecasting import Forecasting
-from seqkeras.training.tasks.forecasting_baselines import (
+from seqkeras.training.parts.forecasting_baselines import (
     Ridge,
     baselines,
     persistence,
     unscaled_arrays,
 )
-from seqkeras.training.tasks.options.forecasting import ForecastingOptions
+from seqkeras.training.tasks.forecasting import ForecastingOptions
 from tests.arrays import close
 from tests.conftest import in_shell, others_long, run_python
 from tests.serving.http.served import ask, on_socket
@@ -76,8 +75,8 @@ def arguments(**options):
 
 def task_of(file, **options):
     """A task that has read its file, its windows of training, and of validation."""
-    task = Forecasting(ForecastingOptions(file=file, **COLUMNS, **SIZES, **options))
-    return task, *task.read()
+    task = ForecastingOptions(file=file, **COLUMNS, **SIZES, **options).make()
+    return task, *task.reading.read()
 
 
 @pytest.fixture(scope="module")
@@ -138,10 +137,10 @@ def test_scores_are_those_of_loops_over_the_answers(trained):
     scores = json.loads((folder / "scores.json").read_text())
     task, train, validation = task_of(file, held_out=0.2, quantiles=(0.1, 0.5, 0.9))
     model = keras.models.load_model(folder / "model.keras", compile=False)
-    inputs, targets, _ = task.arrays(validation, None)
+    inputs, targets, _ = task.modelling.arrays(validation, None)
     everything = range(len(validation))
     given = {name: arrays[everything] for name, arrays in inputs.items()}
-    [load, *_] = task.rows.columns
+    [load, *_] = task.reading.rows.columns
     values = load.mean + load.deviation * np.asarray(model(given), "float64")
     targets = load.mean + load.deviation * targets[everything].astype("float64")
     errors, covered, squares = [], [], []
@@ -198,14 +197,14 @@ def test_a_period_without_a_season_in_the_file_is_told(tmp_path, capsys):
         "no seasonal naive forecast: --period 191 is more than the 190 rows before the first "
         "window's targets"
     ) in printed
-    assert "that of the naive forecast (persistence), MASE" in printed
+    assert "the MAE of the naive forecast (persistence), MASE" in printed
     scores = json.loads((tmp_path / "run" / "scores.json").read_text())
     assert [*scores["forecasts"]] == ["model", "persistence", "linear"]
 
 
 def test_looks_at_a_part_of_the_windows_are_told(tmp_path, capsys):
     task, _, validation = task_of(hourly(tmp_path / "load.csv", 700), held_out=0.5)
-    assert len(task.looked_at(validation)) == 256
+    assert len(task.scoring.looked_at(validation)) == 256
     assert (
         f"looks are of 256 of the {len(validation)} validation windows, evenly spread; "
         "validation_loss and scores.json are of all"
@@ -262,9 +261,9 @@ def test_numbers_that_people_write_are_the_same_numbers(tmp_path):
     for part in ("window", "target"):
         same = (WindowArrays(windows, part)[range(31)] for windows in (train, others))
         np.testing.assert_allclose(*same, rtol=1e-6)
-    assert [column.decimal for column in people.rows.columns] == [".", ",", None, None]
-    assert plain.rows.columns[2:] == people.rows.columns[2:]
-    window, _ = people.rows.window(others[0].text["series"], "series")
+    assert [column.decimal for column in people.reading.rows.columns] == [".", ",", None, None]
+    assert plain.reading.rows.columns[2:] == people.reading.rows.columns[2:]
+    window, _ = people.reading.rows.window(others[0].text["series"], "series")
     np.testing.assert_array_equal(window, WindowArrays(others, "window")[[0]][0])
 
 
@@ -278,7 +277,7 @@ def test_what_is_held_out_changes_nothing_of_the_training(tmp_path):
         changed[place] = f"{time},9e9,-7e7,1e6,unheard of,{note}"
     (tmp_path / "other.csv").write_text("".join(changed))
     other, others, _ = task_of(str(tmp_path / "other.csv"))
-    assert task.record(train) == other.record(others)
+    assert task.reading.record(train, {}) == other.reading.record(others, {})
     for part in ("window", "known", "target"):
         rows = range(len(train))
         same = WindowArrays(train, part)[rows], WindowArrays(others, part)[rows]
@@ -305,15 +304,15 @@ def test_neither_size_nor_level_of_a_series_changes_what_is_learned(factor, leve
         options = {"targets": ("x",), "numbers": ("y",), "period": 24, "context": 12}
         options |= {"horizon": 5, "batch_size": 8}
         file = resized(tmp_path / f"{name}.csv", *sizes)
-        task = Forecasting(ForecastingOptions(file=file, **options))
-        train, validation = task.read()
-        inputs, targets, _ = task.arrays(train, None)
+        task = ForecastingOptions(file=file, **options).make()
+        train, validation = task.reading.read()
+        inputs, targets, _ = task.modelling.arrays(train, None)
         rows = range(len(train))
         answer = np.zeros((5, 1))
-        answers = [forecasting_of(answer, (), task.rows)] * len(validation)
-        scores = task.scores({"": (validation, answers)})["forecasts"]
+        answers = [forecasting_of(answer, (), task.reading.rows)] * len(validation)
+        scores = task.scoring.scores({"": (validation, answers)})["forecasts"]
         errors = {method: scores[method]["mase"] for method in scores}
-        found.append((inputs["window"][rows], targets[rows], task.loss().scale, errors))
+        found.append((inputs["window"][rows], targets[rows], task.modelling.loss().scale, errors))
     (window, target, scale, errors), (other, others, other_scale, other_errors) = found
     np.testing.assert_allclose(other, window, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(others, target, rtol=1e-5, atol=1e-5)
@@ -339,17 +338,19 @@ def test_scores_of_a_tiny_series_are_those_of_a_plain_one(tmp_path):
 def test_the_loss_of_logarithms_is_that_of_the_file_s_numbers(tmp_path):
     file = hourly(tmp_path / "load.csv")
     task, train, _ = task_of(file, log=("load",), quantiles=(0.2, 0.8))
-    targets = task.arrays(train, None)[1][range(7)]
+    targets = task.modelling.arrays(train, None)[1][range(7)]
     answers = np.random.default_rng(0).normal(size=(7, 5, 1, 2)).astype("float32")
-    values = np.stack([task.rows.unscaled(answer) for answer in answers])
+    values = np.stack([task.reading.rows.unscaled(answer) for answer in answers])
     real = np.stack([window.target for window in train[:7]])
     expected = [
-        max(q * error, (q - 1) * error) / task.spreads[0]
+        max(q * error, (q - 1) * error) / task.reading.spreads[0]
         for place in np.argwhere(~np.isnan(real))
         for q, value in zip((0.2, 0.8), values[tuple(place)])
         for error in [real[tuple(place)] - value]
     ]
-    assert float(task.loss()(targets, answers)) == pytest.approx(np.mean(expected), rel=1e-4)
+    assert float(task.modelling.loss()(targets, answers)) == pytest.approx(
+        np.mean(expected), rel=1e-4
+    )
 
 
 @pytest.mark.parametrize(
@@ -367,14 +368,14 @@ def test_the_loss_of_logarithms_is_that_of_the_file_s_numbers(tmp_path):
 )
 def test_every_model_forecasts_all_steps_and_targets(options, tmp_path):
     settings = COLUMNS | SIZES | options
-    task = Forecasting(ForecastingOptions(file=hourly(tmp_path / "load.csv"), **settings))
-    train, _ = task.read()
-    model = task.model(None)
-    inputs, targets, _ = task.arrays(train, None)
+    task = ForecastingOptions(file=hourly(tmp_path / "load.csv"), **settings).make()
+    train, _ = task.reading.read()
+    model = task.modelling.model(None)
+    inputs, targets, _ = task.modelling.arrays(train, None)
     given = {name: arrays[range(11)] for name, arrays in inputs.items()}
     own = (len(settings["quantiles"]),) if "quantiles" in settings else ()
     assert model.output_shape == (None, 5, len(settings["targets"]), *own)
-    model.compile(keras.optimizers.Adam(0.01), task.loss())
+    model.compile(keras.optimizers.Adam(0.01), task.modelling.loss())
     first, *_, last = (model.train_on_batch(given, targets[range(11)]) for _ in range(12))
     assert last < first
     values = np.asarray(model(given))
@@ -394,9 +395,9 @@ def test_a_forecast_moves_with_the_scale_of_its_file(tmp_path):
     for path in (file, str(tmp_path / "other.csv")):
         task, train, _ = task_of(path)
         keras.utils.set_random_seed(0)
-        model, (inputs, _, _) = task.model(None), task.arrays(train, None)
+        model, (inputs, _, _) = task.modelling.model(None), task.modelling.arrays(train, None)
         answers = np.asarray(model({name: each[range(11)] for name, each in inputs.items()}))
-        found.append(np.stack([task.rows.unscaled(answer) for answer in answers]))
+        found.append(np.stack([task.reading.rows.unscaled(answer) for answer in answers]))
     close(found[1], 1000 * found[0] + 7, rtol=1e-4, atol=1)
 
 
@@ -529,24 +530,24 @@ def test_options_that_do_not_go_together_get_one_line(options, message, tmp_path
 
 def test_a_file_too_short_for_a_finished_run_is_told_how_many_rows_it_needs(tmp_path):
     task, train, _ = task_of(hourly(tmp_path / "load.csv"))
-    settings = json.loads(json.dumps(task.record(train)["settings"]))
+    settings = json.loads(json.dumps(task.reading.record(train, {})["settings"]))
     lines = (tmp_path / "load.csv").read_text().splitlines(keepends=True)
     (tmp_path / "short.csv").write_text("".join(lines[:9]))
-    task.source_length = task.options.context
+    task.reading.source_length = task.options.context
     least = task.options.context + task.options.horizon
     with pytest.raises(RunError, match=f"has a target; a series needs {least} rows at least.$"):
-        task.examples_of([str(tmp_path / "short.csv")], settings)
+        task.reading.examples_of([str(tmp_path / "short.csv")], settings)
 
 
 def test_a_file_whose_times_have_offsets_where_training_s_had_none_is_refused(tmp_path):
     task, train, _ = task_of(hourly(tmp_path / "load.csv"))
-    settings = json.loads(json.dumps(task.record(train)["settings"]))
+    settings = json.loads(json.dumps(task.reading.record(train, {})["settings"]))
     assert settings["rows"]["time"]["has_offset"] is False
     text = (tmp_path / "load.csv").read_text()
     (tmp_path / "other.csv").write_text(re.sub("(:00),", r"\1+08:00,", text))
     told = "other.csv, line 2: 'time' must be a time without a zone offset, as in training; "
     with pytest.raises(DataError, match=told):
-        task.examples_of([str(tmp_path / "other.csv")], settings)
+        task.reading.examples_of([str(tmp_path / "other.csv")], settings)
 
 
 def test_help_begins_with_what_a_file_looks_like():
@@ -574,26 +575,26 @@ def test_categories_are_read_in_every_spelling(tmp_path, capsys):
     """JSON's booleans and numbers; the same as pandas writes them; a category of held out rows."""
     options = dict(context=14, horizon=7, batch_size=8, **FREE)
     file = free_days(tmp_path / "load.jsonl")
-    of_json = Forecasting(ForecastingOptions(file=file, **options))
-    of_json.read()
+    of_json = ForecastingOptions(file=file, **options).make()
+    of_json.reading.read()
     frame = pandas.read_json(file, lines=True)
     frame.to_csv(tmp_path / "load.csv", index=False)
     text = (tmp_path / "load.csv").read_text()
     assert "True" in text and ",2.0\n" in text and ",\n" in text
-    of_csv = Forecasting(ForecastingOptions(file=str(tmp_path / "load.csv"), **options))
-    of_csv.read()
-    assert [column.categories for column in of_json.rows.columns] == [
+    of_csv = ForecastingOptions(file=str(tmp_path / "load.csv"), **options).make()
+    of_csv.reading.read()
+    assert [column.categories for column in of_json.reading.rows.columns] == [
         (),
         ("false", "true"),
         ("1", "2"),
     ]
-    assert of_csv.rows == of_json.rows
+    assert of_csv.reading.rows == of_json.reading.rows
     assert "read as one" not in capsys.readouterr().out
     lines = text.splitlines()
     lines[3] = lines[3].replace(",1.0", ",1.00")
     lines[-1] = lines[-1].rpartition(",")[0] + ",3"
     (tmp_path / "load.csv").write_text("\n".join(lines) + "\n")
-    of_csv.read()
+    of_csv.reading.read()
     said = capsys.readouterr().out
     assert "load.csv: '1.0', '1.00' of 'zone' are read as one, '1'" in said
     assert "load.csv: 'zone' is '3' in 1 row and in none of training: the model reads no" in said
@@ -604,7 +605,8 @@ def test_series_of_two_spellings_are_told(tmp_path, capsys):
     rows = [f"{'7' if place % 2 else '7.0'},{place % 11}" for place in range(99)]
     (tmp_path / "load.csv").write_text("\n".join(["zone,load", *rows]))
     options = dict(targets=("load",), series_column="zone", **SIZES)
-    Forecasting(ForecastingOptions(file=str(tmp_path / "load.csv"), **options)).read()
+    options |= {"file": str(tmp_path / "load.csv")}
+    ForecastingOptions(**options).make().reading.read()
     assert "'7', '7.0' of 'zone' are read as one, '7'" in capsys.readouterr().out
 
 
@@ -644,9 +646,9 @@ def test_the_bundle_forecasts_from_raw_rows_what_the_model_does(trained, tmp_pat
     forecast = serving.load(tmp_path / "bundle")
     task, _, validation = task_of(file, held_out=0.2, quantiles=(0.1, 0.5, 0.9))
     model = keras.models.load_model(folder / "model.keras", compile=False)
-    inputs, _, _ = task.arrays(validation, None)
+    inputs, _, _ = task.modelling.arrays(validation, None)
     given = {name: arrays[range(len(validation))] for name, arrays in inputs.items()}
-    [load, *_] = task.rows.columns
+    [load, *_] = task.reading.rows.columns
     expected = load.mean + load.deviation * np.asarray(model(given), "float64")
     answers = forecast([window.text for window in validation])
     for values, answer in zip(expected, answers, strict=True):

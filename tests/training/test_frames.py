@@ -14,10 +14,9 @@ from seqkeras.runs import RunError
 from seqkeras.serving.__main__ import main as serve
 from seqkeras.serving.rows import Rows
 from seqkeras.training.__main__ import main
-from seqkeras.training.tasks.classification import Classification
-from seqkeras.training.tasks.frames import Frames
-from seqkeras.training.tasks.options.classification import ClassificationOptions
-from seqkeras.training.tasks.scaling import scaling
+from seqkeras.training.parts.frames import Frames
+from seqkeras.training.parts.scaling import scaling
+from seqkeras.training.tasks.classification import ClassificationOptions
 from tests.conftest import long_fixture, others_long
 
 TINY = "--units 7 --embedding-dim 6 --heads 3 --hops 2 --learning-rate 0.03 --batch-size 5".split()
@@ -182,11 +181,11 @@ def test_scaling_is_learned_of_training_rows_alone(tmp_path):
     records = []
     for factor in (1, 1000):
         file = as_rows(tmp_path / f"{factor}.csv", found)
-        task = Classification(ClassificationOptions(file=file, **options))
-        train, validation = task.read()
-        record = task.record(train)
+        task = ClassificationOptions(file=file, **options).make()
+        train, validation = task.reading.read()
+        record = task.reading.record(train, {})
         numbers = np.concatenate([example.numbers for example in train]).astype("float64")
-        columns = task.frames.rows.columns
+        columns = task.reading.frames.rows.columns
         means, deviations = zip(*((column.mean, column.deviation) for column in columns))
         np.testing.assert_allclose(means, numbers.mean(axis=0), rtol=1e-5)
         np.testing.assert_allclose(deviations, numbers.std(axis=0), rtol=1e-5)
@@ -203,17 +202,17 @@ def test_numbers_that_people_write_are_frames_in_training_run_and_bundle(tmp_pat
     (tmp_path / "x.csv").write_text("\n".join(["series,x,label,y", *lines]) + "\n")
     given = {"numbers": ("x", "y"), "series_column": "series", "batch_size": 1}
     given |= {"decimal_point": ("x",), "decimal_comma": ("y",)}
-    task = Classification(ClassificationOptions(file=str(tmp_path / "x.csv"), **given))
-    train, validation = task.read()
-    settings = task.record(train)["settings"]
+    task = ClassificationOptions(file=str(tmp_path / "x.csv"), **given).make()
+    train, validation = task.reading.read()
+    settings = task.reading.record(train, {})["settings"]
     again = dataclasses.replace(task.options, numbers=(), decimal_point=(), decimal_comma=())
     frames = Frames(again, "label", False).of_settings(settings)
     for examples in (train + validation, frames.read(str(tmp_path / "x.csv"))):
         found = np.concatenate(sorted((each.numbers for each in examples), key=np.min))
         np.testing.assert_allclose(found[:, 0], np.arange(1000, 1012))
         np.testing.assert_allclose(found[:, 1], np.arange(12) / 100 + 0.005, rtol=1e-5)
-    window, _ = Rows(task.frames.rows.columns).window((("1,011", "11,5 %"),), "frames")
-    columns = task.frames.rows.columns
+    window, _ = Rows(task.reading.frames.rows.columns).window((("1,011", "11,5 %"),), "frames")
+    columns = task.reading.frames.rows.columns
     read = [column.unscaled(number) for column, number in zip(columns, window[0])]
     np.testing.assert_allclose(read, [1011, 0.115], rtol=1e-5)
 
@@ -227,11 +226,11 @@ def test_arrays_of_any_size_are_scaled_alike(factor, level, tmp_path):
     for name, given in (("plain", frames), ("other", level + factor * frames)):
         np.savez(tmp_path / f"{name}.npz", frames=given, labels=labels)
         file = str(tmp_path / f"{name}.npz")
-        task = Classification(ClassificationOptions(file=file, batch_size=4))
-        train, _ = task.read()
-        task.record(train)
-        inputs, _ = task.frames.inputs(train, 5)
-        read = scaling(task.frames.mean, task.frames.deviation)
+        task = ClassificationOptions(file=file, batch_size=4).make()
+        train, _ = task.reading.read()
+        task.reading.record(train, {})
+        inputs, _ = task.reading.frames.inputs(train, 5)
+        read = scaling(task.reading.frames.mean, task.reading.frames.deviation)
         found.append(read(inputs["frames"][range(len(train))]))
     np.testing.assert_allclose(found[1], found[0], atol=2e-4)
     assert found[0].std() == pytest.approx(1, abs=0.01)
@@ -251,10 +250,10 @@ def test_arrays_of_any_size_are_scaled_alike(factor, level, tmp_path):
 def test_arrays_that_float32_does_not_tell_apart_are_refused(factor, level, message, tmp_path):
     frames = level + factor * np.random.default_rng(0).normal(size=(16, 5, 2))
     np.savez(tmp_path / "a.npz", frames=frames, labels=np.array(["a", "b"] * 8))
-    task = Classification(ClassificationOptions(file=str(tmp_path / "a.npz"), batch_size=4))
-    train, _ = task.read()
+    task = ClassificationOptions(file=str(tmp_path / "a.npz"), batch_size=4).make()
+    train, _ = task.reading.read()
     with pytest.raises(RunError, match=message):
-        task.record(train)
+        task.reading.record(train, {})
 
 
 @pytest.mark.parametrize("form", others_long(["files", "arrays", "rows"]), ids=lambda form: form)

@@ -19,7 +19,8 @@ from seqkeras.tokenizers import learn_byte_pairs, read_tokenizer
 from seqkeras.tokenizers.of_stream import STREAM_TOKENIZERS
 from seqkeras.training.__main__ import main
 from seqkeras.training.carried import CarriedState
-from seqkeras.training.tasks.language_model import LanguageModel, LanguageModelOptions
+from seqkeras.training.parts.language_model import LanguageModelModelling
+from seqkeras.training.tasks.language_model import LanguageModelOptions
 from seqkeras.training.train import train
 from tests.conftest import CHECKOUT, run_python
 from tests.training.exporting import refusals_of_run
@@ -146,7 +147,7 @@ def test_a_state_goes_on_until_its_row_begins_anew(tmp_path):
     assert np.abs(anew[1] - first[1]).max() > 1e-3
 
 
-class Stopped(LanguageModel):
+class Stopped(LanguageModelModelling):
     """Is stopped at its second look, behind the first checkpoint."""
 
     looks = 0
@@ -171,12 +172,14 @@ def test_rows_that_go_on_go_on_in_a_training_that_was_stopped(tmp_path):
         steps=6,
         steps_per_save=3,
     )
+    task = options.make()
+    task.modelling = Stopped(options, task.reading)
     with pytest.raises(KeyboardInterrupt):
-        train(Stopped(options), tmp_path / "stopped")
+        train(task, tmp_path / "stopped")
     assert (tmp_path / "stopped/checkpoint.keras").exists()
     models = []
     for folder in (tmp_path / "stopped", tmp_path / "whole"):
-        train(LanguageModel(options), folder)
+        train(options.make(), folder)
         models.append(keras.models.load_model(folder / "model.keras"))
     for weight, expected in zip(models[0].weights, models[1].weights, strict=True):
         np.testing.assert_array_equal(weight, expected)
@@ -188,7 +191,7 @@ def test_several_files_are_one_text_and_may_be_compressed(tmp_path):
     first.write_text("one two three four five six\n", encoding="utf-8")
     second.write_bytes(gzip.compress(b"seven eight nine ten eleven twelve\n"))
     options = LanguageModelOptions(files=(str(first), str(second)), held_out=0.25)
-    train, passages = LanguageModel(options).read()
+    train, passages = options.make().reading.read()
     assert train == ["one two three four five six\n", "seven eight nine te"]
     whole = "".join(part.before + part.text + part.rest for part in passages)
     assert whole == "n eleven twelve\n"
@@ -204,10 +207,10 @@ def test_prompts_begin_with_a_word_and_end_with_a_token(tmp_path, kind, sentence
     text = sentence * 97
     (tmp_path / "play.txt").write_text(text, encoding="utf-8")
     options = LanguageModelOptions(files=(str(tmp_path / "play.txt"),), tokens=kind, vocab_size=300)
-    task = LanguageModel(options)
-    texts, passages = task.read()
-    tokenizer = task.tokenizers(texts)["text"]
-    passages = task.with_tokenizers(passages, {"text": tokenizer})
+    task = options.make()
+    texts, passages = task.reading.read()
+    tokenizer = task.reading.tokenizers(texts)["text"]
+    passages = task.reading.with_tokenizers(passages, {"text": tokenizer})
     held_out = "".join(own.before + own.text + own.rest for own in passages)
     assert text.endswith(held_out) and len(passages) > 4
     for passage in passages:
@@ -264,13 +267,15 @@ def test_mixed_precision_and_accumulation_are_those_of_a_training_that_goes_on(w
         mixed_precision="bfloat16",
     )
 
-    class Watched(LanguageModel):
+    class Watched(LanguageModelModelling):
         def model(self, run):
             model = super().model(run)
             policies.add(self.trained(model).embedding.dtype_policy.name)
             return model
 
-    train(Watched(options), tmp_path / "run")
+    task = options.make()
+    task.modelling = Watched(options, task.reading)
+    train(task, tmp_path / "run")
     assert policies == {"mixed_bfloat16", "float32"}  # it computes in one, and is kept in the other
     rows = (tmp_path / "run/history.csv").read_text().splitlines()[1:]
     assert [int(row.split(",")[0]) for row in rows] == [2, 4]

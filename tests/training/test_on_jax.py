@@ -19,11 +19,14 @@ sys.meta_path.insert(0, Absent())
 from seqkeras.quiet import import_keras
 
 import_keras()
-import seqkeras.training.train
-from seqkeras.training.tasks import TASKS
+import importlib
+import pkgutil
 
-for _, task in TASKS.values():
-    task()
+import seqkeras.training.train
+from seqkeras.training import parts
+
+for module in pkgutil.iter_modules(parts.__path__):
+    importlib.import_module(f"{parts.__name__}.{module.name}")
 """
 
 

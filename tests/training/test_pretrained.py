@@ -18,10 +18,9 @@ from seqkeras.runs import RunError, RunFiles
 from seqkeras.tokenizers import special_ids
 from seqkeras.training.__main__ import main
 from seqkeras.training.layer_rates import rates_of_layers
-from seqkeras.training.tasks.classification import Classification
-from seqkeras.training.tasks.options.classification import ClassificationOptions
-from seqkeras.training.tasks.options.pretrained import PretrainedOptions
-from seqkeras.training.tasks.pretrained import Pretrained, inputs_of
+from seqkeras.training.options.pretrained import PretrainedOptions
+from seqkeras.training.parts.pretrained import Pretrained, inputs_of
+from seqkeras.training.tasks.classification import ClassificationOptions
 from seqkeras.training.train import train
 from tests.arrays import close, numbers
 from tests.training.pretrained_folders import (
@@ -150,7 +149,7 @@ def test_naming_the_folder_alone_gives_the_defaults_of_fine_tuning(folder, revie
         "warmup_steps": 100,
     }
     assert {name: found[name] for name in expected} == expected
-    assert list(found["sha256"]) == [f"{folder}/model.safetensors", reviews]
+    assert {*found["sha256"]} == {f"{folder}/model.safetensors", reviews}
 
 
 def test_a_head_may_read_the_mean_and_is_served_so(folder, reviews, tmp_path):
@@ -205,7 +204,7 @@ def test_a_training_that_was_stopped_ends_with_the_weights_of_one_that_was_not(
             unfreeze_every=4,
             tensorboard=False,
         )
-        train(Classification(options), tmp_path / name)
+        train(options.make(), tmp_path / name)
         return keras.models.load_model(tmp_path / name / "model.keras").get_weights()
 
     whole = trained("whole")

@@ -11,12 +11,8 @@ from seqkeras import serving
 from seqkeras.runs import RunFiles
 from seqkeras.serving.results import Generation
 from seqkeras.training.__main__ import main
-from seqkeras.training.tasks.prompt_answer import (
-    NO_TARGET,
-    Example,
-    PromptAnswer,
-    PromptAnswerOptions,
-)
+from seqkeras.training.parts.prompt_answer import NO_TARGET, Example
+from seqkeras.training.tasks.prompt_answer import PromptAnswerOptions
 from tests.arrays import floats
 from tests.conftest import long_fixture, run_python
 from tests.training.exporting import refusals_of_run
@@ -77,10 +73,10 @@ def test_the_turns_are_part_of_the_run_and_export_takes_it(tuned):
 def test_the_loss_is_that_of_the_answer_alone(tuned, start):
     run, file = tuned
     options = PromptAnswerOptions(file=str(file), start_from=str(start), user="U:", assistant="A:")
-    task, files = PromptAnswer(options), RunFiles.read(run)
-    examples = task.examples_of([str(file)], {})
+    task, files = options.make(), RunFiles.read(run)
+    examples = task.reading.examples_of([str(file)], {})
     example = next(example for example in examples if example.text == "aab")
-    inputs, targets, _ = task.arrays([example], files)
+    inputs, targets, _ = task.modelling.arrays([example], files)
     token_ids, labels = (rows[np.array([0])] for rows in (inputs["token_ids"], targets))
     table = files.tokenizers["text"]
     whole = [*table.encode("U:aab\nA:AAB"), table.id_of("<eos>")]
@@ -90,7 +86,7 @@ def test_the_loss_is_that_of_the_answer_alone(tuned, start):
     logits = model({"token_ids": token_ids}).numpy().astype("float64")
     log_probs = logits[0] - np.log(np.exp(logits[0]).sum(-1, keepdims=True))
     expected = -log_probs[range(7, 11), whole[-4:]].mean()
-    np.testing.assert_allclose(task.loss()(labels, logits), expected, rtol=1e-4)
+    np.testing.assert_allclose(task.modelling.loss()(labels, logits), expected, rtol=1e-4)
 
 
 def test_an_answer_of_weight_0_is_read_and_not_learned(tuned, start, tmp_path):
@@ -100,8 +96,10 @@ def test_an_answer_of_weight_0_is_read_and_not_learned(tuned, start, tmp_path):
     file = tmp_path / "rows.jsonl"
     file.write_text(json.dumps(rows), encoding="utf-8")
     options = PromptAnswerOptions(file=str(file), start_from=str(start), user="U:", assistant="A:")
-    task, files = PromptAnswer(options), RunFiles.read(tuned[0])
-    inputs, targets, lengths = task.arrays(task.examples_of([str(file)], {}), files)
+    task, files = options.make(), RunFiles.read(tuned[0])
+    inputs, targets, lengths = task.modelling.arrays(
+        task.reading.examples_of([str(file)], {}), files
+    )
     table = files.tokenizers["text"]
     whole = [*table.encode("U:a\nA:B\nU:b\nA:BA"), table.id_of("<eos>")]
     assert inputs["token_ids"][np.array([0])].tolist() == [whole[:-1]]
@@ -110,15 +108,15 @@ def test_an_answer_of_weight_0_is_read_and_not_learned(tuned, start, tmp_path):
     logits = floats(1, len(whole) - 1, len(table))
     others = logits.copy()
     others[:, :13] = floats(1, 13, len(table), seed=1)
-    losses = [task.loss()(targets[np.array([0])], own) for own in (logits, others)]
+    losses = [task.modelling.loss()(targets[np.array([0])], own) for own in (logits, others)]
     assert losses[0] == losses[1]
 
 
 def test_samples_show_texts_and_an_empty_answer_as_one():
-    task = PromptAnswer(PromptAnswerOptions(file="rows.jsonl", start_from="run"))
+    task = PromptAnswerOptions(file="rows.jsonl", start_from="run").make()
     turns = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "a"}]
     samples = [
-        task.sample(Example(text, "A"), Generation("", -1.0, "end"))
+        task.scoring.sample(Example(text, "A"), Generation("", -1.0, "end"))
         for text in ("a", {"messages": turns})
     ]
     assert samples == [

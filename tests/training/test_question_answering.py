@@ -17,7 +17,7 @@ from seqkeras.serving.pipelines.answer import Settings
 from seqkeras.serving.pipelines.questions import SubwordQuestions, WordQuestions
 from seqkeras.tokenizers import CharacterTable, WordTable, read_vocabulary, word_piece
 from seqkeras.training.__main__ import main
-from seqkeras.training.tasks.answer_windows import places_in_windows, tokens_of
+from seqkeras.training.parts.answer_windows import places_in_windows, tokens_of
 from tests.conftest import long_fixture
 from tests.training.exporting import refusals_of_run
 from tests.training.questions import VOCABULARY, as_squad, encoder_folder, questions, write

@@ -18,8 +18,7 @@ def test_a_recipe_holds_options_of_its_task_its_goal_and_its_command(path):
     text = path.read_text(encoding="utf-8")
     values = tomllib.loads(text)
     task = values.pop("task")
-    options_class, _ = TASKS[task]
-    options = parse_options("recipe", options_class, [], values)
+    options = parse_options("recipe", TASKS[task], [], values)
     if "--pretrained $" in text:  # a folder of the user's, on the command line alone
         options = dataclasses.replace(options, pretrained="models/encoder")
     if "--teacher runs/" in text:

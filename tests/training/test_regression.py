@@ -1,5 +1,6 @@
 """Regression of a user's file: what it learns, leaves and refuses."""
 
+import dataclasses
 import json
 
 import pytest
@@ -8,8 +9,7 @@ from seqkeras import serving
 from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.training.__main__ import main
 from seqkeras.training.commands import parse_options
-from seqkeras.training.tasks.options.regression import RegressionOptions
-from seqkeras.training.tasks.regression import Regression
+from seqkeras.training.tasks.regression import RegressionOptions
 from tests.conftest import long_fixture
 from tests.training.pretrained_folders import hugging_face_folder
 
@@ -73,9 +73,8 @@ def test_pairs_without_a_header_are_read_by_numbers_of_columns(tmp_path):
     options = parse_options(
         "regression", RegressionOptions, columns, {"batch_size": 3, "held_out": 0.2}
     )
-    train, validation = Regression(
-        RegressionOptions(**{**vars(options), "file": pairs(tmp_path / "stsb.csv")})
-    ).read()
+    options = dataclasses.replace(options, file=pairs(tmp_path / "stsb.csv"))
+    train, validation = options.make().reading.read()
     assert len(train) + len(validation) == 27
     assert {(example.text, example.target) for example in train + validation} == {*SIMILAR.items()}
 
@@ -99,8 +98,8 @@ def test_numbers_that_people_write_are_targets(option, texts, tmp_path):
     lines = [f"text {place}\t{text}" for place, text in enumerate(texts)]
     (tmp_path / "rows.tsv").write_text("\n".join(["text\tnumber", *lines]) + "\n")
     given = {"batch_size": 1, "held_out": 0.25, option: ("number",)}
-    task = Regression(RegressionOptions(file=str(tmp_path / "rows.tsv"), **given))
-    targets = sorted(example.target for part in task.read() for example in part)
+    task = RegressionOptions(file=str(tmp_path / "rows.tsv"), **given).make()
+    targets = sorted(example.target for part in task.reading.read() for example in part)
     assert targets == [0.12, 0.5, 1250, 20_493_000_000]
 
 

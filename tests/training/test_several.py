@@ -11,8 +11,7 @@ from seqkeras import serving
 from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.models import WithHeads
 from seqkeras.runs import RunError
-from seqkeras.training.tasks.options.several import SeveralOptions
-from seqkeras.training.tasks.several import Several
+from seqkeras.training.tasks.several import SeveralOptions
 from tests.training.pretrained_folders import hugging_face_folder
 from tests.training.stops import stopped_behind_a_checkpoint
 from tests.training.test_distilling import NUMBERS, reviews
@@ -127,10 +126,10 @@ def read(folder, tables, **options):
     options = SeveralOptions(
         file=str(folder / tables), pretrained=str(folder / "tiny"), batch_size=11, **options
     )
-    task = Several(options)
-    examples, validation = task.read()
-    run, _ = task.prepared(folder / "no", examples, validation, task.tokenizers(examples))
-    return task, run, task.batches(examples, run)
+    task = options.make()
+    examples, validation = task.reading.read()
+    run, _ = task.prepared(folder / "no", examples, validation, task.reading.tokenizers(examples))
+    return task, run, task.modelling.batches(examples, run)
 
 
 def test_each_batch_is_of_one_task_as_often_as_its_size_tells(folder):
@@ -149,13 +148,18 @@ def test_each_batch_is_of_one_task_as_often_as_its_size_tells(folder):
     total = sum(size**0.5 for size in sizes.values())
     for name, size in sizes.items():
         assert tasks.count(name) / len(tasks) == pytest.approx(size**0.5 / total, abs=0.05)
-    assert task.num_steps(batches) == 3 * (13 + 7 + 7)
+    assert task.modelling.num_steps(batches) == 3 * (13 + 7 + 7)
 
 
 def test_a_batch_teaches_its_own_head_and_the_encoder(folder):
     task, run, batches = read(folder, "three.toml")
-    model = task.model(run)
-    model.compile(keras.optimizers.SGD(0.1), task.loss(), task.loss_weights(), task.metrics())
+    model = task.modelling.model(run)
+    model.compile(
+        keras.optimizers.SGD(0.1),
+        task.modelling.loss(),
+        task.modelling.loss_weights(),
+        task.modelling.metrics(),
+    )
     steps = batches.from_step(0)
     for _ in range(7):
         inputs, targets = next(steps)

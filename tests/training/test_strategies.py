@@ -13,8 +13,7 @@ from seqkeras.runs import RunError
 from seqkeras.training import train as training
 from seqkeras.training.options import FitOptions
 from seqkeras.training.strategies import OneDevice, Replicas, Workers, _with_weights, strategy
-from seqkeras.training.tasks.language_model import LanguageModel
-from seqkeras.training.tasks.options.language_model import LanguageModelOptions
+from seqkeras.training.tasks.language_model import LanguageModelOptions
 from tests.conftest import CHECKOUT
 
 
@@ -125,7 +124,7 @@ def test_a_state_that_is_carried_on_is_refused_on_several_devices(tmp_path, monk
     path.write_text("abcd " * 200, encoding="utf-8")
     devices.num_replicas = 2
     monkeypatch.setattr(training, "strategy", lambda name: devices)
-    task = LanguageModel(LanguageModelOptions(files=(str(path),), model="lstm", context=5))
+    task = LanguageModelOptions(files=(str(path),), model="lstm", context=5).make()
     with pytest.raises(
         RunError, match="--windows consecutive: not with several devices: .* random"
     ):

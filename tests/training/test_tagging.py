@@ -11,9 +11,8 @@ from seqkeras.serving.results import Tagging as Answer
 from seqkeras.serving.results import Word
 from seqkeras.training.__main__ import main
 from seqkeras.training.console import console
-from seqkeras.training.tasks.options.tagging import TaggingOptions
-from seqkeras.training.tasks.tagged_sentences import Example
-from seqkeras.training.tasks.tagging import Tagging
+from seqkeras.training.parts.tagged_sentences import Example
+from seqkeras.training.tasks.tagging import TaggingOptions
 from tests.conftest import long_fixture
 from tests.training.exporting import refusals_of_run
 
@@ -164,7 +163,7 @@ def test_a_file_that_can_not_be_learned_from_is_one_line(
 def read(path, content, **options):
     """The training and validation examples of a file's content."""
     path.write_text(content, encoding="utf-8")
-    return Tagging(TaggingOptions(file=str(path), batch_size=1, **options)).read()
+    return TaggingOptions(file=str(path), batch_size=1, **options).make().reading.read()
 
 
 def test_sentences_that_can_not_be_used_are_left_out_and_counted(tmp_path, capsys):
@@ -223,41 +222,46 @@ def test_sentences_with_a_tag_that_no_other_has_stay_in_training(tmp_path):
 
 
 def test_a_file_without_entities_is_not_said_to_be_right():
-    task = Tagging(TaggingOptions())
-    task.scheme = "IOB2"
+    task = TaggingOptions().make()
+    task.reading.scheme = "IOB2"
     examples = [Example(("a", "b"), ["O", "O"], "")]
     words = (Word("a", "O", 0, 1, 1.0), Word("b", "O", 2, 3, 1.0))
     answers = [Answer(words, ())]
-    assert task.validation_scores(examples, answers) == {"F1 of entities": 0.0, "words right": 1.0}
-    scores = task.scores({"validation": (examples, answers)})
-    assert task.summary(scores).startswith("F1 of entities is 0.00%, as there are none, 100.00% of")
+    assert task.scoring.validation_scores(examples, answers) == {
+        "F1 of entities": 0.0,
+        "words right": 1.0,
+    }
+    scores = task.scoring.scores({"validation": (examples, answers)})
+    assert task.scoring.summary(scores).startswith(
+        "F1 of entities is 0.00%, as there are none, 100.00% of"
+    )
 
 
 @pytest.mark.long
 def test_precision_and_recall_of_entities_are_told_by_label(capsys):
-    task = Tagging(TaggingOptions("names.txt"))
-    task.scheme = "IOB2"
+    task = TaggingOptions(file="names.txt").make()
+    task.reading.scheme = "IOB2"
     examples = [
         Example(("Ada", "saw", "Oslo"), ["B-PER", "O", "B-LOC"], "line 1"),
         Example(("in", "Bergen"), ["O", "B-LOC"], "line 5"),
     ]
     rows = (("Ada", "B-PER"), ("saw", "B-PER"), ("Oslo", "B-LOC")), (("in", "O"), ("Bergen", "O"))
     answers = [Answer(words(row), ()) for row in rows]
-    scores = task.scores({"validation": (examples, answers)})
+    scores = task.scoring.scores({"validation": (examples, answers)})
     assert (scores["entities"], scores["entity_precision"]) == (3, 2 / 3)
     assert (scores["entity_recall"], scores["entity_f1"]) == (2 / 3, 2 / 3)
     assert scores["by_label"] == {
         "LOC": {"entities": 2, "precision": 1.0, "recall": 0.5, "f1": 2 / 3},
         "PER": {"entities": 1, "precision": 0.5, "recall": 1.0, "f1": 2 / 3},
     }
-    console.print(task.table(scores))
+    console.print(task.scoring.table(scores))
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     cells = [[cell for cell in row if cell not in "│┃"] for row in rows]
     assert ["label", "entities", "precision", "recall", "F1"] in cells
     assert ["LOC", "2", "100.00%", "50.00%", "66.67%"] in cells
     assert ["all", "3", "66.67%", "66.67%", "66.67%"] in cells
     expected = "F1 of entities is 66.67% (precision 66.67%, recall 66.67%), 60.00% of the words"
-    assert task.summary(scores).startswith(expected)
+    assert task.scoring.summary(scores).startswith(expected)
 
 
 def words(row):
@@ -271,7 +275,7 @@ def words(row):
 def test_samples_show_words_with_their_tags():
     example = Example(("Ada", "left"), ["B-PER", "O"], "line 1")
     answer = Answer(words((("Ada", "O"), ("left", "O"))), ())
-    assert Tagging(TaggingOptions("names.txt")).sample(example, answer) == {
+    assert TaggingOptions(file="names.txt").make().scoring.sample(example, answer) == {
         "input": "Ada left",
         "target": "Ada/B-PER left/O",
         "answer": "Ada/O left/O",

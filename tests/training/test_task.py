@@ -7,33 +7,31 @@ import fnmatch
 import io
 import json
 import os
+import re
 import subprocess
 import sys
-from typing import NamedTuple
 
 import keras
 import numpy as np
 import pytest
 
-from seqkeras.data.batches import Sequences
 from seqkeras.decoding import beam
-from seqkeras.metrics import TokenAccuracy
-from seqkeras.models import RNNSeq2Seq
 from seqkeras.runs import RunError, RunFiles, RunRecord
-from seqkeras.tokenizers import BOS, EOS, CharacterTable, pad, read_tokenizer
+from seqkeras.tokenizers import BOS, EOS, pad, read_tokenizer
 from seqkeras.training.answering import answerer
-from seqkeras.training.options import FitOptions, at_least, option
-from seqkeras.training.task import Task
+from seqkeras.training.options import TASKS
 from seqkeras.training.train import train
-from tests.conftest import CHECKOUT
+from tests.conftest import CHECKOUT, run_python
 from tests.training.exporting import refusals_of_run
 
+PAGE = (CHECKOUT / "docs/training.md").read_text(encoding="utf-8")
+MIRROR, *_ = re.findall("```python\n(.*?)```", PAGE.split("\n## A task of your own")[1], re.DOTALL)
 KILLED = """
 import os
 from pathlib import Path
 
-from tests.training.test_task import Mirror, MirrorOptions, train
 from seqkeras.training.checkpoint import Checkpoint
+from tests.training.test_task import mirror, train
 
 saved = Checkpoint.on_epoch_end
 
@@ -44,87 +42,44 @@ def die(self, epoch, logs=None):
 
 
 Checkpoint.on_epoch_end = die
-train(Mirror(MirrorOptions(batch_size=7, passes=1, steps_per_save=3)), Path({folder!r}))
+train(mirror({words!r}), Path({folder!r}))
 """
 
 
-class Example(NamedTuple):
-    text: str
-    target: str
+def mirror_options():
+    """Return the options of the page's task, which other tests do not find among the tasks."""
+    exec(compile(MIRROR, "training.md", "exec"), {"__name__": "mirror"})
+    return TASKS.pop("mirror")
 
 
-@dataclasses.dataclass(frozen=True)
-class MirrorOptions(FitOptions):
-    units: int = option(11, at_least(1), "Of both sides.")
+MirrorOptions = mirror_options()
 
 
-class Mirror(Task):
-    """Words, letter by letter from behind."""
-
-    name = "mirror"
-    options_class = MirrorOptions
-    validation_loss = True
-
-    def read(self):
-        rng = np.random.default_rng(0)
-        words = ["".join(rng.choice(list("abc"), length)) for length in rng.integers(2, 6, 53)]
-        examples = [Example(word, word[::-1]) for word in words]
-        return examples[:42], examples[42:]
-
-    def tokenizers(self, examples):
-        table = CharacterTable.learn(example.text for example in examples)
-        return {"source": table, "target": table}
-
-    def record(self, examples):
-        return {"pipeline": "Translate", "limits": {"source_length": 5, "target_length": 6}}
-
-    def arrays(self, examples, run):
-        texts = Sequences([run.tokenizers["source"].encode(each.text) for each in examples])
-        targets = [run.tokenizers["target"].encode(each.target) for each in examples]
-        inputs = {
-            "token_ids": texts,
-            "lengths": texts.lengths,
-            "target_ids": Sequences([[BOS, *row] for row in targets]),
-        }
-        return inputs, Sequences([[*row, EOS] for row in targets]), texts.lengths
-
-    def model(self, run):
-        size = len(run.tokenizers["source"])
-        model = RNNSeq2Seq.bahdanau(
-            size, size, 5, self.options.units, decoder_units=13, dropout=0.1
-        )
-        model.build(None)
-        return model
-
-    def loss(self):
-        return keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=0)
-
-    def metrics(self):
-        return [TokenAccuracy()]
-
-    def validation_scores(self, examples, answers):
-        return {"words right": self._share(examples, answers)}
-
-    def scores(self, answered):
-        return {name: self._share(*both) for name, both in answered.items()}
-
-    def summary(self, scores):
-        return f"right are {scores['validation']:.0%}"
-
-    @staticmethod
-    def _share(examples, answers):
-        return float(np.mean([a.text == e.target for a, e in zip(answers, examples, strict=True)]))
-
-
-def mirror(**options):
-    return Mirror(MirrorOptions(batch_size=7, passes=1, steps_per_save=3, **options))
+def mirror(words, **options):
+    return MirrorOptions(file=words, passes=1, steps_per_save=3, **options).make()
 
 
 @pytest.fixture(scope="module")
-def run_and_lines(tmp_path_factory):
+def words(tmp_path_factory):
+    rng = np.random.default_rng(0)
+    words = ["".join(rng.choice(list("abc"), length)) for length in rng.integers(2, 6, 53)]
+    file = tmp_path_factory.mktemp("words") / "words.txt"
+    file.write_text("\n".join(words), encoding="utf-8")
+    return str(file)
+
+
+def test_the_file_of_a_task_makes_a_command_without_keras():
+    code = "import sys; from seqkeras.training.__main__ import main; main(['mirror', '--help'])"
+    finished = run_python("-c", f"{MIRROR}\n{code}; print('keras' in sys.modules)")
+    assert "Training file: a word in each line." in finished.stdout
+    assert finished.stdout.splitlines()[-1] == "False", finished.stderr
+
+
+@pytest.fixture(scope="module")
+def run_and_lines(words, tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "mirror"
     with contextlib.redirect_stdout(io.StringIO()) as printed:
-        train(mirror(), folder)
+        train(mirror(words), folder)
     return folder, printed.getvalue().splitlines()
 
 
@@ -146,7 +101,7 @@ def test_what_a_task_says_stands_in_the_run(run):
     assert record["task"] == "mirror"
     assert (record["decoding"]["start_id"], record["decoding"]["end_id"]) == (BOS, EOS)
     assert json.loads((run / "options.json").read_text())["units"] == 11
-    assert json.loads((run / "scores.json").read_text()).keys() == {"validation"}
+    assert json.loads((run / "scores.json").read_text()).keys() == {"words right"}
     [first, *_] = json.loads((run / "validation.json").read_text())
     assert first["target"] == first["text"][::-1]
 
@@ -167,13 +122,13 @@ def test_samples_are_validation_examples_with_the_models_answers(run):
     assert all(target[1] == text[1][::-1] for text, target in zip(words[::3], words[1::3]))
 
 
-def test_the_validation_loss_is_the_mean_over_the_real_tokens(run):
+def test_the_validation_loss_is_the_mean_over_the_real_tokens(run, words):
     model = keras.models.load_model(run / "model.keras")
-    task = mirror()
-    _, validation = task.read()
+    task = mirror(words)
+    _, validation = task.reading.read()
     table = read_tokenizer(run / "tokenizer/source.json")
     files = RunFiles(RunRecord.read(run), {"source": table, "target": table}, [], {})
-    inputs, targets, _ = task.arrays(validation, files)
+    inputs, targets, _ = task.modelling.arrays(validation, files)
     rows = np.arange(len(validation))
     logits = model({name: array[rows] for name, array in inputs.items()})
     logits, wanted = keras.ops.convert_to_numpy(logits).astype("float64"), targets[rows]
@@ -213,10 +168,10 @@ def test_a_pipeline_without_answers_in_training_is_refused(run):
 
 
 @pytest.mark.long
-def test_a_killed_training_goes_on_and_ends_with_the_same_weights(run, tmp_path):
+def test_a_killed_training_goes_on_and_ends_with_the_same_weights(run, words, tmp_path):
     folder = tmp_path / "killed"
     killed = subprocess.run(
-        [sys.executable, "-c", KILLED.format(folder=str(folder))],
+        [sys.executable, "-c", KILLED.format(words=words, folder=str(folder))],
         cwd=CHECKOUT,
         env=os.environ,
         capture_output=True,
@@ -224,27 +179,28 @@ def test_a_killed_training_goes_on_and_ends_with_the_same_weights(run, tmp_path)
     )
     assert killed.returncode == 9, killed.stderr
     assert (folder / "checkpoint.keras").exists()
-    train(mirror(), folder)
+    train(mirror(words), folder)
     one, other = (keras.models.load_model(each / "model.keras") for each in (run, folder))
     for weight, expected in zip(other.weights, one.weights, strict=True):
         np.testing.assert_array_equal(weight, expected)
     assert (folder / "samples.txt").read_text() == (run / "samples.txt").read_text()
 
 
-def test_what_can_not_be_read_leaves_an_older_run_as_it_is(run, tmp_path):
-    class Unreadable(Mirror):
-        def read(self):
-            raise RunError("words.txt: is empty")
+def test_what_can_not_be_read_leaves_an_older_run_as_it_is(run, words, tmp_path):
+    def unreadable():
+        raise RunError("words.txt: is empty")
 
     before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
     for folder, overwrite in ((run, True), (tmp_path / "new", False)):
+        task = mirror(words, seed=5)
+        task.reading.read = unreadable
         with pytest.raises(RunError, match="words.txt: is empty"):
-            train(Unreadable(MirrorOptions(seed=5)), folder, overwrite)
+            train(task, folder, overwrite)
     assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
     assert not (tmp_path / "new").exists()
 
 
-def test_a_damaged_tokenizer_beside_a_checkpoint_is_refused(run, tmp_path):
+def test_a_damaged_tokenizer_beside_a_checkpoint_is_refused(run, words, tmp_path):
     folder = tmp_path / "run"
     folder.mkdir()
     (folder / "options.json").write_bytes((run / "options.json").read_bytes())
@@ -252,4 +208,4 @@ def test_a_damaged_tokenizer_beside_a_checkpoint_is_refused(run, tmp_path):
     (folder / "tokenizer").mkdir()
     (folder / "tokenizer/source.json").write_text("{")
     with pytest.raises(RunError, match="source.json: damaged .*; begin again with --overwrite"):
-        train(mirror(), folder)
+        train(mirror(words), folder)

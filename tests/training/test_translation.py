@@ -19,9 +19,8 @@ from seqkeras.runs import RunFiles
 from seqkeras.schedules import LinearDecay
 from seqkeras.tokenizers import BOS, EOS, PAD, TOKENIZERS
 from seqkeras.training.__main__ import main
-from seqkeras.training.tasks.options.translation import RECURRENT, TranslationOptions
-from seqkeras.training.tasks.translation import Translation
-from seqkeras.training.tasks.translation_models import model_of
+from seqkeras.training.parts.translation_models import model_of
+from seqkeras.training.tasks.translation import RECURRENT, TranslationOptions
 from tests.conftest import long_fixture, public_data, run_python
 from tests.training.exporting import refusals_of_run
 
@@ -77,7 +76,7 @@ def printed(*arguments):
 
 
 def task(**options):
-    return Translation(TranslationOptions(batch_size=3, **options))
+    return TranslationOptions(batch_size=3, **options).make()
 
 
 @pytest.fixture(scope="module")
@@ -162,10 +161,12 @@ def test_what_is_trained_on_are_the_tokens_of_both_sides(kind, tmp_path):
     pairs = [(f"{a} {b}", f"{b} {a}".lower()) for a in "AB" for b in ("Cd", "Ef", "é")]
     file = tab_separated(tmp_path, 4 * pairs)
     trained = task(file=file, validation=file, tokens=kind, vocab_size=300)
-    examples, _ = trained.read()
-    tokenizers = trained.tokenizers(examples)
-    run = RunFiles.of("run", validation=[EXAMPLE], tokenizers=tokenizers, **trained.record([]))
-    inputs, wanted, lengths = trained.arrays(examples, run)
+    examples, _ = trained.reading.read()
+    tokenizers = trained.reading.tokenizers(examples)
+    run = RunFiles.of(
+        "run", validation=[EXAMPLE], tokenizers=tokenizers, **trained.reading.record([], tokenizers)
+    )
+    inputs, wanted, lengths = trained.modelling.arrays(examples, run)
     rows = np.arange(len(examples))
     for example, source, given, row, length in zip(
         examples, inputs["token_ids"][rows], inputs["target_ids"][rows], wanted[rows], lengths
@@ -181,11 +182,11 @@ def test_what_is_trained_on_are_the_tokens_of_both_sides(kind, tmp_path):
 def test_a_source_is_in_training_or_held_out_with_all_of_its_targets(tmp_path):
     pairs = [(f"word {place // 3}", f"wort {place}") for place in range(60)]
     file = tab_separated(tmp_path, pairs)
-    train, held_out = task(file=file, held_out=0.25).read()
+    train, held_out = task(file=file, held_out=0.25).reading.read()
     assert Counter((each.text, each.target) for each in train + held_out) == Counter(pairs)
     assert len(held_out) == 15 and not {e.text for e in train} & {e.text for e in held_out}
-    assert task(file=file, held_out=0.25, seed=1).read()[1] != held_out
-    same, grouped = task(file=file, held_out=0.25, several_targets=True).read()
+    assert task(file=file, held_out=0.25, seed=1).reading.read()[1] != held_out
+    same, grouped = task(file=file, held_out=0.25, several_targets=True).reading.read()
     assert same == train
     assert [each for example in grouped for each in example.targets] == [e.target for e in held_out]
     assert all(len(example.others) == 2 for example in grouped)
@@ -195,14 +196,14 @@ def test_pairs_over_the_limit_are_left_out_and_counted(tmp_path, capsys):
     pairs = [*sentences(), ("The red house " * 9, "Das"), ("The", "Das rote Haus " * 9)]
     options = {"file": tab_separated(tmp_path, pairs), "tokens": "words", "max_length": 7}
     trained = task(**options, validation=tab_separated(tmp_path, pairs))
-    examples, _ = trained.read()
+    examples, _ = trained.reading.read()
     run = RunFiles.of(
         "run",
         validation=[EXAMPLE],
-        tokenizers=trained.tokenizers(examples),
-        **trained.record(examples),
+        tokenizers=trained.reading.tokenizers(examples),
+        **trained.reading.record(examples, {}),
     )
-    *_, lengths = trained.arrays(examples, run)
+    *_, lengths = trained.modelling.arrays(examples, run)
     assert len(lengths) == 64 and max(lengths) == 7
     assert (
         "  2 of 66 pairs have more than --max-length 7 tokens, and are left out"
@@ -223,7 +224,7 @@ def test_bleu_of_targets_without_spaces_names_its_option(
     tmp_path, capsys, target, options, is_said
 ):
     pairs = [(f"I am in Beijing {place}", target) for place in range(7)]
-    task(file=tab_separated(tmp_path, pairs), held_out=0.3, **options).read()
+    task(file=tab_separated(tmp_path, pairs), held_out=0.3, **options).reading.read()
     assert ("--bleu-tokenizer zh, or char, counts characters" in capsys.readouterr().out) == is_said
 
 
@@ -242,11 +243,11 @@ def test_files_may_be_parallel_packed_or_have_columns_with_names(tmp_path):
             "file": tmp_path / "train.jsonl", "source_column": "en", "target_column": "de"
         },
     }  # fmt: skip
-    read = [task(**options).read() for options in files.values()]
+    read = [task(**options).reading.read() for options in files.values()]
     assert all(examples == read[0] for examples in read)
-    assert [example.target for example in task(**files["tab"], lowercase=True).read()[0]] == [
-        example.target.lower() for example in read[0][0]
-    ]
+    assert [
+        example.target for example in task(**files["tab"], lowercase=True).reading.read()[0]
+    ] == [example.target.lower() for example in read[0][0]]
 
 
 @pytest.mark.parametrize("name", ["transformer", *RECURRENT])

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from seqkeras.tokenizers import BOS, learn_tokenizer
-from seqkeras.training.tasks import translation_maps
+from seqkeras.training.parts import translation_maps
 
 LAYERS, HEADS = 3, 2
 SOURCES = ["I am here", "I was there", "a text that is far too long " * 9, "we are here", "no"]

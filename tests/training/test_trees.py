@@ -9,8 +9,8 @@ from seqkeras import serving
 from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.serving.results import Classification
 from seqkeras.training.__main__ import main
-from seqkeras.training.tasks.options.trees import TreesOptions
-from seqkeras.training.tasks.trees import Trees, binary_accuracy
+from seqkeras.training.parts.trees import binary_accuracy
+from seqkeras.training.tasks.trees import TreesOptions
 from tests.training.exporting import refusals_of_run
 
 TINY = "--units 11 --embedding-dim 13 --learning-rate 0.03 --batch-size 7 --dropout 0.1".split()
@@ -149,7 +149,7 @@ def test_of_one_file_a_tree_with_a_label_of_its_own_stays_in_training(tmp_path, 
     path.write_text("(1 (2 a) (2 b))\n" * 3 + "(9 (2 a) (2 b))\n", encoding="utf-8")
     for seed in range(5):
         options = TreesOptions(file=str(path), batch_size=1, held_out=0.25, seed=seed)
-        train, validation = Trees(options).read()
+        train, validation = options.make().reading.read()
         assert [example.target for example in validation] == ["1"]
         assert "9" in {example.target for example in train}
     path.write_text("(1 (2 a) (2 b))\n(3 (4 a) (5 b))\n", encoding="utf-8")
@@ -160,7 +160,7 @@ def test_of_one_file_a_tree_with_a_label_of_its_own_stays_in_training(tmp_path, 
 def test_unknown_words_are_one_word_and_rare_ones_are_unknown(tmp_path):
     path = tmp_path / "train.txt"
     path.write_text("(1 (2 A) (2 b))\n(1 (2 a) (2 c))\n", encoding="utf-8")
-    task = Trees(TreesOptions(file=str(path), batch_size=1, held_out=0.0, min_count=2))
-    examples = task._examples(str(path))
-    words = task.tokenizers(examples)["words"]
+    task = TreesOptions(file=str(path), batch_size=1, held_out=0.0, min_count=2).make()
+    examples = task.reading._examples(str(path))
+    words = task.reading.tokenizers(examples)["words"]
     assert [words.lookup(word) for word in ("a", "A", "b", "c")] == [2, 2, 1, 1]

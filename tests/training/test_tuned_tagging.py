@@ -14,9 +14,9 @@ from seqkeras.models import Bert
 from seqkeras.pretrained import save_hugging_face
 from seqkeras.tokenizers import word_piece
 from seqkeras.training.__main__ import main
+from seqkeras.training.parts.tagging import NO_TAG
 from seqkeras.training.run_of_task import run_files
-from seqkeras.training.tasks.options.tagging import TaggingOptions
-from seqkeras.training.tasks.tagging import NO_TAG, Tagging
+from seqkeras.training.tasks.tagging import TaggingOptions
 from tests.conftest import others_long, public_data
 from tests.training.pretrained_folders import SIZES
 
@@ -114,10 +114,10 @@ def test_chinese_is_tagged_character_by_character(folder, tmp_path):
 
 def test_the_first_token_of_a_word_has_its_tag_and_the_others_none(folder, tmp_path):
     file = write(tmp_path / "names.conll", [[("Lovelace", "B-PER"), ("saw", "O")]] * 9)
-    task = Tagging(TaggingOptions(file=file, pretrained=folder, batch_size=2))
-    train, validation = task.read()
-    run = run_files(task, tmp_path / "run", train, validation, task.tokenizers(train))
-    inputs, targets, lengths = task.arrays(train[:1], run)
+    task = TaggingOptions(file=file, pretrained=folder, batch_size=2).make()
+    train, validation = task.reading.read()
+    run = run_files(task, tmp_path / "run", train, validation, task.reading.tokenizers(train))
+    inputs, targets, lengths = task.modelling.arrays(train[:1], run)
     tokens = [run.tokenizers["text"].token_of(token) for token in inputs["token_ids"][[0]][0]]
     assert tokens == ["[CLS]", "L", "##ove", "##lace", "saw", "[SEP]"]
     np.testing.assert_array_equal(targets[[0]], [[NO_TAG, 0, NO_TAG, NO_TAG, 2, NO_TAG]])
@@ -131,10 +131,10 @@ def test_words_that_a_text_has_within_one_of_the_file_are_learned_too(
     tag, of_others, folder, tmp_path
 ):
     file = write(tmp_path / "names.conll", [[("Lovelace's", tag), ("saw", "O")]] * 9)
-    task = Tagging(TaggingOptions(file=file, pretrained=folder, batch_size=2))
-    train, validation = task.read()
-    run = run_files(task, tmp_path / "run", train, validation, task.tokenizers(train))
-    inputs, targets, _ = task.arrays(train[:1], run)
+    task = TaggingOptions(file=file, pretrained=folder, batch_size=2).make()
+    train, validation = task.reading.read()
+    run = run_files(task, tmp_path / "run", train, validation, task.reading.tokenizers(train))
+    inputs, targets, _ = task.modelling.arrays(train[:1], run)
     tokens = [run.tokenizers["text"].token_of(token) for token in inputs["token_ids"][[0]][0]]
     assert tokens == ["[CLS]", "L", "##ove", "##lace", "[UNK]", "[UNK]", "saw", "[SEP]"]
     labels = run.record.settings["labels"]
@@ -187,23 +187,23 @@ def test_entities_that_begin_inside_are_counted_where_they_may_not_and_skipped_i
 ):
     words = [(f"w{place}", tag) for place, tag in enumerate(tags)]
     file = write(tmp_path / "names.conll", [[("a", "O")], words] * 2)
-    Tagging(TaggingOptions(file=file, batch_size=1)).read()
+    TaggingOptions(file=file, batch_size=1).make().reading.read()
     line = f"names.conll: {2 * count} entities begin with {letters}, the first in the sentence of "
     assert (f"{line}line 3;" in capsys.readouterr().out) == bool(count)
     labels = [*tags, "O", "B-Y"]
-    found = Tagging(TaggingOptions(skip_bad=True)).examples_of([file], {"labels": labels})
+    found = TaggingOptions(skip_bad=True).make().reading.examples_of([file], {"labels": labels})
     assert len(found) == (2 if count else 4)
     assert ("2 sentences are left out; the first: " in capsys.readouterr().out) == bool(count)
 
 
 def test_whether_a_word_has_a_token_is_told_by_the_tokenizer_that_reads_it(folder):
     accent = "\u0301"
-    learned = Tagging(TaggingOptions(lowercase=True))
-    tuned = Tagging(TaggingOptions(pretrained=folder))
+    learned = TaggingOptions(lowercase=True).make().reading
+    tuned = TaggingOptions(pretrained=folder).make().reading
     tuned.read_pretrained()
     assert tuned.has_token(accent) and tuned.has_token("Ada")
     assert learned.has_token("Ada") and not learned.has_token(accent)
-    scored = Tagging(TaggingOptions(lowercase=True))
+    scored = TaggingOptions(lowercase=True).make().reading
     scored.known_tokenizers = {"text": tuned.pretrained.tokenizer}
     assert scored.has_token(accent)
 

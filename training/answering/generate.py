@@ -35,7 +35,7 @@ class Generate:
         found = in_batches(self.decode(model), prompts, pad, batch_size=64, advance=advance)
         return [self._generation(*row) for row in zip(prompts, *found, strict=True)]
 
-    def fits(self, text):
+    def fits(self, model, text):
         """Return whether a prompt is within the limit, with a token behind it."""
         most = min(self.limits.source_length, self.limits.target_length - 1)
         return len(self.token_ids(text)) <= most

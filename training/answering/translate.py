@@ -45,7 +45,7 @@ class Translate:
             for row, score in zip(token_ids.tolist(), scores, strict=True)
         ]
 
-    def fits(self, text):
+    def fits(self, model, text):
         """Return whether a text has tokens, and nothing is cut off."""
         [token_ids] = source_ids(self.source, [text])
         return bool(self.source.encode(text)) and len(token_ids) <= self.limit

@@ -1,236 +1,70 @@
-"""Plain text of the user's to features of words, by a language model in both directions."""
+"""`seqkeras train bilm`: its options, and what it is made of."""
 
-import math
-from typing import NamedTuple
-
-import keras
-import numpy as np
-from keras import ops
-
-from seqkeras.data.batches import Batches
-from seqkeras.data.batching import InOrder
-from seqkeras.data.nested import NestedSequences
-from seqkeras.data.texts import lines_of, read_text
-from seqkeras.losses import SmoothedCrossEntropy
-from seqkeras.models import BiLM
-from seqkeras.runs import RunError
-from seqkeras.serving.pipelines.model import softmax
-from seqkeras.serving.pipelines.spelled_words import spelled
-from seqkeras.tokenizers import BOS, EOS, PAD, UNK, CharacterTable, learn_words, word_places
-from seqkeras.training.compiling import OncePerModel
-from seqkeras.training.tasks.options.bilm import BiLMOptions
-from seqkeras.training.tasks.plain_texts import TextModelTask, perplexity, read_texts
-
-KEPT = 200  # validation sentences that stay with the run
-SHOWN = 5  # of them in samples.txt
-GUESSES = 3  # words there that a direction expects
-LOGITS = "forward_logits", "backward_logits"
-NAME = "bilm"  # of the model in the one that is trained
+from seqkeras.training.options import (
+    FRACTION,
+    POSITIVE,
+    DataFile,
+    FitOptions,
+    Number,
+    argument,
+    at_least,
+    option,
+)
+from seqkeras.training.task import Task
 
 
-class Sentence(NamedTuple):
-    """A line of a text, or a part of a long one; it has no target but its words."""
+class BiLMOptions(FitOptions, task="bilm"):
+    """Plain text to features of words: ELMo's language model in both directions.
 
-    text: str
-    target: None = None
+    Your file looks like this: text in UTF-8, plain or .gz, a sentence a line. Several files are
+    read one behind the other.
 
+    \b
+        The old house is here.
+        She left Oslo in May.
 
-class BidirectionalLanguageModel(TextModelTask):
-    """Plain text to a language model in both directions, whose layers are features of words."""
-
-    name = "bilm"
-    measured = "of the validation sentences"
-    options_class = BiLMOptions
-    validation_loss = False  # `measure` has it
-    lower_is_better = ("forward_perplexity", "backward_perplexity")
-    not_in_bundle = "a bundle gives features of words, and does not tell the next ones"
-
-    def __init__(self, options):
-        super().__init__(options)
-        self.validation_losses = None
-
-    def read(self):
-        parts = read_texts(self.options, self.name, at_lines=True)
-        train, validation = ([*map(Sentence, self._sentences(texts))] for texts in parts)
-        for part, kind in ((train, "training"), (validation, "validation")):
-            if not part:
-                raise RunError(f"{' and '.join(self.options.files)}: no word is left for {kind}.")
-        return train, validation
-
-    def _sentences(self, texts):
-        """Yield the lines that have words; of a line with too many, its parts."""
-        most = self.options.max_length
-        for text in texts:
-            for line in lines_of(text):
-                places = word_places(line)
-                for first in range(0, len(places), most):
-                    last = places[min(first + most, len(places)) - 1]
-                    yield line[places[first][0] : last[1]]
-
-    def examples_of(self, paths, settings):
-        return [*map(Sentence, self._sentences(map(read_text, paths)))]
-
-    def tokenizers(self, examples):
-        texts = [example.text for example in examples]
-        words = learn_words(texts, self.options.vocab_size)
-        return {"words": words, "characters": CharacterTable.learn(texts)}
-
-    def texts_read(self, examples, tokenizers):
-        texts = [example.text for example in examples]
-        yield "inputs", "characters", texts
-        yield "targets", "words", texts
-
-    def record(self, examples):
-        return {
-            "pipeline": "Embed",
-            "limits": {"source_length": self.options.max_length},
-            "settings": {"word_length": self.options.word_length},
-        }
-
-    def kept(self, validation):
-        return validation[:KEPT]
-
-    def arrays(self, examples, run):
-        """Return the characters of `begin word(1) ... word(T) end`; at each place the next word and
-        the word before it are the targets."""
-        words, characters = run.tokenizers["words"], run.tokenizers["characters"]
-        read, targets = [], []
-        for example in examples:
-            places = word_places(example.text)
-            of_words = spelled(characters, example.text, places, self.options.word_length)
-            read.append([[BOS], *of_words, [EOS]])
-            ids = [BOS, *words.encode(example.text), EOS]
-            targets.append([*map(list, zip([*ids[1:], PAD], [PAD, *ids[:-1]], strict=True))])
-        characters = NestedSequences(read)
-        inputs = {"character_ids": characters, "lengths": characters.lengths}
-        return inputs, NestedSequences(targets, width=2, padding=PAD), characters.lengths
-
-    def batches(self, examples, run):
-        if self.options.batch_tokens is None:
-            self.require_batch(" and ".join(self.options.files), examples, "sentences")
-        return super().batches(examples, run)
-
-    def model(self, run):
-        options = self.options
-        widths = range(1, options.character_widths + 1)
-        model = BiLM(
-            len(run.tokenizers["words"]),
-            len(run.tokenizers["characters"]),
-            options.character_dim,
-            [*widths],
-            [width * options.character_filters for width in widths],
-            options.units,
-            options.projection_dim,
-            options.num_layers,
-            options.num_highways,
-            dropout=options.dropout,
-            boundary_ids=[BOS, EOS],
-            name=NAME,
-        )
-        model.build(None)
-        inputs = {
-            "character_ids": keras.Input((None, None), dtype="int64", name="character_ids"),
-            "lengths": keras.Input((), dtype="int64", name="lengths"),
-        }
-        logits = model(inputs)
-        return keras.Model(inputs, ops.stack([logits[name] for name in LOGITS], axis=2))
-
-    def trained(self, model):
-        return model if isinstance(model, BiLM) else model.get_layer(NAME)
-
-    def loss(self):
-        return SmoothedCrossEntropy(0.0, ignore_class=PAD)
-
-    def measure(self, model, examples, run):
-        """Return the scores of the words of sentences, with their ends (forward) or beginnings
-        (backward)."""
-        if self.validation_losses is None or self.validation_losses.examples is not examples:
-            self.validation_losses = _Losses(self, examples, run)
-        forward, backward = losses = self.validation_losses(model)
-        return {
-            "validation_loss": float(losses.mean()),
-            "forward_perplexity": perplexity(forward),
-            "backward_perplexity": perplexity(backward),
-            "unknown_words": self.validation_losses.unknown_words,
-        }
-
-    def looked_at(self, validation):
-        return validation[:: math.ceil(len(validation) / SHOWN)]
-
-    def samples(self, model, run, examples, answers):
-        """Return what each direction expects instead of the word in the middle."""
-        inputs, _, lengths = self.arrays(examples, run)
-        characters = inputs["character_ids"].padded(np.arange(len(examples)))
-        logits = model({"character_ids": characters, "lengths": lengths})
-        return [
-            _sample(
-                example.text,
-                run.tokenizers["words"],
-                *(ops.convert_to_numpy(logits[name][row]) for name in LOGITS),
-            )
-            for row, example in enumerate(examples)
-        ]
-
-    def summary(self, scores):
-        forward, backward = scores["forward_perplexity"], scores["backward_perplexity"]
-        return f"perplexity is {forward:,.2f} forward and {backward:,.2f} backward"
-
-
-class _Losses:
-    """Model -> mean of -log p of each direction, over the targets of examples.
-
-    Attributes:
-        unknown_words: the share of words that are not in the table.
+    A word is read by its characters, so the model knows features of any word. It learns to tell the
+    next word from those before it, and the word before from those behind. The last tenth of the
+    text is held out for validation. classification and tagging read the features: --features RUN.
     """
 
-    def __init__(self, task, examples, run):
-        inputs, targets, lengths = task.arrays(examples, run)
-        self.examples = examples
-        self.batches = Batches(inputs, targets, InOrder(lengths, task.options.batch_size))
-        self.count = int((lengths - 1).sum())
-        words = [word for row in targets.rows for word, _ in row[:-2]]
-        self.unknown_words = words.count(UNK) / len(words)
-        self.costs = OncePerModel(_costs_of)
-
-    def __call__(self, model):
-        """Return (2,) float64."""
-        costs, total = self.costs(model), np.zeros(2)
-        for inputs, targets in self.batches.from_step(0):
-            total += np.asarray(costs(inputs, targets), "float64")
-        return total / self.count
-
-
-def _costs_of(model):
-    def costs(inputs, targets):
-        logits = model(inputs, training=False)
-        found = []
-        for place, name in enumerate(LOGITS):
-            wanted = targets[:, :, place]
-            log_probs = ops.log_softmax(logits[name])
-            chosen = ops.take_along_axis(log_probs, wanted[..., None], axis=-1)[..., 0]
-            found.append(-ops.sum(ops.where(wanted == PAD, 0.0, chosen)))
-        return ops.stack(found)
-
-    return costs
-
-
-def _sample(text, words, forward, backward):
-    places = word_places(text)
-    middle = len(places) // 2
-    start, end = places[middle]
-    # Logits stand where the words that they may see end, and one word begins the sentence.
-    before, behind = (
-        _expected(words, logits) for logits in (forward[middle], backward[middle + 2])
+    files: tuple = argument(DataFile(), "Training files: plain text or .gz.", several=True)
+    validation: str | None = option(None, DataFile(), "Validation file. Default: the text's end.")
+    held_out: float = option(0.1, FRACTION, "Share of the text, from its end, that is held out.")
+    vocab_size: int = option(
+        10_000, at_least(5), "Words that the model predicts, at most; other words are <unk>."
     )
-    return {
-        "input": text,
-        "forward": f"{text[:start]}[{before}]",
-        "back": f"[{behind}]{text[end:]}",
-    }
+    max_length: int = option(64, at_least(2), "Words of a row; longer lines become several rows.")
+    word_length: int = option(30, at_least(1), "Characters that are read of a word, at most.")
+    character_dim: int = option(16, at_least(1), "Size of the character embeddings.")
+    character_widths: int = option(
+        6,
+        at_least(1),
+        "Width of the widest character filters; there are filters of each width from 1.",
+    )
+    character_filters: int = option(
+        25, at_least(1), "Filters of width 1; there are w times as many of width w."
+    )
+    num_highways: int = option(2, at_least(0), "Highway layers over the character filters.")
+    units: int = option(256, at_least(1), "Size of each LSTM's memory.")
+    projection_dim: int = option(
+        128,
+        at_least(1),
+        "Size of each LSTM's output; a word's feature joins the outputs of both directions.",
+    )
+    num_layers: int = option(2, at_least(1), "LSTM layers in each direction.")
+    dropout: float = option(
+        0.1,
+        Number(0, 1, max_open=True),
+        "Dropout rate of each LSTM's inputs and before the logits.",
+    )
+    batch_size: int = option(32, at_least(1), "Sentences in a batch.")
+    passes: int = option(10, at_least(1), "Passes over the sentences (epochs).")
+    learning_rate: float = option(1e-3, POSITIVE, "Learning rate at the end of warm-up.")
 
+    USUAL = ("vocab_size", "units", "num_layers")
 
-def _expected(words, logits):
-    """Return the words with the highest probabilities."""
-    best = np.argsort(-logits, kind="stable")[:GUESSES].tolist()
-    shares = softmax(logits)
-    return ", ".join(f"{words.token_of(word)} {shares[word]:.0%}" for word in best)
+    def make(self):
+        from seqkeras.training.parts import bilm as parts
+
+        return Task.of(self, parts.BiLMReading, parts.BiLMModelling, parts.BiLMScoring)

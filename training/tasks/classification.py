@@ -1,250 +1,100 @@
-"""Sentences, pairs of sentences, or frames of numbers, and their labels, from a user's file."""
+"""`seqkeras train classification`: its options, and what it is made of."""
 
-from typing import NamedTuple
-
-import keras
-import numpy as np
-from rich.table import Table
-
-from seqkeras.losses import SmoothedCrossEntropy
-from seqkeras.metrics import TokenAccuracy, class_f1, exact_match, matthews_correlation
-from seqkeras.models import ClassificationHead
-from seqkeras.runs import RunError
-from seqkeras.serving.categories import category_text
-from seqkeras.terminal import one_line
-from seqkeras.training.console import add_rows, console, say_merged
-from seqkeras.training.tasks.features import require_features
-from seqkeras.training.tasks.frames import Frames
-from seqkeras.training.tasks.labelled_texts import LabelledTexts
-from seqkeras.training.tasks.options.classification import ClassificationOptions
-from seqkeras.training.tasks.splitting import folds_apart, split
-from seqkeras.training.wording import counted, listed
-
-UNLABELLED = -1  # the target of an example without a label, which a teacher answers
-SHOWN = {  # the scores of a look, and their names in history.csv
-    "accuracy": "validation examples right",
-    "f1": "F1",
-    "macro_f1": "macro F1",
-    "matthews_correlation": "Matthews' correlation",
-}
+from seqkeras.training.options import (
+    DataFile,
+    FitOptions,
+    Number,
+    argument,
+    at_least,
+    option,
+    part,
+)
+from seqkeras.training.options.distillation import DistillationOptions
+from seqkeras.training.options.frames import FrameOptions
+from seqkeras.training.options.labelled_texts import OF_SCRATCH, LabelledTextOptions
+from seqkeras.training.options.pretrained import PooledOptions
+from seqkeras.training.task import Task
 
 
-class Example(NamedTuple):
-    """A text, or a tuple of two, and its label."""
+class ClassificationOptions(FitOptions, task="classification"):
+    """Sentences, pairs, or sequences of numbers, and their labels, from a file.
 
-    text: str | tuple[str, str]
-    target: str
+    Your file looks like this (.csv; .tsv with tabs, and quotes as characters; .jsonl with an object
+    a line):
 
+    \b
+        text,label
+        a fine film,good
+        "dull, from end to end",bad
 
-class Classification(LabelledTexts):
-    """Sentences, pairs or frames, and their labels."""
+    Pairs have their second text in a third column: --pair-column question. The model
+    reads WordPieces that are learned from the file; attention sums up what --encoder makes of them.
+    With --pretrained FOLDER it is a BERT that is fine-tuned, which reads its own tokens.
 
-    name = "classification"
-    options_class = ClassificationOptions
-    target_option = "label_column"
-    score_formats = {"Matthews' correlation": ".3f"}
-    ignored = None  # the target that counts nothing: `UNLABELLED`, where there are such
+    Frames of sound, video or sensors: a row for each frame, with --numbers x,y,z --series-column
+    series; or a row for each recording, with --frames-column file that names .npy files of (frames,
+    numbers); or a .npz file of the arrays "frames", "labels" and "lengths".
 
-    def __init__(self, options):
-        super().__init__(options)
-        self.frames = None  # `Frames`, where inputs are no texts
+    \b
+        series,x,y,z,label
+        a,0.1,9.7,0.4,walk
+        a,0.2,9.9,,walk
+        b,0.0,9.8,0.0,sit
+    """
 
-    def read(self):
-        options = self.options
-        if options.reads_frames(options.file):
-            self.frames = Frames(options, options.label_column, for_each_frame=False)
-        require_features(options, self.frames)
-        self.read_pretrained()
-        rows = self._rows(options.file)
-        labels = _labels(options.file, options.label_column, rows)
-        self._require_positive(options.file, labels)
-        train = [example for _, example, _ in rows]
-        if options.folds is not None:
-            train, validation = folds_apart(train, [group for *_, group in rows], options)
-            self._require_labels(train, labels)
-        elif options.validation is None:
-            train, validation = split(train, options, lambda example: [example.target])
-        else:
-            validation = self._of_known_labels(options.validation, labels, options.file)
-            if self.frames:
-                self.frames.require_size(train, validation)
-        self.require_batch(options.file, train, "examples")
-        console.print(
-            f"{self.name}: {len(train):,} training and {len(validation):,} validation examples of "
-            f"{len(labels):,} labels"
+    file: str = argument(DataFile(), "Training file: .csv, .tsv, .jsonl or .npz.")
+    batch_size: int = option(32, at_least(1), "Examples in a batch.")
+    passes: int = option(5, at_least(1), "Passes over the training examples (epochs).")
+    recordings: FrameOptions = part(FrameOptions)
+    tuning: PooledOptions = part(PooledOptions)
+    teaching: DistillationOptions = part(DistillationOptions)
+    texts: LabelledTextOptions = part(LabelledTextOptions)
+    label_column: str = option("label", str, "Column of labels.")
+    max_length: int | None = option(
+        None,
+        at_least(4),
+        "Tokens of a text or pair (default: 128), or frames of a recording (default: the longest "
+        "recording's); the rest is cut off.",
+    )
+    positive_label: str | None = option(
+        None,
+        str,
+        "Label whose F1 is reported when there are two. Default: the last in alphabetical order.",
+    )
+    label_smoothing: float = option(
+        0.0,
+        Number(0, 1, max_open=True),
+        "Share of the target probability that is spread evenly over all labels.",
+    )
+
+    USUAL = ("validation", "text_column", "label_column")
+
+    def make(self):
+        from seqkeras.training.parts import classification as parts
+        from seqkeras.training.parts.distilling import distilled
+
+        task = Task.of(
+            self,
+            parts.ClassificationReading,
+            parts.ClassificationModelling,
+            parts.ClassificationScoring,
         )
-        return train, validation
+        return task if self.teacher is None else distilled(task)
 
-    def _rows(self, path):
-        """Return the places in a file with their examples, and the group of each for --folds."""
-        if self.frames:
-            found = self.frames.read(path)
-            return [(own.where, own, place) for place, own in enumerate(found)]
-        rows = self.rows(path)
-        say_merged(path, self.options.label_column, [written for _, _, written, _ in rows])
-        return [
-            (where, Example(text, category_text(written)), group)
-            for where, text, written, group in rows
-        ]
+    OF_SCRATCH = OF_SCRATCH
 
-    def _require_positive(self, path, labels):
-        positive = self._positive
-        if positive is not None and (len(labels) != 2 or positive not in labels):
-            raise RunError(
-                f"--positive-label {positive!r:.40}: must be one of two labels; {path} has "
-                f"{listed(labels)}."
-            )
+    def problems(self, of):
+        frames = self.recordings.reads_frames(self.file)
+        if self.pretrained is not None and frames:
+            yield "--pretrained: reads texts; sequences of numbers have none."
+        if self.teacher is not None and frames:
+            yield "--teacher: reads texts; sequences of numbers have none."
+        if self.stride is not None and frames:
+            yield "--stride: reads texts in windows; sequences of numbers have none."
+        if self.numbers and self.series_column is None:
+            yield "--numbers needs --series-column, which tells recordings apart."
+        if self.pair_column is not None and frames:
+            yield "--pair-column is of texts; frames have no pairs."
 
-    @property
-    def _positive(self):
-        """--positive-label as labels are read."""
-        positive = self.options.positive_label
-        return None if positive is None else category_text(positive)
-
-    def _require_labels(self, train, labels):
-        missing = sorted({*labels} - {example.target for example in train})
-        if missing:
-            raise RunError(
-                f"{self.options.file}: no row with the label {listed(missing)} is left for "
-                "training; choose fewer --folds, or another --seed."
-            )
-
-    def examples_of(self, paths, settings):
-        if self.options.reads_frames(paths[0]) or settings.get("rows"):
-            frames = Frames(self.options, self.options.label_column, for_each_frame=False)
-            self.frames = frames.of_settings(settings)
-        return [
-            example
-            for path in paths
-            for example in self._of_known_labels(path, settings["labels"], "what was trained")
-        ]
-
-    def _of_known_labels(self, path, labels, source):
-        """Return the examples of a file with the labels of another file."""
-        rows = self._rows(path)
-        for where, example, _ in rows:
-            if example.target not in labels:
-                raise RunError(
-                    f"{where}: the label {example.target!r:.40} is not in {source}, which has "
-                    f"{listed(labels)}."
-                )
-        return [example for _, example, _ in rows]
-
-    def tokenizers(self, examples):
-        return {} if self.frames else super().tokenizers(examples)
-
-    def kept(self, validation):
-        return self.frames.kept(validation) if self.frames else validation
-
-    def record(self, examples):
-        if self.frames:
-            limits, settings = self.frames.record(examples)
-        else:
-            limits, settings = self.limits(), self.settings()
-        labels = sorted({example.target for example in examples})
-        return {
-            "pipeline": "Classify",
-            "limits": limits,
-            "settings": {"labels": labels} | settings,
-        }
-
-    def arrays(self, examples, run):
-        place = {label: index for index, label in enumerate(run.record.settings["labels"])}
-        targets = np.array([place.get(example.target, UNLABELLED) for example in examples])
-        if self.frames:
-            inputs, lengths = self.frames.inputs(examples, run.record.limits["source_length"])
-            return inputs, targets, lengths
-        return self.text_inputs(examples, targets, run)
-
-    def model(self, run):
-        options, labels = self.options, run.record.settings["labels"]
-        if self.pretrained:
-            return self.pretrained.with_heads(self.heads(run), options.frozen, options.pooling)
-        if self.frames:
-            inputs, hidden, real = self.frames.encoded()
-            summary = self.summarized(inputs, hidden, real)
-        else:
-            inputs, summary = self.encoded(run)
-        return keras.Model(inputs, keras.layers.Dense(len(labels), name="label")(summary))
-
-    def heads(self, run):
-        """Return a dictionary: name -> head, of a pre-trained encoder."""
-        labels = run.record.settings["labels"]
-        return {"label": ClassificationHead(len(labels), self.options.dropout)}
-
-    def loss(self):
-        return SmoothedCrossEntropy(self.options.label_smoothing, self.ignored)
-
-    def metrics(self):
-        return [TokenAccuracy(self.ignored, "accuracy")]
-
-    def validation_scores(self, examples, answers):
-        scores = self._scores(examples, answers)
-        return {shown: scores[name] for name, shown in SHOWN.items() if name in scores}
-
-    def _scores(self, examples, answers):
-        """Return a dictionary: name -> number; "f1" is that of the positive one of two labels."""
-        found = [label for answer in answers for label in answer.labels]
-        targets, labels = [example.target for example in examples], sorted(answers[0].scores)
-        f1 = class_f1(found, targets)
-        scores = {"accuracy": exact_match(found, targets)}
-        if len(labels) == 2:
-            scores["f1"] = f1.get(self._positive or labels[-1], 0.0)
-        return scores | {
-            "macro_f1": float(np.mean([*f1.values()])),
-            "matthews_correlation": matthews_correlation(found, targets),
-            "by_label": {
-                label: {"examples": targets.count(label), "f1": score}
-                for label, score in f1.items()
-            },
-        }
-
-    def sample(self, example, answer):
-        if not self.frames:
-            return super().sample(example, answer)
-        labels = {"target": example.target, "answer": ", ".join(answer.labels)}
-        return self.frames.sample(example) | labels
-
-    def scores(self, answered):
-        [(examples, answers)] = answered.values()
-        return {"examples": len(examples)} | self._scores(examples, answers)
-
-    def table(self, scores):
-        table = Table(title=f"of {counted(scores['examples'], 'examples')}")
-        table.add_column("label")
-        table.add_column("examples", justify="right")
-        table.add_column("F1", justify="right")
-        by_label = sorted(scores["by_label"].items(), key=lambda item: -item[1]["examples"])
-        add_rows(
-            table,
-            [
-                (one_line(label), f"{of_label['examples']:,}", f"{of_label['f1']:.2%}")
-                for label, of_label in by_label
-            ],
-        )
-        table.add_section()
-        table.add_row("all, macro", f"{scores['examples']:,}", f"{scores['macro_f1']:.2%}")
-        return table
-
-    def summary(self, scores):
-        f1 = f"F1 is {scores['f1']:.2%}, " if "f1" in scores else ""
-        return (
-            f"right are {scores['accuracy']:.2%}, {f1}macro F1 is {scores['macro_f1']:.2%}, "
-            f"Matthews' correlation {scores['matthews_correlation']:.3f}"
-        )
-
-
-def _labels(path, column, rows):
-    """Return the labels of a file, in order."""
-    labels = sorted({example.target for _, example, _ in rows})
-    if len(labels) < 2:
-        raise RunError(
-            f"{path}: {column!r} must hold two labels at least; all {len(rows):,} rows have "
-            f"{labels[0]!r:.40}."
-        )
-    if len(labels) == len(rows):
-        raise RunError(
-            f"{path}: each of the {len(rows):,} rows has another {column!r}, so nothing can be "
-            "learned; choose another --label-column."
-        )
-    return labels
+    def files_within(self):
+        return self.recordings.files_within((self.file, self.validation))

@@ -1,194 +1,77 @@
-"""Dates as people write them, in 28 locales, to ISO dates: made on the spot, trained in minutes.
+"""`seqkeras train dates`: its options, and what it is made of."""
 
-A bidirectional recurrent encoder, additive attention and a recurrent decoder, over characters. The
-dates are of 1950 to 2049; text that holds none of these is answered with "none". A constraint on
-the search, which the bundle keeps, allows no other answer.
-"""
+import click
 
-import collections
-import time
-
-import keras
-import numpy as np
-from keras import ops
-from rich.table import Table
-
-from seqkeras.analysis.attention_maps import AttentionMap, plot_attention_maps
 from seqkeras.data import dates
-from seqkeras.data.batches import Sequences
-from seqkeras.data.dates_in_text import NONE
-from seqkeras.losses import SmoothedCrossEntropy
-from seqkeras.metrics import area_under_risk_coverage
-from seqkeras.models import RNNSeq2Seq
-from seqkeras.tokenizers import BOS, EOS, CharacterTable, pad
-from seqkeras.training.answering.translate import Translate
-from seqkeras.training.console import console
+from seqkeras.training.options import FRACTION, OPTIMIZERS, FitOptions, Number, at_least, option
 from seqkeras.training.task import Task
-from seqkeras.training.tasks.options.dates import DatesOptions
-
-TARGET_LENGTH = 11  # ten characters and <eos>
-SOURCE_LENGTH = 128  # room beyond the longest text of training
-VALIDATION_EXAMPLES = 560
-KINDS = {  # of test texts: the shares of `dates.sample`
-    "clean": {"noisy": 0.0},
-    "noisy": {"noisy": 1.0},
-    "in text": {"in_text": 1.0},
-}
-MAPPED_LOCALES = ("de", "ru", "ar", "he", "ja", "ko")
 
 
-class Dates(Task):
-    """Dates in 28 locales to ISO dates, or none."""
+class _Locales(click.ParamType):
+    """Names of locales with commas between them, as a tuple."""
 
-    name = "dates"
-    options_class = DatesOptions
+    name = "locales"
 
-    def read(self):
-        began, options = time.monotonic(), self.options
-        train = dates.sample(
-            "train", options.examples, options.seed, options.noisy, options.locales, options.in_text
-        )
-        validation = dates.sample(
-            "validation", VALIDATION_EXAMPLES, options.seed, 0.5, options.locales, in_text=0.5
-        )
-        console.print(
-            f"dates: {len(train):,} training examples in {len(options.locales)} locales, "
-            f"made in {time.monotonic() - began:.0f} s"
-        )
-        return train, validation
+    def convert(self, value, parameter, context):
+        names = value.split(",") if isinstance(value, str) else value
+        if not isinstance(names, list | tuple) or not names or len(set(names)) < len(names):
+            self.fail(f"needs one locale or more, each once; received {value!r}.")
+        unknown = [name for name in names if name not in dates.LOCALES]
+        if unknown:
+            self.fail(f"unknown locale {unknown[0]!r}; known: {', '.join(dates.LOCALES)}.")
+        return tuple(names)
 
-    def evaluation(self):
-        return {}  # there are no files
 
-    def tokenizers(self, examples):
-        return {
-            "source": CharacterTable.learn(dates.characters()),
-            "target": CharacterTable.learn(["0123456789-", NONE]),
-        }
+class DatesOptions(FitOptions, task="dates"):
+    """Dates people write, in 28 locales, to ISO dates of 1950 to 2049; others are none."""
 
-    def texts_read(self, examples, tokenizers):
-        yield "inputs", "source", [example.text for example in examples]
-        yield "targets", "target", [example.target for example in examples]
+    # As the published figures were taken.
+    optimizer: str = option(
+        "keras-adam",
+        click.Choice(OPTIMIZERS),
+        "Optimizer; the published figures were taken with keras-adam.",
+    )
+    keep: str = option(
+        "last",
+        click.Choice(["best", "last"]),
+        "Model that the run keeps: the best by --best-by, or the last.",
+    )
+    examples: int = option(200_000, at_least(1), "Training examples to make.")
+    locales: tuple = option(
+        dates.LOCALES, _Locales(), "Locales of the dates, separated by commas. Default: all 28."
+    )
+    in_text: float = option(
+        0.45, FRACTION, "Share of examples whose date stands in a sentence, or that hold no date."
+    )
+    noisy: float = option(
+        0.5,
+        FRACTION,
+        "Share of human noise, such as typing errors, among examples that are a date alone.",
+    )
+    test_examples: int = option(100, at_least(1), "Test texts of each kind in each locale.")
+    cell: str = option("lstm", click.Choice(["gru", "lstm"]), "Recurrent cell of both sides.")
+    embedding_dim: int = option(48, at_least(1), "Size of the character embeddings.")
+    units: int = option(64, at_least(1), "Size of the encoder's state in each direction.")
+    decoder_units: int = option(64, at_least(1), "Size of the decoder's state.")
+    dropout: float = option(
+        0.0, Number(0, 1, max_open=True), "Dropout rate of embeddings and before the logits."
+    )
+    label_smoothing: float = option(
+        0.0,
+        Number(0, 1, max_open=True),
+        "Share of the target probability that is spread evenly over all characters.",
+    )
 
-    def record(self, examples):
-        return {
-            "pipeline": "Translate",
-            "limits": {"source_length": SOURCE_LENGTH, "target_length": TARGET_LENGTH},
-            "decoding": {"num_beams": 1, "length_penalty": 0.0, "regex": dates.ANSWERS},
-            "text_prefix": {
-                "name": "locale",
-                "separator": "|",
-                "values": sorted(self.options.locales),
-            },
-        }
+    USUAL = ("examples", "locales", "cell", "units", "dropout")
 
-    def arrays(self, examples, run):
-        source, target = run.tokenizers["source"], run.tokenizers["target"]
-        texts = Sequences([source.encode(example.text) for example in examples])
-        targets = [[BOS, *target.encode(example.target), EOS] for example in examples]
-        inputs = {
-            "token_ids": texts,
-            "lengths": texts.lengths,
-            "target_ids": Sequences([row[:TARGET_LENGTH] for row in targets], TARGET_LENGTH),
-        }
-        return inputs, Sequences([row[1:] for row in targets], TARGET_LENGTH), texts.lengths
+    def make(self):
+        from seqkeras.training.parts import dates as parts
 
-    def model(self, run):
-        model = RNNSeq2Seq.bahdanau(
-            source_vocab_size=len(run.tokenizers["source"]),
-            target_vocab_size=len(run.tokenizers["target"]),
-            embedding_dim=self.options.embedding_dim,
-            units=self.options.units,
-            decoder_units=self.options.decoder_units,
-            cell=self.options.cell,
-            dropout=self.options.dropout,
-        )
-        model.build(None)
-        return model
+        return Task.of(self, parts.DateReading, parts.DateModelling, parts.DateScoring)
 
-    def loss(self):
-        if self.options.label_smoothing:
-            return SmoothedCrossEntropy(self.options.label_smoothing, ignore_class=0)
-        return keras.losses.SparseCategoricalCrossentropy(
-            from_logits=True, ignore_class=0, reduction="mean_with_sample_weight"
-        )
-
-    def validation_scores(self, examples, answers):
-        return {"validation dates right": float(np.mean(_right(examples, answers)))}
-
-    def tests(self, validation):
-        options = self.options
-        count = options.test_examples * len(options.locales)
-        for kind, shares in KINDS.items():
-            examples = dates.sample("test", count, options.seed, locales=options.locales, **shares)
-            yield f"test dates {kind}", examples
-
-    def scores(self, answered):
-        """Return exact match of each kind: over all, per locale, per noise; and the AURC.
-
-        The area under the risk-coverage curve says how well the scores rank right above wrong.
-        """
-        scores, by_locale, aurc = {}, {locale: {} for locale in self.options.locales}, {}
-        for kind, (examples, answers) in zip(KINDS, answered.values(), strict=True):
-            scores["examples"] = len(examples)
-            right = collections.defaultdict(list)
-            for example, is_right in zip(examples, _right(examples, answers), strict=True):
-                noise = [f"noise {name}" for name in example.noise]
-                for group in ("all", example.locale, *noise):
-                    right[group].append(is_right)
-            scores[kind] = float(np.mean(right["all"]))
-            aurc[kind] = area_under_risk_coverage(
-                [answer.score for answer in answers], right["all"]
+    def problems(self, of):
+        if self.examples < self.batch_size:
+            yield (
+                f"--examples must be at least --batch-size, {self.batch_size}; "
+                f"received {self.examples}."
             )
-            for locale in self.options.locales:
-                by_locale[locale][kind] = float(np.mean(right[locale]))
-            if any(example.noise for example in examples):
-                name = "by_noise" if kind == "noisy" else "by_writing"
-                scores[name] = {
-                    group.removeprefix("noise "): float(np.mean(right[group]))
-                    for group in sorted(right)
-                    if group.startswith("noise ")
-                }
-        return scores | {"aurc": aurc, "by_locale": by_locale}
-
-    def draw(self, model, run, path):
-        """Draw where the decoder looks as it writes its answer, for one unseen date in full in each
-        of a few locales; dates with an empty answer are left out."""
-        source, target = run.tokenizers["source"], run.tokenizers["target"]
-        known = self.options.locales
-        locales = [name for name in MAPPED_LOCALES if name in known] or known[:1]
-        days = dates.days("test")[:: len(dates.days("test")) // 6]
-        texts = [
-            dates.clean_example(day, locale, "full").text for locale, day in zip(locales, days)
-        ]
-        maps = []
-        for text, answer in zip(texts, Translate(run)(model, texts), strict=True):
-            state = model.encode(*pad([source.encode(text)]))
-            rows = []
-            for token in [BOS, *target.encode(answer.text)[:-1]]:
-                (_, weights), state = model.step(np.array([[token]]), state)
-                rows.append(ops.convert_to_numpy(weights)[0, 0])
-            if answer.text:
-                maps.append(AttentionMap(text, answer.text, np.stack(rows)))
-        if maps:
-            plot_attention_maps(maps, path)
-
-    def table(self, scores):
-        title = f"dates right, of {scores['examples']:,} clean, noisy and in text each"
-        table = Table(title=title)
-        table.add_column("locale")
-        for kind in KINDS:
-            table.add_column(kind, justify="right")
-        for locale, right in scores["by_locale"].items():
-            table.add_row(locale, *(f"{right[kind]:.1%}" for kind in KINDS))
-        table.add_section()
-        table.add_row("all", *(f"{scores[kind]:.2%}" for kind in KINDS))
-        table.add_row("AURC", *(f"{scores['aurc'][kind]:.5f}" for kind in KINDS))
-        return table
-
-    def summary(self, scores):
-        return f"right are {', '.join(f'{scores[kind]:.2%} {kind}' for kind in KINDS)}"
-
-
-def _right(examples, answers):
-    return [a.text == e.target for a, e in zip(answers, examples, strict=True)]

@@ -1,412 +1,184 @@
-"""The values that follow a series of a user's file."""
+"""`seqkeras train forecasting`: its options, and what it is made of."""
 
-import collections
-import dataclasses
+import click
 
-import numpy as np
-
-from seqkeras.analysis.forecast_plots import ForecastPlot, plot_forecasts
-from seqkeras.data.series import ArrayWindow, Window, WindowArrays, read_series, values_of
-from seqkeras.data.time_steps import named_step
-from seqkeras.losses import ForecastLoss
-from seqkeras.metrics import naive_error
-from seqkeras.runs import FORECASTS, RunError
-from seqkeras.serving.categories import category_of
-from seqkeras.serving.manifest.fields import parse_fields
-from seqkeras.serving.pipelines.forecast import Settings
-from seqkeras.serving.rows import Column, Rows
-from seqkeras.serving.times import TimeColumn, in_iso
-from seqkeras.spreading import evenly_spread
-from seqkeras.training.answering.forecast import Forecast
-from seqkeras.training.console import console, say_merged
+from seqkeras.data.series import GAPS
+from seqkeras.data.time_steps import STEPS, named_step
+from seqkeras.serving.times import CYCLES
+from seqkeras.training.options import (
+    POSITIVE,
+    DataFile,
+    FitOptions,
+    Names,
+    Number,
+    argument,
+    at_least,
+    option,
+    part,
+)
+from seqkeras.training.options.decimals import DecimalOptions
 from seqkeras.training.task import Task
-from seqkeras.training.tasks.forecasting_baselines import (
-    SEASONAL,
-    Ridge,
-    baselines,
-    unscaled_arrays,
-)
-from seqkeras.training.tasks.forecasting_model import forecasting_model, scale_and_growth
-from seqkeras.training.tasks.forecasting_scores import (
-    forecast_errors,
-    forecast_scores,
-    forecast_summary,
-    forecast_table,
-)
-from seqkeras.training.tasks.options.decimals import decimals_of
-from seqkeras.training.tasks.options.forecasting import ForecastingOptions
-from seqkeras.training.tasks.scaling import learned_numbers
-from seqkeras.training.validation import LOSS
-from seqkeras.training.wording import counted, listed
-
-KEPT = 32  # validation windows that go with the run
-LOOKED_AT = 256  # validation windows that are answered while it trains
-PICTURED = 4
 
 
-class Forecasting(Task):
-    """Windows of series, and the values that follow."""
+class Quantiles(click.ParamType):
+    """Numbers between 0 and 1 that increase, with commas between them, as a tuple."""
 
-    name = "forecasting"
-    options_class = ForecastingOptions
-    picture = FORECASTS
-    validation_loss = True
-    best_by = LOSS
-    lower_is_better = ("MAE", "RMSE", "MASE")
-    score_formats = {"MAE": ".4g", "RMSE": ".4g", "MASE": ".3f"}
+    name = "quantiles"
 
-    def __init__(self, options):
-        super().__init__(options)
-        self.ridge, self.train = None, []
-        self.naive_errors = {}  # of the training part: name of a series -> of each target
-
-    def read(self):
-        options = self.options
-        found, time = self._series(options.file)
-        parts = [len(series) - round(options.held_out * len(series)) for series in found]
-        self.rows = self._learned(found, parts, time)
-        train, validation = [], []
-        for series, part in zip(found, parts):
-            windows = self._windows(series, self.rows)
-            train += [window for window in windows if window.future.stop <= part]
-            validation += [window for window in windows if window.future.start >= part]
-            if windows:
-                self.naive_errors[series.name] = [
-                    naive_error(column) for column in windows[0].table[:part, : self._targets].T
-                ]
-        self._require_targets(found, parts, validation)
-        self._say_unknown(options.file, found, self.rows)
-        train, validation = _with_targets(train), _with_targets(validation)
-        self._require_enough(found, train, validation)
-        self._whole(options.file, validation)  # else nothing goes with the run
-        console.print(
-            f"{self.name}: {len(train):,} training and {len(validation):,} validation windows of "
-            f"{options.context:,} steps, and {options.horizon:,} to come"
-        )
-        if time and options.gaps != "keep":
-            day = " (its last day)" if time.day == 31 else ""
-            console.print(f"  a step is {time.step_in_words}{day}")
-        self.train, self.validation = train, validation
-        return train, validation
-
-    def examples_of(self, paths, settings):
-        found = Settings(**parse_fields(Settings, settings, "settings", []))
-        rows, self.naive_errors = found.rows, found.naive_errors
-        window = Window
-        if rows is None:  # of a model that reads arrays
-            own, window = self.options, ArrayWindow
-            names = (*own.targets, *own.numbers)
-            rows = Rows(tuple(Column(name, known=name in own.known) for name in names))
-        names = tuple(column.name for column in rows.columns)
-        if names != self._names or bool(rows.time) != bool(self.options.cycles):
-            raise RunError(
-                f"{paths[0]}: the options must be the training's, whose columns were "
-                f"{', '.join(rows.names)}: --targets, --numbers, --categories, --time, --cycles, "
-                "--context, --horizon."
+    def convert(self, value, parameter, context):
+        try:
+            numbers = (
+                [float(each) for each in value.split(",")] if isinstance(value, str) else value
             )
-        windows = []
-        for path in paths:
-            found, _ = self._series(path, rows.time)
-            for series in found:
-                windows += self._windows(series, rows, window)
-            self._say_unknown(path, found, rows)
-        windows = _with_targets(windows)
-        self._whole(paths[0], windows)
-        return windows
+            bounds = [0.0, *numbers, 1.0]
+            increase = all(low < high for low, high in zip(bounds, bounds[1:]))
+        except (TypeError, ValueError):
+            increase = False
+        if not increase:
+            self.fail(f"needs numbers that increase between 0 and 1; received {value!r}.")
+        return tuple(numbers)
 
-    @property
-    def _targets(self):
-        return len(self.options.targets)
 
-    @property
-    def _names(self):
-        return (*self.options.targets, *self.options.numbers, *self.options.categories)
+class Step(click.ParamType):
+    """A step in words, with its number before it."""
 
-    def _in_words(self):
-        return (
-            f"a window of --context {self.options.context} and --horizon {self.options.horizon} "
-            "steps"
-        )
+    name = "step"
 
-    def _series(self, path, trained=None):
-        """Return series of a file, and the `TimeColumn`, with what training has found if given."""
-        options = self.options
-        time = None
-        step = None if trained is None else (trained.step, trained.unit)
-        if step is None and options.step is not None:
-            step = named_step(options.step)
-        if options.time:
-            has_offset = None if trained is None else trained.has_offset
-            form = options.time, options.time_format
-            time = TimeColumn(*form, cycles=options.cycles, has_offset=has_offset)
-            if problems := [*time.problems()]:
-                raise RunError(f"--time: {problems[0]}.")
-        found, time, filled = read_series(
-            path, self._names, time, options.series_column, options.gaps, step
-        )
-        if options.series_column is not None:
-            written = (spelling for series in found for spelling in series.spellings)
-            say_merged(path, options.series_column, written)
-        if filled:
-            rows = counted(filled, "rows were", "row was")
-            console.print(f"  {rows} missing between others: rows without values stand there")
-        return found, time
-
-    def _learned(self, found, parts, time):
-        """Return the `Rows` of the training parts."""
-        options, learned = self.options, []
-        for name in (*options.targets, *options.numbers):
-            decimal = decimals_of(options).get(name)
-            values = [self._values(series, Column(name, decimal=decimal)) for series in found]
-            values = np.concatenate([each[:part, 0] for each, part in zip(values, parts)])
-            of_name = name in options.log, name in options.known, decimal
-            learned.append(learned_numbers(options.file, name, values, *of_name))
-        columns = [numbers.column for numbers in learned]
-        for name in options.categories:
-            place = self._place(found[0], name)
-            texts = [row[place] for each, part in zip(found, parts) for row in each.rows[:part]]
-            say_merged(options.file, name, texts)
-            categories = {*map(category_of, texts)}
-            if len(categories) < 2:
-                raise RunError(
-                    f"{options.file}: {name!r} must hold two categories at least in its training "
-                    f"rows, of which a missing one is one; received "
-                    f"{', '.join(map(repr, categories - {None})) or 'none'}."
-                )
-            categories = tuple(sorted(categories - {None}))
-            columns.append(Column(name, categories, known=name in options.known))
-        rows = Rows(tuple(columns), time if options.cycles else None, options.series_column)
-        self.spreads = [numbers.spread for numbers in learned[: self._targets]]
-        return rows
-
-    def _say_unknown(self, path, found, rows):
-        """Say which categories of a file the model does not know."""
-        for column in rows.columns if found else ():
-            place, known = self._place(found[0], column.name), {None, *column.categories}
-            cells = (category_of(row[place]) for series in found for row in series.rows)
-            unknown = collections.Counter(cell for cell in cells if cell not in known)
-            if column.categories and unknown:
-                count = counted(unknown.total(), "rows", "row")
-                console.print(
-                    f"  {path}: {column.name!r} is {listed([*unknown])} in {count} and in none of "
-                    "training: the model reads no category there"
-                )
-
-    def _place(self, series, name):
-        return len(series.rows[0]) - len(self._names) + self._names.index(name)
-
-    def _values(self, series, column):
-        """Return the values of one column."""
-        place = self._place(series, column.name)
-        return values_of(series, place, column)
-
-    def _windows(self, series, rows, window=Window):
-        """Return all windows of a series, of a class."""
-        options = self.options
-        values = [self._values(series, column) for column in rows.columns]
-        table = rows.table(values, series.times)
-        sizes = options.context, options.horizon, self._targets
-        self._require_known(series, rows, values)
-        count = len(series) - options.context - options.horizon + 1
-        return [window(series, table, start, sizes, rows) for start in range(max(0, count))]
-
-    def _require_known(self, series, rows, values):
-        for column, numbers in zip(rows.columns, values):
-            missing = np.flatnonzero(np.isnan(numbers).any(axis=1))
-            if column.known and len(missing):
-                raise RunError(
-                    f"{series.where[missing[0]]}: {column.name!r} must have a value: it is --known."
-                )
-
-    def _require_targets(self, found, parts, validation):
-        if validation and not _with_targets(validation):
-            rows, targets = sum(map(len, found)) - sum(parts), self.options.targets
-            first = found[0].where[parts[0]].rpartition(", ")[2]
-            raise RunError(
-                f"{self.options.file}: {' and '.join(map(repr, targets))} "
-                f"{'have' if len(targets) > 1 else 'has'} no value in the {rows:,} rows that are "
-                f"held out, from {first} on; leave out what has no targets, or choose a larger "
-                "--held-out."
+    def convert(self, value, parameter, context):
+        if not isinstance(value, str) or named_step(value) is None:
+            self.fail(
+                f"must be {', '.join(STEPS)}, or several as '15 minutes'; received {value!r}."
             )
+        return value
 
-    def _require_enough(self, found, train, validation):
-        options = self.options
-        rows = sum(map(len, found))
-        if not validation:
-            raise RunError(
-                f"{options.file}: {rows:,} rows leave no validation window: {self._in_words()} "
-                "must end in the held out rows; choose smaller ones, or a larger --held-out."
-            )
-        if len(train) < options.batch_size:
-            raise RunError(
-                f"{options.file}: {rows:,} rows leave {counted(len(train), 'windows')} for "
-                f"training, of {options.context} and {options.horizon} steps: fewer than the "
-                f"{options.batch_size} of a batch; choose a smaller --context, --horizon or "
-                "--batch-size."
-            )
 
-    def tokenizers(self, examples):
-        return {}
+class ForecastingOptions(FitOptions, task="forecasting"):
+    """The values that follow a series, from a file with a row for each step.
 
-    def record(self, examples):
-        return {
-            "pipeline": "Forecast",
-            "limits": {"source_length": self.options.context},
-            "settings": {
-                "quantiles": self.options.quantiles,
-                "rows": dataclasses.asdict(self.rows),
-                "naive_errors": {
-                    name: errors
-                    for name, errors in self.naive_errors.items()
-                    if np.isfinite(errors).all()
-                },
-            },
-        }
+    Your file looks like this (.csv; .tsv; .jsonl with an object a line). A field without a value is
+    empty, or NA:
 
-    def kept(self, validation):
-        return _spread(self._whole(self.options.file, validation), KEPT)
+    \b
+        time,load,temperature,tariff
+        2024-01-01 00:00,41.5,3.1,night
+        2024-01-01 01:00,,3.0,night
 
-    def _whole(self, path, windows):
-        """Return the windows without a missing target, one at least."""
-        whole = [window for window in windows if not np.isnan(window.target).any()]
-        if whole:
-            return whole
-        context, horizon = self.options.context, self.options.horizon
-        if not windows:
-            raise RunError(
-                f"{path}: no window of {context:,} and {horizon:,} steps has a target; a series "
-                f"needs {context + horizon:,} rows at least."
-            )
-        tables = {id(window.table): window.table for window in windows}
-        targets = np.concatenate([*tables.values()])[:, : self._targets]
-        counts = (~np.isnan(targets)).sum(axis=0)
-        told = (
-            f"{name!r} has a value in {count:,} of {len(targets):,} rows"
-            for name, count in zip(self.options.targets, counts)
-        )
-        raise RunError(
-            f"{path}: no window has all of its targets of {counted(horizon, 'steps')}: "
-            f"{', '.join(told)}; choose a smaller --horizon, or rows with more targets."
+    \b
+        seqkeras train forecasting load.csv --out runs/load --time time --targets load \\
+            --numbers temperature --categories tariff --cycles day,week --context 168 --horizon 24
+
+    The last rows of the file are held out. The scores stand beside the scores of the last value
+    (persistence), the value one --period before (seasonal naive), and ridge regression.
+    """
+
+    file: str = argument(DataFile(), "Training file: .csv, .tsv or .jsonl.")
+    targets: tuple = option((), Names(), "Columns to forecast, separated by commas.")
+    numbers: tuple = option((), Names(), "Columns of further numbers that the model reads.")
+    categories: tuple = option((), Names(), "Columns of categories that the model reads.")
+    known: tuple = option(
+        (), Names(), "Columns whose future values are known at forecast time, such as a schedule."
+    )
+    log: tuple = option(
+        (),
+        Names(),
+        "Columns of targets and numbers that the model reads as log(1 + x); no value may be below "
+        "0.",
+    )
+    decimals: DecimalOptions = part(DecimalOptions)
+    time: tuple = option((), Names(), "Column of the time; or columns of year, month, day, ….")
+    time_format: str | None = option(
+        None,
+        str,
+        "Form of the times: a pattern of strptime, such as %d.%m.%Y; or s, ms, us or ns since "
+        "1970. Default: ISO 8601, or a number since 1970.",
+    )
+    step: str | None = option(
+        None,
+        Step(),
+        "Time between two rows, such as month, business-day or 15 minutes. Default: inferred from "
+        "the times.",
+    )
+    cycles: tuple = option(
+        (), Names(CYCLES), f"Cycles of the time that the model reads: {', '.join(CYCLES)}."
+    )
+    gaps: str = option(
+        "refuse",
+        click.Choice(GAPS),
+        "Handling of missing rows: refuse the file, fill the gap with empty rows, or keep rows as "
+        "they come.",
+    )
+    series_column: str | None = option(None, str, "Column that tells several series apart.")
+    context: int = option(96, at_least(2), "Past steps that the model reads.")
+    horizon: int = option(24, at_least(1), "Future steps that the model forecasts.")
+    held_out: float = option(
+        0.1,
+        Number(0, 1, min_open=True, max_open=True),
+        "Share of the steps, from the end, that is held out for validation.",
+    )
+    period: int = option(
+        1,
+        at_least(1),
+        "Steps in a season, such as 24 hours; the seasonal naive forecast repeats the last "
+        "season. 1: no season.",
+    )
+    model: str = option(
+        "gru", click.Choice(["gru", "lstm", "qrnn", "transformer"]), "Layers that read the past."
+    )
+    decoder: str = option(
+        "direct",
+        click.Choice(["direct", "recurrent"]),
+        "Decoder: all future steps at once (direct), or one by one (recurrent).",
+    )
+    quantiles: tuple = option(
+        (),
+        Quantiles(),
+        "Quantiles to forecast, such as 0.1,0.5,0.9. Default: one value for each step.",
+    )
+    loss: str = option("mae", click.Choice(["mae", "mse"]), "Loss without --quantiles.")
+    from_last: bool = option(True, bool, "Forecast the difference from the last value.")
+    units: int = option(64, at_least(1), "Size of each layer.")
+    num_layers: int = option(1, at_least(1), "Layers of the model.")
+    num_heads: int = option(4, at_least(1), "Attention heads of a Transformer.")
+    dropout: float = option(0.1, Number(0, 1, max_open=True), "Dropout rate of layer inputs.")
+    batch_size: int = option(32, at_least(1), "Windows in a batch.")
+    learning_rate: float = option(2e-3, POSITIVE, "Learning rate at the end of warm-up.")
+    passes: int = option(10, at_least(1), "Passes over the training windows (epochs).")
+
+    USUAL = ("targets", "numbers", "categories", "time", "context", "horizon", "quantiles")
+
+    def make(self):
+        from seqkeras.training.parts import forecasting as parts
+
+        return Task.of(
+            self,
+            parts.ForecastingReading,
+            parts.ForecastingModelling,
+            parts.ForecastingScoring,
         )
 
-    def looked_at(self, examples):
-        if len(examples) > LOOKED_AT:
-            console.print(
-                f"  MAE, RMSE and MASE of looks are of {LOOKED_AT} of the {len(examples):,} "
-                f"validation windows, evenly spread; {LOSS} and scores.json are of all"
+    def problems(self, of):
+        if not self.targets:
+            yield "--targets is missing: the columns to forecast."
+        series = () if self.series_column is None else (self.series_column,)
+        own = (*self.targets, *self.numbers, *self.categories, *self.time, *series)
+        if len(set(own)) < len(own):
+            yield (
+                "--targets, --numbers, --categories, --time and --series-column must name "
+                "different columns."
             )
-        return _spread(examples, LOOKED_AT)
-
-    def arrays(self, examples, run):
-        inputs = {"window": WindowArrays(examples, "window")}
-        if examples[0].rows.num_known:
-            inputs["known"] = WindowArrays(examples, "known")
-        lengths = np.full(len(examples), self.options.context)
-        return inputs, WindowArrays(examples, "target"), lengths
-
-    def model(self, run):
-        return forecasting_model(self.options, self.rows)
-
-    def loss(self):
-        options = self.options
-        kind = "quantiles" if options.quantiles else options.loss
-        scale, growth = scale_and_growth(self.rows, self.spreads)
-        return ForecastLoss(kind, scale, options.quantiles, growth)
-
-    def sample(self, example, answer):
-        past, came = (example.table[part, 0] for part in (example.past, example.future))
-        return {
-            "past": _written(past[-self.options.horizon :]),
-            "came": _written(came),
-            "answer": _written(answer.values[:, 0]),
-        }
-
-    def validation_scores(self, examples, answers):
-        values = np.stack([answer.values for answer in answers])
-        errors = forecast_errors(values, _targets_of(examples), self._scales(examples))
-        return {name.upper(): error for name, error in errors.items()}
-
-    def _require_shape(self, found, expected):
-        if found != expected:
-            raise RunError(
-                f"--horizon and --targets say {expected[0]:,} steps of {expected[1]:,} targets; "
-                f"the model answers {found[0]:,} steps of {found[1]:,}."
-            )
-
-    def _scales(self, windows):
-        """Return what MASE is measured by, of each window and target; NaN where it is unknown."""
-        unknown = [np.nan] * self._targets
-        return np.array([self.naive_errors.get(window.series.name, unknown) for window in windows])
-
-    def scores(self, answered):
-        [(examples, answers)] = answered.values()
-        self._require_shape(answers[0].values.shape, examples[0].target.shape)
-        if self.ridge is None and self.train:
-            self.ridge = Ridge(unscaled_arrays(self.train), self._targets)
-        return forecast_scores(
-            answers,
-            _targets_of(examples),
-            self._baselines(examples),
-            self.options.targets,
-            self._scales(examples),
-        )
-
-    def _baselines(self, windows):
-        found, period = baselines(windows, self.options, self.ridge), self.options.period
-        if period > 1 and SEASONAL not in found:
-            rows = min(window.past.stop for window in windows)
-            console.print(
-                f"  no {SEASONAL} forecast: --period {period:,} is more than the {rows:,} rows "
-                "before the first window's targets"
-            )
-        return found
-
-    def draw(self, model, run, path):
-        """Draw the first target of a few validation windows: the past, what came, and the
-        forecast."""
-        windows = _spread(self.validation, PICTURED)
-        answers = Forecast(run)(model, [window.text for window in windows])
-        past = 4 * self.options.horizon + 24
-        plots = [
-            ForecastPlot(
-                _when(window),
-                window.table[window.past, 0][-past:],
-                window.target[:, 0],
-                answer.values[:, 0],
-                {quantile: values[:, 0] for quantile, values in answer.quantiles.items()},
-            )
-            for window, answer in zip(windows, answers)
-        ]
-        plot_forecasts(plots, self.options.targets[0], path)
-
-    def table(self, scores):
-        return forecast_table(scores)
-
-    def summary(self, scores):
-        return forecast_summary(scores)
-
-
-def _targets_of(windows):
-    return np.stack([window.target for window in windows]).astype("float64")
-
-
-def _with_targets(windows):
-    """Return the windows with at least one known target."""
-    return [window for window in windows if not np.isnan(window.target).all()]
-
-
-def _spread(examples, most):
-    """Return at most so many windows, evenly spread."""
-    return [examples[place] for place in evenly_spread(most, len(examples))]
-
-
-def _written(numbers):
-    return " ".join(f"{number:.10g}" for number in numbers)
-
-
-def _when(window):
-    name = window.series.name
-    if window.series.times is not None:
-        last = in_iso(window.series.times[window.past.stop - 1])
-        return f"{name} {last}".strip()
-    return f"{name} {window.series.where[window.past.stop - 1]}".strip()
+        if stray := [name for name in self.known if name not in (*self.numbers, *self.categories)]:
+            yield (f"--known must be of --numbers and --categories; received {stray[0]!r}.")
+        if stray := [name for name in self.log if name not in (*self.targets, *self.numbers)]:
+            yield (f"--log must be of --targets and --numbers; received {stray[0]!r}.")
+        columns = (*self.targets, *self.numbers)
+        yield from self.decimals.problems_of_columns(columns, "--targets and --numbers")
+        if self.cycles and (not self.time or self.gaps == "keep"):
+            yield "--cycles needs --time, and steps without gaps."
+        if self.step and not self.time:
+            yield "--step needs --time, the column of the time."
+        if self.step and self.gaps == "keep":
+            yield ("--step and --gaps keep exclude each other: rows are as they come.")
+        if self.model in ("qrnn", "transformer") and self.decoder == "recurrent":
+            yield "--decoder recurrent goes with --model gru or lstm."
+        if self.model == "transformer" and self.units % self.num_heads:
+            yield "--num-heads must divide --units."

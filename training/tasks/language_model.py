@@ -1,364 +1,164 @@
-"""Plain text to a model of what follows, from files of the user's."""
+"""`seqkeras train language-model`: its options, and what it is made of."""
 
-import math
-import re
-from typing import NamedTuple
+import click
 
-import keras
-import numpy as np
+from seqkeras.training.options import (
+    FRACTION,
+    POSITIVE,
+    DataFile,
+    FitOptions,
+    Number,
+    argument,
+    at_least,
+    option,
+    part,
+    shown,
+)
+from seqkeras.training.options.corpora import CorporaOptions
+from seqkeras.training.options.pretrained import LanguageModelFolder
+from seqkeras.training.task import Task
 
-from seqkeras.analysis.text_likelihood import TextLikelihood
-from seqkeras.data.texts import read_text
-from seqkeras.data.token_streams import pieces_read, token_stream
-from seqkeras.data.windows import consecutive_windows, mixed_windows, random_windows
-from seqkeras.models import GPT, RNNLanguageModel
-from seqkeras.runs import RunError
-from seqkeras.tokenizers import UNK, CharacterTable, WordTable, special_ids
-from seqkeras.tokenizers.of_stream import STREAM_TOKENIZERS
-from seqkeras.training.carried import CarriedState
-from seqkeras.training.console import console
-from seqkeras.training.first_weights import places_in_both, take_rows, vocabularies
-from seqkeras.training.starting import read_start, tokenizer_of
-from seqkeras.training.tasks.options.language_model import LanguageModelOptions
-from seqkeras.training.tasks.plain_texts import TextModelTask, perplexity, read_texts
-from seqkeras.training.tasks.vocabularies import learned_from
-
-PASSAGES = 8  # of the validation text, each with a prompt
-MOST_OF_PROMPT = 32  # characters
-LINE = re.compile("\n+(?=[^\n])")
-SPACE = re.compile(r"\s+(?=\S)")
-MORE = 64  # characters behind a prompt that tell where its last token ends
-MOST_GENERATED = 512  # tokens of a prompt and what follows, of a model without positions
+TOKENS = ("characters", "words", "byte-pairs", "unigram", "bpe")
+OF_START = (  # what --start-from brings
+    "model",
+    "num_layers",
+    "hidden_dim",
+    "num_heads",
+    "embedding_dim",
+    "tie_weights",
+)
+MODELS = ("gpt", "gru", "lstm", "qrnn", "simple_rnn")
 
 
-class Passage(NamedTuple):
-    """A part of a validation text: a prompt, and what follows it there.
+class LanguageModelOptions(FitOptions, task="language-model"):
+    """Plain text to a model of what follows: characters, words or subwords.
 
-    Attributes:
-        text: the prompt.
-        rest: the text up to the next passage.
-        is_first: of its file.
-        before: the end of a line that was cut, before the prompt of the first passage.
-        target: None: many continuations are right.
+    Your file looks like this: text in UTF-8, plain or .gz, and nothing else. Several files are read
+    one behind the other.
+
+    \b
+        First Citizen:
+        Before we proceed any further, hear me speak.
+
+    The last tenth of the text is held out for validation. The model is a GPT, or a recurrent
+    network that reads each row on from batch to batch; --tokens says what it reads.
     """
 
-    text: str
-    rest: str
-    is_first: bool
-    before: str = ""
-    target: None = None
+    files: tuple = argument(DataFile(), "Training files: plain text or .gz.", several=True)
+    validation: str | None = option(None, DataFile(), "Validation file. Default: the text's end.")
+    held_out: float = option(0.1, FRACTION, "Share of the text, from its end, that is held out.")
+    corpora: CorporaOptions = part(CorporaOptions)
+    tokens: str = option(
+        "characters",
+        click.Choice(TOKENS),
+        "Kind of tokens: words stand between spaces; unigram and bpe are SentencePiece's.",
+    )
+    vocab_size: int = option(8000, at_least(1), "Words or subwords to learn, at most.")
+    tokenizer: str | None = option(
+        None,
+        click.Path(),
+        "File tokenizer.json, or GPT-2's folder of vocabulary and merges. Default: tokens are "
+        "learned from the text.",
+    )
+    start_from: str | None = option(
+        None,
+        LanguageModelFolder(),
+        "Run of this task, or a GPT-2 folder of Hugging Face, whose tokenizer, sizes and weights "
+        "training begins with.",
+    )
+    new_tokens: bool = option(
+        False,
+        bool,
+        "Learn tokens anew, by --tokens and --vocab-size; tokens that the model of --start-from "
+        "knows keep their weights.",
+    )
+    unknown_targets: float = option(
+        0.01,
+        FRACTION,
+        "Largest share of unknown tokens that the targets may hold; above it nothing is trained, "
+        "because no answer can hold an unknown token.",
+    )
+    model: str = option(
+        "gpt", click.Choice(MODELS), "Architecture: GPT, or the cell of a recurrent model."
+    )
+    num_layers: int = option(4, at_least(1), "Layers of the model.")
+    hidden_dim: int = option(128, at_least(1), "Size of a GPT's vectors, or of a cell's state.")
+    num_heads: int = option(4, at_least(1), "Attention heads of a GPT.")
+    embedding_dim: int | None = option(
+        None, at_least(1), "Size of a recurrent model's embeddings. Default: --hidden-dim."
+    )
+    tie_weights: bool = option(
+        False, bool, "Share the weights of embeddings and output layer, as a GPT always does."
+    )
+    dropout: float | None = option(
+        None,
+        Number(0, 1, max_open=True),
+        "Dropout rate. Default: 0, or the rate of --start-from.",
+    )
+    context: int = option(64, at_least(1), "Tokens of a window.")
+    stride: int | None = option(
+        None,
+        at_least(1),
+        "Tokens between the starts of two validation windows of a GPT. Default: --context.",
+    )
+    windows: str | None = option(
+        None,
+        click.Choice(["random", "consecutive"]),
+        "Order of the windows. Default: random for a GPT, consecutive for a recurrent model.",
+    )
+    batch_size: int = option(32, at_least(1), "Windows in a batch.")
+    steps: int | None = option(None, at_least(1), "Training steps, instead of --passes.")
+    learning_rate: float = option(1e-3, POSITIVE, "Learning rate at the end of warm-up.")
 
+    USUAL = ("start_from", "tokens", "num_layers", "hidden_dim", "context")
 
-class LanguageModel(TextModelTask):
-    """Plain text to a model of what follows."""
+    def make(self):
+        from seqkeras.training.parts import language_model as parts
 
-    name = "language-model"
-    measured = "of the whole text"
-    options_class = LanguageModelOptions
-    validation_loss = False  # `measure` has it
-    lower_is_better = ("perplexity", "perplexity_per_word", "bits_per_character")
+        return Task.of(
+            self,
+            parts.LanguageModelReading,
+            parts.LanguageModelModelling,
+            parts.LanguageModelScoring,
+        )
 
-    def __init__(self, options):
-        super().__init__(options)
-        self.start = self.likelihood = self.tokenizer = None
-        self.further = []  # the texts of --also, the last ones of training
+    def problems(self, of):
+        yield from self._problems_of_start()
+        if self.also and (self.windows or "") != "random" and self.model != "gpt":
+            yield (
+                "--also: a recurrent model goes on from batch to batch within one text; choose "
+                "--windows random."
+            )
+        if self.windows == "consecutive" and self.model == "gpt" and self.start_from is None:
+            yield (
+                "--windows consecutive carries a state on, which a GPT has none of; leave it out, "
+                "or choose a recurrent --model."
+            )
+        if self.model == "gpt" and self.hidden_dim % self.num_heads:
+            yield (
+                f"--hidden-dim must be a multiple of --num-heads; received {self.hidden_dim} and "
+                f"{self.num_heads}."
+            )
+        if self.stride is not None and self.stride > self.context:
+            yield (
+                f"--stride must be at most --context; received {self.stride} and {self.context}."
+            )
 
-    def read(self):
-        texts, held_out = read_texts(self.options, self.name)
-        prompt = self._most_of_prompt()
-        self.further = [read_text(path) for path in self.options.also]
-        is_cut = self.options.validation is None
-        return texts + self.further, [
-            passage
-            for place, text in enumerate(held_out)
-            for passage in _passages(text, prompt, is_cut and place == 0)
-        ]
-
-    def examples_of(self, paths, settings):
-        prompt = self._most_of_prompt()
-        found = [passage for path in paths for passage in _passages(read_text(path), prompt)]
-        return self.with_tokenizers(found, self.known_tokenizers)
-
-    def with_tokenizers(self, validation, tokenizers):
-        most = self._most_of_prompt()
-        return [_with_whole_tokens(passage, most, tokenizers["text"]) for passage in validation]
-
-    def _most_of_prompt(self):
-        """Return how many characters a prompt has, of which many tokens may follow."""
-        return min(MOST_OF_PROMPT, max(self.options.context // 2, 1))
-
-    def tokenizers(self, examples):
-        self.tokenizer = self._tokenizer(examples)
-        return {"text": self.tokenizer}
-
-    def _tokenizer(self, examples):
-        options = self.options
-        if options.start_from is not None and not options.new_tokens:
-            return self._start().tokenizer
-        if options.tokenizer is not None:
-            return tokenizer_of(options.tokenizer)
-        with learned_from(" and ".join(options.files)):
-            return STREAM_TOKENIZERS[options.tokens](examples, options.vocab_size)
-
-    def texts_read(self, examples, tokenizers):
-        texts = examples if examples and isinstance(examples[0], str) else _texts(examples)
-        use = "inputs and targets" if self._learns_words() else "targets"
-        for text in texts:
-            yield use, "text", pieces_read(text, tokenizers["text"])
-
-    def _learns_words(self):
-        """Return whether the unknown word is a word of the model, as in WikiText: words are
-        learned, the most frequent ones."""
-        options = self.options
-        is_new = options.start_from is None or options.new_tokens
-        return options.tokens == "words" and options.tokenizer is None and is_new
-
-    @property
-    def way_out_of_unknown(self):
-        if self.options.tokenizer is not None:
-            return "Choose another --tokenizer, or leave it out, and tokens are learned."
-        return "Add --new-tokens true to learn tokens anew; the weights of known ones are taken."
-
-    def _start(self):
-        """Return the model that training starts from; it is read once."""
-        if self.start is None:
-            self.start = read_start(self.options.start_from, self.options.dropout)
-            if self.options.windows == "consecutive" and isinstance(self.start.model, GPT):
-                raise RunError(
-                    f"{self.options.start_from}: a GPT carries no state on; leave --windows "
-                    "consecutive out."
+    def _problems_of_start(self):
+        """Yield a sentence for each option that does not go with a model to start from, or needs
+        one."""
+        if self.start_from is None:
+            if self.new_tokens:
+                yield "--new-tokens needs --start-from, the run of other tokens."
+            return
+        for name in OF_START:
+            if self.is_given(name):
+                yield f"{shown(name)}: --start-from brings its own; leave it out."
+        if self.tokenizer is not None:
+            yield "--start-from brings its tokenizer; leave --tokenizer out."
+        for name in ("tokens", "vocab_size"):
+            if self.is_given(name) and not self.new_tokens:
+                yield (
+                    f"{shown(name)}: --start-from brings its tokens; add --new-tokens true to "
+                    "learn others, or leave it out."
                 )
-        return self.start
-
-    def prepared(self, folder, examples, kept, tokenizers):
-        self.tokenizer = tokenizers["text"]
-        if self.options.new_tokens:
-            known, _ = self._known_places(self.tokenizer)
-            console.print(
-                f"  {len(known):,} of {len(self.tokenizer):,} tokens are known in "
-                f"{self.options.start_from}"
-            )
-        return super().prepared(folder, examples, kept, tokenizers)
-
-    def _known_places(self, tokenizer):
-        """Return where the tokens stand that the start model knows, here and there."""
-        both = ({"text": tokenizer}, {"text": self._start().tokenizer})
-        return places_in_both(*(vocabularies(each, {})["text"] for each in both))
-
-    def record(self, examples):
-        length = self._length()
-        return {
-            "pipeline": "Generate",
-            "limits": {"source_length": length, "target_length": length},
-            "decoding": self._ids(self.tokenizer),
-        }
-
-    def _length(self):
-        """Return the most tokens of a prompt and what follows."""
-        if self.options.start_from is not None:
-            return getattr(self._start().model, "max_length", MOST_GENERATED)
-        return max(self.options.context, 2) if self.options.model == "gpt" else MOST_GENERATED
-
-    def _ids(self, tokenizer):
-        """Return what begins a text and what ends it: a text of characters begins behind a line's
-        end."""
-        goes_on = self.options.start_from is not None and not self.options.new_tokens
-        if goes_on and self._start().decoding:
-            return self._start().decoding
-        end_id = special_ids(tokenizer).end_id
-        if end_id is None:
-            raise RunError(f"{self.options.tokenizer}: has no token that ends a text.")
-        is_line = isinstance(tokenizer, CharacterTable) and "\n" in tokenizer.characters
-        return {"start_id": tokenizer.id_of("\n") if is_line else end_id, "end_id": end_id}
-
-    def batches(self, examples, run):
-        options = self.options
-        own = len(examples) - len(self.further)
-        corpora = [examples[:own], *([text] for text in self.further)]
-        streams = [self._stream(texts, run) for texts in corpora]
-        tokens = np.concatenate(streams)
-        size = options.context, options.batch_size
-        try:
-            if self.carries_state():
-                found = consecutive_windows(tokens, *size)
-            elif self.further:
-                found = mixed_windows(streams, *size, options.mixture(), options.seed)
-            else:
-                found = random_windows(tokens, *size, options.seed)
-        except ValueError as error:
-            sizes = " and ".join(f"{len(stream):,}" for stream in streams)
-            raise RunError(
-                f"{' and '.join((*options.files, *options.also))}: {sizes} tokens are left for "
-                f"training, too few for {options.batch_size} windows of --context "
-                f"{options.context}; choose a smaller --context or --batch-size."
-            ) from error
-        kind = "rows that go on from batch to batch" if self.carries_state() else "random windows"
-        console.print(
-            f"  {len(tokens):,} tokens of {len(run.tokenizers['text']):,}; {kind} of "
-            f"{options.context}"
-        )
-        return found
-
-    def carries_state(self):
-        """Return whether the state of a row goes on to the next batch."""
-        if self.options.start_from is not None:
-            recurrent = isinstance(self._start().model, RNNLanguageModel)
-        else:
-            recurrent = self.options.model != "gpt"
-        return recurrent and self.options.windows != "random"
-
-    def _stream(self, texts, run):
-        return token_stream(texts, run.tokenizers["text"], run.record.decoding["end_id"])
-
-    def num_steps(self, batches):
-        if self.options.steps is None:
-            return super().num_steps(batches)
-        return self.options.steps * self.options.gradient_accumulation
-
-    def model(self, run):
-        if self.options.start_from is None:
-            model = self._new_model(len(run.tokenizers["text"]))
-        else:
-            model = self._started_model(run)
-        if self.options.context > getattr(model, "max_length", self.options.context):
-            raise RunError(
-                f"{self.options.start_from}: has {model.max_length} positions, fewer than "
-                f"--context {self.options.context}."
-            )
-        if not self.carries_state():
-            return model
-        carried = CarriedState(model, self.options.batch_size)
-        carried.build()
-        return carried
-
-    def _started_model(self, run):
-        start = self._start()
-        if not self.options.new_tokens:
-            return start.new_model()
-
-        def build(run):
-            return start.like(len(run.tokenizers["text"]))
-
-        model, known = build(run), {"text": self._known_places(run.tokenizers["text"])}
-        take_rows(model, build, run, start.model, known, self.options.start_from)
-        return model
-
-    def _new_model(self, vocab_size):
-        options = self.options
-        dropout = options.dropout or 0.0
-        if options.model == "gpt":
-            model = GPT(
-                vocab_size,
-                options.hidden_dim,
-                options.num_layers,
-                options.num_heads,
-                4 * options.hidden_dim,
-                max_length=self._length(),
-                dropout=dropout,
-                attention_dropout=dropout,
-            )
-        else:
-            model = RNNLanguageModel(
-                vocab_size,
-                options.embedding_dim or options.hidden_dim,
-                options.hidden_dim,
-                options.num_layers,
-                cell=options.model,
-                dropout=dropout,
-                tie_weights=options.tie_weights,
-            )
-        model.build(None)
-        return model
-
-    def trained(self, model):
-        return model.model if isinstance(model, CarriedState) else model
-
-    def loss(self):
-        return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-
-    def _likelihood(self, examples, run):
-        """Return the likelihood of the validation text; it is compiled once."""
-        if self.likelihood is None or self.likelihood[0] is not examples:
-            start_id = run.record.decoding["start_id"]
-            tokens = [start_id, *self._stream(_texts(examples), run).tolist()]
-            found = TextLikelihood(tokens, self.options.context, self.options.stride)
-            self.likelihood = examples, found
-        return self.likelihood[1]
-
-    def measure(self, model, examples, run):
-        """Return the scores of the whole validation text, behind the token that begins a text."""
-        likelihood, texts = self._likelihood(examples, run), _texts(examples)
-        tokens, loss = likelihood.tokens[1:], likelihood(model)
-        characters = sum(map(len, texts))
-        words = sum(len(text.split()) + text.count("\n") for text in texts)
-        total = loss * len(tokens)
-        scores = {
-            "validation_loss": loss,
-            "perplexity": perplexity(loss),
-            "perplexity_per_word": perplexity(total / words),
-            "bits_per_character": total / math.log(2) / characters,
-        }
-        if isinstance(run.tokenizers["text"], CharacterTable | WordTable):
-            scores["unknown_tokens"] = float((tokens == UNK).mean())
-        return scores
-
-    def sample(self, passage, answer):
-        return {"prompt": passage.text, "goes on": answer.text}
-
-    def summary(self, scores):
-        return (
-            f"validation loss is {scores['validation_loss']:.4f}, perplexity "
-            f"{scores['perplexity']:,.2f}, {scores['bits_per_character']:.3f} bits per character"
-        )
-
-
-def _passages(text, most, is_cut=False):
-    """Yield the text as passages, their prompts of so many characters at most; a line begins each
-    where there are lines enough, else a word.
-
-    Args:
-        is_cut: whether the text may begin within a line.
-    """
-    size = math.ceil(len(text) / PASSAGES)
-    first = _beginning(text, 0, size + 1) if is_cut else 0
-    starts = [first]
-    for place in range(size, len(text), size):
-        start = _beginning(text, place, place + size + 1)
-        if starts[-1] < start < len(text):
-            starts.append(start)
-    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
-        whole, is_first = text[start:end], start == first
-        yield Passage(whole[:most], whole[most:], is_first, text[:first] if is_first else "")
-
-
-def _beginning(text, start, end):
-    """Return where a line begins in a part of a text; else a word; else its start."""
-    found = LINE.search(text, start, end) or SPACE.search(text, start, end)
-    return found.end() if found else start
-
-
-def _with_whole_tokens(passage, most, tokenizer):
-    """Return the passage with the longest prompt of so many characters that ends with a word and a
-    token of the text; else with a token."""
-    whole = passage.text + passage.rest
-    if len(whole) <= most:
-        return passage
-    head = whole[: most + MORE]
-    token_ids = tokenizer.encode(head)
-    words = [match.start() for match in SPACE.finditer(head)]
-    nearest = sorted(range(1, len(head)), key=lambda place: (place > most, abs(place - most)))
-    for place in (*(word for word in reversed(words) if 0 < word <= most), *nearest):
-        read = tokenizer.encode(head[:place])
-        if read and read == token_ids[: len(read)]:
-            return passage._replace(text=whole[:place], rest=whole[place:])
-    return passage
-
-
-def _texts(passages):
-    """Return the validation texts, which passages are cut from."""
-    texts = []
-    for passage in passages:
-        if passage.is_first:
-            texts.append("")
-        texts[-1] += passage.before + passage.text + passage.rest
-    return texts

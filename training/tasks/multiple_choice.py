@@ -1,173 +1,61 @@
-"""Texts with choices, of which one is right, from a user's file."""
+"""`seqkeras train multiple-choice`: its options, and what it is made of."""
 
-from collections import Counter
-from typing import NamedTuple
-
-import keras
-import numpy as np
-from rich.table import Table
-
-from seqkeras.data.batches import Batches, Sequences
-from seqkeras.data.choices import NameOptions, Names, read_choices
-from seqkeras.data.nested import NestedSequences
-from seqkeras.losses import SmoothedCrossEntropy
-from seqkeras.metrics import exact_match
-from seqkeras.models import MultipleChoiceHead
-from seqkeras.training.answering.choose import choice_encodings
-from seqkeras.training.console import console, say_left_out
+from seqkeras.training.options import (
+    FRACTION,
+    DataFile,
+    FitOptions,
+    Names,
+    Number,
+    argument,
+    at_least,
+    option,
+    part,
+)
+from seqkeras.training.options.pretrained import PooledOptions
 from seqkeras.training.task import Task
-from seqkeras.training.tasks.options.multiple_choice import MultipleChoiceOptions
-from seqkeras.training.tasks.pretrained import Pretrained, known_tokenizer
-from seqkeras.training.tasks.splitting import split
-
-MOST_TOKENS = 128  # of a text with a choice, by default
-NAME_OPTIONS = NameOptions("--text-column", "--choice-columns", "--answer-column")
 
 
-class Example(NamedTuple):
-    """A text with its choices, and the place of the right one."""
+class MultipleChoiceOptions(FitOptions, task="multiple-choice"):
+    """Texts with choices, of which one is right: SWAG, ARC, exams.
 
-    text: dict
-    target: int
+    Your file looks like this (.csv; .tsv with tabs; empty choices at the end are none):
 
+    \b
+        question,A,B,C,D,answer
+        Which of these is cold?,ice,fire,,,A
+        Which of these barks?,a cat,a bird,a fish,a dog,D
 
-class MultipleChoice(Task):
-    """Texts with choices, of which one is right."""
+    Or .jsonl with an object a line: {"text": "...", "choices": ["...", "..."], "answer": 1}, which
+    counts from 0. SWAG and ARC are read as they are published, and as .jsonl of Hugging Face;
+    columns of other names by --text-column, --choice-columns and --answer-column.
 
-    name = "multiple-choice"
-    options_class = MultipleChoiceOptions
-    validation_loss = True
+    Each choice is read behind the text as a pair by the encoder of --pretrained.
+    """
 
-    def __init__(self, options):
-        super().__init__(options)
-        self.pretrained = None  # the `Pretrained` that is fine-tuned
+    file: str = argument(DataFile(), "Training file: .csv, .tsv or .jsonl.")
+    validation: str | None = option(None, DataFile(), "Validation file. Default: rows of FILE.")
+    held_out: float = option(0.1, FRACTION, "Share of FILE's rows that is held out.")
+    tuning: PooledOptions = part(PooledOptions)
+    text_column: str = option("text", str, "Column, or key, of texts.")
+    choice_columns: tuple = option((), Names(), "Columns of choices, in their order.")
+    answer_column: str = option(
+        "answer",
+        str,
+        "Column of the right choice: the name of the choice's column, or its index from 0.",
+    )
+    skip_bad: bool = option(False, bool, "Leave out unusable rows and report their number.")
+    max_length: int | None = option(
+        None, at_least(5), "Tokens of a text with a choice; the rest is cut off. Default: 128."
+    )
+    dropout: float = option(0.1, Number(0, 1, max_open=True), "Dropout rate before the logits.")
 
-    def read(self):
-        options = self.options
-        self.pretrained = Pretrained.read(options.pretrained)
-        train = self._examples(options.file)
-        if options.validation is None:
-            train, validation = split(train, options)
-        else:
-            validation = self._examples(options.validation)
-        self.require_batch(options.file, train, "rows")
-        sizes = sorted(Counter(len(example.text["choices"]) for example in train).items())
-        console.print(
-            f"{self.name}: {len(train):,} training and {len(validation):,} validation rows; "
-            + ", ".join(f"{count:,} of {size} choices" for size, count in sizes)
-        )
-        return train, validation
+    USUAL = ("validation", "text_column", "choice_columns", "answer_column")
 
-    def _examples(self, path):
-        options = self.options
-        names = Names(options.text_column, options.choice_columns, options.answer_column)
-        tokenizer = known_tokenizer(self)
-        rows, left_out = read_choices(
-            path, names, options.skip_bad, NAME_OPTIONS, lambda text: bool(tokenizer.encode(text))
-        )
-        say_left_out(left_out, "row")
-        return [Example({"text": row.text, "choices": [*row.choices]}, row.answer) for row in rows]
+    def make(self):
+        from seqkeras.training.parts import multiple_choice as parts
 
-    def examples_of(self, paths, settings):
-        return [example for path in paths for example in self._examples(path)]
+        return Task.of(self, parts.ChoiceReading, parts.ChoiceModelling, parts.ChoiceScoring)
 
-    def tokenizers(self, examples):
-        return {"text": self.pretrained.tokenizer}
-
-    def texts_read(self, examples, tokenizers):
-        rows = [example.text for example in examples]
-        yield "inputs", "text", [text for row in rows for text in (row["text"], *row["choices"])]
-
-    def record(self, examples):
-        limit = self.pretrained.limit(self.options.max_length, MOST_TOKENS)
-        return {"pipeline": "Choose", "limits": {"source_length": limit}}
-
-    def arrays(self, examples, run):
-        rows = [choice_encodings(run, example.text) for example in examples]
-        limit = run.record.limits["source_length"]
-        full = sum(any(len(encoding) == limit for encoding in row) for row in rows)
-        if full:
-            console.print(f"  {full:,} rows reach --max-length {limit}, and may be cut off")
-        inputs = {
-            "token_ids": NestedSequences([[own.token_ids for own in row] for row in rows]),
-            "lengths": Sequences([[*map(len, row)] for row in rows]),
-        }
-        if self.pretrained.has_segments:
-            segments = [[own.segment_ids for own in row] for row in rows]
-            inputs["segment_ids"] = NestedSequences(segments)
-        longest = np.array([max(map(len, row)) for row in rows])
-        return inputs, np.array([example.target for example in examples]), longest
-
-    def batches(self, examples, run):
-        inputs, targets, lengths = self.arrays(examples, run)
-        counts = [sum(map(len, row)) for row in inputs["token_ids"].rows]
-        return Batches(inputs, targets, self.order(lengths), tokens=counts)
-
-    def model(self, run):
-        options = self.options
-        head = MultipleChoiceHead(options.dropout)
-        return self.pretrained.with_heads({"choice": head}, options.frozen, options.pooling)
-
-    def loss(self):
-        return SmoothedCrossEntropy(0.0)
-
-    def metrics(self):
-        return [keras.metrics.SparseCategoricalAccuracy("accuracy")]
-
-    def validation_scores(self, examples, answers):
-        return {"right choices": exact_match(*_places(examples, answers))}
-
-    def sample(self, example, answer):
-        return {
-            "input": example.text["text"],
-            "target": example.text["choices"][example.target],
-            "answer": answer.text,
-        }
-
-    def scores(self, answered):
-        [(examples, answers)] = answered.values()
-        chance = np.mean([1 / len(example.text["choices"]) for example in examples])
-        most = Counter(example.target for example in examples).most_common(1)[0][1]
-        return {
-            "examples": len(examples),
-            "accuracy": exact_match(*_places(examples, answers)),
-            "chance": float(chance),
-            "most_frequent_place": most / len(examples),
-            "by_choices": {
-                str(size): {
-                    "examples": len(pairs),
-                    "accuracy": exact_match(*_places(*zip(*pairs, strict=True))),
-                }
-                for size, pairs in sorted(_by_size(examples, answers).items())
-            },
-        }
-
-    def table(self, scores):
-        if len(scores["by_choices"]) < 2:
-            return None
-        table = Table(title=f"of {scores['examples']:,} examples")
-        table.add_column("choices")
-        table.add_column("examples", justify="right")
-        table.add_column("right", justify="right")
-        for size, of_size in scores["by_choices"].items():
-            table.add_row(size, f"{of_size['examples']:,}", f"{of_size['accuracy']:.2%}")
-        return table
-
-    def summary(self, scores):
-        return (
-            f"{scores['accuracy']:.2%} of the choices are right, by chance "
-            f"{scores['chance']:.2%} would be"
-        )
-
-
-def _places(examples, answers):
-    """Return the places of the choices, and of the right ones."""
-    return [answer.index for answer in answers], [example.target for example in examples]
-
-
-def _by_size(examples, answers):
-    """Return a dictionary: number of choices -> (example, answer) pairs."""
-    found = {}
-    for example, answer in zip(examples, answers, strict=True):
-        found.setdefault(len(example.text["choices"]), []).append((example, answer))
-    return found
+    def problems(self, of):
+        if self.pretrained is None:
+            yield "--pretrained is missing: the folder of the encoder that reads texts and choices."

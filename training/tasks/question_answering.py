@@ -1,272 +1,122 @@
-"""Questions about contexts, answered by a span: windows, targets, and the threshold of none."""
+"""`seqkeras train question-answering`: its options, and what it is made of."""
 
-import dataclasses
-import functools
-import math
-from typing import NamedTuple
+import click
 
-import numpy as np
-
-from seqkeras.data.squad import Answer, read_questions
-from seqkeras.losses import SmoothedCrossEntropy
-from seqkeras.metrics import best_no_answer_threshold, squad_scores
-from seqkeras.models import BiDAF, SpanHead
-from seqkeras.runs import RunError
-from seqkeras.serving.results import Span
-from seqkeras.tokenizers import CharacterTable, WordTable, word_places
-from seqkeras.training.answering.answer import NAME, questions_of
-from seqkeras.training.console import console, say_left_out
+from seqkeras.data.squad import OFFSETS
+from seqkeras.training.options import (
+    FRACTION,
+    DataFile,
+    FitOptions,
+    Number,
+    argument,
+    at_least,
+    option,
+    part,
+)
+from seqkeras.training.options.pretrained import PretrainedOptions
 from seqkeras.training.task import Task
-from seqkeras.training.tasks.answer_windows import inputs_of_words, places_in_windows, tokens_of
-from seqkeras.training.tasks.options.question_answering import QuestionAnsweringOptions
-from seqkeras.training.tasks.pretrained import Pretrained, inputs_of, known_tokenizer
-from seqkeras.training.tasks.splitting import split
-from seqkeras.training.wording import counted
 
-NONE = ""  # the target of a question that has no answer
-
-
-class Example(NamedTuple):
-    """A question with its context, all right answers, and the one to learn, or None."""
-
-    text: dict
-    target: list | str
-    answer: Answer | None
-    where: str
+MODELS = ("encoder", "bidaf")
+OF_BIDAF = (
+    "vocab_size",
+    "min_count",
+    "lowercase",
+    "embedding_dim",
+    "units",
+    "character_dim",
+    "character_filters",
+    "word_length",
+)
 
 
-class QuestionAnswering(Task):
-    """Questions about contexts, and the spans that answer them."""
+class QuestionAnsweringOptions(FitOptions, task="question-answering"):
+    """Questions about contexts, answered by a span of these: SQuAD 1.1 and 2.0.
 
-    name = "question-answering"
-    options_class = QuestionAnsweringOptions
-    validation_loss = True
-    asked = {"n_best": 2}  # as `seqkeras.training.answering.answer` answers
+    Your file looks like this (.jsonl, an object a line, as Hugging Face has it; the published .json
+    of SQuAD is read as it is):
 
-    def __init__(self, options):
-        super().__init__(options)
-        self.pretrained = None  # `Pretrained`, where an encoder is fine-tuned
+    \b
+        {"question": "Where is it?", "context": "It is in Oslo.",
+         "answers": {"text": ["Oslo"], "answer_start": [9]}}
 
-    def read(self):
-        options = self.options
-        if options.pretrained is not None:
-            self.pretrained = Pretrained.read(options.pretrained)
-        train = self._examples(options.file)
-        if options.validation is None:
-            train, validation = self._held_out(train)
-        else:
-            validation = self._examples(options.validation)
-        if options.model == "bidaf":
-            for example in (*train, *validation):
-                if example.answer is None:
-                    raise RunError(
-                        f"{example.where}: --model bidaf always answers, and this question has no "
-                        "answer; choose --pretrained, or leave such questions out."
-                    )
-        if not any(example.answer for example in train):
-            raise RunError(f"{options.file}: no question has an answer, so none can be learned.")
-        self.require_batch(options.file, train, "questions")
-        without = sum(example.answer is None for example in train)
-        console.print(
-            f"{self.name}: {len(train):,} training and {len(validation):,} validation questions"
-            + (f", {without:,} of the first without an answer" if without else "")
+    each object on one line. A question without an answer has empty lists, in .json "is_impossible":
+    true; the model then learns to give none, and from which margin on is tuned on the validation.
+
+    A context is read in windows of --max-length tokens, each behind the question, which begin
+    --stride tokens after the one before. --pretrained names the encoder; --model bidaf learns from
+    the file alone, by words and their characters, and always answers.
+    """
+
+    file: str = argument(DataFile(), "Training file: .json in SQuAD's form, or .jsonl.")
+    validation: str | None = option(None, DataFile(), "Validation file. Default: contexts of FILE.")
+    held_out: float = option(0.1, FRACTION, "Share of FILE's contexts that is held out.")
+    tuning: PretrainedOptions = part(PretrainedOptions)
+    offsets: str = option(
+        "characters",
+        click.Choice(OFFSETS),
+        "Unit that answer_start counts; bytes are bytes of UTF-8.",
+    )
+    skip_bad: bool = option(False, bool, "Leave out unusable questions and report their number.")
+    model: str = option(
+        "encoder",
+        click.Choice(MODELS),
+        "Model: the encoder of --pretrained, or BiDAF, which is trained from scratch.",
+    )
+    max_length: int | None = option(
+        None,
+        at_least(8),
+        "Tokens of a window, question included (default: 384); for BiDAF words of a context "
+        "(default: 400).",
+    )
+    stride: int = option(128, at_least(1), "Tokens between the starts of two windows.")
+    question_length: int = option(64, at_least(1), "Tokens, or words, of a question, at most.")
+    answer_length: int = option(30, at_least(1), "Tokens, or words, of an answer, at most.")
+    dropout: float = option(
+        0.2,
+        Number(0, 1, max_open=True),
+        "Dropout rate of BiDAF's layers, or before the logits of --pretrained.",
+    )
+    batch_size: int = option(32, at_least(1), "Windows, or contexts, in a batch.")
+    learning_rate: float = option(
+        1e-3, Number(0, min_open=True), "Learning rate at the end of warm-up."
+    )
+    passes: int = option(10, at_least(1), "Passes over the training questions (epochs).")
+    vocab_size: int = option(30_000, at_least(3), "Words that BiDAF knows: the most frequent ones.")
+    min_count: int = option(1, at_least(1), "Occurrences from which on BiDAF knows a word.")
+    lowercase: bool = option(True, bool, "Lower-case the words that BiDAF reads.")
+    embedding_dim: int = option(100, at_least(1), "Size of BiDAF's word embeddings.")
+    units: int = option(100, at_least(1), "Size of the state of BiDAF's LSTMs in each direction.")
+    character_dim: int = option(16, at_least(1), "Size of BiDAF's character embeddings.")
+    character_filters: int = option(100, at_least(1), "Character convolution filters of BiDAF.")
+    word_length: int = option(16, at_least(1), "Characters that BiDAF reads of a word, at most.")
+
+    OF_SCRATCH = OF_BIDAF
+
+    def make(self):
+        from seqkeras.training.parts import question_answering as parts
+
+        return Task.of(
+            self,
+            parts.QuestionAnsweringReading,
+            parts.QuestionAnsweringModelling,
+            parts.QuestionAnsweringScoring,
         )
-        return train, validation
 
-    def _examples(self, path):
-        questions, left_out = read_questions(
-            path, self.options.offsets, self.options.skip_bad, functools.cache(self._has_token)
-        )
-        say_left_out(left_out, "question")
-        return [
-            Example(
-                {"question": own.question, "context": own.context},
-                [answer.text for answer in own.answers] or NONE,
-                own.answers[0] if own.answers else None,
-                own.where,
+    def problems(self, of):
+        if self.model == "encoder" and self.pretrained is None:
+            yield (
+                "--pretrained is missing: the folder of an encoder; or choose --model bidaf, which "
+                "learns from FILE alone."
             )
-            for own in questions
-        ]
-
-    def _has_token(self, text):
-        tokenizer = known_tokenizer(self)
-        return bool(tokenizer.encode(text) if tokenizer else word_places(text))
-
-    def _held_out(self, examples):
-        """Return the examples without those about held out contexts, and those."""
-        contexts = [*dict.fromkeys(example.text["context"] for example in examples)]
-        if len(contexts) < 2:
-            raise RunError(
-                f"{self.options.file}: there is one context only, and nothing to hold out; name a "
-                "file by --validation."
+        if self.model == "bidaf" and self.pretrained is not None:
+            yield "--model bidaf learns from FILE alone; leave --pretrained out."
+        if self.model == "encoder" and self.window <= self.question_length + 4:
+            yield (
+                f"--max-length {self.window} must leave room for a context behind "
+                f"--question-length {self.question_length} and special tokens."
             )
-        kept = {*split(contexts, self.options)[0]}
-        parts = [], []
-        for example in examples:
-            parts[example.text["context"] not in kept].append(example)
-        return parts
 
-    def examples_of(self, paths, settings):
-        return [example for path in paths for example in self._examples(path)]
-
-    def tokenizers(self, examples):
-        if self.pretrained:
-            return {"text": self.pretrained.tokenizer}
-        options, texts = self.options, _texts_read(examples)
-        words = (text[start:end] for text in texts for start, end in word_places(text))
-        table = WordTable.learn(words, options.lowercase, options.min_count)
-        return {
-            "words": WordTable(table.words[: options.vocab_size], options.lowercase),
-            "characters": CharacterTable.learn(texts),
-        }
-
-    def texts_read(self, examples, tokenizers):
-        for role in tokenizers:
-            yield "inputs", role, _texts_read(examples)
-
-    def record(self, examples):
-        options = self.options
-        settings = {
-            "question_length": options.question_length,
-            "answer_length": options.answer_length,
-        }
-        if options.model == "bidaf":
-            settings |= {"start": "start_logits", "end": "end_logits"}
-            settings["word_length"] = options.word_length
-            limit = options.window
-        else:
-            limit = self.pretrained.limit(options.max_length, options.window)
-            settings |= {"start": "span_start_logits", "end": "span_end_logits"}
-            settings |= {"window": limit, "stride": options.stride}
-            settings["no_answer"] = any(example.answer is None for example in examples)
-        return {"pipeline": "Answer", "limits": {"source_length": limit}, "settings": settings}
-
-    def why_none_fits(self, run, folder):
-        options = self.options
-        limit = f"from 1 to --question-length {options.question_length}"
-        if options.model == "bidaf":
-            limit += f" words, and a context of at most --max-length {options.window}"
-        else:
-            limit += " tokens"
-        return (
-            f"{options.validation or options.file}: no validation question has {limit}, so an "
-            "export could check nothing; choose a larger one, or hold shorter questions out."
-        )
-
-    def arrays(self, examples, run):
-        read, windows, starts, ends, lost = questions_of(run).read, [], [], [], 0
-        for example in examples:
-            try:
-                row = read(**example.text, name=NAME, truncate=True)
-            except ValueError as error:
-                raise RunError(f"{example.where}: {error}") from error
-            span = None if example.answer is None else tokens_of(row, example.answer)
-            if span is None and example.answer is not None:
-                lost += 1
-                continue
-            for start, end in places_in_windows(row, span):
-                starts.append(start)
-                ends.append(end)
-            windows += row.windows.rows
-        if lost:
-            answers = counted(
-                lost,
-                "answers have no token, or stand behind --max-length, and are",
-                "answer has no token, or stands behind --max-length, and is",
-            )
-            console.print(f"  {answers} left out")
-        if not windows:
-            raise RunError(f"{self.options.file}: no answer is within the limits.")
-        if self.pretrained:
-            inputs = inputs_of(windows, True, self.pretrained)
-            lengths = inputs["token_ids"].lengths
-        else:
-            inputs, lengths = inputs_of_words(windows)
-        targets = {"start_logits": np.array(starts), "end_logits": np.array(ends)}
-        return inputs, {"span": targets} if self.pretrained else targets, lengths
-
-    def model(self, run):
-        options = self.options
-        if self.pretrained:
-            return self.pretrained.with_heads({"span": SpanHead(options.dropout)}, options.frozen)
-        model = BiDAF(
-            len(run.tokenizers["words"]),
-            options.embedding_dim,
-            len(run.tokenizers["characters"]),
-            options.character_dim,
-            options.character_filters,
-            options.units,
-            dropout=options.dropout,
-        )
-        model.build(None)
-        return model
-
-    def loss(self):
-        losses = {name: SmoothedCrossEntropy(0.0) for name in ("start_logits", "end_logits")}
-        return losses if self.options.model == "bidaf" else {"span": losses}
-
-    def validation_scores(self, examples, answers):
-        scores = squad_scores(*_texts_of(examples, _at_best_threshold(examples, answers)[1]))
-        return {"F1": scores["f1"], "exact match": scores["exact_match"]}
-
-    def tuned(self, run, answered):
-        if not run.record.settings.get("no_answer"):
-            return run, answered
-        [(name, (examples, answers))] = answered.items()
-        threshold, answers = _at_best_threshold(examples, answers)
-        settings = run.record.settings | {"no_answer_threshold": threshold}
-        record = dataclasses.replace(run.record, settings=settings)
-        return dataclasses.replace(run, record=record), {name: (examples, answers)}
-
-    def sample(self, example, answer):
-        target = example.target if isinstance(example.target, str) else example.target[0]
-        return {
-            "input": example.text["question"],
-            "context": example.text["context"],
-            "target": target or "(none)",
-            "answer": answer.text or "(none)",
-        }
-
-    def scores(self, answered):
-        [(examples, answers)] = answered.values()
-        scores = squad_scores(*_texts_of(examples, answers))
-        if "with_answer" in scores and answers[0].margin is not None:
-            threshold, best = _at_best_threshold(examples, answers)
-            scores["best_f1"] = squad_scores(*_texts_of(examples, best))["f1"]
-            scores["best_threshold"] = round(threshold, 3)  # as good as anything close to it
-        return scores
-
-    def summary(self, scores):
-        words = f"F1 is {scores['f1']:.2%}, {scores['exact_match']:.2%} of the answers are exact"
-        if "with_answer" in scores:
-            has, none = scores["with_answer"], scores["without_answer"]
-            words += f"; F1 is {has['f1']:.2%} where there is an answer, {none['f1']:.2%} where not"
-        return words
-
-
-def _texts_read(examples):
-    """Return the questions, and each context once."""
-    questions = [example.text["question"] for example in examples]
-    return questions + [*dict.fromkeys(example.text["context"] for example in examples)]
-
-
-def _texts_of(examples, answers):
-    """Return the texts of the answers, and the targets."""
-    return [answer.text for answer in answers], [example.target for example in examples]
-
-
-def _at_best_threshold(examples, answers):
-    """Return the threshold of no answer with the best F1, and the answers by it; None for a model
-    that always answers."""
-    if answers[0].margin is None:
-        return None, answers
-    spans = [answer if answer.text else answer.alternatives[0] for answer in answers]
-    texts, targets = _texts_of(examples, spans)
-    threshold, _ = best_no_answer_threshold(texts, targets, [own.margin for own in spans])
-    return threshold, [span if span.margin > threshold else _none(span) for span in spans]
-
-
-def _none(span):
-    """Return no answer, before a span that would be one."""
-    score = span.score * math.exp(-span.margin)
-    return Span(NONE, None, None, score, span.margin, (span,))
+    @property
+    def window(self):
+        """Tokens of a window, or words of a context."""
+        return self.max_length or (384 if self.model == "encoder" else 400)

@@ -1,153 +1,53 @@
-"""Sentences, or pairs of sentences, and a number for each, from a user's file."""
+"""`seqkeras train regression`: its options, and what it is made of."""
 
-import math
-from typing import NamedTuple
-
-import keras
-import numpy as np
-
-from seqkeras.data.series import ways_to_read
-from seqkeras.losses import ForecastLoss
-from seqkeras.metrics import (
-    mean_absolute_error,
-    pearson_correlation,
-    root_mean_squared_error,
-    spearman_correlation,
-)
-from seqkeras.models import RegressionHead
-from seqkeras.runs import RunError
-from seqkeras.serving.written_numbers import number_of
-from seqkeras.training.console import console
-from seqkeras.training.tasks.features import require_features
-from seqkeras.training.tasks.labelled_texts import LabelledTexts
-from seqkeras.training.tasks.options.decimals import decimals_of
-from seqkeras.training.tasks.options.regression import RegressionOptions
-from seqkeras.training.tasks.scaling import deviation_of, require_float32
-from seqkeras.training.tasks.splitting import folds_apart, split
+from seqkeras.training.options import DataFile, FitOptions, argument, at_least, option, part
+from seqkeras.training.options.decimals import DecimalOptions
+from seqkeras.training.options.distillation import DistillationOptions
+from seqkeras.training.options.labelled_texts import OF_SCRATCH, LabelledTextOptions
+from seqkeras.training.options.pretrained import PooledOptions
+from seqkeras.training.task import Task
 
 
-class Example(NamedTuple):
-    """A text, or a tuple of two, and its number."""
+class RegressionOptions(FitOptions, task="regression"):
+    """Sentences or pairs, and a number for each: similarities, grades, prices.
 
-    text: str | tuple[str, str]
-    target: float
+    Your file looks like this (.csv; .tsv with tabs, and quotes as characters; .jsonl with an object
+    a line):
 
+    \b
+        text,pair,number
+        a fine film,a good movie,4.2
+        a fine film,two dogs run,0
 
-class Regression(LabelledTexts):
-    """Sentences or pairs, and a number for each.
-
-    The model learns (number - mean) / deviation of the training examples, and answers numbers.
+    Pairs have their second text in another column: --pair-column pair. The model reads WordPieces
+    that are learned from the file; attention sums up what --encoder makes of them. With
+    --pretrained FOLDER it is a BERT that is fine-tuned, which reads its own tokens.
     """
 
-    name = "regression"
-    options_class = RegressionOptions
-    target_option = "number_column"
-    score_formats = {"Pearson's correlation": ".4f", "Spearman's correlation": ".4f"}
+    file: str = argument(DataFile(), "Training file: .csv, .tsv or .jsonl.")
+    batch_size: int = option(32, at_least(1), "Examples in a batch.")
+    passes: int = option(5, at_least(1), "Passes over the training examples (epochs).")
+    tuning: PooledOptions = part(PooledOptions)
+    teaching: DistillationOptions = part(DistillationOptions)
+    texts: LabelledTextOptions = part(LabelledTextOptions)
+    number_column: str = option("number", str, "Column of numbers.")
+    decimals: DecimalOptions = part(DecimalOptions)
 
-    def read(self):
-        options = self.options
-        require_features(options, None)
-        self.read_pretrained()
-        rows = self._rows(options.file)
-        train = [example for example, _ in rows]
-        if options.folds is not None:
-            train, validation = folds_apart(train, [group for _, group in rows], options)
-        elif options.validation is None:
-            train, validation = split(train, options)
-        else:
-            validation = [example for example, _ in self._rows(options.validation)]
-        self.require_batch(options.file, train, "examples")
-        numbers = [example.target for example in train]
-        if min(numbers) == max(numbers):
-            raise RunError(
-                f"{options.file}: {options.number_column!r} must hold two numbers at least in the "
-                f"rows of training; all {len(numbers):,} have {numbers[0]:g}."
-            )
-        self.mean, self.deviation = float(np.mean(numbers)), deviation_of(np.array(numbers))
-        require_float32(
-            f"{options.file}: the numbers of {options.number_column!r}", self.mean, self.deviation
+    USUAL = ("validation", "text_column", "number_column")
+    OF_SCRATCH = OF_SCRATCH
+    LEARNS_CLASSES = False
+
+    def make(self):
+        from seqkeras.training.parts import regression as parts
+        from seqkeras.training.parts.distilling import distilled
+
+        task = Task.of(
+            self,
+            parts.RegressionReading,
+            parts.RegressionModelling,
+            parts.RegressionScoring,
         )
-        console.print(
-            f"{self.name}: {len(train):,} training and {len(validation):,} validation examples, "
-            f"numbers from {min(numbers):g} to {max(numbers):g}"
-        )
-        return train, validation
+        return task if self.teacher is None else distilled(task)
 
-    def _rows(self, path):
-        """Return the examples of a file, and the group of each for --folds."""
-        return [
-            (Example(text, self._number(where, written)), group)
-            for where, text, written, group in self.rows(path)
-        ]
-
-    def _number(self, where, written):
-        name = self.options.number_column
-        decimal = decimals_of(self.options).get(name)
-        number = number_of(written, decimal)
-        if number is None or not math.isfinite(number):
-            raise RunError(
-                f"{where}: {name!r} must be a number; found {written!r:.40}"
-                f"{ways_to_read(name, [written], decimal)}."
-            )
-        return number
-
-    def examples_of(self, paths, settings):
-        return [example for path in paths for example, _ in self._rows(path)]
-
-    def record(self, examples):
-        return {
-            "pipeline": "Classify",
-            "limits": self.limits(),
-            "settings": self.settings(),
-        }
-
-    def arrays(self, examples, run):
-        targets = np.array([[example.target] for example in examples], "float32")
-        return self.text_inputs(examples, targets, run)
-
-    def model(self, run):
-        if self.pretrained:
-            options = self.options
-            return self.pretrained.with_heads(self.heads(run), options.frozen, options.pooling)
-        inputs, summary = self.encoded(run)
-        number = keras.layers.Dense(1)(summary)
-        scaling = keras.layers.Rescaling(self.deviation, self.mean, name="number")
-        return keras.Model(inputs, scaling(number))
-
-    def heads(self, run):
-        """Return a dictionary: name -> head, of a pre-trained encoder."""
-        return {"number": RegressionHead(1, self.options.dropout, self.mean, self.deviation)}
-
-    def loss(self):
-        return ForecastLoss("mse", [self.deviation])
-
-    def validation_scores(self, examples, answers):
-        scores = self._scores(examples, answers)
-        return {
-            "Pearson's correlation": scores["pearson_correlation"],
-            "Spearman's correlation": scores["spearman_correlation"],
-        }
-
-    def _scores(self, examples, answers):
-        found = [answer.score for answer in answers]
-        targets = [example.target for example in examples]
-        return {
-            "pearson_correlation": pearson_correlation(found, targets),
-            "spearman_correlation": spearman_correlation(found, targets),
-            "mean_absolute_error": float(mean_absolute_error(found, targets)),
-            "root_mean_squared_error": float(root_mean_squared_error(found, targets)),
-        }
-
-    def sample(self, example, answer):
-        return super().sample(example, answer) | {"answer": f"{answer.score:.4g}"}
-
-    def scores(self, answered):
-        [(examples, answers)] = answered.values()
-        return {"examples": len(examples)} | self._scores(examples, answers)
-
-    def summary(self, scores):
-        return (
-            f"Pearson's correlation {scores['pearson_correlation']:.4f}, Spearman's "
-            f"{scores['spearman_correlation']:.4f}, the mean absolute error is "
-            f"{scores['mean_absolute_error']:.4g}"
-        )
+    def problems(self, of):
+        yield from self.decimals.problems_of_columns((self.number_column,), "--number-column")

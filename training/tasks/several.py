@@ -1,296 +1,166 @@
-"""Several tasks over one pre-trained encoder, trained at once."""
+"""`seqkeras train several`: its options, and what it is made of."""
 
-import dataclasses
+import re
+from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-from rich.console import Group
+import click
 
-from seqkeras import files
-from seqkeras.data.batches import Batches, Sequences
-from seqkeras.data.mixing import MixedBatches
-from seqkeras.models import WithHeads
-from seqkeras.runs import MODEL, OPTIONS, SCORES, RunRecord
-from seqkeras.runs.record import RUNS
-from seqkeras.training.run import TASKS as FOLDER
-from seqkeras.training.run import options_content
-from seqkeras.training.task import Task
-from seqkeras.training.tasks import TASKS
-from seqkeras.training.tasks.classification import UNLABELLED
-from seqkeras.training.tasks.options.several import SeveralOptions
-from seqkeras.training.tasks.pretrained import Pretrained
-from seqkeras.training.tasks.splitting import NoneHeldOutError
+from seqkeras.training.commands import config_values, parameter
+from seqkeras.training.options import (
+    POSITIVE,
+    DataFile,
+    FitOptions,
+    Number,
+    argument,
+    option,
+    options_of,
+    part,
+)
+from seqkeras.training.options.distillation import DistillationOptions
+from seqkeras.training.options.frames import FrameOptions
+from seqkeras.training.options.pretrained import PooledOptions
+from seqkeras.training.tasks.classification import ClassificationOptions
+from seqkeras.training.tasks.regression import RegressionOptions
+from seqkeras.training.tasks.tagging import TaggingOptions
 
-MEAN = "mean"  # of the tasks' first scores
+KINDS = {
+    "classification": ClassificationOptions,
+    "regression": RegressionOptions,
+    "tagging": TaggingOptions,
+}
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+OF_TEACHER = ("unlabelled", "augment")
 
 
-class Text(NamedTuple):
-    """What a task reads, and the task's name."""
+class Table(NamedTuple):
+    """A table of the file: the task's kind, its options, and the weight of its loss."""
 
     task: str
-    text: object
+    options: object
+    weight: float
 
 
-class Example(NamedTuple):
-    """An example of a task, by its name."""
+class SeveralOptions(FitOptions, task="several"):
+    """Several tasks at once over one encoder: classes or numbers of texts, and tags of words.
 
-    task: str
-    own: object
+    Your file names the tasks, a table each, in TOML. Beside the task and its file there may be the
+    task's own options, with _ for -, and the weight of its loss:
 
-    @property
-    def text(self):
-        return Text(self.task, self.own.text)
+    \b
+        [sentiment]
+        task = "classification"
+        file = "reviews.csv"
 
-    @property
-    def target(self):
-        return self.own.target
+        [names]
+        task = "tagging"
+        file = "names.conll"
+        validation = "more.conll"
+        weight = 0.5
 
-
-class Several(Task):
-    """Classes or numbers of texts and tags of words, with a head each on one encoder.
-
-    Every row has a target for each head, which counts nothing for the heads of other tasks.
-
-    Attributes:
-        tasks: name -> task.
+    The encoder of --pretrained has a head for each. The run holds a run of each task, which export
+    takes: RUN/tasks/sentiment, RUN/tasks/names.
     """
 
-    name = "several"
-    options_class = SeveralOptions
+    file: str = argument(DataFile(), "File that names the tasks: .toml or .json.")
+    tuning: PooledOptions = part(PooledOptions)
+    alpha: float = option(
+        0.7,
+        Number(0, 1),
+        "Exponent of the number of a task's examples that gives its share of the batches; 0: "
+        "equal shares.",
+    )
+    batches: str = option(
+        "one",
+        click.Choice(("one", "mixed")),
+        "Composition of a batch: rows of one task, or rows of all tasks (mixed).",
+    )
+    dropout: float = option(0.1, Number(0, 1, max_open=True), "Dropout rate before the logits.")
 
-    def __init__(self, options):
-        super().__init__(options)
-        self.tables = options.tables()
-        self.tasks = {}
-        for name, table in self.tables.items():
-            _, task_class = TASKS[table.task]
-            self.tasks[name] = task_class()(table.options)
-            self.tasks[name].ignored = UNLABELLED
-        self._model, self._parts = None, {}
-        self.score_formats = {
-            _named(name, score): form
-            for name, task in self.tasks.items()
-            for score, form in task.score_formats.items()
-        }
+    USUAL = ("alpha", "batches")
 
-    def read(self):
-        self.pretrained = Pretrained.read(self.options.pretrained)
-        parts = {name: self._read(name, task) for name, task in self.tasks.items()}
-        return tuple(
-            [Example(name, own) for name, part in parts.items() for own in part[place]]
-            for place in (0, 1)
-        )
+    def make(self):
+        from seqkeras.training.parts.several import Several
 
-    def _read(self, name, task):
-        try:
-            return task.read()
-        except NoneHeldOutError as error:
-            option = f"validation = … in the table [{name}] of {self.options.file}"
-            raise NoneHeldOutError(*error.reasons, option=option) from error
+        return Several(self)
 
-    def _of_task(self, name, examples):
-        return [example.own for example in examples if example.task == name]
-
-    def tokenizers(self, examples):
-        return {"text": self.pretrained.tokenizer}
-
-    def texts_read(self, examples, tokenizers):
-        for name, task in self.tasks.items():
-            yield from task.texts_read(self._of_task(name, examples), tokenizers)
-
-    def prepared(self, folder, examples, kept, tokenizers):
-        runs, answers = {}, {}
-        for name, task in self.tasks.items():
-            own, others = self._of_task(name, examples), task.kept(self._of_task(name, kept))
-            path = folder / FOLDER / name
-            runs[name], answers[name] = task.prepared(path, own, others, tokenizers)
-        return SeveralRuns(self, runs), SeveralAnswers(self, runs, answers)
-
-    def record(self, examples):
-        """Return the record of the whole, which no pipeline serves."""
-        runs = [f"{FOLDER}/{name}" for name in self.tasks]
-        return {"pipeline": "", "limits": {}, "settings": {RUNS: runs}}
-
-    def runs(self, folder):
-        return [folder / FOLDER / name for name in self.tasks]
-
-    def batches(self, examples, run):
-        parts = [
-            task.arrays(self._of_task(name, examples), run.runs[name])
-            for name, task in self.tasks.items()
-        ]
-        lengths = [of_rows for _, _, of_rows in parts]
-        inputs = _joined_inputs([own for own, _, _ in parts])
-        targets = {
-            name: _joined(
-                [
-                    target if other == place else _nothing(target, of_rows)
-                    for other, of_rows in enumerate(lengths)
-                ]
+    def problems(self, of):
+        if self.pretrained is None:
+            yield "--pretrained is missing: the folder of the tasks' encoder."
+        if self.gradient_accumulation > 1:
+            yield (
+                "--gradient-accumulation: batches have examples of different tasks; choose a "
+                "larger --batch-size."
             )
-            for place, (name, (_, target, _)) in enumerate(zip(self.tasks, parts, strict=True))
-        }
-        everything = np.concatenate(lengths)
-        if self.options.batches == "mixed":
-            order = self.order(everything)
-            self.batches_per_pass = order.batches_per_pass
-        else:
-            orders = [self.order(of_rows) for of_rows in lengths]
-            sizes = [len(of_rows) for of_rows in lengths]
-            offsets = np.cumsum(sizes) - sizes
-            shares = [size**self.options.alpha for size in sizes]
-            order = MixedBatches(orders, offsets, shares, self.options.seed)
-            self.batches_per_pass = sum(own.batches_per_pass for own in orders)
-        return Batches(inputs, targets, order, tokens=everything)
+        if self.batches == "mixed" and self.is_given("alpha"):
+            yield "--alpha: draws the task of a batch; --batches mixed has all."
+        for name, table in self.tables().items():
+            for problem in table.options.all_problems(table.options):
+                yield f"{self.file}: {name}: {problem}"
 
-    def num_steps(self, batches):
-        return self.options.passes * self.batches_per_pass
+    def tables(self):
+        """Return a dictionary: name of a task -> its `Table`.
 
-    def model(self, run):
-        heads = {}
-        for name, task in self.tasks.items():
-            [heads[name]] = task.heads(run.runs[name]).values()
-        return self.pretrained.with_heads(heads, self.options.frozen, self.options.pooling)
+        Raises:
+            click.UsageError: if the file names no tasks.
+        """
+        try:
+            content = config_values(Path(self.file))
+        except (OSError, ValueError) as error:
+            raise click.UsageError(str(error)) from None
+        if len(content) < 2:
+            raise click.UsageError(
+                f"{self.file}: must hold a table for each of two tasks at least; found "
+                f"{', '.join(content) or 'none'}."
+            )
+        return {name: self._table(name, values) for name, values in content.items()}
 
-    def part(self, model, name, run):
-        """Return the model of one task: the encoder with its head; the same until there is
-        another."""
-        if model is not self._model:
-            self._model, self._parts = model, {}
-        if name not in self._parts:
-            [output] = self.tasks[name].heads(run)
-            head = {output: model.heads[name]}
-            part = WithHeads(model.encoder, head, model.frozen, model.pooling)
-            part.build(None)
-            self._parts[name] = part
-        return self._parts[name]
+    def _table(self, name, values):
+        where = f"{self.file}: {name}"
+        if not isinstance(values, dict) or not NAME.fullmatch(name):
+            raise click.UsageError(
+                f"{where:.200}: must be a table, and its name a letter and then letters, digits, "
+                "_ or -."
+            )
+        values = dict(values)
+        task, weight = values.pop("task", None), values.pop("weight", 1.0)
+        if task not in KINDS:
+            raise click.UsageError(
+                f"{where}: task must be one of {', '.join(KINDS)}; received {task!r}."
+            )
+        kind = KINDS[task]
+        shared, own = options_of(SeveralOptions), _own_options(kind)
+        for given in values:
+            if given not in own:
+                known = f"is unknown; known are {', '.join(own)}"
+                reason = "is an option of the command, for all tasks" if given in shared else known
+                raise click.UsageError(f"{where}: {given!r:.60} {reason}.")
+        if "file" not in values:
+            raise click.UsageError(f"{where}: file is missing.")
+        reader = click.Command(name, params=[parameter(field, kind) for field in own.values()])
+        try:
+            weight = POSITIVE.convert(weight, None, None)
+        except click.UsageError as error:
+            raise click.UsageError(f"{where}: weight: {error.message}") from None
+        try:
+            given = reader.make_context(name, [], default_map=values).params
+        except click.UsageError as error:
+            raise click.UsageError(f"{where}: {error.format_message()}") from None
+        common = {field: getattr(self, field) for field in shared if field in options_of(kind)}
+        return Table(task, kind(**{**common, "best_by": None, **given}), weight)
 
-    def loss(self):
-        return {name: task.loss() for name, task in self.tasks.items()}
-
-    def loss_weights(self):
-        return {name: table.weight for name, table in self.tables.items()}
-
-    def metrics(self):
-        return {name: task.metrics() for name, task in self.tasks.items()}
-
-    def validation_scores(self, examples, answers):
-        found, firsts = {}, []
-        for name, task in self.tasks.items():
-            pairs = zip(examples, answers, strict=True)
-            pairs = [(example.own, answer) for example, answer in pairs if example.task == name]
-            own = task.validation_scores(*map(list, zip(*pairs)))
-            firsts.append(next(iter(own.values())))
-            found |= {_named(name, score): number for score, number in own.items()}
-        return {MEAN: float(np.mean(firsts)), **found}
-
-    def sample(self, example, answer):
-        return {"task": example.task, **self.tasks[example.task].sample(example.own, answer)}
-
-    def tests(self, validation):
-        for name in self.tasks:
-            yield name, [example for example in validation if example.task == name]
-
-    def scores(self, answered):
-        pairs = [pair for both in answered.values() for pair in zip(*both, strict=True)]
-        mean = self.validation_scores(*zip(*pairs))[MEAN]
-        found = {
-            name: task.scores({name: (self._of_task(name, answered[name][0]), answered[name][1])})
-            for name, task in self.tasks.items()
-        }
-        return {MEAN: mean, **found}
-
-    def table(self, scores):
-        tables = [task.table(scores[name]) for name, task in self.tasks.items()]
-        return Group(*(table for table in tables if table is not None))
-
-    def summary(self, scores):
-        parts = [f"{name}: {task.summary(scores[name])}" for name, task in self.tasks.items()]
-        return "; ".join(parts)
+    def files_within(self):
+        """Return the files that the tables name."""
+        found = []
+        for table in self.tables().values():
+            paths = (table.options.file, table.options.validation)
+            found += [Path(path) for path in paths if path is not None]
+        return {self.file: found}
 
 
-@dataclasses.dataclass(frozen=True)
-class SeveralRuns:
-    """The runs of the tasks, and the whole, from whose encoder another training may begin.
-
-    Attributes:
-        task: the `Several`.
-        runs: name -> `seqkeras.runs.RunFiles`.
-    """
-
-    task: Several
-    runs: dict
-
-    def write_tokenizers(self, folder):
-        next(iter(self.runs.values())).write_tokenizers(folder)
-
-    def write(self, folder, model, scores):
-        """Write the files like `RunFiles.write`; the record of the whole is last."""
-        for name, run in self.runs.items():
-            path, table = folder / FOLDER / name, self.task.tables[name]
-            path.mkdir(parents=True, exist_ok=True)
-            files.write_json(path / OPTIONS, options_content(table.task, table.options))
-            run.write(path, self.task.part(model, name, run), scores[name])
-        self.write_tokenizers(folder)
-        with files.written_aside(folder / MODEL) as aside:
-            model.save(aside)
-        files.write_json(folder / SCORES, scores)
-        tokenizers = next(iter(self.runs.values())).record.tokenizers
-        record = self.task.record(())
-        RunRecord(
-            self.task.name, decoding={}, text_prefix=None, tokenizers=tokenizers, **record
-        ).write(folder)
-
-
-class SeveralAnswers:
-    """Texts of several tasks to the answers of each.
-
-    Args:
-        task: the `Several`.
-        runs: name -> `seqkeras.runs.RunFiles`.
-        answers: name -> what answers, of `seqkeras.training.answering`.
-    """
-
-    def __init__(self, task, runs, answers):
-        self.task, self.runs, self.answers = task, runs, answers
-
-    def __call__(self, model, texts, advance=None):
-        """Answer as the answerers of `seqkeras.training.answering` do."""
-        found = [None] * len(texts)
-        for name, answer in self.answers.items():
-            places = [place for place, text in enumerate(texts) if text.task == name]
-            if places:
-                part = self.task.part(model, name, self.runs[name])
-                own = answer(part, [texts[place].text for place in places], advance=advance)
-                for place, found_one in zip(places, own, strict=True):
-                    found[place] = found_one
-        return found
-
-
-def _named(task, score):
-    """Return a task's score among those of several."""
-    return f"{task}: {score}"
-
-
-def _joined_inputs(parts):
-    """Return the inputs of all tasks; where only some have segments, the others' are 0."""
-    names = dict.fromkeys(name for part in parts for name in part)
-    for part in parts:
-        for name in names:
-            if name not in part:
-                part[name] = Sequences([[0] * length for length in part["lengths"]])
-    return {name: _joined([part[name] for part in parts]) for name in names}
-
-
-def _joined(arrays):
-    kind = type(arrays[0])
-    return kind.joined(arrays) if issubclass(kind, Sequences) else np.concatenate(arrays)
-
-
-def _nothing(target, lengths):
-    """Return targets of the form of others that count nothing, of rows of these lengths."""
-    if isinstance(target, Sequences):
-        return Sequences([[UNLABELLED] * length for length in lengths], padding=UNLABELLED)
-    if target.dtype.kind == "f":
-        return np.full((len(lengths), *target.shape[1:]), np.nan, target.dtype)
-    return np.full((len(lengths), *target.shape[1:]), UNLABELLED, target.dtype)
+def _own_options(kind):
+    """Return a dictionary: name -> field of the options that a table may have."""
+    of_others = (FitOptions, PooledOptions, DistillationOptions, FrameOptions)
+    left_out = {name for other in of_others for name in options_of(other)} - {"dropout"}
+    left_out |= {*kind.OF_SCRATCH, *OF_TEACHER}
+    return {name: field for name, field in options_of(kind).items() if name not in left_out}

@@ -1,224 +1,260 @@
-"""One text into another, from a user's files: sentences, or letters to phonemes."""
+"""`seqkeras train translation`: its options, and what it is made of."""
 
-import numpy as np
+import click
 
-from seqkeras.data.batches import Batches, Sequences
-from seqkeras.data.mixing import MixedBatches
-from seqkeras.losses import SmoothedCrossEntropy
-from seqkeras.metrics import (
-    TokenAccuracy,
-    sequence_error_rate,
-    signed_bleu,
-    signed_chrf,
-    token_error_rate,
+from seqkeras.tokenizers.of_kind import KEEP_CASE, TOKENIZERS
+from seqkeras.training.options import (
+    FRACTION,
+    POSITIVE,
+    DataFile,
+    FitOptions,
+    Number,
+    argument,
+    at_least,
+    option,
+    part,
+    shown,
 )
-from seqkeras.runs import RunError
-from seqkeras.serving.text.characters import WITHOUT_SPACES
-from seqkeras.tokenizers import BOS, EOS, PAD, encode_all, learn_tokenizer
-from seqkeras.training.answering.translate import source_ids
-from seqkeras.training.console import console
+from seqkeras.training.options.corpora import CorporaOptions, DataFiles
 from seqkeras.training.task import Task
-from seqkeras.training.tasks.options.translation import TranslationOptions
-from seqkeras.training.tasks.translation_data import examples_to_answer, training_examples
-from seqkeras.training.tasks.translation_maps import draw_attention
-from seqkeras.training.tasks.translation_models import model_of
-from seqkeras.training.tasks.vocabularies import learned_from
 
-PASSES, LEAST_STEPS = 20, 1000  # of a training, unless options say so
+RECURRENT = (  # the presets of `RNNSeq2Seq`
+    "bahdanau",
+    "luong",
+    "cho",
+    "sutskever",
+    "classical-first-state",
+    "classical-context",
+    "classical-context-and-output",
+)
+BLIND = ("classical-first-state", "classical-context")  # no token enters their decoders
+UNMAPPED = ("luong", "sutskever")  # states enter as they are, and logits are made of them
+CELLS = ("gru", "lstm", "simple_rnn")
+ATTENTIONS = ("additive", "concat", "dot", "general", "scaled_dot", "local_monotonic")
+ATTENTIONS += ("local_predictive",)
+OF_RECURRENT = (  # None: the preset's
+    "cell",
+    "attention",
+    "embedding_dim",
+    "decoder_units",
+    "tie_weights",
+)
+BLEU_TOKENIZERS = ("13a", "none", "intl", "char", "zh")
+SHARE = Number(0, 1, max_open=True)
 
 
-class Translation(Task):
-    """A sequence of tokens to another, by attention or a recurrent state."""
+class TranslationOptions(FitOptions, task="translation"):
+    """Sentences and their translations, or words and their phonemes, from files.
 
-    name = "translation"
-    options_class = TranslationOptions
-    validation_loss = True
-    lower_is_better = ("phoneme error",)
-    score_formats = {"BLEU": ".2f", "chrF": ".2f"}
+    Your file looks like this (.txt or .tsv, without a header; what stands behind a second tab is
+    not read):
 
-    def read(self):
-        train, validation = training_examples(self.options)
-        console.print(
-            f"{self.name}: {len(train):,} training and {len(validation):,} validation examples"
+    \b
+        Go.<TAB>Va !
+        Run!<TAB>Cours !
+
+    Or two files, whose lines belong together: train.en --targets train.de. Or a .csv or .jsonl with
+    the columns source and target (--source-column, --target-column). Or a dictionary of
+    pronunciations, as CMUdict's "GO G OW1": --format cmudict. Files may be packed, as train.en.gz.
+
+    The tokens are learned from the files: --tokens, --vocab-size, --joint. The model is a
+    Transformer, or a recurrent one: --model bahdanau.
+    """
+
+    file: str = argument(DataFile(), "Training file: sources, or sources with targets.")
+    targets: str | None = option(None, DataFile(), "File of targets, a line for each line of FILE.")
+    corpora: CorporaOptions = part(CorporaOptions)
+    also_targets: tuple = option((), DataFiles(), "Files of targets, one for each file of --also.")
+    validation: str | None = option(None, DataFile(), "Validation file. Default: sources of FILE.")
+    validation_targets: str | None = option(
+        None, DataFile(), "File of targets, a line for each line of --validation."
+    )
+    held_out: float = option(0.05, FRACTION, "Share of the sources that is held out.")
+    format: str = option(
+        "auto",
+        click.Choice(["auto", "cmudict"]),
+        "Format of the files; auto tells it by the file suffix.",
+    )
+    source_column: str | None = option(None, str, "Column of sources (.csv, .jsonl: source).")
+    target_column: str | None = option(None, str, "Column of targets (.csv, .jsonl: target).")
+    stress: bool = option(True, bool, "Read the stress digits behind CMUdict's vowels.")
+    unknown_targets: float = option(
+        0.01,
+        FRACTION,
+        "Largest share of unknown tokens that the targets may hold; above it nothing is trained, "
+        "because no answer can hold an unknown token.",
+    )
+    several_targets: bool = option(
+        False,
+        bool,
+        "Score validation lines with the same source as one example with several targets.",
+    )
+    batch_size: int = option(64, at_least(1), "Pairs in a batch.")
+    learning_rate: float = option(1e-3, POSITIVE, "Learning rate at the end of warm-up.")
+    warmup_steps: int = option(400, at_least(0), "Steps up to the full learning rate.")
+    passes: int | None = option(
+        None,
+        at_least(1),
+        "Passes over the training pairs (epochs). Default: 20, and 1,000 steps at least.",
+    )
+    lowercase: bool = option(False, bool, "Lower-case sources and targets, and so answers.")
+    tokens: str = option("unigram", click.Choice([*TOKENIZERS]), "Kind of tokens of the sources.")
+    target_tokens: str | None = option(
+        None, click.Choice([*TOKENIZERS]), "Kind of tokens of the targets. Default: --tokens."
+    )
+    vocab_size: int = option(8000, at_least(5), "Tokens to learn, at most.")
+    target_vocab_size: int | None = option(
+        None, at_least(5), "Tokens of the targets to learn, at most. Default: --vocab-size."
+    )
+    joint: bool = option(
+        False,
+        bool,
+        "Learn one vocabulary for both sides; a Transformer then shares its embeddings.",
+    )
+    max_length: int = option(
+        128,
+        at_least(2),
+        "Tokens of a source and of a target; longer pairs are left out of training.",
+    )
+    model: str = option(
+        "transformer",
+        click.Choice(["transformer", *RECURRENT]),
+        "Architecture: a Transformer, or a recurrent model by its paper.",
+    )
+    hidden_dim: int = option(
+        256,
+        at_least(1),
+        "Size of a Transformer's vectors, or of a recurrent encoder's state in each direction.",
+    )
+    num_layers: int | None = option(
+        None,
+        at_least(1),
+        "Layers on each side. Default: 3 for a Transformer, the paper's number otherwise.",
+    )
+    num_heads: int = option(4, at_least(1), "Attention heads of a Transformer.")
+    feed_forward_dim: int | None = option(
+        None,
+        at_least(1),
+        "Inner size of a Transformer's feed-forward layers. Default: four times --hidden-dim.",
+    )
+    pre_norm: bool = option(False, bool, "Normalise inputs of Transformer sublayers, not outputs.")
+    cell: str | None = option(None, click.Choice(CELLS), "Recurrent cell. Default: the paper's.")
+    attention: str | None = option(
+        None,
+        click.Choice(ATTENTIONS),
+        "Attention score of bahdanau and luong. Default: the paper's.",
+    )
+    embedding_dim: int | None = option(
+        None, at_least(1), "Size of a recurrent model's embeddings. Default: --hidden-dim."
+    )
+    decoder_units: int | None = option(
+        None, at_least(1), "Size of a recurrent decoder's state. Default: the encoder's."
+    )
+    tie_weights: bool | None = option(
+        None, bool, "Share the weights of target embeddings and output layer of a recurrent model."
+    )
+    dropout: float = option(0.1, SHARE, "Dropout rate of embeddings and of each layer's output.")
+    attention_dropout: float = option(0.0, SHARE, "Dropout rate of Transformer attention weights.")
+    activation_dropout: float = option(
+        0.0, SHARE, "Dropout rate in Transformer feed-forward layers."
+    )
+    teacher_forcing: float = option(
+        1.0,
+        FRACTION,
+        "Share of target tokens, instead of its predictions, that a recurrent decoder reads in "
+        "the end.",
+    )
+    teacher_forcing_steps: int = option(
+        0,
+        at_least(0),
+        "Steps over which the share falls from 1 to --teacher-forcing; 0: the share is constant.",
+    )
+    label_smoothing: float = option(
+        0.1, SHARE, "Share of the target probability that is spread evenly over all tokens."
+    )
+    num_beams: int = option(4, at_least(1), "Beams of the search; 1 is greedy.")
+    length_penalty: float = option(
+        0.6, Number(-10, 10), "Alpha of GNMT's length penalty; 0: no penalty."
+    )
+    metrics: str | None = option(
+        None,
+        click.Choice(["translation", "phonemes"]),
+        "Scores: BLEU and chrF (translation), or error rates of words and phonemes. Default: "
+        "phonemes with --format cmudict, otherwise translation.",
+    )
+    bleu_tokenizer: str = option(
+        "13a",
+        click.Choice(BLEU_TOKENIZERS),
+        "Tokenizer of sacrebleu for BLEU; choose none for text that is tokenized already.",
+    )
+
+    USUAL = ("targets", "validation", "validation_targets", "tokens", "vocab_size", "hidden_dim")
+
+    def make(self):
+        from seqkeras.training.parts import translation as parts
+
+        return Task.of(
+            self,
+            parts.TranslationReading,
+            parts.TranslationModelling,
+            parts.TranslationScoring,
         )
-        self._say_words_of_bleu(validation)
-        return train, validation
-
-    def _say_words_of_bleu(self, examples):
-        """Say so where BLEU counts whole sentences for words."""
-        if self.options.scores_phonemes or self.options.bleu_tokenizer not in ("13a", "intl"):
-            return
-        targets = [example.target for example in examples]
-        in_one = sum(
-            WITHOUT_SPACES.search(target) is not None and len(target.split()) == 1
-            for target in targets
-        )
-        if 2 * in_one > len(targets):
-            console.print(
-                "  most targets have no spaces between words, so BLEU takes a sentence for a word; "
-                "--bleu-tokenizer zh, or char, counts characters"
-            )
-
-    def examples_of(self, paths, settings):
-        if len(paths) > 2:
-            raise RunError(f"{paths[2]}: one file of pairs, or two of sources and of targets.")
-        return examples_to_answer(self.options, *paths)
-
-    def tokenizers(self, examples):
-        options = self.options
-        sources = [example.text for example in examples]
-        targets = [example.target for example in examples]
-        if options.joint:
-            joint = self._learned(options.tokens, sources + targets, options.vocab_size)
-            found = {"source": joint, "target": joint}
-        else:
-            kind, size = options.target_tokens or options.tokens, options.target_vocab_size
-            of_targets = {} if size is None else {"option": "--target-vocab-size"}
-            found = {
-                "source": self._learned(options.tokens, sources, options.vocab_size),
-                "target": self._learned(kind, targets, size or options.vocab_size, **of_targets),
-            }
-        sizes = " and ".join(f"{len(each):,} {role}" for role, each in found.items())
-        console.print(f"  {sizes} tokens")
-        return found
-
-    def _learned(self, kind, texts, size, **named):
-        with learned_from(self.options.file, **named):
-            return learn_tokenizer(kind, texts, size, self.options.lowercase)
-
-    def texts_read(self, examples, tokenizers):
-        yield "inputs", "source", [example.text for example in examples]
-        yield "targets", "target", [text for example in examples for text in example.targets]
 
     @property
-    def way_out_of_unknown(self):
-        options = self.options
-        size = "--target-vocab-size" if options.target_vocab_size else "--vocab-size"
-        kind = "--target-tokens" if options.target_tokens else "--tokens"
-        return (
-            f"Choose a larger {size} than {options.target_vocab_size or options.vocab_size:,}, or "
-            f"{kind} unigram, bpe or byte-pairs."
-        )
+    def scores_phonemes(self):
+        """Whether error rates are the scores, and not BLEU."""
+        return (self.metrics or self.format) in ("phonemes", "cmudict")
 
-    def record(self, examples):
-        options = self.options
-        limit = options.max_length
-        return {
-            "pipeline": "Translate",
-            "limits": {"source_length": limit, "target_length": limit},
-            "decoding": {
-                "num_beams": options.num_beams,
-                "length_penalty": options.length_penalty,
-            },
-        }
-
-    def batches(self, examples, run):
-        options = self.options
-        corpora = [
-            [example for example in examples if example.corpus == number]
-            for number in range(1 + len(options.also))
-        ]
-        files, offset, orders, offsets = (options.file, *options.also), 0, [], []
-        kept = [self._kept(corpus, run) for corpus in corpora]
-        for file, pairs in zip(files, kept, strict=True):
-            try:
-                orders.append(self.order(_arrays(pairs)[2]))
-            except ValueError as error:
-                raise RunError(f"{file}: {error} Choose a smaller --batch-size.") from error
-            offsets.append(offset)
-            offset += len(pairs)
-        inputs, targets, _ = _arrays([pair for pairs in kept for pair in pairs])
-        order = orders[0]
-        if options.also:
-            order = MixedBatches(orders, offsets, options.mixture(), options.seed)
-        return Batches(inputs, targets, order)
-
-    def num_steps(self, batches):
-        if self.options.passes is not None:
-            return super().num_steps(batches)
-        least = LEAST_STEPS * self.options.gradient_accumulation
-        return max(PASSES * batches.order.batches_per_pass, least)
-
-    def arrays(self, examples, run):
-        return _arrays(self._kept(examples, run))
-
-    def _kept(self, examples, run):
-        """Return the token ids of the pairs that are not too long."""
-        source, target = run.tokenizers["source"], run.tokenizers["target"]
-        limit = self.options.max_length
-        sources = source_ids(source, [example.text for example in examples])
-        targets = encode_all(target, [example.target for example in examples])
-        pairs = [*zip(sources, targets, strict=True)]
-        kept = [pair for pair in pairs if len(pair[0]) <= limit and len(pair[1]) < limit]
-        if cut := len(pairs) - len(kept):
-            console.print(
-                f"  {cut:,} of {len(pairs):,} pairs have more than --max-length {limit} tokens, "
-                "and are left out"
+    def problems(self, of):
+        if len(self.also_targets) != (len(self.also) if self.targets else 0):
+            yield (
+                "--also-targets: expected a file for each of --also where FILE has --targets, and "
+                f"none where not; received {len(self.also_targets)} for {len(self.also)}."
             )
-        return kept
-
-    def model(self, run):
-        sizes = (len(run.tokenizers[role]) for role in ("source", "target"))
-        return model_of(self.options, *sizes)
-
-    def loss(self):
-        return SmoothedCrossEntropy(self.options.label_smoothing, ignore_class=PAD)
-
-    def metrics(self):
-        return [TokenAccuracy(ignore_class=PAD)]
-
-    def validation_scores(self, examples, answers):
-        texts, targets = _texts_of(examples, answers)
-        if self.options.scores_phonemes:
-            return {
-                "words right": 1 - sequence_error_rate(texts, targets),
-                "phoneme error": token_error_rate(texts, targets),
-            }
-        return {
-            "BLEU": 100 * signed_bleu(texts, targets, self.options.bleu_tokenizer)[0],
-            "chrF": 100 * signed_chrf(texts, targets)[0],
-        }
-
-    def scores(self, answered):
-        """Return the scores in percent, as they are published, with sacrebleu's signatures."""
-        [(examples, answers)] = answered.values()
-        texts, targets = _texts_of(examples, answers)
-        if self.options.scores_phonemes:
-            return {
-                "examples": len(examples),
-                "word_error_rate": 100 * sequence_error_rate(texts, targets),
-                "phoneme_error_rate": 100 * token_error_rate(texts, targets),
-            }
-        bleu, bleu_signature = signed_bleu(texts, targets, self.options.bleu_tokenizer)
-        chrf, chrf_signature = signed_chrf(texts, targets)
-        return {
-            "examples": len(examples),
-            "bleu": 100 * bleu,
-            "bleu_signature": bleu_signature,
-            "chrf": 100 * chrf,
-            "chrf_signature": chrf_signature,
-        }
-
-    def draw(self, model, run, path):
-        if model.attends:
-            draw_attention(model, run, path)
-
-    def summary(self, scores):
-        if self.options.scores_phonemes:
-            return (
-                f"wrong are {scores['word_error_rate']:.2f} % of the words and "
-                f"{scores['phoneme_error_rate']:.2f} % of their phonemes"
+        kinds = self.tokens, self.target_tokens or self.tokens
+        if self.lowercase and set(kinds) & set(KEEP_CASE):
+            kept = next(kind for kind in kinds if kind in KEEP_CASE)
+            yield f"--lowercase: {kept} keep their case; write the files in lower case."
+        if self.joint and len(set(kinds)) > 1:
+            yield "--joint: one vocabulary has one kind of --tokens; leave --target-tokens out."
+        if self.joint and self.target_vocab_size is not None:
+            yield "--joint: one vocabulary has one --vocab-size; leave --target-vocab-size out."
+        if self.validation_targets is not None and self.validation is None:
+            yield "--validation-targets needs --validation, the file of their sources."
+        if self.validation is not None and bool(self.targets) != bool(self.validation_targets):
+            yield (
+                "--validation must be in the form of FILE: with --validation-targets where that "
+                "has --targets, and without where not."
             )
-        return f"BLEU is {scores['bleu']:.2f}, chrF {scores['chrf']:.2f}"
+        if self.model == "transformer":
+            given = [name for name in OF_RECURRENT if getattr(self, name) is not None]
+            if given:
+                yield f"{shown(given[0])} is for recurrent models; choose a --model."
+            if self.teacher_forcing != 1:
+                yield "--teacher-forcing is for recurrent models; choose a --model."
+            if self.hidden_dim % self.num_heads:
+                yield (
+                    f"--num-heads must divide --hidden-dim; received {self.num_heads} and "
+                    f"{self.hidden_dim}."
+                )
+        else:
+            yield from self._problems_of_recurrent()
 
-
-def _arrays(pairs):
-    sources = Sequences([source for source, _ in pairs])
-    given = Sequences([[BOS, *target] for _, target in pairs])
-    inputs = {"token_ids": sources, "lengths": sources.lengths, "target_ids": given}
-    wanted = Sequences([[*target, EOS] for _, target in pairs])
-    return inputs, wanted, np.maximum(sources.lengths, wanted.lengths)
-
-
-def _texts_of(examples, answers):
-    return [answer.text for answer in answers], [example.targets for example in examples]
+    def _problems_of_recurrent(self):
+        name = self.model
+        if name in BLIND and (self.teacher_forcing != 1 or self.tie_weights):
+            asked = "--tie-weights" if self.teacher_forcing == 1 else "--teacher-forcing"
+            yield f"{asked}: {name} reads none of its own tokens; leave it out."
+        if self.attention and name not in ("bahdanau", "luong"):
+            yield f"--attention: {name} does not attend; choose bahdanau or luong."
+        of_states = self.embedding_dim in (None, self.hidden_dim)
+        if self.tie_weights and name in UNMAPPED and not of_states:
+            yield (
+                f"--tie-weights: {name} needs embeddings as wide as its states; leave "
+                "--embedding-dim out."
+            )
+        if self.decoder_units and name in (*UNMAPPED, "classical-first-state"):
+            yield (
+                f"--decoder-units: the decoder of {name} begins with the encoder's states, "
+                "so it is as wide; leave it out."
+            )

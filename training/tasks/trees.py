@@ -1,240 +1,58 @@
-"""Trees with a label at every node, from a file of the user's."""
+"""`seqkeras train trees`: its options, and what it is made of."""
 
-import itertools
-from typing import NamedTuple
+import click
 
-from rich.table import Table
-
-from seqkeras.data.batches import Sequences
-from seqkeras.data.nested import NestedSequences
-from seqkeras.data.texts import DataError, lines_of, read_text
-from seqkeras.losses import SmoothedCrossEntropy
-from seqkeras.metrics import TokenAccuracy, exact_match
-from seqkeras.models import TreeClassifier
-from seqkeras.runs import RunError
-from seqkeras.serving.text.trees import NO_NODE, Nodes, parse_tree
-from seqkeras.tokenizers import PAD, WordTable
-from seqkeras.training.console import console
+from seqkeras.training.options import (
+    FRACTION,
+    DataFile,
+    FitOptions,
+    Number,
+    argument,
+    at_least,
+    option,
+)
 from seqkeras.training.task import Task
-from seqkeras.training.tasks.options.trees import TreesOptions
-from seqkeras.training.tasks.splitting import split
-from seqkeras.training.wording import counted, listed
-
-NO_LABEL = -1  # the target of a node without one
-SENTIMENT = ("0", "1", "2", "3", "4")  # labels of which 2 is neutral
 
 
-class Example(NamedTuple):
-    """A tree in brackets, its root's label, its nodes, and its file and line."""
+class TreesOptions(FitOptions, task="trees"):
+    """Trees of sentences, with a label at every node: sentiment, kinds of phrases.
 
-    text: str
-    target: str
-    nodes: Nodes
-    where: str
+    Your file looks like this, a tree a line, as in the Stanford Sentiment Treebank: a node is its
+    label, then a word or nodes.
 
+    \b
+        (3 (2 A) (4 (3 fine) (2 film)))
+        (0 (2 It) (1 (1 drags) (2 on)))
 
-class Trees(Task):
-    """Trees with a label at every node."""
-
-    name = "trees"
-    options_class = TreesOptions
-    validation_loss = True
-    asked = {"nodes": True}
-
-    def read(self):
-        options = self.options
-        train = self._examples(options.file)
-        if options.validation is not None:
-            validation = self._examples(options.validation)
-        else:
-            train, validation = split(train, options, _labels_of_one, "tree")
-        self.require_batch(options.file, train, "trees")
-        labels = _labels_of(train)
-        if len(labels) < 2:
-            raise RunError(f"{options.file}: all nodes have the label {labels[0]!r:.40}.")
-        self._require_known(validation, labels)
-        self.num_children = self._most_children([*train, *validation])
-        nodes = sum(len(example.nodes) for example in train)
-        console.print(
-            f"{self.name}: {len(train):,} training and {len(validation):,} validation trees, "
-            f"{nodes:,} nodes, {len(labels):,} labels"
-        )
-        return train, validation
-
-    def examples_of(self, paths, settings):
-        examples = []
-        for path in paths:
-            found = self._examples(path)
-            self._require_known(found, settings["labels"])
-            examples += found
-        return examples
-
-    def _examples(self, path):
-        examples = []
-        for line, text in enumerate(lines_of(read_text(path)), start=1):
-            if not text.strip():
-                continue
-            where = f"{path}, line {line}"
-            try:
-                tree = parse_tree(text)
-            except ValueError as error:
-                raise DataError(f"{where}: not a tree: {error}.") from error
-            if tree.label is None:
-                raise DataError(f"{where}: the root has no label.")
-            nodes = Nodes(tree)
-            if len(nodes) > self.options.max_nodes:
-                raise DataError(
-                    f"{where}: a tree of {len(nodes):,} nodes; the limit is --max-nodes "
-                    f"{self.options.max_nodes:,}."
-                )
-            examples.append(Example(text.strip(), str(tree.label), nodes, where))
-        return examples
-
-    def _require_known(self, examples, labels):
-        for example in examples:
-            unknown = sorted(_labels_of_one(example) - {*labels})
-            if unknown:
-                raise RunError(
-                    f"{example.where}: the label {unknown[0]!r:.40} is not among those that are "
-                    f"trained, {listed(labels)}."
-                )
-
-    def _most_children(self, examples):
-        most = max(len(below) for example in examples for below in example.nodes.children)
-        if most > 2 and self.options.cell == "binary":
-            raise RunError(
-                f"{self.options.file}: a node has {most} children, and --cell binary reads two; "
-                "choose --cell child_sum or tree_rnn."
-            )
-        return max(most, 2)
-
-    def tokenizers(self, examples):
-        options, words = self.options, itertools.chain.from_iterable(map(_words_of, examples))
-        table = WordTable.learn(words, options.lowercase, options.min_count)
-        return {"words": WordTable(table.words[: options.vocab_size], options.lowercase)}
-
-    def texts_read(self, examples, tokenizers):
-        yield "inputs", "words", map(_words_of, examples)
-
-    def record(self, examples):
-        return {
-            "pipeline": "Classify",
-            "limits": {"source_length": self.options.max_nodes},
-            "settings": {"labels": _labels_of(examples)},
-        }
-
-    def arrays(self, examples, run):
-        lookup = run.tokenizers["words"].lookup
-        place = {label: index for index, label in enumerate(run.record.settings["labels"])}
-        rows = [example.nodes for example in examples]
-        token_ids = Sequences(
-            [
-                [PAD if tree.word is None else lookup(tree.word) for tree in row.trees]
-                for row in rows
-            ]
-        )
-        children = NestedSequences([row.children for row in rows], self.num_children, NO_NODE)
-        targets = [
-            [NO_LABEL if tree.label is None else place[str(tree.label)] for tree in row.trees]
-            for row in rows
-        ]
-        inputs = {
-            "token_ids": token_ids,
-            "lengths": token_ids.lengths,
-            "children": children,
-            "levels": NestedSequences([row.levels for row in rows], padding=NO_NODE),
-        }
-        return inputs, Sequences(targets, padding=NO_LABEL), token_ids.lengths
-
-    def model(self, run):
-        options = self.options
-        model = TreeClassifier(
-            len(run.tokenizers["words"].words),
-            options.embedding_dim,
-            options.units,
-            len(run.record.settings["labels"]),
-            options.cell,
-            self.num_children,
-            options.dropout,
-        )
-        model.build(None)
-        return model
-
-    def loss(self):
-        return SmoothedCrossEntropy(0.0, ignore_class=NO_LABEL)
-
-    def metrics(self):
-        return [TokenAccuracy(ignore_class=NO_LABEL, name="accuracy")]
-
-    def validation_scores(self, examples, answers):
-        scores = self.scores({"validation": (examples, answers)})
-        found = {f"{name.replace('_', ' ')} right": scores[name] for name in ("roots", "all_nodes")}
-        right = {name: own["accuracy"] for name, own in found.items()}
-        binary = {
-            f"{name}, binary": own["binary_accuracy"]
-            for name, own in found.items()
-            if own.get("binary_accuracy") is not None
-        }
-        return right | binary
-
-    def scores(self, answered):
-        [(examples, answers)] = answered.values()
-        roots = [(answer, example.target) for example, answer in zip(examples, answers)]
-        nodes = [
-            (node, str(tree.label))
-            for example, answer in zip(examples, answers, strict=True)
-            for node, tree in zip(answer.nodes, _written(example), strict=True)
-            if tree.label is not None
-        ]
-        scores = {"trees": len(roots), "nodes": len(nodes)}
-        for name, rows in (("roots", roots), ("all_nodes", nodes)):
-            found = [answer.labels[0] for answer, _ in rows]
-            scores[name] = {"accuracy": exact_match(found, [target for _, target in rows])}
-            if {*roots[0][0].scores} == {*SENTIMENT}:
-                scores[name]["binary_accuracy"] = binary_accuracy(rows)
-        return scores
-
-    def table(self, scores):
-        table = Table(title=f"of {counted(scores['trees'], 'trees')}")
-        table.add_column("")
-        for name in scores["roots"]:
-            table.add_column(name.replace("_", " "), justify="right")
-        for name in ("roots", "all_nodes"):
-            table.add_row(name.replace("_", " "), *(f"{v:.2%}" for v in scores[name].values()))
-        return table
-
-    def summary(self, scores):
-        return (
-            f"right are {scores['roots']['accuracy']:.2%} of the roots, "
-            f"{scores['all_nodes']['accuracy']:.2%} of all nodes"
-        )
-
-
-def _words_of(example):
-    return tuple(tree.word for tree in example.nodes.trees if tree.word is not None)
-
-
-def _written(example):
-    """Return the nodes of a tree in the order of the text."""
-    return [example.nodes.trees[place] for place in example.nodes.written]
-
-
-def _labels_of(examples):
-    return sorted(set().union(*map(_labels_of_one, examples)))
-
-
-def _labels_of_one(example):
-    return {str(tree.label) for tree in example.nodes.trees if tree.label is not None}
-
-
-def binary_accuracy(rows):
-    """Return the share of rows that are not neutral whose side, good or bad, is the likelier one.
-
-    Reference: Socher et al. 2013, section 5, https://aclanthology.org/D13-1170
+    The root must have a label, other nodes may be without. A recursive network gives every node a
+    class, from the words up to the root.
     """
-    sides = [
-        (answer.scores["3"] + answer.scores["4"] > answer.scores["0"] + answer.scores["1"], target)
-        for answer, target in rows
-        if target != "2"
-    ]
-    return sum(good == (target in "34") for good, target in sides) / len(sides) if sides else None
+
+    file: str = argument(DataFile(), "Training file: a tree in each line.")
+    validation: str | None = option(None, DataFile(), "Validation file. Default: trees of FILE.")
+    held_out: float = option(0.1, FRACTION, "Share of FILE's trees that is held out.")
+    batch_size: int = option(25, at_least(1), "Trees in a batch.")
+    passes: int = option(10, at_least(1), "Passes over the training trees (epochs).")
+    vocab_size: int = option(
+        30_000, at_least(3), "Words that the model knows: the most frequent ones."
+    )
+    min_count: int = option(1, at_least(1), "Occurrences from which on the model knows a word.")
+    lowercase: bool = option(True, bool, "Lower-case the words.")
+    cell: str = option(
+        "binary",
+        click.Choice(["binary", "child_sum", "tree_rnn"]),
+        "Network: the binary or the child-sum tree LSTM, or a simple recursive network.",
+    )
+    embedding_dim: int = option(128, at_least(1), "Size of the word embeddings.")
+    units: int = option(128, at_least(1), "Size of a node's state.")
+    max_nodes: int = option(512, at_least(1), "Nodes of a tree, at most.")
+    dropout: float = option(
+        0.5, Number(0, 1, max_open=True), "Dropout rate of embeddings and before the logits."
+    )
+
+    USUAL = ("cell", "embedding_dim", "units", "dropout")
+
+    def make(self):
+        from seqkeras.training.parts import trees as parts
+
+        return Task.of(self, parts.TreeReading, parts.TreeModelling, parts.TreeScoring)

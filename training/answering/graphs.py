@@ -1,0 +1,98 @@
+"""A Keras model as the graph of a pipeline that answers in a single pass."""
+
+from keras import tree
+
+from seqkeras.decoding import compiled
+from seqkeras.keras_pipeline import KerasGraph
+from seqkeras.models import ChainTaggingHead
+from seqkeras.models.token_model import TokenModel
+from seqkeras.serving.manifest import TensorSpec
+
+FED = ("lengths", "segment_ids", "masked_positions")  # optional inputs that pipelines feed
+SHAPES = {  # pipeline -> axes of the outputs of a model of ours
+    "Answer": ("batch", "length"),
+    "Choose": ("batch", "choices"),
+    "Classify": ("batch", "labels"),
+    "Embed": ("batch", "layers", "length", "dim"),
+    "FillMask": ("batch", "length", "vocabulary"),
+    "Tag": ("batch", "length", "labels"),
+}
+
+
+def graph_of(model, run):
+    """Return the `KerasGraph` of a model, compiled.
+
+    Args:
+        model: a functional model, or one of ours.
+        run: its `seqkeras.runs.RunFiles`.
+    """
+    pipeline, settings = run.record.pipeline, run.record.settings
+    names = _outputs(model, pipeline, settings)
+    if isinstance(model, TokenModel):
+        inputs = tuple(TensorSpec(name, "int64", _axes(model, name)) for name in _inputs(model))
+        shape = SHAPES[pipeline]
+        if hasattr(model, "sizes") and "num_children" in model.sizes:
+            shape = ("batch", "nodes", "labels")
+        elif any(isinstance(head, ChainTaggingHead) for head in _heads(model).values()):
+            shape = ("batch", "length", "before", "labels")
+    else:
+        inputs = tuple(_spec(tensor.name, tensor) for tensor in model.inputs)
+        [shape] = (_spec("output", tensor).shape for tensor in model.outputs)
+
+    @compiled
+    def outputs(arrays):
+        if pipeline == "Embed":
+            return {names[0]: model.represent(arrays)}
+        return _named(model(arrays, training=False))
+
+    specs = tuple(TensorSpec(name, "float32", shape) for name in names)
+    return KerasGraph(inputs, specs, lambda **arrays: outputs(arrays))
+
+
+def _inputs(model):
+    """Return the names of the inputs that a model reads; an encoder may have no segments."""
+    required, *others = model.input_names
+    optional = [name for names in others for name in names if name in FED]
+    return [
+        name
+        for name in (*required, *optional)
+        if name != "segment_ids" or "segment_ids" in model.id_limits
+    ]
+
+
+def _axes(model, name):
+    return (
+        ("batch", "nodes", model.sizes["num_children"])
+        if name == "children"
+        else (
+            "batch",
+            "length",
+        )
+    )
+
+
+def _spec(name, tensor):
+    """Return the spec of a symbolic tensor, whose open axes are the batch and a length."""
+    axes = ("batch", *["length"] * (len(tensor.shape) - 1))
+    shape = (axis if size is None else size for axis, size in zip(axes, tensor.shape))
+    return TensorSpec(name, tensor.dtype, tuple(shape))
+
+
+def _heads(model):
+    return getattr(model, "heads", {})
+
+
+def _outputs(model, pipeline, settings):
+    """Return the names of the outputs that the pipeline reads."""
+    if pipeline == "Answer":
+        return settings["start"], settings["end"]
+    if "output" in settings:
+        return (settings["output"],)
+    return tuple(_heads(model)) or ("output",)
+
+
+def _named(outputs):
+    """Return the outputs of a model by name, those of a head with the name of the head."""
+    if not isinstance(outputs, dict):
+        return {"output": outputs}
+    return {"_".join(path): tensor for path, tensor in tree.flatten_with_path(outputs)}

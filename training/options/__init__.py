@@ -1,0 +1,438 @@
+"""Options are the fields of dataclasses: `--batch-size 64` sets `batch_size`.
+
+A dataclass of options may hold others. The command line, options.json and a `--config` file name
+all options alike, whichever dataclass holds them; `seqkeras.training.commands` makes the command
+line of them.
+"""
+
+import dataclasses
+import functools
+import importlib.util
+import math
+from pathlib import Path
+from typing import ClassVar
+
+import click
+
+from seqkeras.runs import MODEL, RECORD
+
+MOST = 2**31 - 1  # of a count: more fits no size of a tensor
+
+
+def option(default, type, help, decides=True):
+    """Return a dataclass field that is also an option of the command line.
+
+    Args:
+        decides: whether the trained model depends on it; such options stand in options.json.
+    """
+    return dataclasses.field(
+        default=default, metadata={"type": type, "help": help, "decides": decides}
+    )
+
+
+def argument(type, help, several=False):
+    """Return a dataclass field that stands on the command line without a name; a tuple of
+    `several`."""
+    metadata = {"type": type, "help": help, "is_argument": True, "several": several}
+    return dataclasses.field(default=None, metadata=metadata)
+
+
+def part(kind):
+    """Return a dataclass field that holds further options, those of another `Options`."""
+    return dataclasses.field(metadata={"part": kind})
+
+
+def shown(name):
+    """Return an option as the command line has it."""
+    return f"--{name.replace('_', '-')}"
+
+
+class DataFile(click.ParamType):
+    """The path of a file of the user's; a run continues only while its content stays the same."""
+
+    name = "file"
+    of_folder = "is a folder; name a file"  # what is wrong with one
+
+    def convert(self, value, parameter, context):
+        if isinstance(value, str) and Path(value).is_dir():
+            self.fail(f"{value}: {self.of_folder}.", parameter, context)
+        if not isinstance(value, str) or not Path(value).is_file():
+            self.fail(f"{value}: no such file.", parameter, context)
+        return value
+
+    def read_file(self, path):
+        """Return the file that is read where the option is this path."""
+        return path
+
+
+class RunFolder(click.ParamType):
+    """The folder of a finished run; a training that begins from it goes on only while it stays."""
+
+    name = "run"
+
+    def convert(self, value, parameter, context):
+        if not isinstance(value, str) or not (Path(value) / RECORD).is_file():
+            self.fail(f"{value}: no finished run, {RECORD} is missing.", parameter, context)
+        return value
+
+    def read_file(self, path):
+        """Return the file that is read where the option is this path."""
+        return str(Path(path) / MODEL)
+
+
+class Patterns(click.ParamType):
+    """Patterns with commas between them, as a tuple."""
+
+    name = "patterns"
+
+    def convert(self, value, parameter, context):
+        patterns = value.split(",") if isinstance(value, str) else value
+        if not all(isinstance(pattern, str) and pattern for pattern in patterns):
+            self.fail(f"needs patterns with commas between them; received {value!r}.")
+        return tuple(patterns)
+
+
+class Names(click.ParamType):
+    """Names with commas between them, as a tuple; those that may be, if these are given."""
+
+    name = "names"
+
+    def __init__(self, known=None):
+        self.known = known
+
+    def convert(self, value, parameter, context):
+        names = value.split(",") if isinstance(value, str) else value
+        if not all(isinstance(name, str) and name for name in names):
+            self.fail(f"needs names with commas between them; received {value!r}.")
+        if len(set(names)) < len(names):
+            self.fail(f"each name may stand once; received {value!r}.")
+        for name in names:
+            if self.known is not None and name not in self.known:
+                self.fail(f"must be of {', '.join(self.known)}; received {name!r}.")
+        return tuple(names)
+
+
+class Count(click.IntRange):
+    """An integer from a least one on."""
+
+    def convert(self, value, parameter, context):
+        count = super().convert(value, parameter, context)
+        if count > MOST:
+            self.fail(f"{count:,} is more than {MOST:,}.", parameter, context)
+        return count
+
+
+def at_least(minimum):
+    return Count(min=minimum)
+
+
+class Number(click.FloatRange):
+    """A number within bounds: FloatRange alone lets NaN pass."""
+
+    def convert(self, value, parameter, context):
+        number = super().convert(value, parameter, context)
+        if math.isnan(number):
+            self.fail(f"nan is not in the range {self._describe_range()}.", parameter, context)
+        return number
+
+
+STRATEGIES = ("auto", "one", "mirrored", "multi-worker", "tpu")
+SCHEDULES = ("cosine", "linear", "noam", "inverse-root", "constant")
+OPTIMIZERS = ("adam", "adamw", "sgd", "lion", "adafactor", "keras-adam")
+POSITIVE = Number(min=0, min_open=True, max=float("inf"), max_open=True)
+NOT_NEGATIVE = Number(min=0, max=float("inf"), max_open=True)
+FRACTION = Number(min=0, max=1)
+BETA = Number(min=0, max=1, max_open=True)
+WITH_BETAS = ("adam", "adamw", "lion", "keras-adam")
+WITH_LAST_RATE = ("cosine", "linear")
+
+
+@functools.cache
+def options_of(kind):
+    """Return the options of a dataclass and of the parts that it holds, name -> field.
+
+    Where a part has an option of the same name, the field of the dataclass itself counts.
+    """
+    own, found = {}, {}
+    for field in dataclasses.fields(kind):
+        if "part" in field.metadata:
+            found |= options_of(field.metadata["part"])
+        else:
+            found[field.name] = own[field.name] = field
+    return found | own
+
+
+class Options:
+    """Options, and parts that hold further ones; each subclass is a frozen dataclass.
+
+        class Reading(Options):
+            seed: int = option(0, int, "Seed.")
+            units: int = option(64, int, "Size.")
+
+        class Toy(Options):
+            reading: Reading = part(Reading)
+            units: int = option(32, int, "Another default.")
+
+        Toy(seed=5).reading == Reading(seed=5, units=32)
+
+    Args:
+        values: name -> value of options, or of whole parts; others have their defaults.
+    """
+
+    # Defaults that follow from another option: its name -> name of an option -> default.
+    DEFAULTS_WITH: dict = {}
+
+    def __init_subclass__(cls):
+        super().__init_subclass__()
+        dataclasses.dataclass(frozen=True, init=False)(cls)
+
+    def __init__(self, **values):
+        known, fields = options_of(type(self)), dataclasses.fields(self)
+        for field in fields:
+            if "part" in field.metadata and field.name in values:
+                values = values_of(values.pop(field.name)) | values
+        if unknown := values.keys() - known.keys():
+            raise TypeError(f"{type(self).__name__}: there is no option {sorted(unknown)[0]!r}.")
+        values = {name: field.default for name, field in known.items()} | values
+        for field in fields:
+            value = values.get(field.name)
+            if kind := field.metadata.get("part"):
+                value = kind(**{name: values[name] for name in options_of(kind)})
+            object.__setattr__(self, field.name, value)
+
+    def __getattr__(self, name):
+        for held in _parts(self):
+            if name in options_of(type(held)):
+                return getattr(held, name)
+        raise AttributeError(f"{type(self).__name__}: there is no option {name!r}.")
+
+    def is_given(self, name):
+        """Whether an option differs from its default; False for an option that there is not."""
+        field = options_of(type(self)).get(name)
+        return field is not None and getattr(self, name) != field.default
+
+    def check(self):
+        """Raise a `click.UsageError` for options that do not go together; nothing is read yet."""
+        for problem in self.all_problems(self):
+            raise click.UsageError(problem)
+
+    def all_problems(self, of):
+        """Yield what `problems` yields, of the parts first."""
+        for held in _parts(self):
+            yield from held.all_problems(of)
+        yield from self.problems(of)
+
+    def problems(self, of):
+        """Yield a sentence for each two options that do not go together.
+
+        Args:
+            of: all options of the command, which hold these.
+        """
+        return ()
+
+    @classmethod
+    def defaults_with(cls):
+        """Return `DEFAULTS_WITH`, those of parts among them."""
+        found = dict(cls.DEFAULTS_WITH)
+        for field in dataclasses.fields(cls):
+            if "part" in field.metadata:
+                found |= field.metadata["part"].defaults_with()
+        return found
+
+
+def values_of(options):
+    """Return name -> value of all options, those of parts among them."""
+    return {name: getattr(options, name) for name in options_of(type(options))}
+
+
+def _parts(options):
+    held = vars(options)
+    return [
+        held[field.name]
+        for field in dataclasses.fields(options)
+        if field.name in held and "part" in field.metadata
+    ]
+
+
+class OptimizerOptions(Options):
+    """How weights are updated, and averaged."""
+
+    learning_rate: float = option(3e-3, POSITIVE, "Learning rate at the end of warm-up.")
+    warmup_steps: int = option(100, at_least(0), "Steps up to the full learning rate.")
+    warmup_share: float | None = option(
+        None, FRACTION, "Share of all steps that warm-up takes, instead of --warmup-steps."
+    )
+    schedule: str = option(
+        "cosine", click.Choice(SCHEDULES), "Course of the learning rate after warm-up."
+    )
+    last_learning_rate: float | None = option(
+        None,
+        NOT_NEGATIVE,
+        "Learning rate of the last step (schedules cosine and linear). Default: 0.",
+    )
+    optimizer: str = option(
+        "adam",
+        click.Choice(OPTIMIZERS),
+        "Optimizer, from seqkeras.optimizers; keras-adam is Keras's Adam unchanged.",
+    )
+    beta1: float | None = option(None, BETA, "Decay rate of the first moment. Default: 0.9.")
+    beta2: float | None = option(
+        None, BETA, "Decay rate of the second moment (Adam, AdamW: 0.999; Lion: 0.99)."
+    )
+    weight_decay: float | None = option(
+        None,
+        NOT_NEGATIVE,
+        "Decoupled weight decay of matrices. Default: 0.004 for AdamW, otherwise 0.",
+    )
+    gradient_accumulation: int = option(
+        1,
+        at_least(1),
+        "Batches whose gradients are added up for one step. Raise it when memory is too small for "
+        "the batch size.",
+    )
+    clip_norm: float = option(
+        1.0,
+        POSITIVE,
+        "Largest global norm of the gradients; larger gradients are scaled down to it.",
+    )
+    ema: float | None = option(
+        None,
+        Number(0, 1, min_open=True, max_open=True),
+        "Decay rate of a moving average of the weights, such as 0.999; the average is evaluated "
+        "and kept. Default: no average.",
+    )
+    average_checkpoints: int = option(
+        1, at_least(1), "Last checkpoints whose mean is evaluated and kept."
+    )
+
+    def problems(self, of):
+        if self.schedule == "noam" and not hasattr(of, "hidden_dim"):
+            yield (
+                "--schedule noam needs a task with --hidden-dim; choose inverse-root, which has "
+                "the same form."
+            )
+        for name, value in (("beta1", self.beta1), ("beta2", self.beta2)):
+            if value is not None and self.optimizer not in WITH_BETAS:
+                yield f"--{name} is for {', '.join(WITH_BETAS)}; {self.optimizer} has none."
+        if self.last_learning_rate is not None:
+            if self.schedule not in WITH_LAST_RATE:
+                yield f"--last-learning-rate is for --schedule {' or '.join(WITH_LAST_RATE)}."
+            elif self.last_learning_rate > self.learning_rate:
+                yield (
+                    f"--last-learning-rate must be at most --learning-rate {self.learning_rate:g}; "
+                    f"received {self.last_learning_rate:g}."
+                )
+        if self.warmup_share is not None and of.is_given("warmup_steps"):
+            yield "--warmup-share and --warmup-steps are two lengths of one warm-up; choose one."
+        if self.ema is not None and self.average_checkpoints > 1:
+            yield "--ema and --average-checkpoints are two averages; choose one."
+        if self.ema is not None and self.optimizer == "keras-adam":
+            yield "--ema is for the optimizers of seqkeras; choose --optimizer adam."
+        if self.gradient_accumulation > 1 and self.optimizer == "keras-adam":
+            yield "--gradient-accumulation is for the optimizers of seqkeras; choose adam."
+
+
+class LookOptions(Options):
+    """When a training saves, is evaluated and ends, and which model it keeps."""
+
+    steps_per_save: int = option(100, at_least(1), "Steps between two checkpoints.")
+    looks: int = option(
+        5,
+        at_least(1),
+        "Evaluations on the validation examples, spread evenly over the checkpoints.",
+    )
+    steps_per_look: int | None = option(
+        None, at_least(1), "Steps between two evaluations, instead of --looks."
+    )
+    best_by: str | None = option(
+        None, str, "Validation score that selects the best model. Default: the task's first score."
+    )
+    keep: str = option(
+        "best",
+        click.Choice(["best", "last"]),
+        "Model that the run keeps: the best by --best-by, or the last.",
+    )
+    patience: int | None = option(
+        None,
+        at_least(1),
+        "Evaluations without a better model after which training stops. Default: training never "
+        "stops early.",
+    )
+    tensorboard: bool = option(True, bool, "Write events for TensorBoard.", decides=False)
+
+    def problems(self, of):
+        if self.tensorboard and importlib.util.find_spec("tensorboard") is None:
+            yield (
+                "--tensorboard needs the package tensorboard, which is not installed: pip install "
+                "tensorboard, or choose --tensorboard false."
+            )
+
+
+TASKS: dict = {}  # name -> its options
+
+
+class FitOptions(Options):
+    """What every training takes; a task's options come after these.
+
+        class TreesOptions(FitOptions, task="trees"):
+            ...  # the docstring is the help of the command, its first line stands in the list
+
+    Attributes:
+        task: name of the task and of its command, by which `TASKS` has the subclass.
+    """
+
+    task: ClassVar[str]
+
+    seed: int = option(
+        0,
+        click.IntRange(0, 2**32 - 1),
+        "Seed of the initial weights, of the order of examples, and of random draws.",
+    )
+    batch_size: int = option(128, at_least(1), "Examples in a batch.")
+    batch_tokens: int | None = option(
+        None,
+        at_least(1),
+        "Tokens in a batch, padding included, instead of --batch-size. Choose it when lengths "
+        "vary much.",
+    )
+    optimization: OptimizerOptions = part(OptimizerOptions)
+    passes: int = option(3, at_least(1), "Passes over the training examples (epochs).")
+    max_steps: int | None = option(None, at_least(1), "Training steps, instead of --passes.")
+    mixed_precision: str | None = option(
+        None,
+        click.Choice(["float16", "bfloat16"]),
+        "Precision of the computation; weights stay in float32. Default: float32.",
+    )
+    xla: bool = option(False, bool, "Compile TensorFlow's training steps with XLA.")
+    freeze: tuple = option(
+        (),
+        Patterns(),
+        "Patterns of weight paths, separated by commas; weights that match do not learn.",
+    )
+    start_from: str | None = option(None, RunFolder(), "Run whose weights training begins with.")
+    looking: LookOptions = part(LookOptions)
+    strategy: str = option(
+        "auto",
+        click.Choice(STRATEGIES),
+        "Devices to train on; docs/distributed.md describes each strategy.",
+        False,
+    )
+
+    # Names of the options that --help shows first; `seqkeras.training.commands` has the usual
+    # names.
+    USUAL = ()
+
+    def __init_subclass__(cls, task=None):
+        super().__init_subclass__()
+        if task is not None:
+            cls.task = task
+            TASKS[task] = cls
+
+    def make(self):
+        """Return the `seqkeras.training.task.Task` of these options; Keras is imported here."""
+        raise NotImplementedError
+
+    def files_within(self):
+        """Return name of a file of the user's -> paths of the files that it names; a run continues
+        only while their content stays the same, too."""
+        return {}

@@ -1,0 +1,39 @@
+"""Options of columns whose numbers are written for people, as 1,250.5, 12 % or 204.93亿."""
+
+from seqkeras.training.options import Names, Options, option
+
+
+class DecimalOptions(Options):
+    """Which decimal sign the numbers of a column have."""
+
+    decimal_point: tuple = option(
+        (),
+        Names(),
+        "Columns of numbers written for people with a decimal point, such as 1,250.5, 12 % (read "
+        "as 0.12) or 204.93亿.",
+    )
+    decimal_comma: tuple = option(
+        (),
+        Names(),
+        "Columns of numbers written for people with a decimal comma, such as 1.250,5 or 12,5 %.",
+    )
+
+    def signs(self):
+        """Return a dictionary: name of a column -> its decimal sign."""
+        return {
+            **dict.fromkeys(self.decimal_point, "."),
+            **dict.fromkeys(self.decimal_comma, ","),
+        }
+
+    def problems_of_columns(self, names, of):
+        """Yield a sentence unless the options are of columns of numbers, each of one sign.
+
+        Args:
+            names: of the columns of numbers.
+            of: the options that give them, for the sentence.
+        """
+        given = (*self.decimal_point, *self.decimal_comma)
+        if stray := [name for name in given if name not in names]:
+            yield f"--decimal-point and --decimal-comma must be of {of}; received {stray[0]!r}."
+        if len(set(given)) < len(given):
+            yield "--decimal-point and --decimal-comma: a column has one decimal sign."

@@ -1,0 +1,65 @@
+"""Options of the encoders that tasks of texts and of frames choose from."""
+
+import click
+
+from seqkeras.training.options import Number, Options, RunFolder, at_least, option
+
+CELLS = ("lstm", "gru", "rnn", "qrnn")
+ENCODERS = (*CELLS, "convolution", "transformer")
+OF_ENCODER = (  # the options that make one
+    "encoder",
+    "embedding_dim",
+    "units",
+    "layers",
+    "width",
+    "heads",
+    "character_filters",
+    "features",
+    "train_features",
+)
+
+
+class EncoderOptions(Options):
+    """What reads a text, or frames: vectors of tokens or frames, and layers over them."""
+
+    encoder: str = option(
+        "lstm",
+        click.Choice(ENCODERS),
+        "Layers that read the input: a recurrent cell in both directions, convolutions, a "
+        "Transformer.",
+    )
+    embedding_dim: int = option(128, at_least(1), "Size of the vector of a token or frame.")
+    units: int = option(
+        128,
+        at_least(1),
+        "Size of the state in each direction, or number of convolution filters; a Transformer has "
+        "--embedding-dim.",
+    )
+    layers: int = option(1, at_least(1), "Layers of the encoder.")
+    width: int = option(3, at_least(1), "Tokens or frames that a convolution sees.")
+    heads: int = option(4, at_least(1), "Attention heads of a Transformer.")
+    dropout: float = option(
+        0.3,
+        Number(0, 1, max_open=True),
+        "Dropout rate of embeddings, between layers, and before the logits.",
+    )
+    character_filters: int = option(
+        0,
+        click.IntRange(min=0),
+        "Convolution filters over the characters of each word, beside the embeddings; 0: none.",
+    )
+    features: str | None = option(
+        None, RunFolder(), "Run of bilm whose word features stand beside the embeddings."
+    )
+    train_features: bool = option(
+        False, bool, "Train the model of --features too, and not only the mix of its layers."
+    )
+
+    def problems(self, of):
+        if self.train_features and self.features is None:
+            yield "--train-features is for the model of --features; name its run."
+        if self.encoder == "transformer" and self.embedding_dim % self.heads:
+            yield (
+                f"--heads must divide --embedding-dim; received {self.heads} and "
+                f"{self.embedding_dim}."
+            )

@@ -1,0 +1,46 @@
+"""Options of tasks that read frames of numbers as well as texts."""
+
+from seqkeras.data.recordings import files_of_table
+from seqkeras.training.options import Names, Options, option, part
+from seqkeras.training.options.decimals import DecimalOptions
+
+ARRAYS = ".npz"
+TAG = "tag"  # the column of tags, where frames are rows
+
+
+class FrameOptions(Options):
+    """How files of frames are read; the command has a `file` and an `EncoderOptions`, too."""
+
+    numbers: tuple = option((), Names(), "Columns of numbers, in a file with a row for each frame.")
+    decimals: DecimalOptions = part(DecimalOptions)
+    series_column: str | None = option(
+        None, str, "Column that tells recordings apart, in a file with a row for each frame."
+    )
+    frames_column: str | None = option(
+        None, str, "Column that names .npy files, in a file with a row for each recording."
+    )
+
+    def problems(self, of):
+        yield from self.decimals.problems_of_columns(self.numbers, "--numbers")
+        if self.numbers and self.frames_column is not None:
+            yield "--numbers and --frames-column are two forms; choose one."
+        if of.character_filters and self.reads_frames(of.file):
+            yield "--character-filters: are of words; sequences of numbers have none."
+        if self.series_column is not None and not self.numbers:
+            yield "--series-column needs --numbers."
+
+    def reads_frames(self, path):
+        """Return whether a file is of frames, and not of texts."""
+        return str(path).lower().endswith(ARRAYS) or bool(self.numbers or self.frames_column)
+
+    def files_within(self, paths, *columns):
+        """Return name of a file of the user's -> the files that it names.
+
+        Args:
+            paths: of the user's files; None for one that is not given.
+            columns: further columns of a table that name files.
+        """
+        if self.frames_column is None:
+            return {}
+        columns = (self.frames_column, *columns)
+        return {path: files_of_table(path, columns) for path in paths if path is not None}

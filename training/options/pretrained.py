@@ -1,0 +1,127 @@
+"""Options of the tasks that fine-tune a pre-trained encoder."""
+
+from pathlib import Path
+
+import click
+
+from seqkeras.runs import MODEL, RECORD
+from seqkeras.training.options import Number, Options, RunFolder, option, shown
+
+HUGGING_FACE, GOOGLE = "config.json", "bert_config.json"  # KerasNLP's too, the first
+POOLINGS = ("pooler", "mean")  # of seqkeras.models.WithHeads
+DESCRIPTIONS = (RECORD, GOOGLE, HUGGING_FACE, "modules.json")
+WEIGHTS = (  # of which a training that goes on needs the same content
+    "model.safetensors",
+    "model.safetensors.index.json",
+    MODEL,
+    "model.weights.h5",
+    "*.ckpt.data-*",
+)
+
+
+class PretrainedFolder(RunFolder):
+    """The folder of a pre-trained encoder."""
+
+    name = "folder"
+
+    def convert(self, value, parameter, context):
+        folder = Path(value)
+        if not folder.is_dir():
+            self.fail(f"{value}: there is no such folder.", parameter, context)
+        if not any((folder / name).is_file() for name in DESCRIPTIONS):
+            self.fail(
+                f"{value}: no pre-trained encoder: none of {', '.join(DESCRIPTIONS)} is there.",
+                parameter,
+                context,
+            )
+        return str(value)
+
+    def read_file(self, path):
+        """Return the file that is read where the option is this path."""
+        found = (file for name in WEIGHTS for file in sorted(Path(path).glob(name)))
+        return str(next(found, Path(path) / HUGGING_FACE))
+
+
+class LanguageModelFolder(PretrainedFolder):
+    """The folder of a language model."""
+
+    def convert(self, value, parameter, context):
+        if not any((Path(value) / name).is_file() for name in (RECORD, HUGGING_FACE)):
+            self.fail(
+                f"{value}: no language model; expected a finished run, or a GPT-2 folder of "
+                "Hugging Face.",
+                parameter,
+                context,
+            )
+        return str(value)
+
+
+class PretrainedOptions(Options):
+    """Which encoder is fine-tuned, and how."""
+
+    pretrained: str | None = option(
+        None,
+        PretrainedFolder(),
+        "Folder of an encoder to fine-tune: from Hugging Face, Google's BERT or KerasNLP; or a "
+        "run of bert-pretraining or of an earlier fine-tuning.",
+    )
+    frozen: bool = option(False, bool, "Train the head alone, not the encoder of --pretrained.")
+    layer_decay: float = option(
+        1.0,
+        Number(0, 1, min_open=True),
+        "Learning rate of a layer of --pretrained, as a share of the rate of the layer above.",
+    )
+    unfreeze_every: int = option(
+        0,
+        click.IntRange(min=0),
+        "Steps after which one more layer of --pretrained learns, from the top; the head learns "
+        "first. 0: all layers learn from the beginning.",
+    )
+
+    # Options that belong to --pretrained alone.
+    OF_PRETRAINED = ("frozen", "layer_decay", "unfreeze_every")
+    DEFAULTS_WITH = {
+        "pretrained": {
+            "learning_rate": 5e-5,
+            "optimizer": "adamw",
+            "weight_decay": 0.01,
+            "schedule": "linear",
+            "warmup_share": 0.1,
+            "batch_size": 16,
+            "passes": 3,
+            "dropout": 0.1,
+            "looks": 6,
+        }
+    }
+
+    def problems(self, of):
+        if self.pretrained is None:
+            for name in self.OF_PRETRAINED:
+                if of.is_given(name):
+                    yield f"{shown(name)} needs --pretrained, the folder of an encoder."
+            return
+        for name in getattr(of, "OF_SCRATCH", ()):  # what --pretrained brings
+            if of.is_given(name):
+                yield f"{shown(name)}: --pretrained brings its own; leave it out."
+        if of.start_from is not None:
+            yield "--start-from and --pretrained: choose one; --pretrained takes a run, too."
+        if self.frozen and (self.layer_decay != 1 or self.unfreeze_every):
+            yield "--frozen: the encoder learns at no rate; leave the other one out."
+        if of.optimizer == "keras-adam" and (self.layer_decay != 1 or self.unfreeze_every):
+            yield (
+                "--optimizer keras-adam has one rate for all layers; choose adam or adamw, or "
+                "leave --layer-decay and --unfreeze-every out."
+            )
+
+
+class PooledOptions(PretrainedOptions):
+    """What the heads of whole texts read."""
+
+    pooling: str = option(
+        "pooler",
+        click.Choice(POOLINGS),
+        "Vector of --pretrained that the head reads: the pooler of the first token, or the mean "
+        "of all tokens, as sentence encoders are trained.",
+    )
+
+    OF_PRETRAINED = (*PretrainedOptions.OF_PRETRAINED, "pooling")

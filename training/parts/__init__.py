@@ -1,0 +1,1 @@
+"""What the tasks are made of; it is imported with Keras."""

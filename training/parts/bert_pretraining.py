@@ -1,0 +1,377 @@
+"""Plain text of the user's to a BERT that classification, tagging and others begin with."""
+
+import dataclasses
+import math
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from seqkeras.data.documents import Corpus, read_documents
+from seqkeras.data.masking import IGNORED, Masking, mask_token_of
+from seqkeras.data.pretraining import EveryRow, PretrainingBatches, ShardOrder
+from seqkeras.data.sentence_pairs import FullSentences, SentencePairs
+from seqkeras.data.token_records import (
+    VALIDATION,
+    ShardTokens,
+    TokenRecords,
+    begin_records,
+    encoded,
+)
+from seqkeras.metrics import TokenAccuracy
+from seqkeras.models import Bert, MaskedLMHead, NextSentenceHead, WithHeads
+from seqkeras.runs import RunError, RunRecord
+from seqkeras.terminal import one_line
+from seqkeras.tokenizers import (
+    Subwords,
+    learn_word_piece,
+    read_tokenizer,
+    read_vocabulary,
+    special_ids,
+    word_piece,
+)
+from seqkeras.training.console import console
+from seqkeras.training.parts.masked_sentences import SEED, masked_sentences
+from seqkeras.training.parts.masked_validation import MaskedValidation, most_frequent
+from seqkeras.training.parts.plain_texts import MeasuredScoring
+from seqkeras.training.parts.pretrained import Pretrained
+from seqkeras.training.parts.vocabularies import learned_from
+from seqkeras.training.preparing import prepare
+from seqkeras.training.task import Modelling, Reading
+from seqkeras.training.wording import counted
+
+KEPT = 200  # validation sentences that stay with the run
+SHOWN = 5  # of them in samples.txt
+MOST_ROWS = 2000  # of validation, with fixed masks
+MOST_FILLED = 1000  # validation sentences whose masks are filled in the end
+MOST_LEARNED = 2**25  # characters of which WordPieces are learned
+LEAST_FOLLOWING = 0.4  # share of pairs whose second text goes on, of which nothing is said
+
+
+class BertPretrainingReading(Reading):
+    """Plain text to a BERT, by masked words and pairs of sentences."""
+
+    def __init__(self, options):
+        super().__init__(options)
+        self.corpus = self.tokenizer = self.pretrained = None
+        self.source = None  # of the validation examples, for errors
+
+    def read(self):
+        options = self.options
+        if options.pretrained is not None:
+            self.pretrained = Pretrained.read(options.pretrained)
+            self.pretrained.limit(options.max_length, options.max_length)
+            if options.pairs and self.pretrained.config["num_segments"] < 2:
+                raise RunError(
+                    f"--pretrained {options.pretrained}: does not tell two texts apart; choose "
+                    "--pairs false."
+                )
+        given = options.given_records()
+        if given is not None:
+            self.tokenizer = TokenRecords(given).tokenizer
+            if self.pretrained and self.tokenizer != self.pretrained.tokenizer:
+                raise RunError(
+                    f"{given}: these records have another vocabulary than --pretrained "
+                    f"{options.pretrained}; give the files of text."
+                )
+            if unread := options.without_effect():
+                names = f"{', '.join(unread)} {'has' if len(unread) == 1 else 'have'} no effect"
+                console.print(one_line(f"{self.options.task}: {given} brings its own; {names}"))
+            if options.validation is None:
+                held_out = read_documents(Path(given) / VALIDATION, "lines")  # as records have them
+            else:
+                held_out = read_documents(options.validation, options.form)
+        else:
+            self.corpus, held_out = self._corpus()
+            self.tokenizer = self._tokenizer()
+        self._require_documents(
+            len(held_out),
+            "validation",
+            "Name a file by --validation, or set empty lines between documents.",
+        )
+        return self.corpus, self._sentences(held_out, self.tokenizer, options.files)
+
+    def _corpus(self):
+        """Return the corpus of the files, and the documents of validation."""
+        options = self.options
+        share = options.held_out if options.validation is None else 0.0
+        size = options.shard_megabytes * 2**20
+        corpus = Corpus.of_files(options.files, options.form, share, size)
+        if options.validation is not None:
+            held_out = read_documents(options.validation, options.form)
+            corpus = dataclasses.replace(corpus, validation=held_out)
+        left = corpus.documents - (len(corpus.validation) if share else 0)
+        another = ", or --pairs false with --validation FILE" if options.pairs else ""
+        self._require_documents(
+            left,
+            "training",
+            f"Set empty lines between documents, or choose a smaller --held-out{another}.",
+            f" of {corpus.documents}",
+        )
+        console.print(
+            f"{self.options.task}: {counted(left, 'documents')} of training and "
+            f"{len(corpus.validation):,} of validation"
+        )
+        return corpus, corpus.validation
+
+    def _require_documents(self, count, use, advice, of_all=""):
+        """Raise a RunError where a use of the documents has too few of them."""
+        if count < 1 + self.options.pairs:
+            least = "two documents" if self.options.pairs else "one document"
+            raise RunError(
+                f"{' and '.join(self.options.files)}: {least} at least must be for {use}; there "
+                f"{'is' if count == 1 else 'are'} {count}{of_all}. {advice}"
+            )
+
+    def _tokenizer(self):
+        """Return the tokenizer that the options name, or a new one."""
+        options = self.options
+        try:
+            if self.pretrained is not None:
+                found = self.pretrained.tokenizer
+            elif options.start_from is not None:
+                role = RunRecord.read(options.start_from).tokenizers["text"]
+                found = read_tokenizer(Path(options.start_from) / role)
+            elif options.vocabulary is None:
+                with learned_from(" and ".join(options.files)):
+                    found = learn_word_piece(
+                        self._sample(), options.vocab_size, options.lowercase, masks=True
+                    )
+            elif options.vocabulary.endswith(".json"):
+                found = read_tokenizer(options.vocabulary)
+            else:
+                found = word_piece(read_vocabulary(options.vocabulary), options.lowercase)
+            if not isinstance(found, Subwords):
+                raise ValueError(
+                    f"expected WordPiece or byte pairs; it is a {type(found).__name__}"
+                )
+            mask_token_of(found)
+        except (OSError, ValueError) as error:
+            named = options.pretrained or options.start_from or options.vocabulary
+            source = named or " and ".join(options.files)
+            raise RunError(f"{source}: {str(error).removeprefix(f'{source}: ')}") from error
+        return found
+
+    def _sample(self):
+        """Return documents of which WordPieces are learned, of every shard alike."""
+        most, texts = MOST_LEARNED // len(self.corpus.shards), []
+        for shard in self.corpus.shards:
+            count = 0
+            for document in self.corpus.read(shard):
+                texts.append("\n".join(document))
+                count += len(texts[-1])
+                if count >= most:
+                    break
+        return texts
+
+    def _sentences(self, documents, tokenizer, paths):
+        """Return the `MaskedSentence`s of documents, of which one has a mask at least."""
+        self.source, limit = " and ".join(map(str, paths)), self.options.max_length
+        found = masked_sentences(documents, tokenizer, self.options.mask_share, limit)
+        if not _with_text(found):
+            raise RunError(
+                f"{self.source}: no word is left for validation: none of its {len(found):,} "
+                f"sentences holds one that is a single token, within --max-length {limit}."
+            )
+        return found
+
+    def examples_of(self, paths, settings):
+        documents = [
+            document for path in paths for document in read_documents(path, self.options.form)
+        ]
+        return self._sentences(documents, self.known_tokenizers["text"], paths)
+
+    def tokenizers(self, examples):
+        return {"text": self.tokenizer}
+
+    def texts_read(self, examples, tokenizers):
+        if isinstance(examples, Corpus):
+            yield "inputs", "text", self._sample()
+        elif examples is not None:
+            yield "inputs", "text", [example.sentence for example in examples]
+
+    def record(self, examples, tokenizers):
+        return {
+            "pipeline": "FillMask",
+            "limits": {"source_length": self.options.max_length},
+            "settings": {"output": "masked", "mask_token": mask_token_of(tokenizers["text"])},
+        }
+
+    def kept(self, validation):
+        return _spread(_with_text(validation), KEPT)
+
+
+class BertPretrainingModelling(Modelling):
+    """Documents to a BERT with heads of masked words and next sentences."""
+
+    def __init__(self, options, reading):
+        super().__init__(options, reading)
+        self.validation = None  # a `MaskedValidation`
+
+    def batches(self, examples, run):
+        options = self.options
+        if self.reading.corpus is None:
+            folder = Path(options.files[0])
+        else:
+            folder = Path(options.records or self.folder.with_name(f"{self.folder.name}.records"))
+            missing = begin_records(folder, self.reading.corpus, run.tokenizers["text"])
+            prepare(folder, missing, options.processes)
+        records = TokenRecords(folder)
+        try:
+            rows = self._rows(records.shards, run.tokenizers["text"])
+            order = ShardOrder(rows.counts, self._batch_size(), options.seed)
+        except ValueError as error:
+            raise RunError(f"{folder}: {error} Choose a smaller --batch-size.") from error
+        if options.pairs:
+            _require_following(folder, rows)
+        console.print(
+            f"  {records.num_tokens:,} tokens in {folder}; {sum(rows.counts):,} rows of "
+            f"{options.max_length}"
+        )
+        masking = Masking(run.tokenizers["text"], options.masks, options.mask_share)
+        return PretrainingBatches(rows, masking, order, options.max_length)
+
+    def _batch_size(self):
+        options = self.options
+        if options.batch_tokens is None:
+            return options.batch_size
+        return max(1, options.batch_tokens // options.max_length)
+
+    def _rows(self, shards, tokenizer):
+        ids = special_ids(tokenizer)
+        if self.options.pairs:
+            limits = self.options.max_length, ids.start_id, ids.end_id
+            return SentencePairs(shards, *limits, self.options.short)
+        return FullSentences(shards, self.options.max_length, ids.start_id, ids.end_id)
+
+    def model(self, run):
+        options, vocab_size = self.options, len(run.tokenizers["text"])
+        if self.reading.pretrained is not None:
+            pretrained = self.reading.pretrained
+            model = pretrained.with_heads(self._heads(pretrained.config["vocab_size"]))
+            pretrained.give_heads(model)
+            return model
+        encoder = Bert(
+            vocab_size,
+            options.hidden_dim,
+            options.num_layers,
+            options.num_heads,
+            options.feed_forward_dim or 4 * options.hidden_dim,
+            max_length=options.positions,
+            dropout=options.dropout,
+            attention_dropout=options.attention_dropout,
+            pooler="tanh" if options.pairs else None,
+            name="encoder",
+        )
+        model = WithHeads(encoder, self._heads(vocab_size))
+        model.build(None)
+        return model
+
+    def _heads(self, vocab_size):
+        heads = {"masked": MaskedLMHead(vocab_size)}
+        return heads | ({"next": NextSentenceHead()} if self.options.pairs else {})
+
+    def loss(self):
+        return {
+            name: keras.losses.SparseCategoricalCrossentropy(
+                from_logits=True, ignore_class=IGNORED, reduction="mean_with_sample_weight"
+            )
+            for name in self._names()
+        }
+
+    def metrics(self):
+        return {name: [TokenAccuracy(IGNORED, "accuracy")] for name in self._names()}
+
+    def _names(self):
+        return ("masked", "next") if self.options.pairs else ("masked",)
+
+    def measure(self, model, examples, run):
+        """Return the scores of rows of the validation documents, whose masks are the same at each
+        look."""
+        if self.validation is None or self.validation.examples is not examples:
+            self.validation = self._validation(examples, run)
+        return self.validation(model)
+
+    def _validation(self, examples, run):
+        tokenizer, options = run.tokenizers["text"], self.options
+        documents = {}
+        for example in examples:
+            documents.setdefault(example.document, []).append(example.sentence)
+        documents = [encoded(tokenizer, sentences) for sentences in documents.values()]
+        try:
+            rows = self._rows([ShardTokens.of_documents([*filter(None, documents)])], tokenizer)
+        except ValueError as error:
+            raise RunError(f"{self.reading.source}: validation: {error}") from error
+        masking = Masking(tokenizer, options.masks, options.mask_share)
+        order = EveryRow(rows.counts, options.batch_size, SEED, MOST_ROWS)
+        batches = PretrainingBatches(rows, masking, order, options.max_length)
+        return MaskedValidation(examples, [*batches.from_step(0)])
+
+
+class BertPretrainingScoring(MeasuredScoring):
+    """Masked words that are told."""
+
+    measured = "of the held-out documents"
+    lower_is_better = ("validation_masked_loss", "validation_next_loss")
+
+    def looked_at(self, validation):
+        return _spread(_with_text(validation), SHOWN)
+
+    def tests(self, validation):
+        yield "validation", _spread(_with_text(validation), MOST_FILLED)
+
+    def scores(self, answered):
+        """Return scores beside those of `measure`: the shares of right answers without a model, and
+        how many masked words of single sentences are told."""
+        [(examples, answers)] = answered.values()
+        targets = [token for example in examples for token in example.target]
+        found = [mask[0].token for answer in answers for mask in answer.masks]
+        words = {
+            "words_right": float(np.mean([*map(str.__eq__, found, targets)])),
+            "words_right_by_the_most_frequent": most_frequent(targets),
+        }
+        validation = self.modelling.validation
+        return words if validation is None else {**validation.baselines, **words}
+
+    def sample(self, example, answer):
+        fillers = [
+            " ".join(f"{filler.token} {filler.score:.0%}" for filler in mask[:3])
+            for mask in answer.masks
+        ]
+        return {
+            "input": example.text,
+            "target": " | ".join(example.target),
+            "answer": " | ".join(fillers),
+        }
+
+    def summary(self, scores):
+        words = f"{scores['words_right']:.2%} of masked words are told"
+        if "validation_masked_accuracy" not in scores:
+            return words
+        parts = [f"masked tokens right are {scores['validation_masked_accuracy']:.2%}"]
+        if "validation_next_accuracy" in scores:
+            parts.append(f"next sentences {scores['validation_next_accuracy']:.2%}")
+        return ", ".join([*parts, words])
+
+
+def _require_following(folder, rows):
+    """Raise a RunError if no second text goes on with a first one; say if few do."""
+    share = rows.follow
+    if share < LEAST_FOLLOWING:
+        text = (
+            f"{folder}: of {share:.0%} of the pairs the second text goes on with the first, in "
+            "place of half of them: documents of one sentence have nothing that goes on; leave "
+            "out empty lines within documents, or choose --pairs false"
+        )
+        if not share:
+            raise RunError(f"{text}.")
+        console.print(one_line(f"  {text}"))
+
+
+def _with_text(sentences):
+    return [sentence for sentence in sentences if sentence.text]
+
+
+def _spread(examples, most):
+    """Return at most so many examples, evenly spread."""
+    return examples[:: math.ceil(len(examples) / most) or 1]

@@ -1,0 +1,262 @@
+"""Sentences, pairs of sentences, or frames of numbers, and their labels, from a user's file."""
+
+from typing import NamedTuple
+
+import keras
+import numpy as np
+from rich.table import Table
+
+from seqkeras.losses import SmoothedCrossEntropy
+from seqkeras.metrics import TokenAccuracy, class_f1, exact_match, matthews_correlation
+from seqkeras.models import ClassificationHead
+from seqkeras.runs import RunError
+from seqkeras.serving.categories import category_text
+from seqkeras.terminal import one_line
+from seqkeras.training.console import add_rows, console, say_merged
+from seqkeras.training.parts.features import require_features
+from seqkeras.training.parts.frames import Frames
+from seqkeras.training.parts.labelled_texts import LabelledTextModelling, LabelledTexts
+from seqkeras.training.parts.splitting import folds_apart, split
+from seqkeras.training.task import Scoring
+from seqkeras.training.wording import counted, listed
+
+UNLABELLED = -1  # the target of an example without a label, which a teacher answers
+SHOWN = {  # the scores of a look, and their names in history.csv
+    "accuracy": "validation examples right",
+    "f1": "F1",
+    "macro_f1": "macro F1",
+    "matthews_correlation": "Matthews' correlation",
+}
+
+
+class Example(NamedTuple):
+    """A text, or a tuple of two, and its label."""
+
+    text: str | tuple[str, str]
+    target: str
+
+
+class ClassificationReading(LabelledTexts):
+    """Sentences, pairs or frames, and their labels."""
+
+    target_option = "label_column"
+
+    def __init__(self, options):
+        super().__init__(options)
+        self.frames = None  # `Frames`, where inputs are no texts
+
+    def read(self):
+        options = self.options
+        if options.recordings.reads_frames(options.file):
+            self.frames = Frames(options, options.label_column, for_each_frame=False)
+        require_features(options, self.frames)
+        self.read_pretrained()
+        rows = self._rows(options.file)
+        labels = _labels(options.file, options.label_column, rows)
+        self._require_positive(options.file, labels)
+        train = [example for _, example, _ in rows]
+        if options.folds is not None:
+            train, validation = folds_apart(train, [group for *_, group in rows], options)
+            self._require_labels(train, labels)
+        elif options.validation is None:
+            train, validation = split(train, options, lambda example: [example.target])
+        else:
+            validation = self._of_known_labels(options.validation, labels, options.file)
+            if self.frames:
+                self.frames.require_size(train, validation)
+        self.require_batch(options.file, train, "examples")
+        console.print(
+            f"{options.task}: {len(train):,} training and {len(validation):,} validation examples "
+            f"of {len(labels):,} labels"
+        )
+        return train, validation
+
+    def _rows(self, path):
+        """Return the places in a file with their examples, and the group of each for --folds."""
+        if self.frames:
+            found = self.frames.read(path)
+            return [(own.where, own, place) for place, own in enumerate(found)]
+        rows = self.rows(path)
+        say_merged(path, self.options.label_column, [written for _, _, written, _ in rows])
+        return [
+            (where, Example(text, category_text(written)), group)
+            for where, text, written, group in rows
+        ]
+
+    def _require_positive(self, path, labels):
+        positive = self.positive
+        if positive is not None and (len(labels) != 2 or positive not in labels):
+            raise RunError(
+                f"--positive-label {positive!r:.40}: must be one of two labels; {path} has "
+                f"{listed(labels)}."
+            )
+
+    @property
+    def positive(self):
+        """--positive-label as labels are read."""
+        positive = self.options.positive_label
+        return None if positive is None else category_text(positive)
+
+    def _require_labels(self, train, labels):
+        missing = sorted({*labels} - {example.target for example in train})
+        if missing:
+            raise RunError(
+                f"{self.options.file}: no row with the label {listed(missing)} is left for "
+                "training; choose fewer --folds, or another --seed."
+            )
+
+    def examples_of(self, paths, settings):
+        if self.options.recordings.reads_frames(paths[0]) or settings.get("rows"):
+            frames = Frames(self.options, self.options.label_column, for_each_frame=False)
+            self.frames = frames.of_settings(settings)
+        return [
+            example
+            for path in paths
+            for example in self._of_known_labels(path, settings["labels"], "what was trained")
+        ]
+
+    def _of_known_labels(self, path, labels, source):
+        """Return the examples of a file with the labels of another file."""
+        rows = self._rows(path)
+        for where, example, _ in rows:
+            if example.target not in labels:
+                raise RunError(
+                    f"{where}: the label {example.target!r:.40} is not in {source}, which has "
+                    f"{listed(labels)}."
+                )
+        return [example for _, example, _ in rows]
+
+    def tokenizers(self, examples):
+        return {} if self.frames else super().tokenizers(examples)
+
+    def kept(self, validation):
+        return self.frames.kept(validation) if self.frames else validation
+
+    def record(self, examples, tokenizers):
+        if self.frames:
+            limits, settings = self.frames.record(examples)
+        else:
+            limits, settings = self.limits(), self.settings()
+        labels = sorted({example.target for example in examples})
+        return {
+            "pipeline": "Classify",
+            "limits": limits,
+            "settings": {"labels": labels} | settings,
+        }
+
+
+class ClassificationModelling(LabelledTextModelling):
+    """Texts or frames to a model that gives each label a logit."""
+
+    ignored = None  # the target that counts nothing: `UNLABELLED`, where there are such
+
+    def arrays(self, examples, run):
+        place = {label: index for index, label in enumerate(run.record.settings["labels"])}
+        targets = np.array([place.get(example.target, UNLABELLED) for example in examples])
+        if self.reading.frames:
+            inputs, lengths = self.reading.frames.inputs(
+                examples, run.record.limits["source_length"]
+            )
+            return inputs, targets, lengths
+        return self.text_inputs(examples, targets, run)
+
+    def model(self, run):
+        options, labels = self.options, run.record.settings["labels"]
+        if self.reading.pretrained:
+            return self.reading.pretrained.with_heads(
+                self.heads(run), options.frozen, options.pooling
+            )
+        if self.reading.frames:
+            inputs, hidden, real = self.reading.frames.encoded()
+            summary = self.summarized(inputs, hidden, real)
+        else:
+            inputs, summary = self.encoded(run)
+        return keras.Model(inputs, keras.layers.Dense(len(labels), name="label")(summary))
+
+    def heads(self, run):
+        """Return a dictionary: name -> head, of a pre-trained encoder."""
+        labels = run.record.settings["labels"]
+        return {"label": ClassificationHead(len(labels), self.options.dropout)}
+
+    def loss(self):
+        return SmoothedCrossEntropy(self.options.label_smoothing, self.ignored)
+
+    def metrics(self):
+        return [TokenAccuracy(self.ignored, "accuracy")]
+
+
+class ClassificationScoring(Scoring):
+    """Labels that are right, F1, Matthews' correlation."""
+
+    score_formats = {"Matthews' correlation": ".3f"}
+
+    def validation_scores(self, examples, answers):
+        scores = self._scores(examples, answers)
+        return {shown: scores[name] for name, shown in SHOWN.items() if name in scores}
+
+    def _scores(self, examples, answers):
+        """Return a dictionary: name -> number; "f1" is that of the positive one of two labels."""
+        found = [label for answer in answers for label in answer.labels]
+        targets, labels = [example.target for example in examples], sorted(answers[0].scores)
+        f1 = class_f1(found, targets)
+        scores = {"accuracy": exact_match(found, targets)}
+        if len(labels) == 2:
+            scores["f1"] = f1.get(self.reading.positive or labels[-1], 0.0)
+        return scores | {
+            "macro_f1": float(np.mean([*f1.values()])),
+            "matthews_correlation": matthews_correlation(found, targets),
+            "by_label": {
+                label: {"examples": targets.count(label), "f1": score}
+                for label, score in f1.items()
+            },
+        }
+
+    def sample(self, example, answer):
+        if not self.reading.frames:
+            return super().sample(example, answer)
+        labels = {"target": example.target, "answer": ", ".join(answer.labels)}
+        return self.reading.frames.sample(example) | labels
+
+    def scores(self, answered):
+        [(examples, answers)] = answered.values()
+        return {"examples": len(examples)} | self._scores(examples, answers)
+
+    def table(self, scores):
+        table = Table(title=f"of {counted(scores['examples'], 'examples')}")
+        table.add_column("label")
+        table.add_column("examples", justify="right")
+        table.add_column("F1", justify="right")
+        by_label = sorted(scores["by_label"].items(), key=lambda item: -item[1]["examples"])
+        add_rows(
+            table,
+            [
+                (one_line(label), f"{of_label['examples']:,}", f"{of_label['f1']:.2%}")
+                for label, of_label in by_label
+            ],
+        )
+        table.add_section()
+        table.add_row("all, macro", f"{scores['examples']:,}", f"{scores['macro_f1']:.2%}")
+        return table
+
+    def summary(self, scores):
+        f1 = f"F1 is {scores['f1']:.2%}, " if "f1" in scores else ""
+        return (
+            f"right are {scores['accuracy']:.2%}, {f1}macro F1 is {scores['macro_f1']:.2%}, "
+            f"Matthews' correlation {scores['matthews_correlation']:.3f}"
+        )
+
+
+def _labels(path, column, rows):
+    """Return the labels of a file, in order."""
+    labels = sorted({example.target for _, example, _ in rows})
+    if len(labels) < 2:
+        raise RunError(
+            f"{path}: {column!r} must hold two labels at least; all {len(rows):,} rows have "
+            f"{labels[0]!r:.40}."
+        )
+    if len(labels) == len(rows):
+        raise RunError(
+            f"{path}: each of the {len(rows):,} rows has another {column!r}, so nothing can be "
+            "learned; choose another --label-column."
+        )
+    return labels

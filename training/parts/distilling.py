@@ -1,0 +1,264 @@
+"""Distillation: a task around a task, whose model learns the answers of another run, too."""
+
+import numpy as np
+
+from seqkeras.data.augmenting import altered
+from seqkeras.data.batches import Batches, FrameSequences, Sequences
+from seqkeras.losses import DistanceLoss
+from seqkeras.models import Distillation
+from seqkeras.models.distillation import LOGITS
+from seqkeras.runs import RunError
+from seqkeras.training.console import console
+from seqkeras.training.parts.classification import UNLABELLED
+from seqkeras.training.parts.classification import Example as Labelled
+from seqkeras.training.parts.labelled_texts import parts
+from seqkeras.training.parts.pretrained import spread
+from seqkeras.training.parts.read_words import read_words
+from seqkeras.training.parts.regression import Example as Numbered
+from seqkeras.training.parts.tagging import NO_TAG
+from seqkeras.training.parts.teacher import Teacher
+from seqkeras.training.task import Modelling, Reading, Task
+from seqkeras.training.wording import counted
+
+WEIGHTS = {"hidden": "distil_hidden", "attention": "distil_attention"}  # of what, its option
+
+
+def distilled(task):
+    """Return a task around one of classification, regression or tagging with a --teacher."""
+    read, model = DISTILLED[task.name]
+    reading = read(task.reading)
+    return Task(task.options, reading, model(task.modelling, reading), task.scoring)
+
+
+class DistilledReading(Reading):
+    """What the task reads, and its teacher.
+
+    Args:
+        inner: the `Reading` of the task.
+    """
+
+    pipeline: str  # of the teacher's run
+
+    def __init__(self, inner):
+        super().__init__(inner.options)
+        self.inner = inner
+
+    def read(self):
+        options = self.options
+        self.teacher = Teacher(options.teacher, self.pipeline)
+        if options.pretrained is None and options.encoder == "bert":
+            self.inner.pretrained = self.teacher.small(options)
+        train, validation = self.inner.read()
+        if options.keep_layers is not None:
+            self.inner.pretrained = self.inner.pretrained.with_layers(options.keep_layers)
+        return train + self.unlabelled(train), validation
+
+    def unlabelled(self, train):
+        """Return examples without labels."""
+        return []
+
+    def tokenizers(self, examples):
+        return self.inner.tokenizers(examples)
+
+    def texts_read(self, examples, tokenizers):
+        return self.inner.texts_read(examples, tokenizers)
+
+    @property
+    def compared(self):
+        """Which of the layers are compared: "hidden", "attention"."""
+        return [name for name, option in WEIGHTS.items() if getattr(self.options, option)]
+
+    def record(self, examples, tokenizers):
+        labelled = [own for own in examples if own.target is not None]
+        record = self.inner.record(labelled, tokenizers)
+        theirs = self.teacher.run.record.settings
+        for name in ("labels", "pairs"):
+            own, other = record["settings"].get(name), theirs.get(name)
+            if (own or None) != (other or None):
+                raise RunError(
+                    f"--teacher {self.options.teacher}: must have the {name} of "
+                    f"{self.options.file}, {_shown(own)}; it has {_shown(other)}."
+                )
+        if self.compared:
+            student = self.inner.pretrained
+            limit, pairs = record["limits"]["source_length"], record["settings"].get("pairs")
+            self.teacher.require_same_tokens(student, limit, pairs)
+            heads = self.teacher.encoder.config["num_heads"]
+            if "attention" in self.compared and student.config["num_heads"] != heads:
+                raise RunError(
+                    f"--distil-attention: the student must have the {heads} heads of the teacher; "
+                    f"it has {student.config['num_heads']}. Choose --heads {heads}, or leave it "
+                    "out."
+                )
+        return record
+
+
+class DistilledTexts(DistilledReading):
+    """Texts and pairs, some of which may have no label."""
+
+    pipeline = "Classify"
+
+    def unlabelled(self, train):
+        texts = {example.text: None for example in train}
+        known = len(texts)
+        texts |= dict.fromkeys(self._more())
+        for number in range(self.options.augment):
+            copies = [
+                altered(own, [self.options.seed, number, place])
+                for place, own in enumerate(zip(*(parts(example.text) for example in train)))
+            ]
+            copies = copies[0] if self.options.pair_column is None else zip(*copies)
+            has_token = self.inner.has_token
+            texts |= dict.fromkeys(copy for copy in copies if all(map(has_token, parts(copy))))
+        if len(texts) > known:
+            more = counted(
+                len(texts) - known, "texts without a label are", "text without a label is"
+            )
+            console.print(f"  {more} the teacher's")
+        return [self.without_label(text) for text in [*texts][known:]]
+
+    def without_label(self, text):
+        """Return the example of a text."""
+        return Labelled(text, None)
+
+    def _more(self):
+        """Return the texts of --unlabelled."""
+        options = self.options
+        if options.unlabelled is None:
+            return []
+        names = [name for name in ("text_column", "pair_column") if getattr(options, name)]
+        columns = [getattr(options, name) for name in names]
+        rows = self.inner.filled_rows(options.unlabelled, columns, names)
+        return [
+            tuple(value.values()) if len(columns) > 1 else value[columns[0]] for _, value in rows
+        ]
+
+
+class DistilledNumbers(DistilledTexts):
+    """Texts and pairs with a number each."""
+
+    def without_label(self, text):
+        return Numbered(text, float("nan"))
+
+
+class DistilledSentences(DistilledReading):
+    """Sentences whose words have tags."""
+
+    pipeline = "Tag"
+
+
+class DistilledModelling(Modelling):
+    """A `Distillation` around the task's model.
+
+    The teacher's logits are computed once, before the training, and kept in the run's folder while
+    it lasts; hidden states and attention are computed at each step.
+
+    Args:
+        inner: the `Modelling` of the task.
+        reading: a `DistilledReading`.
+    """
+
+    ignored = UNLABELLED  # the target of what has no label
+
+    def __init__(self, inner, reading):
+        super().__init__(inner.options, reading)
+        self.inner, self.validation_loss = inner, inner.validation_loss
+        inner.ignored = self.ignored
+
+    def arrays(self, examples, run):
+        inputs, labels, lengths = self.inner.arrays(examples, run)
+        answers = self.reading.teacher.answers([own.text for own in examples], self.folder)
+        logits, soft = self.soft_targets(answers, examples, run)
+        targets = {"labels": labels, "soft": soft}
+        targets |= {name: np.zeros(len(examples), "float32") for name in self.reading.compared}
+        return {**inputs, LOGITS: logits}, targets, lengths
+
+    def soft_targets(self, answers, examples, run):
+        """Return the teacher's logits as an input of the model, and the targets of their
+        distance."""
+        return answers, np.zeros(len(examples), "float32")
+
+    def batches(self, examples, run):
+        inputs, targets, lengths = self.arrays(examples, run)
+        return Batches(inputs, targets, self.order(lengths), tokens=lengths)
+
+    def begun(self, folder):
+        self.reading.teacher.keep(folder)
+
+    def model(self, run):
+        options, student = self.options, self.inner.model(run)
+        teacher, pairs = None, {}
+        if self.reading.compared:
+            teacher = self.reading.teacher.load()
+            own, others = (
+                model.encoder.config["num_layers"]
+                for model in (student, self.reading.teacher.model)
+            )
+            blocks = [*zip(range(1, own + 1), spread(own, others), strict=True)]
+            pairs = {"hidden": [(0, 0), *blocks], "attention": blocks}
+            pairs = {name: pairs[name] for name in self.reading.compared}
+        soft = {"temperature": options.distil_temperature, "soft": options.distil_loss}
+        model = Distillation(student, teacher, **pairs, **soft | self.of_numbers())
+        model.build(None)
+        return model
+
+    def of_numbers(self):
+        """Return arguments of the `Distillation` where answers are no logits."""
+        return {}
+
+    def trained(self, model):
+        return model.student
+
+    def loss(self):
+        distances = {name: DistanceLoss(self.ignored) for name in ("soft", *self.reading.compared)}
+        return {"labels": self.inner.loss(), **distances}
+
+    def loss_weights(self):
+        options = self.options
+        weights = {"labels": 1 - options.distil_weight, "soft": options.distil_weight}
+        return weights | {name: getattr(options, WEIGHTS[name]) for name in self.reading.compared}
+
+    def metrics(self):
+        return {"labels": self.inner.metrics()}
+
+
+class DistilledNumberModelling(DistilledModelling):
+    """Numbers, which are compared in units of the deviation."""
+
+    ignored = None
+
+    def of_numbers(self):
+        return {"soft": "mse", "scale": self.reading.inner.deviation}
+
+    def metrics(self):
+        return {}
+
+
+class DistilledTagModelling(DistilledModelling):
+    """Tags; the teacher answers for the words' first tokens."""
+
+    ignored = NO_TAG
+
+    def soft_targets(self, answers, examples, run):
+        rows, targets = [], []
+        for example, of_words in zip(examples, answers, strict=True):
+            read = read_words(run, example.text)
+            row = np.zeros((len(read), of_words.shape[-1]), "float32")
+            counts = np.full(len(read), NO_TAG)
+            for number, token in zip(read.numbers, read.first_tokens, strict=True):
+                if not np.isnan(of_words[number, 0]):  # else the teacher did not read the word
+                    row[token], counts[token] = of_words[number], 0
+            rows.append(row)
+            targets.append(counts.tolist())
+        return FrameSequences(rows), Sequences(targets, padding=NO_TAG)
+
+
+DISTILLED = {  # name of a task -> what reads, what models
+    "classification": (DistilledTexts, DistilledModelling),
+    "regression": (DistilledNumbers, DistilledNumberModelling),
+    "tagging": (DistilledSentences, DistilledTagModelling),
+}
+
+
+def _shown(value):
+    return ", ".join(map(repr, value)) if isinstance(value, list) else repr(value)

@@ -1,0 +1,115 @@
+"""Encoders of the tasks of texts and of frames: a vector for each token, or each frame."""
+
+import keras
+from keras import ops
+
+from seqkeras.embeddings import SinusoidalPositions, WordCharacters
+from seqkeras.recurrent import GRU, LSTM, QRNN, Bidirectional, SimpleRNN
+from seqkeras.tokenizers import PAD, CharacterTable, spelled_pieces
+from seqkeras.training.parts.features import features_of
+from seqkeras.transformer import Encoder, EncoderBlock
+
+CHARACTER_DIM, CHARACTER_WIDTH = 30, 3  # as Ma and Hovy 2016 have them
+RECURRENT = {"gru": GRU, "lstm": LSTM, "qrnn": QRNN, "rnn": SimpleRNN}
+
+
+def encoded(options, tokenizer, takes_pairs=False):
+    """Return symbolic inputs and hidden states of a functional model.
+
+        x(t) = E w(t), or E w(t) + S s(t) of pairs; beside it the characters' vector of
+               --character-filters and the features of --features, if they are asked for
+        recurrent:    h = [forward cell; backward cell] over x, layer by layer
+        convolution:  h(t) = relu(W [x(t - k/2); ...; x(t + k/2)]), layer by layer
+        transformer:  encoder blocks over x + positions; over W x + positions, if x is put together
+
+    Args:
+        options: an `EncoderOptions`.
+        tokenizer: tokenizer of the texts.
+        takes_pairs: whether there are segments s, too.
+
+    Returns:
+        (name -> `keras.Input`, hidden states (B, T, H), mask (B, T), True for real tokens).
+
+    Reference: Kim 2014, https://arxiv.org/abs/1408.5882 (convolutions); Vaswani et al. 2017,
+    https://arxiv.org/abs/1706.03762 (Transformer); Ma and Hovy 2016,
+    https://arxiv.org/abs/1603.01354 (characters)
+    """
+    token_ids = keras.Input((None,), dtype="int64", name="token_ids")
+    inputs = {"token_ids": token_ids}
+    real = ops.not_equal(token_ids, PAD)  # (B, T)
+    hidden = keras.layers.Embedding(len(tokenizer), options.embedding_dim)(token_ids)  # (B, T, D)
+    if takes_pairs:
+        inputs["segment_ids"] = keras.Input((None,), dtype="int64", name="segment_ids")
+        segments = keras.layers.Embedding(2, options.embedding_dim)(inputs["segment_ids"])
+        hidden = keras.layers.Add()([hidden, segments])
+    beside = []
+    if options.character_filters:
+        beside.append(_characters(options, tokenizer)(token_ids))
+    if options.features is not None:
+        beside.append(features_of(options, tokenizer)(**inputs))
+    if beside:
+        hidden = keras.layers.Concatenate()([hidden, *beside])
+        if options.encoder == "transformer":
+            hidden = keras.layers.Dense(options.embedding_dim)(hidden)
+    return inputs, _layers(options, hidden, real), real
+
+
+def _characters(options, tokenizer):
+    """Return the `WordCharacters` of the characters that the vocabulary has."""
+    table = CharacterTable.learn(map(tokenizer.token_of, range(len(tokenizer))))
+    pieces, goes_on = spelled_pieces(tokenizer, table)
+    filters = [options.character_filters]
+    return WordCharacters(len(table), CHARACTER_DIM, [CHARACTER_WIDTH], filters, pieces, goes_on)
+
+
+def encoded_frames(options, scaling, num_features):
+    """Return the same of frames z: numbers, and the number of frames in each row.
+
+        x(t) = W scaling(z(t)) + b
+
+    Args:
+        options: an `EncoderOptions`.
+        scaling: a function of the frames.
+        num_features: how many numbers a frame has.
+
+    Returns:
+        See `encoded`, with T frames.
+    """
+    frames = keras.Input((None, num_features), name="frames")
+    lengths = keras.Input((), dtype="int64", name="lengths")
+    places = ops.cumsum(ops.ones_like(frames[..., 0], dtype="int32"), axis=1)  # from 1, (B, T)
+    real = places <= ops.cast(lengths, "int32")[:, None]
+    hidden = keras.layers.Dense(options.embedding_dim)(scaling(frames))  # (B, T, D)
+    return {"frames": frames, "lengths": lengths}, _layers(options, hidden, real), real
+
+
+def _layers(options, hidden, real):
+    layers = {"convolution": _convolutions, "transformer": _transformer}
+    return layers.get(options.encoder, _recurrent)(options, hidden, real)
+
+
+def _recurrent(options, hidden, real):
+    for _ in range(options.layers):
+        hidden = keras.layers.Dropout(options.dropout)(hidden)
+        layer = RECURRENT[options.encoder](options.units, return_sequences=True)
+        hidden = Bidirectional(layer)(hidden, mask=real)  # (B, T, 2U)
+    return hidden
+
+
+def _convolutions(options, hidden, real):
+    real = ops.cast(real, hidden.dtype)[..., None]
+    for _ in range(options.layers):
+        hidden = keras.layers.Dropout(options.dropout)(hidden) * real
+        hidden = keras.layers.Conv1D(
+            options.units, options.width, padding="same", activation="relu"
+        )(hidden)
+    return hidden
+
+
+def _transformer(options, hidden, real):
+    dim = options.embedding_dim
+    positions = ops.cumsum(ops.ones_like(hidden[..., 0], dtype="int32"), axis=1) - 1  # (B, T)
+    hidden = hidden * dim**0.5 + SinusoidalPositions(dim)(positions)
+    hidden = keras.layers.Dropout(options.dropout)(hidden)
+    block = EncoderBlock(dim, options.heads, 4 * dim, dropout=options.dropout, pre_norm=True)
+    return Encoder(block, options.layers)(hidden, attention_mask=real[:, None])

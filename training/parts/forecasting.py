@@ -1,0 +1,423 @@
+"""The values that follow a series of a user's file."""
+
+import collections
+import dataclasses
+
+import numpy as np
+
+from seqkeras.analysis.forecast_plots import ForecastPlot, plot_forecasts
+from seqkeras.data.series import ArrayWindow, Window, WindowArrays, read_series, values_of
+from seqkeras.data.time_steps import named_step
+from seqkeras.losses import ForecastLoss
+from seqkeras.metrics import naive_error
+from seqkeras.runs import FORECASTS, RunError
+from seqkeras.serving.categories import category_of
+from seqkeras.serving.manifest.fields import parse_fields
+from seqkeras.serving.pipelines.forecast import Settings
+from seqkeras.serving.rows import Column, Rows
+from seqkeras.serving.times import TimeColumn, in_iso
+from seqkeras.spreading import evenly_spread
+from seqkeras.training.answering import answerer
+from seqkeras.training.console import console, say_merged
+from seqkeras.training.parts.forecasting_baselines import (
+    SEASONAL,
+    Ridge,
+    baselines,
+    unscaled_arrays,
+)
+from seqkeras.training.parts.forecasting_model import forecasting_model, scale_and_growth
+from seqkeras.training.parts.forecasting_scores import (
+    forecast_errors,
+    forecast_scores,
+    forecast_summary,
+    forecast_table,
+)
+from seqkeras.training.parts.scaling import learned_numbers
+from seqkeras.training.task import Modelling, Reading, Scoring
+from seqkeras.training.validation import LOSS
+from seqkeras.training.wording import counted, listed
+
+KEPT = 32  # validation windows that go with the run
+LOOKED_AT = 256  # validation windows that are answered while it trains
+PICTURED = 4
+
+
+class ForecastingReading(Reading):
+    """Windows of series, and the values that follow."""
+
+    def __init__(self, options):
+        super().__init__(options)
+        self.train = []
+        self.naive_errors = {}  # of the training part: name of a series -> of each target
+
+    def read(self):
+        options = self.options
+        found, time = self._series(options.file)
+        parts = [len(series) - round(options.held_out * len(series)) for series in found]
+        self.rows = self._learned(found, parts, time)
+        train, validation = [], []
+        for series, part in zip(found, parts):
+            windows = self._windows(series, self.rows)
+            train += [window for window in windows if window.future.stop <= part]
+            validation += [window for window in windows if window.future.start >= part]
+            if windows:
+                self.naive_errors[series.name] = [
+                    naive_error(column) for column in windows[0].table[:part, : self.num_targets].T
+                ]
+        self._require_targets(found, parts, validation)
+        self._say_unknown(options.file, found, self.rows)
+        train, validation = _with_targets(train), _with_targets(validation)
+        self._require_enough(found, train, validation)
+        self._whole(options.file, validation)  # else nothing goes with the run
+        console.print(
+            f"{options.task}: {len(train):,} training and {len(validation):,} validation windows "
+            f"of {options.context:,} steps, and {options.horizon:,} to come"
+        )
+        if time and options.gaps != "keep":
+            day = " (its last day)" if time.day == 31 else ""
+            console.print(f"  a step is {time.step_in_words}{day}")
+        self.train, self.validation = train, validation
+        return train, validation
+
+    def examples_of(self, paths, settings):
+        found = Settings(**parse_fields(Settings, settings, "settings", []))
+        rows, self.naive_errors = found.rows, found.naive_errors
+        window = Window
+        if rows is None:  # of a model that reads arrays
+            own, window = self.options, ArrayWindow
+            names = (*own.targets, *own.numbers)
+            rows = Rows(tuple(Column(name, known=name in own.known) for name in names))
+        names = tuple(column.name for column in rows.columns)
+        if names != self._names or bool(rows.time) != bool(self.options.cycles):
+            raise RunError(
+                f"{paths[0]}: the options must be the training's, whose columns were "
+                f"{', '.join(rows.names)}: --targets, --numbers, --categories, --time, --cycles, "
+                "--context, --horizon."
+            )
+        windows = []
+        for path in paths:
+            found, _ = self._series(path, rows.time)
+            for series in found:
+                windows += self._windows(series, rows, window)
+            self._say_unknown(path, found, rows)
+        windows = _with_targets(windows)
+        self._whole(paths[0], windows)
+        return windows
+
+    @property
+    def num_targets(self):
+        return len(self.options.targets)
+
+    @property
+    def _names(self):
+        return (*self.options.targets, *self.options.numbers, *self.options.categories)
+
+    def _in_words(self):
+        return (
+            f"a window of --context {self.options.context} and --horizon {self.options.horizon} "
+            "steps"
+        )
+
+    def _series(self, path, trained=None):
+        """Return series of a file, and the `TimeColumn`, with what training has found if given."""
+        options = self.options
+        time = None
+        step = None if trained is None else (trained.step, trained.unit)
+        if step is None and options.step is not None:
+            step = named_step(options.step)
+        if options.time:
+            has_offset = None if trained is None else trained.has_offset
+            form = options.time, options.time_format
+            time = TimeColumn(*form, cycles=options.cycles, has_offset=has_offset)
+            if problems := [*time.problems()]:
+                raise RunError(f"--time: {problems[0]}.")
+        found, time, filled = read_series(
+            path, self._names, time, options.series_column, options.gaps, step
+        )
+        if options.series_column is not None:
+            written = (spelling for series in found for spelling in series.spellings)
+            say_merged(path, options.series_column, written)
+        if filled:
+            rows = counted(filled, "rows were", "row was")
+            console.print(f"  {rows} missing between others: rows without values stand there")
+        return found, time
+
+    def _learned(self, found, parts, time):
+        """Return the `Rows` of the training parts."""
+        options, learned = self.options, []
+        for name in (*options.targets, *options.numbers):
+            decimal = options.decimals.signs().get(name)
+            values = [self._values(series, Column(name, decimal=decimal)) for series in found]
+            values = np.concatenate([each[:part, 0] for each, part in zip(values, parts)])
+            of_name = name in options.log, name in options.known, decimal
+            learned.append(learned_numbers(options.file, name, values, *of_name))
+        columns = [numbers.column for numbers in learned]
+        for name in options.categories:
+            place = self._place(found[0], name)
+            texts = [row[place] for each, part in zip(found, parts) for row in each.rows[:part]]
+            say_merged(options.file, name, texts)
+            categories = {*map(category_of, texts)}
+            if len(categories) < 2:
+                raise RunError(
+                    f"{options.file}: {name!r} must hold two categories at least in its training "
+                    f"rows, of which a missing one is one; received "
+                    f"{', '.join(map(repr, categories - {None})) or 'none'}."
+                )
+            categories = tuple(sorted(categories - {None}))
+            columns.append(Column(name, categories, known=name in options.known))
+        rows = Rows(tuple(columns), time if options.cycles else None, options.series_column)
+        self.spreads = [numbers.spread for numbers in learned[: self.num_targets]]
+        return rows
+
+    def _say_unknown(self, path, found, rows):
+        """Say which categories of a file the model does not know."""
+        for column in rows.columns if found else ():
+            place, known = self._place(found[0], column.name), {None, *column.categories}
+            cells = (category_of(row[place]) for series in found for row in series.rows)
+            unknown = collections.Counter(cell for cell in cells if cell not in known)
+            if column.categories and unknown:
+                count = counted(unknown.total(), "rows", "row")
+                console.print(
+                    f"  {path}: {column.name!r} is {listed([*unknown])} in {count} and in none of "
+                    "training: the model reads no category there"
+                )
+
+    def _place(self, series, name):
+        return len(series.rows[0]) - len(self._names) + self._names.index(name)
+
+    def _values(self, series, column):
+        """Return the values of one column."""
+        place = self._place(series, column.name)
+        return values_of(series, place, column)
+
+    def _windows(self, series, rows, window=Window):
+        """Return all windows of a series, of a class."""
+        options = self.options
+        values = [self._values(series, column) for column in rows.columns]
+        table = rows.table(values, series.times)
+        sizes = options.context, options.horizon, self.num_targets
+        self._require_known(series, rows, values)
+        count = len(series) - options.context - options.horizon + 1
+        return [window(series, table, start, sizes, rows) for start in range(max(0, count))]
+
+    def _require_known(self, series, rows, values):
+        for column, numbers in zip(rows.columns, values):
+            missing = np.flatnonzero(np.isnan(numbers).any(axis=1))
+            if column.known and len(missing):
+                raise RunError(
+                    f"{series.where[missing[0]]}: {column.name!r} must have a value: it is --known."
+                )
+
+    def _require_targets(self, found, parts, validation):
+        if validation and not _with_targets(validation):
+            rows, targets = sum(map(len, found)) - sum(parts), self.options.targets
+            first = found[0].where[parts[0]].rpartition(", ")[2]
+            raise RunError(
+                f"{self.options.file}: {' and '.join(map(repr, targets))} "
+                f"{'have' if len(targets) > 1 else 'has'} no value in the {rows:,} rows that are "
+                f"held out, from {first} on; leave out what has no targets, or choose a larger "
+                "--held-out."
+            )
+
+    def _require_enough(self, found, train, validation):
+        options = self.options
+        rows = sum(map(len, found))
+        if not validation:
+            raise RunError(
+                f"{options.file}: {rows:,} rows leave no validation window: {self._in_words()} "
+                "must end in the held out rows; choose smaller ones, or a larger --held-out."
+            )
+        if len(train) < options.batch_size:
+            raise RunError(
+                f"{options.file}: {rows:,} rows leave {counted(len(train), 'windows')} for "
+                f"training, of {options.context} and {options.horizon} steps: fewer than the "
+                f"{options.batch_size} of a batch; choose a smaller --context, --horizon or "
+                "--batch-size."
+            )
+
+    def tokenizers(self, examples):
+        return {}
+
+    def record(self, examples, tokenizers):
+        return {
+            "pipeline": "Forecast",
+            "limits": {"source_length": self.options.context},
+            "settings": {
+                "quantiles": self.options.quantiles,
+                "rows": dataclasses.asdict(self.rows),
+                "naive_errors": {
+                    name: errors
+                    for name, errors in self.naive_errors.items()
+                    if np.isfinite(errors).all()
+                },
+            },
+        }
+
+    def kept(self, validation):
+        return _spread(self._whole(self.options.file, validation), KEPT)
+
+    def _whole(self, path, windows):
+        """Return the windows without a missing target, one at least."""
+        whole = [window for window in windows if not np.isnan(window.target).any()]
+        if whole:
+            return whole
+        context, horizon = self.options.context, self.options.horizon
+        if not windows:
+            raise RunError(
+                f"{path}: no window of {context:,} and {horizon:,} steps has a target; a series "
+                f"needs {context + horizon:,} rows at least."
+            )
+        tables = {id(window.table): window.table for window in windows}
+        targets = np.concatenate([*tables.values()])[:, : self.num_targets]
+        counts = (~np.isnan(targets)).sum(axis=0)
+        told = (
+            f"{name!r} has a value in {count:,} of {len(targets):,} rows"
+            for name, count in zip(self.options.targets, counts)
+        )
+        raise RunError(
+            f"{path}: no window has all of its targets of {counted(horizon, 'steps')}: "
+            f"{', '.join(told)}; choose a smaller --horizon, or rows with more targets."
+        )
+
+
+class ForecastingModelling(Modelling):
+    """Windows of series to a model of the steps to come."""
+
+    validation_loss = True
+
+    def arrays(self, examples, run):
+        inputs = {"window": WindowArrays(examples, "window")}
+        if examples[0].rows.num_known:
+            inputs["known"] = WindowArrays(examples, "known")
+        lengths = np.full(len(examples), self.options.context)
+        return inputs, WindowArrays(examples, "target"), lengths
+
+    def model(self, run):
+        return forecasting_model(self.options, self.reading.rows)
+
+    def loss(self):
+        options = self.options
+        kind = "quantiles" if options.quantiles else options.loss
+        scale, growth = scale_and_growth(self.reading.rows, self.reading.spreads)
+        return ForecastLoss(kind, scale, options.quantiles, growth)
+
+
+class ForecastingScoring(Scoring):
+    """Errors of forecasts, beside those of naive ones."""
+
+    picture = FORECASTS
+    best_by = LOSS
+    lower_is_better = ("MAE", "RMSE", "MASE")
+    score_formats = {"MAE": ".4g", "RMSE": ".4g", "MASE": ".3f"}
+
+    def __init__(self, options, reading, modelling):
+        super().__init__(options, reading, modelling)
+        self.ridge = None  # of the training windows
+
+    def looked_at(self, examples):
+        if len(examples) > LOOKED_AT:
+            console.print(
+                f"  MAE, RMSE and MASE of looks are of {LOOKED_AT} of the {len(examples):,} "
+                f"validation windows, evenly spread; {LOSS} and scores.json are of all"
+            )
+        return _spread(examples, LOOKED_AT)
+
+    def sample(self, example, answer):
+        past, came = (example.table[part, 0] for part in (example.past, example.future))
+        return {
+            "past": _written(past[-self.options.horizon :]),
+            "came": _written(came),
+            "answer": _written(answer.values[:, 0]),
+        }
+
+    def validation_scores(self, examples, answers):
+        values = np.stack([answer.values for answer in answers])
+        errors = forecast_errors(values, _targets_of(examples), self._scales(examples))
+        return {name.upper(): error for name, error in errors.items()}
+
+    def _require_shape(self, found, expected):
+        if found != expected:
+            raise RunError(
+                f"--horizon and --targets say {expected[0]:,} steps of {expected[1]:,} targets; "
+                f"the model answers {found[0]:,} steps of {found[1]:,}."
+            )
+
+    def _scales(self, windows):
+        """Return what MASE is measured by, of each window and target; NaN where it is unknown."""
+        unknown = [np.nan] * self.reading.num_targets
+        return np.array(
+            [self.reading.naive_errors.get(window.series.name, unknown) for window in windows]
+        )
+
+    def scores(self, answered):
+        [(examples, answers)] = answered.values()
+        self._require_shape(answers[0].values.shape, examples[0].target.shape)
+        if self.ridge is None and self.reading.train:
+            self.ridge = Ridge(unscaled_arrays(self.reading.train), self.reading.num_targets)
+        return forecast_scores(
+            answers,
+            _targets_of(examples),
+            self._baselines(examples),
+            self.options.targets,
+            self._scales(examples),
+        )
+
+    def _baselines(self, windows):
+        found, period = baselines(windows, self.options, self.ridge), self.options.period
+        if period > 1 and SEASONAL not in found:
+            rows = min(window.past.stop for window in windows)
+            console.print(
+                f"  no {SEASONAL} forecast: --period {period:,} is more than the {rows:,} rows "
+                "before the first window's targets"
+            )
+        return found
+
+    def draw(self, model, run, path):
+        """Draw the first target of a few validation windows: the past, what came, and the
+        forecast."""
+        windows = _spread(self.reading.validation, PICTURED)
+        answers = answerer(run)(model, [window.text for window in windows])
+        past = 4 * self.options.horizon + 24
+        plots = [
+            ForecastPlot(
+                _when(window),
+                window.table[window.past, 0][-past:],
+                window.target[:, 0],
+                answer.values[:, 0],
+                {quantile: values[:, 0] for quantile, values in answer.quantiles.items()},
+            )
+            for window, answer in zip(windows, answers)
+        ]
+        plot_forecasts(plots, self.options.targets[0], path)
+
+    def table(self, scores):
+        return forecast_table(scores)
+
+    def summary(self, scores):
+        return forecast_summary(scores)
+
+
+def _targets_of(windows):
+    return np.stack([window.target for window in windows]).astype("float64")
+
+
+def _with_targets(windows):
+    """Return the windows with at least one known target."""
+    return [window for window in windows if not np.isnan(window.target).all()]
+
+
+def _spread(examples, most):
+    """Return at most so many windows, evenly spread."""
+    return [examples[place] for place in evenly_spread(most, len(examples))]
+
+
+def _written(numbers):
+    return " ".join(f"{number:.10g}" for number in numbers)
+
+
+def _when(window):
+    name = window.series.name
+    if window.series.times is not None:
+        last = in_iso(window.series.times[window.past.stop - 1])
+        return f"{name} {last}".strip()
+    return f"{name} {window.series.where[window.past.stop - 1]}".strip()

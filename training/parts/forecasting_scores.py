@@ -1,0 +1,104 @@
+"""What is measured of forecasts, beside what is measured of naive ones."""
+
+import numpy as np
+from rich.table import Table
+
+from seqkeras.metrics import (
+    coverage,
+    mean_absolute_error,
+    pinball_loss,
+    root_mean_squared_error,
+)
+from seqkeras.terminal import one_line
+from seqkeras.training.parts.forecasting_baselines import NAIVE
+from seqkeras.training.wording import counted
+
+MOST_STEPS = 12  # in a table
+
+
+def forecast_scores(answers, targets, baselines, names, scales):
+    """Return errors of the model and of other forecasts: of all steps and targets, by target, by
+    step.
+
+    Args:
+        answers: n `seqkeras.serving.results.Forecasting`s.
+        targets: (n, horizon, C), NaN where one is missing.
+        baselines: name -> (n, horizon, C).
+        names: names of the C targets.
+        scales: (n, C), what MASE is measured by; 0 or NaN where it is unknown.
+
+    Returns:
+        A dictionary that JSON can hold.
+    """
+    forecasts = {"model": np.stack([answer.values for answer in answers])} | baselines
+    scores = {"windows": len(targets), "forecasts": {}, "by_target": {}, "by_step": {}}
+    for method, values in forecasts.items():
+        scores["forecasts"][method] = forecast_errors(values, targets, scales)
+        scores["by_step"][method] = mean_absolute_error(values, targets, (0, 2)).tolist()
+        for place, name in enumerate(names):
+            part = values[..., [place]], targets[..., [place]], scales[:, [place]]
+            scores["by_target"].setdefault(name, {})[method] = forecast_errors(*part)
+    naive = [errors["mae"] for method, errors in scores["forecasts"].items() if method in NAIVE]
+    scores |= scores["forecasts"]["model"]
+    scores["better_than_naive"] = 1 - scores["mae"] / min(naive)
+    if quantiles := tuple(answers[0].quantiles):
+        found = [np.stack([answer.quantiles[q] for answer in answers]) for q in quantiles]
+        scores["pinball"] = {
+            str(q): float(pinball_loss(values, targets, q)) for q, values in zip(quantiles, found)
+        }
+        band = found[0], found[-1]
+        scores["coverage"] = {
+            "expected": quantiles[-1] - quantiles[0],
+            "found": float(coverage(*band, targets)),
+            "by_step": coverage(*band, targets, (0, 2)).tolist(),
+        }
+    return scores
+
+
+def forecast_errors(values, targets, scales):
+    """Return the errors of (n, horizon, C) forecasts, means over targets; "mase" where the scales
+    (n, C) that divide it are neither 0 nor NaN."""
+    scales = np.where(scales == 0, np.nan, scales)
+    errors = {
+        "mae": float(mean_absolute_error(values, targets, (0, 1)).mean()),
+        "rmse": float(root_mean_squared_error(values, targets, (0, 1)).mean()),
+    }
+    scaled = mean_absolute_error(values / scales[:, None], targets / scales[:, None])
+    return errors | ({} if np.isnan(scaled) else {"mase": float(scaled)})
+
+
+def forecast_table(scores):
+    """Return a column for each forecast; rows of all, of targets if there are several, of steps."""
+    forecasts, by_target = scores["forecasts"], scores["by_target"]
+    table = Table(title=f"of {counted(scores['windows'], 'windows')}")
+    table.add_column("")
+    for method in forecasts:
+        table.add_column(method, justify="right")
+    for name in ("mae", "rmse", "mase"):
+        if name in scores:
+            numbers = (f"{errors[name]:.4g}" for errors in forecasts.values())
+            table.add_row(name.upper(), *numbers)
+    table.add_section()
+    for target, errors in by_target.items() if len(by_target) > 1 else ():
+        numbers = (f"{errors[method]['mae']:.4g}" for method in forecasts)
+        table.add_row(f"MAE, {one_line(target)}", *numbers)
+    count = len(scores["by_step"]["model"])
+    for step in sorted({*np.linspace(0, count - 1, min(count, MOST_STEPS)).astype(int)}):
+        numbers = (f"{scores['by_step'][method][step]:.4g}" for method in forecasts)
+        table.add_row(f"MAE, step {step + 1}", *numbers)
+    return table
+
+
+def forecast_summary(scores):
+    """Return the scores in a few words."""
+    better = scores["better_than_naive"]
+    than = f"{abs(better):.1%} {'under' if better >= 0 else 'over'}"
+    naive = [method for method in scores["forecasts"] if method in NAIVE]
+    beside = "the better naive forecast" if len(naive) > 1 else f"the naive forecast ({naive[0]})"
+    text = f"MAE is {scores['mae']:.4g}, {than} the MAE of {beside}"
+    if "mase" in scores:
+        text += f", MASE {scores['mase']:.3f}"
+    if "coverage" in scores:
+        covered = scores["coverage"]
+        text += f"; {covered['found']:.1%} lie in the band of {covered['expected']:.0%}"
+    return text

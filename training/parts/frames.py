@@ -1,0 +1,132 @@
+"""Frames of numbers as the inputs of a task: read, scaled, and given to an encoder."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+
+from seqkeras.data.batches import FrameSequences
+from seqkeras.data.recordings import read_arrays, read_rows, read_table
+from seqkeras.runs import RunError
+from seqkeras.serving.rows import Rows
+from seqkeras.training.console import console, say_merged
+from seqkeras.training.options.frames import ARRAYS
+from seqkeras.training.parts.encoders import encoded_frames
+from seqkeras.training.parts.scaling import deviation_of, learned_numbers, require_float32, scaling
+from seqkeras.training.wording import counted
+
+KEPT = 128  # validation recordings that go with the run
+
+
+class Frames:
+    """What tasks of frames share.
+
+    Args:
+        options: with `recordings`, a `FrameOptions`.
+        label_column: the column of labels in a table.
+        for_each_frame: whether each frame has a label.
+    """
+
+    def __init__(self, options, label_column, for_each_frame):
+        self.options, self.label_column, self.for_each_frame = options, label_column, for_each_frame
+
+    def read(self, path):
+        """Return the `Recording`s of a file of training or validation."""
+        recordings = self._read(path)
+        for column in recordings[0].spellings:
+            written = (recording.spellings[column] for recording in recordings)
+            say_merged(path, column, itertools.chain.from_iterable(written))
+        return recordings
+
+    def _read(self, path):
+        options = self.options
+        if path.lower().endswith(ARRAYS):
+            return read_arrays(path, self.for_each_frame)
+        column = self.label_column
+        if options.frames_column is not None:
+            return read_table(path, options.frames_column, column, self.for_each_frame)
+        if not options.numbers:
+            raise RunError(
+                f"{path}: expected a {ARRAYS} file, or --frames-column, as the model reads arrays."
+            )
+        names = options.numbers, column, self.for_each_frame, options.series_column
+        return read_rows(path, *names, options.recordings.decimals.signs())
+
+    def of_settings(self, settings):
+        """Return the same, to read further files as those that a run or a bundle was trained on."""
+        rows = settings.get("rows")
+        if rows is None:
+            own = {"numbers": (), "series_column": None, "decimal_point": (), "decimal_comma": ()}
+        else:
+            names = tuple(column["name"] for column in rows["columns"])
+            series = self.options.series_column or rows.get("series")
+            own = {"numbers": names, "series_column": series, "frames_column": None}
+            for option, sign in (("decimal_point", "."), ("decimal_comma", ",")):
+                columns = [column for column in rows["columns"] if column.get("decimal") == sign]
+                own[option] = tuple(column["name"] for column in columns)
+        options = dataclasses.replace(self.options, **own)
+        return Frames(options, self.label_column, self.for_each_frame)
+
+    def require_size(self, examples, others):
+        """Raise a `RunError` unless frames of two files have as many numbers."""
+        sizes = [recordings[0].numbers.shape[1] for recordings in (examples, others)]
+        if sizes[0] != sizes[1]:
+            raise RunError(
+                f"{others[0].where}: its frames have {sizes[1]} numbers, those of training "
+                f"{sizes[0]}."
+            )
+
+    def record(self, examples):
+        """Return the limits and settings of a run, as learned of training examples."""
+        longest = max(map(len, examples))
+        self._learn(np.concatenate([example.numbers for example in examples]))
+        settings = {} if self.rows is None else {"rows": dataclasses.asdict(self.rows)}
+        return {"source_length": self.options.max_length or longest}, settings
+
+    def _learn(self, numbers):
+        options = self.options
+        if not options.numbers:
+            self.rows = None
+            self.mean = numbers.mean(axis=0, dtype="float64")
+            varies = np.ptp(numbers, axis=0) > 0
+            self.deviation = np.ones_like(self.mean)
+            self.deviation[varies] = [deviation_of(column) for column in numbers.T[varies]]
+            for place in np.flatnonzero(varies):
+                way_out = ", or name columns of a table by --numbers, which may have any size"
+                name = f"{options.file}: the numbers {place} of frames"
+                require_float32(name, self.mean[place], self.deviation[place], way_out)
+            return
+        learned = [
+            learned_numbers(
+                options.file, name, column, decimal=options.recordings.decimals.signs().get(name)
+            )
+            for name, column in zip(options.numbers, numbers.T, strict=True)
+        ]
+        self.rows = Rows(tuple(own.column for own in learned), None, options.series_column)
+
+    def kept(self, validation):
+        """Return the examples that go with the run, evenly spread."""
+        places = np.linspace(0, len(validation) - 1, min(KEPT, len(validation))).astype(int)
+        return [validation[place] for place in places]
+
+    def inputs(self, examples, limit):
+        """Return the arrays of examples, cut to so many frames, and their lengths."""
+        cut = sum(len(example) > limit for example in examples)
+        if cut:
+            more = f"of more than {limit:,} frames"
+            console.print(f"  {counted(cut, f'recordings {more} are', f'recording {more} is')} cut")
+        numbers = [example.numbers for example in examples]
+        if self.rows is not None:
+            numbers = [self.rows.scaled(self.rows.filled(own)) for own in numbers]
+        frames = FrameSequences([own[:limit] for own in numbers])
+        return {"frames": frames, "lengths": frames.lengths}, frames.lengths
+
+    def sample(self, example):
+        """Return what samples.txt shows of the input."""
+        return {"input": f"{example.where}, {len(example):,} frames"}
+
+    def encoded(self):
+        """See `seqkeras.training.parts.encoders.encoded_frames`."""
+        if self.rows is not None:  # they scale the numbers
+            return encoded_frames(self.options, lambda frames: frames, self.rows.num_features)
+        return encoded_frames(self.options, scaling(self.mean, self.deviation), len(self.mean))

@@ -1,0 +1,167 @@
+"""Texts, or pairs of texts, with a label or a number each, from a user's file."""
+
+import keras
+import numpy as np
+
+from seqkeras.attention import StructuredSelfAttention
+from seqkeras.data.columns import WaysOut, read_columns
+from seqkeras.runs import RunError
+from seqkeras.serving.categories import category_text
+from seqkeras.terminal import one_line
+from seqkeras.training.console import console, say_merged
+from seqkeras.training.parts.encoded_texts import EncodedTexts
+from seqkeras.training.parts.encoders import encoded
+from seqkeras.training.parts.pretrained import inputs_of
+from seqkeras.training.task import Modelling
+from seqkeras.training.wording import counted
+
+MOST_TOKENS = 128  # of a text or a pair, by default
+WAYS_OUT = WaysOut(empty="--skip-empty true", form="--format", header="--header false")
+NOT_FILLED = "an empty column or a text without a token"
+
+
+class LabelledTexts(EncodedTexts):
+    """Base of what reads rows of a text, or a pair, and a target."""
+
+    target_option: str  # the option that names the column of targets
+
+    def rows(self, path):
+        """Return a list of (where, text or tuple of two, target as it is written, group) of a file.
+
+        The target is without the white space around it.
+        """
+        options = self.options
+        names = ["text_column", "pair_column", self.target_option, "group_column"]
+        names = [name for name in names if getattr(options, name) is not None]
+        columns = [getattr(options, name) for name in names]
+        distinct = [*dict.fromkeys(columns)] if options.group_column is not None else columns
+        found, rows = [], self.filled_rows(path, distinct, names)
+        if options.group_column is not None:
+            groups = [value[options.group_column] for _, value in rows]
+            say_merged(path, options.group_column, groups)
+        for line, value in rows:
+            texts = [value[own] for own in (options.text_column, options.pair_column) if own]
+            target = value[getattr(options, self.target_option)].strip()
+            text = texts[0] if options.pair_column is None else tuple(texts)
+            group = line
+            if options.group_column is not None:
+                group = category_text(value[options.group_column])
+            found.append((f"{path}, line {line}", text, target, group))
+        return found
+
+    def filled_rows(self, path, columns, names):
+        """Return a list of (line, column -> text) of a file's rows whose columns are not empty, and
+        whose texts have a token; others are left out with --skip-empty, and a line says how many.
+
+        Args:
+            path: path of the file.
+            columns: to read.
+            names: names of the options that name columns.
+
+        Raises:
+            RunError: if none is left, or, without --skip-empty, a row is not filled.
+        """
+        options = self.options
+        may_be_empty = columns if options.skip_empty else ()
+        reading = options.texts.reading(names)
+        read = read_columns(path, columns, may_be_empty, **reading, ways_out=WAYS_OUT)
+        found = []
+        for line, values in read:
+            value = dict(zip(columns, values, strict=True))
+            texts = [own for own in columns if own in (options.text_column, options.pair_column)]
+            without = [own for own in texts if not self.has_token(value[own])]
+            if without and not options.skip_empty:
+                raise RunError(
+                    f"{path}, line {line}: {without[0]!r} has no token, "
+                    f"{value[without[0]]!r:.40}; remove the line, or leave it out by "
+                    f"{WAYS_OUT.empty}."
+                )
+            if not without and all(map(str.strip, values)):
+                found.append((line, value))
+        if skipped := len(read) - len(found):
+            rows = counted(skipped, f"rows with {NOT_FILLED} are", f"row with {NOT_FILLED} is")
+            console.print(f"  {one_line(path)}: {rows} left out")
+        if not found:
+            raise RunError(f"{path}: each row has {NOT_FILLED}.")
+        return found
+
+    def tokenizers(self, examples):
+        return self.tokenizer_of([text for own in examples for text in parts(own.text)])
+
+    def texts_read(self, examples, tokenizers):
+        if tokenizers:
+            yield "inputs", "text", [text for own in examples for text in parts(own.text)]
+
+    def limits(self):
+        """Return the run's limits."""
+        asked = self.options.max_length
+        if self.pretrained:
+            return {"source_length": self.pretrained.limit(asked, MOST_TOKENS)}
+        return {"source_length": asked or MOST_TOKENS}
+
+    def settings(self):
+        """Return the run's settings that any target has."""
+        stride = {} if self.options.stride is None else {"stride": self.options.stride}
+        return {"pairs": self.options.pair_column is not None} | stride
+
+
+class LabelledTextModelling(Modelling):
+    """Base of the models of a text, or a pair."""
+
+    validation_loss = True
+
+    def text_inputs(self, examples, targets, run):
+        """Return the inputs, targets and lengths of examples, from `arrays`: a row for
+        each, or for each window of its text.
+
+        Args:
+            targets: an array of each example's.
+        """
+        rows = [text_encodings(run, example.text) for example in examples]
+        encodings = [window for row in rows for window in row]
+        inputs = inputs_of(encodings, self.options.pair_column is not None, self.reading.pretrained)
+        lengths = inputs["token_ids"].lengths
+        if self.options.stride is None:
+            self._say_what_is_cut(examples, lengths, run)
+        return inputs, np.repeat(targets, [len(row) for row in rows], axis=0), lengths
+
+    def _say_what_is_cut(self, examples, lengths, run):
+        tokenizer, limit = run.tokenizers["text"], run.record.limits["source_length"]
+        full = [example for example, length in zip(examples, lengths) if length == limit]
+        cut = sum(len(tokenizer.analyze(*parts(example.text))) > limit for example in full)
+        if cut:
+            more = f"of more than --max-length {limit} tokens"
+            console.print(f"  {counted(cut, f'texts {more} are', f'text {more} is')} cut")
+
+    def summarized(self, inputs, hidden, real):
+        """Return the vector of a text, by attention over its tokens (B, T, D); (B, hops D)."""
+        options = self.options
+        summary, _ = StructuredSelfAttention(options.units, options.hops)(hidden, mask=real)
+        return keras.layers.Dropout(options.dropout)(summary)
+
+    def encoded(self, run):
+        """Return the symbolic inputs of a model that --encoder makes, and the vector of a text."""
+        takes_pairs = self.options.pair_column is not None
+        inputs, hidden, real = encoded(self.options, run.tokenizers["text"], takes_pairs)
+        return inputs, self.summarized(inputs, hidden, real)
+
+
+def parts(text):
+    """Return a text, or two, as a tuple."""
+    return text if isinstance(text, tuple) else (text,)
+
+
+def text_encodings(run, text):
+    """Return the `Encoding`s that a model reads of a text, or of a tuple of two: one, or with a
+    stride those of a text's windows."""
+    stride = run.record.settings.get("stride")
+    if stride is None:
+        return [text_encoding(run, text)]
+    return run.tokenizers["text"].windows(None, text, run.record.limits["source_length"], stride)
+
+
+def text_encoding(run, text):
+    """Return the `Encoding` of a text, or of a tuple of two; what is over the run's limit is cut
+    off."""
+    limit = run.record.limits["source_length"]
+    return run.tokenizers["text"].analyze(*parts(text), max_length=limit, truncate=True)

@@ -1,0 +1,368 @@
+"""Plain text to a model of what follows, from files of the user's."""
+
+import functools
+import math
+import re
+from typing import NamedTuple
+
+import keras
+import numpy as np
+
+from seqkeras.analysis.text_likelihood import TextLikelihood
+from seqkeras.data.texts import read_text
+from seqkeras.data.token_streams import pieces_read, token_stream
+from seqkeras.data.windows import consecutive_windows, mixed_windows, random_windows
+from seqkeras.models import GPT, RNNLanguageModel
+from seqkeras.runs import RunError
+from seqkeras.tokenizers import UNK, CharacterTable, WordTable, special_ids
+from seqkeras.tokenizers.of_stream import STREAM_TOKENIZERS
+from seqkeras.training.carried import CarriedState
+from seqkeras.training.console import console
+from seqkeras.training.first_weights import places_in_both, take_rows, vocabularies
+from seqkeras.training.parts.plain_texts import MeasuredScoring, perplexity, read_texts
+from seqkeras.training.parts.vocabularies import learned_from
+from seqkeras.training.starting import read_start, tokenizer_of
+from seqkeras.training.task import Modelling, Reading
+
+PASSAGES = 8  # of the validation text, each with a prompt
+MOST_OF_PROMPT = 32  # characters
+LINE = re.compile("\n+(?=[^\n])")
+SPACE = re.compile(r"\s+(?=\S)")
+MORE = 64  # characters behind a prompt that tell where its last token ends
+MOST_GENERATED = 512  # tokens of a prompt and what follows, of a model without positions
+
+
+class Passage(NamedTuple):
+    """A part of a validation text: a prompt, and what follows it there.
+
+    Attributes:
+        text: the prompt.
+        rest: the text up to the next passage.
+        is_first: of its file.
+        before: the end of a line that was cut, before the prompt of the first passage.
+        target: None: many continuations are right.
+    """
+
+    text: str
+    rest: str
+    is_first: bool
+    before: str = ""
+    target: None = None
+
+
+class LanguageModelReading(Reading):
+    """Plain text to a model of what follows."""
+
+    def __init__(self, options):
+        super().__init__(options)
+        self.further = []  # the texts of --also, the last ones of training
+
+    def read(self):
+        texts, held_out = read_texts(self.options, self.options.task)
+        prompt = self._most_of_prompt()
+        self.further = [read_text(path) for path in self.options.also]
+        is_cut = self.options.validation is None
+        return texts + self.further, [
+            passage
+            for place, text in enumerate(held_out)
+            for passage in _passages(text, prompt, is_cut and place == 0)
+        ]
+
+    def examples_of(self, paths, settings):
+        prompt = self._most_of_prompt()
+        found = [passage for path in paths for passage in _passages(read_text(path), prompt)]
+        return self.with_tokenizers(found, self.known_tokenizers)
+
+    def with_tokenizers(self, validation, tokenizers):
+        most = self._most_of_prompt()
+        return [_with_whole_tokens(passage, most, tokenizers["text"]) for passage in validation]
+
+    def _most_of_prompt(self):
+        """Return how many characters a prompt has, of which many tokens may follow."""
+        return min(MOST_OF_PROMPT, max(self.options.context // 2, 1))
+
+    def tokenizers(self, examples):
+        return {"text": self._tokenizer(examples)}
+
+    def _tokenizer(self, examples):
+        options = self.options
+        if options.start_from is not None and not options.new_tokens:
+            return self.start.tokenizer
+        if options.tokenizer is not None:
+            return tokenizer_of(options.tokenizer)
+        with learned_from(" and ".join(options.files)):
+            return STREAM_TOKENIZERS[options.tokens](examples, options.vocab_size)
+
+    def texts_read(self, examples, tokenizers):
+        texts = examples if examples and isinstance(examples[0], str) else _texts(examples)
+        use = "inputs and targets" if self._learns_words() else "targets"
+        for text in texts:
+            yield use, "text", pieces_read(text, tokenizers["text"])
+
+    def _learns_words(self):
+        """Return whether the unknown word is a word of the model, as in WikiText: words are
+        learned, the most frequent ones."""
+        options = self.options
+        is_new = options.start_from is None or options.new_tokens
+        return options.tokens == "words" and options.tokenizer is None and is_new
+
+    @property
+    def way_out_of_unknown(self):
+        if self.options.tokenizer is not None:
+            return "Choose another --tokenizer, or leave it out, and tokens are learned."
+        return "Add --new-tokens true to learn tokens anew; the weights of known ones are taken."
+
+    @functools.cached_property
+    def start(self):
+        """The `Start` that training begins from."""
+        start = read_start(self.options.start_from, self.options.dropout)
+        if self.options.windows == "consecutive" and isinstance(start.model, GPT):
+            raise RunError(
+                f"{self.options.start_from}: a GPT carries no state on; leave --windows "
+                "consecutive out."
+            )
+        return start
+
+    def known_places(self, tokenizer):
+        """Return where the tokens stand that the start model knows, here and there."""
+        both = ({"text": tokenizer}, {"text": self.start.tokenizer})
+        return places_in_both(*(vocabularies(each, {})["text"] for each in both))
+
+    def record(self, examples, tokenizers):
+        tokenizer, length = tokenizers["text"], self.length()
+        if self.options.new_tokens:
+            known, _ = self.known_places(tokenizer)
+            console.print(
+                f"  {len(known):,} of {len(tokenizer):,} tokens are known in "
+                f"{self.options.start_from}"
+            )
+        return {
+            "pipeline": "Generate",
+            "limits": {"source_length": length, "target_length": length},
+            "decoding": self._ids(tokenizer),
+        }
+
+    def length(self):
+        """Return the most tokens of a prompt and what follows."""
+        if self.options.start_from is not None:
+            return getattr(self.start.model, "max_length", MOST_GENERATED)
+        return max(self.options.context, 2) if self.options.model == "gpt" else MOST_GENERATED
+
+    def _ids(self, tokenizer):
+        """Return what begins a text and what ends it: a text of characters begins behind a line's
+        end."""
+        goes_on = self.options.start_from is not None and not self.options.new_tokens
+        if goes_on and self.start.decoding:
+            return self.start.decoding
+        end_id = special_ids(tokenizer).end_id
+        if end_id is None:
+            raise RunError(f"{self.options.tokenizer}: has no token that ends a text.")
+        is_line = isinstance(tokenizer, CharacterTable) and "\n" in tokenizer.characters
+        return {"start_id": tokenizer.id_of("\n") if is_line else end_id, "end_id": end_id}
+
+
+class LanguageModelModelling(Modelling):
+    """Streams of tokens to a model of the next one."""
+
+    def __init__(self, options, reading):
+        super().__init__(options, reading)
+        self.likelihood = None  # of the validation text
+
+    def batches(self, examples, run):
+        options = self.options
+        own = len(examples) - len(self.reading.further)
+        corpora = [examples[:own], *([text] for text in self.reading.further)]
+        streams = [self._stream(texts, run) for texts in corpora]
+        tokens = np.concatenate(streams)
+        size = options.context, options.batch_size
+        try:
+            if self.carries_state():
+                found = consecutive_windows(tokens, *size)
+            elif self.reading.further:
+                found = mixed_windows(streams, *size, options.corpora.mixture(), options.seed)
+            else:
+                found = random_windows(tokens, *size, options.seed)
+        except ValueError as error:
+            sizes = " and ".join(f"{len(stream):,}" for stream in streams)
+            raise RunError(
+                f"{' and '.join((*options.files, *options.also))}: {sizes} tokens are left for "
+                f"training, too few for {options.batch_size} windows of --context "
+                f"{options.context}; choose a smaller --context or --batch-size."
+            ) from error
+        kind = "rows that go on from batch to batch" if self.carries_state() else "random windows"
+        console.print(
+            f"  {len(tokens):,} tokens of {len(run.tokenizers['text']):,}; {kind} of "
+            f"{options.context}"
+        )
+        return found
+
+    def carries_state(self):
+        """Return whether the state of a row goes on to the next batch."""
+        if self.options.start_from is not None:
+            recurrent = isinstance(self.reading.start.model, RNNLanguageModel)
+        else:
+            recurrent = self.options.model != "gpt"
+        return recurrent and self.options.windows != "random"
+
+    def _stream(self, texts, run):
+        return token_stream(texts, run.tokenizers["text"], run.record.decoding["end_id"])
+
+    def num_steps(self, batches):
+        if self.options.steps is None:
+            return super().num_steps(batches)
+        return self.options.steps * self.options.gradient_accumulation
+
+    def model(self, run):
+        if self.options.start_from is None:
+            model = self._new_model(len(run.tokenizers["text"]))
+        else:
+            model = self._started_model(run)
+        if self.options.context > getattr(model, "max_length", self.options.context):
+            raise RunError(
+                f"{self.options.start_from}: has {model.max_length} positions, fewer than "
+                f"--context {self.options.context}."
+            )
+        if not self.carries_state():
+            return model
+        carried = CarriedState(model, self.options.batch_size)
+        carried.build()
+        return carried
+
+    def _started_model(self, run):
+        start = self.reading.start
+        if not self.options.new_tokens:
+            return start.new_model()
+
+        def build(run):
+            return start.like(len(run.tokenizers["text"]))
+
+        model, known = build(run), {"text": self.reading.known_places(run.tokenizers["text"])}
+        take_rows(model, build, run, start.model, known, self.options.start_from)
+        return model
+
+    def _new_model(self, vocab_size):
+        options = self.options
+        dropout = options.dropout or 0.0
+        if options.model == "gpt":
+            model = GPT(
+                vocab_size,
+                options.hidden_dim,
+                options.num_layers,
+                options.num_heads,
+                4 * options.hidden_dim,
+                max_length=self.reading.length(),
+                dropout=dropout,
+                attention_dropout=dropout,
+            )
+        else:
+            model = RNNLanguageModel(
+                vocab_size,
+                options.embedding_dim or options.hidden_dim,
+                options.hidden_dim,
+                options.num_layers,
+                cell=options.model,
+                dropout=dropout,
+                tie_weights=options.tie_weights,
+            )
+        model.build(None)
+        return model
+
+    def trained(self, model):
+        return model.model if isinstance(model, CarriedState) else model
+
+    def loss(self):
+        return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+    def _likelihood(self, examples, run):
+        """Return the likelihood of the validation text; it is compiled once."""
+        if self.likelihood is None or self.likelihood[0] is not examples:
+            start_id = run.record.decoding["start_id"]
+            tokens = [start_id, *self._stream(_texts(examples), run).tolist()]
+            found = TextLikelihood(tokens, self.options.context, self.options.stride)
+            self.likelihood = examples, found
+        return self.likelihood[1]
+
+    def measure(self, model, examples, run):
+        """Return the scores of the whole validation text, behind the token that begins a text."""
+        likelihood, texts = self._likelihood(examples, run), _texts(examples)
+        tokens, loss = likelihood.tokens[1:], likelihood(model)
+        characters = sum(map(len, texts))
+        words = sum(len(text.split()) + text.count("\n") for text in texts)
+        total = loss * len(tokens)
+        scores = {
+            "validation_loss": loss,
+            "perplexity": perplexity(loss),
+            "perplexity_per_word": perplexity(total / words),
+            "bits_per_character": total / math.log(2) / characters,
+        }
+        if isinstance(run.tokenizers["text"], CharacterTable | WordTable):
+            scores["unknown_tokens"] = float((tokens == UNK).mean())
+        return scores
+
+
+class LanguageModelScoring(MeasuredScoring):
+    """Measures of the whole text, and what goes on from prompts."""
+
+    measured = "of the whole text"
+    lower_is_better = ("perplexity", "perplexity_per_word", "bits_per_character")
+
+    def sample(self, passage, answer):
+        return {"prompt": passage.text, "goes on": answer.text}
+
+    def summary(self, scores):
+        return (
+            f"validation loss is {scores['validation_loss']:.4f}, perplexity "
+            f"{scores['perplexity']:,.2f}, {scores['bits_per_character']:.3f} bits per character"
+        )
+
+
+def _passages(text, most, is_cut=False):
+    """Yield the text as passages, their prompts of so many characters at most; a line begins each
+    where there are lines enough, else a word.
+
+    Args:
+        is_cut: whether the text may begin within a line.
+    """
+    size = math.ceil(len(text) / PASSAGES)
+    first = _beginning(text, 0, size + 1) if is_cut else 0
+    starts = [first]
+    for place in range(size, len(text), size):
+        start = _beginning(text, place, place + size + 1)
+        if starts[-1] < start < len(text):
+            starts.append(start)
+    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
+        whole, is_first = text[start:end], start == first
+        yield Passage(whole[:most], whole[most:], is_first, text[:first] if is_first else "")
+
+
+def _beginning(text, start, end):
+    """Return where a line begins in a part of a text; else a word; else its start."""
+    found = LINE.search(text, start, end) or SPACE.search(text, start, end)
+    return found.end() if found else start
+
+
+def _with_whole_tokens(passage, most, tokenizer):
+    """Return the passage with the longest prompt of so many characters that ends with a word and a
+    token of the text; else with a token."""
+    whole = passage.text + passage.rest
+    if len(whole) <= most:
+        return passage
+    head = whole[: most + MORE]
+    token_ids = tokenizer.encode(head)
+    words = [match.start() for match in SPACE.finditer(head)]
+    nearest = sorted(range(1, len(head)), key=lambda place: (place > most, abs(place - most)))
+    for place in (*(word for word in reversed(words) if 0 < word <= most), *nearest):
+        read = tokenizer.encode(head[:place])
+        if read and read == token_ids[: len(read)]:
+            return passage._replace(text=whole[:place], rest=whole[place:])
+    return passage
+
+
+def _texts(passages):
+    """Return the validation texts, which passages are cut from."""
+    texts = []
+    for passage in passages:
+        if passage.is_first:
+            texts.append("")
+        texts[-1] += passage.before + passage.text + passage.rest
+    return texts

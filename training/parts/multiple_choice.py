@@ -1,0 +1,187 @@
+"""Texts with choices, of which one is right, from a user's file."""
+
+from collections import Counter
+from typing import NamedTuple
+
+import keras
+import numpy as np
+from rich.table import Table
+
+from seqkeras.data.batches import Batches, Sequences
+from seqkeras.data.choices import NameOptions, Names, read_choices
+from seqkeras.data.nested import NestedSequences
+from seqkeras.losses import SmoothedCrossEntropy
+from seqkeras.metrics import exact_match
+from seqkeras.models import MultipleChoiceHead
+from seqkeras.training.console import console, say_left_out
+from seqkeras.training.parts.pretrained import Pretrained, known_tokenizer
+from seqkeras.training.parts.splitting import split
+from seqkeras.training.task import Modelling, Reading, Scoring
+
+MOST_TOKENS = 128  # of a text with a choice, by default
+NAME_OPTIONS = NameOptions("--text-column", "--choice-columns", "--answer-column")
+
+
+class Example(NamedTuple):
+    """A text with its choices, and the place of the right one."""
+
+    text: dict
+    target: int
+
+
+class ChoiceReading(Reading):
+    """Texts with choices, of which one is right."""
+
+    def __init__(self, options):
+        super().__init__(options)
+        self.pretrained = None  # the `Pretrained` that is fine-tuned
+
+    def read(self):
+        options = self.options
+        self.pretrained = Pretrained.read(options.pretrained)
+        train = self._examples(options.file)
+        if options.validation is None:
+            train, validation = split(train, options)
+        else:
+            validation = self._examples(options.validation)
+        self.require_batch(options.file, train, "rows")
+        sizes = sorted(Counter(len(example.text["choices"]) for example in train).items())
+        console.print(
+            f"{options.task}: {len(train):,} training and {len(validation):,} validation rows; "
+            + ", ".join(f"{count:,} of {size} choices" for size, count in sizes)
+        )
+        return train, validation
+
+    def _examples(self, path):
+        options = self.options
+        names = Names(options.text_column, options.choice_columns, options.answer_column)
+        tokenizer = known_tokenizer(self)
+        rows, left_out = read_choices(
+            path, names, options.skip_bad, NAME_OPTIONS, lambda text: bool(tokenizer.encode(text))
+        )
+        say_left_out(left_out, "row")
+        return [Example({"text": row.text, "choices": [*row.choices]}, row.answer) for row in rows]
+
+    def examples_of(self, paths, settings):
+        return [example for path in paths for example in self._examples(path)]
+
+    def tokenizers(self, examples):
+        return {"text": self.pretrained.tokenizer}
+
+    def texts_read(self, examples, tokenizers):
+        rows = [example.text for example in examples]
+        yield "inputs", "text", [text for row in rows for text in (row["text"], *row["choices"])]
+
+    def record(self, examples, tokenizers):
+        limit = self.pretrained.limit(self.options.max_length, MOST_TOKENS)
+        return {"pipeline": "Choose", "limits": {"source_length": limit}}
+
+
+class ChoiceModelling(Modelling):
+    """Texts with choices to a model that gives each choice a logit."""
+
+    validation_loss = True
+
+    def arrays(self, examples, run):
+        rows = [choice_encodings(run, example.text) for example in examples]
+        limit = run.record.limits["source_length"]
+        full = sum(any(len(encoding) == limit for encoding in row) for row in rows)
+        if full:
+            console.print(f"  {full:,} rows reach --max-length {limit}, and may be cut off")
+        inputs = {
+            "token_ids": NestedSequences([[own.token_ids for own in row] for row in rows]),
+            "lengths": Sequences([[*map(len, row)] for row in rows]),
+        }
+        if self.reading.pretrained.has_segments:
+            segments = [[own.segment_ids for own in row] for row in rows]
+            inputs["segment_ids"] = NestedSequences(segments)
+        longest = np.array([max(map(len, row)) for row in rows])
+        return inputs, np.array([example.target for example in examples]), longest
+
+    def batches(self, examples, run):
+        inputs, targets, lengths = self.arrays(examples, run)
+        counts = [sum(map(len, row)) for row in inputs["token_ids"].rows]
+        return Batches(inputs, targets, self.order(lengths), tokens=counts)
+
+    def model(self, run):
+        options = self.options
+        head = MultipleChoiceHead(options.dropout)
+        return self.reading.pretrained.with_heads({"choice": head}, options.frozen, options.pooling)
+
+    def loss(self):
+        return SmoothedCrossEntropy(0.0)
+
+    def metrics(self):
+        return [keras.metrics.SparseCategoricalAccuracy("accuracy")]
+
+
+class ChoiceScoring(Scoring):
+    """Choices that are right."""
+
+    def validation_scores(self, examples, answers):
+        return {"right choices": exact_match(*_places(examples, answers))}
+
+    def sample(self, example, answer):
+        return {
+            "input": example.text["text"],
+            "target": example.text["choices"][example.target],
+            "answer": answer.text,
+        }
+
+    def scores(self, answered):
+        [(examples, answers)] = answered.values()
+        chance = np.mean([1 / len(example.text["choices"]) for example in examples])
+        most = Counter(example.target for example in examples).most_common(1)[0][1]
+        return {
+            "examples": len(examples),
+            "accuracy": exact_match(*_places(examples, answers)),
+            "chance": float(chance),
+            "most_frequent_place": most / len(examples),
+            "by_choices": {
+                str(size): {
+                    "examples": len(pairs),
+                    "accuracy": exact_match(*_places(*zip(*pairs, strict=True))),
+                }
+                for size, pairs in sorted(_by_size(examples, answers).items())
+            },
+        }
+
+    def table(self, scores):
+        if len(scores["by_choices"]) < 2:
+            return None
+        table = Table(title=f"of {scores['examples']:,} examples")
+        table.add_column("choices")
+        table.add_column("examples", justify="right")
+        table.add_column("right", justify="right")
+        for size, of_size in scores["by_choices"].items():
+            table.add_row(size, f"{of_size['examples']:,}", f"{of_size['accuracy']:.2%}")
+        return table
+
+    def summary(self, scores):
+        return (
+            f"{scores['accuracy']:.2%} of the choices are right, by chance "
+            f"{scores['chance']:.2%} would be"
+        )
+
+
+def choice_encodings(run, text):
+    """Return the `Encoding` of a text with each of its choices; what is over the run's limit is cut
+    off."""
+    tokenizer, limit = run.tokenizers["text"], run.record.limits["source_length"]
+    return [
+        tokenizer.analyze(text["text"], choice, max_length=limit, truncate=True)
+        for choice in text["choices"]
+    ]
+
+
+def _places(examples, answers):
+    """Return the places of the choices, and of the right ones."""
+    return [answer.index for answer in answers], [example.target for example in examples]
+
+
+def _by_size(examples, answers):
+    """Return a dictionary: number of choices -> (example, answer) pairs."""
+    found = {}
+    for example, answer in zip(examples, answers, strict=True):
+        found.setdefault(len(example.text["choices"]), []).append((example, answer))
+    return found

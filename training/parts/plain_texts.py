@@ -1,0 +1,84 @@
+"""Plain texts of the user's, of training and of validation."""
+
+import math
+
+from rich.table import Table
+
+from seqkeras.data.texts import read_text
+from seqkeras.runs import RunError
+from seqkeras.training.console import console
+from seqkeras.training.task import Scoring
+
+
+class MeasuredScoring(Scoring):
+    """Base of the scores of plain text, which `measure` gives: no answer is wrong.
+
+    Attributes:
+        measured: what the scores are of, the title of their table.
+    """
+
+    measured: str
+
+    def validation_scores(self, examples, answers):
+        return {}
+
+    def tests(self, validation):
+        return ()
+
+    def scores(self, answered):
+        return {}
+
+    def table(self, scores):
+        table = Table(title=self.measured)
+        table.add_column("")
+        table.add_column("", justify="right")
+        for name, value in scores.items():
+            table.add_row(name.replace("_", " "), f"{value:,.4f}")
+        return table
+
+
+def perplexity(loss):
+    """Return exp(loss), or the exponential of 700, which float64 can hold."""
+    return math.exp(min(loss, 700.0))
+
+
+def read_texts(options, task, at_lines=False):
+    """Return two lists of texts, of training and of validation; a line says how long they are.
+
+    Args:
+        options: have `files`, `validation`, and `held_out`, the last share of the files that is
+            validation where no file of it is named.
+        task: name of the task.
+        at_lines: whether the part that is held out begins with a line.
+
+    Raises:
+        DataError: if a file can not be read.
+        RunError: if one of the two would be empty.
+    """
+    texts = [read_text(path) for path in options.files]
+    if options.validation is None:
+        texts, held_out = _split(texts, options.held_out, at_lines)
+        if not texts or not held_out:
+            raise RunError(
+                f"{' and '.join(options.files)}: --held-out {options.held_out} leaves nothing "
+                f"for {'validation' if texts else 'training'}."
+            )
+    else:
+        held_out = [read_text(options.validation)]
+    sizes = [sum(map(len, part)) for part in (texts, held_out)]
+    console.print(f"{task}: {sizes[0]:,} characters of training and {sizes[1]:,} of validation")
+    return texts, held_out
+
+
+def _split(texts, held_out, at_lines):
+    """Return the texts without their last share, and that."""
+    kept, left = [], int((1 - held_out) * sum(map(len, texts)))
+    for place, text in enumerate(texts):
+        if len(text) > left:
+            if at_lines:
+                left = text.rfind("\n", 0, left) + 1
+            both = [[*kept, text[:left]], [text[left:], *texts[place + 1 :]]]
+            return [[part for part in parts if part.strip()] for parts in both]
+        kept.append(text)
+        left -= len(text)
+    return kept, []

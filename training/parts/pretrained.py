@@ -1,0 +1,294 @@
+"""The encoder of --pretrained: a folder to a tokenizer, a `Bert`, and its inputs."""
+
+import dataclasses
+from pathlib import Path
+
+import keras
+
+from seqkeras.data.batches import Sequences
+from seqkeras.models import Bert, WithHeads
+from seqkeras.pretrained import load_google_bert, load_hugging_face, load_keras_nlp
+from seqkeras.pretrained.folders import read_json
+from seqkeras.runs import MODEL, RECORD, RunError, RunRecord
+from seqkeras.tokenizers import (
+    Subwords,
+    from_keras_nlp,
+    read_tokenizer,
+    read_vocabulary,
+    word_piece,
+)
+from seqkeras.training.options.pretrained import GOOGLE, HUGGING_FACE
+from seqkeras.training.starting import BYTE_PAIRS, tokenizer_of
+
+ROUNDED_UP_TO = (64, 128)  # multiples of which a table may have rows behind its vocabulary
+MOST_SHOWN = 3  # tensors in a line that a folder lacks, or has in another shape
+VOCABULARY, TOKENIZER_CONFIG = "vocab.txt", "tokenizer_config.json"
+PADDING = "[PAD]"
+OF_KERAS_NLP = "registered_name"  # a key of its config.json
+
+
+@dataclasses.dataclass(frozen=True)
+class Pretrained:
+    """An encoder that was trained before, without its heads.
+
+    Attributes:
+        folder: where it was read, for errors.
+        config: the arguments of `Bert`.
+        weights: a list of arrays, in the form that `set_weights` takes.
+        tokenizer: a tokenizer of `seqkeras.tokenizers`.
+    """
+
+    folder: str
+    config: dict
+    weights: list
+    tokenizer: Subwords
+
+    @classmethod
+    def read(cls, folder):
+        """Return the encoder of a folder.
+
+        Raises:
+            RunError: if there is none, or no tokenizer with its vocabulary.
+        """
+        path = Path(folder)
+        try:
+            encoder, tokenizer = _reader_of(path)(path)
+        except RunError:
+            raise
+        except (OSError, ValueError, TypeError) as error:
+            raise RunError(f"--pretrained {folder}: {_shortened(error)}") from error
+        encoder = encoder.encoder if isinstance(encoder, WithHeads) else encoder
+        if not isinstance(encoder, Bert):
+            raise RunError(
+                f"--pretrained {folder}: expected a BERT, RoBERTa or DistilBERT; found a "
+                f"{type(encoder).__name__}."
+            )
+        size, vocab_size = len(tokenizer), encoder.config["vocab_size"]
+        if vocab_size not in (
+            size,
+            *(-(-size // multiple) * multiple for multiple in ROUNDED_UP_TO),
+        ):
+            raise RunError(
+                f"--pretrained {folder}: the tokenizer has {size:,} tokens and the encoder "
+                f"{vocab_size:,}: this vocabulary is not the checkpoint's."
+            )
+        _require_padding(path, tokenizer)
+        return cls(str(folder), dict(encoder.config), encoder.get_weights(), tokenizer)
+
+    def limit(self, max_length, default):
+        """Return the most tokens of an input: what the option says, or the default.
+
+        Raises:
+            RunError: if the encoder has fewer positions.
+        """
+        positions = self.config["max_length"]
+        if max_length is not None and max_length > positions:
+            raise RunError(
+                f"--max-length {max_length}: {self.folder} has {positions} positions; choose at "
+                "most as many."
+            )
+        return min(max_length or default, positions)
+
+    @property
+    def has_segments(self):
+        """Whether the encoder tells two texts apart."""
+        return self.config["num_segments"] > 0
+
+    def with_layers(self, num_layers):
+        """Return the same with so many of its blocks, evenly spread, the top one among them.
+
+        Raises:
+            RunError: if it has fewer.
+        """
+        if num_layers > self.config["num_layers"]:
+            raise RunError(
+                f"--keep-layers {num_layers}: {self.folder} has {self.config['num_layers']}; "
+                "choose at most as many."
+            )
+        whole, part = Bert(**self.config), Bert(**{**self.config, "num_layers": num_layers})
+        for encoder in (whole, part):
+            encoder.build(None)
+        whole.set_weights(self.weights)
+        blocks = whole.encoder.blocks
+        kept = [blocks[layer - 1] for layer in spread(num_layers, len(blocks))]
+        parts = ("embedding", "segment_embedding", "positions", "embedding_norm", "pooler")
+        pairs = [(getattr(part, name), getattr(whole, name)) for name in parts]
+        for own, other in (*pairs, *zip(part.encoder.blocks, kept, strict=True)):
+            if own is not None:
+                own.set_weights(other.get_weights())
+        return dataclasses.replace(self, config=dict(part.config), weights=part.get_weights())
+
+    def with_heads(self, heads, frozen=False, pooling="pooler"):
+        """Return a new `WithHeads` on the encoder, built.
+
+        The encoder has a pooler where a head takes what it gives: the folder's, or, if it has none,
+        a new one. Heads without it leave it out.
+
+        Args:
+            heads: name -> head, in the form that `WithHeads` takes.
+            frozen: whether the heads alone learn.
+            pooling: pooling of `WithHeads`.
+        """
+        pools = pooling == "pooler" and any("pooled" in head.takes for head in heads.values())
+        new = "tanh" if self.has_segments else "relu"  # DistilBERT's
+        pooler = (self.config["pooler"] or new) if pools else None
+        encoder = Bert(**{**self.config, "pooler": pooler}, name="encoder")
+        encoder.build(None)
+        own = self.weights + encoder.get_weights()[len(self.weights) :]
+        encoder.set_weights(own[: len(encoder.weights)])  # the pooler's are the last
+        model = WithHeads(encoder, heads, frozen, pooling)
+        model.build(None)
+        return model
+
+    def give_heads(self, model):
+        """Give the heads of a `WithHeads` the weights of the folder's heads, where it has the same:
+        those of pre-training, of Hugging Face or of a run."""
+        folder = Path(self.folder)
+        if (folder / RECORD).is_file():
+            found, _ = _of_run(folder)
+        elif _reader_of(folder) is _of_hugging_face:
+            found = load_hugging_face(folder)
+        else:
+            return
+        for name, head in getattr(found, "heads", {}).items():
+            if type(model.heads.get(name)) is type(head):
+                model.heads[name].set_weights(head.get_weights())
+
+
+def known_tokenizer(reading):
+    """Return the tokenizer of a task's texts that is known before one is learned: that of
+    --pretrained, or of the run or bundle that is evaluated; else None."""
+    if reading.pretrained is not None:
+        return reading.pretrained.tokenizer
+    return reading.known_tokenizers.get("text")
+
+
+def spread(few, many):
+    """Return a list of `few` of the layers 1..many, evenly spread, the last one among them."""
+    return [max(1, round(layer * many / few)) for layer in range(1, few + 1)]
+
+
+def inputs_of(encodings, pairs=False, pretrained=None):
+    """Return the inputs of a model of texts, in the form that `seqkeras.data.batches.Batches`
+    takes.
+
+    Args:
+        encodings: list of `seqkeras.tokenizers.Encoding`, or of what else has token_ids.
+        pairs: whether there are two texts in each.
+        pretrained: the `Pretrained` whose model `with_heads` reads them, or None.
+    """
+    token_ids = Sequences([encoding.token_ids for encoding in encodings])
+    inputs = {"token_ids": token_ids}
+    if pretrained is not None:
+        inputs["lengths"] = token_ids.lengths
+    if pairs and (pretrained is None or pretrained.has_segments):
+        inputs["segment_ids"] = Sequences([encoding.segment_ids for encoding in encodings])
+    return inputs
+
+
+def _reader_of(folder):
+    if (folder / RECORD).is_file():
+        return _of_run
+    if (folder / GOOGLE).is_file():
+        return _of_google
+    if (folder / HUGGING_FACE).is_file() and OF_KERAS_NLP in read_json(folder / HUGGING_FACE):
+        return _of_keras_nlp
+    return _of_hugging_face
+
+
+def _of_run(folder):
+    record = RunRecord.read(folder)
+    if "text" not in record.tokenizers:
+        raise RunError(f"--pretrained {folder}: a run of {record.task} holds no BERT.")
+    model = keras.models.load_model(folder / MODEL, compile=False)
+    return model, read_tokenizer(folder / record.tokenizers["text"])
+
+
+def _of_google(folder):
+    names = [path.name.removesuffix(".index") for path in sorted(folder.glob("*.ckpt*.index"))]
+    if len(names) != 1:
+        raise RunError(
+            f"--pretrained {folder}: expected one checkpoint, bert_model.ckpt.index; found "
+            f"{', '.join(names) or 'none'}."
+        )
+    return load_google_bert(folder, names[0], heads=False), _tokenizer(folder)
+
+
+def _of_keras_nlp(folder):
+    import keras_nlp  # only for its own folders
+
+    backbone = keras_nlp.models.Backbone.from_preset(str(folder))
+    tokenizer = keras_nlp.models.Tokenizer.from_preset(str(folder))
+    return load_keras_nlp(backbone), from_keras_nlp(tokenizer)
+
+
+def _of_hugging_face(folder):
+    return load_hugging_face(folder, heads=False), _tokenizer(folder)
+
+
+def _tokenizer(folder):
+    """Return the tokenizer beside the weights: tokenizer.json, or BERT's vocabulary."""
+    if (folder / VOCABULARY).is_file() and not (folder / "tokenizer.json").is_file():
+        vocabulary = read_vocabulary(folder / VOCABULARY)
+        return word_piece(vocabulary, lowercase=_is_uncased(folder, vocabulary))
+    if (
+        any((folder / name).is_file() for names in BYTE_PAIRS for name in names)
+        and not (folder / "tokenizer.json").is_file()
+    ):
+        raise RunError(
+            f"--pretrained {folder}: vocabulary and merges do not say what stands around a text; "
+            "AutoTokenizer.from_pretrained(folder).save_pretrained(folder) writes tokenizer.json."
+        )
+    if not (folder / "tokenizer.json").is_file():
+        raise RunError(
+            f"--pretrained {folder}: no tokenizer; expected tokenizer.json, or BERT's {VOCABULARY}."
+        )
+    tokenizer = tokenizer_of(folder)
+    if (folder / VOCABULARY).is_file():
+        _require_same(folder, tokenizer)
+    return tokenizer
+
+
+def _require_same(folder, tokenizer):
+    """Raise a RunError unless the tokens of vocab.txt are the first ones of tokenizer.json."""
+    for number, token in enumerate(read_vocabulary(folder / VOCABULARY)):
+        other = tokenizer.token_of(number) if number < len(tokenizer) else None
+        if token != other:
+            raise RunError(
+                f"--pretrained {folder}: line {number + 1:,} of {VOCABULARY} is {token!r}, and "
+                f"tokenizer.json has {other!r} there: one of the two is not the checkpoint's; "
+                "remove it."
+            )
+
+
+def _require_padding(folder, tokenizer):
+    """Raise a RunError unless BERT's token of padding is where config.json has it: a vocabulary in
+    another order would give each word the vector of another one."""
+    config = folder / HUGGING_FACE
+    said = read_json(config).get("pad_token_id") if config.is_file() else None
+    try:
+        found = tokenizer.id_of(PADDING)
+    except ValueError:
+        return
+    if type(said) is int and found != said:
+        raise RunError(
+            f"--pretrained {folder}: the tokenizer has {PADDING} in place {found:,}, and "
+            f"{HUGGING_FACE} in place {said:,}: this vocabulary is not the checkpoint's."
+        )
+
+
+def _is_uncased(folder, vocabulary):
+    """Return what tokenizer_config.json says, or else whether the vocabulary has no capitals; [UNK]
+    and <S>, which the vocabulary of the Chinese BERT has, are none."""
+    path = folder / TOKENIZER_CONFIG
+    said = read_json(path).get("do_lower_case") if path.is_file() else None
+    capitals = any(token != token.lower() and token[:1] not in "[<" for token in vocabulary)
+    return not capitals if said is None else bool(said)
+
+
+def _shortened(error):
+    """Return an error in a line: of the problems in lines of their own, the first few."""
+    first, *problems = map(str.strip, str(error).splitlines())
+    more = len(problems) - MOST_SHOWN
+    shown = [*problems[:MOST_SHOWN], *([f"and {more:,} more"] if more > 0 else [])]
+    return " ".join([first, "; ".join(shown)]) if shown else first

@@ -1,0 +1,224 @@
+"""A language model that is tuned to answer, on prompts and answers of the user's."""
+
+import dataclasses
+import functools
+from typing import NamedTuple
+
+import keras
+from rich.table import Table
+
+from seqkeras.data.batches import Sequences
+from seqkeras.data.dialogues import MESSAGES, read_dialogues
+from seqkeras.metrics import chrf, exact_match, rouge
+from seqkeras.runs import RunError
+from seqkeras.serving.text import Turns
+from seqkeras.tokenizers import special_ids
+from seqkeras.training.answering.generate import Generate
+from seqkeras.training.console import console
+from seqkeras.training.parts.splitting import split
+from seqkeras.training.starting import read_start
+from seqkeras.training.task import Modelling, Reading, Scoring
+from seqkeras.training.wording import counted
+
+NO_TARGET = -1
+MOST_TOKENS = 512  # of a prompt and its answer, for a model without positions
+
+
+class Example(NamedTuple):
+    """A prompt as the pipeline takes it, a text or {"messages": [...]}, and its answer."""
+
+    text: str | dict
+    target: str
+
+
+class PromptAnswerReading(Reading):
+    """A language model is tuned to answer prompts."""
+
+    def read(self):
+        options = self.options
+        train = self._examples(options.file)
+        if options.validation is not None:
+            validation = self._examples(options.validation)
+        else:
+            train, validation = split(train, options)
+        train, validation = self._fitting(train), self._fitting(validation)
+        if len(train) < options.batch_size or not validation:
+            raise RunError(
+                f"{options.file}: {counted(len(train), 'examples are', 'example is')} left for "
+                f"training and {len(validation):,} for validation; expected at least "
+                f"{options.batch_size}, --batch-size, and 1."
+            )
+        console.print(
+            f"{options.task}: {len(train):,} training and {len(validation):,} validation examples"
+        )
+        return train, validation
+
+    def _examples(self, path):
+        names = self.options.prompt_column, self.options.answer_column
+        return [
+            Example(_as_input(turns), answer) for _, turns, answer in read_dialogues(path, names)
+        ]
+
+    def examples_of(self, paths, settings):
+        return [example for path in paths for example in self._examples(path)]
+
+    def _fitting(self, examples):
+        """Return the examples within the limit; a line says how many are left out."""
+        most = self._max_length()
+        kept = [example for example in examples if len(self._prompt_and_answer(example)) <= most]
+        if len(kept) < len(examples):
+            limit = "--max-length"
+            if self.options.max_length is None and most == self._positions():
+                limit = f"all that {self.options.start_from} reads"
+            console.print(
+                f"  {len(examples) - len(kept):,} of {len(examples):,} examples have more than "
+                f"{most} tokens, {limit}, and are left out"
+            )
+        return kept
+
+    def _prompt_and_answer(self, example):
+        tokenizer = self.start.tokenizer
+        prompt = self._turns().prompt(example.text, "prompt")
+        return [*tokenizer.encode(prompt), *tokenizer.encode(example.target), self._end_id()]
+
+    @functools.cached_property
+    def start(self):
+        """The `Start` that training begins from."""
+        return read_start(self.options.start_from, self.options.dropout)
+
+    def _turns(self):
+        options = self.options
+        turns = Turns(**self.start.settings.get("turns", {}))
+        asked = {
+            "user": options.user,
+            "assistant": options.assistant,
+            "system": options.system,
+            "end": options.turn_end,
+        }
+        given = {name: text for name, text in asked.items() if text is not None}
+        return dataclasses.replace(turns, **given)
+
+    def _positions(self):
+        """Return the most tokens that the start model reads; None: as many as there are."""
+        return getattr(self.start.model, "max_length", None)
+
+    def _max_length(self):
+        has = self._positions()
+        asked = self.options.max_length
+        if asked is not None and has is not None and asked > has:
+            raise RunError(
+                f"{self.options.start_from}: has {has} positions, fewer than --max-length {asked}."
+            )
+        return asked or has or MOST_TOKENS
+
+    def _end_id(self):
+        start = self.start
+        return start.decoding.get("end_id", special_ids(start.tokenizer).end_id)
+
+    def tokenizers(self, examples):
+        return {"text": self.start.tokenizer}
+
+    def texts_read(self, examples, tokenizers):
+        yield "inputs", "text", [text for own in examples for text in _contents(own.text)]
+        yield "targets", "text", [example.target for example in examples]
+
+    @property
+    def way_out_of_unknown(self):
+        return (
+            f"Leave such answers out, or name by --start-from another model than "
+            f"{self.options.start_from}: one of byte pairs knows every text, one of characters "
+            "those of its own texts (language-model, --tokens)."
+        )
+
+    def record(self, examples, tokenizers):
+        length = self._max_length()
+        return {
+            "pipeline": "Generate",
+            "limits": {"source_length": length, "target_length": length},
+            "decoding": self.start.decoding,
+            "settings": {"turns": dataclasses.asdict(self._turns())},
+        }
+
+
+class PromptAnswerModelling(Modelling):
+    """Prompts with answers to a language model, by the loss of the answers alone."""
+
+    def arrays(self, examples, run):
+        answerer, tokenizer = Generate(run), run.tokenizers["text"]
+        rows, targets = [], []
+        for example in examples:
+            prompt = answerer.token_ids(example.text)
+            answer = [*tokenizer.encode(example.target), answerer.end_id]
+            rows.append([*prompt, *answer[:-1]])
+            targets.append([NO_TARGET] * (len(prompt) - 1) + answer)
+        token_ids = Sequences(rows)
+        return {"token_ids": token_ids}, Sequences(targets, padding=NO_TARGET), token_ids.lengths
+
+    def model(self, run):
+        return self.reading.start.new_model()
+
+    def loss(self):
+        return keras.losses.SparseCategoricalCrossentropy(
+            from_logits=True, ignore_class=NO_TARGET, reduction="mean_with_sample_weight"
+        )
+
+
+class PromptAnswerScoring(Scoring):
+    """ROUGE, chrF and exact match of answers."""
+
+    def sample(self, example, answer):
+        shown = super().sample(example, answer)
+        if isinstance(example.text, dict):
+            turns = example.text[MESSAGES]
+            shown["input"] = " | ".join(f"{turn['role']}: {turn['content']}" for turn in turns)
+        return shown
+
+    def validation_scores(self, examples, answers):
+        texts, targets = _both(examples, answers)
+        found = rouge(texts, targets)
+        return {
+            "ROUGE-L": found["rougeL"],
+            "ROUGE-1": found["rouge1"],
+            "ROUGE-2": found["rouge2"],
+            "chrF": chrf(texts, targets),
+            "exact match": exact_match(texts, targets),
+        }
+
+    def scores(self, answered):
+        [(examples, answers)] = answered.values()
+        texts, targets = _both(examples, answers)
+        return {
+            "examples": len(examples),
+            "exact_match": exact_match(texts, targets),
+            "chrf": chrf(texts, targets),
+            **rouge(texts, targets),
+        }
+
+    def table(self, scores):
+        table = Table(title=f"of {counted(scores['examples'], 'examples')}")
+        table.add_column("")
+        table.add_column("", justify="right")
+        for name, value in scores.items():
+            if isinstance(value, float):
+                table.add_row(name.replace("_", " "), f"{value:.2%}")
+        return table
+
+    def summary(self, scores):
+        return f"ROUGE-L is {scores['rougeL']:.2%}, exact match {scores['exact_match']:.2%}"
+
+
+def _as_input(turns):
+    """Return turns as the pipeline takes them: one of the user as its text."""
+    if len(turns) == 1:
+        return turns[0][1]
+    return {MESSAGES: [{"role": role, "content": content} for role, content in turns]}
+
+
+def _contents(text):
+    """Return what is said in the turns of an input."""
+    return [text] if isinstance(text, str) else [turn["content"] for turn in text[MESSAGES]]
+
+
+def _both(examples, answers):
+    """Return the answers' texts and the targets, without white space around them."""
+    return [a.text.strip() for a in answers], [e.target.strip() for e in examples]

@@ -1,0 +1,165 @@
+"""Sentences, or pairs of sentences, and a number for each, from a user's file."""
+
+import math
+from typing import NamedTuple
+
+import keras
+import numpy as np
+
+from seqkeras.data.series import ways_to_read
+from seqkeras.losses import ForecastLoss
+from seqkeras.metrics import (
+    mean_absolute_error,
+    pearson_correlation,
+    root_mean_squared_error,
+    spearman_correlation,
+)
+from seqkeras.models import RegressionHead
+from seqkeras.runs import RunError
+from seqkeras.serving.written_numbers import number_of
+from seqkeras.training.console import console
+from seqkeras.training.parts.features import require_features
+from seqkeras.training.parts.labelled_texts import LabelledTextModelling, LabelledTexts
+from seqkeras.training.parts.scaling import deviation_of, require_float32
+from seqkeras.training.parts.splitting import folds_apart, split
+from seqkeras.training.task import Scoring
+
+
+class Example(NamedTuple):
+    """A text, or a tuple of two, and its number."""
+
+    text: str | tuple[str, str]
+    target: float
+
+
+class RegressionReading(LabelledTexts):
+    """Sentences or pairs, and a number for each.
+
+    The model learns (number - mean) / deviation of the training examples, and answers numbers.
+    """
+
+    target_option = "number_column"
+
+    def read(self):
+        options = self.options
+        require_features(options, None)
+        self.read_pretrained()
+        rows = self._rows(options.file)
+        train = [example for example, _ in rows]
+        if options.folds is not None:
+            train, validation = folds_apart(train, [group for _, group in rows], options)
+        elif options.validation is None:
+            train, validation = split(train, options)
+        else:
+            validation = [example for example, _ in self._rows(options.validation)]
+        self.require_batch(options.file, train, "examples")
+        numbers = [example.target for example in train]
+        if min(numbers) == max(numbers):
+            raise RunError(
+                f"{options.file}: {options.number_column!r} must hold two numbers at least in the "
+                f"rows of training; all {len(numbers):,} have {numbers[0]:g}."
+            )
+        self.mean, self.deviation = float(np.mean(numbers)), deviation_of(np.array(numbers))
+        require_float32(
+            f"{options.file}: the numbers of {options.number_column!r}", self.mean, self.deviation
+        )
+        console.print(
+            f"{options.task}: {len(train):,} training and {len(validation):,} validation examples, "
+            f"numbers from {min(numbers):g} to {max(numbers):g}"
+        )
+        return train, validation
+
+    def _rows(self, path):
+        """Return the examples of a file, and the group of each for --folds."""
+        return [
+            (Example(text, self._number(where, written)), group)
+            for where, text, written, group in self.rows(path)
+        ]
+
+    def _number(self, where, written):
+        name = self.options.number_column
+        decimal = self.options.decimals.signs().get(name)
+        number = number_of(written, decimal)
+        if number is None or not math.isfinite(number):
+            raise RunError(
+                f"{where}: {name!r} must be a number; found {written!r:.40}"
+                f"{ways_to_read(name, [written], decimal)}."
+            )
+        return number
+
+    def examples_of(self, paths, settings):
+        return [example for path in paths for example, _ in self._rows(path)]
+
+    def record(self, examples, tokenizers):
+        return {
+            "pipeline": "Classify",
+            "limits": self.limits(),
+            "settings": self.settings(),
+        }
+
+
+class RegressionModelling(LabelledTextModelling):
+    """Texts to a model that gives a number."""
+
+    def arrays(self, examples, run):
+        targets = np.array([[example.target] for example in examples], "float32")
+        return self.text_inputs(examples, targets, run)
+
+    def model(self, run):
+        if self.reading.pretrained:
+            options = self.options
+            return self.reading.pretrained.with_heads(
+                self.heads(run), options.frozen, options.pooling
+            )
+        inputs, summary = self.encoded(run)
+        number = keras.layers.Dense(1)(summary)
+        scaling = keras.layers.Rescaling(self.reading.deviation, self.reading.mean, name="number")
+        return keras.Model(inputs, scaling(number))
+
+    def heads(self, run):
+        """Return a dictionary: name -> head, of a pre-trained encoder."""
+        return {
+            "number": RegressionHead(
+                1, self.options.dropout, self.reading.mean, self.reading.deviation
+            )
+        }
+
+    def loss(self):
+        return ForecastLoss("mse", [self.reading.deviation])
+
+
+class RegressionScoring(Scoring):
+    """Correlations and errors of numbers."""
+
+    score_formats = {"Pearson's correlation": ".4f", "Spearman's correlation": ".4f"}
+
+    def validation_scores(self, examples, answers):
+        scores = self._scores(examples, answers)
+        return {
+            "Pearson's correlation": scores["pearson_correlation"],
+            "Spearman's correlation": scores["spearman_correlation"],
+        }
+
+    def _scores(self, examples, answers):
+        found = [answer.score for answer in answers]
+        targets = [example.target for example in examples]
+        return {
+            "pearson_correlation": pearson_correlation(found, targets),
+            "spearman_correlation": spearman_correlation(found, targets),
+            "mean_absolute_error": float(mean_absolute_error(found, targets)),
+            "root_mean_squared_error": float(root_mean_squared_error(found, targets)),
+        }
+
+    def sample(self, example, answer):
+        return super().sample(example, answer) | {"answer": f"{answer.score:.4g}"}
+
+    def scores(self, answered):
+        [(examples, answers)] = answered.values()
+        return {"examples": len(examples)} | self._scores(examples, answers)
+
+    def summary(self, scores):
+        return (
+            f"Pearson's correlation {scores['pearson_correlation']:.4f}, Spearman's "
+            f"{scores['spearman_correlation']:.4f}, the mean absolute error is "
+            f"{scores['mean_absolute_error']:.4g}"
+        )

@@ -1,0 +1,331 @@
+"""Several tasks over one pre-trained encoder, trained at once."""
+
+import dataclasses
+from typing import NamedTuple
+
+import numpy as np
+from rich.console import Group
+
+from seqkeras import files
+from seqkeras.data.batches import Batches, Sequences
+from seqkeras.data.mixing import MixedBatches
+from seqkeras.models import WithHeads
+from seqkeras.runs import MODEL, OPTIONS, SCORES, RunRecord
+from seqkeras.runs.record import RUNS
+from seqkeras.training.parts.classification import UNLABELLED
+from seqkeras.training.parts.pretrained import Pretrained
+from seqkeras.training.parts.splitting import NoneHeldOutError
+from seqkeras.training.run import TASKS as FOLDER
+from seqkeras.training.run import options_content
+from seqkeras.training.task import Modelling, Reading, Scoring, Task
+
+MEAN = "mean"  # of the tasks' first scores
+
+
+class Text(NamedTuple):
+    """What a task reads, and the task's name."""
+
+    task: str
+    text: object
+
+
+class Example(NamedTuple):
+    """An example of a task, by its name."""
+
+    task: str
+    own: object
+
+    @property
+    def text(self):
+        return Text(self.task, self.own.text)
+
+    @property
+    def target(self):
+        return self.own.target
+
+
+class Several(Task):
+    """Classes or numbers of texts and tags of words, with a head each on one encoder: a task of
+    tasks.
+
+    Every row has a target for each head, which counts nothing for the heads of other tasks.
+
+    Attributes:
+        tables: name -> `Table` of the options.
+        tasks: name -> task.
+    """
+
+    def __init__(self, options):
+        self.tables = options.tables()
+        self.tasks = {name: table.options.make() for name, table in self.tables.items()}
+        for task in self.tasks.values():
+            task.modelling.ignored = UNLABELLED
+        reading = SeveralReading(options, self.tasks)
+        weights = {name: table.weight for name, table in self.tables.items()}
+        modelling = SeveralModelling(options, reading, weights)
+        super().__init__(options, reading, modelling, SeveralScoring(options, reading, modelling))
+
+    def prepared(self, folder, examples, kept, tokenizers):
+        runs, answers = {}, {}
+        for name, task in self.tasks.items():
+            own, others = _of_task(name, examples), task.reading.kept(_of_task(name, kept))
+            path = folder / FOLDER / name
+            runs[name], answers[name] = task.prepared(path, own, others, tokenizers)
+        return SeveralRuns(self, runs), SeveralAnswers(self.modelling, runs, answers)
+
+    def fitting(self, run, folder, kept, answer, model):
+        fitting = {}
+        for name, task in self.tasks.items():
+            own, others = run.runs[name], task.reading.kept(_of_task(name, kept))
+            part = self.modelling.part(model, name, own)
+            path = folder / FOLDER / name
+            fitting[name] = task.fitting(own, path, others, answer.answers[name], part)
+        return SeveralRuns(self, fitting)
+
+    def runs(self, folder):
+        return [folder / FOLDER / name for name in self.tasks]
+
+
+class SeveralReading(Reading):
+    """The examples of all tasks, each with the name of its task."""
+
+    def __init__(self, options, tasks):
+        super().__init__(options)
+        self.tasks = tasks
+
+    def read(self):
+        self.pretrained = Pretrained.read(self.options.pretrained)
+        parts = {name: self._read(name, task) for name, task in self.tasks.items()}
+        return tuple(
+            [Example(name, own) for name, part in parts.items() for own in part[place]]
+            for place in (0, 1)
+        )
+
+    def _read(self, name, task):
+        try:
+            return task.reading.read()
+        except NoneHeldOutError as error:
+            option = f"validation = … in the table [{name}] of {self.options.file}"
+            raise NoneHeldOutError(*error.reasons, option=option) from error
+
+    def tokenizers(self, examples):
+        return {"text": self.pretrained.tokenizer}
+
+    def texts_read(self, examples, tokenizers):
+        for name, task in self.tasks.items():
+            yield from task.reading.texts_read(_of_task(name, examples), tokenizers)
+
+    def record(self, examples, tokenizers):
+        """Return the record of the whole, which no pipeline serves."""
+        runs = [f"{FOLDER}/{name}" for name in self.tasks]
+        return {"pipeline": "", "limits": {}, "settings": {RUNS: runs}}
+
+
+class SeveralModelling(Modelling):
+    """The rows of all tasks to an encoder with a head for each."""
+
+    def __init__(self, options, reading, weights):
+        super().__init__(options, reading)
+        self.weights = weights
+        self.tasks = {name: task.modelling for name, task in reading.tasks.items()}
+        self._model, self._parts = None, {}
+
+    def batches(self, examples, run):
+        parts = [
+            modelling.arrays(_of_task(name, examples), run.runs[name])
+            for name, modelling in self.tasks.items()
+        ]
+        lengths = [of_rows for _, _, of_rows in parts]
+        inputs = _joined_inputs([own for own, _, _ in parts])
+        targets = {
+            name: _joined(
+                [
+                    target if other == place else _nothing(target, of_rows)
+                    for other, of_rows in enumerate(lengths)
+                ]
+            )
+            for place, (name, (_, target, _)) in enumerate(zip(self.tasks, parts, strict=True))
+        }
+        everything = np.concatenate(lengths)
+        if self.options.batches == "mixed":
+            order = self.order(everything)
+            self.batches_per_pass = order.batches_per_pass
+        else:
+            orders = [self.order(of_rows) for of_rows in lengths]
+            sizes = [len(of_rows) for of_rows in lengths]
+            offsets = np.cumsum(sizes) - sizes
+            shares = [size**self.options.alpha for size in sizes]
+            order = MixedBatches(orders, offsets, shares, self.options.seed)
+            self.batches_per_pass = sum(own.batches_per_pass for own in orders)
+        return Batches(inputs, targets, order, tokens=everything)
+
+    def num_steps(self, batches):
+        return self.options.passes * self.batches_per_pass
+
+    def model(self, run):
+        heads = {}
+        for name, modelling in self.tasks.items():
+            [heads[name]] = modelling.heads(run.runs[name]).values()
+        pretrained = self.reading.pretrained
+        return pretrained.with_heads(heads, self.options.frozen, self.options.pooling)
+
+    def part(self, model, name, run):
+        """Return the model of one task: the encoder with its head; the same until there is
+        another."""
+        if model is not self._model:
+            self._model, self._parts = model, {}
+        if name not in self._parts:
+            [output] = self.tasks[name].heads(run)
+            head = {output: model.heads[name]}
+            part = WithHeads(model.encoder, head, model.frozen, model.pooling)
+            part.build(None)
+            self._parts[name] = part
+        return self._parts[name]
+
+    def loss(self):
+        return {name: modelling.loss() for name, modelling in self.tasks.items()}
+
+    def loss_weights(self):
+        return self.weights
+
+    def metrics(self):
+        return {name: modelling.metrics() for name, modelling in self.tasks.items()}
+
+
+class SeveralScoring(Scoring):
+    """The scores of each task, and the mean of their first ones."""
+
+    def __init__(self, options, reading, modelling):
+        super().__init__(options, reading, modelling)
+        self.tasks = {name: task.scoring for name, task in reading.tasks.items()}
+        self.score_formats = {
+            _named(name, score): form
+            for name, scoring in self.tasks.items()
+            for score, form in scoring.score_formats.items()
+        }
+
+    def validation_scores(self, examples, answers):
+        found, firsts = {}, []
+        for name, scoring in self.tasks.items():
+            pairs = zip(examples, answers, strict=True)
+            pairs = [(example.own, answer) for example, answer in pairs if example.task == name]
+            own = scoring.validation_scores(*map(list, zip(*pairs)))
+            firsts.append(next(iter(own.values())))
+            found |= {_named(name, score): number for score, number in own.items()}
+        return {MEAN: float(np.mean(firsts)), **found}
+
+    def sample(self, example, answer):
+        return {"task": example.task, **self.tasks[example.task].sample(example.own, answer)}
+
+    def tests(self, validation):
+        for name in self.tasks:
+            yield name, [example for example in validation if example.task == name]
+
+    def scores(self, answered):
+        pairs = [pair for both in answered.values() for pair in zip(*both, strict=True)]
+        mean = self.validation_scores(*zip(*pairs))[MEAN]
+        found = {
+            name: scoring.scores({name: (_of_task(name, answered[name][0]), answered[name][1])})
+            for name, scoring in self.tasks.items()
+        }
+        return {MEAN: mean, **found}
+
+    def table(self, scores):
+        tables = [scoring.table(scores[name]) for name, scoring in self.tasks.items()]
+        return Group(*(table for table in tables if table is not None))
+
+    def summary(self, scores):
+        parts = [f"{name}: {scoring.summary(scores[name])}" for name, scoring in self.tasks.items()]
+        return "; ".join(parts)
+
+
+@dataclasses.dataclass(frozen=True)
+class SeveralRuns:
+    """The runs of the tasks, and the whole, from whose encoder another training may begin.
+
+    Attributes:
+        task: the `Several`.
+        runs: name -> `seqkeras.runs.RunFiles`.
+    """
+
+    task: Several
+    runs: dict
+
+    def write_tokenizers(self, folder):
+        next(iter(self.runs.values())).write_tokenizers(folder)
+
+    def write(self, folder, model, scores):
+        """Write the files like `RunFiles.write`; the record of the whole is last."""
+        for name, run in self.runs.items():
+            path, table = folder / FOLDER / name, self.task.tables[name]
+            path.mkdir(parents=True, exist_ok=True)
+            files.write_json(path / OPTIONS, options_content(table.task, table.options))
+            run.write(path, self.task.modelling.part(model, name, run), scores[name])
+        self.write_tokenizers(folder)
+        with files.written_aside(folder / MODEL) as aside:
+            model.save(aside)
+        files.write_json(folder / SCORES, scores)
+        tokenizers = next(iter(self.runs.values())).record.tokenizers
+        record = self.task.reading.record((), {})
+        RunRecord(
+            self.task.name, decoding={}, text_prefix=None, tokenizers=tokenizers, **record
+        ).write(folder)
+
+
+class SeveralAnswers:
+    """Texts of several tasks to the answers of each.
+
+    Args:
+        modelling: the `SeveralModelling`.
+        runs: name -> `seqkeras.runs.RunFiles`.
+        answers: name -> what answers, of `seqkeras.training.answering`.
+    """
+
+    def __init__(self, modelling, runs, answers):
+        self.modelling, self.runs, self.answers = modelling, runs, answers
+
+    def __call__(self, model, texts, advance=None):
+        """Answer as the answerers of `seqkeras.training.answering` do."""
+        found = [None] * len(texts)
+        for name, answer in self.answers.items():
+            places = [place for place, text in enumerate(texts) if text.task == name]
+            if places:
+                part = self.modelling.part(model, name, self.runs[name])
+                own = answer(part, [texts[place].text for place in places], advance=advance)
+                for place, found_one in zip(places, own, strict=True):
+                    found[place] = found_one
+        return found
+
+
+def _of_task(name, examples):
+    """Return the examples of one task, as it read them."""
+    return [example.own for example in examples if example.task == name]
+
+
+def _named(task, score):
+    """Return a task's score among those of several."""
+    return f"{task}: {score}"
+
+
+def _joined_inputs(parts):
+    """Return the inputs of all tasks; where only some have segments, the others' are 0."""
+    names = dict.fromkeys(name for part in parts for name in part)
+    for part in parts:
+        for name in names:
+            if name not in part:
+                part[name] = Sequences([[0] * length for length in part["lengths"]])
+    return {name: _joined([part[name] for part in parts]) for name in names}
+
+
+def _joined(arrays):
+    kind = type(arrays[0])
+    return kind.joined(arrays) if issubclass(kind, Sequences) else np.concatenate(arrays)
+
+
+def _nothing(target, lengths):
+    """Return targets of the form of others that count nothing, of rows of these lengths."""
+    if isinstance(target, Sequences):
+        return Sequences([[UNLABELLED] * length for length in lengths], padding=UNLABELLED)
+    if target.dtype.kind == "f":
+        return np.full((len(lengths), *target.shape[1:]), np.nan, target.dtype)
+    return np.full((len(lengths), *target.shape[1:]), UNLABELLED, target.dtype)

@@ -1,0 +1,329 @@
+"""The words of sentences, or frames of numbers, and their tags, from a file of the user's."""
+
+import itertools
+
+import keras
+import numpy as np
+from rich.table import Table
+
+from seqkeras.data.batches import Sequences
+from seqkeras.data.conll import continued, scheme_of
+from seqkeras.data.left_out import usable
+from seqkeras.data.texts import DataError
+from seqkeras.losses import ChainLoss, SmoothedCrossEntropy
+from seqkeras.metrics import TokenAccuracy, class_f1, entity_f1, entity_scores, tag_accuracy
+from seqkeras.models import ChainTaggingHead, LinearChain, TaggingHead
+from seqkeras.runs import RunError
+from seqkeras.terminal import one_line
+from seqkeras.training.console import add_rows, console, say_left_out
+from seqkeras.training.options.frames import TAG
+from seqkeras.training.parts.encoded_texts import EncodedTexts
+from seqkeras.training.parts.encoders import encoded
+from seqkeras.training.parts.features import require_features
+from seqkeras.training.parts.frames import Frames
+from seqkeras.training.parts.pretrained import inputs_of
+from seqkeras.training.parts.read_words import read_words, read_words_and_parts
+from seqkeras.training.parts.splitting import split
+from seqkeras.training.parts.tagged_sentences import TaggedSentences
+from seqkeras.training.task import Modelling, Scoring
+from seqkeras.training.wording import counted, listed
+
+NO_TAG = -1  # the target of a token that is not the first of its word
+OUTSIDE = "O"
+MOST_TOKENS = 256  # of a sentence, by default
+
+
+class TaggingReading(EncodedTexts):
+    """The words of sentences, or frames, and their tags."""
+
+    def __init__(self, options):
+        super().__init__(options)
+        self.frames = None  # `Frames`, where inputs are no texts
+        self.scheme = None  # the scheme of the training tags, from `scheme_of`
+
+    def read(self):
+        options = self.options
+        if options.recordings.reads_frames(options.file):
+            self.frames = self._frames()
+        require_features(options, self.frames)
+        self.read_pretrained()
+        train = self._examples(options.file)
+        labels = _labels(train)
+        pieces = ", or a --max-length to cut recordings into pieces" if self.frames else ""
+        if options.validation is not None:
+            validation = self._examples(options.validation, labels, options.file)
+            if self.frames:
+                self.frames.require_size(train, validation)
+        else:
+            whole = self._in_pieces(train) if len(train) == 1 else train
+            named = {"noun": self.unit, "label": "tag", "way_out": pieces}
+            train, validation = split(whole, options, lambda example: {*example.target}, **named)
+        train, validation = self._in_pieces(train), self._in_pieces(validation)
+        self.require_batch(options.file, train, f"{self.unit}s", pieces)
+        if len(labels) < 2:
+            words = "frames" if self.frames else "words"
+            raise RunError(f"{options.file}: all {words} have the tag {labels[0]!r:.40}.")
+        self.scheme = scheme_of(labels)
+        console.print(
+            f"{self.options.task}: {len(train):,} training and {len(validation):,} validation "
+            f"{self.unit}s, {len(labels):,} tags, "
+            + ("which spell no entities" if self.scheme is None else f"entities in {self.scheme}")
+        )
+        return train, validation
+
+    @property
+    def unit(self):
+        return "recording" if self.frames else "sentence"
+
+    def _frames(self):
+        return Frames(self.options, self.options.tag_column or TAG, for_each_frame=True)
+
+    def _in_pieces(self, examples):
+        """Return recordings in pieces of as many frames as the model reads; sentences as they
+        are."""
+        length = self.source_length or self.options.max_length
+        if not self.frames or length is None:
+            return examples
+        return [piece for example in examples for piece in example.pieces(length)]
+
+    def examples_of(self, paths, settings):
+        if self.options.recordings.reads_frames(paths[0]) or settings.get("rows"):
+            self.frames = self._frames().of_settings(settings)
+        labels = settings["labels"]
+        self.scheme = scheme_of(labels)
+        parts = [self._examples(path, labels, "what was trained") for path in paths]
+        return self._in_pieces([example for part in parts for example in part])
+
+    def _examples(self, path, labels=None, source=None):
+        """Return the examples of a file.
+
+        Args:
+            path: of the file.
+            labels: the tags that there may be, those of `source`; None: any.
+        """
+        options, before = self.options, []
+        if self.frames:
+            rows, read = self.frames.read(path), lambda recording: recording
+        else:
+            tagged = TaggedSentences(path, options, self.has_token)
+            rows, read, before = tagged.sentences, tagged.example, tagged.left_out
+
+        def known(row):
+            example = read(row)
+            tags = () if labels is None else enumerate(example.target)
+            unknown = next((place for place, tag in tags if tag not in labels), None)
+            if unknown is not None:
+                named = f"{example.where}: the recording"
+                if not self.frames:
+                    named = (
+                        f"{path}, line {row.lines[unknown]}: the word {row.words[unknown]!r:.40}"
+                    )
+                raise DataError(
+                    f"{named} has the tag {example.target[unknown]!r:.40}, which is not in "
+                    f"{source}; that has {listed(labels)}."
+                )
+            return example
+
+        found, left_out = usable(path, zip(rows), known, self.unit, options.skip_bad)
+        say_left_out([*before, *left_out], self.unit)
+        return found
+
+    def tokenizers(self, examples):
+        if self.frames:
+            return {}
+        return self.tokenizer_of([" ".join(example.text) for example in examples])
+
+    def texts_read(self, examples, tokenizers):
+        if not self.frames:
+            yield "inputs", "text", [" ".join(example.text) for example in examples]
+
+    def kept(self, validation):
+        return self.frames.kept(validation) if self.frames else validation
+
+    def record(self, examples, tokenizers):
+        labels, settings = _labels(examples), {}
+        scheme = scheme_of(labels)
+        if not self.frames and _gives_parts_tags(scheme):
+            labels = sorted({*labels, *(continued(label, scheme) for label in labels)})
+        limits = {"source_length": self.options.max_length or MOST_TOKENS}
+        if self.pretrained:
+            limits["source_length"] = self.pretrained.limit(self.options.max_length, MOST_TOKENS)
+        if self.frames:
+            limits, settings = self.frames.record(examples)
+        return {
+            "pipeline": "Tag",
+            "limits": limits,
+            "settings": {"labels": labels, "scheme": scheme} | settings,
+        }
+
+
+class TaggingModelling(Modelling):
+    """Sentences or frames to a model that gives each tag a logit."""
+
+    def arrays(self, examples, run):
+        place = {label: index for index, label in enumerate(run.record.settings["labels"])}
+        limit = run.record.limits["source_length"]
+        if self.reading.frames:
+            targets = [[place[tag] for tag in example.target[:limit]] for example in examples]
+            inputs, lengths = self.reading.frames.inputs(examples, limit)
+            return inputs, Sequences(targets, padding=NO_TAG), lengths
+        rows, targets, cut = [], [], 0
+        scheme = run.record.settings["scheme"]
+        for example in examples:
+            if _gives_parts_tags(scheme):
+                read, parts = read_words_and_parts(run, example.text)
+            else:
+                read, parts = read_words(run, example.text), ()
+            row, begun = [NO_TAG] * len(read), set()
+            for number, token in parts:
+                tag = example.target[number]
+                row[token] = place[continued(tag, scheme) if number in begun else tag]
+                begun.add(number)
+            for number, token in zip(read.numbers, read.first_tokens, strict=True):
+                row[token] = place[example.target[number]]
+            rows.append(read)
+            targets.append(row)
+            cut += len(read) == limit and len(read.numbers) < len(example.text)
+        if cut:
+            more = f"of more than --max-length {limit} tokens"
+            console.print(f"  {counted(cut, f'sentences {more} are', f'sentence {more} is')} cut")
+        inputs = inputs_of(rows, pretrained=self.reading.pretrained)
+        return inputs, Sequences(targets, padding=NO_TAG), inputs["token_ids"].lengths
+
+    def model(self, run):
+        options, labels = self.options, run.record.settings["labels"]
+        if self.reading.pretrained:
+            return self.reading.pretrained.with_heads(self.heads(run), options.frozen)
+        if self.reading.frames:
+            inputs, hidden, _ = self.reading.frames.encoded()
+        else:
+            inputs, hidden, _ = encoded(options, run.tokenizers["text"])
+        hidden = keras.layers.Dropout(options.dropout)(hidden)
+        if options.crf:
+            return keras.Model(
+                inputs, LinearChain(name="tag")(keras.layers.Dense(len(labels))(hidden))
+            )
+        return keras.Model(inputs, keras.layers.Dense(len(labels), name="tag")(hidden))
+
+    def heads(self, run):
+        """Return a dictionary: name -> head, of a pre-trained encoder."""
+        labels = run.record.settings["labels"]
+        head = ChainTaggingHead if self.options.crf else TaggingHead
+        return {"tag": head(len(labels), self.options.dropout)}
+
+    def loss(self):
+        if self.options.crf:
+            return ChainLoss(NO_TAG)
+        return SmoothedCrossEntropy(0.0, ignore_class=NO_TAG)
+
+    def metrics(self):
+        if self.options.crf:
+            return []
+        return [TokenAccuracy(ignore_class=NO_TAG, name="accuracy")]
+
+
+class TaggingScoring(Scoring):
+    """Tags that are right, F1 of entities or of frames."""
+
+    def sample(self, example, answer):
+        tags = [word.tag for word in answer.words]
+        if self.reading.frames:
+            written = {"target": " ".join(example.target), "answer": " ".join(tags)}
+            return self.reading.frames.sample(example) | written
+        return {
+            "input": " ".join(example.text),
+            "target": " ".join(map("/".join, zip(example.text, example.target, strict=True))),
+            "answer": answer.line(),
+        }
+
+    def validation_scores(self, examples, answers):
+        found, targets = self._tags_of(examples, answers)
+        words = "frames" if self.reading.frames else "words"
+        scores = {f"{words} right": tag_accuracy(found, targets)}
+        if self.reading.scheme:
+            return {"F1 of entities": entity_f1(found, targets)} | scores
+        return scores
+
+    def scores(self, answered):
+        [(examples, answers)] = answered.values()
+        found, targets = self._tags_of(examples, answers)
+        words = "frames" if self.reading.frames else "words"
+        scores = {
+            f"{self.reading.unit}s": len(examples),
+            words: sum(map(len, targets)),
+            "accuracy": tag_accuracy(found, targets),
+        }
+        if self.reading.scheme:
+            of_entities = entity_scores(found, targets)
+            by_label = of_entities.pop("by_label")
+            scores["entities"] = of_entities.pop("entities")
+            scores |= {f"entity_{name}": value for name, value in of_entities.items()}
+            scores["by_label"] = by_label
+        elif self.reading.frames:
+            f1 = class_f1([*itertools.chain(*found)], [*itertools.chain(*targets)])
+            by_label = {label: {"f1": value} for label, value in f1.items()}
+            scores |= {"macro_f1": float(np.mean([*f1.values()])), "by_label": by_label}
+        return scores
+
+    def table(self, scores):
+        if "by_label" not in scores:
+            return None
+        kind = "entities" if "entity_f1" in scores else "frames"
+        units = f"{self.reading.unit}s"
+        table = Table(title=f"{kind} of {counted(scores[units], units)}")
+        table.add_column("label")
+        if "entity_f1" in scores:
+            for name in ("entities", "precision", "recall"):
+                table.add_column(name, justify="right")
+        table.add_column("F1", justify="right")
+        by_label = scores["by_label"].items()
+        by_label = sorted(by_label, key=lambda item: -item[1].get("entities", 0))
+        add_rows(table, [(one_line(label), *_cells(of_label)) for label, of_label in by_label])
+        table.add_section()
+        if "entity_f1" in scores:
+            shares = {name: scores[f"entity_{name}"] for name in ("precision", "recall", "f1")}
+            table.add_row("all", *_cells({"entities": scores["entities"]} | shares))
+        else:
+            table.add_row("all, macro", *_cells({"f1": scores["macro_f1"]}))
+        return table
+
+    def summary(self, scores):
+        f1 = ""
+        if "entity_f1" in scores:
+            shares = ", as there are none"
+            if scores["by_label"]:
+                names = ("precision", "recall")
+                both = ", ".join(f"{name} {scores[f'entity_{name}']:.2%}" for name in names)
+                shares = f" ({both})"
+            f1 = f"F1 of entities is {scores['entity_f1']:.2%}{shares}, "
+        words = "frames" if self.reading.frames else "words"
+        return f"{f1}{scores['accuracy']:.2%} of the {words} have the right tag"
+
+    def _tags_of(self, examples, answers):
+        """Return tags of the answers, and the targets; a word that was cut off has the tag O."""
+        found = []
+        for example, answer in zip(examples, answers, strict=True):
+            starts = range(len(example.text)) if self.reading.frames else _starts(example.text)
+            tags = dict.fromkeys(starts, OUTSIDE)
+            found.append([*(tags | {word.start: word.tag for word in answer.words}).values()])
+        return found, [example.target for example in examples]
+
+
+def _gives_parts_tags(scheme):
+    """Return whether the parts of a word have tags of their own beside that of its first token,
+    which in IOBES and BILOU would be another one for a word of several parts."""
+    return scheme in ("IOB2", None)
+
+
+def _labels(examples):
+    return sorted({tag for example in examples for tag in example.target})
+
+
+def _cells(scores):
+    """Return counts and shares as they stand in a table."""
+    return [f"{value:,}" if isinstance(value, int) else f"{value:.2%}" for value in scores.values()]
+
+
+def _starts(words):
+    """Return where words begin in their text."""
+    return [0, *itertools.accumulate(len(word) + 1 for word in words[:-1])]

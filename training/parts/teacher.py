@@ -1,0 +1,193 @@
+"""A finished run as a teacher: its model, and what that answers to texts."""
+
+import functools
+import hashlib
+import json
+import time
+import zipfile
+from pathlib import Path
+
+import numpy as np
+from keras import ops
+
+from seqkeras import files
+from seqkeras.models import Bert, WithHeads
+from seqkeras.runs import MODEL, RunError, RunFiles
+from seqkeras.tokenizers import pad
+from seqkeras.training.answering.graphs import graph_of
+from seqkeras.training.checkpoint import load_model
+from seqkeras.training.console import console, progress_bar
+from seqkeras.training.parts.labelled_texts import text_encoding
+from seqkeras.training.parts.pretrained import Pretrained
+from seqkeras.training.parts.read_words import read_words
+from seqkeras.training.run import TEACHER
+from seqkeras.training.wording import counted
+
+BATCH = 64  # texts that it answers at once
+
+
+class Teacher:
+    """The model of a finished run.
+
+    Args:
+        folder: folder of the run.
+        pipeline: the pipeline that its task must be served by.
+
+    Attributes:
+        run: its `seqkeras.runs.RunFiles`.
+        kept: name -> array, what it answered so far.
+
+    Raises:
+        RunError: if it is of another pipeline, or reads no texts.
+    """
+
+    def __init__(self, folder, pipeline):
+        self.folder = Path(folder)
+        self.run = RunFiles.read(self.folder)
+        record = self.run.record
+        if record.pipeline != pipeline or "text" not in self.run.tokenizers:
+            raise RunError(
+                f"--teacher {folder}: must be a run of the same task, which reads texts; it is one "
+                f"of {record.task}."
+            )
+        self.kept = {}
+
+    def load(self):
+        """Return the teacher's model, new."""
+        return load_model(self.folder / MODEL, "train it again", compile=False)
+
+    @functools.cached_property
+    def model(self):
+        """Its model, which is asked."""
+        return self.load()
+
+    @property
+    def encoder(self):
+        """Its `Bert`.
+
+        Raises:
+            RunError: if it has none.
+        """
+        if not isinstance(self.model, WithHeads) or not isinstance(self.model.encoder, Bert):
+            raise RunError(
+                f"--teacher {self.folder}: must be a fine-tuned BERT, as the student is one; it "
+                f"is a {type(self.model).__name__}."
+            )
+        return self.model.encoder
+
+    def small(self, options):
+        """Return a `Pretrained` of the teacher's tokens without weights, of the sizes of the
+        options."""
+        sizes = {
+            "hidden_dim": options.embedding_dim,
+            "num_layers": options.layers,
+            "num_heads": options.heads,
+            "feed_forward_dim": 4 * options.embedding_dim,
+        }
+        config = {**self.encoder.config, **sizes}
+        return Pretrained(str(self.folder), config, [], self.run.tokenizers["text"])
+
+    def require_same_tokens(self, student, limit, pairs):
+        """Raise a `RunError` unless teacher and student can read the same token ids.
+
+        Args:
+            student: a `Pretrained`.
+            limit: the most tokens of an input.
+            pairs: whether there are two texts in each.
+        """
+        encoder, where = self.encoder, f"--teacher {self.folder}"
+        if student.tokenizer != self.run.tokenizers["text"]:
+            raise RunError(
+                f"{where}: its vocabulary is not the vocabulary of {student.folder}; their layers "
+                "can not be compared; leave --distil-hidden and --distil-attention out."
+            )
+        if limit > encoder.config["max_length"]:
+            raise RunError(
+                f"{where}: has {encoder.config['max_length']} positions; choose at most as many "
+                "as --max-length."
+            )
+        if pairs and (encoder.config["num_segments"] > 0) != student.has_segments:
+            raise RunError(
+                f"{where}: of it and {student.folder} only one tells two texts apart, so that "
+                "their layers can not be compared."
+            )
+
+    def answers(self, texts, folder):
+        """Return a list of the logits of each text, (V,), or of words, (words, V), with NaN for
+        words that it did not read.
+
+        Args:
+            texts: as the examples of the task have them.
+            folder: folder of the run that is trained, a `Path`; what is kept there is not computed
+                again.
+        """
+        name = self._name_of(texts)
+        if name not in self.kept:
+            found = _read(folder / TEACHER, name)
+            self.kept[name] = self._computed(texts) if found is None else found
+        flat = self.kept[name]
+        if not isinstance(texts[0], tuple) or self.run.record.pipeline != "Tag":
+            return flat
+        ends = np.cumsum([len(words) for words in texts])
+        return np.split(flat, ends[:-1])
+
+    def keep(self, folder):
+        """Write what it answered into the folder of the run that is trained."""
+        path = folder / TEACHER
+        with files.written_aside(path) as aside, open(aside, "wb") as file:
+            np.savez(file, **self.kept)
+
+    def _name_of(self, texts):
+        """Return a name for its answers: another model, or other texts, have another one."""
+        return hashlib.sha256((self._digest + json.dumps(texts)).encode()).hexdigest()
+
+    @functools.cached_property
+    def _digest(self):
+        with open(self.folder / MODEL, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+    def _computed(self, texts):
+        began = time.monotonic()
+        tags = self.run.record.pipeline == "Tag"
+        read = read_words if tags else text_encoding
+        rows = [read(self.run, text) for text in texts]
+        order = sorted(range(len(rows)), key=lambda place: len(rows[place]))
+        graph, found = graph_of(self.model, self.run), [None] * len(rows)
+        names, [output] = [spec.name for spec in graph.inputs], graph.outputs
+        with progress_bar() as bar:
+            part = bar.add_task("asking the teacher", total=len(rows))
+            for start in range(0, len(rows), BATCH):
+                chosen = order[start : start + BATCH]
+                arrays = _padded([rows[place] for place in chosen])
+                given = {name: arrays[name] for name in names}
+                batch = ops.convert_to_numpy(graph.function(**given)[output.name])
+                for place, logits in zip(chosen, batch, strict=True):
+                    if tags:
+                        logits = _of_words(rows[place], logits, len(texts[place]))
+                    found[place] = logits
+                bar.advance(part, len(chosen))
+        seconds = time.monotonic() - began
+        console.print(f"  the teacher answered {counted(len(rows), 'texts')} in {seconds:.0f} s")
+        return np.concatenate(found) if tags else np.stack(found)
+
+
+def _read(path, name):
+    """Return the array of a name in a file; None if it is not there."""
+    try:
+        with np.load(path) as arrays:
+            return arrays[name]
+    except (OSError, KeyError, ValueError, zipfile.BadZipFile):
+        return None
+
+
+def _of_words(row, logits, count):
+    """Return the logits of words from those of tokens."""
+    found = np.full((count, logits.shape[-1]), np.nan, "float32")
+    found[row.numbers] = logits[row.first_tokens]
+    return found
+
+
+def _padded(rows):
+    token_ids, lengths = pad([row.token_ids for row in rows])
+    segments = [getattr(row, "segment_ids", [0] * len(row.token_ids)) for row in rows]
+    return {"token_ids": token_ids, "lengths": lengths, "segment_ids": pad(segments)[0]}
