@@ -162,7 +162,7 @@ def parse_options(name, options_class, arguments, values):
     """Return a task's options, of a command that reads a user's files but trains nothing.
 
     Args:
-        name: of the command, for errors.
+        name: name of the command, for errors.
         options_class: dataclass of the options; what names a file or a run of the training is None.
         arguments: list of the command line's `--option value`.
         values: name -> value of those that are not among the arguments; others are defaults.

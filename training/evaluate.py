@@ -35,9 +35,9 @@ class Evaluation:
     """What `seqkeras train evaluate` is asked.
 
     Args:
-        folder: of the run or the bundle.
+        folder: folder of the run or the bundle.
         data: the user's files, as the task takes them.
-        precision: of a bundle; None is float32.
+        precision: precision of a bundle; None is float32.
         out: a file to write the scores to, or None.
         arguments: options of the task, as they stand on the command line.
     """

@@ -52,7 +52,7 @@ def take_weights(model, build, run, folder, takes_pretrained=False):
         model: that is built.
         build: a `seqkeras.runs.RunFiles` -> a model like it.
         run: the model's `RunFiles`.
-        folder: of the other run.
+        folder: folder of the other run.
         takes_pretrained: whether the task has the option --pretrained, for errors.
 
     Raises:
@@ -85,7 +85,7 @@ def take_rows(model, build, run, other, known, folder, takes_pretrained=False):
         model, build, run, takes_pretrained: see `take_weights`.
         other: the other model.
         known: name of each vocabulary -> `places_in_both`.
-        folder: of the other model, for errors.
+        folder: folder of the other model, for errors.
 
     Raises:
         RunError: if it is not of the same sizes.

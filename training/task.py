@@ -48,7 +48,7 @@ class Task:
 
         Args:
             folder: a `Path`, the run's; nothing is written.
-            examples: of training.
+            examples: training examples.
             kept: validation examples that stay with the run.
             tokenizers: role -> tokenizer.
         """
@@ -83,7 +83,7 @@ class Reading(abc.ABC):
     """Files to examples, and what serving must know of them.
 
     Args:
-        options: of the task.
+        options: options of the task.
 
     Attributes:
         known_tokenizers: role -> tokenizer of a run or bundle that is evaluated.
@@ -111,8 +111,8 @@ class Reading(abc.ABC):
         """Return the examples of files in the form of the training's, for `evaluate`.
 
         Args:
-            paths: of the files, one at least.
-            settings: of the run's record, or of the bundle's manifest.
+            paths: paths of the files, one at least.
+            settings: settings of the run's record, or of the bundle's manifest.
 
         Raises:
             RunError: if the task reads no files, or other ones.
@@ -133,7 +133,7 @@ class Reading(abc.ABC):
         text is depends on its tokens.
 
         Args:
-            validation: of the examples that `read` returned.
+            validation: validation examples that `read` returned.
             tokenizers: role -> tokenizer.
         """
         return validation
@@ -147,7 +147,7 @@ class Reading(abc.ABC):
         """Yield (use, role, texts): what vocabularies read of examples; unknown tokens are told.
 
         Args:
-            examples: of training, of validation, or of `examples_of`.
+            examples: training or validation examples, or examples of `examples_of`.
             tokenizers: role -> tokenizer.
 
         Yields:
@@ -175,7 +175,7 @@ class Reading(abc.ABC):
 
         Args:
             file: where the examples come from, for the error.
-            examples: of training.
+            examples: training examples.
             noun: what the error calls them, in the plural.
             way_out: what the user may do instead of choosing a smaller batch.
         """
@@ -192,12 +192,12 @@ class Modelling(abc.ABC):
     """Examples to the inputs of a model, the model, and its loss.
 
     Args:
-        options: of the task.
+        options: options of the task.
         reading: the task's `Reading`.
 
     Attributes:
         validation_loss: whether `arrays` takes validation examples too, for their loss.
-        folder: of the run that is trained, a `Path`; None while one is evaluated.
+        folder: folder of the run that is trained, a `Path`; None while one is evaluated.
     """
 
     validation_loss: bool = False
@@ -233,7 +233,8 @@ class Modelling(abc.ABC):
             raise RunError(f"--batch-tokens: {error}") from error
 
     def carries_state(self):
-        """Whether the state of a row goes on to the next batch, so that rows can not be shared."""
+        """Return whether the state of a row goes on to the next batch, so that rows can not be
+        shared."""
         return False
 
     def num_steps(self, batches):
@@ -275,7 +276,7 @@ class Scoring(abc.ABC):
     """Answers to scores, and what is shown of them.
 
     Args:
-        options: of the task.
+        options: options of the task.
         reading, modelling: the task's `Reading` and `Modelling`.
 
     Attributes:

@@ -69,7 +69,7 @@ class _Data:
     """What a training reads.
 
     Attributes:
-        examples: of training.
+        examples: training examples.
         validation: examples of validation.
         kept: those that stay with the run.
         run: the `seqkeras.runs.RunFiles` that is trained; once there is a model, its examples are
@@ -155,7 +155,7 @@ def _plan(task, folder, overwrite, devices, data):
 
 
 def _finish(task, folder, model, data):
-    """Score a model that is trained, write its run, and return the scores."""
+    """Score a trained model, write its run, and return the scores."""
     model = task.modelling.trained(model)
     scores = task.modelling.measure(model, data.validation, data.run)
     run, found = task.scoring.tuned(

@@ -207,7 +207,8 @@ class Options:
         raise AttributeError(f"{type(self).__name__}: there is no option {name!r}.")
 
     def is_given(self, name):
-        """Whether an option differs from its default; False for an option that there is not."""
+        """Return whether an option differs from its default; False for an option that there is
+        not."""
         field = options_of(type(self)).get(name)
         return field is not None and getattr(self, name) != field.default
 

@@ -29,7 +29,7 @@ class DecimalOptions(Options):
         """Yield a sentence unless the options are of columns of numbers, each of one sign.
 
         Args:
-            names: of the columns of numbers.
+            names: names of the columns of numbers.
             of: the options that give them, for the sentence.
         """
         given = (*self.decimal_point, *self.decimal_comma)

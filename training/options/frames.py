@@ -37,7 +37,7 @@ class FrameOptions(Options):
         """Return name of a file of the user's -> the files that it names.
 
         Args:
-            paths: of the user's files; None for one that is not given.
+            paths: paths of the user's files; None for one that is not given.
             columns: further columns of a table that name files.
         """
         if self.frames_column is None:

@@ -98,7 +98,7 @@ class TaggingReading(EncodedTexts):
         """Return the examples of a file.
 
         Args:
-            path: of the file.
+            path: path of the file.
             labels: the tags that there may be, those of `source`; None: any.
         """
         options, before = self.options, []

@@ -52,7 +52,7 @@ class Texts(DataFile):
 
 
 class BertPretrainingOptions(FitOptions, task="bert-pretraining"):
-    """Plain text to a BERT, by masked words and pairs of sentences.
+    """Train a BERT on plain text, by masked words and pairs of sentences.
 
     Your file looks like this: a sentence, or a paragraph, a line, and an empty line between two
     documents; in UTF-8, plain or .gz. Several files are read one behind the other.
@@ -65,11 +65,11 @@ class BertPretrainingOptions(FitOptions, task="bert-pretraining"):
         She left Oslo in May.
         ...
 
-    Books have other lines: with --form prose a paragraph is as many lines as it takes, and three
-    empty lines end a document. The model learns to tell words that are masked, and whether a text
-    goes on with another; with --pairs false, as RoBERTa, the words alone. A twentieth of the
-    documents is held out for validation. The text is cut into tokens once, into a folder of records
-    beside the run; further runs take that folder instead of files.
+    Books have other lines: with --form prose a paragraph may take several lines, and three empty
+    lines end a document. The model learns to predict masked words, and whether one text follows
+    another; with --pairs false it learns the words alone, as RoBERTa does. A twentieth of the
+    documents is held out for validation. The text is cut into tokens once, and the records are
+    written to a folder beside the run; further runs take that folder instead of files.
     """
 
     files: tuple = argument(

@@ -14,7 +14,7 @@ from seqkeras.training.task import Task
 
 
 class BiLMOptions(FitOptions, task="bilm"):
-    """Plain text to features of words: ELMo's language model in both directions.
+    """Train ELMo's language model in both directions on plain text, for features of words.
 
     Your file looks like this: text in UTF-8, plain or .gz, a sentence a line. Several files are
     read one behind the other.
@@ -23,8 +23,8 @@ class BiLMOptions(FitOptions, task="bilm"):
         The old house is here.
         She left Oslo in May.
 
-    A word is read by its characters, so the model knows features of any word. It learns to tell the
-    next word from those before it, and the word before from those behind. The last tenth of the
+    A word is read by its characters, so the model knows features of any word. It learns to predict
+    the next word from earlier words, and the previous word from later words. The last tenth of the
     text is held out for validation. classification and tagging read the features: --features RUN.
     """
 

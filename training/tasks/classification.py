@@ -17,7 +17,7 @@ from seqkeras.training.task import Task
 
 
 class ClassificationOptions(FitOptions, task="classification"):
-    """Sentences, pairs, or sequences of numbers, and their labels, from a file.
+    """Classify sentences, pairs of sentences, or sequences of numbers.
 
     Your file looks like this (.csv; .tsv with tabs, and quotes as characters; .jsonl with an object
     a line):
@@ -27,9 +27,9 @@ class ClassificationOptions(FitOptions, task="classification"):
         a fine film,good
         "dull, from end to end",bad
 
-    Pairs have their second text in a third column: --pair-column question. The model
-    reads WordPieces that are learned from the file; attention sums up what --encoder makes of them.
-    With --pretrained FOLDER it is a BERT that is fine-tuned, which reads its own tokens.
+    Pairs have their second text in a third column: --pair-column question. The model reads
+    WordPieces that are learned from the file; attention sums up the vectors of --encoder. With
+    --pretrained FOLDER the model is a fine-tuned BERT with the tokens of that folder.
 
     Frames of sound, video or sensors: a row for each frame, with --numbers x,y,z --series-column
     series; or a row for each recording, with --frames-column file that names .npy files of (frames,

@@ -23,7 +23,7 @@ class _Locales(click.ParamType):
 
 
 class DatesOptions(FitOptions, task="dates"):
-    """Dates people write, in 28 locales, to ISO dates of 1950 to 2049; others are none."""
+    """Translate dates as people write them, in 28 locales, to ISO dates from 1950 to 2049."""
 
     # As the published figures were taken.
     optimizer: str = option(

@@ -53,7 +53,7 @@ class Step(click.ParamType):
 
 
 class ForecastingOptions(FitOptions, task="forecasting"):
-    """The values that follow a series, from a file with a row for each step.
+    """Forecast the values that follow a series, from a file with a row for each step.
 
     Your file looks like this (.csv; .tsv; .jsonl with an object a line). A field without a value is
     empty, or NA:

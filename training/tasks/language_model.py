@@ -31,7 +31,7 @@ MODELS = ("gpt", "gru", "lstm", "qrnn", "simple_rnn")
 
 
 class LanguageModelOptions(FitOptions, task="language-model"):
-    """Plain text to a model of what follows: characters, words or subwords.
+    """Train a language model on plain text: characters, words or subwords.
 
     Your file looks like this: text in UTF-8, plain or .gz, and nothing else. Several files are read
     one behind the other.
@@ -41,7 +41,7 @@ class LanguageModelOptions(FitOptions, task="language-model"):
         Before we proceed any further, hear me speak.
 
     The last tenth of the text is held out for validation. The model is a GPT, or a recurrent
-    network that reads each row on from batch to batch; --tokens says what it reads.
+    network that carries the state of each row from batch to batch; --tokens names what it reads.
     """
 
     files: tuple = argument(DataFile(), "Training files: plain text or .gz.", several=True)

@@ -16,7 +16,7 @@ from seqkeras.training.task import Task
 
 
 class MultipleChoiceOptions(FitOptions, task="multiple-choice"):
-    """Texts with choices, of which one is right: SWAG, ARC, exams.
+    """Choose the right one of several choices for a text: SWAG, ARC, exams.
 
     Your file looks like this (.csv; .tsv with tabs; empty choices at the end are none):
 
@@ -26,8 +26,8 @@ class MultipleChoiceOptions(FitOptions, task="multiple-choice"):
         Which of these barks?,a cat,a bird,a fish,a dog,D
 
     Or .jsonl with an object a line: {"text": "...", "choices": ["...", "..."], "answer": 1}, which
-    counts from 0. SWAG and ARC are read as they are published, and as .jsonl of Hugging Face;
-    columns of other names by --text-column, --choice-columns and --answer-column.
+    counts from 0. SWAG and ARC are read as published, and as .jsonl of Hugging Face;
+    --text-column, --choice-columns and --answer-column name other columns.
 
     Each choice is read behind the text as a pair by the encoder of --pretrained.
     """

@@ -15,7 +15,7 @@ from seqkeras.training.task import Task
 
 
 class PromptAnswerOptions(FitOptions, task="prompt-answer"):
-    """A language model is tuned to answer prompts: questions, dialogues with turns, summaries.
+    """Tune a language model to answer prompts: questions, dialogues with turns, summaries.
 
     Your file looks like this (.jsonl; .csv and .tsv have the columns prompt and answer):
 

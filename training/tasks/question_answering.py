@@ -30,7 +30,7 @@ OF_BIDAF = (
 
 
 class QuestionAnsweringOptions(FitOptions, task="question-answering"):
-    """Questions about contexts, answered by a span of these: SQuAD 1.1 and 2.0.
+    """Answer questions with a span of a context: SQuAD 1.1 and 2.0.
 
     Your file looks like this (.jsonl, an object a line, as Hugging Face has it; the published .json
     of SQuAD is read as it is):
@@ -40,10 +40,10 @@ class QuestionAnsweringOptions(FitOptions, task="question-answering"):
          "answers": {"text": ["Oslo"], "answer_start": [9]}}
 
     each object on one line. A question without an answer has empty lists, in .json "is_impossible":
-    true; the model then learns to give none, and from which margin on is tuned on the validation.
+    true; the model then learns to give no answer, by a margin that is tuned on the validation file.
 
-    A context is read in windows of --max-length tokens, each behind the question, which begin
-    --stride tokens after the one before. --pretrained names the encoder; --model bidaf learns from
+    A context is read in windows of --max-length tokens, question included, that begin --stride
+    tokens apart. --pretrained names the encoder; --model bidaf learns from
     the file alone, by words and their characters, and always answers.
     """
 

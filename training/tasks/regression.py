@@ -9,7 +9,7 @@ from seqkeras.training.task import Task
 
 
 class RegressionOptions(FitOptions, task="regression"):
-    """Sentences or pairs, and a number for each: similarities, grades, prices.
+    """Predict a number for each sentence or pair: similarity, grade, price.
 
     Your file looks like this (.csv; .tsv with tabs, and quotes as characters; .jsonl with an object
     a line):
@@ -20,8 +20,8 @@ class RegressionOptions(FitOptions, task="regression"):
         a fine film,two dogs run,0
 
     Pairs have their second text in another column: --pair-column pair. The model reads WordPieces
-    that are learned from the file; attention sums up what --encoder makes of them. With
-    --pretrained FOLDER it is a BERT that is fine-tuned, which reads its own tokens.
+    that are learned from the file; attention sums up the vectors of --encoder. With --pretrained
+    FOLDER the model is a fine-tuned BERT with the tokens of that folder.
     """
 
     file: str = argument(DataFile(), "Training file: .csv, .tsv or .jsonl.")

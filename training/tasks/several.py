@@ -42,10 +42,10 @@ class Table(NamedTuple):
 
 
 class SeveralOptions(FitOptions, task="several"):
-    """Several tasks at once over one encoder: classes or numbers of texts, and tags of words.
+    """Train several tasks at once over one encoder: classes or numbers of texts, tags of words.
 
-    Your file names the tasks, a table each, in TOML. Beside the task and its file there may be the
-    task's own options, with _ for -, and the weight of its loss:
+    Your file names the tasks, a table each, in TOML. A table may also hold
+    options of the task, with _ for -, and the weight of its loss:
 
     \b
         [sentiment]
@@ -58,8 +58,8 @@ class SeveralOptions(FitOptions, task="several"):
         validation = "more.conll"
         weight = 0.5
 
-    The encoder of --pretrained has a head for each. The run holds a run of each task, which export
-    takes: RUN/tasks/sentiment, RUN/tasks/names.
+    The encoder of --pretrained has a head for each task. The run holds a run of each task for
+    export: RUN/tasks/sentiment, RUN/tasks/names.
     """
 
     file: str = argument(DataFile(), "File that names the tasks: .toml or .json.")

@@ -17,11 +17,10 @@ from seqkeras.training.task import Task
 
 
 class TaggingOptions(FitOptions, task="tagging"):
-    """The words of sentences, or frames of numbers, and their tags: names, parts of speech.
+    """Tag the words of sentences, or frames of numbers: names, parts of speech.
 
     Your file looks like this: a word a line, columns with spaces or tabs between them, an empty
-    line behind each sentence, as CoNLL has it. Of more columns the first is the word, the last the
-    tag.
+    line behind each sentence, as CoNLL has it. The first column is the word, the last the tag.
 
     \b
         Wolfgang B-PER
@@ -33,9 +32,10 @@ class TaggingOptions(FitOptions, task="tagging"):
         ...
 
     Or .jsonl with an object a line: {"tokens": ["She", "left"], "tags": ["O", "O"]}. Tags of
-    entities may be IOB1, IOB2, IOBES, BILOU or BMES; others, as parts of speech, spell no
-    entities. The model reads WordPieces that are learned from the file; a word has the tag of its
-    first one. With --pretrained FOLDER it is a BERT that is fine-tuned, which reads its own tokens.
+    entities may be IOB1, IOB2, IOBES, BILOU or BMES; other tags, such as parts of speech,
+    spell no entities. The model reads WordPieces that are learned from the file; a word has the tag
+    of its first WordPiece. With --pretrained FOLDER the model is a fine-tuned BERT with the tokens
+    of that folder.
 
     Frames of sound, video or sensors, each with a tag: a row for each frame, with --numbers x,y,z
     and, of several recordings, --series-column series; or a row for each recording, with

@@ -44,9 +44,9 @@ SHARE = Number(0, 1, max_open=True)
 
 
 class TranslationOptions(FitOptions, task="translation"):
-    """Sentences and their translations, or words and their phonemes, from files.
+    """Translate sentences, or words to phonemes.
 
-    Your file looks like this (.txt or .tsv, without a header; what stands behind a second tab is
+    Your file looks like this (.txt or .tsv, without a header; text behind a second tab is
     not read):
 
     \b

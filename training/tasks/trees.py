@@ -15,7 +15,7 @@ from seqkeras.training.task import Task
 
 
 class TreesOptions(FitOptions, task="trees"):
-    """Trees of sentences, with a label at every node: sentiment, kinds of phrases.
+    """Classify every node of sentence trees: sentiment, kinds of phrases.
 
     Your file looks like this, a tree a line, as in the Stanford Sentiment Treebank: a node is its
     label, then a word or nodes.
@@ -24,7 +24,7 @@ class TreesOptions(FitOptions, task="trees"):
         (3 (2 A) (4 (3 fine) (2 film)))
         (0 (2 It) (1 (1 drags) (2 on)))
 
-    The root must have a label, other nodes may be without. A recursive network gives every node a
+    The root must have a label; other nodes may lack one. A recursive network gives every node a
     class, from the words up to the root.
     """
 
