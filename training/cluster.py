@@ -68,7 +68,7 @@ class Cluster:
 
     @property
     def name(self):
-        """Of this process."""
+        """The name of this process."""
         return self.names[self.index]
 
     def meet(self, say, patience=PATIENCE):

@@ -21,7 +21,7 @@ def freeze(model, patterns):
     """Let the variables whose path matches a pattern keep their values.
 
     Args:
-        model: that is built and not compiled.
+        model: a model that is built and not compiled.
         patterns: as of the shell, each matches the whole path: "*embedding*".
 
     Raises:
@@ -45,11 +45,11 @@ def freeze(model, patterns):
 def take_weights(model, build, run, folder, takes_pretrained=False):
     """Give a model the weights of another run of the same task.
 
-    Of what stands in both vocabularies, tokens or labels, the rows are taken; what is new keeps its
-    first values, and what counts steps begins anew.
+    Rows of tokens or labels that stand in both vocabularies are taken; rows of new entries keep
+    their first values, and counters of steps begin anew.
 
     Args:
-        model: that is built.
+        model: a model that is built.
         build: a `seqkeras.runs.RunFiles` -> a model like it.
         run: the model's `RunFiles`.
         folder: folder of the other run.
