@@ -31,8 +31,9 @@ from seqkeras.serving.entities import LETTERS, entities, is_tag
 
 BETWEEN_DOCUMENTS = re.compile(r"\s*-DOCSTART-(\s|$)|#(begin|end) document")
 NUMBER_ONE = re.compile(r"1(-\d+)?")  # of the first word of CoNLL-U, or of a range from it
-LETTER_FIRST = re.compile(r"([BIMESLUbimeslu])[-_:|](.+)", re.DOTALL)  # of an entity's tag
-LETTER_LAST = re.compile(r"(.+)[-_:|]([BIMESLU])", re.DOTALL)
+SIGNS = "[-_:|./\u2010-\u2015\u2212]"  # between letter and label; all but the first are meant as it
+LETTER_FIRST = re.compile(f"([BIMESLUbimeslu]){SIGNS}(.+)", re.DOTALL)  # of an entity's tag
+LETTER_LAST = re.compile(f"(.+){SIGNS}([BIMESLU])", re.DOTALL)
 OF_COMMAS = "; expected spaces or tabs between columns, or a .jsonl"
 
 
@@ -242,7 +243,7 @@ def scheme_of(tags, odd=0.0):
 
 def intended_tag(tag):
     """Return the tag of entities that another spelling probably means: O of 0 or o; B-PER of B_PER,
-    B:PER, b-PER or PER-B. Any other tag stays as it is.
+    B:PER, B.PER, b-PER, PER-B, or with a dash. Any other tag stays as it is.
 
     Args:
         tag: a string.

@@ -235,6 +235,8 @@ def test_a_scheme_is_told_by_the_letters_of_its_tags(tags, scheme):
         ("0", "O"),
         ("o", "O"),
         ("B_PER", "B-PER"),
+        ("I.PER", "I-PER"),
+        ("B\u2013PER", "B-PER"),
         ("i-PER", "I-PER"),
         ("B:PER", "B-PER"),
         ("PER-B", "B-PER"),
