@@ -147,6 +147,17 @@ SMALL = (
 ).split()
 
 
+@pytest.fixture
+def restored():
+    """The precision of Keras is as before when the test ends."""
+    import keras
+
+    before, floatx = keras.config.dtype_policy(), keras.config.floatx()
+    yield
+    keras.config.set_dtype_policy(before)
+    keras.config.set_floatx(floatx)
+
+
 @pytest.fixture(autouse=True)
 def _seeded():
     """The same weights and dropout every time: Keras takes its seeds from Python's `random`."""

@@ -162,15 +162,7 @@ def translate(folder):
 
 
 def saved(
-    folder,
-    model,
-    pipeline,
-    tokenizer,
-    inputs,
-    target_length=1,
-    settings=None,
-    targets=(),
-    end_id=1,
+    folder, model, pipeline, tokenizer, inputs, target_length=1, settings=None, targets=(), end_id=1
 ):
     if not model.built:
         model.build({"token_ids": (None, None)})

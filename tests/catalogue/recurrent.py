@@ -28,12 +28,7 @@ GENERAL = {
     **{f"{role}_regularizer": "l2" for role in ("kernel", "recurrent", "bias")},
     **{f"{role}_constraint": "max_norm" for role in ("kernel", "recurrent", "bias")},
 }
-GATED = {
-    **GENERAL,
-    "recurrent_activation": "hard_sigmoid",
-    "use_cudnn": False,
-    "implementation": 1,
-}
+GATED = {**GENERAL, "recurrent_activation": "hard_sigmoid", "use_cudnn": False, "implementation": 1}
 GENERAL_OF_LSTM = {**GATED, "unit_forget_bias": False}
 GENERAL_OF_GRU = {**GATED, "reset_after": False}
 
@@ -104,8 +99,7 @@ STACKED = Case("StackedCells", stacked_cells, step_inputs(U, U, 13, 17))
 RECURRENT = [
     *(recurrent_case(each) for each in LAYER_CLASSES),
     sequence_case(
-        "RNN(StackedCells)",
-        lambda: RNN(stacked_cells(), return_sequences=True, return_state=True),
+        "RNN(StackedCells)", lambda: RNN(stacked_cells(), return_sequences=True, return_state=True)
     ),
 ]
 BIDIRECTIONAL_NODES = [bidirectional_case(each) for each in LAYER_CLASSES]  # one composite each

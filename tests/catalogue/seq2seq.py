@@ -70,11 +70,7 @@ def seq2seq_case(name, fed=True, **arguments):
 BAHDANAU = [seq2seq_case("gru", cell="gru"), seq2seq_case("lstm", cell="lstm")]
 CLASSICAL = [
     seq2seq_case(
-        "initial_state",
-        decoder="sutskever",
-        encoder_layers=3,
-        decoder_layers=2,
-        units=13,
+        "initial_state", decoder="sutskever", encoder_layers=3, decoder_layers=2, units=13
     ),
     seq2seq_case(
         "initial_state alone",

@@ -141,11 +141,7 @@ def classifier():
     return WithHeads(make_bert(), {"label": ClassificationHead(5, dropout=0.1)})
 
 
-GPTS = [
-    gpt_case(True, "gelu"),
-    gpt_case(False, "relu"),
-    gpt_case(True, "relu", attention_window=2),
-]
+GPTS = [gpt_case(True, "gelu"), gpt_case(False, "relu"), gpt_case(True, "relu", attention_window=2)]
 MASKED_GPTS = [
     masked_gpt_case("prefix", {"prefix_lengths": np.array([3, 5])}, attention_window=3),
     masked_gpt_case(

@@ -4,18 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from seqkeras.recurrent import (
-    GRU,
-    LSTM,
-    QRNN,
-    RNN,
-    Bidirectional,
-    GRUCell,
-    LSTMCell,
-    SimpleRNN,
-    StackedCells,
-)
-from tests.arrays import floats, right_padded
+from seqkeras.recurrent import GRU, LSTM, QRNN, SimpleRNN
 from tests.learning import tasks
 
 
@@ -91,28 +80,3 @@ def test_an_lstm_tells_balanced_brackets_it_has_not_seen(random):
     )
     assert share_right(model, token_ids[unseen], labels[unseen]) > 0.95
     assert unseen.sum() > 100
-
-
-OVERFITTERS = {
-    "SimpleRNN": lambda: SimpleRNN(32),
-    "LSTM": lambda: LSTM(32),
-    "GRU": lambda: GRU(32),
-    "QRNN": lambda: QRNN(32),
-    "StackedCells": lambda: RNN(StackedCells([LSTMCell(32), GRUCell(32)])),
-    "Bidirectional": lambda: Bidirectional(LSTM(32, return_sequences=True)),
-}
-
-
-@pytest.mark.parametrize("name", OVERFITTERS)
-def test_a_layer_overfits_a_batch(name, random):
-    inputs, labels = floats(32, 13, 7), random.integers(5, size=32)
-    mask = right_padded(random.integers(3, 14, size=32), 13)
-    sequences, real = keras.Input((13, 7)), keras.Input((13,), dtype="bool")
-    outputs = OVERFITTERS[name]()(sequences, mask=real)
-    if len(outputs.shape) == 3:
-        outputs = keras.layers.GlobalAveragePooling1D()(outputs)
-    model = keras.Model([sequences, real], keras.layers.Dense(5)(outputs))
-    model.compile(keras.optimizers.Adam(0.02), CROSS_ENTROPY, jit_compile=False)
-    again = [np.concatenate([each] * 120) for each in (inputs, mask, labels)]
-    model.fit(again[:2], again[2], batch_size=32, shuffle=False, verbose=0)
-    assert model.evaluate([inputs, mask], labels, verbose=0) < 0.01

@@ -15,6 +15,5 @@ if importlib.util.find_spec("torch") is None:
 def needs(package):
     """A mark that skips a test where a package is not installed."""
     return pytest.mark.skipif(
-        importlib.util.find_spec(package) is None,
-        reason=f"{package} is in requirements-parity.txt",
+        importlib.util.find_spec(package) is None, reason=f"{package} is in requirements-parity.txt"
     )

@@ -3,14 +3,7 @@
 import numpy as np
 import pytest
 
-from seqkeras.decoding import (
-    BannedTokens,
-    MinLength,
-    RepetitionPenalty,
-    Temperature,
-    TopK,
-    TopP,
-)
+from seqkeras.decoding import BannedTokens, MinLength, RepetitionPenalty, Temperature, TopK, TopP
 from tests.arrays import close
 from tests.seqkeras.decoding.toys import TABLE_SEARCHES, process, search_table
 from tests.vectors import decoding as hugging_face

@@ -3,9 +3,14 @@ from keras import ops
 
 from seqkeras.values import BANNED_LOGIT
 from tests.arrays import close, floats, numbers
-from tests.catalogue import call, options_long, seq2seq
-from tests.catalogue.case import B, S, T
+from tests.catalogue import call, frames, options_long, seq2seq
+from tests.catalogue.case import B, S
 from tests.catalogue.recurrent import BIDIRECTIONAL, RECURRENT
+from tests.catalogue.transformer_models import TRANSFORMERS
+
+TRANSLATORS = [*seq2seq.CASES, *TRANSFORMERS, *frames.CASES]
+CACHE = 13  # `max_length` of a Transformer
+NEAR = {"rtol": 1e-4, "atol": 1e-5}
 
 
 def steps_of(cell, sequences, mask, states, backwards=False):
@@ -17,6 +22,18 @@ def steps_of(cell, sequences, mask, states, backwards=False):
         states = [ops.where(real, new, old) for new, old in zip(new_states, states)]
         outputs[t] = ops.where(real, output, 0.0)
     return ops.stack(outputs, axis=1), states
+
+
+def encoded(model, inputs):
+    source = "frames" if "frames" in inputs else "token_ids"
+    return numbers(model.encode(inputs[source], inputs["lengths"]))
+
+
+def sizes(entry, inputs):
+    """The shape of an entry of the state, without the axes of rows and beams."""
+    source = inputs.get("frames", inputs.get("token_ids"))
+    known = {"source_length": source.shape[1], "cache_length": CACHE}
+    return tuple(known.get(size, size) for size in entry.shape)
 
 
 @options_long(RECURRENT)
@@ -40,26 +57,24 @@ def test_a_bidirectional_layer_is_two_cells_step_by_step(case):
     close(list(call(layer, inputs)), [ops.concatenate(halves, axis=-1), *states])
 
 
-@options_long(seq2seq.CASES)
+@options_long(TRANSLATORS)
 def test_a_model_step_by_step_is_all_at_once(case):
     model, inputs = case.built(), case.inputs()
-    state = model.encode(inputs["token_ids"], inputs["lengths"])
-    logits = []
-    for t in range(T):
+    state, logits = encoded(model, inputs), []
+    for t in range(inputs["target_ids"].shape[1]):
         (step_logits, *_), state = model.step(inputs["target_ids"][:, t : t + 1], state)
         logits.append(step_logits)
     expected = numbers(call(model, inputs))
     expected[..., model.never_generated] = BANNED_LOGIT
-    close(ops.concatenate(logits, axis=1), expected)
+    close(ops.concatenate(logits, axis=1), expected, **NEAR)
 
 
-@options_long(seq2seq.CASES)
+@options_long(TRANSLATORS)
 def test_beams_do_not_meet(case):
     model, inputs = case.built(), case.inputs()
-    start = numbers(model.encode(inputs["token_ids"], inputs["lengths"]))
-    K = 3
+    start, K = encoded(model, inputs), 3
     beams = {
-        entry.name: (3 * floats(B, K, *entry.shape, seed=place)).astype(entry.dtype)
+        entry.name: _of_type(3 * floats(B, K, *sizes(entry, inputs), seed=place), entry.dtype)
         for place, entry in enumerate(model.state_entries)
         if entry.per == "beam"
     }
@@ -69,20 +84,23 @@ def test_beams_do_not_meet(case):
     for beam in range(K):
         alone = state | {name: state[name][:, beam : beam + 1] for name in beams}
         one, one_state = model.step(token_ids[:, beam : beam + 1], alone)
-        close(one, [each[:, beam : beam + 1] for each in outputs])
+        close(one, [each[:, beam : beam + 1] for each in outputs], **NEAR)
         for name in beams:
-            close(one_state[name], new_state[name][:, beam : beam + 1])
+            close(one_state[name], new_state[name][:, beam : beam + 1], **NEAR)
 
 
-@options_long(seq2seq.CASES)
+def _of_type(array, dtype):
+    return np.abs(array).astype(dtype) if "int" in dtype else array.astype(dtype)
+
+
+@options_long(TRANSLATORS)
 def test_the_state_is_what_the_entries_say(case):
     model, inputs = case.built(), case.inputs()
-    state = numbers(model.encode(inputs["token_ids"], inputs["lengths"]))
+    state = encoded(model, inputs)
     assert list(state) == [entry.name for entry in model.state_entries]
     _, after = model.step(inputs["target_ids"][:, :1], state)
     for each in (state, numbers(after)):
         for entry in model.state_entries:
             leading = (B, 1) if entry.per == "beam" else (B,)
-            shape = tuple(S if size == "source_length" else size for size in entry.shape)
-            assert each[entry.name].shape == leading + shape
+            assert each[entry.name].shape == leading + sizes(entry, inputs)
             assert each[entry.name].dtype == entry.dtype

@@ -179,10 +179,7 @@ def multi_head_attention(query, key, value, mask, weights):
     W_Q, b_Q, W_K, b_K, W_V, b_V, W_O, b_O = weights
     output, attended = 0, []
     for n in range(W_Q.shape[1]):
-        scores = scaled_dot_score(
-            query @ W_Q[:, n] + b_Q[n],
-            key @ W_K[:, n] + b_K[n],
-        )
+        scores = scaled_dot_score(query @ W_Q[:, n] + b_Q[n], key @ W_K[:, n] + b_K[n])
         head, alpha = attention(scores, value @ W_V[:, n] + b_V[n], mask)
         output = output + head @ W_O[n]
         attended.append(alpha)

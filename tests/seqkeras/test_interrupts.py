@@ -46,9 +46,3 @@ def test_what_is_left_unused_behind_an_interrupt_is_said_again(messages):
         half_written()
     tf.TensorArray(tf.float32, 3).write(0, 1.0)
     assert len(messages) == 1 and "Object was never used" in messages[0]
-
-
-def test_a_block_that_is_not_interrupted_logs_as_ever(messages):
-    with Interrupts():
-        tf.TensorArray(tf.float32, 3).write(0, 1.0)
-    assert len(messages) == 1 and "Object was never used" in messages[0]

@@ -4,12 +4,7 @@ import pytest
 from filelock import Timeout
 
 from seqkeras.locking import locked
-from seqkeras.runs import (
-    OPTIONS,
-    RECORD,
-    RunError,
-    RunRecord,
-)
+from seqkeras.runs import OPTIONS, RECORD, RunError, RunRecord
 
 FIELDS = {
     "task": "dates",

@@ -7,6 +7,7 @@ import pytest
 
 from seqkeras.schedules import Constant, InverseSigmoidDecay, LinearDecay
 from tests.arrays import numbers
+from tests.refusals import refusals
 
 SCHEDULES = {
     Constant(0.3): lambda i: 0.3,
@@ -40,16 +41,10 @@ def test_a_schedule_is_made_again_from_its_config(schedule, formula):
     assert keras.saving.deserialize_keras_object(config) == schedule
 
 
-@pytest.mark.parametrize(
-    "make, message",
-    [
-        (lambda: Constant(1.1), r"Constant: k must be from 0 to 1; received \{'k': 1.1\}"),
-        (lambda: LinearDecay(-0.1, 0), "LinearDecay: k must be from 0 to 1"),
-        (lambda: LinearDecay(1, -0.1), "LinearDecay: c must be at least 0"),
-        (lambda: LinearDecay(0.5, 0, 0.6), "LinearDecay: floor must be from 0 to k"),
-        (lambda: InverseSigmoidDecay(0.9), "InverseSigmoidDecay: k must be at least 1"),
-    ],
+test_numbers_out_of_range_are_refused = refusals(
+    (lambda: Constant(1.1), "Constant: k must be from 0 to 1; received {'k': 1.1}"),
+    (lambda: LinearDecay(-0.1, 0), "LinearDecay: k must be from 0 to 1"),
+    (lambda: LinearDecay(1, -0.1), "LinearDecay: c must be at least 0"),
+    (lambda: LinearDecay(0.5, 0, 0.6), "LinearDecay: floor must be from 0 to k"),
+    (lambda: InverseSigmoidDecay(0.9), "InverseSigmoidDecay: k must be at least 1"),
 )
-def test_numbers_out_of_range_are_refused(make, message):
-    with pytest.raises(ValueError, match=f"^{message}"):
-        make()

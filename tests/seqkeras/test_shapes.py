@@ -1,7 +1,6 @@
 """Sizes and sequences that no layer can take are refused in the same words everywhere."""
 
 import numpy as np
-import pytest
 
 from seqkeras.attention import (
     AdditiveScore,
@@ -30,6 +29,7 @@ from seqkeras.recurrent import GRU, LSTM, QRNN, RNN, Bidirectional, GRUCell, Tre
 from seqkeras.shapes import require_positive
 from seqkeras.transformer import Decoder, DecoderBlock, Encoder, EncoderBlock, FeedForward
 from tests.arrays import floats, numbers
+from tests.refusals import refusals
 
 SIZED = {
     "LSTMCell": LSTM,
@@ -54,19 +54,6 @@ SIZED = {
 }
 
 
-@pytest.mark.parametrize("size", [np.int64(5), True, 2.0, "5", None, -1], ids=repr)
-@pytest.mark.parametrize("who", SIZED)
-def test_a_size_that_is_no_integer_of_pythons_is_refused(who, size):
-    with pytest.raises(ValueError, match=rf"{who}: \w+ must be a positive integer; received "):
-        SIZED[who](size)
-
-
-def test_every_size_that_is_wrong_is_named():
-    message = "list: a must be a positive integer; received 0. b must be a positive integer; rec"
-    with pytest.raises(ValueError, match=f"^{message}eived True.$"):
-        require_positive([], a=0, b=True, c=3)
-
-
 RECURRENT = {
     "LSTM": lambda: LSTM(5),
     "RNN": lambda: RNN([GRUCell(5), GRUCell(3)]),
@@ -76,20 +63,28 @@ RECURRENT = {
 }
 
 
-@pytest.mark.parametrize("who", RECURRENT)
-def test_a_sequence_without_a_step_is_refused(who):
-    message = rf"{who}: sequences? must have at least one step; received shape \(2, 0, 7\)\."
-    with pytest.raises(ValueError, match=message):
-        RECURRENT[who]()(floats(2, 0, 7))
+def test_other_attentions_give_zeros_for_no_step():
+    nothing = floats(2, 0, 6)
+    assert numbers(KeyValueAttention(2)(nothing)[0]).shape == (2, 0, 3)
+    layer = MultiHeadAttention(2, 3, use_bias=False)
+    assert np.all(numbers(layer(floats(2, 3, 6), nothing, nothing)) == np.zeros((2, 3, 6)))
 
 
-@pytest.mark.parametrize("who", [*RECURRENT, "KeyValueAttention"])
-def test_a_built_layer_refuses_what_is_no_sequence(who):
-    layer = RECURRENT[who]() if who in RECURRENT else KeyValueAttention(2)
-    layer(floats(2, 3, 6))
-    message = rf"{who}: sequences? must have shape \(batch, length, dim\); received \(2, 6\)\."
-    with pytest.raises(ValueError, match=message):
-        layer(floats(2, 6))
+def built(layer, *shapes):
+    """A layer that has been called with arrays of these shapes."""
+    layer(*(floats(*shape) for shape in shapes))
+    return layer
+
+
+def flattened(make, names, name):
+    """Call a built attention with one input that has no axis of length."""
+
+    def call():
+        layer, inputs = make(), {each: floats(2, 3, 6) for each in names}
+        layer(**inputs)
+        layer(**inputs | {name: floats(2, 6)})
+
+    return call
 
 
 ATTENTIONS = {
@@ -98,48 +93,55 @@ ATTENTIONS = {
     "Attention": (lambda: Attention(DotScore()), ["query", "key", "value"]),
     "MultiHeadAttention": (lambda: MultiHeadAttention(2, 3), ["query", "key", "value"]),
 }
-
-
-@pytest.mark.parametrize("who", ATTENTIONS)
-def test_a_built_attention_refuses_what_is_no_sequence(who):
-    make, names = ATTENTIONS[who]
-    layer, inputs = make(), {name: floats(2, 3, 6) for name in names}
-    layer(**inputs)
-    for name in names:
-        message = rf"{who}: {name} must have shape \(batch, length, dim\); received \(2, 6\)\."
-        with pytest.raises(ValueError, match=message):
-            layer(**inputs | {name: floats(2, 6)})
-
-
-def test_a_built_character_cnn_refuses_what_is_no_text():
-    layer = CharacterCNN(11, 5, [2], [3])
-    layer(np.ones((2, 3, 7), int))
-    with pytest.raises(ValueError, match="CharacterCNN: character_ids must have shape"):
-        layer(np.ones((2, 3), int))
-
-
-@pytest.mark.parametrize("make", [HardAttention, lambda score: LocalAttention(score, 2)])
-def test_a_source_without_a_key_is_refused(make):
-    message = r"Attention: key must have at least one step; received shape \(2, 0, 7\)\."
-    with pytest.raises(ValueError, match=message):
-        make(DotScore())(floats(2, 3, 7), floats(2, 0, 7), floats(2, 0, 5))
-
-
-def test_other_attentions_give_zeros_for_no_step():
-    nothing = floats(2, 0, 6)
-    assert numbers(KeyValueAttention(2)(nothing)[0]).shape == (2, 0, 3)
-    layer = MultiHeadAttention(2, 3, use_bias=False)
-    assert np.all(numbers(layer(floats(2, 3, 6), nothing, nothing)) == np.zeros((2, 3, 6)))
-
-
-def test_a_model_of_nothing_is_refused():
-    ids, lengths = np.zeros((2, 0), int), np.array([0, 0])
-    with pytest.raises(ValueError, match="GRU: sequences must have at least one step"):
-        RNNLanguageModel(17, 7, 5, cell="gru")({"token_ids": ids, "lengths": lengths})
-    with pytest.raises(ValueError, match="Decoder: target_ids must have at least one step"):
-        source = {"token_ids": np.ones((2, 3), int), "lengths": np.array([3, 2])}
-        RNNSeq2Seq.bahdanau(17, 13, 7, 5, 11)({**source, "target_ids": ids})
-    with pytest.raises(ValueError, match="LSTM: sequences must have at least one step"):
-        Forecaster(3, 5, cell="lstm")({"window": floats(2, 0, 1)})
-    with pytest.raises(ValueError, match="CharacterCNN: character_ids must have at least one step"):
-        CharacterCNN(11, 5, [2], [3])(np.zeros((2, 0, 7), int))
+NOTHING, LENGTHS = np.zeros((2, 0), int), np.array([0, 0])
+SOURCE = {"token_ids": np.ones((2, 3), int), "lengths": np.array([3, 2])}
+STEP, SHAPE = (
+    "must have at least one step",
+    "must have shape (batch, length, dim); received (2, 6).",
+)
+test_sizes_and_sequences_that_no_layer_can_take_are_refused = refusals(
+    *(
+        (lambda size=size: require_positive([], a=size), "list: a must be a positive integer; rec")
+        for size in (np.int64(5), True, 2.0, "5", None, -1)
+    ),
+    (lambda: require_positive([], a=0, b=True, c=3), "list: a must be a positive integer; receive"),
+    *(
+        (lambda make=make: make(True), f"{who}: ... must be a positive integer; received True")
+        for who, make in SIZED.items()
+    ),
+    *(
+        case
+        for who, make in RECURRENT.items()
+        for case in (
+            (
+                lambda make=make: make()(floats(2, 0, 7)),
+                f"{who}: ... {STEP}; received shape (2, 0, 7).",
+            ),
+            (lambda make=make: built(make(), (2, 3, 6))(floats(2, 6)), f"{who}: ... {SHAPE}"),
+        )
+    ),
+    (lambda: built(KeyValueAttention(2), (2, 3, 6))(floats(2, 6)), f"sequence {SHAPE}"),
+    *(
+        (flattened(make, names, name), f"{who}: {name} {SHAPE}")
+        for who, (make, names) in ATTENTIONS.items()
+        for name in names
+    ),
+    *(
+        (
+            lambda make=make: make(DotScore())(floats(2, 3, 7), floats(2, 0, 7), floats(2, 0, 5)),
+            f"Attention: key {STEP}; received shape (2, 0, 7).",
+        )
+        for make in (HardAttention, lambda score: LocalAttention(score, 2))
+    ),
+    (
+        lambda: RNNLanguageModel(17, 7, 5, cell="gru")({"token_ids": NOTHING, "lengths": LENGTHS}),
+        f"GRU: sequences {STEP}",
+    ),
+    (
+        lambda: RNNSeq2Seq.bahdanau(17, 13, 7, 5, 11)({**SOURCE, "target_ids": NOTHING}),
+        f"Decoder: target_ids {STEP}",
+    ),
+    (lambda: Forecaster(3, 5, cell="lstm")({"window": floats(2, 0, 1)}), f"LSTM: sequences {STEP}"),
+    (lambda: CharacterCNN(11, 5, [2], [3])(np.zeros((2, 0, 7), int)), f"character_ids {STEP}"),
+    (lambda: CharacterCNN(11, 5, [2], [3])(NOTHING), "CharacterCNN: character_ids must have shape"),
+)

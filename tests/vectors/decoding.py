@@ -52,12 +52,7 @@ SEARCHES = {
     "prompt": {**BEAMS, "early_stopping": "never"},
     "never": {**BEAMS, "early_stopping": "never"},
     "true": {**BEAMS, "early_stopping": True},
-    "min_length": {
-        **BEAMS,
-        "early_stopping": "never",
-        "min_length": 5,
-        "renormalize_logits": True,
-    },
+    "min_length": {**BEAMS, "early_stopping": "never", "min_length": 5, "renormalize_logits": True},
 }
 
 

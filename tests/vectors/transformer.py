@@ -249,10 +249,7 @@ def _torch_layer(layer, heads, take):
         *_norm(layer.norm3 if crossed else layer.norm2, take),
     ]
     if crossed:
-        arrays += [
-            *_torch_attention(layer.multihead_attn, heads, take),
-            *_norm(layer.norm2, take),
-        ]
+        arrays += [*_torch_attention(layer.multihead_attn, heads, take), *_norm(layer.norm2, take)]
     return arrays
 
 
@@ -288,9 +285,7 @@ def _gpt_block(block, heads, take):
     biases = np.split(take(attention.c_attn.bias), 3)
     return [
         *_heads(
-            [*kernels, take(attention.c_proj.weight)],
-            [*biases, take(attention.c_proj.bias)],
-            heads,
+            [*kernels, take(attention.c_proj.weight)], [*biases, take(attention.c_proj.bias)], heads
         ),
         *_norm(block.ln_1, take),
         *_norm(inner.c_fc, take),

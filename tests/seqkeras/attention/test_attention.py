@@ -1,79 +1,44 @@
-import re
-
 import keras
 import numpy as np
 import pytest
 from keras import ops
 
-from seqkeras.attention import (
-    AdditiveScore,
-    Attention,
-    ConcatScore,
-    DotScore,
-    GeneralScore,
-    HardAttention,
-    LocalAttention,
-    ScaledDotScore,
-)
+from seqkeras.attention import AdditiveScore, Attention
 from tests import references
-from tests.agreement import (
-    assert_gradients_agree,
-    assert_outputs_agree,
-    difference,
-)
-from tests.arrays import close, floats, gradients, numbers, right_padded
+from tests.agreement import assert_gradients_agree, assert_outputs_agree, difference
+from tests.arrays import close, floats, numbers, right_padded
 from tests.autodiff import gradients_of
 from tests.catalogue.attention import attention_inputs
-
-SCORES = {
-    "additive": (lambda: AdditiveScore(17), references.additive_score, 11),
-    "concat": (lambda: ConcatScore(17), references.concat_score, 11),
-    "general": (GeneralScore, references.general_score, 11),
-    "dot": (DotScore, references.dot_score, 7),
-    "scaled_dot": (ScaledDotScore, references.scaled_dot_score, 7),
-}
-every_score = pytest.mark.parametrize("name", SCORES)
+from tests.seqkeras.attention.test_scores import SCORES
 
 
-def case(name):
-    make_score, score, key_dim = SCORES[name]
-
+def case(make_score=lambda: AdditiveScore(17), score=references.additive_score, key_dim=11):
     def reference(weights, query, key, value, attention_mask=None):
         return references.attention(score(query, key, *weights), value, attention_mask)
 
     return lambda: Attention(make_score()), attention_inputs(key_dim), reference
 
 
-@every_score
-def test_attention_is_the_papers_formula(name):
-    make, inputs, reference = case(name)
+@pytest.mark.parametrize("score", SCORES)
+def test_attention_is_the_papers_formula(score):
+    make, inputs, reference = case(*SCORES[score])
     assert_outputs_agree(make, inputs, reference)
+
+
+def test_the_gradients_of_attention_are_right():
+    make, inputs, reference = case()
+    inputs["attention_mask"][1, 2] = False
+    assert_gradients_agree(make, inputs, reference)
     del inputs["attention_mask"]
     assert_outputs_agree(make, inputs, reference)
 
 
-@every_score
-def test_the_gradients_of_attention_are_right(name):
-    make, inputs, reference = case(name)
-    inputs["attention_mask"][1, 2] = False
-    assert_gradients_agree(make, inputs, reference)
-
-
 def test_one_mask_may_serve_every_query():
-    make, inputs, reference = case("additive")
+    make, inputs, reference = case()
     layer = make()
     inputs["attention_mask"] = right_padded([5, 0], 5)[:, None]
     whole = inputs | {"attention_mask": np.repeat(inputs["attention_mask"], 3, axis=1)}
     close(layer(**inputs), reference(layer.get_weights(), **whole))
-
-
-def test_a_fully_masked_row_has_gradients_without_nan():
-    make, inputs, _ = case("additive")
-    layer = make()
-    layer(**inputs)
-    inputs["attention_mask"] = np.zeros_like(inputs["attention_mask"])
-    for gradient in gradients(layer, lambda each: ops.sum(each(**inputs)[0])):
-        assert np.all(gradient == 0)
 
 
 def test_a_score_that_is_built_is_used_as_it_is():
@@ -85,7 +50,7 @@ def test_a_score_that_is_built_is_used_as_it_is():
 
 
 def test_attention_to_a_prepared_key_is_attention():
-    make, inputs, _ = case("concat")
+    make, inputs, _ = case()
     layer = make()
     expected = layer(**inputs)
     prepared = layer.score.prepare(inputs["key"])
@@ -126,32 +91,3 @@ def test_attention_is_that_of_keras(kind):
         results.append((layer(*inputs), by_inputs))
     assert difference(results[0][0], results[1][0]) < 1e-5
     assert difference(results[0][1], results[1][1]) < 1e-5
-
-
-@pytest.mark.parametrize("score", [5, "dot", DotScore])
-@pytest.mark.parametrize("make", [Attention, HardAttention, lambda score: LocalAttention(score, 1)])
-def test_what_is_no_score_is_refused(make, score):
-    message = (
-        r"^(Hard|Local)?Attention: score must be a layer of seqkeras\.attention such as "
-        rf"DotScore\(\); received {re.escape(repr(score))}\.$"
-    )
-    with pytest.raises(ValueError, match=message):
-        make(score)
-
-
-@pytest.mark.parametrize("make", [Attention, HardAttention, lambda score: LocalAttention(score, 1)])
-def test_a_padding_mask_that_would_serve_the_wrong_queries_is_refused(make):
-    layer, sequence, mask = make(DotScore()), floats(5, 5, 7), np.ones((5, 5), bool)
-    message = (
-        rf"^{type(layer).__name__}: attention_mask must have shape \(batch, target, source\); "
-        r"received \(5, 5\)\. A padding mask \(batch, source\) becomes one of attention by "
-        r"mask\[:, None\]\.$"
-    )
-    layer(sequence, sequence, sequence, mask[:, None])
-    with pytest.raises(ValueError, match=message):
-        layer.attend(sequence, layer.score.prepare(sequence), sequence, mask)
-    if isinstance(layer, HardAttention):
-        with pytest.raises(ValueError, match=message):
-            layer.log_probability(sequence, sequence, floats(5, 5, 5), mask)
-        with pytest.raises(ValueError, match=message):
-            layer.entropy(sequence, sequence, mask)

@@ -1,10 +1,9 @@
 import numpy as np
-import pytest
 
 from seqkeras.attention import BiAttention
 from tests import references
 from tests.agreement import assert_gradients_agree, assert_outputs_agree
-from tests.arrays import close, floats, numbers, randomize
+from tests.arrays import close, numbers, randomize
 from tests.catalogue.attention import bi_attention_inputs
 
 
@@ -47,28 +46,3 @@ def test_the_weights_of_both_directions_are_distributions():
     close(to_query.sum(axis=-1), np.ones((2, 5)))
     close(to_context.sum(axis=-1), np.ones(2))
     assert np.all(to_query[0, :, 2] == 0) and np.all(to_context[1, 3:] == 0)
-
-
-@pytest.mark.parametrize("name", ["context", "query"])
-def test_a_text_without_a_word_is_refused(name):
-    message = rf"BiAttention: {name} must have at least one step; received shape \(2, 0, 7\)\."
-    inputs = {"context": floats(2, 5, 7), "query": floats(2, 3, 7), name: floats(2, 0, 7)}
-    with pytest.raises(ValueError, match=message):
-        BiAttention()(**inputs)
-
-
-@pytest.mark.parametrize("name, length", [("context", 5), ("query", 3)])
-def test_a_mask_that_would_broadcast_is_refused(name, length):
-    message = (
-        rf"^BiAttention: {name}_mask must have the shape \(batch, length\) of the {name}, "
-        rf"\(2, {length}\); received \(2, 1\)\.$"
-    )
-    mask = {f"{name}_mask": np.ones((2, 1), bool)}
-    with pytest.raises(ValueError, match=message):
-        BiAttention().call(floats(2, 5, 7), floats(2, 3, 7), **mask)
-
-
-def test_two_dims_are_refused():
-    message = r"^BiAttention: context and query must have the same dim; received 7 and 11\.$"
-    with pytest.raises(ValueError, match=message):
-        BiAttention()(floats(2, 5, 7), floats(2, 3, 11))

@@ -6,7 +6,6 @@ import pytest
 from keras import ops
 
 from seqkeras.attention import (
-    AdditiveScore,
     DotScore,
     GeneralScore,
     HardAttention,
@@ -179,77 +178,6 @@ def test_a_baseline_is_the_moving_average_of_the_losses_before():
         close(layer(losses, training=True), np.full(5, expected))
         expected = 0.7 * expected + 0.3 * losses.mean()
     close(layer.average.value, expected)
-
-
-def test_losses_that_would_broadcast_and_momenta_out_of_range_are_refused():
-    message = (
-        r"^reinforce_loss: losses and log_probabilities must .* received \(5,\) and \(5, 2\)\.$"
-    )
-    with pytest.raises(ValueError, match=message):
-        reinforce_loss(floats(5), floats(5, 2))
-    with pytest.raises(
-        ValueError, match=r"must have the same shape; received \(5,\) and \(1,\)\.$"
-    ):
-        reinforce_loss(floats(5), floats(1))
-    with pytest.raises(ValueError, match=r"^MovingAverageBaseline: momentum must .* received 1\.$"):
-        MovingAverageBaseline(momentum=1)
-
-
-class Finder(keras.Model):
-    """Looks at one element of a sequence and says what it holds."""
-
-    def __init__(self):
-        super().__init__()
-        self.attention = HardAttention(AdditiveScore(8), seed=3)
-        self.classify = keras.layers.Dense(CLASSES)
-        self.baseline = MovingAverageBaseline()
-
-    def build(self, sequence_shape):
-        self.attention.build((None, 1, 1), sequence_shape, sequence_shape)
-        self.classify.build((None, 1, sequence_shape[-1]))
-        self.baseline.build((None,))
-
-    def call(self, sequence, training=False):
-        query = ops.ones_like(sequence[:, :1, :1])
-        context, weights = self.attention(query, sequence, sequence, training=training)
-        log_probability = self.attention.log_probability(query, sequence, weights)
-        return {"logits": self.classify(context)[:, 0], "log_probability": log_probability[:, 0]}
-
-    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
-        losses = keras.losses.sparse_categorical_crossentropy(y, y_pred["logits"], from_logits=True)
-        baseline = self.baseline(losses, training=training)
-        return reinforce_loss(losses, y_pred["log_probability"], baseline)
-
-
-CLASSES = 3
-
-
-def marked_sequences(count, seed):
-    """Sequences of classes, one element marked: its class is the label."""
-    random = np.random.default_rng(seed)
-    classes, marked = random.integers(0, CLASSES, (count, 5)), random.integers(0, 5, count)
-    sequence = np.concatenate([np.eye(CLASSES)[classes], np.eye(5)[marked][..., None]], axis=-1)
-    return sequence.astype("float32"), classes[np.arange(count), marked].astype("int32")
-
-
-@pytest.mark.long
-def test_a_model_learns_with_reinforce_where_to_look():
-    keras.utils.set_random_seed(0)
-    model = Finder()
-    model.compile(keras.optimizers.Adam(0.03))
-    model.fit(*marked_sequences(2048, seed=0), batch_size=64, epochs=6, verbose=0)
-    sequence, labels = marked_sequences(200, seed=1)
-    found = numbers(ops.argmax(model(sequence)["logits"], axis=-1))
-    assert np.mean(found == labels) > 0.98
-    assert 0 < float(numbers(model.baseline.average.value)) < 1
-
-
-def test_padding_is_never_sampled():
-    sequence = floats(500, 5, 7)
-    mask = right_padded([1 + row % 4 for row in range(500)], 5)[:, None]
-    layer = HardAttention(DotScore(), seed=3)
-    _, weights = numbers(layer(sequence[:, :1], sequence, sequence, mask, training=True))
-    assert np.all(weights[~mask] == 0)
 
 
 def test_padding_may_hold_no_numbers_where_choices_are_judged():

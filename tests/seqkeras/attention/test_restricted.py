@@ -9,13 +9,7 @@ from seqkeras.attention import (
     window_mask,
 )
 from tests import references
-from tests.agreement import (
-    DOUBLE,
-    assert_gradients_agree,
-    assert_outputs_agree,
-    difference,
-    in_double,
-)
+from tests.agreement import DOUBLE, assert_outputs_agree, difference, in_double
 from tests.arrays import (
     BACKEND,
     close,
@@ -29,7 +23,7 @@ from tests.arrays import (
 from tests.autodiff import gradients_of
 
 WINDOW = 3
-LENGTHS = [4] if BACKEND == "jax" else [1, 2, 3, 4, 6, 11]  # JAX compiles for every length
+LENGTHS = [4] if BACKEND == "jax" else [1, 3, 4, 11]  # JAX compiles for every length
 causal_or_not = pytest.mark.parametrize("causal", [False, True], ids=["both ways", "causal"])
 
 
@@ -59,12 +53,6 @@ def test_restricted_attention_is_the_papers_formula(causal):
     assert_outputs_agree(lambda: make(causal), {"sequence": sequence}, reference_of(causal))
     inputs = {"sequence": sequence, "mask": mask}
     assert_outputs_agree(lambda: make(causal), inputs, reference_of(causal))
-
-
-@causal_or_not
-def test_the_gradients_of_restricted_attention_are_right(causal):
-    inputs = {"sequence": floats(2, 7, 7), "mask": right_padded([7, 1], 7)}
-    assert_gradients_agree(lambda: make(causal), inputs, reference_of(causal))
 
 
 @pytest.mark.parametrize("length", LENGTHS)
@@ -97,25 +85,6 @@ def test_restricted_attention_is_multi_head_attention_in_a_window(length, causal
             results.append([function(sequence), gradients_of(loss, [sequence]), by_weights])
     for actual, expected in zip(*results, strict=True):
         assert difference(actual, expected) < (1e-12 if DOUBLE else 1e-5)
-
-
-@needs_tensorflow
-def test_one_trace_serves_every_length():
-    import tensorflow as tf
-
-    layer = make(causal=False)
-    layer(floats(2, 5, 7))
-    traces = []
-
-    @tf.function(input_signature=[tf.TensorSpec((None, None, 7))], autograph=False)
-    def graph(sequence):
-        traces.append(1)
-        return layer(sequence)
-
-    for length in (1, 3, 11):
-        sequence = floats(2, length, 7)
-        close(graph(sequence), layer(sequence))
-    assert len(traces) == 1
 
 
 def largest_tensor(layer, length, num_inputs=1):
@@ -154,20 +123,6 @@ def test_dropout_leaves_weights_out_in_training_and_keeps_their_mean():
     spread = dropped.std(axis=0) / np.sqrt(4000)
     assert np.all(spread > 0)
     assert np.all(np.abs(dropped.mean(axis=0) - expected[0]) < 5 * spread)
-
-
-def test_windows_and_shapes_that_make_no_sense_are_refused():
-    for window in (0, True):
-        message = rf"^RestrictedSelfAttention: window must be a positive integer; received {window}"
-        with pytest.raises(ValueError, match=message):
-            RestrictedSelfAttention(3, 2, window=window)
-    with pytest.raises(ValueError, match=r"^RestrictedSelfAttention: sequence must have shape"):
-        RestrictedSelfAttention(3, 2, window=2).build((5, 7))
-    sizes = {"num_heads": 3, "head_dim": 2, "output_dim": 5}
-    for name in sizes:
-        message = rf"^RestrictedSelfAttention: {name} must be a positive integer; received 0\.$"
-        with pytest.raises(ValueError, match=message):
-            RestrictedSelfAttention(**sizes | {name: 0}, window=2)
 
 
 @pytest.mark.parametrize("lengths", [(None, None), (2, 5)], ids=["dynamic", "static"])

@@ -1,6 +1,5 @@
 import keras
 import numpy as np
-import pytest
 
 from seqkeras.attention import StructuredSelfAttention
 from tests import references
@@ -44,33 +43,9 @@ def test_the_penalty_is_that_of_the_paper_and_there_only_if_asked_for():
     assert without.losses == []
 
 
-@pytest.mark.long
-def test_hops_that_are_punished_look_at_different_places():
-    """Seven places, three hops: alike they cost 6, each at a place of its own nothing."""
-    keras.utils.set_random_seed(1)
-    sequence = np.repeat(np.eye(7, dtype="float32")[None], 8, axis=0)
-    inputs = keras.Input((7, 7))
-    layer = make(penalty=1.0)
-    model = keras.Model(inputs, layer(inputs)[0])
-    model.compile(keras.optimizers.Adam(0.05), loss=lambda y, p: 0 * keras.ops.sum(p, axis=-1))
-    model.fit(sequence, np.zeros((8, 21)), epochs=150, verbose=0, batch_size=8)
-    _, weights = numbers(layer(sequence))
-    assert len(set(weights[0].argmax(axis=-1))) == HOPS
-    assert weights[0].max(axis=-1).min() > 0.8
-
-
 def test_the_mask_of_an_embedding_is_read_and_ends_here():
     token_ids = np.array([[3, 4, 0], [5, 0, 0]])
     embedded = keras.layers.Embedding(7, 6, mask_zero=True)(token_ids)
     output, weights = make()(embedded)
     assert np.all(numbers(weights)[~np.repeat((token_ids != 0)[:, None], HOPS, axis=1)] == 0)
     assert getattr(output, "_keras_mask", None) is None
-
-
-def test_sizes_that_make_no_sense_are_refused():
-    message = r"^StructuredSelfAttention: num_hops must be a positive integer; received 0\.$"
-    with pytest.raises(ValueError, match=message):
-        StructuredSelfAttention(5, 0)
-    message = r"^StructuredSelfAttention: penalty must be at least 0; received -1\.$"
-    with pytest.raises(ValueError, match=message):
-        make(penalty=-1)

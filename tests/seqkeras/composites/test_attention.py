@@ -50,16 +50,6 @@ def test_the_scale_of_the_products_may_be_given():
     close(actual, expected(*tensors(), None, scale=0.7))
 
 
-def test_causality_without_a_cache_is_a_triangle():
-    query, key, value = tensors()
-    close(
-        composites.attention(query, key[:, :, :5], value[:, :, :5], None, causal=True),
-        composites.attention(
-            query, key[:, :, :5], value[:, :, :5], np.tri(5, dtype=bool)[None, None]
-        ),
-    )
-
-
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("size", [1, 300])
 def test_half_precision_is_near_finite_and_zero_where_masked(dtype, size):
@@ -85,18 +75,6 @@ def test_a_fully_masked_row_gives_no_gradient_and_no_nan(dtype, size):
     for gradient in gradients_of(loss, tensors()):
         assert np.all(np.isfinite(gradient)) and np.all(gradient[1] == 0)
         assert size > 1 or np.any(gradient[0] != 0)
-
-
-@pytest.mark.skipif(BACKEND != "jax", reason="compiles with JAX")
-@pytest.mark.parametrize("dtype", ["float32", "float16"])
-def test_attention_compiles_in_whatever_precision(dtype):
-    import jax
-
-    mask = MASKS["fully masked rows"]
-    halves = [ops.cast(each, dtype) for each in tensors()]
-    compiled = jax.jit(lambda *each: composites.attention(*each, mask, causal=True))
-    actual, eager = compiled(*halves), composites.attention(*halves, mask, causal=True)
-    close(ops.cast(actual, "float32"), ops.cast(eager, "float32"), rtol=0.01, atol=0.01)
 
 
 @pytest.mark.skipif(BACKEND == "tensorflow", reason="has no fused kernel")

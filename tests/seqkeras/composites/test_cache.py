@@ -90,16 +90,6 @@ def test_beams_share_the_source_and_do_not_meet():
             close(later[name], after[name][:, one], rtol=1e-4, atol=1e-5)
 
 
-def test_the_weights_of_every_head_are_over_what_is_real():
-    layer = decoder()
-    state = layer.initial_cache(B, C) | layer.prepare(floats(B, S, 17))
-    mask = right_padded([7, 4], S)
-    _, weights, _ = layer.read(floats(B, 1, 1, 15), state, mask)
-    for each in numbers(weights):
-        assert np.all(each[..., 0, 0, :].transpose(0, 2, 1)[~mask] == 0)
-        close(each.sum(axis=-1), np.ones((B, 3, 1, 1)))
-
-
 def test_the_state_is_what_the_entries_say():
     layer = decoder()
     state = layer.initial_cache(B, C) | layer.prepare(floats(B, S, 17))

@@ -9,12 +9,7 @@ import pytest
 from seqkeras import composites
 from tests.arrays import close, gradients, needs_tensorflow
 from tests.catalogue import call
-from tests.catalogue.recurrent import (
-    BIDIRECTIONAL_NODES,
-    LAYER_CLASSES,
-    RECURRENT,
-    backward_case,
-)
+from tests.catalogue.recurrent import BIDIRECTIONAL_NODES, LAYER_CLASSES, RECURRENT, backward_case
 from tests.conftest import others_long
 
 RNN = (
@@ -102,24 +97,14 @@ def test_each_cell_of_a_stack_is_a_node():
 
 
 @needs_tensorflow
-def test_without_as_nodes_a_composite_is_ordinary_keras():
+def test_a_composite_stays_ordinary_keras_unless_it_is_named_within_the_block():
     case = RECURRENT[0]
-    assert composites_in(traced(case.build(), case.inputs(), as_nodes=())) == []
-
-
-@needs_tensorflow
-def test_a_composite_that_is_not_named_stays_ordinary_keras():
-    case = RECURRENT[0]
-    others = [name for name in ALL if name != case.build().cell.network.name]
-    assert composites_in(traced(case.build(), case.inputs(), as_nodes=others)) == []
-
-
-@needs_tensorflow
-def test_as_nodes_ends_with_its_block():
-    case = RECURRENT[0]
+    layer, inputs = case.build(), case.inputs()
     with pytest.raises(KeyError), composites.as_nodes(ALL):
         raise KeyError
-    assert composites_in(traced(case.build(), case.inputs(), as_nodes=())) == []
+    others = [name for name in ALL if name != layer.cell.network.name]
+    for names in ((), others):
+        assert composites_in(traced(layer, inputs, as_nodes=names)) == []
 
 
 @needs_tensorflow

@@ -4,20 +4,14 @@ Those of the recurrent operators are in tests/seqkeras/recurrent/test_onnx_vecto
 """
 
 import json
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from seqkeras import composites
 from tests.arrays import close
+from tests.conftest import public_data
 
-FOLDER = Path(os.environ.get("SEQKERAS_DATA", "")) / "onnx-op-vectors"
-pytestmark = pytest.mark.skipif(
-    "SEQKERAS_DATA" not in os.environ or not FOLDER.is_dir(),
-    reason="needs the folder onnx-op-vectors in the one that SEQKERAS_DATA names",
-)
 ATTENTION = [
     "attention_3d",
     "attention_3d_causal",
@@ -36,8 +30,8 @@ WITHOUT_COUNTERPART = {
 
 def read(name):
     """The attributes of a case, and its arrays by name."""
-    case = json.loads((FOLDER / "cases.json").read_text())[name]
-    with np.load(FOLDER / f"{name}.npz") as file:
+    case = json.loads(public_data("onnx-op-vectors/cases.json").read_text())[name]
+    with np.load(public_data(f"onnx-op-vectors/{name}.npz")) as file:
         return case["attributes"], dict(file)
 
 
@@ -87,7 +81,7 @@ def test_gelu_gives_the_vectors_of_onnx(name):
 
 
 def test_every_vector_of_these_operators_is_used_or_has_a_reason():
-    cases = json.loads((FOLDER / "cases.json").read_text())
+    cases = json.loads(public_data("onnx-op-vectors/cases.json").read_text())
     operators = {"Attention", "LayerNormalization", "Gelu"}
     found = {name for name, case in cases.items() if case["op"] in operators}
     assert found == {*ATTENTION, *LAYER_NORM, *GELU, *WITHOUT_COUNTERPART}

@@ -7,4 +7,4 @@ from seqkeras.data import dates
 
 @pytest.fixture(scope="package")
 def noisy():
-    return dates.sample("train", 11_003, seed=5, noisy=True)
+    return dates.sample("train", 4_001, seed=5, noisy=True)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from seqkeras.data.batching import POOL, BucketedBatches, InOrder, TokenBatches, rounded_up
+from tests.refusals import refusals
 
 LENGTHS = np.random.default_rng(0).integers(1, 31, 5 * 211 + 3)
 
@@ -56,23 +57,6 @@ def test_rows_of_a_batch_have_about_the_same_length():
     assert np.mean(spread) < np.mean([np.ptp(each) for each in LENGTHS[: 5 * 211].reshape(-1, 5)])
 
 
-def test_batches_do_not_come_in_the_order_of_length():
-    lengths = LENGTHS[: 5 * POOL]
-    means = [lengths[batch].mean() for batch in one_pass(BucketedBatches(lengths, 5, seed=3))]
-    assert abs(np.corrcoef(means, np.arange(POOL))[0, 1]) < 0.5
-
-
-def test_one_full_batch_is_enough():
-    batches = BucketedBatches([4, 2, 9], 3, seed=0)
-    assert [sorted(batch) for batch in taken(batches, 0, 4)] == [[0, 1, 2]] * 4
-
-
-def test_fewer_rows_than_a_batch_are_refused():
-    message = r"^BucketedBatches: a batch of 5 needs as many rows; received 3\.$"
-    with pytest.raises(ValueError, match=message):
-        BucketedBatches([1, 2, 3], 5, seed=0)
-
-
 def test_a_batch_has_as_many_rows_as_its_tokens_allow():
     batches = TokenBatches(LENGTHS, 83, seed=3)
     for batch in one_pass(batches):
@@ -103,26 +87,6 @@ def test_there_are_few_shapes():
     assert len(shapes) < 20
 
 
-def test_passes_of_tokens_have_orders_of_their_own():
-    orders = [
-        one_pass(TokenBatches(LENGTHS, 83, seed), number) for seed, number in ((3, 0), (4, 0))
-    ]
-    orders.append(one_pass(TokenBatches(LENGTHS, 83, 3), 1))
-    assert all(a != b for a, b in itertools.combinations(orders, 2))
-
-
-@pytest.mark.parametrize(
-    ("lengths", "message"),
-    [
-        ([1, 2, 90], "batch_tokens must be at least 94, the longest row rounded up; received 83."),
-        ([1, 2, 3], "TokenBatches: 3 rows fill no batch of 83 tokens."),
-    ],
-)
-def test_rows_that_make_no_batch_of_tokens_are_refused(lengths, message):
-    with pytest.raises(ValueError, match=message):
-        TokenBatches(lengths, 83, seed=0)
-
-
 def test_lengths_are_rounded_up_to_few_widths():
     lengths = np.arange(1, 201)
     widths = rounded_up(lengths)
@@ -136,3 +100,10 @@ def test_rows_in_order_are_all_there_the_short_ones_first():
     batches = list(InOrder([4, 1, 3, 2, 5], 2).from_step(0))
     assert [batch.tolist() for batch in batches] == [[1, 3], [2, 0], [4]]
     assert [batch.tolist() for batch in InOrder([4, 1, 3, 2, 5], 2).from_step(1)] == [[2, 0], [4]]
+
+
+test_rows_that_make_no_batch_are_refused = refusals(
+    (lambda: BucketedBatches([1, 2, 3], 5, seed=0), "BucketedBatches: a batch of 5 needs as many"),
+    (lambda: TokenBatches([1, 2, 90], 83, seed=0), "batch_tokens must be at least 94, the longest"),
+    (lambda: TokenBatches([1, 2, 3], 83, seed=0), "TokenBatches: 3 rows fill no batch of 83 token"),
+)

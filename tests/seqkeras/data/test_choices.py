@@ -1,13 +1,12 @@
 """Texts with choices: SWAG's and ARC's files, and tables of any names."""
 
 import json
-import os
-from pathlib import Path
 
 import pytest
 
 from seqkeras.data.choices import Choices, NameOptions, Names, read_choices
 from seqkeras.data.texts import DataError
+from tests.conftest import public_data
 
 SWAG = """,video-id,startphrase,sent1,sent2,gold-source,ending0,ending1,ending2,ending3,label
 0,v,The cat sat. It,The cat sat.,It,gold,"ran, fast.",flew.,sang.,melted.,1
@@ -137,11 +136,7 @@ def test_a_row_with_a_text_of_no_token_may_be_left_out(tmp_path, row, name):
 @pytest.mark.parametrize(
     "name, content, message",
     [
-        (
-            "a.csv",
-            "text,label\na,b\n",
-            "no columns of choices, .*; name them, of text, label",
-        ),
+        ("a.csv", "text,label\na,b\n", "no columns of choices, .*; name them, of text, label"),
         ("a.csv", "question,A,B\na,b,c\n", "there is no column 'answer'"),
         ("a.jsonl", '{"text": "a", "choices": "b", "answer": 1}', "line 1: expected {.text., .cho"),
         ("a.jsonl", '{"text": "a", "choices": ["b", 1], "answer": 1}', "line 1: expected {.text"),
@@ -186,12 +181,11 @@ def test_a_missing_column_names_the_option_that_chooses_it(tmp_path, header, nam
         read_choices(path, names, options=NameOptions("--text", "--own", "--right"))
 
 
-@pytest.mark.skipif("SEQKERAS_DATA" not in os.environ, reason="needs the public data sets")
 @pytest.mark.parametrize(
     "name, count, sizes",
     [("swag-sample/swag.csv", 11, {4}), ("arc/arc_easy_train.csv", 2147, {3, 4})],
 )
 def test_public_files_are_read_as_they_are(name, count, sizes):
-    rows, left_out = read_choices(Path(os.environ["SEQKERAS_DATA"]) / name)
+    rows, left_out = read_choices(public_data(name))
     assert (len(rows), left_out) == (count, [])
     assert {len(row.choices) for row in rows} == sizes

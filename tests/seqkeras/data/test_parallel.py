@@ -65,19 +65,13 @@ def test_public_files_are_read_whole():
         ({"en": "a\nb\n", "de": "a\n \n"}, "de, line 2: expected a sentence; the line is empty"),
         ({"en": "a\n", "de": b"\xff\n"}, "de, line 1: the byte 0xff is not UTF-8"),
         ({"en": "a\n", "de": ""}, "de: the file is empty."),
-        (
-            {"en.gz": PACKED[:-9], "de": "a\n"},
-            "gz: not a whole gzip file: Compressed file",
-        ),
+        ({"en.gz": PACKED[:-9], "de": "a\n"}, "gz: not a whole gzip file: Compressed file"),
         ({"en.gz": "a\n", "de": "a\n"}, "en.gz: not a whole gzip file: Not a gzipped file"),
         (
             {"en.gz": PACKED[:20] + b"\xff\xff" + PACKED[22:], "de": "a\n"},
             "not a whole gzip file: ",
         ),
-        (
-            {"pairs": "a b\n"},
-            "pairs, line 1: expected a source, a tab .*; found no tab",
-        ),
+        ({"pairs": "a b\n"}, "pairs, line 1: expected a source, a tab .*; found no tab"),
         ({"pairs": "a\tb\n\tc\n"}, "pairs, line 2: the source is empty; remove the line."),
         ({"pairs": "a\t \tc\n"}, "pairs, line 1: the target is empty; remove the line."),
     ],

@@ -9,6 +9,7 @@ from seqkeras.data.pretraining import EveryRow, PretrainingBatches, ShardOrder
 from seqkeras.data.sentence_pairs import FullSentences, SentencePairs
 from seqkeras.data.token_records import ShardTokens
 from seqkeras.tokenizers import word_piece
+from tests.refusals import refusals
 
 CLS, SEP = 2, 3
 
@@ -100,18 +101,6 @@ def test_other_documents_are_drawn_alike_from_every_shard():
     np.testing.assert_allclose(np.bincount(found)[1:] / len(found), 1 / 3, atol=0.03)
 
 
-def test_every_token_is_read_in_every_pass_where_nothing_is_short_and_b_follows():
-    documents, tokens = shards(((9, 12), (7, 4)), longest=60)
-    rows = SentencePairs(tokens, 23, CLS, SEP, short=0.0)
-    rows.follows = 1.0
-    found = {
-        token for parts, other in drawn(rows) for part in parts for token in text_of(part).tolist()
-    }
-    missing = {token for part in documents for d in part for s in d for token in s} - found
-    # A chunk of one sentence, at a document's end, has its A cut nowhere.
-    assert not missing
-
-
 @pytest.mark.parametrize("max_length", [5, 17, 90])
 def test_full_sentences_are_every_token_once_with_a_sep_between_documents(max_length):
     documents, tokens = shards(((9, 1, 14), (11, 6)), longest=20)
@@ -130,17 +119,6 @@ def test_full_sentences_are_every_token_once_with_a_sep_between_documents(max_le
     assert found == [token for part in documents for d in part for s in d for token in s]
     assert max(lengths) <= max_length
     assert np.mean(lengths) > 0.6 * max_length
-
-
-def test_one_document_and_short_rows_are_refused():
-    _, tokens = shards(((9,),))
-    with pytest.raises(ValueError, match="two documents at least.*; received 1"):
-        SentencePairs(tokens, 20, CLS, SEP)
-    with pytest.raises(ValueError, match="max_length must be at least 5; received 4"):
-        SentencePairs(shards()[1], 4, CLS, SEP)
-    with pytest.raises(ValueError, match="max_length must be at least 3; received 2"):
-        FullSentences(tokens, 2, CLS, SEP)
-    assert drawn(FullSentences(tokens, 20, CLS, SEP))
 
 
 def test_a_pass_reads_each_row_once_in_an_order_of_its_own():
@@ -228,3 +206,13 @@ def test_a_dataset_gives_the_same_batches():
         tree.map_structure(
             np.testing.assert_array_equal, tree.map_structure(np.array, found), expected
         )
+
+
+test_one_document_and_short_rows_are_refused = refusals(
+    (
+        lambda: SentencePairs(shards(((9,),))[1], 20, CLS, SEP),
+        "two documents at least...; received 1",
+    ),
+    (lambda: SentencePairs(shards()[1], 4, CLS, SEP), "max_length must be at least 5; received 4"),
+    (lambda: FullSentences(shards()[1], 2, CLS, SEP), "max_length must be at least 3; received 2"),
+)

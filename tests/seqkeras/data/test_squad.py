@@ -2,13 +2,13 @@
 
 import gzip
 import json
-import os
 import random
 
 import pytest
 
 from seqkeras.data.squad import Answer, read_questions
 from seqkeras.data.texts import DataError
+from tests.conftest import public_data
 
 CONTEXT = "Ein Café 🚀 in Köln heißt 北京."
 
@@ -139,7 +139,6 @@ def test_a_file_of_another_form_is_refused(tmp_path, name, content, message):
         read_questions(write(tmp_path, content, name), skip_bad=True)
 
 
-@pytest.mark.skipif("SEQKERAS_DATA" not in os.environ, reason="SEQKERAS_DATA names no data")
 @pytest.mark.parametrize(
     "name, count, without",
     [
@@ -149,8 +148,7 @@ def test_a_file_of_another_form_is_refused(tmp_path, name, content, message):
     ],
 )
 def test_public_files_are_read_as_they_are(name, count, without):
-    path = os.path.join(os.environ["SEQKERAS_DATA"], name)
-    questions, left_out = read_questions(path)
+    questions, left_out = read_questions(public_data(name))
     assert (len(questions), left_out) == (count, [])
     assert sum(not question.answers for question in questions) == without
     for question in questions:

@@ -1,16 +1,8 @@
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from seqkeras.data.trees import Tree, parse_tree, read_trees, tree_arrays
-
-FOLDER = Path(os.environ.get("SEQKERAS_DATA", "")) / "sst-trees"
-needs_data = pytest.mark.skipif(
-    "SEQKERAS_DATA" not in os.environ or not FOLDER.is_dir(),
-    reason="needs the folder sst-trees in the one that SEQKERAS_DATA names",
-)
+from tests.conftest import public_data
 
 
 def spelled(tree):
@@ -60,10 +52,7 @@ def test_arrays_hold_higher_nodes_first_and_levels_from_the_leaves_up():
     expected = {
         "token_ids": [[0, 0, 2, 2, 1], [3, 0, 0, 0, 0]],
         "lengths": [5, 1],
-        "children": [
-            [[2, 1], [3, 4], [-1, -1], [-1, -1], [-1, -1]],
-            [[-1, -1]] * 5,
-        ],
+        "children": [[[2, 1], [3, 4], [-1, -1], [-1, -1], [-1, -1]], [[-1, -1]] * 5],
         "levels": [[[1], [0]], [[-1], [-1]]],
         "labels": [[4, 3, 1, 1, 0], [2, -1, -1, -1, -1]],
     }
@@ -88,12 +77,12 @@ def test_no_trees_are_refused():
 
 
 @pytest.mark.long
-@needs_data
 def test_the_treebank_is_read_whole():
-    assert len(read_trees(FOLDER / "train.txt")) == 8544
-    trees = read_trees(FOLDER / "dev.txt")
+    assert len(read_trees(public_data("sst-trees/train.txt"))) == 8544
+    path = public_data("sst-trees/dev.txt")
+    trees = read_trees(path)
     assert len(trees) == 1101
-    lines = (FOLDER / "dev.txt").read_text(encoding="utf-8").splitlines()
+    lines = path.read_text(encoding="utf-8").splitlines()
     for tree, line in zip(trees, lines):
         if "-LRB-" not in line and "\\" not in line:
             assert "".join(spelled(tree).split()) == "".join(line.replace("-RRB-", ")").split())

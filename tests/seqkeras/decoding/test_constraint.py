@@ -21,6 +21,7 @@ from seqkeras.serving.decoding import search as served_search
 from seqkeras.serving.text import Pattern, TokenAutomaton, text_trees
 from seqkeras.tokenizers import BOS, EOS, CharacterTable
 from tests.arrays import close, floats
+from tests.conftest import others_long
 
 TABLE = CharacterTable.learn(["abcd"])
 V, T, B = len(TABLE), 6, 3
@@ -86,7 +87,7 @@ def texts_of(token_ids):
     return [TABLE.decode(row) for row in ops.convert_to_numpy(token_ids)]
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", others_long(range(2)))
 def test_a_beam_of_all_finds_the_most_probable_text_that_matches(seed):
     toy = Toy(seed)
     token_ids, _, scores = constrained(decoding.beam, toy, num_beams=23, n_best=3)

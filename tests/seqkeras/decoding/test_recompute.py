@@ -118,14 +118,6 @@ def test_a_state_passed_along_gives_what_recomputing_gives(make):
         assert len(np.unique(token_ids, axis=0)) == len(LENGTHS)
 
 
-@pytest.fixture
-def restored():
-    before, floatx = keras.config.dtype_policy(), keras.config.floatx()
-    yield
-    keras.config.set_dtype_policy(before)
-    keras.config.set_floatx(floatx)
-
-
 @pytest.mark.parametrize("policy", others_long(["mixed_float16", "mixed_bfloat16", "float64"]))
 def test_a_model_of_any_precision_decodes(policy, restored):
     if policy == "float64":

@@ -9,7 +9,7 @@ from seqkeras.decoding import BannedTokens, sample
 from seqkeras.decoding.sampling import inverse_cdf
 from tests.arrays import close, floats, numbers
 from tests.references import decoding as references
-from tests.seqkeras.decoding.toys import BOS, EOS, Automaton, compiled
+from tests.seqkeras.decoding.toys import BOS, EOS, Automaton
 
 IDS = {"start_id": BOS, "end_id": EOS}
 ROWS = 20_000
@@ -90,17 +90,6 @@ def test_sampling_follows_the_state_and_ends_each_row_for_itself():
         close(scores[row], score, rtol=1e-4, atol=1e-5)
 
 
-def test_the_coldest_sample_is_greedy():
-    decoder = Automaton(1)
-    for options in ({"top_k": 1}, {"top_p": 1e-6}, {"temperature": 1e-4}):
-        token_ids, lengths, _ = numbers(
-            sample(decoder.step, decoder.initial_state, max_length=7, **IDS, **options)
-        )
-        for row, length in enumerate(lengths):
-            ids, _ = references.greedy(decoder.logits, row, BOS, EOS, 7)
-            assert token_ids[row, :length].tolist() == ids
-
-
 def test_a_seed_gives_one_answer_and_a_generator_another_each_time():
     decoder = Automaton(2, sources=13)
 
@@ -114,17 +103,6 @@ def test_a_seed_gives_one_answer_and_a_generator_another_each_time():
     assert draws[0] != draws[1]
     assert draws == [ids(second), ids(second)]
     assert ids(None) != ids(None)
-
-
-def test_a_seed_gives_the_same_answer_when_it_is_compiled():
-    decoder = Automaton(2, sources=13)
-
-    def ids(place):
-        state = decoder.initial_state | {"place": place}
-        return sample(decoder.step, state, max_length=7, seed=5, **IDS)
-
-    place = decoder.initial_state["place"]
-    close(compiled(ids, place), ids(ops.convert_to_tensor(place)))
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,11 @@ import pytest
 
 from seqkeras.embeddings import CharacterCNN
 from tests.agreement import DTYPES
-from tests.arrays import close, numbers
+from tests.arrays import close
 from tests.catalogue import embeddings
 from tests.complex_step import assert_equals_loops
 from tests.references.embeddings import character_cnn
+from tests.refusals import refusals
 
 every_activation = pytest.mark.parametrize("case", embeddings.CASES[:2], ids=lambda case: case.name)
 
@@ -29,14 +30,6 @@ def test_the_vector_of_a_word_does_not_depend_on_its_padding(case):
     close(layer(np.pad(ids, [(0, 0), (0, 0), (0, 4)])), layer(ids))
 
 
-@every_activation
-def test_a_word_without_characters_is_zero(case):
-    layer, ids = case.build(), case.inputs()["character_ids"]
-    assert not ids[0, 1].any()
-    vectors = numbers(layer(ids))
-    assert np.all(vectors[0, 1] == 0) and vectors[0, 0].any()
-
-
 def test_a_filter_may_be_wider_than_the_longest_word():
     layer = CharacterCNN(13, 5, [7], [11])
     ids = np.array([[[3, 4], [5, 0], [6, 7]]])
@@ -44,23 +37,15 @@ def test_a_filter_may_be_wider_than_the_longest_word():
     close(actual, expected(layer, layer.get_weights(), {"character_ids": ids}))
 
 
-@pytest.mark.parametrize(
-    "change, message",
-    [
-        ({"widths": [2]}, r"widths and filters must be lists of one length; received \[2\] and \["),
-        ({"widths": [], "filters": []}, r"widths and filters must .*; received \[\] and \[\]\.$"),
-        ({"filters": [3, 0]}, r"every size must be at least 1; received .*filters=\[3, 0\]\.$"),
-        ({"vocab_size": 0}, r"every size must be at least 1; received vocab_size=0, "),
-        ({"activation": "gelu"}, r"activation must be one of \('relu', 'tanh'\); received 'gelu'"),
-    ],
+def make(vocab_size=13, widths=(2, 3), filters=(3, 7), **options):
+    return lambda: CharacterCNN(vocab_size, 5, [*widths], [*filters], **options)
+
+
+test_arguments_that_do_not_fit_are_refused = refusals(
+    (make(widths=[2]), "CharacterCNN: widths and filters must be lists of one length; received [2"),
+    (make(widths=[], filters=[]), "widths and filters must ...; received [] and []."),
+    (make(filters=[3, 0]), "every size must be at least 1; received ...filters=[3, 0]."),
+    (make(vocab_size=0), "every size must be at least 1; received vocab_size=0, "),
+    (make(activation="gelu"), "activation must be one of ('relu', 'tanh'); received 'gelu'"),
+    (lambda: make()().build((2, 5)), "character_ids must have shape (batch, length, characters); "),
 )
-def test_arguments_that_do_not_fit_are_refused(change, message):
-    arguments = {"vocab_size": 13, "embedding_dim": 5, "widths": [2, 3], "filters": [3, 7]}
-    with pytest.raises(ValueError, match=f"^CharacterCNN: {message}"):
-        CharacterCNN(**arguments | change)
-
-
-def test_words_without_an_axis_of_characters_are_refused():
-    message = r"^CharacterCNN: character_ids must have shape \(batch, length, characters\); .*5\)"
-    with pytest.raises(ValueError, match=message):
-        CharacterCNN(13, 5, [2], [3]).build((2, 5))

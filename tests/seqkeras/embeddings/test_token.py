@@ -15,14 +15,10 @@ def built(**options):
     return randomize(layer)
 
 
-def test_tokens_are_rows_of_the_matrix():
-    layer = built()
-    close(layer(IDS), layer.get_weights()[0][IDS])
-
-
-def test_a_scaled_embedding_is_larger_by_the_root_of_its_dim():
-    layer = built(scale=True)
-    close(layer(IDS), np.sqrt(7) * layer.get_weights()[0][IDS])
+@pytest.mark.parametrize("scale", [False, True])
+def test_tokens_are_rows_of_the_matrix_which_may_be_scaled_by_the_root_of_its_dim(scale):
+    layer = built(scale=scale)
+    close(layer(IDS), (np.sqrt(7) if scale else 1) * layer.get_weights()[0][IDS])
 
 
 @pytest.mark.parametrize("scale", [False, True])
@@ -68,25 +64,10 @@ def test_an_id_beyond_the_vocabulary_is_refused(token_id):
 
 
 @needs_tensorflow
-def test_ids_that_are_not_known_yet_are_looked_up():
-    import tensorflow as tf
-
-    layer = built()
-    graph = tf.function(layer, input_signature=[tf.TensorSpec([None, None], "int64")])
-    close(graph(IDS), layer(IDS))
-
-
-@needs_tensorflow
-@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "uint32", "uint64"])
+@pytest.mark.parametrize("dtype", ["int64", "int8", "uint16", "uint64"])
 def test_integers_of_every_width_are_looked_up(dtype):
     import tensorflow as tf
 
     layer = built()
     graph = tf.function(layer, input_signature=[tf.TensorSpec([None, None], dtype)])
     close(graph(IDS.astype(dtype)), layer(IDS))
-
-
-def test_a_size_under_one_is_refused():
-    message = r"^TokenEmbedding: vocab_size must be a positive integer; received 0\.$"
-    with pytest.raises(ValueError, match=message):
-        TokenEmbedding(0, 7)

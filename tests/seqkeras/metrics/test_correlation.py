@@ -13,9 +13,9 @@ METRICS = [
 
 
 @pytest.mark.parametrize(("ours", "theirs"), METRICS)
-def test_it_is_scipys_on_thousands_of_random_cases_with_ties(ours, theirs):
+def test_it_is_scipys_on_hundreds_of_random_cases_with_ties(ours, theirs):
     draw = np.random.default_rng(0)
-    for _ in range(2000):
+    for _ in range(300):
         size = int(draw.integers(3, 41))
         targets = draw.integers(0, 6, size) / 2
         answers = targets * draw.normal() + draw.normal(size=size).round(1) * 10 ** draw.integers(3)

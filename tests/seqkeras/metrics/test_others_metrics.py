@@ -9,16 +9,10 @@ import sklearn.metrics
 from seqeval.metrics.sequence_labeling import get_entities
 from seqeval.scheme import IOBES, Entities
 
-from seqkeras.metrics import (
-    class_f1,
-    entity_f1,
-    entity_scores,
-    exact_match,
-    matthews_correlation,
-)
+from seqkeras.metrics import class_f1, entity_f1, entity_scores, exact_match, matthews_correlation
 from seqkeras.serving.entities import entities
 
-CASES = 2000
+CASES = 300
 
 
 def classes(draw):

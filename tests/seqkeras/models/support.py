@@ -1,9 +1,9 @@
 """What the tests of several models share."""
 
 import keras
-import numpy as np
 import pytest
 
+from seqkeras.models import Bert
 from tests.arrays import BACKEND
 
 needs_float64 = pytest.mark.skipif(
@@ -20,8 +20,9 @@ def compiled(model, inputs, loss, learning_rate, **options):
     return model
 
 
-def losses_by_heart(model, inputs, targets, loss, steps, learning_rate):
-    """The loss of one batch before and after so many steps on it."""
-    compiled(model, inputs, loss, learning_rate)
-    losses = [np.ravel(model.train_on_batch(inputs, targets))[0] for _ in range(steps)]
-    return losses[0], losses[-1]
+SIZES = {"hidden_dim": 6, "num_layers": 1, "num_heads": 3, "feed_forward_dim": 11}
+
+
+def bert(vocab_size=17, **options):
+    """The small encoder of these tests."""
+    return Bert(vocab_size, **SIZES | {"max_length": 13} | options)

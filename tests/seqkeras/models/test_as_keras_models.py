@@ -124,12 +124,6 @@ def test_a_model_is_cloned_and_summarized(case):
     assert f"Total params: {model.count_params():,}" in "".join(lines)
 
 
-@some_models
-def test_a_model_is_plotted(case):
-    graph = keras.utils.model_to_dot(case.built(), show_shapes=True)
-    assert type(case.built()).__name__ in graph.to_string()
-
-
 @needs_tensorflow
 @pytest.mark.filterwarnings("ignore:.*does not have a `quantize` method:UserWarning")
 @pytest.mark.parametrize("case", others_long(SOME), ids=lambda case: case.name)

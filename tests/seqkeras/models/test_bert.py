@@ -3,12 +3,7 @@ import pytest
 
 from seqkeras.models import Bert, presets
 from tests import vectors
-from tests.agreement import (
-    DTYPES,
-    arrays_of,
-    assert_agrees,
-    count_parameters,
-)
+from tests.agreement import DTYPES, arrays_of, assert_agrees, count_parameters
 from tests.arrays import close, numbers, randomize
 
 SIZES = {"hidden_dim": 6, "num_layers": 2, "num_heads": 3, "feed_forward_dim": 11}
@@ -68,24 +63,6 @@ def test_hidden_states_begin_with_the_embeddings_and_end_with_the_output():
     assert len(states) == 3
     close(states[-1], model(TOKENS)["hidden"])
     close(model.encoder.blocks[1](states[1]), states[2])
-
-
-def test_segments_and_positions_out_of_range_are_refused():
-    model = built()
-    message = r"Bert: segment_ids must be from 0 to 1, as num_segments is 2; received 2\."
-    with pytest.raises(ValueError, match=message):
-        model(TOKENS | {"segment_ids": np.full((2, 5), 2)})
-    message = r"LearnedPositions: a sequence must have at most max_length, 13, positions; rec.* 14"
-    with pytest.raises(ValueError, match=message):
-        model({"token_ids": np.ones((1, 14), "int32")})
-    message = r"^Bert: num_heads must divide hidden_dim; received num_heads=4, hidden_dim=6\.$"
-    with pytest.raises(ValueError, match=message):
-        Bert(17, **SIZES | {"num_heads": 4})
-    message = (
-        r"^Bert: num_segments must be at least 0 and pooler one of \(.*\); received 0 and 'g'\.$"
-    )
-    with pytest.raises(ValueError, match=message):
-        Bert(17, **SIZES, num_segments=0, pooler="g")
 
 
 def test_without_segments_bert_is_one_whose_segments_are_zero():

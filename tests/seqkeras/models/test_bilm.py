@@ -1,4 +1,3 @@
-import keras
 import numpy as np
 import pytest
 from keras import ops
@@ -7,16 +6,15 @@ from seqkeras.models import BiLM, LayerMix
 from seqkeras.models.bilm import ProjectedLSTM
 from tests import vectors
 from tests.agreement import DTYPES
-from tests.arrays import close, floats, needs_tensorflow, numbers, randomize, right_padded
+from tests.arrays import close, floats, numbers, randomize
 from tests.autodiff import gradients_of
 from tests.catalogue import models
 from tests.catalogue.case import S
 from tests.complex_step import assert_equals_loops
-from tests.references.language_models import bilm, layer_mix, projected_lstm
-from tests.seqkeras.models.support import losses_by_heart
+from tests.references.language_models import bilm, layer_mix
+from tests.refusals import refusals
 
 CASE, BOUNDED = models.BILM
-REAL = right_padded(models.LENGTHS, S)
 SIZES = {
     "vocab_size": 19,
     "character_vocab_size": 17,
@@ -116,61 +114,6 @@ def test_boundaries_are_read_around_each_row_and_left_out_of_its_layers():
     close(model.represent(whole), layers[:1])
 
 
-@pytest.mark.parametrize("boundary_ids", [[2], [0, 3], [2, 17]])
-def test_boundaries_that_are_no_characters_are_refused(boundary_ids):
-    with pytest.raises(ValueError, match="^BiLM: boundary_ids must be two ids from 1 to 16; rec"):
-        BiLM(**SIZES, boundary_ids=boundary_ids)
-
-
-@pytest.mark.parametrize("name", ["vocab_size", "units", "projection_dim"])
-def test_a_size_under_one_is_refused(name):
-    message = rf"^BiLM: {name} must be a positive integer; received 0\.$"
-    with pytest.raises(ValueError, match=message):
-        BiLM(**SIZES | {name: 0})
-
-
-@pytest.mark.long
-@needs_tensorflow
-def test_both_directions_learn_a_batch_by_heart():
-    keras.utils.set_random_seed(0)
-    word_ids = models.ids(19, S)
-    word_ids[1, 3:] = 0
-    characters = np.stack([word_ids % 4, word_ids // 4], axis=-1) + 1
-    inputs = {"character_ids": characters, "lengths": models.LENGTHS}
-    targets = {
-        "forward_logits": np.pad(word_ids[:, 1:], [(0, 0), (0, 1)]),
-        "backward_logits": np.pad(word_ids[:, :-1], [(0, 0), (1, 0)]) * REAL,
-    }
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=0)
-    losses = {"forward_logits": loss, "backward_logits": loss}
-    model = BiLM(**SIZES, num_layers=1)
-    first, last = losses_by_heart(model, inputs, targets, losses, 50, 0.05)
-    assert first > 4 and last < 0.05
-
-
-@pytest.mark.parametrize("reverse", [False, True])
-def test_a_projected_lstm_is_the_papers_formula(reverse):
-    layer, x = ProjectedLSTM(13, 5, go_backwards=reverse), floats(2, S, 7)
-    layer.build(x.shape)
-    weights = randomize(layer).get_weights()
-    actual = numbers(layer(x, mask=REAL))
-    assert np.all(actual[~REAL] == 0)
-    close(actual, projected_lstm(x, REAL, weights, reverse))
-
-
-def test_lengths_of_another_batch_are_refused():
-    inputs = CASE.inputs() | {"lengths": np.array([2])}
-    with pytest.raises(ValueError, match="ProjectedLSTM: mask must have the shape"):
-        BiLM(**SIZES)(inputs)
-
-
-def test_a_built_projected_lstm_refuses_what_is_no_sequence():
-    layer = ProjectedLSTM(5, 3)
-    layer(floats(2, 3, 7))
-    with pytest.raises(ValueError, match=r"ProjectedLSTM: sequences must have shape .*\(2, 7\)"):
-        layer(floats(2, 7))
-
-
 def test_the_forget_gate_of_a_projected_lstm_begins_open():
     layer = ProjectedLSTM(3, 2)
     layer.build((None, None, 5))
@@ -224,7 +167,18 @@ def test_the_penalty_of_a_mix_is_the_square_of_its_scores():
     close(sum(mix.losses), 0.1 * np.sum(mix.get_weights()[0] ** 2))
 
 
-def test_layers_that_are_not_counted_are_refused():
-    message = r"^LayerMix: layers must have shape \(batch, layers, length, dim\); .* 5, 7\)"
-    with pytest.raises(ValueError, match=message):
-        LayerMix().build((2, 5, 7))
+def built(layer):
+    layer(floats(2, 3, 7))
+    return layer
+
+
+IDS = "BiLM: boundary_ids must be two ids from 1 to 16; rec"
+test_what_does_not_fit_is_refused = refusals(
+    *((lambda ids=ids: BiLM(**SIZES, boundary_ids=ids), IDS) for ids in ([2], [0, 3], [2, 17])),
+    (
+        lambda: BiLM(**SIZES)(CASE.inputs() | {"lengths": np.array([2])}),
+        "ProjectedLSTM: mask must have the shape",
+    ),
+    (lambda: built(ProjectedLSTM(5, 3))(floats(2, 7)), "ProjectedLSTM: sequences must have shape"),
+    (lambda: LayerMix().build((2, 5, 7)), "LayerMix: layers must have shape (batch, layers, lengt"),
+)

@@ -2,7 +2,6 @@
 
 import itertools
 
-import keras
 import numpy as np
 import pytest
 from keras import ops
@@ -89,16 +88,6 @@ def test_a_potential_is_the_logit_of_a_tag_and_its_transition():
     for i, j in itertools.product(range(K + 1), range(K)):
         close(found[:, :, i, j], logits[:, :, j] + numbers(layer.transitions)[i, j])
     assert layer.compute_output_shape((2, None, K)) == (2, None, K + 1, K)
-
-
-def test_a_chain_learns_what_single_tokens_do_not_tell():
-    """The second of two equal inputs has another tag than the first."""
-    inputs = keras.Input((None, 2))
-    model = keras.Model(inputs, LinearChain()(keras.layers.Dense(2)(inputs)))
-    model.compile(keras.optimizers.Adam(0.1), ChainLoss())
-    features, tags = np.ones((8, 6, 2), "float32"), np.array([[0, 1, 0, 1, 0, 1]] * 8)
-    model.fit(features, tags, epochs=60, verbose=0)
-    assert [*most_probable(numbers(model(features))[0])] == [0, 1, 0, 1, 0, 1]
 
 
 def test_the_head_is_a_linear_map_and_a_chain():

@@ -1,19 +1,17 @@
 import functools
 
-import keras
 import numpy as np
 import pytest
 
-from seqkeras.losses import PinballLoss
 from seqkeras.models import Forecaster
 from tests.agreement import DTYPES
-from tests.arrays import close, floats, needs_tensorflow, numbers, randomize
+from tests.arrays import close, floats, numbers, randomize
 from tests.catalogue import models
 from tests.catalogue.case import B, D, S, T
 from tests.complex_step import assert_equals_loops
 from tests.conftest import others_long
 from tests.references.forecaster import forecast
-from tests.seqkeras.models.support import compiled, losses_by_heart
+from tests.refusals import refusals
 
 every_forecaster = pytest.mark.parametrize(
     "case", others_long(models.FORECASTERS), ids=lambda case: case.name
@@ -136,133 +134,46 @@ def test_the_decoder_reads_the_quantile_nearest_to_one_half():
     assert list(places.values()) == [0, 1, 0, 2]
 
 
-def test_dropout_drops_in_training_only():
-    for case in models.FORECASTERS:
-        model, inputs = case.build(), case.inputs()
-        whole = numbers(model(inputs))
-        close(model(inputs, training=False), whole)
-        assert np.abs(numbers(model(inputs, training=True)) - whole).max() > 0.01
+def made(**change):
+    return lambda: Forecaster(**SIZES | change)
 
 
-@pytest.mark.parametrize(
-    "change, message",
-    [
-        ({"horizon": 0}, r"horizon must be a positive integer; received 0\.$"),
-        ({"num_layers": 0}, r"num_layers must be a positive integer; received 0\.$"),
-        ({"num_known": -1}, r"num_known must be at least 0; received -1\.$"),
-        ({"cell": "q"}, r"cell must be one of \['gru', 'lstm', 'qrnn', 'simple_rnn'\], .* 'q'\.$"),
-        ({"decoder": "q"}, r"decoder must be one of \('direct', 'recurrent'\); received 'q'\.$"),
-        ({"quantiles": [0.5, 0.5]}, r"quantiles must increase between 0 and 1; received \[0\.5, "),
-        ({"quantiles": [0.0]}, r"quantiles must increase between 0 and 1; received \[0\.0\]\.$"),
-    ],
+def of_known():
+    return Forecaster(**SIZES, num_targets=2, num_known=5)
+
+
+def called(window=(2, 5, 7), known=(2, 3, 5)):
+    def call():
+        model = of_known()
+        model({"window": floats(2, 5, 7), "known": floats(2, 3, 5)})
+        model({"window": floats(*window), "known": floats(*known)})
+
+    return call
+
+
+RISING = "quantiles must increase between 0 and 1; received"
+test_arguments_and_inputs_that_do_not_fit_are_refused = refusals(
+    (made(horizon=0), "Forecaster: horizon must be a positive integer; received 0."),
+    (made(num_layers=0), "num_layers must be a positive integer; received 0."),
+    (made(num_known=-1), "num_known must be at least 0; received -1."),
+    (made(cell="q"), "Forecaster: cell must be one of ['gru', 'lstm', 'qrnn', 'simple_rnn'], ..."),
+    (made(decoder="q"), "decoder must be one of ('direct', 'recurrent'); received 'q'."),
+    (made(quantiles=[0.5, 0.5]), f"{RISING} [0.5, "),
+    (made(quantiles=[0.0]), f"{RISING} [0.0]."),
+    (
+        lambda: of_known().build({"window": (2, 5, 1), "known": (2, 3, 5)}),
+        "Forecaster: window must have shape (batch, length, features), 2 features ",
+    ),
+    (
+        lambda: of_known().build({"window": (2, 5), "known": (2, 3, 5)}),
+        "Forecaster: window must have shape ...; received (2, 5).",
+    ),
+    (lambda: of_known().build({"window": (2, 5, 7)}), "Forecaster: inputs must hold ['known']; re"),
+    (
+        lambda: of_known().build({"window": (2, 5, 7), "known": (2, 5, 5)}),
+        "Forecaster: known must have shape (batch, 3, 5); received (2, 5, 5).",
+    ),
+    (called(window=(2, 5, 3)), "window must have 7 features, ...; received (2, 5, 3)."),
+    (called(window=(2, 7)), "window must have shape ...; received (2, 7)."),
+    (called(known=(2, 3, 1)), "known must have shape (batch, 3, 5); received (2, 3, 1)."),
 )
-def test_arguments_that_do_not_fit_are_refused(change, message):
-    with pytest.raises(ValueError, match=f"^Forecaster: {message}"):
-        Forecaster(**SIZES | change)
-
-
-KNOWN = {"known": (2, 3, 5)}
-
-
-@pytest.mark.parametrize(
-    "shapes, message",
-    [
-        (
-            {"window": (2, 5, 1), **KNOWN},
-            r"window must have shape \(batch, length, features\), 2 features ",
-        ),
-        ({"window": (2, 5), **KNOWN}, r"window must have shape .*; received \(2, 5\)\.$"),
-        ({"window": (2, 5, 7)}, r"inputs must hold \['known'\]; received \['window'\]\.$"),
-        (
-            {"window": (2, 5, 7), "known": (2, 5, 5)},
-            r"known must have shape \(batch, 3, 5\); received \(2, 5, 5\)\.$",
-        ),
-    ],
-)
-def test_inputs_that_do_not_fit_are_refused(shapes, message):
-    model = Forecaster(**SIZES, num_targets=2, num_known=5)
-    with pytest.raises(ValueError, match=f"^Forecaster: {message}"):
-        model.build(shapes)
-
-
-@pytest.mark.parametrize(
-    "shapes, message",
-    [
-        ({"window": (2, 5, 3)}, r"window must have 7 features, .*; received \(2, 5, 3\)\."),
-        ({"window": (2, 7)}, r"window must have shape .*; received \(2, 7\)\."),
-        ({"known": (2, 3, 1)}, r"known must have shape \(batch, 3, 5\); received \(2, 3, 1\)\."),
-    ],
-)
-def test_a_built_model_refuses_inputs_of_other_shapes(shapes, message):
-    model, right = Forecaster(**SIZES, num_targets=2, num_known=5), {"window": (2, 5, 7), **KNOWN}
-    model({name: floats(*shape) for name, shape in right.items()})
-    with pytest.raises(ValueError, match=f"Forecaster: {message}"):
-        model({name: floats(*shape) for name, shape in {**right, **shapes}.items()})
-
-
-@pytest.mark.long
-@needs_tensorflow
-def test_a_model_learns_a_batch_by_heart():
-    keras.utils.set_random_seed(0)
-    quantiles = [0.2, 0.9]
-    model = Forecaster(3, 11, decoder="recurrent", num_targets=2, quantiles=quantiles)
-    inputs, targets = models.FORECASTERS[0].inputs(), floats(B, T, 2, seed=3)
-    first, last = losses_by_heart(model, inputs, targets, PinballLoss(quantiles), 150, 0.03)
-    assert first > 0.2 and last < 0.03
-
-
-def waves(random, rows, length=20, noise=0.1):
-    """Sines of any phase and of periods 8 to 12, with noise: (rows, length, 1)."""
-    phase, period = random.uniform(0, 7, (rows, 1)), random.uniform(8, 12, (rows, 1))
-    series = np.sin(phase + 2 * np.pi * np.arange(length) / period)
-    return (series + random.normal(0, noise, series.shape))[..., None].astype("float32")
-
-
-@pytest.mark.long
-@needs_tensorflow
-@pytest.mark.parametrize("decoder", ["direct", "recurrent"])
-def test_a_forecast_of_waves_comes_near_the_noise(decoder):
-    keras.utils.set_random_seed(0)
-    random = np.random.default_rng(0)
-    seen, unseen = waves(random, 2048), waves(random, 256)
-    inputs = {"window": seen[:, :16]}
-    if decoder == "recurrent":
-        inputs["targets"] = seen[:, 16:]
-    model = compiled(Forecaster(4, 32, decoder=decoder), inputs, "mse", 0.01)
-    model.fit(inputs, seen[:, 16:], batch_size=64, epochs=6, verbose=0)
-    predictions = numbers(model({"window": unseen[:, :16]}))
-    error = np.abs(predictions - unseen[:, 16:]).mean()
-    naive = np.abs(unseen[:, 15:16] - unseen[:, 16:]).mean()
-    assert error < 0.2 < 3 * error < naive
-
-
-@pytest.mark.long
-@needs_tensorflow
-def test_marked_numbers_are_added():
-    keras.utils.set_random_seed(0)
-    random = np.random.default_rng(0)
-    values, marks = random.random((4096, 10)), np.zeros((4096, 10))
-    for row in marks:
-        row[random.choice(10, 2, replace=False)] = 1
-    window = np.stack([values, marks], axis=-1).astype("float32")
-    sums = (values * marks).sum(axis=1)[:, None, None]
-    inputs = {"window": window[256:]}
-    model = compiled(Forecaster(1, 32, cell="lstm"), inputs, "mse", 0.01)
-    model.fit(inputs, sums[256:], batch_size=64, epochs=8, verbose=0)
-    error = numbers(model({"window": window[:256]})) - sums[:256]
-    assert np.abs(error).mean() < 0.05 < np.abs(sums - sums.mean()).mean() / 5
-
-
-@pytest.mark.long
-@needs_tensorflow
-def test_quantiles_hold_their_share_of_the_targets():
-    keras.utils.set_random_seed(0)
-    quantiles = [0.1, 0.5, 0.9]
-    noise = np.random.default_rng(0).normal(3, 2, (6144, 5, 1)).astype("float32")
-    inputs = {"window": noise[:4096, :3]}
-    model = Forecaster(2, 8, quantiles=quantiles)
-    compiled(model, inputs, PinballLoss(quantiles), 0.01)
-    model.fit(inputs, noise[:4096, 3:], batch_size=64, epochs=5, verbose=0)
-    predictions = numbers(model({"window": noise[4096:, :3]}))
-    under = (noise[4096:, 3:, :, None] < predictions).mean(axis=(0, 1, 2))
-    close(under, np.array(quantiles), atol=0.03)

@@ -7,6 +7,7 @@ from seqkeras.models import GPT
 from tests.agreement import weights_of
 from tests.arrays import close, numbers, randomize
 from tests.references import transformer as references
+from tests.refusals import refusals
 
 SIZES = {"hidden_dim": 6, "num_layers": 2, "num_heads": 3, "feed_forward_dim": 11}
 TOKENS = np.array([[3, 8, 16, 2, 5, 11, 9], [7, 1, 4, 13, 6, 2, 10]])
@@ -92,34 +93,27 @@ def test_a_prefix_is_read_and_gone_on_from_step_by_step(window):
         close(numbers(logits)[:, 0], behind, rtol=1e-4, atol=1e-5)
 
 
-def test_a_prefix_of_a_longer_first_piece_is_read_at_once():
-    model = built("prefix")
-    expected = model({"token_ids": TOKENS, "prefix_lengths": PREFIX})
-    logits, _ = model.read(TOKENS, prefix_lengths=PREFIX)
-    close(logits, expected, rtol=1e-4, atol=1e-5)
-
-
-def test_what_a_mask_has_no_use_for_is_refused():
-    with pytest.raises(
-        ValueError, match=r"^GPT: mask must be one of \['causal', .*; rec.* 'xl'\.$"
-    ):
-        GPT(17, **SIZES, max_length=13, mask="xl")
-    message = r"GPT: inputs must hold \['prefix_lengths'\]; received \['token_ids'\]\."
-    with pytest.raises(ValueError, match=message):
-        built("prefix")({"token_ids": TOKENS})
-    message = r"GPT: inputs must be among .*; received \['order'\], which the model does not read\."
-    with pytest.raises(ValueError, match=message):
-        built("causal")({"token_ids": TOKENS, "order": ORDER})
-    message = (
-        r"order must have shape \(batch, length\), the order of the tokens of token_ids \(2, 7\)"
-    )
-    with pytest.raises(ValueError, match=message):
-        built("permutation")({"token_ids": TOKENS, "order": ORDER[:, :3]})
-    message = r"^GPT: prefix_lengths must be of the first piece.*; .* for {}, behind {} tokens\.$"
-    causal = built("causal")
-    with pytest.raises(ValueError, match=message.format("'causal'", 0)):
-        causal.read(TOKENS, prefix_lengths=PREFIX)
+def behind_three():
     model = built("prefix")
     _, state = model.read(TOKENS[:, :3])
-    with pytest.raises(ValueError, match=message.format("'prefix'", 3)):
-        model.read(TOKENS[:, 3:], state=state, prefix_lengths=PREFIX)
+    model.read(TOKENS[:, 3:], state=state, prefix_lengths=PREFIX)
+
+
+FIRST = "GPT: prefix_lengths must be of the first piece"
+test_what_a_mask_has_no_use_for_is_refused = refusals(
+    (lambda: built("xl"), "GPT: mask must be one of ['causal', ...; rec... 'xl'."),
+    (lambda: built("prefix")({"token_ids": TOKENS}), "GPT: inputs must hold ['prefix_lengths']; r"),
+    (
+        lambda: built("causal")({"token_ids": TOKENS, "order": ORDER}),
+        "GPT: inputs must be among ...; received ['order'], which the model does not read.",
+    ),
+    (
+        lambda: built("permutation")({"token_ids": TOKENS, "order": ORDER[:, :3]}),
+        "order must have shape (batch, length), the order of the tokens of token_ids (2, 7)",
+    ),
+    (
+        lambda: built("causal").read(TOKENS, prefix_lengths=PREFIX),
+        f"{FIRST}...; ... for 'causal', behind 0 tokens.",
+    ),
+    (behind_three, f"{FIRST}...; ... for 'prefix', behind 3 tokens."),
+)

@@ -3,11 +3,8 @@ import itertools
 import keras
 import numpy as np
 import pytest
-from keras import ops
 
-from seqkeras.losses import HiddenStateLoss, SoftTargetLoss, span_loss
 from seqkeras.models import (
-    Bert,
     ClassificationHead,
     MaskedLMHead,
     MultipleChoiceHead,
@@ -19,9 +16,10 @@ from seqkeras.models import (
     best_answers,
 )
 from seqkeras.values import BANNED_LOGIT
-from tests.arrays import close, floats, gradients, numbers, randomize
+from tests.arrays import close, floats, numbers, randomize
 from tests.references.transformer import gelu, layer_norm
-from tests.seqkeras.models.support import compiled
+from tests.refusals import refusals
+from tests.seqkeras.models.support import bert, compiled
 
 V, B, T = 17, 4, 5
 TOKENS = {
@@ -32,21 +30,10 @@ TOKENS = {
 CROSS_ENTROPY = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
 
-def bert(**options):
-    return Bert(V, hidden_dim=6, num_layers=1, num_heads=3, feed_forward_dim=11, **options)
-
-
 def built(heads, **options):
     model = WithHeads(bert(dropout=0.1), heads, **options)
     model(TOKENS)
     return randomize(model)
-
-
-def train(model, inputs, targets, losses, steps):
-    """The loss of one batch before and after so many steps on it."""
-    compiled(model, inputs, losses, learning_rate=0.03)
-    found = [model.train_on_batch(inputs, targets, return_dict=True) for _ in range(steps)]
-    return float(found[0]["loss"]), float(found[-1]["loss"])
 
 
 def test_heads_are_linear_maps_of_what_the_encoder_gives():
@@ -136,12 +123,6 @@ def test_a_row_of_no_token_is_no_choice():
     close(logits[1:], expected[1:], rtol=1e-4, atol=1e-5)
 
 
-def test_a_choice_among_nothing_is_refused():
-    message = r"MultipleChoiceHead: pooled must have shape \(batch, choices, dim\), .* \(None, 6\)"
-    with pytest.raises(ValueError, match=message):
-        WithHeads(bert(), {"choice": MultipleChoiceHead()})(TOKENS)
-
-
 @pytest.mark.parametrize("frozen", [False, True])
 def test_a_frozen_encoder_stays_bit_equal_through_training(frozen):
     model = built({"classes": ClassificationHead(3, dropout=0.1)}, frozen=frozen)
@@ -160,61 +141,6 @@ def test_a_frozen_encoder_drops_nothing_in_training():
     tuned = built({"tags": TaggingHead(3)})
     dropped, kept = numbers([tuned(TOKENS, training=True), tuned(TOKENS)])
     assert not np.allclose(dropped["tags"], kept["tags"], atol=1e-3)
-
-
-@pytest.mark.long
-def test_several_heads_learn_at_once():
-    keras.utils.set_random_seed(0)
-    model = WithHeads(
-        Bert(V, hidden_dim=12, num_layers=1, num_heads=3, feed_forward_dim=24),
-        {"masked": MaskedLMHead(V), "next": NextSentenceHead(), "answer": SpanHead()},
-    )
-    inputs = TOKENS | {"masked_positions": np.array([[0, 1], [1, 2], [0, 3], [0, 1]])}
-    targets = {
-        "masked": np.array([[3, 4], [5, 6], [7, 8], [9, 10]]),
-        "next": np.array([0, 1, 1, 0]),
-        "answer": {"start_logits": np.array([1, 0, 2, 0]), "end_logits": np.array([3, 2, 3, 1])},
-    }
-    spans = {"start_logits": span_loss, "end_logits": span_loss}
-    losses = {"masked": CROSS_ENTROPY, "next": CROSS_ENTROPY, "answer": spans}
-    train(model, inputs, targets, losses, steps=60)
-    outputs = numbers(model(inputs))
-    np.testing.assert_array_equal(outputs["masked"].argmax(-1), targets["masked"])
-    np.testing.assert_array_equal(outputs["next"].argmax(-1), targets["next"])
-    for name, goal in targets["answer"].items():
-        np.testing.assert_array_equal(outputs["answer"][name].argmax(-1), goal)
-
-
-@pytest.mark.long
-def test_a_student_learns_from_a_teachers_logits_and_hidden_states():
-    keras.utils.set_random_seed(0)
-    teacher = built({"classes": ClassificationHead(3)})
-    logits, hidden = numbers(teacher(TOKENS)["classes"]), numbers(teacher.encoder(TOKENS)["hidden"])
-    student = WithHeads(
-        Bert(V, hidden_dim=12, num_layers=1, num_heads=3, feed_forward_dim=24),
-        {
-            "classes": ClassificationHead(3),
-            "hidden": TaggingHead(6),
-        },  # mapped to the teacher's width
-    )
-    losses = {"classes": SoftTargetLoss(2.0), "hidden": HiddenStateLoss()}
-    targets = {"classes": logits, "hidden": hidden}
-    first, last = train(student, TOKENS, targets, losses, steps=80)
-    assert last < first
-    outputs = numbers(student(TOKENS))
-    assert np.mean((outputs["hidden"] - hidden) ** 2) < 0.05 * np.var(hidden)
-    probabilities, expected = numbers(ops.softmax(outputs["classes"])), numbers(ops.softmax(logits))
-    close(probabilities, expected, rtol=0, atol=0.1)
-
-
-def test_every_task_teaches_the_encoder():
-    model = built({"masked": MaskedLMHead(V), "next": NextSentenceHead(), "answer": SpanHead()})
-
-    def loss(each):
-        return sum(ops.mean(ops.tanh(one)) for one in keras.tree.flatten(each(TOKENS)))
-
-    for weight, gradient in zip(model.trainable_weights, gradients(model, loss), strict=True):
-        assert np.all(np.isfinite(gradient)) and np.any(gradient), weight.path
 
 
 def best_by_force(start, end, allowed, max_length):
@@ -246,26 +172,6 @@ def test_the_best_answer_is_found_or_that_there_is_none(threshold):
     assert 0 < found < 31
 
 
-def test_arguments_out_of_range_are_refused():
-    with pytest.raises(ValueError, match=r"^WithHeads: there must be a head at least; received \{"):
-        WithHeads(bert(), {})
-    message = r"^TaggingHead: the number of outputs must be at least 1; received 0\.$"
-    with pytest.raises(ValueError, match=message):
-        TaggingHead(0)
-    message = r"^MaskedLMHead: vocab_size must be the encoder's; received 13 and 17\.$"
-    with pytest.raises(ValueError, match=message):
-        WithHeads(bert(), {"masked": MaskedLMHead(13)})
-    message = (
-        r"^WithHeads: the encoder must have a pooler for the heads \['classes'\]; received one"
-    )
-    with pytest.raises(ValueError, match=message):
-        heads = {"classes": ClassificationHead(3), "tags": TaggingHead(3)}
-        WithHeads(bert(pooler=None), heads)
-    message = r"^MaskedLMHead: activation must be one of \[.*\]; received 'softmax'\.$"
-    with pytest.raises(ValueError, match=message):
-        MaskedLMHead(13, activation="softmax")
-
-
 def test_a_masked_lm_head_may_have_another_activation():
     head, hidden = MaskedLMHead(V, activation="relu"), floats(B, T, 6)
     head(hidden)
@@ -285,3 +191,24 @@ def test_a_multiple_choice_model_may_be_built_before_its_inputs_are_known():
     model = WithHeads(bert(), {"choice": MultipleChoiceHead()})
     model.build(None)
     assert model({"token_ids": np.ones((B, 3, T), int)})["choice"].shape == (B, 3)
+
+
+test_arguments_out_of_range_are_refused = refusals(
+    (lambda: WithHeads(bert(), {}), "WithHeads: there must be a head at least; received {"),
+    (lambda: TaggingHead(0), "TaggingHead: the number of outputs must be at least 1; received 0."),
+    (
+        lambda: WithHeads(bert(), {"masked": MaskedLMHead(13)}),
+        "MaskedLMHead: vocab_size must be the encoder's; received 13 and 17.",
+    ),
+    (
+        lambda: WithHeads(
+            bert(pooler=None), {"classes": ClassificationHead(3), "t": TaggingHead(3)}
+        ),
+        "WithHeads: the encoder must have a pooler for the heads ['classes']; received one",
+    ),
+    (lambda: MaskedLMHead(13, activation="softmax"), "MaskedLMHead: activation must be one of ["),
+    (
+        lambda: WithHeads(bert(), {"choice": MultipleChoiceHead()})(TOKENS),
+        "MultipleChoiceHead: pooled must have shape (batch, choices, dim), ... (None, 6)",
+    ),
+)

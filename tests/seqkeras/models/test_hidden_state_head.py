@@ -1,18 +1,15 @@
 import keras
 import numpy as np
-import pytest
 
-from seqkeras.losses import HiddenStateLoss
 from seqkeras.models import Bert, HiddenStateHead, WithHeads
-from tests.arrays import close, floats, numbers, randomize, right_padded
-from tests.seqkeras.models.support import compiled
+from tests.arrays import close, floats, numbers, randomize
+from tests.refusals import refusals
 
 V = 17
 TOKENS = {
     "token_ids": np.random.default_rng(0).integers(1, V, (7, 5)),
     "lengths": np.array([5, 3, 5, 2, 4, 5, 1]),
 }
-REAL = right_padded(TOKENS["lengths"], 5)
 
 
 def bert(num_layers, hidden_dim=6):
@@ -41,26 +38,6 @@ def test_a_head_gives_its_layer_or_a_linear_map_of_it():
     assert not np.allclose(states[1], states[2], atol=0.1)
 
 
-@pytest.mark.long
-def test_a_student_of_two_layers_learns_its_teachers_second_and_fourth():
-    heads = {"low": HiddenStateHead(2), "high": HiddenStateHead(4)}
-    teacher = randomize(built(bert(4), heads))
-    goals = teacher.predict(TOKENS, verbose=0)
-    student = WithHeads(bert(2, 12), {"low": HiddenStateHead(1, 6), "high": HiddenStateHead(2, 6)})
-    losses = {"low": HiddenStateLoss(), "high": HiddenStateLoss()}
-    compiled(student, TOKENS, losses, learning_rate=0.02)
-    weights = dict.fromkeys(losses, REAL.astype("float32"))
-    data = keras.tree.map_structure(
-        lambda each: np.concatenate([each] * 150), (TOKENS, goals, weights)
-    )
-    student.fit(data[0], data[1], sample_weight=data[2], batch_size=7, shuffle=False, verbose=0)
-    states, found = numbers(teacher.encoder.hidden_states(TOKENS)), numbers(student(TOKENS))
-    for name, layer in (("low", 2), ("high", 4)):
-        expected = states[layer][REAL]
-        assert np.mean((found[name][REAL] - expected) ** 2) < 0.01 * np.var(expected), name
-    assert np.mean((found["low"] - states[4])[REAL] ** 2) > 0.3 * np.var(states[4][REAL])
-
-
 def test_layers_of_choices_and_of_a_frozen_encoder_are_layers_too():
     model = randomize(built(bert(2), {"low": HiddenStateHead(1)}, frozen=True))
     assert not model.trainable_weights
@@ -82,14 +59,12 @@ def test_half_precision_ends_where_the_loss_begins():
     assert keras.backend.standardize_dtype(head(states).dtype) == "float32"
 
 
-def test_a_layer_or_a_width_that_is_not_there_is_refused():
-    message = "^HiddenStateHead: layer must be an integer, at least 0; received "
-    for wrong in (-1, "1", 1.5):
-        with pytest.raises(ValueError, match=f"{message}{wrong!r}"):
-            HiddenStateHead(wrong)
-    message = "^HiddenStateHead: dim must be a positive integer; received 0"
-    with pytest.raises(ValueError, match=message):
-        HiddenStateHead(1, 0)
-    message = "HiddenStateHead: layer must be at most the number of blocks, 2; received 3"
-    with pytest.raises(ValueError, match=message):
-        built(bert(2), {"low": HiddenStateHead(3)})
+LAYER = "HiddenStateHead: layer must be an integer, at least 0; received"
+test_a_layer_or_a_width_that_is_not_there_is_refused = refusals(
+    *(
+        (lambda wrong=wrong: HiddenStateHead(wrong), f"{LAYER} {wrong!r}")
+        for wrong in (-1, "1", 1.5)
+    ),
+    (lambda: HiddenStateHead(1, 0), "HiddenStateHead: dim must be a positive integer; received 0"),
+    (lambda: built(bert(2), {"low": HiddenStateHead(3)}), "HiddenStateHead: layer must be at most"),
+)

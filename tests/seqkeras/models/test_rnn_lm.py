@@ -3,24 +3,19 @@ import numpy as np
 import pytest
 from keras import ops
 
-from seqkeras.decoding import greedy
 from seqkeras.models import RNNLanguageModel
-from tests import references
 from tests.agreement import DTYPES
-from tests.arrays import close, needs_tensorflow, numbers, right_padded
+from tests.arrays import close, numbers, right_padded
 from tests.catalogue import models
 from tests.catalogue.case import B, S
 from tests.complex_step import assert_equals_loops
 from tests.conftest import others_long
 from tests.references.language_models import rnn_language_model
-from tests.seqkeras.models.support import compiled, losses_by_heart
+from tests.refusals import refusals
 
 SIZES = {"vocab_size": 17, "embedding_dim": 7, "units": 11}
-LOSS = keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=0)
 named_cells = pytest.mark.parametrize(
-    "case",
-    others_long(models.PAST_LANGUAGE + models.LANGUAGE, 2),
-    ids=lambda case: case.name,
+    "case", others_long(models.PAST_LANGUAGE + models.LANGUAGE, 2), ids=lambda case: case.name
 )
 every_model = pytest.mark.parametrize(
     "case",
@@ -122,7 +117,7 @@ def test_beams_do_not_meet(case):
 
 
 @every_model
-@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16"])
+@pytest.mark.parametrize("policy", others_long(["mixed_bfloat16", "float32"]))
 def test_the_state_is_what_the_entries_say(case, policy):
     config = case.make().get_config() | {"dtype": policy}
     model = RNNLanguageModel.from_config(config)
@@ -137,21 +132,6 @@ def test_the_state_is_what_the_entries_say(case, policy):
             assert keras.backend.standardize_dtype(each[entry.name].dtype) == entry.dtype
 
 
-def test_greedy_decoding_is_the_arg_max_of_reading_everything_again():
-    model = models.LANGUAGE[2].build()
-
-    def logits(row, prefix):
-        return numbers(model({"token_ids": np.array([prefix])}))[0, -1]
-
-    token_ids, lengths, scores = greedy(
-        model.step, model.initial_state(1), start_id=1, end_id=2, max_length=7
-    )
-    expected_ids, expected_score = references.greedy(logits, 0, 1, 2, 7)
-    assert numbers(token_ids)[0, : len(expected_ids)].tolist() == expected_ids
-    assert numbers(lengths).tolist() == [len(expected_ids)]
-    close(scores, [expected_score])
-
-
 def test_dropout_drops_in_training_only_and_never_the_states():
     model = RNNLanguageModel(**SIZES, dropout=0.5)
     inputs = models.LANGUAGE[0].inputs()
@@ -163,68 +143,11 @@ def test_dropout_drops_in_training_only_and_never_the_states():
     close(model.read(**inputs, training=True)[1], model.read(**inputs)[1])
 
 
-@pytest.mark.parametrize("name", [*SIZES, "num_layers"])
-def test_a_size_under_one_is_refused(name):
-    message = rf"^RNNLanguageModel: {name} must be a positive integer; received 0\.$"
-    with pytest.raises(ValueError, match=message):
-        RNNLanguageModel(**{**SIZES, name: 0})
-
-
-def test_an_unknown_cell_is_refused():
-    message = (
-        r"^RNNLanguageModel: cell must be one of \['gru', 'lstm', 'qrnn', 'simple_rnn'\], .* 'q'\.$"
-    )
-    with pytest.raises(ValueError, match=message):
-        RNNLanguageModel(**SIZES, cell="q")
-
-
-@needs_tensorflow
-def test_a_model_learns_a_batch_by_heart():
-    keras.utils.set_random_seed(0)
-    token_ids = models.ids(17, 7)
-    inputs = {"token_ids": token_ids[:, :-1], "lengths": np.array([6, 4])}
-    targets = np.where(right_padded([6, 4], 6), token_ids[:, 1:], 0)
-    model = RNNLanguageModel(17, 11, 11, cell="gru", tie_weights=True)
-    first, last = losses_by_heart(model, inputs, targets, LOSS, 60, 0.05)
-    assert first > 2 and last < 0.05
-
-
-def brackets(random, rows, length=23, kinds=3):
-    """(rows, length) balanced so far: 1 to 3 open, 4 to 6 close; at most four are open at once."""
-    token_ids = np.zeros((rows, length), int)
-    for row in token_ids:
-        opened = []
-        for t in range(length):
-            if opened and (len(opened) == 4 or random.random() < 0.5):
-                row[t] = opened.pop() + kinds
-            else:
-                opened.append(random.integers(1, kinds + 1))
-                row[t] = opened[-1]
-    return token_ids
-
-
-@pytest.mark.long
-@needs_tensorflow
-def test_an_lstm_learns_which_bracket_closes():
-    keras.utils.set_random_seed(0)
-    random = np.random.default_rng(0)
-    seen, unseen = brackets(random, 2048), brackets(random, 256)
-    inputs = {"token_ids": seen[:, :-1]}
-    model = compiled(RNNLanguageModel(7, 16, 32), inputs, LOSS, 0.02)
-    model.fit(inputs, seen[:, 1:], batch_size=32, epochs=4, verbose=0)
-    logits = numbers(model({"token_ids": unseen[:, :-1]}))
-    closes = unseen[:, 1:] > 3
-    chosen = logits[..., 4:].argmax(axis=-1) + 4
-    assert np.mean(chosen[closes] == unseen[:, 1:][closes]) > 0.98
-
-
-def test_an_attention_that_does_not_fit_is_refused():
-    message = r"^RNNLanguageModel: attention must be one of \['key_value', .*; received 'hard'\.$"
-    with pytest.raises(ValueError, match=message):
-        RNNLanguageModel(**SIZES, attention="hard")
-    message = (
-        r"^RNNLanguageModel: units must be a multiple of 3 with attention 'key_value_predict'; "
-        r"received 11\.$"
-    )
-    with pytest.raises(ValueError, match=message):
-        RNNLanguageModel(**SIZES, attention="key_value_predict")
+test_cells_and_attentions_that_do_not_fit_are_refused = refusals(
+    (lambda: RNNLanguageModel(**SIZES, cell="q"), "RNNLanguageModel: cell must be one of ['gru',"),
+    (lambda: RNNLanguageModel(**SIZES, attention="hard"), "RNNLanguageModel: attention must be on"),
+    (
+        lambda: RNNLanguageModel(**SIZES, attention="key_value_predict"),
+        "units must be a multiple of 3 with attention 'key_value_predict'; received 11.",
+    ),
+)

@@ -6,13 +6,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from seqkeras.attention import (
-    Attention,
-    DotScore,
-    GeneralScore,
-    HardAttention,
-    LocalAttention,
-)
+from seqkeras.attention import Attention, DotScore, GeneralScore, HardAttention, LocalAttention
 from seqkeras.models import ClassicalDecoder, LuongDecoder, OwnState, RNNSeq2Seq
 from seqkeras.models.rnn_parts import SCORES, parts_from_sizes
 from seqkeras.schedules import LinearDecay
@@ -25,6 +19,7 @@ from tests.catalogue.case import S, T
 from tests.catalogue.seq2seq import SIZES, model_of, translation_inputs
 from tests.complex_step import assert_equals_loops
 from tests.conftest import others_long
+from tests.refusals import refusals
 
 some_models = pytest.mark.parametrize(
     "case",
@@ -267,99 +262,6 @@ def without_names(config):
     return config
 
 
-def refused(message, **arguments):
-    with pytest.raises(ValueError, match=message):
-        model_of(**arguments)
-
-
-@pytest.mark.parametrize("name", [*SIZES, "encoder_layers", "decoder_layers"])
-def test_a_size_under_one_is_refused(name):
-    refused(
-        r"^(\w+: \w+|`(in|out)put_dim`) must be a positive integer[.;] [Rr]eceived.*0", **{name: 0}
-    )
-
-
-@pytest.mark.parametrize(
-    "name, choices",
-    {
-        "context": "'combination', 'last', 'map'",
-        "first_state": "'bridge', 'zeros', 'learned'",
-        "attention": "'additive', 'concat', 'dot', 'general', 'hard', 'local_monotonic', "
-        "'local_predictive', 'scaled_dot'",
-    }.items(),
-)
-def test_an_unknown_name_is_refused(name, choices):
-    refused(
-        rf"^RNNSeq2Seq: {name} must be .*one of [\[(]{choices}[\])]; received 'qrnn'\.$",
-        **{name: "qrnn"},
-    )
-
-
-def test_every_part_of_another_class_is_named_at_once():
-    message = (
-        r"^RNNSeq2Seq: encoder must be a RecurrentStack; received 100\. decoder must be a "
-        r"ClassicalDecoder, .*; received 120\. .*presets.* context must be .*; received 3\.$"
-    )
-    with pytest.raises(ValueError, match=message):
-        RNNSeq2Seq(100, 120, OwnState(7), context=3)
-
-
-BLIND = {"reads_output": False}
-
-
-@pytest.mark.parametrize(
-    "message, arguments",
-    [
-        ("^Bridge: num_layers must be at least 0; received -1", {"bridge_layers": -1}),
-        (r"ids of the target, from 0 to 18; received \[0, 19\]", {"never_generated": (0, 19)}),
-        (r"ids of the target, from 0 to 18; received \[-1\]", {"never_generated": [-1]}),
-        ("as wide as the decoder's; received 22 and 13", {"bridge_layers": 0}),
-        ("^RNNSeq2Seq: DotScore needs .* received 22 and 13", LUONG | {"attention": "dot"}),
-        ("^RNNSeq2Seq: ScaledDotScore needs", {"attention": "scaled_dot"}),
-        ("nothing to force", CLASSICAL | {"reads_output": False, "teacher_forcing": 0.5}),
-        ("nothing to force", {"reads_output": False, "teacher_forcing": LinearDecay(1, 0.1)}),
-        ("on the tokens given: teacher_forcing", {"attention": "hard", "teacher_forcing": 0.5}),
-        ("entropy_weight must be at least 0", {"attention": "hard", "entropy_weight": -1}),
-        ("entropy_weight needs a HardAttention; received 0.1", {"entropy_weight": 0.1}),
-        ("ratio must be a number from 0 to 1", {"teacher_forcing": 1.5}),
-        ("tie_weights needs embeddings that are fed", {"tie_weights": True, "readout": False}),
-        ("tie_weights needs .* received None and", CLASSICAL | BLIND | {"tie_weights": True}),
-        (r"per must be one of \('token', 'batch'\)", {"teacher_forcing_per": "row"}),
-    ],
-)
-def test_arguments_that_do_not_go_together_are_refused(message, arguments):
-    refused(message, **arguments)
-
-
-def test_a_bridge_of_another_width_is_refused():
-    parts = parts_from_sizes(ClassicalDecoder, **SIZES)
-    message = "^RNNSeq2Seq: bridge must have the decoder's units; received 7 and 13"
-    with pytest.raises(ValueError, match=message):
-        RNNSeq2Seq(**parts | {"bridge": OwnState(7)})
-
-
-def test_a_decoder_that_reads_the_context_needs_one():
-    decoder = ClassicalDecoder(19, 7, 13, reads_context=True)
-    with pytest.raises(ValueError, match="ClassicalDecoder: context must be given where reads_c"):
-        decoder(np.ones((2, 3), int), floats(2, 5, 11), [floats(2, 13)])
-
-
-@pytest.mark.parametrize(
-    "message, make_attention",
-    [
-        (r"HardAttention or LocalAttention; received 3\.$", lambda: 3),
-        (r"LocalAttention; received <DotScore", DotScore),
-        (r"LocalAttention; received <class .*DotScore'>\.$", lambda: DotScore),
-        (r"LocalAttention; received <object", object),
-    ],
-)
-def test_an_attention_that_no_decoder_can_use_is_refused(message, make_attention):
-    refused(
-        rf"^BahdanauDecoder: attention must be an Attention, .*{message}",
-        attention=make_attention(),
-    )
-
-
 @pytest.mark.parametrize("name", sorted(SCORES))
 def test_a_name_makes_its_attention(name):
     decoder = model_of(decoder_units=22, attention=name).decoder
@@ -370,5 +272,51 @@ def test_a_name_makes_its_attention(name):
         assert type(decoder.attention) is (HardAttention if name == "hard" else Attention)
 
 
-def test_an_attention_of_the_users_refuses_sizes_that_differ_before_the_first_step():
-    refused("^RNNSeq2Seq: DotScore needs the encoder's", attention=Attention(DotScore()))
+def of(**arguments):
+    return lambda: model_of(**arguments)
+
+
+BLIND = {"reads_output": False}
+PARTS = parts_from_sizes(ClassicalDecoder, **SIZES)
+ATTENTION = "BahdanauDecoder: attention must be an Attention, ..."
+test_arguments_that_do_not_go_together_are_refused = refusals(
+    (of(units=0), "must be a positive integer...0"),
+    (of(decoder_layers=0), "must be a positive integer...0"),
+    (of(context="q"), "context must be one of ['combination', 'last', 'map']; received 'q'."),
+    (of(first_state="q"), "first_state must be ...'bridge', 'zeros', 'learned'...; received 'q'."),
+    (of(attention="q"), "attention must be ...'additive', 'concat', 'dot', 'general', 'hard', 'lo"),
+    (
+        lambda: RNNSeq2Seq(100, 120, OwnState(7), context=3),
+        "RNNSeq2Seq: encoder must be a RecurrentStack; received 100. decoder must be a "
+        "ClassicalDecoder, ...; received 120. ...presets... context must be ...; received 3.",
+    ),
+    (of(bridge_layers=-1), "Bridge: num_layers must be at least 0; received -1"),
+    (of(never_generated=(0, 19)), "ids of the target, from 0 to 18; received [0, 19]"),
+    (of(never_generated=[-1]), "ids of the target, from 0 to 18; received [-1]"),
+    (of(bridge_layers=0), "as wide as the decoder's; received 22 and 13"),
+    (of(**LUONG, attention="dot"), "RNNSeq2Seq: DotScore needs ... received 22 and 13"),
+    (of(attention="scaled_dot"), "RNNSeq2Seq: ScaledDotScore needs"),
+    (of(attention=Attention(DotScore())), "RNNSeq2Seq: DotScore needs the encoder's"),
+    (of(**CLASSICAL, **BLIND, teacher_forcing=0.5), "nothing to force"),
+    (of(**BLIND, teacher_forcing=LinearDecay(1, 0.1)), "nothing to force"),
+    (of(attention="hard", teacher_forcing=0.5), "on the tokens given: teacher_forcing"),
+    (of(attention="hard", entropy_weight=-1), "entropy_weight must be at least 0"),
+    (of(entropy_weight=0.1), "entropy_weight needs a HardAttention; received 0.1"),
+    (of(teacher_forcing=1.5), "ratio must be a number from 0 to 1"),
+    (of(tie_weights=True, readout=False), "tie_weights needs embeddings that are fed"),
+    (of(**CLASSICAL, **BLIND, tie_weights=True), "tie_weights needs ... received None and"),
+    (of(teacher_forcing_per="row"), "per must be one of ('token', 'batch')"),
+    (
+        lambda: RNNSeq2Seq(**PARTS | {"bridge": OwnState(7)}),
+        "RNNSeq2Seq: bridge must have the decoder's units; received 7 and 13",
+    ),
+    (
+        lambda: ClassicalDecoder(19, 7, 13, reads_context=True)(
+            np.ones((2, 3), int), floats(2, 5, 11), [floats(2, 13)]
+        ),
+        "ClassicalDecoder: context must be given where reads_c",
+    ),
+    (of(attention=3), f"{ATTENTION}HardAttention or LocalAttention; received 3."),
+    (of(attention=DotScore()), f"{ATTENTION}LocalAttention; received <DotScore"),
+    (of(attention=DotScore), f"{ATTENTION}LocalAttention; received <class ...DotScore'>."),
+)

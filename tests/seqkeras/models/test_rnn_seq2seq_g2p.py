@@ -1,8 +1,6 @@
 """A trained GRU encoder-decoder of others, g2p_en: from the letters of a word to its phonemes."""
 
 import json
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,12 +8,8 @@ import pytest
 from seqkeras.decoding import greedy
 from seqkeras.models import RNNSeq2Seq
 from tests.arrays import numbers
+from tests.conftest import public_data
 
-FOLDER = Path(os.environ.get("SEQKERAS_DATA", "")) / "weights-g2p-gru"
-pytestmark = pytest.mark.skipif(
-    "SEQKERAS_DATA" not in os.environ or not FOLDER.is_dir(),
-    reason="needs the folder weights-g2p-gru in the one that SEQKERAS_DATA names",
-)
 BOS, EOS = 2, 3
 MAX_LENGTH = 20
 
@@ -37,7 +31,7 @@ def gru_weights(arrays, side):
 @pytest.fixture(scope="module")
 def model():
     """Embedding, GRU, last state = first state, GRU, output layer: Sutskever's wiring."""
-    arrays = np.load(FOLDER / "checkpoint20.npz")
+    arrays = np.load(public_data("weights-g2p-gru/checkpoint20.npz"))
     model = RNNSeq2Seq.sutskever(
         source_vocab_size=29,
         target_vocab_size=74,
@@ -59,7 +53,7 @@ def model():
 
 @pytest.fixture(scope="module")
 def outputs():
-    return json.loads((FOLDER / "reference_outputs.json").read_text())
+    return json.loads(public_data("weights-g2p-gru/reference_outputs.json").read_text())
 
 
 def encode(words, graphemes):
@@ -73,7 +67,7 @@ def encode(words, graphemes):
 
 
 def test_states_and_first_logits_are_those_of_the_original(model, outputs):
-    reference = np.load(FOLDER / "reference_states.npz")
+    reference = np.load(public_data("weights-g2p-gru/reference_states.npz"))
     state = model.encode(*encode(reference["words"], outputs["graphemes"]))
     difference = numbers(state["hidden"])[:, 0] - reference["encoder_last_state"]
     assert np.abs(difference).max() < 1e-4

@@ -104,31 +104,6 @@ def test_attention_learns_a_rule_that_holds_for_unseen_sequences(order, argument
     assert share_right_of_unseen(arguments, order, longest=6, symbols=7, steps=steps) > 0.95
 
 
-@pytest.mark.parametrize("attention, learns", [("hard", True), (None, False)])
-def test_hard_attention_copies_more_than_a_state_holds(attention, learns):
-    arguments = AFTER | {"attention": attention} if attention else FIRST_STATE
-    share = share_right_of_unseen(arguments, copied, longest=12, symbols=17, steps=600)
-    assert share > 0.95 if learns else share < 0.6
-
-
 @pytest.mark.parametrize("arguments", CLASSICAL.values(), ids=CLASSICAL)
 def test_a_decoder_without_attention_turns_unseen_sequences_round(arguments):
     assert share_right_of_unseen(arguments, turned, longest=5, symbols=7, steps=500) > 0.95
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        *CLASSICAL.values(),
-        CLASSICAL["context"] | {"context": "combination"},
-        {"attention": "hard"},
-        AFTER | {"attention": "hard"},
-    ],
-    ids=[*CLASSICAL, "combination", "hard, before", "hard, after"],
-)
-def test_a_batch_is_learnt_by_heart(arguments):
-    inputs, targets = examples(7, turned, seed=0, longest=6, symbols=7)
-    often = {name: np.concatenate([each] * 150) for name, each in inputs.items()}
-    model = train(arguments, often, np.concatenate([targets] * 150), symbols=7, steps=150)
-    assert float(model.loss(targets, model(inputs))) < 0.05
-    assert share_right(model, inputs, targets) == 1

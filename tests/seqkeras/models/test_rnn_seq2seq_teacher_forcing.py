@@ -21,11 +21,7 @@ DECODERS = {
         "decoder_layers": 2,
     },
     "bahdanau": {},
-    "luong": {
-        "decoder": LuongDecoder,
-        "attention": "local_monotonic",
-        "input_feeding": True,
-    },
+    "luong": {"decoder": LuongDecoder, "attention": "local_monotonic", "input_feeding": True},
 }
 every_decoder = pytest.mark.parametrize("arguments", DECODERS.values(), ids=DECODERS)
 GIVEN = np.array([[1, 0, 1], [1, 1, 0]], bool)
@@ -160,13 +156,9 @@ def test_training_counts_its_steps_and_nothing_else_does(tmp_path):
     assert loaded.get_config() == model.get_config()
 
 
-def test_half_precision_counts_on():
-    before = keras.config.dtype_policy()
+def test_half_precision_counts_on(restored):
     keras.config.set_dtype_policy("mixed_float16")
-    try:
-        model = make({}, LinearDecay(1.0, 1e-4))
-        model.decoder.teacher_forcing.training_step.assign(4097)
-        model(translation_inputs(), training=True)
-        assert numbers(model.decoder.teacher_forcing.training_step) == 4098
-    finally:
-        keras.config.set_dtype_policy(before)
+    model = make({}, LinearDecay(1.0, 1e-4))
+    model.decoder.teacher_forcing.training_step.assign(4097)
+    model(translation_inputs(), training=True)
+    assert numbers(model.decoder.teacher_forcing.training_step) == 4098

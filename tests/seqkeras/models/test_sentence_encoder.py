@@ -4,12 +4,10 @@ import pytest
 
 from seqkeras.models import Bert, SentenceEncoder, TaggingHead, WithHeads
 from tests.arrays import FEW_STEPS, close, numbers, randomize
+from tests.refusals import refusals
 from tests.seqkeras.models.support import compiled
 
-TOKENS = {
-    "token_ids": np.array([[3, 8, 16, 2, 5], [7, 1, 4, 0, 0]]),
-    "lengths": np.array([5, 3]),
-}
+TOKENS = {"token_ids": np.array([[3, 8, 16, 2, 5], [7, 1, 4, 0, 0]]), "lengths": np.array([5, 3])}
 
 
 def built(pooler="tanh", **options):
@@ -61,14 +59,11 @@ def test_the_pooler_of_a_shared_encoder_is_left_as_it_is():
     assert len(model.non_trainable_weights) == 2
 
 
-def test_what_is_no_encoder_is_refused():
-    heads = WithHeads(Bert(17, 6, 2, 3, 11), {"tags": TaggingHead(3)})
-    message = "^SentenceEncoder: the encoder must be a model with hidden_dim and pooler, as Bert; r"
-    with pytest.raises(ValueError, match=message):
-        SentenceEncoder(heads)
+def on_heads():
+    return SentenceEncoder(WithHeads(Bert(17, 6, 2, 3, 11), {"tags": TaggingHead(3)}))
 
 
-def test_another_pooling_is_refused():
-    message = r"^SentenceEncoder: pooling must be one of \('mean', 'cls'\); received 'max'\.$"
-    with pytest.raises(ValueError, match=message):
-        built(pooling="max")
+test_other_encoders_and_poolings_are_refused = refusals(
+    (on_heads, "SentenceEncoder: the encoder must be a model with hidden_dim and pooler, as Bert;"),
+    (lambda: built(pooling="max"), "pooling must be one of ('mean', 'cls'); received 'max'."),
+)

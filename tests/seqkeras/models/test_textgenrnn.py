@@ -1,8 +1,6 @@
 """A language model that others trained and published: from its file to its probabilities."""
 
 import json
-import os
-from pathlib import Path
 
 import h5py
 import keras
@@ -13,12 +11,8 @@ from keras import ops
 from seqkeras.attention import Attention, DotScore
 from seqkeras.recurrent import LSTM
 from tests.arrays import close
+from tests.conftest import public_data
 
-FOLDER = Path(os.environ.get("SEQKERAS_DATA", "")) / "weights-textgenrnn"
-pytestmark = pytest.mark.skipif(
-    "SEQKERAS_DATA" not in os.environ or not FOLDER.is_dir(),
-    reason="needs the folder weights-textgenrnn in the one that SEQKERAS_DATA names",
-)
 LENGTH = 40  # characters that the model sees
 
 
@@ -39,7 +33,7 @@ def read_weights():
             layer, _, weight = name.split("/")
             weights[layer, weight.removesuffix(":0")] = item[()]
 
-    with h5py.File(FOLDER / "textgenrnn_weights.hdf5") as file:
+    with h5py.File(public_data("weights-textgenrnn/textgenrnn_weights.hdf5")) as file:
         file.visititems(keep)
     return weights
 
@@ -70,7 +64,9 @@ def model():
 
 @pytest.fixture(scope="module")
 def vocabulary():
-    return json.loads((FOLDER / "textgenrnn_vocab.json").read_text(encoding="utf-8"))
+    return json.loads(
+        public_data("weights-textgenrnn/textgenrnn_vocab.json").read_text(encoding="utf-8")
+    )
 
 
 def encode(text, vocabulary):
@@ -80,12 +76,14 @@ def encode(text, vocabulary):
 
 @pytest.fixture(scope="module")
 def reference():
-    return json.loads((FOLDER / "reference_outputs.json").read_text(encoding="utf-8"))
+    return json.loads(
+        public_data("weights-textgenrnn/reference_outputs.json").read_text(encoding="utf-8")
+    )
 
 
 def test_cudnn_weights_become_those_of_keras():
     weights = read_weights()
-    with np.load(FOLDER / "keras_lstm_layout.npz") as stored:
+    with np.load(public_data("weights-textgenrnn/keras_lstm_layout.npz")) as stored:
         for layer in ("rnn_1", "rnn_2"):
             names = ("kernel", "recurrent_kernel", "bias")
             expected = [stored[f"{layer}_{name}"] for name in names]
@@ -94,7 +92,7 @@ def test_cudnn_weights_become_those_of_keras():
 
 def test_probabilities_are_the_published_models(model, vocabulary, reference):
     token_ids = np.array([encode(prompt, vocabulary) for prompt in reference["prompts"]])
-    with np.load(FOLDER / "reference_probs.npz") as stored:
+    with np.load(public_data("weights-textgenrnn/reference_probs.npz")) as stored:
         assert np.array_equal(token_ids, stored["input_ids"])
         assert np.abs(model.predict_on_batch(token_ids) - stored["probs"]).max() < 1e-4
 

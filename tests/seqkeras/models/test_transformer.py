@@ -1,4 +1,3 @@
-import keras
 import numpy as np
 import pytest
 
@@ -6,14 +5,14 @@ from seqkeras.decoding import beam, greedy
 from seqkeras.models import Transformer
 from seqkeras.values import BANNED_LOGIT
 from tests.agreement import weights_of
-from tests.arrays import close, floats, numbers, randomize
-from tests.catalogue import call, options_long
+from tests.arrays import close, numbers, randomize
+from tests.catalogue import options_long
 from tests.catalogue.case import B
 from tests.catalogue.transformer_models import TRANSFORMERS
 from tests.conftest import others_long
 from tests.references import transformer as references
+from tests.refusals import refusals
 from tests.seqkeras.decoding import test_recompute as recompute
-from tests.seqkeras.models.support import losses_by_heart
 
 SIZES = {"hidden_dim": 6, "num_layers": 2, "num_heads": 3, "feed_forward_dim": 11}
 TOKENS = {
@@ -91,21 +90,6 @@ def test_embeddings_are_shared_as_they_are_said_to_be():
 
 
 @every_model
-def test_step_by_step_is_all_at_once(case):
-    model, inputs = case.build(), case.inputs()
-    token_ids, target_ids = inputs["token_ids"], inputs["target_ids"]
-    state = model.encode(token_ids, inputs["lengths"])
-    logits = []
-    for t in range(target_ids.shape[1]):
-        (step_logits, weights), state = model.step(target_ids[:, t : t + 1], state)
-        logits.append(numbers(step_logits))
-        assert weights.shape == (B, 1, token_ids.shape[1])
-    expected = numbers(call(model, inputs))
-    expected[..., model.never_generated] = BANNED_LOGIT
-    close(np.concatenate(logits, axis=1), expected, rtol=1e-4, atol=1e-4)
-
-
-@every_model
 def test_attention_to_the_source_sums_to_one_over_its_real_tokens(case):
     model, inputs = case.build(), case.inputs()
     state = model.encode(inputs["token_ids"], inputs["lengths"])
@@ -113,40 +97,6 @@ def test_attention_to_the_source_sums_to_one_over_its_real_tokens(case):
     for row, length in enumerate(inputs["lengths"]):
         assert np.all(numbers(weights)[row, 0, length:] == 0)
     close(numbers(weights).sum(axis=-1), np.ones((B, 1)))
-
-
-@every_model
-def test_the_state_is_what_the_entries_say(case):
-    model, inputs = case.build(), case.inputs()
-    state = numbers(model.encode(inputs["token_ids"], inputs["lengths"], max_length=11))
-    assert list(state) == [entry.name for entry in model.state_entries]
-    _, after = model.step(inputs["target_ids"][:, :1], state)
-    sizes = {"cache_length": 11, "source_length": inputs["token_ids"].shape[1]}
-    for each in (state, numbers(after)):
-        for entry in model.state_entries:
-            leading = (B, 1) if entry.per == "beam" else (B,)
-            shape = tuple(sizes.get(size, size) for size in entry.shape)
-            assert each[entry.name].shape == leading + shape
-            assert each[entry.name].dtype == entry.dtype
-
-
-@every_model
-def test_beams_do_not_meet(case):
-    model, inputs = case.build(), case.inputs()
-    state = numbers(model.encode(inputs["token_ids"], inputs["lengths"], max_length=11))
-    K, beams = 3, [entry.name for entry in model.state_entries if entry.per == "beam"]
-    for place, name in enumerate(beams[1:]):
-        state[name] = floats(B, K, *state[name].shape[2:], seed=place)
-    state["position"] = np.array([[3, 0, 5], [6, 6, 2]], "int32")
-    token_ids = np.array([[3, 4, 5], [6, 7, 8]])
-    (logits, weights), after = model.step(token_ids, state)
-    for one in (slice(0, 1), slice(1, 2), slice(2, 3)):
-        alone = state | {name: state[name][:, one] for name in beams}
-        (logits_alone, weights_alone), after_alone = model.step(token_ids[:, one], alone)
-        close(logits_alone, logits[:, one], rtol=1e-4, atol=1e-5)
-        close(weights_alone, weights[:, one], rtol=1e-4, atol=1e-5)
-        for name in beams:
-            close(after_alone[name], after[name][:, one], rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.long
@@ -189,64 +139,6 @@ def test_what_is_never_generated_has_no_probability():
     assert np.all(numbers(model(TOKENS)) > BANNED_LOGIT / 2)  # what a loss sees
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("task", ["copy", "reverse"])
-def test_short_sequences_are_copied_and_reversed(task):
-    keras.utils.set_random_seed(0)
-    random = np.random.default_rng(0)
-    source = random.integers(3, 10, (16, 5))
-    goal = source if task == "copy" else source[:, ::-1]
-    ends = np.full((16, 1), 2)
-    targets = np.concatenate([goal, ends], axis=1)
-    inputs = {
-        "token_ids": source,
-        "lengths": np.full(16, 5),
-        "target_ids": np.concatenate([np.ones((16, 1), int), goal], axis=1),
-    }
-    model = Transformer(10, 10, 24, 1, 3, 48, shared_embeddings="all", never_generated=[0, 1])
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    first, last = losses_by_heart(model, inputs, targets, loss, steps=150, learning_rate=1e-2)
-    assert last < 0.05 < 1 < first
-    state = model.encode(source, inputs["lengths"], max_length=6)
-    found, _, _ = greedy(model.step, state, start_id=1, end_id=2, max_length=6)
-    np.testing.assert_array_equal(numbers(found), targets)
-
-
-def test_arguments_that_contradict_are_refused():
-    message = r"^Transformer: source_vocab_size and target_vocab_size must be equal to share all em"
-    with pytest.raises(ValueError, match=message):
-        Transformer(17, 13, **SIZES, shared_embeddings="all")
-    message = r"^Transformer: positions must be one of \('paper', .*\); received 'sinusoidal'\.$"
-    with pytest.raises(ValueError, match=message):
-        Transformer(17, 13, **SIZES, positions="sinusoidal")
-    message = r"^Transformer: shared_embeddings must be one of .*; received True\.$"
-    with pytest.raises(ValueError, match=message):
-        Transformer(17, 13, **SIZES, shared_embeddings=True)
-    message = r"^Transformer: max_length must be a positive integer; received 0\.$"
-    with pytest.raises(ValueError, match=message):
-        Transformer(17, 13, **SIZES, max_length=0)
-    message = r"^Transformer: num_heads must divide hidden_dim; received num_heads=4, hidden_dim=6"
-    with pytest.raises(ValueError, match=message):
-        Transformer(17, 13, **SIZES | {"num_heads": 4})
-
-
-def test_a_model_that_was_never_called_encodes():
-    model = Transformer(17, 13, **SIZES, max_length=7)
-    state = model.encode(TOKENS["token_ids"], TOKENS["lengths"])
-    assert {entry.name for entry in model.state_entries} == set(state)
-
-
-def test_lengths_beyond_the_learned_positions_are_refused():
-    model = built(positions="learned")
-    message = r"^Transformer: a sequence must have from 1 to max_length, 7, positions; received 8\."
-    with pytest.raises(ValueError, match=message):
-        model.encode(TOKENS["token_ids"], TOKENS["lengths"], max_length=8)
-    message = r"LearnedPositions: a sequence must have at most max_length, 7, positions; received 9"
-    with pytest.raises(ValueError, match=message):
-        model.encode(np.ones((2, 9), "int32"), np.array([9, 9]))
-    assert built().encode(np.ones((2, 9), "int32"), np.array([9, 9]), max_length=8)
-
-
 def test_a_bias_may_be_added_to_the_logits():
     model, other = built(output_bias=True), built()
     bias = next(each for each in model.weights if each.name == "output_bias")
@@ -257,3 +149,18 @@ def test_a_bias_may_be_added_to_the_logits():
     state = model.encode(TOKENS["token_ids"], TOKENS["lengths"])
     (logits, _), _ = model.step(TOKENS["target_ids"][:, :1], state)
     close(logits[:, 0], expected[:, 0], rtol=1e-4, atol=1e-5)
+
+
+SHORT = TOKENS["token_ids"], TOKENS["lengths"]
+LONG = np.ones((2, 9), "int32"), np.array([9, 9])
+test_lengths_beyond_the_learned_positions_are_refused = refusals(
+    (
+        lambda: built(positions="learned").encode(*SHORT, max_length=8),
+        "Transformer: a sequence must have from 1 to max_length, 7, positions; received 8.",
+    ),
+    (lambda: built(positions="learned").encode(*LONG), "LearnedPositions: a sequence must have at"),
+)
+
+
+def test_sinusoids_have_no_last_position():
+    assert built().encode(*LONG, max_length=8)

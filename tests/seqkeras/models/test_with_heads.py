@@ -11,18 +11,12 @@ from seqkeras.models import (
     WithHeads,
 )
 from tests.arrays import FEW_STEPS, close, numbers, randomize
-from tests.seqkeras.models.support import compiled
+from tests.refusals import refusals
+from tests.seqkeras.models.support import bert, compiled
 
-TOKENS = {
-    "token_ids": np.array([[3, 8, 16, 2, 5], [7, 1, 4, 0, 0]]),
-    "lengths": np.array([5, 3]),
-}
+TOKENS = {"token_ids": np.array([[3, 8, 16, 2, 5], [7, 1, 4, 0, 0]]), "lengths": np.array([5, 3])}
 TARGETS = {"classes": np.array([0, 2])}
 LOSSES = {"classes": keras.losses.SparseCategoricalCrossentropy(from_logits=True)}
-
-
-def bert(**options):
-    return Bert(17, hidden_dim=6, num_layers=1, num_heads=3, feed_forward_dim=11, **options)
 
 
 def built(encoder, **options):
@@ -113,44 +107,13 @@ def test_the_mean_of_choices_is_that_of_each():
     close(model(alone)["choice"], found[:1, 1:], rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "make, message",
-    [
-        (
-            lambda: WithHeads(bert(), ClassificationHead(2)),
-            "heads must be a dictionary of heads by name; received a ClassificationHead",
-        ),
-        (
-            lambda: WithHeads(bert(), [TaggingHead(2)]),
-            "heads must be a dictionary of heads by name; received a list",
-        ),
-        (
-            lambda: WithHeads(bert(), {"tags": TaggingHead(2), "x": keras.layers.Dense(2)}),
-            "every head must be a layer that says in `takes` what it is called with, as "
-            r"ClassificationHead; received \{'x': 'Dense'\}",
-        ),
-        (
-            lambda: WithHeads(keras.layers.Dense(2), {"tags": TaggingHead(2)}),
-            "the encoder must be a model with hidden_dim and pooler, as Bert; received a Dense "
-            r"without \['hidden_dim', 'pooler'\]",
-        ),
-        (
-            lambda: WithHeads(bert(), {"tags": TaggingHead(2)}, pooling="cls"),
-            r"pooling must be one of \('pooler', 'mean'\); received 'cls'",
-        ),
-    ],
-)
-def test_what_is_no_head_or_no_encoder_is_refused(make, message):
-    with pytest.raises(ValueError, match=rf"^WithHeads: {message}\.$"):
-        make()
-
-
 def test_heads_on_choices_take_a_length_for_each():
     model = WithHeads(bert(), {"classes": ClassificationHead(3)})
     choices = {name: np.stack([each, each[::-1]], axis=1) for name, each in TOKENS.items()}
     assert numbers(model(choices)["classes"]).shape == (2, 2, 3)
-    message = r"WithHeads: lengths must have shape \(batch, choices\), .* received \(2,\)\."
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(
+        ValueError, match=r"lengths must have shape \(batch, choices\), .* \(2,\)\."
+    ):
         model(choices | {"lengths": np.array([3, 2])})
 
 
@@ -167,3 +130,24 @@ def test_a_pooler_that_no_head_takes_does_not_learn():
         trained = {id(each) for each in model.trainable_variables}
         assert all((id(each) in trained) == learns for each in encoder.pooler.weights)
         assert all(each.trainable for each in encoder.pooler.weights)
+
+
+DICTIONARY = "WithHeads: heads must be a dictionary of heads by name; received a"
+test_what_is_no_head_or_no_encoder_is_refused = refusals(
+    (lambda: WithHeads(bert(), ClassificationHead(2)), f"{DICTIONARY} ClassificationHead."),
+    (lambda: WithHeads(bert(), [TaggingHead(2)]), f"{DICTIONARY} list."),
+    (
+        lambda: WithHeads(bert(), {"tags": TaggingHead(2), "x": keras.layers.Dense(2)}),
+        "every head must be a layer that says in `takes` what it is called with, as "
+        "ClassificationHead; received {'x': 'Dense'}.",
+    ),
+    (
+        lambda: WithHeads(keras.layers.Dense(2), {"tags": TaggingHead(2)}),
+        "the encoder must be a model with hidden_dim and pooler, as Bert; received a Dense "
+        "without ['hidden_dim', 'pooler'].",
+    ),
+    (
+        lambda: WithHeads(bert(), {"tags": TaggingHead(2)}, pooling="cls"),
+        "pooling must be one of ('pooler', 'mean'); received 'cls'.",
+    ),
+)

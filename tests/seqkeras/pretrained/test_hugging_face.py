@@ -8,6 +8,7 @@ from seqkeras.models import Bert, ClassificationHead, WithHeads
 from seqkeras.pretrained import load_hugging_face, read_config, save_hugging_face
 from seqkeras.values import BANNED_LOGIT
 from tests.agreement import difference
+from tests.conftest import others_long
 from tests.seqkeras.pretrained.agreement import folder_with, outputs_of, refusal, stored
 from tests.vectors.pretrained import CASES
 
@@ -77,7 +78,7 @@ def test_an_encoder_is_loaded_without_its_heads(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "case", ["roberta_classes", "distilbert_classes", "bert_span", "distilbert_masked"]
+    "case", others_long(["distilbert_classes", "roberta_classes", "bert_span", "distilbert_masked"])
 )
 def test_encoders_without_a_pooler_of_their_own_are_loaded_bare(case, tmp_path):
     given = stored(case, tmp_path)
@@ -160,7 +161,7 @@ def test_the_dropout_of_a_head_is_of_the_field_that_transformers_reads(
     assert written.get(field) == (rates[field] if expected == rates[field] else None)
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
+@pytest.mark.parametrize("dtype", others_long(["bfloat16", "float16", "float64"]))
 def test_files_of_other_dtypes_become_the_models(dtype, tmp_path):
     ml_dtypes = pytest.importorskip("ml_dtypes")
     numpy_dtype = ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype

@@ -8,7 +8,6 @@ from safetensors.numpy import load_file, save_file
 from seqkeras.locking import InUseError
 from seqkeras.models import (
     GPT,
-    Bert,
     ClassificationHead,
     MaskedLMHead,
     NextSentenceHead,
@@ -20,18 +19,13 @@ from seqkeras.models import (
 )
 from seqkeras.pretrained import load_hugging_face, read_config, save_hugging_face
 from tests.arrays import randomize
+from tests.seqkeras.models.support import SIZES, bert
 from tests.seqkeras.pretrained.agreement import outputs_of
-
-SIZES = {"hidden_dim": 6, "num_layers": 1, "num_heads": 3, "feed_forward_dim": 11}
 
 
 def made(model):
     model.build(None)
     return randomize(model)
-
-
-def bert(**options):
-    return Bert(17, **SIZES, max_length=13, **options)
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,13 @@
-import keras
 import numpy as np
 import pytest
 from keras import ops
 
-from seqkeras.recurrent import SimpleRNN, bptt
-from tests.arrays import BACKEND, close, floats, numbers, right_padded
+from seqkeras.recurrent import bptt
+from tests.arrays import BACKEND, floats, numbers, right_padded
 from tests.autodiff import gradients_of
 from tests.conftest import others_long
 from tests.references.bptt import bptt_gradients, bptt_loss
+from tests.refusals import refusals
 
 B, T, D, UNITS, K = 2, 7, 3, 5, 11
 TARGETS = np.random.default_rng(1).integers(K, size=(B, T))
@@ -72,37 +72,6 @@ def test_the_loss_and_its_gradients_are_those_of_loops(mask):
     same(by_hand(values(), weights, mask), bptt_gradients(values(), TARGETS, weights, real))
 
 
-@every_mask
-def test_the_network_is_simple_rnn_and_dense(mask):
-    inputs, initial_state = (each.astype("float32") for each in values()[5:])
-    weights = numbers(bptt.every_step(ALL if mask is None else mask))
-    rnn, dense = SimpleRNN(UNITS, return_sequences=True), keras.layers.Dense(K)
-    rnn.build(inputs.shape)
-    dense.build((B, T, UNITS))
-    U, V, W, b, c = (each.astype("float32") for each in values()[:5])
-    rnn.set_weights([U.T, W.T, b])
-    dense.set_weights([V.T, c])
-
-    def loss(values):
-        variables = [*rnn.trainable_variables, *dense.trainable_variables]
-        pairs = list(zip(variables, values, strict=True))
-        with keras.StatelessScope(state_mapping=pairs):
-            logits = dense(rnn(inputs, mask=mask, initial_state=[initial_state]))
-        losses = keras.losses.sparse_categorical_crossentropy(TARGETS, logits, from_logits=True)
-        return ops.sum(ops.multiply(losses, weights))
-
-    parameters = bptt.Parameters(U, V, W, b, c)
-    activations = bptt.forward(parameters, inputs, initial_state, mask)
-    actual = bptt.backward(parameters, inputs, activations, TARGETS, weights, mask).parameters
-    kernel, recurrent_kernel, bias, dense_kernel, dense_bias = gradients_of(
-        loss, [*rnn.get_weights(), *dense.get_weights()]
-    )
-    expected = bptt.Parameters(kernel.T, dense_kernel.T, recurrent_kernel.T, bias, dense_bias)
-    largest = max(np.max(np.abs(each)) for each in expected)
-    close(list(actual), list(expected), rtol=0, atol=1e-5 * largest)
-    close(bptt.loss(activations.o, TARGETS, weights), loss(rnn.get_weights() + dense.get_weights()))
-
-
 @pytest.mark.parametrize("chunk_length", others_long([3, 11, 1, 2, 7], 2))
 @every_mask
 def test_truncation_stops_the_gradient_before_each_chunk(chunk_length, mask):
@@ -132,31 +101,25 @@ def test_the_weights_count_real_steps_and_the_last_of_them():
     np.testing.assert_array_equal(numbers(bptt.last_step(mask)), expected)
 
 
-def test_descent_with_gradients_by_hand_learns_a_sequence():
-    U, V, W, b, c, inputs, state = (0.5 * each.astype("float32") for each in values())
-    parameters, weights = bptt.Parameters(U, V, W, b, c), numbers(bptt.every_step(ALL))
-    for _ in range(100):
-        activations = bptt.forward(parameters, inputs, state)
-        gradients = bptt.backward(parameters, inputs, activations, TARGETS, weights)
-        steps = zip(parameters, gradients.parameters, strict=True)
-        parameters = bptt.Parameters(*(each - 0.05 * numbers(step) for each, step in steps))
-    np.testing.assert_array_equal(np.argmax(numbers(activations.o), axis=-1), TARGETS)
+def forward(*values, mask=None):
+    return bptt.forward(bptt.Parameters(*values[:5]), *values[5:], mask)
 
 
-def test_shapes_that_do_not_fit_are_refused_all_at_once():
-    U, V, W, b, c, inputs, state = values()
-    message = (
-        r"^forward: U must have shape \(5, 3\); received \(3, 5\); "
-        r"mask must have shape \(2, 7\); received \(7, 2\)\.$"
-    )
-    with pytest.raises(ValueError, match=message):
-        bptt.forward(bptt.Parameters(U.T, V, W, b, c), inputs, state, ALL.T)
-    parameters = bptt.Parameters(U, V, W, b, c)
-    activations = bptt.forward(parameters, inputs, state)
-    with pytest.raises(ValueError, match=r"^backward: targets must .* received \(2, 5\)\.$"):
-        bptt.backward(parameters, inputs, activations, TARGETS[:, :5], floats(B, T))
-    with pytest.raises(ValueError, match=r"^backward: chunk_length must be positive; received 0\."):
-        bptt.backward(parameters, inputs, activations, TARGETS, floats(B, T), chunk_length=0)
-    message = r"^forward: inputs must have shape \(batch, length, dim\) with a known length; rec"
-    with pytest.raises(ValueError, match=message):
-        bptt.forward(parameters, inputs[0], state)
+def backward(targets=TARGETS, **options):
+    *weights, inputs, _ = values()
+    parameters = bptt.Parameters(*weights)
+    return bptt.backward(parameters, inputs, forward(*values()), targets, floats(B, T), **options)
+
+
+test_shapes_that_do_not_fit_are_refused_all_at_once = refusals(
+    (
+        lambda: forward(values()[0].T, *values()[1:], mask=ALL.T),
+        "forward: U must have shape (5, 3); received (3, 5); mask must have shape (2, 7); rec",
+    ),
+    (
+        lambda: forward(*values()[:5], values()[5][0], values()[6]),
+        "forward: inputs must have shape (batch, length, dim) with a known length; received",
+    ),
+    (lambda: backward(TARGETS[:, :5]), "backward: targets must ... received (2, 5)."),
+    (lambda: backward(chunk_length=0), "backward: chunk_length must be positive; received 0."),
+)

@@ -1,13 +1,9 @@
-import re
-
-import keras
 import numpy as np
 import pytest
 
-from seqkeras.recurrent import GRUCell, LSTMCell, SimpleRNNCell
 from tests import references
-from tests.arrays import close, floats, numbers
-from tests.catalogue.case import B, D, U
+from tests.arrays import close
+from tests.catalogue.case import B, U
 from tests.catalogue.recurrent import CELLS
 
 REFERENCES = {
@@ -32,40 +28,3 @@ def test_the_first_state_is_zero(case):
     cell = case.make()
     close(cell.get_initial_state(B), [np.zeros((B, U))] * len(cell.state_size))
     assert cell.state_size == [U] * (2 if "LSTM" in case.name else 1)
-
-
-def test_the_forget_gate_begins_open():
-    cell = LSTMCell(3)
-    cell.build((None, D))
-    i, f, c, o = np.split(numbers(cell.bias), 4)
-    assert np.all(f == 1)
-    assert not np.any([i, c, o])
-
-
-@pytest.mark.parametrize("units", [0, -3, 2.0, "5", None])
-@pytest.mark.parametrize("cell_class", [SimpleRNNCell, LSTMCell, GRUCell])
-def test_units_that_are_no_positive_integer_are_refused(cell_class, units):
-    message = rf"^{cell_class.__name__}: units must be a positive integer; received {units!r}\.$"
-    with pytest.raises(ValueError, match=message):
-        cell_class(units)
-
-
-@pytest.mark.parametrize("shape", [(B, 5, D), (D,)])
-@pytest.mark.parametrize("cell_class", [SimpleRNNCell, LSTMCell, GRUCell])
-def test_inputs_that_are_no_step_are_refused(cell_class, shape):
-    cell = cell_class(U)
-    message = (
-        f"{cell_class.__name__}: inputs must have shape (batch, dim), one step; received {shape}. "
-        "Loop over a sequence with seqkeras.recurrent.RNN."
-    )
-    with pytest.raises(ValueError, match=re.escape(message)):
-        cell(floats(*shape), cell.get_initial_state(B))
-
-
-def test_a_cell_runs_in_keras_own_loop():
-    cell = LSTMCell(U)
-    layer = keras.layers.RNN(cell, return_sequences=True)
-    sequence = floats(B, 5, D)
-    actual = layer(sequence)
-    expected, _ = references.lstm(sequence, None, [np.zeros((B, U))] * 2, cell.get_weights())
-    close(actual, expected)

@@ -3,20 +3,11 @@
 import keras
 import numpy as np
 import pytest
-from keras import ops
 
-from seqkeras.recurrent import (
-    GRU,
-    LSTM,
-    QRNN,
-    RNN,
-    Bidirectional,
-    GRUCell,
-    LSTMCell,
-    StackedCells,
-)
+from seqkeras.recurrent import GRU, LSTM, QRNN, RNN, Bidirectional, GRUCell, LSTMCell, StackedCells
 from tests.arrays import close, floats, numbers
 from tests.catalogue.case import B, D, S, U
+from tests.refusals import refusals
 from tests.seqkeras.recurrent.rivals import LAYERS, built, every_layer
 
 RATE = 0.4
@@ -81,28 +72,18 @@ def test_the_seed_decides_what_is_dropped_and_each_call_drops_anew(name):
     assert not np.allclose(numbers(first(sequences, training=True)), once)
 
 
-def test_the_directions_of_a_bidirectional_layer_drop_apart():
-    layer = built(Bidirectional(LSTM(U, dropout=RATE, recurrent_dropout=RATE)))
-    sequences = floats(B, S, D)
-    expected = numbers(layer(sequences))
-    outputs = numbers(layer(sequences, training=True))
-    for half in (slice(U), slice(U, None)):
-        assert not np.allclose(outputs[:, half], expected[:, half])
-    plain = built(Bidirectional(LSTM(U)))
-    close(plain(sequences, training=True), expected)
-
-
 @pytest.mark.parametrize(
     "layer",
     [
+        lambda: LSTM(U, dropout=RATE, recurrent_dropout=RATE),
         lambda: QRNN(U, dropout=RATE),
         lambda: QRNN(U, zoneout=RATE),
         lambda: RNN([LSTMCell(U, dropout=RATE), GRUCell(U)]),
         lambda: RNN(keras.layers.LSTMCell(U, recurrent_dropout=RATE)),
     ],
-    ids=["QRNN", "QRNN, zoneout", "RNN(StackedCells)", "RNN(Keras's cell)"],
+    ids=["LSTM", "QRNN", "QRNN, zoneout", "RNN(StackedCells)", "RNN(Keras's cell)"],
 )
-def test_both_directions_of_every_other_layer_drop(layer):
+def test_both_directions_of_every_layer_drop(layer):
     layer = built(Bidirectional(layer()))
     sequences = floats(B, S, D)
     expected = numbers(layer(sequences))
@@ -142,29 +123,16 @@ def test_every_cell_of_a_loop_drops(cells):
     assert not np.allclose(once, numbers(layer(sequences, training=True)))
 
 
-def test_a_single_step_does_not_drop_in_silence():
-    cell = GRUCell(U, dropout=RATE)
-    message = (
-        r"GRUCell: a single step has no dropout; received training=True\. Loop with `run` or "
-        r"seqkeras\.recurrent\.RNN, which keep one mask for a sequence\."
-    )
-    with pytest.raises(ValueError, match=message):
-        cell(floats(B, D), [floats(B, U)], training=True)
+STEP = [floats(B, D), [floats(B, U)]]
+test_what_can_not_drop_is_refused = refusals(
+    (
+        lambda: GRUCell(U, dropout=RATE)(*STEP, training=True),
+        "GRUCell: a single step has no dropout; received training=True. Loop with `run` or seqk",
+    ),
+    (lambda: GRU(U, dropout=-0.1), "GRUCell: dropout must be at least 0 and below 1; received -0."),
+    (lambda: GRU(U, recurrent_dropout=1), "recurrent_dropout must be at least 0 and below 1; rec"),
+)
+
+
+def test_a_stack_without_dropout_may_be_told_of_training():
     StackedCells([GRUCell(U), GRUCell(U)])(floats(B, D), [floats(B, U)] * 2, training=True)
-
-
-@pytest.mark.parametrize("name", ["dropout", "recurrent_dropout"])
-@pytest.mark.parametrize("share", [-0.1, 1, 1.5])
-def test_a_share_that_is_none_is_refused(name, share):
-    message = rf"GRUCell: {name} must be at least 0 and below 1; received {share}\."
-    with pytest.raises(ValueError, match=message):
-        GRU(U, **{name: share})
-
-
-def test_dropout_trains_in_fit():
-    model = keras.Sequential([LSTM(U, dropout=0.1, recurrent_dropout=0.1), keras.layers.Dense(1)])
-    model.compile("adam", "mse")
-    inputs = floats(61, S, D)
-    targets = ops.sum(inputs, axis=(1, 2))
-    history = model.fit(inputs, targets, epochs=5, verbose=0)
-    assert history.history["loss"][-1] < history.history["loss"][0]

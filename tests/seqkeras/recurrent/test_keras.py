@@ -70,10 +70,10 @@ def test_every_flag_of_keras_means_the_same(name, flags):
     assert_same(*(results_and_gradients(each, sequences, None, mask) for each in layers), 1e-5)
 
 
+@pytest.mark.parametrize("flags", [{}, {"return_sequences": True, "return_state": True}], ids=str)
 @every_layer
-def test_a_bidirectional_layer_is_that_of_keras(name):
+def test_a_bidirectional_layer_is_that_of_keras(name, flags):
     layer_class, _, keras_class, num_states = LAYERS[name]
-    flags = {"return_sequences": True, "return_state": True}
     layers = beside(
         Bidirectional(layer_class(U, **flags)), keras.layers.Bidirectional(keras_class(U, **flags))
     )
@@ -93,30 +93,16 @@ def test_our_layers_run_in_kerass_bidirectional(name, return_sequences):
     assert_same(*(results_and_gradients(each, *given) for each in layers), 1e-5)
 
 
-@every_layer
-def test_a_bidirectional_last_output_is_that_of_keras(name):
-    layer_class, _, keras_class, _ = LAYERS[name]
-    layers = beside(Bidirectional(layer_class(U)), keras.layers.Bidirectional(keras_class(U)))
-    given = floats(B, S, D), None, MASKS["right-padded"]
-    assert_same(*(results_and_gradients(each, *given) for each in layers), 1e-5)
-
-
 OTHERS = {
     "QRNN": (lambda **flags: QRNN(U, 3, "ifo", **flags), [(B, U), (B, 2, D)]),
     "RNN(StackedCells)": (
         lambda **flags: RNN([LSTMCell(U), GRUCell(13)], **flags),
         [(B, U), (B, U), (B, 13)],
     ),
-    "RNN(Keras's cell)": (
-        lambda **flags: RNN(keras.layers.LSTMCell(U), **flags),
-        [(B, U), (B, U)],
-    ),
+    "RNN(Keras's cell)": (lambda **flags: RNN(keras.layers.LSTMCell(U), **flags), [(B, U), (B, U)]),
     "Keras's LSTM": (lambda **flags: keras.layers.LSTM(U, **flags), [(B, U), (B, U)]),
     # Keras's has no mask for the states of a stateful layer: it fails on them.
-    "stateful GRU": (
-        lambda return_state, **flags: GRU(U, stateful=True, **flags),
-        [(B, U)],
-    ),
+    "stateful GRU": (lambda return_state, **flags: GRU(U, stateful=True, **flags), [(B, U)]),
 }
 
 
@@ -167,16 +153,6 @@ def test_stacked_cells_are_those_of_keras():
         keras.layers.RNN(theirs, return_sequences=True, return_state=True),
     )
     assert_same(*(results_and_gradients(each, floats(B, S, D)) for each in layers), 1e-5)
-
-
-def test_stacked_cells_are_layers_on_top_of_each_other():
-    cells, _ = stacks()
-    stack = built(RNN(StackedCells(cells), return_sequences=True, go_backwards=True))
-    sequences, mask = floats(B, S, D), MASKS["holes and an empty row"]
-    x = sequences[:, ::-1]
-    for cell in cells:
-        x = RNN(cell, return_sequences=True)(x, mask=mask[:, ::-1])
-    close(stack(sequences, mask=mask), x)
 
 
 @pytest.mark.parametrize("mask", [None, MASKS["left-padded"]], ids=["no mask", "left-padded"])

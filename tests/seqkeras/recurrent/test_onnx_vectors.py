@@ -1,8 +1,6 @@
 """Our formulas against the test vectors of the ONNX operators that they become."""
 
 import json
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,12 +10,8 @@ from seqkeras.recurrent.lstm import lstm
 from seqkeras.recurrent.simple_rnn import simple_rnn
 from tests import references
 from tests.arrays import close
+from tests.conftest import public_data
 
-FOLDER = Path(os.environ.get("SEQKERAS_DATA", "")) / "onnx-op-vectors"
-pytestmark = pytest.mark.skipif(
-    "SEQKERAS_DATA" not in os.environ or not FOLDER.is_dir(),
-    reason="needs the folder onnx-op-vectors in the one that SEQKERAS_DATA names",
-)
 LAYERS = {
     "RNN": (simple_rnn, references.rnn, [0], 1),
     "LSTM": (lstm, references.lstm, [0, 2, 3, 1], 2),
@@ -39,8 +33,8 @@ CASES = [
 
 def read(name):
     """The operator, its sequence (B, T, D), its weights as Keras has them, Y (B, T, U), Y_h."""
-    case = json.loads((FOLDER / "cases.json").read_text())[name]
-    with np.load(FOLDER / f"{name}.npz") as file:
+    case = json.loads(public_data("onnx-op-vectors/cases.json").read_text())[name]
+    with np.load(public_data(f"onnx-op-vectors/{name}.npz")) as file:
         arrays = dict(file)
     gates, units = LAYERS[case["op"]][2], case["attributes"]["hidden_size"]
     width = len(gates) * units
@@ -67,15 +61,3 @@ def test_composites_give_the_vectors_of_onnx(name):
     outputs, last, *_ = network(sequence, None, zeros(sequence, weights, num_states), weights)
     close(last, expected)
     close(outputs[:, -1], expected)
-
-
-@pytest.mark.parametrize("name", [*CASES, "gru_seq_length"])
-def test_references_give_the_vectors_of_onnx(name):
-    operator, sequence, weights, expected = read(name)
-    _, reference, _, num_states = LAYERS[operator]
-    # ONNX's default resets before the product, as the paper does.
-    options = {"reset_after": False} if operator == "GRU" else {}
-    _, [last, *_] = reference(
-        sequence, None, zeros(sequence, weights, num_states), weights, **options
-    )
-    close(last, expected)

@@ -1,5 +1,3 @@
-import re
-
 import keras
 import numpy as np
 import pytest
@@ -86,10 +84,7 @@ def test_outputs_and_gradients_are_those_of_the_loop(pooling):
 
     def by_inputs_and_weights(run):
         tensors = list(map(ops.convert_to_tensor, values))
-        return [
-            *gradients_of(loss(run), values),
-            *gradients(layer, lambda _: loss(run)(tensors)),
-        ]
+        return [*gradients_of(loss(run), values), *gradients(layer, lambda _: loss(run)(tensors))]
 
     close(
         by_inputs_and_weights(at_once),
@@ -119,17 +114,6 @@ def steps_of(layer, sequences, mask, initial):
     return [ops.stack(outputs, axis=1), c, history]
 
 
-def test_the_convolutions_are_kerass_causal_ones():
-    layer, sequences = make(3, "f"), floats(B, S, D)
-    convolution = keras.layers.Conv1D(2 * U, 3, padding="causal")
-    convolution.build((None, None, D))
-    convolution.set_weights(layer.get_weights())
-    z, f = np.split(numbers(convolution(sequences)).astype("float64"), 2, axis=-1)
-    z, f = np.tanh(z), 1 / (1 + np.exp(-f))
-    expected, _ = references.linear_recurrence(f, (1 - f) * z, None, np.zeros((B, U)))
-    close(layer(sequences)[0], expected)
-
-
 @pytest.mark.parametrize("case", qrnn.SEQUENCES, ids=lambda case: case.name)
 def test_one_step_at_a_time_is_all_at_once(case):
     layer, sequences = case.build(), case.inputs()["sequences"]
@@ -139,14 +123,6 @@ def test_one_step_at_a_time_is_all_at_once(case):
         output, state = layer.step(sequences[:, t], state)
         outputs.append(output)
     close([ops.stack(outputs, axis=1), *state], list(layer(sequences)))
-
-
-@every_window
-def test_two_halves_are_the_whole(window):
-    layer, sequences = make(window, "ifo"), floats(B, S, D)
-    first, *between = layer(sequences[:, :3])
-    second, *final = layer(sequences[:, 3:], initial_state=between)
-    close([ops.concatenate([first, second], axis=1), *final], list(layer(sequences)))
 
 
 @pytest.mark.parametrize("mask", [None, RIGHT, LEFT], ids=["no mask", "right", "left"])
@@ -167,24 +143,6 @@ def test_without_sequences_it_returns_the_last_real_output(mask):
     outputs = numbers(layer(sequences, mask=mask)[0])
     place = [S - 1, S - 1] if mask is not RIGHT else [4, 2]
     close(last(sequences, mask=mask), outputs[np.arange(B), place])
-
-
-def test_keras_makes_it_bidirectional():
-    forwards = make(2, "fo")
-    layer = keras.layers.Bidirectional(
-        QRNN(U, pooling="fo", return_sequences=True, return_state=True)
-    )
-    sequences = floats(B, S, D)
-    layer(sequences, mask=RIGHT)
-    randomize(layer)
-    outputs, *final = layer(sequences, mask=RIGHT)
-    forwards.set_weights(layer.forward_layer.get_weights())
-    backwards = make(2, "fo")
-    backwards.set_weights(layer.backward_layer.get_weights())
-    first, *first_states = forwards(sequences, mask=RIGHT)
-    second, *second_states = backwards(sequences[:, ::-1], mask=LEFT)
-    expected = np.concatenate([numbers(first), numbers(second)[:, ::-1]], axis=-1)
-    close([outputs, *final], [expected, *first_states, *second_states])
 
 
 @every_pooling
@@ -220,30 +178,6 @@ def test_a_stateful_layer_goes_on_where_the_last_batch_ended(window):
     close(stateful(sequences, initial_state=between), whole(sequences))
 
 
-def test_a_stateful_layer_keeps_its_state_through_fit_and_gives_gradients():
-    keras.utils.set_random_seed(1)
-    inputs = keras.Input((S, D), batch_size=B)
-    layer = QRNN(U, stateful=True, dropout=0.1)
-    model = keras.Model(inputs, layer(inputs))
-    model.compile(keras.optimizers.Adam(0.02), "mse")
-    history = model.fit(
-        floats(B, S, D), floats(B, U), batch_size=B, epochs=30, shuffle=False, verbose=0
-    )
-    assert history.history["loss"][-1] < 0.7 * history.history["loss"][0]
-    assert all(np.any(numbers(each) != 0, axis=-1).all() for each in layer.states)
-
-
-def test_a_batch_of_an_open_or_another_size_is_refused_where_states_stay():
-    message = r"^QRNN: a stateful layer must be built with a fixed batch size; received .*None, 5, "
-    with pytest.raises(ValueError, match=message):
-        QRNN(U, stateful=True).build((None, S, D))
-    layer = QRNN(U, stateful=True)
-    layer(floats(B, S, D))
-    message = rf"QRNN: a stateful layer must be given batches of one size, {B}; received 3 rows\."
-    with pytest.raises(ValueError, match=message):
-        layer(floats(3, S, D))
-
-
 def test_the_mask_that_leaves_is_in_the_order_of_the_outputs():
     for go_backwards, expected in ((False, RIGHT), (True, LEFT)):
         layer = make(2, "fo", go_backwards=go_backwards)
@@ -251,61 +185,6 @@ def test_the_mask_that_leaves_is_in_the_order_of_the_outputs():
         np.testing.assert_array_equal(numbers(kept), expected)
         assert others == [None, None]
     assert QRNN(U).compute_mask(None, RIGHT) is None
-
-
-@pytest.mark.parametrize(
-    "options, message",
-    [
-        ({"units": 0}, r"^QRNN: units must be a positive integer; received 0\.$"),
-        ({"window": 1.5}, r"^QRNN: window must be a positive integer; received 1\.5\.$"),
-        (
-            {"pooling": "of"},
-            r"^QRNN: pooling must be one of \['f', 'fo', 'ifo'\]; received 'of'\.$",
-        ),
-        ({"zoneout": 1}, r"^QRNN: zoneout must be at least 0 and below 1; received 1\.$"),
-        ({"dropout": -1}, r"^QRNN: dropout must be at least 0 and below 1; received -1\.$"),
-    ],
-)
-def test_arguments_that_can_not_be_are_refused(options, message):
-    with pytest.raises(ValueError, match=message):
-        QRNN(**{"units": U} | options)
-
-
-def test_a_sequence_that_is_none_is_refused():
-    message = rf"QRNN: sequences must have shape \(batch, length, dim\); received \({B}, {D}\)\."
-    with pytest.raises(ValueError, match=message):
-        QRNN(U)(floats(B, D))
-
-
-@pytest.mark.parametrize("window, count", [(1, 1), (2, 2)])
-def test_the_number_of_initial_states_must_be_right(window, count):
-    message = rf"QRNN: initial_state must hold {count} tensors; received 3\."
-    with pytest.raises(ValueError, match=message):
-        QRNN(U, window)(floats(B, S, D), initial_state=[floats(B, U)] * 3)
-
-
-@pytest.mark.parametrize(
-    "shapes", [[(B, U + 1), (B, 2, D)], [(B, U), (B, 3, D)], [(B, U), (B, 2, D + 1)]], ids=str
-)
-def test_the_shapes_of_initial_states_must_be_right(shapes):
-    expected = [(B, U), (B, 2, D)]
-    message = f"QRNN: initial_state must hold tensors of shapes {expected}; received {shapes}."
-    with pytest.raises(ValueError, match=re.escape(message)):
-        QRNN(U, window=3)(floats(B, S, D), initial_state=[floats(*shape) for shape in shapes])
-
-
-@pytest.mark.long
-def test_it_learns_to_recall_the_first_input():
-    random = np.random.default_rng(0)
-    first = random.integers(0, 2, 64)
-    sequences = random.normal(size=(64, 23, 3)).astype("float32")
-    sequences[:, 0, 0] = 4 * first - 2.0
-    sequences[:, 1:, 0] = 0
-    keras.utils.set_random_seed(0)
-    model = keras.Sequential([QRNN(16, pooling="fo"), keras.layers.Dense(1)])
-    model.compile(keras.optimizers.Adam(0.1), keras.losses.BinaryCrossentropy(from_logits=True))
-    history = model.fit(sequences, first[:, None], batch_size=64, epochs=45, verbose=0)
-    assert history.history["loss"][-1] < 0.02
 
 
 def test_a_single_state_may_come_without_a_list():

@@ -1,14 +1,12 @@
-import re
-
 import numpy as np
 import pytest
-from keras import ops
 
 from seqkeras.recurrent import TreeLSTM, TreeRNN
 from tests.agreement import assert_gradients_agree, assert_outputs_agree
 from tests.arrays import close, floats, needs_tensorflow, numbers, randomize
 from tests.catalogue.trees import ANY, BINARY, layer_inputs
 from tests.references import tree as references
+from tests.refusals import refusals
 
 PAPERS = {
     "rnn": (lambda: TreeRNN(11, return_state=True), references.tree_rnn, BINARY),
@@ -37,20 +35,6 @@ def test_gradients_are_those_of_the_papers_formula(make, reference, texts):
     assert_gradients_agree(make, inputs_of(texts), reference)
 
 
-def test_a_tree_of_one_leaf_is_a_cell_without_children():
-    inputs = {
-        "features": floats(1, 1, 7),
-        "children": np.full((1, 1, 2), -1),
-        "levels": np.full((1, 0, 1), -1),
-    }
-    layer = TreeLSTM(11)
-    layer(**inputs)
-    randomize(layer)
-    i, _, g, o = ops.split(ops.matmul(inputs["features"], layer.kernel) + layer.bias, 4, axis=-1)
-    c = ops.sigmoid(i) * ops.tanh(g)
-    close(layer(**inputs), ops.sigmoid(o) * ops.tanh(c))
-
-
 def test_the_order_of_children_matters_to_binary_and_not_to_child_sum():
     inputs = inputs_of(BINARY)
     turned = inputs | {"children": inputs["children"][:, :, ::-1].copy()}
@@ -59,51 +43,6 @@ def test_the_order_of_children_matters_to_binary_and_not_to_child_sum():
         randomize(layer)
         before, after = numbers(layer(**inputs)), numbers(layer(**turned))
         assert np.allclose(before, after, atol=1e-6) is same
-
-
-@pytest.mark.parametrize(
-    "make, message",
-    [
-        (lambda: TreeLSTM(3, "ternary"), r"TreeLSTM: kind must be one of .*; received 'ternary'"),
-        (lambda: TreeRNN(0), "TreeRNN: units must be a positive integer; received 0"),
-        (
-            lambda: TreeLSTM(3, "binary")(**inputs_of(ANY)),
-            r"children must have shape \(batch, nodes, 2\).*received 3 children",
-        ),
-        (
-            lambda: TreeRNN(3)(**inputs_of(ANY) | {"features": floats(2, 7)}),
-            r"TreeRNN: features must have shape \(batch, length, dim\); received \(2, 7\)",
-        ),
-    ],
-)
-def test_what_can_not_be_a_recursive_layer_is_refused(make, message):
-    with pytest.raises(ValueError, match=message):
-        make()
-
-
-@pytest.mark.parametrize(
-    "name, axes", [("children", "(batch, nodes, children)"), ("levels", "(batch, heights, nodes)")]
-)
-@pytest.mark.parametrize("layer_class", [TreeRNN, TreeLSTM])
-def test_places_that_are_not_of_rank_3_are_refused(layer_class, name, axes):
-    inputs = inputs_of(BINARY)
-    inputs[name] = inputs[name][0]
-    message = f"{layer_class.__name__}: {name} must have shape {axes}; received "
-    with pytest.raises(ValueError, match=re.escape(message + f"{inputs[name].shape}.")):
-        layer_class(11)(**inputs)
-
-
-@pytest.mark.parametrize("name", ["children", "levels"])
-@pytest.mark.parametrize("layer_class", [TreeRNN, TreeLSTM])
-def test_places_beyond_the_row_are_refused(layer_class, name):
-    inputs = inputs_of(BINARY)
-    length = inputs["features"].shape[1]
-    for wrong in (-2, length):
-        places = inputs[name].copy()
-        places[0, -1, -1] = wrong
-        message = f"{name} must be places in a row, from 0 to {length - 1}, or -1; .*d {wrong}"
-        with pytest.raises(ValueError, match=message):
-            layer_class(11)(**inputs | {name: places})
 
 
 @pytest.mark.parametrize("kind", ["tree_rnn", "binary"])
@@ -122,3 +61,43 @@ def test_a_batch_of_fewer_children_is_as_one_whose_places_are_empty(kind):
 @needs_tensorflow
 def test_a_layer_says_that_xla_can_not_compile_its_loop():
     assert not TreeRNN(5).supports_jit
+
+
+def called(layer, texts=BINARY, **changes):
+    return lambda: layer(**inputs_of(texts) | changes)
+
+
+def beyond(name, place):
+    places = inputs_of(BINARY)[name].copy()
+    places[0, -1, -1] = place
+    return {name: places}
+
+
+test_what_can_not_be_a_recursive_layer_is_refused = refusals(
+    (lambda: TreeLSTM(3, "ternary"), "TreeLSTM: kind must be one of ...; received 'ternary'"),
+    (lambda: TreeRNN(0), "TreeRNN: units must be a positive integer; received 0"),
+    (called(TreeLSTM(3, "binary"), ANY), "children must have shape (batch, nodes, 2)...received 3"),
+    (called(TreeRNN(3), ANY, features=floats(2, 7)), "TreeRNN: features must have shape (batch, l"),
+    *(
+        case
+        for layer in (TreeRNN, TreeLSTM)
+        for case in (
+            (
+                called(layer(11), children=inputs_of(BINARY)["children"][0]),
+                f"{layer.__name__}: children must have shape (batch, nodes, children); received (",
+            ),
+            (
+                called(layer(11), levels=inputs_of(BINARY)["levels"][0]),
+                f"{layer.__name__}: levels must have shape (batch, heights, nodes); received (",
+            ),
+            (
+                called(layer(11), **beyond("children", -2)),
+                "children must be places in a row, from 0 to 6, or -1; ...d -2",
+            ),
+            (
+                called(layer(11), **beyond("levels", 7)),
+                "levels must be places in a row, from 0 to 6, or -1; ...d 7",
+            ),
+        )
+    ),
+)

@@ -20,7 +20,7 @@ TEXTS = [
     "standardize", ["lower_and_strip_punctuation", "lower", "strip_punctuation", None]
 )
 def test_words_are_those_of_the_layer(standardize, tmp_path):
-    texts = TEXTS + random_texts(300)
+    texts = TEXTS + random_texts(120)
     layer = keras.layers.TextVectorization(standardize=standardize)
     layer.adapt(texts[::2])
     table = from_text_vectorization(layer)

@@ -7,7 +7,6 @@ import pytest
 from seqkeras.tokenizers import (
     UNK,
     CharacterTable,
-    SentencePieces,
     WordTable,
     learn_byte_pairs,
     learn_sentence_pieces,
@@ -17,14 +16,9 @@ from seqkeras.tokenizers import (
 from seqkeras.tokenizers.of_stream import learn_words_of_lines
 from seqkeras.tokenizers.unknown import unknown_tokens
 from tests.seqkeras.tokenizers.test_learn import TEXTS
+from tests.seqkeras.tokenizers.test_special import marian
 
 UNSEEN = ["the cat 7 sat", "7 7 €", "Œuvre e\u0301", "the cat", ""]
-
-
-def marian():
-    learned = learn_sentence_pieces(TEXTS, 60)
-    tokens = ["</s>", "<unk>", "\u2581the", "<pad>"]
-    return SentencePieces(learned.model, {token: place for place, token in enumerate(tokens)})
 
 
 @pytest.mark.parametrize(

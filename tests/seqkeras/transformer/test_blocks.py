@@ -2,26 +2,12 @@ import keras
 import numpy as np
 import pytest
 
-from seqkeras.transformer import (
-    Decoder,
-    DecoderBlock,
-    Encoder,
-    EncoderBlock,
-    FeedForward,
-    LayerNorm,
-)
+from seqkeras.transformer import Decoder, DecoderBlock, Encoder, EncoderBlock, FeedForward
 from tests import vectors
-from tests.agreement import (
-    DTYPES,
-    arrays_of,
-    assert_agrees,
-    assert_gradients_agree,
-    assert_outputs_agree,
-    difference,
-    weights_of,
-)
+from tests.agreement import DTYPES, arrays_of, assert_agrees, assert_outputs_agree, weights_of
 from tests.arrays import close, floats, numbers, randomize, right_padded
 from tests.references import transformer as references
+from tests.refusals import refusals
 
 OPTIONS = {"activation": "gelu", "epsilon": 1e-3}
 SIZES = {"hidden_dim": 6, "num_heads": 3, "feed_forward_dim": 11}
@@ -48,53 +34,6 @@ def encoder_inputs():
 def decoder_inputs():
     encoded_mask = right_padded([7, 2], 7)
     return {"sequence": floats(2, 5, 6), "encoded": floats(2, 7, 13), "encoded_mask": encoded_mask}
-
-
-def encoder_reference(pre_norm):
-    def reference(weights, sequence, attention_mask):
-        return references.transformer_block(
-            sequence.astype("float64"), attention_mask, named(weights), pre_norm=pre_norm, **OPTIONS
-        )
-
-    return reference
-
-
-def decoder_reference(pre_norm):
-    def reference(weights, sequence, encoded, encoded_mask):
-        return references.transformer_block(
-            sequence.astype("float64"),
-            np.repeat(references.causal(5), 2, axis=0),
-            named(weights, cross=True),
-            pre_norm=pre_norm,
-            encoded=encoded,
-            encoded_mask=np.repeat(encoded_mask[:, None], 5, axis=1),
-            **OPTIONS,
-        )
-
-    return reference
-
-
-@every_norm
-def test_an_encoder_block_is_the_papers_formula(pre_norm):
-    def make():
-        return EncoderBlock(**SIZES, **OPTIONS, pre_norm=pre_norm)
-
-    assert_outputs_agree(make, encoder_inputs(), encoder_reference(pre_norm))
-
-
-@every_norm
-def test_a_decoder_block_is_the_papers_formula(pre_norm):
-    def make():
-        return DecoderBlock(**SIZES, **OPTIONS, pre_norm=pre_norm)
-
-    assert_outputs_agree(make, decoder_inputs(), decoder_reference(pre_norm))
-
-
-def test_the_gradients_of_a_decoder_block_are_right():
-    def make():
-        return DecoderBlock(**SIZES, **OPTIONS, pre_norm=True)
-
-    assert_gradients_agree(make, decoder_inputs(), decoder_reference(True))
 
 
 @every_norm
@@ -139,14 +78,6 @@ def test_a_decoder_without_cross_attention_is_a_causal_stack():
         **OPTIONS,
     )
     close(layer(sequence), expected, rtol=1e-4, atol=1e-5)
-
-
-def test_layer_norm_is_the_papers_formula():
-    assert_outputs_agree(
-        lambda: LayerNorm(epsilon=1e-3),
-        {"inputs": 100 + 3 * floats(2, 5, 7)},
-        lambda weights, inputs: references.layer_norm(inputs.astype("float64"), *weights, 1e-3),
-    )
 
 
 @pytest.mark.parametrize("activation", references.ACTIVATIONS)
@@ -202,61 +133,13 @@ def test_dropout_drops_in_training_only_and_keeps_the_mean():
     close(layer(sequence, training=False)[0], expected)
 
 
-def test_attention_of_float16_stays_within_tolerance_at_length_2048():
-    sequence = floats(1, 2048, 14).astype("float16").astype("float32")
-    mask = right_padded([1999], 2048)[:, None]
-    outputs = {}
-    for policy in ("float32", "mixed_float16"):
-        layer = EncoderBlock(14, 2, 11, dtype=policy)
-        layer(sequence[:, :2])
-        layer.set_weights([floats(*each.shape) / 4 for each in layer.weights])
-        outputs[policy] = numbers(layer(sequence, attention_mask=mask)).astype("float32")
-    assert np.all(np.isfinite(outputs["mixed_float16"]))
-    assert difference(outputs["mixed_float16"], outputs["float32"]) < 5e-3
-
-
-def test_a_width_that_the_heads_do_not_divide_is_refused():
-    message = r"^EncoderBlock: num_heads must divide hidden_dim; received num_heads=5, hidden_dim=6"
-    with pytest.raises(ValueError, match=message):
-        EncoderBlock(6, 5, 7)
-    message = r"^DecoderBlock: num_heads must be a positive integer; received 0\.$"
-    with pytest.raises(ValueError, match=message):
-        DecoderBlock(6, 0, 7)
-
-
-def test_sizes_and_names_out_of_range_are_refused():
-    with pytest.raises(ValueError, match=r"^FeedForward: feed_forward_dim must be a posit.* 0\.$"):
-        FeedForward(0)
-    message = r"^FeedForward: activation must be one of \['gelu', .*\]; received 'gelu_new'\.$"
-    with pytest.raises(ValueError, match=message):
-        EncoderBlock(6, 3, 7, activation="gelu_new")
-    for stack, block in ((Encoder, EncoderBlock), (Decoder, DecoderBlock)):
-        message = rf"^{stack.__name__}: num_layers must be a positive integer; received 0\.$"
-        with pytest.raises(ValueError, match=message):
-            stack(block(**SIZES), 0)
-
-
-def test_a_sequence_of_another_width_is_refused():
-    message = r"EncoderBlock: sequence must have shape \(batch, length, 6\); received \(2, 5, 7\)"
-    with pytest.raises(ValueError, match=message):
-        EncoderBlock(**SIZES)(floats(2, 5, 7))
-
-
-def test_a_decoder_block_is_told_what_it_can_not_attend_to():
-    message = r"DecoderBlock: encoded must be given with cross_attention, and only then"
-    with pytest.raises(ValueError, match=message):
-        DecoderBlock(**SIZES)(floats(2, 5, 6))
-    with pytest.raises(ValueError, match=message):
-        DecoderBlock(**SIZES, cross_attention=False)(floats(2, 5, 6), floats(2, 7, 6))
-
-
 def in_window(window, mask):
     """A (B, T, T) mask, less what is further than the window."""
     far = [[abs(t - s) > window for s in range(mask.shape[2])] for t in range(mask.shape[1])]
     return mask & ~np.array(far)
 
 
-@pytest.mark.parametrize("window", [1, 2, 7])
+@pytest.mark.parametrize("window", [2, 7])
 def test_a_restricted_encoder_block_attends_to_its_window_under_either_form_of_mask(window):
     def make():
         return EncoderBlock(**SIZES, **OPTIONS, attention_window=window)
@@ -273,8 +156,9 @@ def test_a_restricted_encoder_block_attends_to_its_window_under_either_form_of_m
     assert_outputs_agree(make, padding, reference)
 
 
-@pytest.mark.parametrize("window", [1, 3])
-def test_a_restricted_decoder_block_attends_to_its_window_and_all_of_the_source(window):
+def test_a_restricted_decoder_block_attends_to_its_window_and_all_of_the_source():
+    window = 1
+
     def make():
         return DecoderBlock(**SIZES, **OPTIONS, pre_norm=True, attention_window=window)
 
@@ -292,7 +176,16 @@ def test_a_restricted_decoder_block_attends_to_its_window_and_all_of_the_source(
     assert_outputs_agree(make, decoder_inputs(), reference)
 
 
-def test_a_window_that_makes_no_sense_is_refused():
-    message = r"^EncoderBlock: attention_window must be a positive integer; received 0\.$"
-    with pytest.raises(ValueError, match=message):
-        EncoderBlock(**SIZES, attention_window=0)
+GIVEN = "DecoderBlock: encoded must be given with cross_attention, and only then"
+test_what_makes_no_block_is_refused = refusals(
+    (lambda: EncoderBlock(6, 5, 7), "num_heads must divide hidden_dim; received num_heads=5, hidd"),
+    (lambda: DecoderBlock(6, 0, 7), "DecoderBlock: num_heads must be a positive integer; received"),
+    (
+        lambda: EncoderBlock(6, 3, 7, activation="gelu_new"),
+        "FeedForward: activation must be one of ['gelu', ...]; received 'gelu_new'.",
+    ),
+    (lambda: EncoderBlock(**SIZES, attention_window=0), "attention_window must be a positive inte"),
+    (lambda: EncoderBlock(**SIZES)(floats(2, 5, 7)), "EncoderBlock: sequence must have shape (bat"),
+    (lambda: DecoderBlock(**SIZES)(floats(2, 5, 6)), GIVEN),
+    (lambda: DecoderBlock(**SIZES, cross_attention=False)(*[floats(2, 5, 6)] * 2), GIVEN),
+)
