@@ -22,7 +22,7 @@ def tell_unknown_tokens(task, examples, tokenizers, source):
         source: the name of the examples, such as "training".
 
     Returns:
-        `UnknownTokens` of each use of `Task.texts_read`, by its name.
+        `UnknownTokens` of each use of `Reading.texts_read`, by its name.
     """
     found, texts = {}, {}
     for use, role, some in task.reading.texts_read(examples, tokenizers):

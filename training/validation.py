@@ -23,8 +23,8 @@ class Look(NamedTuple):
     """What was seen.
 
     Attributes:
-        measured: name -> number: the loss, and what `Task.measure` gives.
-        scores: name -> number, from `Task.validation_scores`.
+        measured: name -> number: the loss, and what `Modelling.measure` gives.
+        scores: name -> number, from `Scoring.validation_scores`.
         samples: inputs, targets and answers of a few examples, a text.
     """
 

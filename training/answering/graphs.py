@@ -29,9 +29,9 @@ def graph_of(model, run):
     pipeline, settings = run.record.pipeline, run.record.settings
     names = _outputs(model, pipeline, settings)
     if isinstance(model, TokenModel):
-        inputs = tuple(TensorSpec(name, "int64", _axes(model, name)) for name in _inputs(model))
-        shape = SHAPES[pipeline]
-        if hasattr(model, "sizes") and "num_children" in model.sizes:
+        given, shape = _inputs(model), SHAPES[pipeline]
+        inputs = tuple(TensorSpec(name, "int64", _axes(model, name)) for name in given)
+        if "children" in given:
             shape = ("batch", "nodes", "labels")
         elif any(isinstance(head, ChainTaggingHead) for head in _heads(model).values()):
             shape = ("batch", "length", "before", "labels")
@@ -61,14 +61,9 @@ def _inputs(model):
 
 
 def _axes(model, name):
-    return (
-        ("batch", "nodes", model.sizes["num_children"])
-        if name == "children"
-        else (
-            "batch",
-            "length",
-        )
-    )
+    if name == "children":
+        return "batch", "nodes", model.sizes["num_children"]
+    return "batch", "length"
 
 
 def _spec(name, tensor):

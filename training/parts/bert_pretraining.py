@@ -51,10 +51,8 @@ LEAST_FOLLOWING = 0.4  # share of pairs whose second text goes on, of which noth
 class BertPretrainingReading(Reading):
     """Plain text to a BERT, by masked words and pairs of sentences."""
 
-    def __init__(self, options):
-        super().__init__(options)
-        self.corpus = self.tokenizer = self.pretrained = None
-        self.source = None  # of the validation examples, for errors
+    corpus = tokenizer = pretrained = None
+    source = None  # of the validation examples, for errors
 
     def read(self):
         options = self.options
@@ -204,9 +202,7 @@ class BertPretrainingReading(Reading):
 class BertPretrainingModelling(Modelling):
     """Documents to a BERT with heads of masked words and next sentences."""
 
-    def __init__(self, options, reading):
-        super().__init__(options, reading)
-        self.validation = None  # a `MaskedValidation`
+    validation = None  # a `MaskedValidation`
 
     def batches(self, examples, run):
         options = self.options

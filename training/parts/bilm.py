@@ -85,9 +85,7 @@ class BiLMReading(Reading):
 class BiLMModelling(Modelling):
     """Sentences to a language model in both directions."""
 
-    def __init__(self, options, reading):
-        super().__init__(options, reading)
-        self.validation_losses = None
+    validation_losses = None
 
     def arrays(self, examples, run):
         """Return the characters of `begin word(1) ... word(T) end`; at each place the next word and

@@ -40,10 +40,7 @@ class ClassificationReading(LabelledTexts):
     """Sentences, pairs or frames, and their labels."""
 
     target_option = "label_column"
-
-    def __init__(self, options):
-        super().__init__(options)
-        self.frames = None  # `Frames`, where inputs are no texts
+    frames = None  # `Frames`, where inputs are no texts
 
     def read(self):
         options = self.options

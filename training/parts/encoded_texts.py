@@ -18,9 +18,7 @@ class EncodedTexts(Reading):
         pretrained: a `Pretrained`, where an encoder is fine-tuned; else None.
     """
 
-    def __init__(self, options):
-        super().__init__(options)
-        self.pretrained = None
+    pretrained: Pretrained | None = None
 
     def read_pretrained(self):
         """Read the encoder of --pretrained, if it is given."""

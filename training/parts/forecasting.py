@@ -310,9 +310,7 @@ class ForecastingScoring(Scoring):
     lower_is_better = ("MAE", "RMSE", "MASE")
     score_formats = {"MAE": ".4g", "RMSE": ".4g", "MASE": ".3f"}
 
-    def __init__(self, options, reading, modelling):
-        super().__init__(options, reading, modelling)
-        self.ridge = None  # of the training windows
+    ridge = None  # of the training windows
 
     def looked_at(self, examples):
         if len(examples) > LOOKED_AT:

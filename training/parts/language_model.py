@@ -53,9 +53,7 @@ class Passage(NamedTuple):
 class LanguageModelReading(Reading):
     """Plain text to a model of what follows."""
 
-    def __init__(self, options):
-        super().__init__(options)
-        self.further = []  # the texts of --also, the last ones of training
+    further: list = []  # the texts of --also, the last ones of training
 
     def read(self):
         texts, held_out = read_texts(self.options, self.options.task)
@@ -164,9 +162,7 @@ class LanguageModelReading(Reading):
 class LanguageModelModelling(Modelling):
     """Streams of tokens to a model of the next one."""
 
-    def __init__(self, options, reading):
-        super().__init__(options, reading)
-        self.likelihood = None  # of the validation text
+    likelihood = None  # of the validation text
 
     def batches(self, examples, run):
         options = self.options

@@ -14,9 +14,10 @@ from seqkeras.losses import SmoothedCrossEntropy
 from seqkeras.metrics import exact_match
 from seqkeras.models import MultipleChoiceHead
 from seqkeras.training.console import console, say_left_out
-from seqkeras.training.parts.pretrained import Pretrained, known_tokenizer
+from seqkeras.training.parts.encoded_texts import EncodedTexts
+from seqkeras.training.parts.pretrained import known_tokenizer
 from seqkeras.training.parts.splitting import split
-from seqkeras.training.task import Modelling, Reading, Scoring
+from seqkeras.training.task import Modelling, Scoring
 
 MOST_TOKENS = 128  # of a text with a choice, by default
 NAME_OPTIONS = NameOptions("--text-column", "--choice-columns", "--answer-column")
@@ -29,16 +30,12 @@ class Example(NamedTuple):
     target: int
 
 
-class ChoiceReading(Reading):
+class ChoiceReading(EncodedTexts):
     """Texts with choices, of which one is right."""
-
-    def __init__(self, options):
-        super().__init__(options)
-        self.pretrained = None  # the `Pretrained` that is fine-tuned
 
     def read(self):
         options = self.options
-        self.pretrained = Pretrained.read(options.pretrained)
+        self.read_pretrained()
         train = self._examples(options.file)
         if options.validation is None:
             train, validation = split(train, options)

@@ -18,9 +18,10 @@ from seqkeras.serving.results import Span
 from seqkeras.tokenizers import CharacterTable, WordTable, word_places
 from seqkeras.training.console import console, say_left_out
 from seqkeras.training.parts.answer_windows import inputs_of_words, places_in_windows, tokens_of
-from seqkeras.training.parts.pretrained import Pretrained, inputs_of, known_tokenizer
+from seqkeras.training.parts.encoded_texts import EncodedTexts
+from seqkeras.training.parts.pretrained import inputs_of, known_tokenizer
 from seqkeras.training.parts.splitting import split
-from seqkeras.training.task import Modelling, Reading, Scoring
+from seqkeras.training.task import Modelling, Scoring
 from seqkeras.training.wording import counted
 
 NAME = "Answer: input"
@@ -36,17 +37,12 @@ class Example(NamedTuple):
     where: str
 
 
-class QuestionAnsweringReading(Reading):
+class QuestionAnsweringReading(EncodedTexts):
     """Questions about contexts, and the spans that answer them."""
-
-    def __init__(self, options):
-        super().__init__(options)
-        self.pretrained = None  # `Pretrained`, where an encoder is fine-tuned
 
     def read(self):
         options = self.options
-        if options.pretrained is not None:
-            self.pretrained = Pretrained.read(options.pretrained)
+        self.read_pretrained()
         train = self._examples(options.file)
         if options.validation is None:
             train, validation = self._held_out(train)

@@ -36,10 +36,8 @@ MOST_TOKENS = 256  # of a sentence, by default
 class TaggingReading(EncodedTexts):
     """The words of sentences, or frames, and their tags."""
 
-    def __init__(self, options):
-        super().__init__(options)
-        self.frames = None  # `Frames`, where inputs are no texts
-        self.scheme = None  # the scheme of the training tags, from `scheme_of`
+    frames = None  # `Frames`, where inputs are no texts
+    scheme = None  # the scheme of the training tags, from `scheme_of`
 
     def read(self):
         options = self.options
