@@ -1,5 +1,6 @@
 """Options from the command line and from a file."""
 
+import dataclasses
 import re
 import sys
 
@@ -11,11 +12,14 @@ from seqkeras.training.commands import OF_RUN, command
 from seqkeras.training.options import (
     DataFile,
     FitOptions,
+    Options,
     argument,
     at_least,
     option,
     options_of,
+    part,
     shown,
+    values_of,
 )
 from seqkeras.training.tasks import TASKS
 from seqkeras.training.tasks.bert_pretraining import Texts
@@ -124,6 +128,35 @@ def test_a_folder_in_place_of_a_file_is_said_to_be_one(kind, message, tmp_path, 
     (tmp_path / "rows").mkdir()
     with pytest.raises(click.UsageError, match=message):
         kind.convert("rows", None, None)
+
+
+def test_parts_have_the_values_of_the_options_that_hold_them():
+    class Layers(Options):
+        width: int = option(3, int, "Width.")
+        units: int = option(5, int, "Size.")
+
+    class Held(Options):
+        layers: Layers = part(Layers)
+        units: int = option(7, int, "Another default.")
+
+    held = Held(width=11)
+    assert held.layers == Layers(width=11, units=7) and (held.width, held.units) == (11, 7)
+    assert dataclasses.replace(held, units=13).layers == Layers(width=11, units=13)
+    assert values_of(held) == {"width": 11, "units": 7}
+    assert held.is_given("width") and not held.is_given("units") and not held.is_given("depth")
+    with pytest.raises(TypeError, match="Held: there is no option 'depth'"):
+        Held(depth=2)
+    with pytest.raises(AttributeError, match="Held: there is no option 'depth'"):
+        _ = held.depth
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_no_options_have_more_than_two_bases_of_ours(task):
+    kinds = [TASKS[task]]
+    for kind in kinds:
+        assert sum(issubclass(base, Options) for base in kind.__mro__[1:]) <= 2
+        fields = dataclasses.fields(kind)
+        kinds += [field.metadata["part"] for field in fields if "part" in field.metadata]
 
 
 @pytest.mark.parametrize("task", TASKS)
