@@ -5,6 +5,7 @@ import tensorflow as tf
 from seqkeras.serving.manifest import TensorSpec
 
 ERROR = "error"
+NOT_FINITE = "the model gives no finite number for it."
 
 
 def none_of(rows):
@@ -38,8 +39,15 @@ def first_in(groups):
 def with_errors(outputs, errors):
     """Return outputs by name without the values of refused rows, and (B,) `errors` as "error".
 
-    Such a row has "" for a string, 0 for a number of float32, and -1 for an integer.
+    Such a row has "" for a string, 0 for a number of float32, and -1 for an integer. A row whose
+    numbers are not finite is refused; the score of an answer that there is not may be -inf.
     """
+    for name, values in outputs.items():
+        if values.dtype == tf.float32:
+            is_missing = (values == -float("inf")) & (name == "scores" and "texts" in outputs)
+            is_well = tf.math.is_finite(values) | is_missing
+            is_well = tf.reduce_all(is_well, axis=[*range(1, values.shape.rank)])
+            errors = first_of(errors, tf.where(is_well, "", NOT_FINITE))
     told = {}
     for name, values in outputs.items():
         nothing = {tf.string: "", tf.float32: 0.0}.get(values.dtype, -1)

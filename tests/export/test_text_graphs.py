@@ -22,7 +22,7 @@ from keras_nlp.tokenizers import WordPieceTokenizer
 from seqkeras.export.text_graphs.byte_pairs import byte_characters
 from seqkeras.export.text_graphs.characters import checked
 from seqkeras.export.text_graphs.reading import in_graph
-from seqkeras.export.text_graphs.row_errors import first_of
+from seqkeras.export.text_graphs.row_errors import NOT_FINITE, first_of, with_errors
 from seqkeras.export.verifying.strings import split_otherwise
 from seqkeras.serving.text import (
     CharacterTable,
@@ -460,3 +460,16 @@ def test_the_edge_cases_of_the_references_are_split_as_there(name):
     cases = json.loads((DATA / f"reference-tokenization/{family}_edge_cases.json").read_bytes())
     ids, *_ = compiled(REAL[name]())(tf.constant([each["text"] for each in cases]))
     assert ids.to_list() == [each["ids"] for each in cases]
+
+
+def test_a_row_whose_numbers_are_not_finite_is_refused():
+    scores = tf.constant([[0.5, 0.5], [np.nan, 1.0], [-np.inf, 0.0]])
+    labels, errors = tf.constant(["x", "y", "z"]), tf.constant(["", "", "text: is blank."])
+    told = with_errors({"scores": scores, "label": labels}, errors)
+    assert [*told["error"].numpy()] == [b"", NOT_FINITE.encode(), b"text: is blank."]
+    assert [*told["label"].numpy()] == [b"x", b"", b""]
+    assert told["scores"].numpy().tolist() == [[0.5, 0.5], [0.0, 0.0], [0.0, 0.0]]
+    alone = with_errors({"score": scores[:, 0]}, tf.constant(["", "", ""]))
+    assert [error == b"" for error in alone["error"].numpy()] == [True, False, False]
+    of_two = with_errors({"texts": tf.fill([3, 2], "a"), "scores": scores}, tf.fill([3], ""))
+    assert [error == b"" for error in of_two["error"].numpy()] == [True, False, True]

@@ -105,6 +105,21 @@ def masked_frames(folder):
     return zoo.saved(folder, model, "Classify", None, frames, settings={"labels": ["x", "y", "z"]})
 
 
+def pooled_frames(folder):
+    """The mean over frames that are all masked is 0 / 0."""
+    model = keras.Sequential(
+        [
+            keras.Input((None, FEATURES), name="frames"),
+            keras.layers.Masking(),
+            keras.layers.Dense(5),
+            keras.layers.GlobalAveragePooling1D(),
+            keras.layers.Dense(3),
+        ]
+    )
+    frames = [zoo.floats(length, FEATURES, seed=length) for length in (5, 7, 11)]
+    return zoo.saved(folder, model, "Classify", None, frames, settings={"labels": ["x", "y", "z"]})
+
+
 def tagged_frames(folder):
     """The same of a tag for each frame."""
     model = keras.Sequential(
@@ -139,6 +154,7 @@ CASES = [
     Case(zoo.classify, inputs.pair, by_keras.classes),
     Case(masked_words, inputs.text, by_keras.classes),
     Case(masked_frames, inputs.frames(FEATURES), by_keras.frame_classes),
+    Case(pooled_frames, inputs.frames(FEATURES, inputs.LARGE), by_keras.frame_classes),
     Case(zoo.tag, inputs.text, by_keras.tags),
     Case(zoo.generate_by_characters, inputs.text, by_keras.generation),
     Case(zoo.forecast, inputs.frames(3), by_keras.series),

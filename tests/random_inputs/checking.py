@@ -1,6 +1,7 @@
 """One list of inputs, answered by every host."""
 
 import collections
+import itertools
 import json
 import re
 
@@ -62,13 +63,28 @@ def _check_together(bundle, values, alone, good):
         same_content(as_content(answer), as_content(alone[place]))
 
 
-def _check_http(case, bundle, values, alone):
-    body = json.dumps({"inputs": values})
-    response = bundle.client.post(
+def _refused(name):
+    raise AssertionError(f"{name} is no JSON")
+
+
+def _posted(case, bundle, values):
+    body = json.dumps({"inputs": values}).replace("Infinity", "1e400")
+    return bundle.client.post(
         f"/v1/bundles/{case.name}", content=body, headers={"content-type": "application/json"}
     )
+
+
+def _check_http(case, bundle, values, alone):
+    """A number that no JSON can answer is refused with its request, and answered by no host."""
+    is_finite = ["Infinity" not in json.dumps(value) for value in values]
+    if not all(is_finite):
+        assert _posted(case, bundle, values).status_code == 400
+        assert all(finite or isinstance(own, ValueError) for finite, own in zip(is_finite, alone))
+        values, alone = (list(itertools.compress(each, is_finite)) for each in (values, alone))
+    response = _posted(case, bundle, values)
     assert response.status_code == 200, response.text
-    answers = zip(values, response.json()["answers"], alone, strict=True)
+    content = json.loads(response.text, parse_constant=_refused)
+    answers = zip(values, content["answers"], alone, strict=True)
     for value, answer, expected in answers:
         if isinstance(expected, ValueError):
             assert answer.get("error"), (answer, expected)

@@ -72,9 +72,12 @@ def trees(words=("a", "small", "film", "[PAD]", "(", "-LRB-", "\u65e5")):
     return st.one_of(tree, tree, texts(3), odd)
 
 
-def frames(features, most=19):
+LARGE = (3e38, -3e38, 1e39, float("inf"))  # in float32, and beyond it
+
+
+def frames(features, large=(), most=19):
     """Rows of numbers, some all zero, wherever they stand; or what is no array of that shape."""
-    number = st.sampled_from([0.0, 1.0, -1.5, 0.25, 1e-12, 3.0e4])
+    number = st.sampled_from([*5 * [0.0, 1.0, -1.5, 0.25, 1e-12, 3.0e4], *large])
     row = st.lists(number, min_size=features, max_size=features).map(tuple)
     rows = st.lists(st.one_of(row, st.just((0.0,) * features)), max_size=most).map(tuple)
     wrong = [None, "frames", ((1.0,),), (("a",) * features,), ((1.0,) * features, (1.0,))]

@@ -15,7 +15,7 @@ from tests.random_inputs.checking import check
 EXAMPLES = 12  # lists of inputs of one case
 
 
-@pytest.mark.parametrize("case", others_long(CASES, short=6), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", others_long(CASES, short=7), ids=lambda case: case.name)
 def test_every_host_answers_as_keras_does(case):
     @hypothesis.settings(max_examples=EXAMPLES)
     @hypothesis.given(st.lists(case.inputs, min_size=1, max_size=4))
