@@ -47,7 +47,8 @@ class _Times:
 
 async def _load(url, bodies, clients, seconds):
     address = urllib.parse.urlsplit(url)
-    head = f"POST {address.path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+    lines = f"POST {address.path} HTTP/1.1", f"host: {address.netloc}"
+    head = "\r\n".join([*lines, "content-type: application/json", ""])
     requests = [
         f"{head}content-length: {len(body.encode())}\r\n\r\n{body}".encode() for body in bodies
     ]
