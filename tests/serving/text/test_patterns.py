@@ -1,8 +1,10 @@
 """Patterns beside `re.fullmatch`, on texts of their own letters."""
 
 import json
+import os
 import random
 import re
+import signal
 import time
 import unicodedata
 
@@ -116,8 +118,16 @@ def refusal_of(expression):
     return refusal
 
 
-def test_the_work_of_an_expression_is_bounded():
-    """A bound that is missing is a test that does not end."""
+@pytest.fixture
+def in_time():
+    """End the process of a test that does not end."""
+    signal.alarm(300)
+    yield
+    signal.alarm(0)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no alarm")
+def test_the_work_of_an_expression_is_bounded(in_time):
     for case in LARGE_EXPRESSIONS:
         refusal = refusal_of("".join(text * times for text, times in case["pieces"]))
         if case["refused"] is None:
