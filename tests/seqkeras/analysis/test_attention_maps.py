@@ -180,8 +180,7 @@ def test_a_line_joins_each_word_to_what_it_attends_to():
             (attention_figure, 1, 128, True),
             (attention_figure, 6, 128, False),
             (lines_figure, 1, 97, True),
-        ],
-        2,
+        ]
     ),
 )
 def test_cells_shrink_until_the_picture_fits(figure_of, layers, length, labelled):

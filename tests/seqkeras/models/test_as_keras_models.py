@@ -76,7 +76,7 @@ def test_two_replicas_learn_what_one_device_learns():
 
 @needs_tensorflow
 @pytest.mark.parametrize("case", others_long(SOME), ids=lambda case: case.name)
-@pytest.mark.parametrize("dtype", ["int64", None])
+@pytest.mark.parametrize("dtype", others_long(["int64", None]))
 def test_keras_exports_a_model(case, dtype, tmp_path):
     import tensorflow as tf
 
@@ -105,6 +105,7 @@ def test_a_model_learns_in_every_way_of_fit(case, options):
 
 
 @needs_tensorflow
+@pytest.mark.long
 def test_tensorboard_is_told_of_an_epoch(tmp_path):
     model, inputs = GPTS[0].build(), GPTS[0].inputs()
     model.compile("sgd", "mse")

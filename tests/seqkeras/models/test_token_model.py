@@ -151,7 +151,7 @@ def test_a_model_that_was_never_called_decodes(name):
     assert np.all(np.isfinite(numbers(model(given))))
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", others_long(MODELS, 2))
 def test_inputs_that_nobody_reads_cost_no_weights(name):
     """Keras on JAX loses them by an error inside `predict`."""
     model = MODELS[name][0]()

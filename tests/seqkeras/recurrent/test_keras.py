@@ -203,6 +203,7 @@ def test_a_stateful_layer_goes_on_where_the_last_batch_ended(layer_class):
         stateful.reset_state()
 
 
+@pytest.mark.long
 def test_a_stateful_layer_trains_in_fit():
     keras.utils.set_random_seed(1)
     inputs = keras.Input((S, D), batch_size=B)
