@@ -153,7 +153,7 @@ def _names(model, places, feeds, said, by_numbers):
         return [next(iter(feeds))]
     unknown = [place for place in places if place.path not in names]
     rest = {name: spec for name, spec in feeds.items() if name not in names.values()}
-    in_doubt = by_numbers or not all(place.key or place.name for place in unknown)
+    in_doubt = by_numbers or not all(place.word for place in unknown)
     if possible := fed_by_form(rest, unknown) if unknown and in_doubt else []:
         given = {name: path for path, name in names.items()}
         raise AmbiguousInputs(
@@ -162,7 +162,8 @@ def _names(model, places, feeds, said, by_numbers):
         )
     for place in unknown:
         number = f"_{places.index(place)}" if len(places) > 1 else ""
-        names[place.path] = place.key or place.name or f"input{number}"
+        label = place.word or place.name
+        names[place.path] = f"input{number}" if label is None or label in feeds else label
     return [names[place.path] for place in places]
 
 

@@ -239,9 +239,10 @@ class Weighted(keras.Model):
 def own_calls(draw, count):
     """Structure, keys and names of a model's inputs, and the name of ours that each array has."""
     kind = draw(st.sampled_from(["subclass", *STRUCTURES]))
-    keys = draw(st.permutations(WORDS))[:count]
-    names = draw(st.permutations([*WORDS, None, None, None]))[:count]
     ours = WORDS[:count]
+    of_ours = st.permutations(ours)
+    keys = draw(of_ours | st.permutations(WORDS))[:count]
+    names = draw(of_ours | st.permutations([*WORDS, None, None, None]))[:count]
     words = {"dictionary": keys, "subclass": keys, "list": names}.get(kind, [])
     said = [word if word in ours else None for word in words] or [None] * count
     rest = iter(draw(st.permutations([name for name in ours if name not in said])))
