@@ -11,6 +11,7 @@ import os
 import posixpath
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import onnxruntime
 
@@ -100,7 +101,7 @@ class Runtime:
             disabled_optimizers=() if self.providers else SLOWER_ON_CPU,
         )
 
-    def most_padding(self, packing) -> int | None:
+    def most_padding(self, packing: Any) -> int | None:
         """Return the most tokens of a batch that may be padding, by default what a `Packing` says;
         None for any number."""
         return packing.most_padding
