@@ -22,7 +22,7 @@ def next_command(bundle, manifest, run):
     is_short = bool(manifest.examples) and pasted(manifest.examples[0]) is not None
     for file in (_table_of(run), None if is_short else run / ARRAYS):
         if file is not None and _is_read(bundle, str(file)):
-            words = ["python", "-m", "serving", "predict", str(bundle), str(file), "--truncate"]
+            words = ["seqkeras", "predict", str(bundle), str(file), "--truncate"]
             return shlex.join(words)
     return command(bundle, manifest.examples)
 
