@@ -395,10 +395,6 @@ def test_a_dictionary_of_one_tensor_is_what_the_model_is_called_with():
         (["token_ids"], "each must be a TensorSpec; received 'token_ids'"),
         ("token_ids", "each must be a TensorSpec; received 't'"),
         ([], "inputs: none are named"),
-        (
-            [TensorSpec("ids", "int64", ("batch", "length"))],
-            "OwnClassifier can not be called with ",
-        ),
         ([TensorSpec("token_ids", "int64", ("batch",))], "called with token_ids int64 .batch.: "),
         ([TensorSpec("output", "int64", ("batch", "length"))], "must have different names; output"),
     ],
