@@ -15,18 +15,12 @@ LIBRARIES = ("tensorflow", "keras", "tf2onnx", "onnx", "onnxruntime", "numpy")
 MOST_SHOWN, MOST_NUMBERS = 64, 20_000  # inputs in a manifest, and the numbers that these hold
 
 
-def about(run, plan, name):
-    """Return the fields, name -> value.
-
-    Args:
-        run: a `Run`.
-        plan: its model's `ExportPlan`.
-        name: name of the bundle.
-    """
+def about(run, state):
+    """Return the fields of a `Run`, name -> value; state: `StateEntry`s of its model."""
     record = run.record
     return {
         "schema_version": SCHEMA_VERSION,
-        "name": name,
+        "name": run.folder.name,
         "task": record.task,
         "pipeline": record.pipeline,
         "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -38,7 +32,7 @@ def about(run, plan, name):
         "text_prefix": run.prefix,
         "limits": run.limits,
         "decoding": run.decoding,
-        "state": plan.state,
+        "state": state,
         "examples": _shown(run.inputs, [example.get("target") for example in run.examples]),
         "scores": run.scores,
         "parity": {},

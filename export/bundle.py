@@ -1,15 +1,20 @@
-"""A run becomes a bundle: written to a temporary folder, verified, then renamed into place."""
+"""A run becomes a bundle by a list of stages, `STAGES`, over one plan.
+
+The bundle is written to a temporary folder, verified, then renamed into place.
+"""
 
 import contextlib
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 
 import tensorflow as tf
 
 from seqkeras import files
 from seqkeras.export import card, measuring, onnx_files, onnx_graphs, saved_model
-from seqkeras.export.about import about
-from seqkeras.export.checks.fit import ExportError, require_fit
+from seqkeras.export.checks import ExportError
+from seqkeras.export.checks.fit import require_fit
+from seqkeras.export.families import ExportPlan
 from seqkeras.export.families.calling import reason_of
 from seqkeras.export.families.decoders import reads_prefix
 from seqkeras.export.families.saved_models import source_limits
@@ -20,7 +25,7 @@ from seqkeras.export.keras_layers import steps_as_rows
 from seqkeras.export.pipelines.strings import text_signatures
 from seqkeras.export.place import require_free
 from seqkeras.export.quantize import quantize, require_precision
-from seqkeras.export.run import read_run
+from seqkeras.export.run import Run, read_run
 from seqkeras.export.scores import scores_of
 from seqkeras.export.tensorflow_serving import write_serving_files
 from seqkeras.export.tolerances import Tolerances
@@ -111,14 +116,44 @@ def export(run, bundle, overwrite=False, say=lambda line: None, options=ExportOp
         run = read_run(trained)
         if run.trained_in:
             say(f"the model was trained in {run.trained_in}; it is exported in float32")
-        making = _Bundle(run, options, folder, place.name, say)
-        making.require_fit()
-        manifest = making.write()
-        say("writing the model card and the manifest")
-        card.write(folder, manifest)
-        manifest = dataclasses.replace(manifest, files=describe_files(folder))
-        write_manifest(folder, manifest)
-    return manifest
+        plan = run.plan(options.attention_heads, Searches(options.n_best, options.sampling))
+        making = Making(run, plan, options, folder, place.name, say)
+        for stage in STAGES:
+            making = dataclasses.replace(making, **(stage(making) or {}))
+    return making.manifest
+
+
+@dataclasses.dataclass(frozen=True)
+class Making:
+    """A bundle on its way through `STAGES`, each of which takes it and returns what it adds.
+
+    Attributes:
+        run: the `Run`.
+        plan: the model's `ExportPlan`.
+        options: `ExportOptions`.
+        folder: where the bundle is written.
+        name: of the bundle.
+        say: called with a line of text before each step.
+        graphs: role -> `seqkeras.export.graph.Graph` in float32.
+        quantized: precision -> role -> graph.
+        files: precision -> role -> the manifest's `GraphFile`.
+        saved_models: path -> name -> `SignatureSpec`.
+        examples: real inputs as arrays.
+        manifest: the `Manifest` so far.
+    """
+
+    run: Run
+    plan: ExportPlan
+    options: ExportOptions
+    folder: Path
+    name: str
+    say: Callable
+    graphs: dict = dataclasses.field(default_factory=dict)
+    quantized: dict = dataclasses.field(default_factory=dict)
+    files: dict = dataclasses.field(default_factory=dict)
+    saved_models: dict = dataclasses.field(default_factory=dict)
+    examples: list = dataclasses.field(default_factory=list)
+    manifest: Manifest | None = None
 
 
 @contextlib.contextmanager
@@ -135,173 +170,214 @@ def _as_export_error(what):
         ) from error
 
 
-class _Bundle:
-    """A bundle that is being written, part by part, with the fields of its manifest."""
-
-    def __init__(self, run, options, folder, name, say):
-        self.run, self.options = run, options
-        self.folder, self.name, self.say = folder, name, say
-        self.plan = run.plan(options.attention_heads, Searches(options.n_best, options.sampling))
-
-    def require_fit(self):
-        """Raise an ExportError, with every reason, unless the bundle can be made and served."""
-        require_fit(self.run, self.plan)
-        if self.options.generate_in_graph and self.plan.kind == SINGLE_PASS:
-            pipeline = self.run.record.pipeline
-            raise ExportError(f"{pipeline} generates nothing; leave out --generate-in-graph.")
-        if (self.options.n_best or self.options.sampling) and self.plan.kind == SINGLE_PASS:
-            pipeline = self.run.record.pipeline
-            raise ExportError(f"{pipeline} generates nothing; leave out --n-best and --sampling.")
-        if self.options.generate_in_graph and reads_prefix(self.run.model):
-            raise ExportError(
-                "one graph that generates reads prompts up to the length of a batch's shortest "
-                "one, but a GPT with mask 'prefix' reads each whole; leave out "
-                "--generate-in-graph."
-            )
-        for precision in self.options.precisions:
-            require_precision(precision, self.plan.graphs)
-
-    def write(self):
-        """Write and verify all that the bundle holds but the model card; its manifest so far."""
-        self._write_tokenizers()
-        self._write_evaluation()
-        converted = self._convert()
-        graphs = {role: graph for role, graph in converted.items() if role != ATTENTION}
-        quantized = {name: self._quantize(graphs, name) for name in self.options.precisions}
-        whole = converted | self._generate_in_graph(graphs)
-        written = {onnx_files.FLOAT32: whole} | quantized
-        needs = onnx_files.save_precisions(written, self.folder / "onnx")
-        described = {name: self._describe(name, needs[name]) for name in needs}
-        float32 = described.pop(onnx_files.FLOAT32)
-        manifest = Manifest(
-            graphs=float32,
-            saved_models=self._write_saved_models() if self.options.saved_models else {},
-            files=describe_files(self.folder),
-            **about(self.run, self.plan, self.name),
+def check(making):
+    """Raise an ExportError, with every reason, unless the bundle can be made and served."""
+    run, plan, options = making.run, making.plan, making.options
+    require_fit(run, plan)
+    asked = {
+        "--generate-in-graph": options.generate_in_graph,
+        "--n-best and --sampling": options.n_best or options.sampling,
+    }
+    for option, is_asked in asked.items():
+        if is_asked and plan.kind == SINGLE_PASS:
+            raise ExportError(f"{run.record.pipeline} generates nothing; leave out {option}.")
+    if options.generate_in_graph and reads_prefix(run.model):
+        raise ExportError(
+            "one graph that generates reads prompts up to the length of a batch's shortest "
+            "one, but a GPT with mask 'prefix' reads each whole; leave out "
+            "--generate-in-graph."
         )
-        write_manifest(self.folder, manifest)
-        self.say("Keras = SavedModel = ONNX, on real inputs")
-        parity, examples = verify(self.run, self.plan, self.folder, manifest)
-        if manifest.saved_models:
-            self.say("requests and settings for TensorFlow Serving")
-            write_serving_files(self.folder, manifest, examples)
-        unmeasured = {name: Precision(graph_files, {}) for name, graph_files in described.items()}
-        manifest = dataclasses.replace(manifest, parity=parity, precisions=unmeasured)
-        scores = scores_of(self.run, self.folder, manifest) if unmeasured else None
-        precisions = {
-            name: Precision(
-                described[name],
-                {
-                    "float32_bytes": onnx_files.stored_bytes(graphs),
-                    "bytes": onnx_files.stored_bytes(quantized[name]),
-                }
-                | self._measure(manifest, examples, name, scores),
+    for precision in options.precisions:
+        require_precision(precision, plan.graphs)
+
+
+def write_run_files(making):
+    """Write what the bundle has from its run: the tokenizers, and how the task is evaluated."""
+    record, folder = making.run.record, making.folder
+    for role, path in record.tokenizers.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        making.run.tokenizers[role].to_file(folder / path)
+    if record.evaluation:
+        files.write_json(folder / EVALUATION, record.evaluation)
+
+
+def convert(making):
+    """Make the ONNX graph of each role."""
+    graphs = {}
+    for role, signature in making.plan.graphs.items():
+        making.say(f"ONNX graph {role}: tracing, converting, checking")
+        with _as_export_error(f"ONNX graph {role}"):
+            graphs[role] = onnx_graphs.convert(
+                signature.function,
+                signature.inputs,
+                signature.outputs,
+                role,
+                making.options.portable,
             )
-            for name in described
-        }
-        return dataclasses.replace(manifest, precisions=precisions)
+    return {"graphs": graphs}
 
-    def _write_evaluation(self):
-        if evaluation := self.run.record.evaluation:
-            files.write_json(self.folder / EVALUATION, evaluation)
 
-    def _write_tokenizers(self):
-        for role, path in self.run.record.tokenizers.items():
-            (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
-            self.run.tokenizers[role].to_file(self.folder / path)
+def convert_to_precisions(making):
+    """Make the graphs in the other precisions."""
+    quantized = {}
+    for precision in making.options.precisions:
+        making.say(f"ONNX graphs in {precision}")
+        quantized[precision] = quantize(_answering(making.graphs), precision)
+    return {"quantized": quantized}
 
-    def _convert(self):
-        graphs = {}
-        for role, signature in self.plan.graphs.items():
-            self.say(f"ONNX graph {role}: tracing, converting, checking")
-            with _as_export_error(f"ONNX graph {role}"):
-                graphs[role] = onnx_graphs.convert(
-                    signature.function,
-                    signature.inputs,
-                    signature.outputs,
-                    role,
-                    self.options.portable,
-                )
-        return graphs
 
-    def _quantize(self, graphs, precision):
-        self.say(f"ONNX graphs in {precision}")
-        return quantize(graphs, precision)
+def generate_in_graph(making):
+    """Make the graph that generates, if it is asked for."""
+    if not making.options.generate_in_graph:
+        return {}
+    making.say("ONNX graph generate: a loop around the step")
+    run, plan = making.run, making.plan
+    make, limits = one_graph.language_model, {}
+    if plan.kind == ENCODER_DECODER:
+        make, limits = one_graph.encoder_decoder, source_limits(run.model)
+    graph = make(
+        _answering(making.graphs),
+        plan.graphs,
+        run.decoding,
+        run.limits.target_length,
+        making.options.portable,
+        run.constraint,
+        **limits,
+    )
+    return {"graphs": making.graphs | {GENERATE: graph}}
 
-    def _measure(self, manifest, examples, precision, scores):
-        self.say(f"{precision} against float32, on real inputs")
-        return measuring.measure(
-            self.folder,
-            manifest,
-            self.run.inputs[:EXAMPLES],
-            examples,
-            precision,
-            self.options.tolerances,
-            scores,
-        )
 
-    def _describe(self, precision, needs):
-        """Return a dictionary: role -> the manifest's `GraphFile` of that precision."""
-        signatures = self.plan.saved_model | self.plan.graphs  # of GENERATE in the first alone
-        return {
+def write_graphs(making):
+    """Write the graphs of all precisions."""
+    written = {onnx_files.FLOAT32: making.graphs} | making.quantized
+    needs = onnx_files.save_precisions(written, making.folder / "onnx")
+    signatures = making.plan.saved_model | making.plan.graphs  # GENERATE is in the first alone
+    described = {
+        precision: {
             role: GraphFile(
                 f"onnx/{onnx_files.graph_file(role, precision)}",
                 tuple(signatures[role].inputs),
                 tuple(signatures[role].outputs),
-                tuple(f"onnx/{file}" for file in files),
+                tuple(f"onnx/{file}" for file in others),
             )
-            for role, files in needs.items()
+            for role, others in by_role.items()
         }
+        for precision, by_role in needs.items()
+    }
+    return {"files": described}
 
-    def _generate_in_graph(self, graphs):
-        """Return the graph that generates, by its role, if it is asked for."""
-        if not self.options.generate_in_graph:
-            return {}
-        self.say("ONNX graph generate: a loop around the step")
-        make, limits = one_graph.language_model, {}
-        if self.plan.kind == ENCODER_DECODER:
-            make, limits = one_graph.encoder_decoder, source_limits(self.run.model)
-        graph = make(
-            graphs,
-            self.plan.graphs,
-            self.run.decoding,
-            self.run.limits.target_length,
-            self.options.portable,
-            self.run.constraint,
-            **limits,
+
+def write_saved_models(making):
+    """Write the SavedModels on arrays and on strings, if they are asked for."""
+    if not making.options.saved_models:
+        return {}
+    saved_models = {"saved_model/1": making.plan.saved_model}
+    by_text = _text_signatures(making) if making.options.strings else {}
+    if by_text:
+        saved_models["saved_model_text/1"] = by_text
+    making.say(f"SavedModel on arrays{', SavedModel on strings' * bool(by_text)}")
+    for path, signatures in saved_models.items():
+        with _as_export_error(path):
+            saved_model.write(making.run.model, signatures, making.folder / path)
+    described = {
+        path: {
+            key: SignatureSpec(tuple(signature.inputs), tuple(signature.outputs))
+            for key, signature in named.items()
+        }
+        for path, named in saved_models.items()
+    }
+    return {"saved_models": described}
+
+
+def _text_signatures(making):
+    """Return the signatures on strings; none where the tokenizer can not become a graph."""
+    run = making.run
+    try:
+        return text_signatures(
+            run.record.pipeline,
+            making.plan.saved_model,
+            run.tokenizers,
+            run.limits,
+            run.decoding,
+            settings=run.record.settings,
+            text_prefix=run.prefix,
         )
-        return {GENERATE: graph}
+    except ValueError as error:
+        making.say(f"no SavedModel on strings: {error}")
+        return {}
 
-    def _write_saved_models(self):
-        saved_models = {"saved_model/1": self.plan.saved_model}
-        by_text = self._text_signatures() if self.options.strings else {}
-        if by_text:
-            saved_models["saved_model_text/1"] = by_text
-        self.say(f"SavedModel on arrays{', SavedModel on strings' * bool(by_text)}")
-        for path, signatures in saved_models.items():
-            with _as_export_error(path):
-                saved_model.write(self.run.model, signatures, self.folder / path)
-        return {
-            path: {
-                key: SignatureSpec(tuple(signature.inputs), tuple(signature.outputs))
-                for key, signature in named.items()
-            }
-            for path, named in saved_models.items()
+
+def prove(making):
+    """Compare Keras, the SavedModels and the ONNX graphs on real inputs."""
+    manifest = Manifest(
+        graphs=making.files[onnx_files.FLOAT32],
+        saved_models=making.saved_models,
+        files=describe_files(making.folder),
+        **making.plan.fields | {"name": making.name},
+    )
+    write_manifest(making.folder, manifest)
+    making.say("Keras = SavedModel = ONNX, on real inputs")
+    parity, examples = verify(making.run, making.plan, making.folder, manifest)
+    return {"manifest": dataclasses.replace(manifest, parity=parity), "examples": examples}
+
+
+def write_requests(making):
+    """Write requests and settings for TensorFlow Serving, if there are SavedModels."""
+    if making.saved_models:
+        making.say("requests and settings for TensorFlow Serving")
+        write_serving_files(making.folder, making.manifest, making.examples)
+
+
+def measure(making):
+    """Compare the other precisions with float32."""
+    precisions = {
+        name: Precision(graph_files, {})
+        for name, graph_files in making.files.items()
+        if name != onnx_files.FLOAT32
+    }
+    if not precisions:
+        return {}
+    folder, run = making.folder, making.run
+    manifest = dataclasses.replace(making.manifest, precisions=precisions)
+    scores = scores_of(run, folder, manifest)
+    inputs = run.inputs[:EXAMPLES], making.examples
+    float32_bytes = onnx_files.stored_bytes(_answering(making.graphs))
+    for name, unmeasured in precisions.items():
+        making.say(f"{name} against float32, on real inputs")
+        tolerances = making.options.tolerances
+        figures = measuring.measure(folder, manifest, *inputs, name, tolerances, scores)
+        sizes = {
+            "float32_bytes": float32_bytes,
+            "bytes": onnx_files.stored_bytes(making.quantized[name]),
         }
+        precisions[name] = Precision(unmeasured.graphs, sizes | figures)
+    return {"manifest": dataclasses.replace(manifest, precisions=precisions)}
 
-    def _text_signatures(self):
-        """Return the signatures on strings; none where the tokenizer can not become a graph."""
-        run = self.run
-        try:
-            return text_signatures(
-                run.record.pipeline,
-                self.plan.saved_model,
-                run.tokenizers,
-                run.limits,
-                run.decoding,
-                settings=run.record.settings,
-                text_prefix=run.prefix,
-            )
-        except ValueError as error:
-            self.say(f"no SavedModel on strings: {error}")
-            return {}
+
+def describe(making):
+    """Write the model card and the manifest."""
+    making.say("writing the model card and the manifest")
+    card.write(making.folder, making.manifest)
+    manifest = dataclasses.replace(making.manifest, files=describe_files(making.folder))
+    write_manifest(making.folder, manifest)
+    return {"manifest": manifest}
+
+
+def _answering(graphs):
+    """Return the graphs that every precision has."""
+    return {role: graph for role, graph in graphs.items() if role not in (ATTENTION, GENERATE)}
+
+
+STAGES = (
+    check,
+    write_run_files,
+    convert,
+    convert_to_precisions,
+    generate_in_graph,
+    write_graphs,
+    write_saved_models,
+    prove,
+    write_requests,
+    measure,
+    describe,
+)

@@ -1,6 +1,6 @@
 """Where a bundle may be written, so that only another bundle can be overwritten."""
 
-from seqkeras.export.checks.fit import ExportError
+from seqkeras.export.checks import ExportError
 from seqkeras.runs import RECORD
 from seqkeras.serving.manifest import MANIFEST, BundleError, read_manifest
 

@@ -5,11 +5,11 @@ a wrapper that binds an input wrongly, and a model that has lost weights on the 
 """
 
 import dataclasses
+from collections.abc import Mapping
 
 import numpy as np
 from keras import ops
 
-from seqkeras.export.about import about
 from seqkeras.export.keras_pipeline import keras_pipeline
 from seqkeras.export.pipelines import record_of
 from seqkeras.models.never_generated import without
@@ -35,69 +35,85 @@ class Difference:
     problem: str = ""
 
 
-def reference_of(run, plan, feeds, model):
-    """Return the reference of a run; without one, that of a model called by its own names, or None.
+@dataclasses.dataclass(frozen=True)
+class UserCall:
+    """What the user's own call of a model gives, beside which others' outputs are held.
+
+    Attributes:
+        reference: the `Reference`.
+        axes: name of an output -> sizes, and names of open axes, behind the rows.
+        trained_in: the policies in which the model was trained, in words.
+    """
+
+    reference: Reference
+    axes: Mapping
+    trained_in: str
+
+    def difference(self, answers):
+        """Return the `Difference` between outputs and the reference.
+
+        Args:
+            answers: for each of the first examples its outputs by name.
+        """
+        pairs = {}
+        for outputs, expected in zip(answers, self.reference.examples, strict=False):
+            if missing := [name for name in outputs if name not in expected]:
+                gives = f"gives {', '.join(expected)}, and not {', '.join(missing)}"
+                return Difference(np.inf, f"the user's call of the model {gives}")
+            for name, actual in outputs.items():
+                if len(actual) == len(expected[name]):  # else windows of a long text
+                    pairs.setdefault(name, []).append((np.asarray(actual), expected[name]))
+        if not pairs:
+            return Difference(np.inf, "no example is read in one row, as the user's call reads it")
+        differences = [
+            difference_of(name, own, self.axes[name], self.trained_in)
+            for name, own in pairs.items()
+        ]
+        return max(differences, key=lambda each: (bool(each.problem), each.relative))
+
+
+def user_call(run, plan, calls, model):
+    """Return the `UserCall` of a run; without a reference, one by the model's own names, or None.
 
     Args:
         run: a `Run`.
         plan: its model's `ExportPlan`.
-        feeds: for each of the first examples the arrays that its pipeline feeds.
+        calls: for each of the first examples the arrays that its pipeline feeds, and the outputs.
         model: the Keras model to call.
     """
-    if run.reference is not None or plan.own_call is None:
-        return run.reference
-    return Reference.by_names(model, plan.own_call, feeds[:MOST_CALLED], run.record.binding)
+    reference = run.reference
+    if reference is None and plan.own_call is not None:
+        feeds = [feed for feed, _ in calls[:MOST_CALLED]]
+        reference = Reference.by_names(model, plan.own_call, feeds, run.record.binding)
+    if reference is None:
+        return None
+    axes = {spec.name: spec.shape[1:] for spec in plan.graphs["model"].outputs}
+    return UserCall(reference, axes, run.trained_in)
 
 
 def calls_of(run, plan):
     """Return for each of the first inputs, the feed and the outputs of the model's first call in
     Keras."""
     calls = []
-    fields = about(run, plan, run.folder.name)
-    pipeline = keras_pipeline(run.folder, plan, fields, lambda role, *call: calls.append(call))
-    return first_calls(run, pipeline, calls, MOST_CALLED)
+    pipeline = keras_pipeline(run.folder, plan, plan.fields, lambda role, *call: calls.append(call))
+    return first_calls(run.inputs[:MOST_CALLED], pipeline, calls)
 
 
-def first_calls(run, pipeline, calls, most):
+def first_calls(inputs, pipeline, calls):
     """Return the feed and the outputs of a pipeline's first call of its model for each input,
     alone.
 
     Args:
-        run: a `Run`.
+        inputs: real inputs.
         pipeline: the one that answers.
         calls: the list to which its runtime appends (feed, outputs).
-        most: how many inputs.
     """
-    found = []
-    for value in run.inputs[:most]:
+    firsts = []
+    for value in inputs:
         calls.clear()
-        pipeline([value], **record_of(run.record.pipeline).expected_by)
-        found.append(calls[0])
-    return found
-
-
-def difference(run, reference, plan, answers):
-    """Return the `Difference` between the outputs of the graph "model" and the reference.
-
-    Args:
-        run: a `Run`.
-        reference: its `Reference`.
-        plan: its model's `ExportPlan`.
-        answers: for each of the first examples its outputs by name.
-    """
-    pairs = {}
-    shapes = {spec.name: spec.shape for spec in plan.graphs["model"].outputs}
-    for outputs, expected in zip(answers, reference.examples, strict=False):
-        if missing := [name for name in outputs if name not in expected]:
-            gives = f"gives {', '.join(expected)}, and not {', '.join(missing)}"
-            return Difference(np.inf, f"the user's call of the model {gives}")
-        for name, actual in outputs.items():
-            if len(actual) == len(expected[name]):  # else windows of a long text
-                pairs.setdefault(name, []).append((np.asarray(actual), expected[name]))
-    if not pairs:
-        return Difference(np.inf, "no example is read in one row, as the user's call reads it")
-    found = [difference_of(run, name, own, shapes[name][1:]) for name, own in pairs.items()]
-    return max(found, key=lambda each: (bool(each.problem), each.relative))
+        pipeline([value], **record_of(pipeline.manifest.pipeline).expected_by)
+        firsts.append(calls[0])
+    return firsts
 
 
 def log_probs_difference(run, answers, begin=0):
@@ -115,17 +131,17 @@ def log_probs_difference(run, answers, begin=0):
         logits = next(iter(outputs.values()))[:, begin:]
         expected = ops.convert_to_numpy(ops.log_softmax(without(logits, never)))
         pairs.append((actual[np.newaxis], expected))
-    return difference_of(run, "log_probs", pairs, ("length", None))
+    return difference_of("log_probs", pairs, ("length", None), run.trained_in)
 
 
-def difference_of(run, name, pairs, axes):
+def difference_of(name, pairs, axes, trained_in):
     """Return the `Difference` of one output.
 
     Args:
-        run: a `Run`.
         name: name of the output.
         pairs: (actual, expected) arrays of each example, the first axis rows.
         axes: the others: sizes, and names of open axes, along which the longer array is cut.
+        trained_in: see `UserCall`.
     """
     found, largest = [0.0], [0.0]
     for actual, expected in pairs:
@@ -147,7 +163,7 @@ def difference_of(run, name, pairs, axes):
         largest.append(np.max(np.abs(expected), where=may_be, initial=0))
     absolute, scale = float(np.max(found)), float(np.max(largest))
     relative = absolute / scale if scale else absolute
-    if _is_same(absolute, scale, run.trained_in):
+    if _is_same(absolute, scale, trained_in):
         return Difference(relative)
     return Difference(
         relative if np.isfinite(relative) else np.inf,
@@ -177,10 +193,11 @@ def plan_by_numbers(run, bindings, plan):
     for place, binding in enumerate(bindings):
         try:
             made = plan(binding)
-            answers = [outputs for _, outputs in calls_of(run, made)]
+            calls = calls_of(run, made)
         except Exception:  # the model's own code can raise anything
             continue
-        if not difference(run, run.reference, made, answers).problem:
+        call = user_call(run, made, calls, run.model)
+        if not call.difference([outputs for _, outputs in calls]).problem:
             found[place] = made
     if len(found) == 1:
         return next(iter(found.values()))

@@ -10,6 +10,7 @@ import keras
 
 from seqkeras import files
 from seqkeras.decoding import Constraint
+from seqkeras.export.about import about
 from seqkeras.export.families import plan_export
 from seqkeras.export.families.binding import AmbiguousInputs
 from seqkeras.export.families.calling import build, reason_of
@@ -49,6 +50,7 @@ class Run:
         limits, decoding, prefix: `seqkeras.serving.manifest`'s classes.
         takes: list of `TensorSpec`, the model's inputs; None if the run does not name them.
         examples: real inputs, {"input": ...} or {"text": ..., "target": ...}.
+        inputs: the same in the pipeline's form.
         reference: the `Reference` of the user's call of the model for these, or None.
         scores: what training measured.
     """
@@ -63,15 +65,9 @@ class Run:
     prefix: TextPrefix | None
     takes: list | None
     examples: list
+    inputs: list
     reference: Reference | None
     scores: dict
-
-    @property
-    def inputs(self):
-        """The real inputs, in the pipeline's form."""
-        return [
-            example["input"] if "input" in example else example["text"] for example in self.examples
-        ]
 
     @functools.cached_property
     def constraint(self):
@@ -106,7 +102,7 @@ class Run:
         """
 
         def plan(binding):
-            return plan_export(
+            made = plan_export(
                 self.model,
                 self.takes,
                 max_length=self.limits.target_length,
@@ -119,6 +115,7 @@ class Run:
                 binding=binding,
                 by_numbers=self.reference is not None,
             )
+            return dataclasses.replace(made, fields=about(self, made.state))
 
         try:
             return plan(self.record.binding)
@@ -146,6 +143,7 @@ def read_run(folder):
     parsed = record.parse(folder / RECORD, former_names=True)
     feeds = record_of(record.pipeline).feeds_of(record.tokenizers)
     model, policies = _load_model(folder / MODEL, feeds, parsed.inputs, record.binding)
+    examples = _read_examples(folder / VALIDATION)
     run = Run(
         folder=folder,
         record=record,
@@ -153,7 +151,8 @@ def read_run(folder):
         decoding=parsed.decoding,
         prefix=parsed.text_prefix,
         takes=parsed.inputs and list(parsed.inputs),
-        examples=_read_examples(folder / VALIDATION),
+        examples=examples,
+        inputs=[example.get("input", example.get("text")) for example in examples],
         reference=Reference.read(folder),
         scores=_read_json(folder / SCORES),
         tokenizers=record.read_tokenizers(folder),

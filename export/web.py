@@ -1,6 +1,6 @@
 """--web: the page of `seqkeras serve`, with the bundle, as static files."""
 
-from seqkeras.export.checks.fit import ExportError
+from seqkeras.export.checks import ExportError
 from seqkeras.folders import written_aside
 from seqkeras.serving.playground import foreign_file, page_of, write_static
 

@@ -6,3 +6,7 @@ fit.py         the list of checks of a run and its plan, which `save_run` and ex
 behaviour.py   outputs of a model for made-up tokens
 padding.py     outputs of a model for padded inputs of the run
 """
+
+
+class ExportError(ValueError):
+    """The bundle can not be made; the message names a way out."""

@@ -4,11 +4,9 @@ inputs that the model rejects."""
 import keras
 import numpy as np
 
-from seqkeras.export.checks.padding import changed_by_padding, same_rows
 from seqkeras.export.families.calling import reason_of
 from seqkeras.export.families.single import INPUTS
-from seqkeras.export.feeds import FRAMES, NUMBERS
-from seqkeras.export.pipelines import record_of
+from seqkeras.export.feeds import FRAMES
 from seqkeras.export.signatures import to_trace
 from seqkeras.serving.pipelines.model import MASKED
 
@@ -16,28 +14,32 @@ MOST_TOKENS = 2048  # in the longest row of the trial
 MOST_PADDED = 64  # in the row that is tried with padding and without
 PROBABILITIES = {"Softmax": "softmax", "Sigmoid": "sigmoid"}  # TensorFlow's operators, in words
 HANDED_ON = ("Identity", "Reshape", "Cast", "Squeeze", "ExpandDims")
+TOLERANCE = 1e-4
 
 
-def problems_of_texts(run, plan):
+def same_rows(alone, padded):
+    """Return whether an output for rows stays the same with padding, apart from the padding
+    itself."""
+    own = tuple(slice(size) for size in alone.shape)
+    return np.allclose(alone, padded[own], rtol=TOLERANCE, atol=TOLERANCE)
+
+
+def texts(checked):
     """Yield problems of a model that seqkeras does not define, tried with made-up tokens."""
-    pipeline, model, tokenizers = run.record.pipeline, run.model, run.tokenizers
-    if (
-        not record_of(pipeline).feeds
-        or isinstance(model, tuple(INPUTS))
-        or "text" not in tokenizers
-    ):
+    run, tokenizer = checked.run, checked.run.tokenizers.get("text")
+    if not checked.own.feeds or isinstance(run.model, tuple(INPUTS)) or tokenizer is None:
         return
-    last = len(tokenizers["text"]) - 1
-    longest = record_of(pipeline).row_length(run.limits, run.record.settings)
-    graph, most = plan.graphs["model"], min(longest, MOST_TOKENS)
+    last, graph = len(tokenizer) - 1, checked.plan.graphs["model"]
+    longest = checked.own.row_length(run.limits, run.record.settings)
+    most = min(longest, MOST_TOKENS)
     whole = min(most, MOST_PADDED)
     some = 1 + np.arange((whole + 1) // 2) % last
     demands = {
-        f"rows of {longest} tokens": lambda: _called(plan, np.ones(most, int)),
-        f"every id of its tokenizer, from 0 to {last}": lambda: _called(plan, np.full(most, last)),
-        "rows of any size in a graph": lambda: _activations(graph),
-        f"rows of {len(some)} tokens": lambda: _called(plan, some),
-        "rows with padding": lambda: _called(plan, some, whole - len(some)),
+        f"rows of {longest} tokens": lambda: _called(graph, np.ones(most, int)),
+        f"every id of its tokenizer, from 0 to {last}": lambda: _called(graph, np.full(most, last)),
+        "rows of any size in a graph": lambda: _operators(graph),
+        f"rows of {len(some)} tokens": lambda: _called(graph, some),
+        "rows with padding": lambda: _called(graph, some, whole - len(some)),
     }
     answers = []
     for demand, use in demands.items():
@@ -46,49 +48,39 @@ def problems_of_texts(run, plan):
         except Exception as error:  # whatever the model's own code raises
             yield f"the model must take {demand}; it says: {reason_of(error)}"
             return
-    _, _, activations, alone, padded = answers
+    _, _, operators, alone, padded = answers
     for name in (spec.name for spec in graph.outputs):
         if not same_rows(alone[name], padded[name]):
             yield (
                 f"the model's {name} changes with the padding behind a text: leave it out, by "
                 "lengths, by padding_mask, or by Embedding(..., mask_zero=True)"
             )
-    yield from _probabilities(run, activations, alone)
+    yield from _probabilities(checked, operators, alone)
 
 
-def _probabilities(run, activations, outputs):
-    """Yield which outputs are probabilities and should be logits: name -> operator, name ->
-    array."""
-    record = run.record
-    for name in record_of(record.pipeline).logits_among(record.settings, [*outputs]):
-        if activations[name] in PROBABILITIES or _are_probabilities(outputs[name]):
-            way_out = _without(run.model, PROBABILITIES.get(activations[name], "softmax"))
+def frames(checked):
+    """Yield which outputs of a model of frames are probabilities."""
+    if checked.feeds is FRAMES:
+        [(_, outputs), *_] = checked.answered(checked.run.inputs[:1])
+        yield from _probabilities(checked, _operators(checked.plan.graphs["model"]), outputs)
+
+
+def _probabilities(checked, operators, outputs):
+    """Yield which outputs are probabilities and should be logits.
+
+    Args:
+        checked: the `Checked`.
+        operators: name of an output -> the TensorFlow operator that it comes from.
+        outputs: name -> array.
+    """
+    record = checked.run.record
+    for name in checked.own.logits_among(record.settings, [*outputs]):
+        if operators[name] in PROBABILITIES or _are_probabilities(outputs[name]):
+            activation = PROBABILITIES.get(operators[name], "softmax")
             yield (
-                f"the model's {name} holds probabilities, where {run.record.pipeline} needs "
-                f"logits: {way_out}"
+                f"the model's {name} holds probabilities, where {record.pipeline} needs logits: "
+                f"{_without(checked.run.model, activation)}"
             )
-
-
-def problems_of_padding(run, plan, pipeline, answered, name):
-    """Yield which outputs change with the padding of an input (`changed_by_padding`)."""
-    feeds = record_of(run.record.pipeline).feeds_of(run.tokenizers)
-    if "token_ids" in feeds and "text" in run.tokenizers:
-        return  # `problems_of_texts` reports these models
-    try:
-        changed = changed_by_padding(run, plan, pipeline, answered)
-        if feeds is FRAMES:
-            [(_, outputs), *_] = answered(run.inputs[:1])
-            yield from _probabilities(run, _activations(plan.graphs["model"]), outputs)
-    except Exception as error:  # whatever the model's own code raises
-        yield f"the model must take {name}; it says: {reason_of(error)}"
-        return
-    way_out = "leave it out by lengths"
-    if NUMBERS in feeds.values():
-        way_out += (
-            " or padding_mask, or take neither: then inputs of one length alone share a batch"
-        )
-    for name in changed:
-        yield f"the model's {name} changes with the padding behind an input: {way_out}"
 
 
 def _without(model, activation):
@@ -105,7 +97,7 @@ def _without(model, activation):
     return f"{text}; {line} takes it off a trained model, whose weights stay"
 
 
-def _activations(graph):
+def _operators(graph):
     """Return the TensorFlow operator that each output of a `Signature` comes from: name -> its
     type."""
     outputs = to_trace(graph.function, graph.inputs).get_concrete_function().structured_outputs
@@ -123,7 +115,7 @@ def _are_probabilities(numbers):
     return bool((numbers >= 0).all() and np.allclose(numbers.sum(-1), 1, rtol=0, atol=1e-5))
 
 
-def _called(plan, tokens, padding=0):
+def _called(graph, tokens, padding=0):
     """Return a model's outputs for a row of tokens, padded on the right, or two choices, by
     name."""
     token_ids = np.pad(tokens, (0, padding))
@@ -136,9 +128,9 @@ def _called(plan, tokens, padding=0):
         MASKED: np.zeros(1, int),
     }
     feed = {}
-    for spec in plan.graphs["model"].inputs:
+    for spec in graph.inputs:
         shape = [2 if size == "choices" else 1 for size in spec.shape]
         value = row[spec.name]
         feed[spec.name] = np.tile(value, shape[: len(shape) - value.ndim] + [1] * value.ndim)
-    found = plan.graphs["model"].function(**feed)
+    found = graph.function(**feed)
     return {name: keras.ops.convert_to_numpy(tensor) for name, tensor in found.items()}

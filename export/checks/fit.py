@@ -1,19 +1,23 @@
-"""Check a whole run before anything is traced: its record, settings, limits, ids, tokenizers and
-examples, against the model and each other.
+"""The list of checks of a whole run, `CHECKS`, before anything is traced: its record, settings,
+limits, ids, tokenizers and examples, against the model and each other.
 
 The pipeline that will serve the bundle is opened on the graphs' future inputs and outputs, so its
 own checks run here too.
 """
 
 import dataclasses
+import functools
 
-from seqkeras.export.about import about
-from seqkeras.export.checks.behaviour import problems_of_padding, problems_of_texts
+from seqkeras.export.checks import ExportError
+from seqkeras.export.checks.behaviour import texts
 from seqkeras.export.checks.given import MOST_EXAMPLES
+from seqkeras.export.checks.padding import padding
+from seqkeras.export.families import ExportPlan
 from seqkeras.export.families.calling import axes_of
 from seqkeras.export.feeds import LANGUAGE_MODEL, NUMBERS, SINGLE_PASS
 from seqkeras.export.keras_pipeline import keras_pipeline
-from seqkeras.export.pipelines import record_of
+from seqkeras.export.pipelines import PipelineRecord, record_of
+from seqkeras.export.run import Run
 from seqkeras.export.scores import wrong_target
 from seqkeras.models.limits import position_problems, vocabulary_problems, weight_problems
 from seqkeras.runs import RECORD, VALIDATION
@@ -23,26 +27,60 @@ from seqkeras.serving.text import CharacterTable
 from seqkeras.serving.text.vocabularies import EOS
 from seqkeras.tokenizers.special import end_problem
 
-
-class ExportError(ValueError):
-    """The bundle can not be made; the message names a way out."""
+# How errors name a run's record, as the beginning of a reason, and its real inputs.
+FILES = f"{RECORD}: ", VALIDATION
+ARGUMENTS = "", "validation"  # of `save_run`
 
 
 @dataclasses.dataclass(frozen=True)
-class Names:
-    """How error messages name the parts of a run.
+class Checked:
+    """What `CHECKS` look at.
 
-    Args:
-        record: prefix of a reason about settings, limits or tokenizers.
-        examples: the real inputs.
+    Attributes:
+        run: the `Run`.
+        plan: its model's `ExportPlan`.
+        own: the pipeline's `PipelineRecord`.
+        feeds: what the pipeline feeds to the model, see `seqkeras.export.feeds`.
+        names: `FILES` or `ARGUMENTS`.
+        calls: the model's calls by the pipeline since the list was cleared: (inputs, outputs).
     """
 
-    record: str
-    examples: str
+    run: Run
+    plan: ExportPlan
+    own: PipelineRecord
+    feeds: dict
+    names: tuple
+    calls: list = dataclasses.field(default_factory=list)
 
+    @functools.cached_property
+    def pipeline(self):
+        """The pipeline of the future graphs, which calls Keras.
 
-FILES = Names(f"{RECORD}: ", VALIDATION)
-ARGUMENTS = Names("", "validation")  # of `save_run`
+        Raises:
+            BundleError: if the pipeline can not be opened.
+        """
+        fields = self.plan.fields | {"decoding": self._known_decoding()}
+        return keras_pipeline(
+            self.run.folder, self.plan, fields, lambda role, *call: self.calls.append(call)
+        )
+
+    def answered(self, inputs):
+        """Return the model's calls with which the pipeline answers inputs."""
+        self.calls.clear()
+        self.pipeline(inputs)
+        return [*self.calls]
+
+    def _known_decoding(self):
+        """Return the decoding with ids and beams that there can be, so that a pipeline opens.
+
+        The pipeline then finds other problems; `ids` finds those of ids and beams.
+        """
+        decoding = self.run.decoding
+        if PIPELINE_TEXTS[self.run.record.pipeline].generated is None:
+            return decoding
+        size = _decoder_size(self.run.model)
+        known = {name: min(getattr(decoding, name), size - 1) for name in ("start_id", "end_id")}
+        return dataclasses.replace(decoding, **known, num_beams=min(decoding.num_beams, size))
 
 
 def require_fit(run, plan):
@@ -52,21 +90,10 @@ def require_fit(run, plan):
         run: a `Run`.
         plan: its model's `ExportPlan`.
     """
-    if reasons := [*wrong_kind(run, plan)]:
-        raise ExportError(f"{'; '.join(reasons)}.")
     if reasons := reasons_against(run, plan, FILES):
-        raise ExportError(f"{run.folder}: {'; '.join(reasons)}. Save the run again.")
-
-
-def wrong_kind(run, plan):
-    """Yield what is wrong if the pipeline serves models of another kind."""
-    pipeline, model = run.record.pipeline, run.model
-    expected = record_of(pipeline).model_kind
-    if plan.kind != expected:
-        yield (
-            f"{pipeline} serves a model of kind {expected!r}; a {type(model).__name__} is one of "
-            f"kind {plan.kind!r}"
-        )
+        said = "; ".join(reasons)
+        is_served = plan.kind == record_of(run.record.pipeline).model_kind
+        raise ExportError(f"{run.folder}: {said}. Save the run again." if is_served else f"{said}.")
 
 
 def reasons_against(run, plan, names):
@@ -74,37 +101,54 @@ def reasons_against(run, plan, names):
 
     Args:
         run: a `Run`.
-        plan: its model's `ExportPlan`, of the kind that the pipeline serves.
-        names: `Names`.
+        plan: its model's `ExportPlan`.
+        names: `FILES` or `ARGUMENTS`.
     """
-    record = record_of(run.record.pipeline)
-    reasons = [*_lengths(run, plan), *_tokens(run)]
-    reasons += record.setting_problems(run.record.settings)
-    reasons += _inputs(run, plan)
-    reasons = [f"{names.record}{reason}" for reason in reasons] + [*weight_problems(run.model)]
-    fields = about(run, plan, run.folder.name) | {"decoding": _with_known_ids(run)}
+    own = record_of(run.record.pipeline)
+    checked = Checked(run, plan, own, own.feeds_of(run.tokenizers), names)
+    for checks in CHECKS:
+        reasons = dict.fromkeys(reason for check in checks for reason in check(checked))
+        if reasons:
+            return [*reasons]
+    return []
+
+
+def kind(checked):
+    """Yield a reason if the pipeline serves models of another kind."""
+    if checked.plan.kind != checked.own.model_kind:
+        yield (
+            f"{checked.run.record.pipeline} serves a model of kind {checked.own.model_kind!r}; a "
+            f"{type(checked.run.model).__name__} is one of kind {checked.plan.kind!r}"
+        )
+
+
+def record(checked):
+    """Yield what is wrong with the record: limits, ids, settings, and the model's inputs."""
+    settings = checked.own.setting_problems(checked.run.record.settings)
+    for reasons in (_lengths(checked), _ids(checked), settings, _inputs(checked)):
+        yield from (f"{checked.names[0]}{reason}" for reason in reasons)
+
+
+def weights(checked):
+    """Return the first weights that are not finite."""
+    return weight_problems(checked.run.model)
+
+
+def answers(checked):
+    """Return why the pipeline can not be opened, or which of the real inputs it refuses."""
     try:
-        calls = []
-        pipeline = keras_pipeline(run.folder, plan, fields, lambda role, *call: calls.append(call))
+        pipeline = checked.pipeline
     except BundleError as error:
-        reasons.append(_against_run(error, run, names))
-    else:
-        reasons += _examples(run, pipeline, names.examples)
-    if not reasons:
-        reasons += problems_of_texts(run, plan)
-    if not reasons:
-
-        def answered(inputs):
-            calls.clear()
-            pipeline(inputs)
-            return [*calls]
-
-        reasons += problems_of_padding(run, plan, pipeline, answered, names.examples)
-    return [*dict.fromkeys(reasons)]
+        return [_against_run(error, checked)]
+    return _examples(checked, pipeline)
 
 
-def _lengths(run, plan):
-    limits, model = run.limits, run.model
+# Each group of checks runs where the groups before it gave no reason.
+CHECKS = (kind,), (record, weights, answers), (texts,), (padding,)
+
+
+def _lengths(checked):
+    limits, model, plan = checked.run.limits, checked.run.model, checked.plan
     if plan.kind != LANGUAGE_MODEL:
         yield from position_problems(model, limits.source_length)
     if plan.kind == SINGLE_PASS:
@@ -122,10 +166,10 @@ def _lengths(run, plan):
         )
 
 
-def _tokens(run):
+def _ids(checked):
     """Yield what is wrong with ids, beams and the sizes of vocabularies."""
-    model, tokenizers = run.model, run.tokenizers
-    yield from vocabulary_problems(model, tokenizers)
+    run, model = checked.run, checked.run.model
+    yield from vocabulary_problems(model, run.tokenizers)
     role = PIPELINE_TEXTS[run.record.pipeline].generated
     if role is None:
         return
@@ -135,15 +179,14 @@ def _tokens(run):
             f"decoding.num_beams must be at most the vocabulary's size, {size}; received "
             f"{run.decoding.num_beams}"
         )
-    is_table = isinstance(tokenizers.get(role), CharacterTable)
+    is_table = isinstance(run.tokenizers.get(role), CharacterTable)
     for name in ("start_id", "end_id"):
         given = getattr(run.decoding, name)
         if name not in run.record.decoding and not is_table:
             yield f"decoding.{name} is missing, the id that {name[:-3]}s a text"
         elif not 0 <= given < size:
             yield f"decoding.{name} must be an id, from 0 to {size - 1}; received {given}"
-    problem = end_problem(model, run.decoding.end_id)
-    if problem:
+    if problem := end_problem(model, run.decoding.end_id):
         yield f"decoding.{problem}"
     if is_table and run.decoding.end_id != EOS:
         yield (
@@ -156,39 +199,25 @@ def _decoder_size(model):
     return getattr(model, "target_vocab_size", None) or model.vocab_size
 
 
-def _with_known_ids(run):
-    """Return the decoding with ids and beams that there can be, so that a pipeline opens.
-
-    The pipeline then finds other problems; `_tokens` reports the ids and beams.
-    """
-    decoding = run.decoding
-    if PIPELINE_TEXTS[run.record.pipeline].generated is None:
-        return decoding
-    size = _decoder_size(run.model)
-    ids = {name: min(getattr(decoding, name), size - 1) for name in ("start_id", "end_id")}
-    return dataclasses.replace(decoding, **ids, num_beams=min(decoding.num_beams, size))
-
-
-def _inputs(run, plan):
+def _inputs(checked):
     """Yield where an input of the model differs from the pipeline's feed of the same name."""
-    feeds = record_of(run.record.pipeline).feeds_of(run.tokenizers)
-    for spec in plan.graphs["model"].inputs if "model" in plan.graphs else ():
+    pipeline, feeds, graphs = checked.run.record.pipeline, checked.feeds, checked.plan.graphs
+    for spec in graphs["model"].inputs if "model" in graphs else ():
         dtype, axes = feeds.get(spec.name, (spec.dtype, spec.shape))
         if NUMBERS in feeds.values():  # the pipeline refuses the shapes that it does not take
             if spec.dtype != dtype:
                 yield (
-                    f"{run.record.pipeline} without a tokenizer feeds {spec.name} as {dtype}; "
+                    f"{pipeline} without a tokenizer feeds {spec.name} as {dtype}; "
                     f"the model takes {spec.dtype}: give save_run the tokenizer of its ids"
                 )
             elif axes == NUMBERS[1]:
-                yield from _fixed_length(spec, run.limits)
+                yield from _fixed_length(spec, checked.run.limits)
             continue
         closed = [own for own, axis in zip(spec.shape, axes) if type(own) is not type(axis)]
         if spec.dtype != dtype or len(spec.shape) != len(axes) or closed:
             yield (
-                f"{run.record.pipeline} feeds {spec.name} as {dtype} ({axes_of(axes)}); the "
-                f"model takes {spec.dtype} ({axes_of(spec.shape)}): begin it with an input of open "
-                "axes"
+                f"{pipeline} feeds {spec.name} as {dtype} ({axes_of(axes)}); the model takes "
+                f"{spec.dtype} ({axes_of(spec.shape)}): begin it with an input of open axes"
             )
 
 
@@ -205,36 +234,38 @@ def _fixed_length(spec, limits):
         )
 
 
-def _against_run(error, run, names):
+def _against_run(error, checked):
     """Return a pipeline's refusal of a bundle, as a reason against the run."""
-    pipeline, said = run.record.pipeline, "; ".join(error.reasons).rstrip(".")
+    begin, pipeline = checked.names[0], checked.run.record.pipeline
+    said = "; ".join(error.reasons).rstrip(".")
     if isinstance(error, UnexpectedGraph):
-        feeds = record_of(pipeline).feeds_of(run.tokenizers)
         way_out = (
-            f"; {pipeline} feeds {', '.join(feeds)}: name the model's inputs so, or give save_run "
-            "binding= or call=, which tell what each of them is"
+            f"; {pipeline} feeds {', '.join(checked.feeds)}: name the model's inputs so, or give "
+            "save_run binding= or call=, which tell what each of them is"
         )
-        return f"{names.record}{pipeline} can not serve the model: {said}{way_out if feeds else ''}"
+        return (
+            f"{begin}{pipeline} can not serve the model: {said}{way_out if checked.feeds else ''}"
+        )
     subject = "" if error.subject in (None, MANIFEST) else f"{error.subject}: "
-    return f"{names.record}{subject}{said}"
+    return f"{begin}{subject}{said}"
 
 
-def _examples(run, pipeline, name):
+def _examples(checked, pipeline):
+    run, name = checked.run, checked.names[1]
     needed = ("text" if "source" in run.tokenizers else "input"), "target"
-    found = [
+    reasons = [
         f"{name}[{place}]: must have {' and '.join(needed)}"
         for place, example in enumerate(run.examples)
-        if record_of(run.record.pipeline).needs_targets and not {*needed} <= set(example)
+        if checked.own.needs_targets and not {*needed} <= set(example)
     ]
-    for place, value in enumerate(run.inputs):
+    for place, (value, example) in enumerate(zip(run.inputs, run.examples, strict=True)):
         try:
             row = pipeline.encode(value, name=f"{name}[{place}]")
         except ValueError as error:
-            reasons = error.reasons if isinstance(error, Refusal) else [str(error)]
-            found.append("; ".join(reasons).rstrip("."))
+            said = error.reasons if isinstance(error, Refusal) else [str(error)]
+            reasons.append("; ".join(said).rstrip("."))
             continue
-        record, example = run.record, run.examples[place]
-        wrong = wrong_target(record.pipeline, record.settings, example, row)
-        found += [f"{name}[{place}]: {reason}" for reason in wrong]
-    more = len(found) - MOST_EXAMPLES
-    return found[:MOST_EXAMPLES] + ([f"{name}: {more} more like these"] if more > 0 else [])
+        wrong = wrong_target(run.record.pipeline, run.record.settings, example, row)
+        reasons += [f"{name}[{place}]: {reason}" for reason in wrong]
+    more = len(reasons) - MOST_EXAMPLES
+    return reasons[:MOST_EXAMPLES] + ([f"{name}: {more} more like these"] if more > 0 else [])

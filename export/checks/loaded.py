@@ -14,11 +14,11 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import tensorflow as tf
 
-from seqkeras.export.checks.fit import ARGUMENTS, reasons_against, wrong_kind
+from seqkeras.export.checks.fit import ARGUMENTS, reasons_against
 from seqkeras.export.families.calling import reason_of
 from seqkeras.export.feeds import SINGLE_PASS
 from seqkeras.export.keras_layers import steps_as_rows
-from seqkeras.export.proof import calls_of, difference, reference_of
+from seqkeras.export.proof import calls_of, user_call
 from seqkeras.export.run import read_run
 from seqkeras.runs import RunError
 
@@ -53,7 +53,7 @@ def _refusals(folder, model):
             return [reason.rstrip(".") for reason in error.reasons], None
         except ValueError as error:
             return [reason_of(error)], None
-        reasons = [*wrong_kind(run, plan)] or reasons_against(run, plan, ARGUMENTS)
+        reasons = reasons_against(run, plan, ARGUMENTS)
         if reasons or plan.kind != SINGLE_PASS:
             return reasons, run.reference
         return _beside_own_call(run, plan, model)
@@ -63,16 +63,16 @@ def _beside_own_call(run, plan, model):
     """Return what differs between the loaded model behind its pipeline and the user's call."""
     calls = calls_of(run, plan)
     try:
-        reference = reference_of(run, plan, [feed for feed, _ in calls], model)
+        call = user_call(run, plan, calls, model)
     except Exception as error:  # the model's own code can raise anything
         reason = reason_of(error)
         return [
             f"the model can not be called by the names of its inputs: {reason}; give call"
         ], None
-    if reference is None:
+    if call is None:
         return [], None
-    found = difference(run, reference, plan, [outputs for _, outputs in calls])
-    return [f"{found.problem}; {WAYS_OUT}"] if found.problem else [], reference
+    problem = call.difference([outputs for _, outputs in calls]).problem
+    return [f"{problem}; {WAYS_OUT}"] if problem else [], call.reference
 
 
 @contextlib.contextmanager

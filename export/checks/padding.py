@@ -9,46 +9,51 @@ import itertools
 import keras
 import numpy as np
 
+from seqkeras.export.checks.behaviour import frames, same_rows
+from seqkeras.export.families.calling import reason_of
 from seqkeras.export.families.single import INPUTS
-from seqkeras.export.feeds import NUMBERS
-from seqkeras.export.pipelines import record_of
+from seqkeras.export.feeds import ENCODER_DECODER, LANGUAGE_MODEL, NUMBERS
 from seqkeras.serving.pipelines.arrays import PADDING
 
-TOLERANCE = 1e-4
 COLUMNS = 3  # of padding, which replace an input's last steps
 MOST_TRIED = 4  # inputs
 
 
-def same_rows(alone, padded):
-    """Return whether an output for rows stays the same with padding, apart from the padding
-    itself."""
-    own = tuple(slice(size) for size in alone.shape)
-    return np.allclose(alone, padded[own], rtol=TOLERANCE, atol=TOLERANCE)
+def padding(checked):
+    """Yield which outputs change with the padding of an input, or are probabilities of frames."""
+    feeds = checked.feeds
+    if "token_ids" in feeds and "text" in checked.run.tokenizers:
+        return  # `behaviour.texts` reports these models
+    try:
+        pairs = _pairs(checked)
+        changed = dict.fromkeys(name for name, one, other in pairs if not same_rows(one, other))
+        problems = [*frames(checked)]
+    except Exception as error:  # whatever the model's own code raises
+        yield f"the model must take {checked.names[1]}; it says: {reason_of(error)}"
+        return
+    yield from problems
+    way_out = "leave it out by lengths"
+    if NUMBERS in feeds.values():
+        way_out += (
+            " or padding_mask, or take neither: then inputs of one length alone share a batch"
+        )
+    for name in changed:
+        yield f"the model's {name} changes with the padding behind an input: {way_out}"
 
 
-def changed_by_padding(run, plan, pipeline, answered):
-    """Return the names of a model's outputs that change with padding.
+def _pairs(checked):
+    """Return (name of an output, its value, its value with padding) of the run's first inputs.
 
     `serving` never pads the inputs of a language model.
-
-    Args:
-        run: a `Run`.
-        plan: its model's `ExportPlan`.
-        pipeline: the pipeline of the future graphs.
-        answered: takes a list of inputs, and returns the model calls with which that pipeline
-            answers them: a list of (name -> input, name -> output).
     """
-    feeds = record_of(run.record.pipeline).feeds_of(run.tokenizers)
-    inputs = run.inputs[:MOST_TRIED]
-    if plan.kind == "encoder-decoder":
-        found = _logits(run, map(pipeline.encode, inputs))
-    elif plan.kind == "language model" or isinstance(run.model, tuple(INPUTS)):
-        found = ()
-    elif NUMBERS in feeds.values():
-        found = _with_zeros(inputs, answered, plan.graphs["model"])
-    else:
-        found = _in_a_batch(inputs, answered)
-    return list(dict.fromkeys(name for name, one, other in found if not same_rows(one, other)))
+    run, plan, inputs = checked.run, checked.plan, checked.run.inputs[:MOST_TRIED]
+    if plan.kind == ENCODER_DECODER:
+        return _logits(run, map(checked.pipeline.encode, inputs))
+    if plan.kind == LANGUAGE_MODEL or isinstance(run.model, tuple(INPUTS)):
+        return ()
+    if NUMBERS in checked.feeds.values():
+        return _with_zeros(inputs, checked.answered, plan.graphs["model"])
+    return _in_a_batch(inputs, checked.answered)
 
 
 def _logits(run, rows):

@@ -6,6 +6,7 @@ in a single pass.
 """
 
 import dataclasses
+from collections.abc import Mapping
 
 from seqkeras.export.families import decoders, saved_models, single
 from seqkeras.export.families.attending import attention_graph
@@ -30,6 +31,8 @@ class ExportPlan:
         saved_model: name -> `Signature` of the SavedModel on token ids.
         state: `StateEntry`s, which a decoder step passes to the next.
         own_call: the `OwnCall` that has the outputs of the graph "model", or None.
+        fields: of the bundle's manifest that do not describe its files, name -> value; those of
+            the run's plan.
     """
 
     kind: str
@@ -37,6 +40,7 @@ class ExportPlan:
     saved_model: dict[str, Signature]
     state: tuple[StateEntry, ...] = ()
     own_call: OwnCall | None = None
+    fields: Mapping = dataclasses.field(default_factory=dict)
 
 
 def plan_export(

@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow as tf
 
 from seqkeras.export.pipelines import record_of
-from seqkeras.export.proof import MOST_CALLED, difference, first_calls, reference_of
+from seqkeras.export.proof import MOST_CALLED, first_calls, user_call
 from seqkeras.export.verifying.attention import compare_attention
 from seqkeras.export.verifying.parity import EXAMPLES, Comparison, tensors
 from seqkeras.export.verifying.searches import in_keras
@@ -40,15 +40,15 @@ def verify_single_pass(run, plan, folder, manifest):
         for row in range(len(next(iter(feed.values()))))
     ]
     most = len(run.reference.examples) if run.reference else MOST_CALLED
-    calls = first_calls(run, pipeline, runs, most)
-    reference = reference_of(run, plan, [feed for feed, _ in calls], run.model)
-    if reference is not None:
+    calls = first_calls(run.inputs[:most], pipeline, runs)
+    call = user_call(run, plan, calls, run.model)
+    if call is not None:
         backends = {"keras": lambda feed, _: function(**feed), "onnx": lambda _, outputs: outputs}
         if saved_model is not None:
             backends["saved_model"] = lambda feed, _: saved_model(**tensors(feed))
         for name, answered in backends.items():
             answers = [_of(outputs, answered(feed, outputs)) for feed, outputs in calls]
-            comparison.compare_call(name, difference(run, reference, plan, answers), reference)
+            comparison.compare_call(name, call.difference(answers), call.reference)
     compare_attention(comparison, plan, folder, manifest, inputs)
     fields = getattr(pipeline, "fields", ())
     compare_on_strings(

@@ -14,7 +14,8 @@ import pytest
 
 from seqkeras.export import __main__ as command_line
 from seqkeras.export.__main__ import main
-from seqkeras.export.bundle import ExportError, export
+from seqkeras.export.bundle import export
+from seqkeras.export.checks import ExportError
 from seqkeras.export.graph import Graph
 from seqkeras.export.verifying import ParityError, parity
 from seqkeras.runs import RunError

@@ -9,7 +9,8 @@ import pytest
 
 from seqkeras import serving
 from seqkeras.export import bundle
-from seqkeras.export.bundle import ExportError, ExportOptions, export
+from seqkeras.export.bundle import ExportOptions, export
+from seqkeras.export.checks import ExportError
 from seqkeras.export.measuring import PrecisionError
 from seqkeras.export.tolerances import UNLIMITED
 from seqkeras.serving.manifest import read_manifest, verify_files

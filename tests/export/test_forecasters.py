@@ -8,7 +8,8 @@ from keras import layers, ops
 from seqkeras import serving
 from seqkeras.export import save_run
 from seqkeras.export.__main__ import main
-from seqkeras.export.bundle import ExportError, export
+from seqkeras.export.bundle import export
+from seqkeras.export.checks import ExportError
 from seqkeras.runs import RunError
 from seqkeras.serving.manifest import read_manifest
 from tests.arrays import floats, randomize

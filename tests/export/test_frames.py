@@ -9,7 +9,8 @@ from keras import layers, ops
 
 from seqkeras import serving
 from seqkeras.export import save_run
-from seqkeras.export.bundle import ExportError, ExportOptions, export
+from seqkeras.export.bundle import ExportOptions, export
+from seqkeras.export.checks import ExportError
 from seqkeras.export.tensorflow_serving.batching import have_lengths
 from seqkeras.models import RNNSeq2Seq
 from seqkeras.recurrent import LSTM, Bidirectional

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from seqkeras.export.__main__ import main
-from seqkeras.export.checks.fit import ExportError
+from seqkeras.export.checks import ExportError
 from seqkeras.export.web import WebFolder
 from seqkeras.serving.playground.page import INSTALL
 from tests.serving.npm_folder import npm_folder
