@@ -52,99 +52,88 @@ def _parser():
         prog="seqkeras export",
         description="Make a bundle (ONNX graphs and SavedModels, verified) from a finished run.",
     )
-    parser.add_argument("run", type=Path, help="Folder of the finished run.")
-    parser.add_argument("bundle", type=Path, help="Bundle folder to make.")
-    parser.add_argument(
-        "--overwrite", action="store_true", help="Replace the bundle in the folder."
-    )
-    parser.add_argument(
-        "--precision",
-        type=_names,
-        default=(),
-        metavar="NAME,…",
-        help="Precisions beside float32: int8, int8-embedding, int4, float16.",
-    )
-    parser.add_argument(
-        "--tolerance",
-        type=float,
-        default=0.005,
-        metavar="X",
-        help="Largest drop of a precision's score below float32's score. Default: 0.005.",
-    )
-    parser.add_argument(
-        "--agreement",
-        type=float,
-        default=0.99,
-        metavar="X",
-        help="Smallest share of a precision's answers that equal float32's, for a run without "
-        "targets or with a float32 score of 0. Default: 0.99.",
-    )
-    parser.add_argument(
-        "--log-prob-tolerance",
-        type=float,
-        default=0.1,
-        metavar="X",
-        help="Largest mean error of a precision's log-probabilities, for such runs. Default: 0.1.",
-    )
-    parser.add_argument(
-        "--generate-in-graph",
-        action="store_true",
-        help="Add one ONNX file from token ids to token ids, for hosts other than Python.",
-    )
-    parser.add_argument(
-        "--attention-heads",
-        action="store_true",
-        help="Add graphs that output the attention of each head of each layer.",
-    )
-    parser.add_argument(
-        "--n-best",
-        type=int,
-        default=0,
-        metavar="N",
-        help="Add a signature n_best to the SavedModels, with N results for each input.",
-    )
-    parser.add_argument(
-        "--sampling",
-        action="store_true",
-        help="Add a signature sample to the SavedModels, with temperature, top_k, top_p and seed.",
-    )
-    parser.add_argument(
-        "--portable",
-        action="store_true",
-        help="Restrict graphs to standard ONNX operators, for runtimes other than onnxruntime.",
-    )
-    parser.add_argument(
-        "--no-strings",
-        dest="strings",
-        action="store_false",
-        help="Omit the SavedModel that reads strings; the SavedModel of token ids stays.",
-    )
-    parser.add_argument(
-        "--web",
-        type=Path,
-        metavar="FOLDER",
-        help="Folder of static files to make: a page that answers in the browser.",
-    )
-    parser.add_argument(
-        "--node-modules",
-        type=Path,
-        metavar="FOLDER",
-        help="Folder node_modules with onnxruntime-web, for --web. Default: serving/javascript's.",
-    )
-    parser.add_argument(
-        "--import",
-        dest="modules",
-        action="append",
-        default=[],
-        metavar="MODULE",
-        help="Module that registers your classes with Keras: my_model for my_model.py in the "
-        "current folder. Repeatable.",
-    )
+    for flag, options, help in ARGUMENTS:
+        parser.add_argument(flag, **options, help=help)
     return parser
 
 
 def _names(text):
     return tuple(name for name in text.split(",") if name and name != "float32")
+
+
+SWITCH, FOLDER, NUMBER = {"action": "store_true"}, {"type": Path}, {"type": float, "metavar": "X"}
+ARGUMENTS = [  # (flag, options of argparse, help)
+    ("run", FOLDER, "Folder of the finished run."),
+    ("bundle", FOLDER, "Bundle folder to make."),
+    ("--overwrite", SWITCH, "Replace the bundle in the folder."),
+    (
+        "--precision",
+        {"type": _names, "default": (), "dest": "precisions", "metavar": "NAME,…"},
+        "Precisions beside float32: int8, int8-embedding, int4, float16.",
+    ),
+    (
+        "--tolerance",
+        NUMBER | {"default": 0.005},
+        "Largest drop of a precision's score below float32's score. Default: 0.005.",
+    ),
+    (
+        "--agreement",
+        NUMBER | {"default": 0.99},
+        "Smallest share of a precision's answers that equal float32's, for a run without targets "
+        "or with a float32 score of 0. Default: 0.99.",
+    ),
+    (
+        "--log-prob-tolerance",
+        NUMBER | {"default": 0.1},
+        "Largest mean error of a precision's log-probabilities, for such runs. Default: 0.1.",
+    ),
+    (
+        "--generate-in-graph",
+        SWITCH,
+        "Add one ONNX file from token ids to token ids, for hosts other than Python.",
+    ),
+    (
+        "--attention-heads",
+        SWITCH,
+        "Add graphs that output the attention of each head of each layer.",
+    ),
+    (
+        "--n-best",
+        {"type": int, "default": 0, "metavar": "N"},
+        "Add a signature n_best to the SavedModels, with N results for each input.",
+    ),
+    (
+        "--sampling",
+        SWITCH,
+        "Add a signature sample to the SavedModels, with temperature, top_k, top_p and seed.",
+    ),
+    (
+        "--portable",
+        SWITCH,
+        "Restrict graphs to standard ONNX operators, for runtimes other than onnxruntime.",
+    ),
+    (
+        "--no-strings",
+        {"dest": "strings", "action": "store_false"},
+        "Omit the SavedModel that reads strings; the SavedModel of token ids stays.",
+    ),
+    (
+        "--web",
+        FOLDER | {"metavar": "FOLDER"},
+        "Folder of static files to make: a page that answers in the browser.",
+    ),
+    (
+        "--node-modules",
+        FOLDER | {"metavar": "FOLDER"},
+        "Folder node_modules with onnxruntime-web, for --web. Default: serving/javascript's.",
+    ),
+    (
+        "--import",
+        {"dest": "modules", "action": "append", "default": [], "metavar": "MODULE"},
+        "Module that registers your classes with Keras: my_model for my_model.py in the current "
+        "folder. Repeatable.",
+    ),
+]
 
 
 def _fate(bundle, before):
@@ -162,7 +151,7 @@ def _export(options, interrupts):
     from seqkeras.export.tolerances import Tolerances
     from seqkeras.export.web import WebFolder
 
-    began = time.monotonic()
+    began, given = time.monotonic(), vars(options)
 
     def say(line):
         interrupts.check()
@@ -181,16 +170,13 @@ def _export(options, interrupts):
             options.overwrite,
             say,
             ExportOptions(
-                precisions=options.precision,
+                **{
+                    name: given[name]
+                    for name in given.keys() & ExportOptions.__annotations__.keys()
+                },
                 tolerances=Tolerances(
                     options.tolerance, options.agreement, options.log_prob_tolerance
                 ),
-                portable=options.portable,
-                generate_in_graph=options.generate_in_graph,
-                strings=options.strings,
-                attention_heads=options.attention_heads,
-                n_best=options.n_best,
-                sampling=options.sampling,
             ),
         )
         if web is not None:

@@ -128,18 +128,13 @@ class Making:
     """A bundle on its way through `STAGES`, each of which takes it and returns what it adds.
 
     Attributes:
-        run: the `Run`.
-        plan: the model's `ExportPlan`.
-        options: `ExportOptions`.
         folder: where the bundle is written.
-        name: of the bundle.
-        say: called with a line of text before each step.
+        say: see `export`.
         graphs: role -> `seqkeras.export.graph.Graph` in float32.
         quantized: precision -> role -> graph.
-        files: precision -> role -> the manifest's `GraphFile`.
+        files: precision -> role -> `GraphFile`.
         saved_models: path -> name -> `SignatureSpec`.
         examples: real inputs as arrays.
-        manifest: the `Manifest` so far.
     """
 
     run: Run

@@ -72,19 +72,6 @@ def require_precision(precision, roles=(STEP,)):
         )
 
 
-def _int8(role, graph):
-    return _Rewriter(role, graph, _int8_product).rewritten()
-
-
-def _int8_embedding(role, graph):
-    return _Rewriter(role, graph, _int8_product, embeddings=True).rewritten()
-
-
-def _int4(role, graph):
-    product = _int4_product if role == STEP else _int8_product
-    return _Rewriter(role, graph, product, embeddings=True).rewritten()
-
-
 def _vocab_size(graph):
     """Return the number of rows of the longest table, and of columns of the logits' matrix."""
     rows = [
@@ -341,15 +328,21 @@ def _int4_blocks(kernel):
     return whole[..., ::2] | whole[..., 1::2] << 4, scales.ravel()
 
 
-def _float16(role, graph):
-    return to_float16(graph)
+def _in_integers(product_of_steps, embeddings):
+    """Return (role, graph) -> the graph in integers, by `product_of_steps` in decoder steps."""
+
+    def quantized(role, graph):
+        product = product_of_steps if role == STEP else _int8_product
+        return _Rewriter(role, graph, product, embeddings).rewritten()
+
+    return quantized
 
 
 PRECISIONS = {
-    "int8": _int8,
-    "int8-embedding": _int8_embedding,
-    "int4": _int4,
-    "float16": _float16,
+    "int8": _in_integers(_int8_product, False),
+    "int8-embedding": _in_integers(_int8_product, True),
+    "int4": _in_integers(_int4_product, True),
+    "float16": lambda role, graph: to_float16(graph),
 }
 
 

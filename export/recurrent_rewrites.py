@@ -14,13 +14,13 @@ STATES = 5  # the first input of a recurrent node that is an initial state
 
 def begin_at_zeros(graph, node):
     """Leave out initial states that are zeros."""
-    if node.op_type in OPERATORS and all(_is_zeros(graph, name) for name in node.input[STATES:]):
+    if all(_is_zeros(graph, name) for name in node.input[STATES:]):
         del node.input[STATES:]
 
 
 def end_at_zeros(graph, node):
     """Pass the final state on: ONNX Runtime's node itself gives empty rows zeros."""
-    if node.op_type != "Where" or not _is_zeros(graph, node.input[1]):
+    if not _is_zeros(graph, node.input[1]):
         return
     gather = graph.maker(node.input[2], "Gather")
     recurrent = gather and graph.makers.get(gather.input[0])
@@ -45,7 +45,7 @@ def assume_right_padded(graph, node):
 
 def stay_compact(graph, node):
     """Keep the steps between two recurrent nodes with one mask in the order of the first."""
-    before = graph.maker(graph.unmoved(_source(node))[-1], "If") if node.op_type == "If" else None
+    before = graph.maker(graph.unmoved(_source(node))[-1], "If")
     masks = [each and _mask_of(graph, each) for each in (before, node)]
     if not all(masks) or masks[0] != masks[1]:
         return
@@ -94,7 +94,7 @@ def _plain(graph, name):
 def _mask_of(graph, node):
     """Return the mask whose gaps an If of `seqkeras.export.composites.recurrent` asks for, else
     None."""
-    if node.op_type != "If" or [each.op_type for each in _branches(node)[0]] != ["Transpose"]:
+    if [each.op_type for each in _branches(node)[0]] != ["Transpose"]:
         return None
     name = node.input[0]
     for op_type in ("Equal", "ReduceSum", "Cast", "Less", "Slice"):

@@ -41,35 +41,17 @@ WHOLE = 10**9  # tf2onnx's end of a slice that has no end
 def simplify(graph, portable=False):
     """Apply the rewrites to an `export.graph.Graph`, in place; portable: to standard operators."""
     graph.infer()
-    rewrites = (
-        _pass_whole_slice,
-        _gather_any_sign,
-        *(() if portable else (_activate_by_gelu,)),
-        _pass_zero_points,
-        _pass_reshape,
-        _multiply_any_rank,
-        _ban_by_bias,
-        _attend_by_rows,
-        _measure_source,
-        _attend_to_itself,
-        _pad_by_bias,
-        assume_right_padded,
-        stay_compact,
-        *(() if portable else (end_at_zeros,)),
-        begin_at_zeros,
-        _share_sizes,
-        _join_reshapes,  # last, because other rules match nodes between two Reshapes
-    )
-    for rewrite in rewrites:
+    for op_type, rewrite in REWRITES:
+        if portable and rewrite in FUSED:
+            continue
         for node in list(graph.nodes):
-            rewrite(graph, node)
+            if node.op_type == op_type:
+                rewrite(graph, node)
     graph.pass_identities()
     graph.remove_unused()
 
 
 def _pass_whole_slice(graph, node):
-    if node.op_type != "Slice":
-        return
     starts, ends, _, steps = [graph.constant(name) for name in [*node.input[1:], "", ""][:4]]
     if starts is None or ends is None or (steps is None and len(node.input) > 4):
         return
@@ -78,7 +60,7 @@ def _pass_whole_slice(graph, node):
 
 
 def _gather_any_sign(graph, node):
-    where = node.op_type == "Gather" and graph.maker(node.input[1], "Where")
+    where = graph.maker(node.input[1], "Where")
     if not where:
         return
     condition, shifted, indices = where.input
@@ -96,8 +78,6 @@ def _gather_any_sign(graph, node):
 
 
 def _activate_by_gelu(graph, node):
-    if node.op_type != "Mul":
-        return
     half, complement = (graph.maker(name, op) for name, op in zip(node.input, ("Mul", "Sub")))
     erf = complement and graph.maker(complement.input[1], "Erf")
     scaled = erf and graph.maker(erf.input[0], "Mul")
@@ -122,21 +102,18 @@ def _times(graph, product, factor):
 
 def _pass_zero_points(graph, node):
     """Leave zeros out: onnxruntime can not make weights unsigned whose zero points are shared."""
-    if node.op_type == "MatMulInteger":
-        while len(node.input) > 2 and not np.any(graph.constants.get(node.input[-1], 1)):
-            del node.input[-1]
+    while len(node.input) > 2 and not np.any(graph.constants.get(node.input[-1], 1)):
+        del node.input[-1]
 
 
 def _pass_reshape(graph, node):
-    if node.op_type != "Reshape":
-        return
     source = graph.reshaped_from(node.input[0], graph.shape(node.output[0]))
     if source is not None:
         become(node, "Identity", [source])
 
 
 def _share_sizes(graph, node):
-    shape = graph.shape(node.output[0]) if node.op_type == "Reshape" else None
+    shape = graph.shape(node.output[0])
     if not shape or 0 in shape or graph.constant(node.input[1]) is not None:
         return
     sizes = [size if isinstance(size, int) else -1 for size in shape]
@@ -155,14 +132,12 @@ def _share_sizes(graph, node):
 
 
 def _join_reshapes(graph, node):
-    shape = graph.constant(node.input[1]) if node.op_type == "Reshape" else None
+    shape = graph.constant(node.input[1])
     if shape is not None and shape.all():  # a 0 means a size of the input
         node.input[0] = graph.unmoved(node.input[0], "Reshape")[-1]
 
 
 def _multiply_any_rank(graph, node):
-    if node.op_type != "Reshape":
-        return
     product = graph.maker(node.input[0], "MatMul") or _plain_gemm(graph, node.input[0])
     shape = product and graph.shape(node.output[0])
     if not shape or product.input[1] not in graph.constants:
@@ -183,8 +158,6 @@ def _multiply_any_rank(graph, node):
 
 def _ban_by_bias(graph, node):
     """Ban tokens by a bias: a Where would read and write all logits once more."""
-    if node.op_type != "Where":
-        return
     allowed, banned = graph.constant(node.input[0]), graph.constant(node.input[2])
     if allowed is None or allowed.ndim != 1:
         return
@@ -211,8 +184,6 @@ def _plain_gemm(graph, name):
 
 def _attend_by_rows(graph, node):
     """Use keys and values (B, S, N H) from before the heads are separated."""
-    if node.op_type != "MultiHeadAttention":
-        return
     heads = attributes_of(node)["num_heads"]
     rows = [_without_heads(graph, name, heads) for name in node.input[1:3]]
     if all(rows):
@@ -231,7 +202,7 @@ def _without_heads(graph, name, heads):
 
 def _measure_source(graph, node):
     """Take a length from the source of a projection, which saves a second product."""
-    shape = graph.maker(node.input[0], "Shape") if node.op_type == "Slice" else None
+    shape = graph.maker(node.input[0], "Shape")
     heads = shape and graph.maker(graph.unmoved(shape.input[0])[-1], "Transpose")
     if not heads or not graph.is_constant(node.input[1], [2]):
         return
@@ -254,8 +225,6 @@ def _measure_source(graph, node):
 
 def _attend_to_itself(graph, node):
     """Project query, key and value from one tensor, by one product."""
-    if node.op_type != "MultiHeadAttention":
-        return
     parts = [_projection(graph, name) for name in node.input[:3]]
     if not all(parts) or len({source for source, _, _ in parts}) > 1:
         return
@@ -277,7 +246,7 @@ def _pad_by_bias(graph, node):
     Nodes with the same padding and number of queries share the bias, (B, N, T, S).
     """
     padding = node.input[4] if len(node.input) > 4 else ""
-    if node.op_type != "MultiHeadAttention" or not padding:
+    if not padding:
         return
     query, keys = (graph.shape(name) for name in node.input[:2])
     if keys and len(keys) == 3:
@@ -344,3 +313,26 @@ def _projection(graph, name):
     if bias is None or bias.shape != kernel.shape[1:]:
         return None
     return graph.unmoved(product.input[0])[-1], kernel, bias
+
+
+REWRITES = (  # (operator of a node, what rewrites the node), in this order
+    ("Slice", _pass_whole_slice),
+    ("Gather", _gather_any_sign),
+    ("Mul", _activate_by_gelu),
+    ("MatMulInteger", _pass_zero_points),
+    ("Reshape", _pass_reshape),
+    ("Reshape", _multiply_any_rank),
+    ("Where", _ban_by_bias),
+    ("MultiHeadAttention", _attend_by_rows),
+    ("Slice", _measure_source),
+    ("MultiHeadAttention", _attend_to_itself),
+    ("MultiHeadAttention", _pad_by_bias),
+    ("If", assume_right_padded),
+    ("If", stay_compact),
+    ("Where", end_at_zeros),
+    ("GRU", begin_at_zeros),
+    ("LSTM", begin_at_zeros),
+    ("Reshape", _share_sizes),
+    ("Reshape", _join_reshapes),  # last, because other rules match nodes between two Reshapes
+)
+FUSED = (_activate_by_gelu, end_at_zeros)  # rewrites for ONNX Runtime alone

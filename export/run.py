@@ -129,11 +129,8 @@ def _of_regex(reason):
     return RunError(f"decoding.regex: {reason}", subject=RECORD)
 
 
-def read_run(folder):
+def read_run(folder: Path) -> Run:
     """Read a run.
-
-    Args:
-        folder: a `Path`.
 
     Raises:
         RunError: if the run can not be used.

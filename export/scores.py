@@ -7,10 +7,13 @@ with beams if the run's decoding has beams.
 import dataclasses
 import functools
 from collections.abc import Callable
+from pathlib import Path
 
 from seqkeras.export.pipelines import record_of
+from seqkeras.export.run import Run
 from seqkeras.export.verifying.parity import EXAMPLES
 from seqkeras.serving.checks import shown
+from seqkeras.serving.manifest import Manifest
 from seqkeras.serving.opening import Runtime
 from seqkeras.serving.pipelines import PIPELINES
 from seqkeras.spreading import spread
@@ -29,14 +32,8 @@ class Scores:
     of: Callable
 
 
-def scores_of(run, folder, manifest):
-    """Return the `Scores` of a bundle, or None if its run has no targets.
-
-    Args:
-        run: a `Run`.
-        folder: the bundle.
-        manifest: its `Manifest`, with all precisions.
-    """
+def scores_of(run: Run, folder: Path, manifest: Manifest) -> Scores | None:
+    """Return the scores of a bundle in all precisions, or None if its run has no targets."""
     kind = record_of(manifest.pipeline).targets(manifest.settings)
     pairs = [
         (given, example["target"])

@@ -55,15 +55,27 @@ def shortfalls(figures, tolerances):
     Returns:
         A list of parts of a sentence, each with its option; empty for an acceptable precision.
     """
-    names = telling_scores(figures)
-    if names:
-        found = [_score(figures, name, tolerances.score) for name in names]
-    else:
-        found = [
-            _agreement(figures, tolerances.agreement),
-            _log_probs(figures, tolerances.log_prob),
+    if names := telling_scores(figures):
+        drops = {name: figures["float32_scores"][name] - figures["scores"][name] for name in names}
+        return [
+            f"its {name} on {figures['scored_examples']} examples is lower than float32's by "
+            f"{drop:.2g} (at most: {tolerances.score:g}, by --tolerance)"
+            for name, drop in drops.items()
+            if not drop <= tolerances.score
         ]
-    return [shortfall for shortfall in found if shortfall]
+    share, mean = agreement(figures), figures.get("mean_log_prob_difference", 0.0)
+    reasons = []
+    if not share >= tolerances.agreement:
+        reasons.append(
+            f"its agreement with float32 on {figures['examples']} examples is {share:.2%} "
+            f"(at least: {100 * tolerances.agreement:g}%, by --agreement)"
+        )
+    if not mean <= tolerances.log_prob:
+        reasons.append(
+            f"its log-probabilities are off by {mean:.2g} on average "
+            f"(at most: {tolerances.log_prob:g}, by --log-prob-tolerance)"
+        )
+    return reasons
 
 
 def agreement(figures):
@@ -73,34 +85,3 @@ def agreement(figures):
     if "mean_cosine" in figures:
         return figures["mean_cosine"]
     return 1 - figures["relative_difference"]
-
-
-def _score(figures, name, most):
-    drop = figures["float32_scores"][name] - figures["scores"][name]
-    if drop <= most:
-        return None
-    examples = figures["scored_examples"]
-    return (
-        f"its {name} on {examples} examples is lower than float32's by {drop:.2g} "
-        f"(at most: {most:g}, by --tolerance)"
-    )
-
-
-def _agreement(figures, least):
-    share = agreement(figures)
-    if share >= least:
-        return None
-    return (
-        f"its agreement with float32 on {figures['examples']} examples is {share:.2%} "
-        f"(at least: {100 * least:g}%, by --agreement)"
-    )
-
-
-def _log_probs(figures, most):
-    mean = figures.get("mean_log_prob_difference", 0.0)
-    if mean <= most:
-        return None
-    return (
-        f"its log-probabilities are off by {mean:.2g} on average "
-        f"(at most: {most:g}, by --log-prob-tolerance)"
-    )

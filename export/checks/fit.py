@@ -37,9 +37,7 @@ class Checked:
     """What `CHECKS` look at.
 
     Attributes:
-        run: the `Run`.
-        plan: its model's `ExportPlan`.
-        own: the pipeline's `PipelineRecord`.
+        own: what export knows of the pipeline.
         feeds: what the pipeline feeds to the model, see `seqkeras.export.feeds`.
         names: `FILES` or `ARGUMENTS`.
         calls: the model's calls by the pipeline since the list was cleared: (inputs, outputs).
@@ -83,25 +81,18 @@ class Checked:
         return dataclasses.replace(decoding, **known, num_beams=min(decoding.num_beams, size))
 
 
-def require_fit(run, plan):
-    """Raise an ExportError, with every reason, unless a bundle can be made of a run and be served.
-
-    Args:
-        run: a `Run`.
-        plan: its model's `ExportPlan`.
-    """
+def require_fit(run: Run, plan: ExportPlan) -> None:
+    """Raise an ExportError, with every reason, unless a run's bundle can be made and served."""
     if reasons := reasons_against(run, plan, FILES):
         said = "; ".join(reasons)
         is_served = plan.kind == record_of(run.record.pipeline).model_kind
         raise ExportError(f"{run.folder}: {said}. Save the run again." if is_served else f"{said}.")
 
 
-def reasons_against(run, plan, names):
-    """Return every reason why no bundle can be made of a run and be served, as a list.
+def reasons_against(run: Run, plan: ExportPlan, names: tuple[str, str]) -> list[str]:
+    """Return every reason why no bundle can be made of a run and be served.
 
     Args:
-        run: a `Run`.
-        plan: its model's `ExportPlan`.
         names: `FILES` or `ARGUMENTS`.
     """
     own = record_of(run.record.pipeline)

@@ -24,14 +24,7 @@ def _lower_attention(builder, inputs, outputs, causal, scale):
         rows = builder.add("Reshape", [mask, builder.integers(0, -1)])  # (B, S)
         padding = builder.add("Cast", [rows], to=TensorProto.INT32)
     elif mask is not None:
-        bias = builder.add(
-            "Where",
-            [mask, builder.constant(np.float32(0)), builder.constant(np.float32(MASKED_SCORE))],
-        )
-        one, length = builder.integers(1), _length(builder, query)
-        # onnxruntime before 1.21 does not repeat a bias for every head.
-        shape = builder.add("Concat", [builder.integers(1, heads), length, one], axis=0)
-        bias = builder.add("Expand", [bias, shape])  # (B, N, T, S), the first maybe 1
+        bias = _bias(builder, mask, heads, _length(builder, query), builder.integers(1))
     context = builder.add(
         "MultiHeadAttention",
         [
@@ -95,11 +88,16 @@ def _cache_bias(builder, inputs, window, prefix):
     if prefix is not None:
         seen = _causal_behind(builder, prefix, *places)
         near = seen if near is None else builder.add("And", [seen, near])
+    return _bias(builder, near, builder.shape(inputs["key"])[1], lengths[1], total)
+
+
+def _bias(builder, allowed, heads, *lengths):
+    """Return scores (B or 1, N, T, S) that make the weight 0 where a query may not attend."""
     zero, masked = (builder.constant(np.float32(number)) for number in (0, MASKED_SCORE))
-    bias = builder.add("Where", [near, zero, masked])
-    heads = builder.integers(1, builder.shape(inputs["key"])[1])
+    bias = builder.add("Where", [allowed, zero, masked])
     # onnxruntime before 1.21 does not repeat a bias for every head.
-    return builder.add("Expand", [bias, builder.add("Concat", [heads, lengths[1], total], axis=0)])
+    shape = builder.add("Concat", [builder.integers(1, heads), *lengths], axis=0)
+    return builder.add("Expand", [bias, shape])
 
 
 def _lower_cached_attention_portably(builder, inputs, outputs, window):

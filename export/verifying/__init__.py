@@ -5,11 +5,15 @@ run's beams. ONNX graphs run through `serving` itself. The graph that generates 
 on strings are compared in the same way, on their own inputs.
 """
 
+from pathlib import Path
+
+from seqkeras.export.families import ExportPlan
+from seqkeras.export.run import Run
 from seqkeras.export.verifying.encoder_decoder import verify_encoder_decoder
 from seqkeras.export.verifying.language_model import verify_language_model
 from seqkeras.export.verifying.parity import ParityError
 from seqkeras.export.verifying.single_pass import verify_single_pass
-from seqkeras.serving.manifest import BundleError
+from seqkeras.serving.manifest import BundleError, Manifest
 
 __all__ = ["ParityError", "verify"]
 
@@ -20,14 +24,8 @@ VERIFY = {
 }
 
 
-def verify(run, plan, folder, manifest):
-    """Compare the models in an unfinished bundle with their Keras model.
-
-    Args:
-        run: a `Run`.
-        plan: the model's `ExportPlan`.
-        folder: the bundle, with a manifest.
-        manifest: the bundle's `Manifest`.
+def verify(run: Run, plan: ExportPlan, folder: Path, manifest: Manifest) -> tuple[dict, list]:
+    """Compare the models in an unfinished bundle, a folder with a manifest, with their Keras model.
 
     Returns:
         The figures for the manifest, and the real inputs as arrays: a list of {name: array}, the

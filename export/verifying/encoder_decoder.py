@@ -5,16 +5,14 @@ where the strings diverge.
 """
 
 import numpy as np
-import tensorflow as tf
 from keras import ops
 
 from seqkeras.export.families.decoders import log_probs_along
 from seqkeras.export.pipelines.expected import MARGIN
-from seqkeras.export.proof import log_probs_difference
 from seqkeras.export.verifying import parity
-from seqkeras.export.verifying.parity import Comparison, tensors
+from seqkeras.export.verifying.parity import Comparison, signatures_of
 from seqkeras.export.verifying.searches import KerasResults, compare_searches, generated, in_keras
-from seqkeras.export.verifying.teacher_forcing import along_targets, sources_of
+from seqkeras.export.verifying.teacher_forcing import along_targets, compare_along, sources_of
 from seqkeras.serving.pipelines import PIPELINES
 from seqkeras.serving.session import EncoderDecoder
 from seqkeras.tokenizers import pad
@@ -36,23 +34,11 @@ def verify_encoder_decoder(run, plan, folder, manifest):
     comparison = Comparison(len(inputs))
     model = run.model
     arrays["target_ids"] = target_ids
-    scored = np.arange(target_ids.shape[1]) < target_lengths[:, np.newaxis]
-    by_ids = None
-    if "saved_model/1" in manifest.saved_models:
-        by_ids = tf.saved_model.load(str(folder / "saved_model/1")).signatures
-
+    by_ids = signatures_of(folder, manifest)
     expected = _log_probs(model, arrays)
     graphs = EncoderDecoder(folder, manifest)
-    found = along_targets(graphs, arrays[source], arrays["lengths"], target_ids)
-    answers = {"onnx": found}
-    if by_ids is not None:
-        answers["saved_model"] = by_ids["serving_default"](**tensors(arrays))["log_probs"].numpy()
-    for name, actual in answers.items():
-        comparison.compare_log_probs(name, actual[scored], expected[scored])
-    if run.reference is not None:
-        for name, actual in {"keras": expected, **answers}.items():
-            rows = [row[:length] for row, length in zip(actual, target_lengths, strict=True)]
-            comparison.compare_call(name, log_probs_difference(run, rows), run.reference)
+    along = along_targets(graphs, arrays[source], arrays["lengths"], target_ids)
+    compare_along(comparison, run, by_ids, along, expected, arrays, target_lengths)
 
     found = generated(in_keras(plan.saved_model["generate"]), given)
     keras_ids = found["generated_ids"]

@@ -1,16 +1,14 @@
 """Language models: log-probabilities along real texts, and their continuations."""
 
 import numpy as np
-import tensorflow as tf
 from keras import ops
 
 from seqkeras.export.families.decoders import left_to_right, reads_prefix
 from seqkeras.export.pipelines.expected import MARGIN
-from seqkeras.export.proof import log_probs_difference
 from seqkeras.export.verifying.attention import compare_attention
-from seqkeras.export.verifying.parity import EXAMPLES, Comparison, tensors
+from seqkeras.export.verifying.parity import EXAMPLES, Comparison, signatures_of
 from seqkeras.export.verifying.searches import KerasResults, compare_searches, generated, in_keras
-from seqkeras.export.verifying.teacher_forcing import along_texts
+from seqkeras.export.verifying.teacher_forcing import along_texts, compare_along
 from seqkeras.serving.pipelines import PIPELINES
 from seqkeras.serving.pipelines.pieces import Detokenizer
 from seqkeras.serving.session import LanguageModel
@@ -29,30 +27,20 @@ def verify_language_model(run, plan, folder, manifest):
     new_tokens = max(1, min(NEW_TOKENS, manifest.limits.target_length // 2))
     rows = [pipeline.encode(text, max_new_tokens=new_tokens, truncate=True) for text in inputs]
     token_ids, lengths = pad(rows)
-    real = np.arange(token_ids.shape[1]) < lengths[:, np.newaxis]
     comparison = Comparison(len(inputs))
     model = run.model
 
     # The tokens read before the first step: a prefix, or one token.
     first = int(lengths.min()) if reads_prefix(model) else 1
-    real &= np.arange(token_ids.shape[1]) >= first - 1
     text = {"token_ids": token_ids}
     text |= {"prefix_lengths": np.full(len(rows), first)} if reads_prefix(model) else {}
     logits_of = left_to_right(model, model)
     expected = ops.convert_to_numpy(ops.log_softmax(logits_of(text)))
-    answers = {"onnx": along_texts(LanguageModel(folder, manifest), token_ids, first)}
-    by_ids = None
-    if "saved_model/1" in manifest.saved_models:
-        by_ids = tf.saved_model.load(str(folder / "saved_model/1")).signatures
-        scored = by_ids["serving_default"](**tensors(text))
-        answers["saved_model"] = scored["log_probs"].numpy()
-    for name, actual in answers.items():
-        comparison.compare_log_probs(name, actual[real], expected[real])
-    if run.reference is not None and not reads_prefix(model):  # whose length is the caller's
-        for name, actual in {"keras": expected, **answers}.items():
-            own = [row[first - 1 : length] for row, length in zip(actual, lengths, strict=True)]
-            found = log_probs_difference(run, own, first - 1)
-            comparison.compare_call(name, found, run.reference)
+    along = along_texts(LanguageModel(folder, manifest), token_ids, first)
+    by_ids = signatures_of(folder, manifest)
+    called = not reads_prefix(model)  # else the caller chooses how long the prefix is
+    given = text, lengths, first - 1
+    compare_along(comparison, run, by_ids, along, expected, *given, called)
 
     given = {"token_ids": token_ids, "lengths": lengths}
     found = generated(in_keras(plan.saved_model["generate"]), given)

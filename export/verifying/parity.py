@@ -95,6 +95,13 @@ class Comparison:
             self.problems.append(f"{name} {what} differ by {difference:.2g} from Keras")
 
 
+def signatures_of(folder, manifest, path="saved_model/1"):
+    """Return the signatures of a bundle's SavedModel, or None if the bundle has none there."""
+    if path in manifest.saved_models:
+        return tf.saved_model.load(str(folder / path)).signatures
+    return None
+
+
 def tensors(arrays):
     """Return arrays by name as TensorFlow's tensors."""
     return {name: tf.constant(array) for name, array in arrays.items()}

@@ -1,12 +1,11 @@
 """Models that answer in a single pass: the pipeline, Keras and the SavedModel agree."""
 
 import numpy as np
-import tensorflow as tf
 
 from seqkeras.export.pipelines import record_of
 from seqkeras.export.proof import MOST_CALLED, first_calls, user_call
 from seqkeras.export.verifying.attention import compare_attention
-from seqkeras.export.verifying.parity import EXAMPLES, Comparison, tensors
+from seqkeras.export.verifying.parity import EXAMPLES, Comparison, signatures_of, tensors
 from seqkeras.export.verifying.searches import in_keras
 from seqkeras.export.verifying.strings import answers_on_strings, compare_on_strings
 from seqkeras.serving.opening import Runtime
@@ -22,7 +21,7 @@ def verify_single_pass(run, plan, folder, manifest):
     record = record_of(manifest.pipeline)
     found = pipeline(inputs, **record.expected_by)
     comparison = Comparison(len(inputs))
-    saved_model = _saved_model(folder, manifest)
+    saved_model = (signatures_of(folder, manifest) or {}).get("serving_default")
     function = in_keras(plan.graphs["model"])
     for feed, outputs in runs:
         expected = function(**feed)
@@ -63,9 +62,3 @@ def verify_single_pass(run, plan, folder, manifest):
 def _of(served, answered):
     """Return the outputs that the pipeline reads."""
     return {name: np.asarray(answered[name]) for name in served}
-
-
-def _saved_model(folder, manifest):
-    if "saved_model/1" not in manifest.saved_models:
-        return None
-    return tf.saved_model.load(str(folder / "saved_model/1")).signatures["serving_default"]

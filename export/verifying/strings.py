@@ -13,6 +13,7 @@ import tensorflow as tf
 from seqkeras.export.text_graphs.pipelines.model import DEFAULT, PAIR
 from seqkeras.export.text_graphs.reading import in_graph
 from seqkeras.export.text_graphs.row_errors import ERROR
+from seqkeras.export.verifying.parity import signatures_of
 from seqkeras.serving.text import SentencePieces, read_tokenizer
 
 NAME = "saved_model_text"
@@ -31,12 +32,11 @@ def answers_on_strings(folder, manifest, inputs, fields=()):
         A list: for each input its outputs by name, {} for one that the graph splits differently in
         a tie, None for a refused one. None for a bundle without such signatures.
     """
-    path = f"{NAME}/1"
-    if path not in manifest.saved_models:
+    signatures = signatures_of(folder, manifest, f"{NAME}/1")
+    if signatures is None:
         return None
     answers = [None] * len(inputs)
     named = [_named(value, fields) for value in inputs]
-    signatures = tf.saved_model.load(str(folder / path)).signatures
     for function in (own for name, own in signatures.items() if name in (DEFAULT, PAIR)):
         takes = set(function.structured_input_signature[1])
         own = [row for row, parts in enumerate(named) if set(parts) == takes]

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from seqkeras.export.proof import log_probs_difference
+from seqkeras.export.verifying.parity import tensors
 from seqkeras.serving.pipelines.arrays import padded
 from seqkeras.serving.session import FRAMES
 from seqkeras.serving.text import pad
@@ -19,6 +21,33 @@ def sources_of(rows):
         return FRAMES, rows, {name: arrays[name] for name in (FRAMES, "lengths")}
     sources = [row.token_ids for row in rows]
     return "token_ids", sources, dict(zip(("token_ids", "lengths"), pad(sources), strict=True))
+
+
+def compare_along(comparison, run, by_ids, along, expected, arrays, lengths, begin=0, called=True):
+    """Compare log-probabilities along tokens with Keras's, and with those of the user's call.
+
+    Args:
+        comparison: the `Comparison`.
+        run: the `Run`.
+        by_ids: the signatures of the SavedModel on token ids, or None.
+        along: (N, T, V) of the ONNX graphs.
+        expected: (N, T, V) of Keras.
+        arrays: name -> array, what the SavedModel reads.
+        lengths: (N,) of the real tokens.
+        begin: the place of the first that is compared.
+        called: whether the user's call reads these tokens in the same way.
+    """
+    answers = {"onnx": along}
+    if by_ids is not None:
+        answers["saved_model"] = by_ids["serving_default"](**tensors(arrays))["log_probs"].numpy()
+    places = np.arange(expected.shape[1])
+    real = (places >= begin) & (places < lengths[:, np.newaxis])
+    for name, actual in answers.items():
+        comparison.compare_log_probs(name, actual[real], expected[real])
+    if run.reference is not None and called:
+        for name, actual in {"keras": expected, **answers}.items():
+            rows = [row[begin:length] for row, length in zip(actual, lengths, strict=True)]
+            comparison.compare_call(name, log_probs_difference(run, rows, begin), run.reference)
 
 
 def along_targets(graphs, source, lengths, target_ids):
