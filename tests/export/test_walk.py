@@ -1,4 +1,4 @@
-"""A run's way through the files of export, which a bundle is made in a list of stages to keep short.
+"""A run's way through the files of export, which the list of stages of a bundle keeps short.
 
 A file is entered where a function of it gets the run, or what holds the run; it is entered again
 where a call comes back to it, or goes to it once more.
