@@ -1,14 +1,100 @@
 """Answer: a question and a context to the span of the context that answers."""
 
 import numpy as np
+import tensorflow as tf
 
 from seqkeras.export.feeds import TEXTS
 from seqkeras.export.pipelines.expected import MARGIN, ExpectedAnswer
 from seqkeras.export.pipelines.record import PipelineRecord
 from seqkeras.export.pipelines.targets import Targets, are_texts, is_text, of_answers, text_of
-from seqkeras.export.text_graphs.pipelines.answer import answer
+from seqkeras.export.text_graphs.characters import BLANK, checked
+from seqkeras.export.text_graphs.reading import Reader
+from seqkeras.export.text_graphs.signatures import by_strings, outputs_of, score, strings
+from seqkeras.export.text_graphs.whole_characters import whole_characters
 from seqkeras.metrics import squad_exact_match, squad_f1
+from seqkeras.serving.manifest import TensorSpec
 from seqkeras.serving.pipelines.answer import Settings
+
+SPACES = [point for point in range(0x3001) if chr(point).isspace()]  # no later one is a space
+
+
+def answer(signatures, tokenizers, limits, decoding, settings):
+    """Map "question" and "context" to the "answer" in it, its "start" and "end", and its "score".
+
+        score = start(i) + end(j),  i <= j < i + answer_length, of the context's tokens
+
+    The answer is not blank, and has no white space around it. "null_score" is start(0) + end(0). A
+    model that allows questions without an answer gives "" at -1 if score <= null_score +
+    no_answer_threshold. To truncate cuts the question only.
+    """
+    options = Settings(**settings)
+    reader = Reader(tokenizers["text"], min(options.window, limits.source_length))
+    model = signatures["serving_default"]
+    longest, most = options.answer_length, options.question_length
+
+    def function(question, context, truncate):
+        texts = checked(question, "question"), checked(context, "context")
+        encoded = reader(*texts, truncate=truncate, most_of_first=most)
+        context = texts[1].values
+        outputs = outputs_of(model, encoded)
+        starts, ends = outputs[options.start], outputs[options.end]
+        size = tf.shape(starts)[1]
+        order = tf.range(size)
+        own = encoded.texts == 1
+        apart = order[None] - order[:, None]
+        allowed = own[:, :, None] & own[:, None] & (apart >= 0) & (apart < longest)
+        allowed &= _say_something(context, encoded)
+        scores = tf.where(allowed, starts[:, :, None] + ends[:, None], -float("inf"))
+        scores = tf.reshape(scores, [tf.shape(starts)[0], size * size])
+        place = tf.argmax(scores, axis=-1, output_type=tf.int32)
+        best, null = tf.reduce_max(scores, axis=-1), starts[:, 0] + ends[:, 0]
+        start = tf.gather(encoded.starts, place // size, batch_dims=1)
+        end = tf.gather(encoded.ends, place % size, batch_dims=1)
+        start, end = _trimmed(context, *whole_characters(context, start, end))
+        is_found = best > -float("inf")
+        if options.no_answer:
+            is_found &= best > null + options.no_answer_threshold
+        start, end = tf.where(is_found, start, -1), tf.where(is_found, end, -1)
+        text = _part(context, start, end)
+        found = {"answer": text, "start": start, "end": end, "score": best, "null_score": null}
+        return found, encoded.errors
+
+    outputs = [
+        strings("answer"),
+        TensorSpec("start", "int32", ("batch",)),
+        TensorSpec("end", "int32", ("batch",)),
+        score(),
+        TensorSpec("null_score", "float32", ("batch",)),
+    ]
+    return by_strings(function, [strings("question"), strings("context")], outputs)
+
+
+def _say_something(texts, encoded):
+    """Return (B, T, T): which spans, by first and last token, are not blank."""
+    code_points = tf.strings.unicode_decode(texts, "UTF-8").to_tensor(SPACES[0])  # (B, n)
+    visible = tf.cast(tf.reduce_all(code_points[..., None] != SPACES, axis=-1), tf.int32)
+    seen = tf.pad(tf.cumsum(visible, axis=1), [[0, 0], [1, 0]])  # before each code point
+    most = tf.shape(visible)[1]  # offsets of the question may exceed it
+    before, behind = (
+        tf.gather(seen, tf.clip_by_value(places, 0, most), batch_dims=1)
+        for places in (encoded.starts, encoded.ends)
+    )
+    return behind[:, None] > before[:, :, None]
+
+
+def _trimmed(texts, start, end):
+    """Return offsets of spans without the white space around them."""
+    text = tf.strings.regex_replace(_part(texts, start, end), f"^[{BLANK}]+", "")
+    start = end - tf.strings.length(text, unit="UTF8_CHAR")
+    text = tf.strings.regex_replace(text, f"[{BLANK}]+$", "")
+    return start, start + tf.strings.length(text, unit="UTF8_CHAR")
+
+
+def _part(texts, start, end):
+    """Return the spans of texts; "" for a span at -1."""
+    start = tf.maximum(start, 0)
+    return tf.strings.substr(texts, start, tf.maximum(end - start, 0), unit="UTF8_CHAR")
+
 
 TARGETS = Targets(
     {"exact match": of_answers(squad_exact_match, text_of), "F1": of_answers(squad_f1, text_of)},

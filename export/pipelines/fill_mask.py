@@ -1,15 +1,153 @@
 """FillMask: a text with masks to the tokens that fill them."""
 
+import dataclasses
 import itertools
 
 import numpy as np
+import tensorflow as tf
 
 from seqkeras.export.feeds import TEXTS
 from seqkeras.export.pipelines.expected import MARGIN, ExpectedAnswer
 from seqkeras.export.pipelines.record import PipelineRecord
 from seqkeras.export.pipelines.targets import Targets, are_texts
-from seqkeras.export.text_graphs.pipelines.fill_mask import fill_mask
+from seqkeras.export.text_graphs.characters import BLANK, checked
+from seqkeras.export.text_graphs.reading import Reader, padded
+from seqkeras.export.text_graphs.row_errors import errors_of, first_of
+from seqkeras.export.text_graphs.signatures import by_strings, output_name, outputs_of, strings
 from seqkeras.metrics import exact_match
+from seqkeras.serving.manifest import TensorSpec
+from seqkeras.serving.pipelines.fill_mask import (
+    CONTINUES,
+    LINE_ENDS,
+    TOP_K,
+    Settings,
+    filler_spacing,
+)
+
+BLANK_END = f"[{BLANK}]+$"
+LINE_BEGIN = f"(?s).*[{LINE_ENDS}][{BLANK}]*"
+
+
+def fill_mask(signatures, tokenizers, limits, decoding, settings):
+    """Map "text" to the "text" with the best token for each mask, and its best "tokens" and
+    "scores".
+
+    Rows with fewer masks than others are padded with "" and 0. To truncate cuts masks too.
+    """
+    reader = Reader(tokenizers["text"], limits.source_length)
+    model = signatures["serving_default"]
+    masks = Masks(tokenizers["text"], settings.get("mask_token", Settings.mask_token))
+    output = output_name(model, settings)
+    [vocab_size] = [spec.shape[-1] for spec in model.outputs if spec.name == output]
+    top_k = min(TOP_K, vocab_size)
+    at_masks = any(spec.name == "masked_positions" for spec in model.inputs)
+
+    def function(text, truncate):
+        text = checked(text)
+        encoded = reader(text, truncate=truncate)
+        places = masks.places(encoded.token_ids)
+        errors = first_of(encoded.errors, masks.errors_without(places.row_lengths()))
+        counts = tf.where(errors == "", places.row_lengths(), 0)
+        places, _ = padded(places, errors)
+        own = tf.sequence_mask(counts, tf.shape(places)[1])
+        logits = outputs_of(model, dataclasses.replace(encoded, masked_positions=places))[output]
+        if not at_masks:
+            logits = tf.gather(logits, places, batch_dims=1)
+        scores, best = tf.math.top_k(tf.nn.softmax(logits), top_k)
+        found = {
+            "text": masks.filled(text.values, tf.boolean_mask(best[:, :, 0], own), counts),
+            "tokens": tf.where(own[:, :, None], masks.tokens(best), ""),
+            "scores": tf.where(own[:, :, None], scores, 0.0),
+        }
+        return found, errors
+
+    shape = ("batch", "masks", top_k)
+    outputs = [
+        strings("text"),
+        TensorSpec("tokens", "string", shape),
+        TensorSpec("scores", "float32", shape),
+    ]
+    return by_strings(function, [strings("text")], outputs)
+
+
+def _joined(parts):
+    """Return (B,) the strings of each ragged row as one."""
+    return tf.strings.reduce_join(parts.to_tensor(""), axis=1)
+
+
+class Masks:
+    """The masks of texts, and the text of each token that fills one.
+
+    Args:
+        tokenizer: a `Subwords`.
+        mask_token: the text of a mask.
+
+    Raises:
+        ValueError: if the vocabulary lacks that token, or has ids without a token.
+    """
+
+    def __init__(self, tokenizer, mask_token):
+        ids = range(len(tokenizer))
+        self._mask_token, self._mask_id = mask_token, tokenizer.id_in_texts(mask_token)
+        self._tokens = [
+            tokenizer.decode([token_id], special_tokens=True).strip() for token_id in ids
+        ]
+        self._fillers = self._tokens
+        if tokenizer.is_word_piece:
+            self._fillers = [token.removeprefix(CONTINUES) for token in self._tokens]
+        takes_spaces = mask_token in tokenizer.left_stripped
+        self._joins, self._spaced = zip(
+            *(filler_spacing(tokenizer, token_id, takes_spaces) for token_id in ids)
+        )
+
+    def places(self, token_ids):
+        """Map (B, T) ids to ragged (B, M) positions of masks."""
+        found = token_ids == self._mask_id
+        places = tf.range(tf.shape(token_ids, tf.int64)[1])
+        return tf.ragged.boolean_mask(tf.broadcast_to(places, tf.shape(token_ids)), found)
+
+    def errors_without(self, counts):
+        """Return (B,) errors of the rows that hold no mask."""
+        message = f"text: must hold a mask; write {self._mask_token} for what to fill in."
+        return errors_of((counts > 0, message))
+
+    def tokens(self, token_ids):
+        """Return the strings of ids."""
+        return tf.gather(tf.constant(self._tokens), token_ids)
+
+    def filled(self, texts, token_ids, counts):
+        """Return (B,) texts with their first masks filled.
+
+        Args:
+            texts: (B,) strings.
+            token_ids: (M,) tokens for these masks of all texts, in order.
+            counts: (B,) how many each text has.
+        """
+        parts = tf.strings.split(texts, self._mask_token)  # (B, masks + 1)
+        places = tf.ragged.range(parts.row_lengths())
+        is_filled = places < tf.expand_dims(counts, 1)
+        before = tf.ragged.boolean_mask(parts, is_filled)
+        first = tf.ragged.boolean_mask(places, is_filled).values == 0
+        fillers = tf.gather(tf.constant(self._fillers), token_ids)
+        filled = before.with_values(self._before(before.values, token_ids, first) + fillers)
+        behind_mask = (places > tf.expand_dims(counts, 1)).values
+        rest = tf.where(behind_mask, self._mask_token + parts.values, parts.values)
+        rest = tf.ragged.boolean_mask(parts.with_values(rest), ~is_filled)
+        return _joined(filled) + _joined(rest)
+
+    def _before(self, before, token_ids, first):
+        """Return (M,) texts before fillers, from (M,) texts before masks; `first`: of a text.
+
+        `seqkeras.serving.pipelines.fill_mask` does the same in Python.
+        """
+        joins, spaced = (
+            tf.gather(tf.constant(table), token_ids) for table in (self._joins, self._spaced)
+        )
+        bare = tf.strings.regex_replace(before, BLANK_END, "")
+        behind_word = ~(first & (bare == ""))
+        joins &= behind_word & ~tf.strings.regex_full_match(before, LINE_BEGIN)
+        spaced &= behind_word & (before == bare)
+        return tf.where(joins, bare, before) + tf.where(spaced, " ", "")
 
 
 def _accuracy(answers, targets):

@@ -1,9 +1,85 @@
 """Generate: a prompt to the text that follows it."""
 
+import dataclasses
+
+import tensorflow as tf
+
 from seqkeras.export.feeds import LANGUAGE_MODEL
 from seqkeras.export.pipelines.record import PipelineRecord
 from seqkeras.export.pipelines.targets import TEXTS
-from seqkeras.export.text_graphs.pipelines.generate import generate
+from seqkeras.export.text_graphs.characters import behind, checked
+from seqkeras.export.text_graphs.generating import generated, generating
+from seqkeras.export.text_graphs.reading import Reader, padded, writer
+from seqkeras.export.text_graphs.row_errors import first_of
+from seqkeras.serving.text import Turns
+
+ANY = "(?s).*"  # a text that may be empty
+
+
+def generate(signatures, tokenizers, limits, decoding, settings):
+    """Map "text", which may be empty, to the "text" that follows it, and "score"; see `translate`.
+
+    To truncate keeps the last tokens of a prompt, behind the first one if that is `start_id`.
+    Where prompts are turns, the text is what the user says.
+    """
+    most = min(limits.source_length, limits.target_length - 1)
+    reader = Reader(tokenizers["text"], most, end_id=decoding.end_id, empty=True)
+    tokenizer = writer(tokenizers["text"])
+    before, after = "", ""
+    if settings.get("turns") is not None:
+        before, after = Turns(**settings["turns"]).prompt("\0", "text").split("\0")
+
+    def answer(model, text, truncate, **drawn):
+        text = checked(text, accepted=ANY)
+        if before or after:
+            said = tf.strings.join([before, text.values, after])
+            text = dataclasses.replace(text, values=said)
+        ids, errors = reader.prompt_ids(text)
+        ids = _begun(ids, decoding.start_id, settings.get("start"))
+        ids = _last(ids, most, decoding.start_id, truncate)
+        errors = first_of(errors, reader.over(ids.row_lengths()))
+        ids, lengths = padded(ids, errors)
+        ids = tf.cast(ids, tf.int64)
+        found = model.function(token_ids=ids, lengths=lengths, **drawn)
+        lengths = tf.repeat(lengths, tf.size(found["scores"]) // tf.size(lengths))
+        ids, kept = generated(found, decoding.end_id)
+        whole = tokenizer.decode(ids, kept)
+        prompt = tokenizer.decode(ids, kept & tf.sequence_mask(lengths, tf.shape(ids)[1]))
+        return behind(prompt, whole), found["scores"], errors
+
+    return generating(answer, signatures)
+
+
+def _begun(ids, start_id, always):
+    """Return ragged ids of prompts, with `start_id` before prompts that lack it.
+
+    An empty prompt lacks it; with `always`, so does a prompt that starts with another token.
+    """
+    start_id = tf.constant(start_id, ids.dtype)
+    missing = ids.row_lengths() == 0
+    if always:
+        missing |= _firsts(ids) != start_id
+    count = tf.cast(missing, tf.int64)
+    begins = tf.RaggedTensor.from_row_lengths(tf.fill([tf.reduce_sum(count)], start_id), count)
+    return tf.concat([begins, ids], axis=1)
+
+
+def _last(ids, room, start_id, truncate):
+    """Return the last ids of prompts over `room`, behind `start_id` if the prompt begins with
+    it."""
+    sizes = ids.row_lengths()
+    begins = (_firsts(ids) == start_id) & (room > 1)
+    least = tf.where(
+        truncate & (sizes > room), sizes - room + tf.cast(begins, tf.int64), tf.zeros_like(sizes)
+    )
+    places = tf.ragged.range(sizes)
+    first = (places == 0) & tf.expand_dims(begins, 1)
+    return tf.ragged.boolean_mask(ids, (places >= tf.expand_dims(least, 1)) | first)
+
+
+def _firsts(ids):
+    """Return (B,) the first id of each ragged row; 0 for none."""
+    return tf.pad(ids.to_tensor(), [[0, 0], [0, 1]])[:, 0]
 
 
 def _differences(manifest):

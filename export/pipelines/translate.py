@@ -1,9 +1,42 @@
 """Translate: a text, or frames, to a text."""
 
+import re
+
 from seqkeras.export.feeds import ENCODER_DECODER
 from seqkeras.export.pipelines.record import PipelineRecord
 from seqkeras.export.pipelines.targets import TEXTS
-from seqkeras.export.text_graphs.pipelines.translate import translate
+from seqkeras.export.text_graphs.characters import ANYTHING, VISIBLE, checked
+from seqkeras.export.text_graphs.generating import generated, generating
+from seqkeras.export.text_graphs.reading import Reader, writer
+from seqkeras.export.text_graphs.signatures import outputs_of
+
+
+def translate(signatures, tokenizers, limits, decoding, settings):
+    """Map "text" to "text" and "score": log-probability, with beams over the length penalty."""
+    reader = Reader(tokenizers["source"], limits.source_length)
+    target = writer(tokenizers["target"])
+    pattern, refusal = _accepted_text(settings["text_prefix"])
+
+    def answer(model, text, truncate, **drawn):
+        encoded = reader(checked(text, accepted=pattern, refusal=refusal), truncate=truncate)
+        found = outputs_of(model, encoded, **drawn)
+        ids, kept = generated(found, decoding.end_id)
+        return target.decode(ids, kept), found["scores"], encoded.errors
+
+    return generating(answer, signatures)
+
+
+def _accepted_text(prefix):
+    """Return the regular expression of valid texts, and the message for others."""
+    if prefix is None:
+        return ANYTHING, "must not be empty or blank."
+    values = "|".join(re.escape(value) for value in prefix.values)
+    return (
+        rf"(?s)(?:{values}){re.escape(prefix.separator)}.*{VISIBLE}.*",
+        f"must be a {prefix.name}, then {prefix.separator} and something after it; "
+        f"known: {', '.join(prefix.values)}.",
+    )
+
 
 RECORD = PipelineRecord(
     model_kind=ENCODER_DECODER,

@@ -12,8 +12,8 @@ from seqkeras.export.saved_model import foreign_operators
 from seqkeras.export.tensorflow_serving.batching import BATCH_SIZES, OF_ONE_MODEL
 from seqkeras.export.tensorflow_serving.inputs import WORD_LENGTH
 from seqkeras.export.text_graphs.merging import MOST_STEPS
-from seqkeras.export.text_graphs.pipelines.model import TRUNCATE
 from seqkeras.export.text_graphs.reading import in_graph
+from seqkeras.export.text_graphs.signatures import TRUNCATE
 from seqkeras.serving.printing import as_content
 from seqkeras.tokenizers import SentencePieces, Subwords, read_tokenizer
 

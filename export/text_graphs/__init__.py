@@ -1,4 +1,4 @@
-"""Tokenizers of `seqkeras.serving.text` in a graph, and the signatures on strings that they make.
+"""Tokenizers of `seqkeras.serving.text` in a graph, and what signatures on strings share.
 
 They use core operators of TensorFlow, and of tensorflow-text, which a stock TensorFlow Serving
 links: the kernels of WordPiece and SentencePiece, NFC, and regular expressions. Byte-level pairs

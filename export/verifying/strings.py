@@ -10,9 +10,9 @@ from collections.abc import Mapping
 import numpy as np
 import tensorflow as tf
 
-from seqkeras.export.text_graphs.pipelines.model import DEFAULT, PAIR
 from seqkeras.export.text_graphs.reading import in_graph
 from seqkeras.export.text_graphs.row_errors import ERROR
+from seqkeras.export.text_graphs.signatures import DEFAULT, PAIR
 from seqkeras.export.verifying.parity import signatures_of
 from seqkeras.serving.text import SentencePieces, read_tokenizer
 

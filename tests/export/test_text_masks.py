@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from seqkeras.export.text_graphs.pipelines.fill_mask import Masks
+from seqkeras.export.pipelines.fill_mask import Masks
 from tests.arrays import close, numbers
 from tests.export.test_text_graphs import pairs, wordpieces
 from tests.export.text_models import ask, read, saved

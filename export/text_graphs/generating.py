@@ -6,8 +6,8 @@ import tensorflow as tf
 
 from seqkeras.export.families.saved_models import by_default
 from seqkeras.export.generation.searches import DRAWN, DRAWN_SPECS, N_BEST, SAMPLE, demands_of
-from seqkeras.export.text_graphs.pipelines.model import by_strings, score, strings
 from seqkeras.export.text_graphs.row_errors import errors_of, first_of
+from seqkeras.export.text_graphs.signatures import by_strings, score, strings
 from seqkeras.serving.manifest import TensorSpec
 
 

@@ -1,1 +1,0 @@
-"""The pipelines of `serving` in graphs: strings in, answers out."""
