@@ -4,8 +4,11 @@ A file is entered where a function of it gets the run, or what holds the run; it
 where a call comes back to it, or goes to it once more.
 """
 
+import functools
 import sys
 from pathlib import Path
+
+import pytest
 
 import seqkeras.export
 from seqkeras.export.bundle import export
@@ -20,6 +23,13 @@ def holds_a_run(value):
     return isinstance(value, Run) or isinstance(getattr(value, "run", None), Run)
 
 
+@functools.cache
+def file_of(code):
+    """The file of export that holds a function, or None."""
+    path = Path(code.co_filename)
+    return path if EXPORT in path.parents and not code.co_name.startswith("<") else None
+
+
 class Walk:
     """Profiles a process: the files of export that a run enters, in order."""
 
@@ -27,21 +37,22 @@ class Walk:
         self.files, self._open = [], []
 
     def __call__(self, frame, event, _):
-        path = Path(frame.f_code.co_filename)
-        if event == "call" and EXPORT in path.parents and not frame.f_code.co_name.startswith("<"):
-            if any(map(holds_a_run, frame.f_locals.values())):
+        if event == "call":
+            if file_of(frame.f_code) and any(map(holds_a_run, frame.f_locals.values())):
                 self._open.append(frame)
-                self._enter(path)
+                self._enter(frame)
         elif event == "return" and self._open and self._open[-1] is frame:
             self._open.pop()
             if self._open:
-                self._enter(Path(self._open[-1].f_code.co_filename))
+                self._enter(self._open[-1])
 
-    def _enter(self, path):
+    def _enter(self, frame):
+        path = file_of(frame.f_code)
         if self.files[-1:] != [path]:
             self.files.append(path)
 
 
+@pytest.mark.long  # a profile of each call takes its time
 def test_a_run_comes_back_to_few_files(tmp_path):
     classify(tmp_path / "run")
     walk = Walk()
