@@ -137,9 +137,7 @@ def test_wrong_constraints_are_refused_in_a_line(translate, options, message):
 def test_a_bundle_whose_default_is_wrong_is_refused(tmp_path):
     for name, regex in (("wrong", "a("), ("foreign", "z"), ("long", "a{9}")):
         folder = toy_bundle.write_bundle(tmp_path / name, decoding=DecodingDefaults(regex=regex))
-        with pytest.raises(
-            BundleError, match=r"manifest.json: decoding: regex .*Export the bundle"
-        ):
+        with pytest.raises(BundleError, match=r"manifest.json: decoding: regex .*Export the bundl"):
             serving.load(folder)
 
 

@@ -114,9 +114,7 @@ def test_texts_without_a_mask_and_wrong_options_are_refused(fill):
 
 
 def test_an_unknown_mask_is_refused(tmp_path):
-    with pytest.raises(
-        BundleError, match="settings.mask_token: .* must hold '<mask>'; it does not"
-    ):
+    with pytest.raises(BundleError, match="settings.mask_token: .* must hold '<mask>'; it does no"):
         graph = Toy(len(TOKENS)).graph("tokens")
         load(tmp_path, "FillMask", graph, {"mask_token": "<mask>"})
     without = word_piece(TOKENS, in_texts=())
