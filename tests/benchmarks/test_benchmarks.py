@@ -102,14 +102,13 @@ SMOKES = [
 
 
 @pytest.fixture
-def given(tmp_path, dates_bundle):
+def given(tmp_path):
     """Files and bundles that arguments name."""
     lines = [f"the {colour} house has {number} doors" for colour in COLOURS for number in range(99)]
     (tmp_path / "text.txt").write_text("".join(f"{line}\n" for line in lines))
     return {
         "text": tmp_path / "text.txt",
         "names": names(tmp_path / "names.conll", 60),
-        "dates": dates_bundle,
         "toy": toy_bundle.write_bundle(tmp_path / "toy"),
     }
 
@@ -155,6 +154,8 @@ def test_a_benchmark_runs(name, needs, arguments, cases, given, request, capsys,
     if name in ("encoders", "dates"):
         request.getfixturevalue("stand_ins")
     benchmark = importlib.import_module(f"benchmarks.{name}")
+    if "{dates}" in arguments:
+        given["dates"] = request.getfixturevalue("dates_bundle")
     arguments = [argument.format(**given) for argument in arguments]
     assert smoke_rows(benchmark, capsys, tmp_path / "rows.json", *arguments) == cases
 
