@@ -33,7 +33,7 @@ def test_a_run_becomes_a_bundle_that_answers(make, tmp_path):
     answers = serving.load(tmp_path / "bundle")(inputs)
     assert len(answers) == len(inputs)
     card = (tmp_path / "bundle/README.md").read_text(encoding="utf-8")
-    [command] = [line for line in card.splitlines() if line.startswith("python -")]
+    [command] = [line for line in card.splitlines() if line.startswith(("python -c", "seqkeras "))]
     # Where the card says that it works. Numbers of a batch differ in their last digits from those
     # of an input alone.
     found, expected = in_shell(command, tmp_path).split(), as_line(answers[0]).split()
