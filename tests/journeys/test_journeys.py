@@ -180,7 +180,8 @@ def travel(script, folder, path=CHECKOUT):
     """
     shutil.copy(HERE / script, folder)
     docstring = (HERE / script).read_text(encoding="utf-8").split('"""')[1]
-    commands = [line for line in docstring.splitlines() if line.startswith("python ")]
+    lines = docstring.splitlines()
+    commands = [line for line in lines if line.startswith(("python ", "seqkeras "))]
     assert commands[0] == f"python {script}"
     return [run(command, folder, path) for command in commands][-1]
 
@@ -305,7 +306,9 @@ def test_a_table_becomes_a_forecaster_by_commands_alone(tmp_path):
     window, last = rows.window(table[:48], "series")
     known = rows.future(table[48:], last, 12, "known")
     model = keras.models.load_model(tmp_path / "runs/load/model.keras", compile=False)
-    expected = keras.ops.convert_to_numpy(model({"window": window[None], "known": known[None]}))
+    scaled = keras.ops.convert_to_numpy(model({"window": window[None], "known": known[None]}))
+    [target] = [column for column in rows.columns if column.name == "load"]
+    expected = target.unscaled(scaled)
     answer = serving.load(tmp_path / "bundles/load")({"series": table[:48], "known": table[48:]})
     close(answer.values, expected[0, ..., 1], rtol=1e-4, atol=1e-3)
     values = [float(each) for each in printed.split()]
