@@ -21,7 +21,7 @@ def test_arrays_that_are_too_long_are_answered_from_the_file_of_the_run(tmp_path
     save_run(run, model, "Forecast", validation, {"source_length": 300, "target_length": 1})
     manifest = export(run, bundle, options=ExportOptions(saved_models=False))
     line = next_command(bundle, manifest, run)
-    assert shlex.split(line)[3:] == [
+    assert shlex.split(line)[1:] == [
         "predict",
         *map(str, (bundle, run / "validation.npz")),
         "--truncate",
