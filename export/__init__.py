@@ -9,7 +9,7 @@ of these five ways that fits; each file names the operations it lowers:
    traced as one node, with its lowering in `seqkeras.export.composites` (a recurrent network: a
    `Layout`).
 2. A Keras layer computes the same as a composite: `seqkeras.export.keras_layers` makes it call that
-one.
+   one.
 3. tf2onnx does not know a TensorFlow operator, or converts it to something slow or wrong:
    a handler of that operator, `seqkeras.export.composites.op_handlers`.
 4. Several TensorFlow operators form a pattern that conversion would hide: a rewriter of

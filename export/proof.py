@@ -10,8 +10,8 @@ from collections.abc import Mapping
 import numpy as np
 from keras import ops
 
-from seqkeras.export.keras_pipeline import keras_pipeline
 from seqkeras.export.pipelines import record_of
+from seqkeras.keras_pipeline import keras_pipeline
 from seqkeras.models.never_generated import without
 from seqkeras.runs import Reference
 from seqkeras.values import BANNED_LOGIT
@@ -95,7 +95,9 @@ def calls_of(run, plan):
     """Return for each of the first inputs, the feed and the outputs of the model's first call in
     Keras."""
     calls = []
-    pipeline = keras_pipeline(run.folder, plan, plan.fields, lambda role, *call: calls.append(call))
+    pipeline = keras_pipeline(
+        run.folder, plan.graphs, plan.fields, lambda role, *call: calls.append(call)
+    )
     return first_calls(run.inputs[:MOST_CALLED], pipeline, calls)
 
 

@@ -15,10 +15,10 @@ from seqkeras.export.checks.padding import padding
 from seqkeras.export.families import ExportPlan
 from seqkeras.export.families.calling import axes_of
 from seqkeras.export.feeds import LANGUAGE_MODEL, NUMBERS, SINGLE_PASS
-from seqkeras.export.keras_pipeline import keras_pipeline
 from seqkeras.export.pipelines import PipelineRecord, record_of
 from seqkeras.export.run import Run
 from seqkeras.export.scores import wrong_target
+from seqkeras.keras_pipeline import keras_pipeline
 from seqkeras.models.limits import position_problems, vocabulary_problems, weight_problems
 from seqkeras.runs import RECORD, VALIDATION
 from seqkeras.serving.manifest import MANIFEST, PIPELINE_TEXTS, BundleError, Refusal
@@ -59,7 +59,7 @@ class Checked:
         """
         fields = self.plan.fields | {"decoding": self._known_decoding()}
         return keras_pipeline(
-            self.run.folder, self.plan, fields, lambda role, *call: self.calls.append(call)
+            self.run.folder, self.plan.graphs, fields, lambda role, *call: self.calls.append(call)
         )
 
     def answered(self, inputs):
