@@ -58,10 +58,15 @@ def masked(mask):
     return st.builds(lambda parts, last: "".join(map("".join, parts)) + last, parts, last)
 
 
-choices = st.one_of(
-    st.fixed_dictionaries({"text": texts(), "choices": st.lists(texts(3), min_size=1, max_size=4)}),
-    odd,
-)
+def choice(part, least):
+    """A text with choices, of which each is drawn from `part`."""
+    return st.fixed_dictionaries(
+        {"text": part, "choices": st.lists(part, min_size=least, max_size=4)}
+    )
+
+
+begun = st.builds("{} {}".format, st.sampled_from(WORDS), texts(2))
+choices = st.one_of(choice(begun, 2), choice(begun, 2), choice(texts(3), 1), odd)
 questions = st.one_of(st.tuples(texts(4), texts(20)), odd)
 
 
