@@ -15,8 +15,6 @@ def unread(folder: Path, manifest: Manifest) -> str:
 
     The package itself refuses rarer tokenizers, before it loads a graph.
     """
-    if manifest.settings.get("rows"):
-        return "rows of a table are not read in JavaScript"
     for name in manifest.tokenizers.values():
         with contextlib.suppress(OSError), (folder / name).open("rb") as file:
             if SENTENCE_PIECE.match(file.read(HEAD)):
