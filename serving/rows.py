@@ -59,7 +59,7 @@ class Column:
 
     @property
     def width(self):
-        """How many numbers a row has of it, beside the one that says that it is missing."""
+        """Number of values of the column in a row, without the flag of a missing value."""
         return len(self.categories) or 1
 
     def values(self, given, where):
@@ -149,7 +149,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Rows:
-    """What a row holds; the targets are the first columns.
+    """Columns of a row; the targets are the first columns.
 
     Attributes:
         columns: tuple of `Column`s.
@@ -171,13 +171,13 @@ class Rows:
 
     @property
     def num_features(self):
-        """How many numbers the model reads of a row of the past."""
+        """Number of values that the model reads from a row of the past."""
         missing = sum(column.may_be_missing for column in self.columns)
         return sum(column.width for column in self.columns) + missing + self._num_phases
 
     @property
     def num_known(self):
-        """How many numbers it reads of a row of the future."""
+        """Number of values that the model reads from a row of the future."""
         return sum(column.width for column in self.known) + self._num_phases
 
     @property

@@ -56,7 +56,7 @@ def main(arguments=None):
 
 
 class _Left:
-    """What a training that is stopped leaves in its folder."""
+    """Files that a stopped training leaves in its folder."""
 
     folder, since = None, 0.0
 

@@ -1,4 +1,4 @@
-"""What happens between steps: random numbers, a progress bar, the end at what is not finite."""
+"""Callbacks between steps: random numbers, a progress bar, an end at a loss that is not finite."""
 
 import itertools
 import math

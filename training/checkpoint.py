@@ -1,4 +1,4 @@
-"""What a training needs to go on as if it had not been stopped: one file, whole or not at all."""
+"""The checkpoint from which a stopped training goes on bit for bit: one file, whole or absent."""
 
 import dataclasses
 import io
@@ -18,7 +18,7 @@ AVERAGED = "averaged.npz"
 
 @dataclasses.dataclass
 class State:
-    """What the model and its optimizer do not hold.
+    """State of a training beside the model and its optimizer.
 
     Attributes:
         step: updates of the weights so far.

@@ -32,7 +32,7 @@ BATCH = 256  # inputs that a bundle is given at once
 
 @dataclasses.dataclass(frozen=True)
 class Evaluation:
-    """What `seqkeras train evaluate` is asked.
+    """Options of `seqkeras train evaluate`.
 
     Args:
         folder: folder of the run or the bundle.

@@ -1,4 +1,4 @@
-"""What a model begins with: weights of another run, and which of its weights do not learn."""
+"""First weights of a model: those of another run, and weights that do not learn."""
 
 import dataclasses
 import fnmatch

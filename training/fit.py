@@ -29,7 +29,7 @@ from seqkeras.training.wording import counted
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What is trained, on what, and for how long.
+    """A model, its examples, and the length of its training.
 
     Attributes:
         build_model: () -> a model that returns logits, built.

@@ -1,4 +1,4 @@
-"""What is written of a training as it goes on: history.csv, curves.png, samples.txt, events."""
+"""Records of a training as it goes on: history.csv, curves.png, samples.txt, events."""
 
 import csv
 

@@ -1,4 +1,4 @@
-"""What is measured, shown and kept at a look, and when a training ends early."""
+"""Looks: measuring, showing, keeping the best model, and ending a training early."""
 
 import time
 

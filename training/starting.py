@@ -1,4 +1,4 @@
-"""What a training starts from instead of nothing: weights and a tokenizer in a folder."""
+"""The start of a training from a folder that holds weights and a tokenizer."""
 
 import dataclasses
 from pathlib import Path

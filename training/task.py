@@ -1,4 +1,4 @@
-"""What a task holds: what reads, what models, what scores; `seqkeras.training.train` does the rest.
+"""A task holds what reads, what models and what scores; `seqkeras.training.train` does the rest.
 
     read -> tokenizers -> record -> arrays -> model, loss, metrics -> tuned -> scores -> table
 

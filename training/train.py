@@ -66,7 +66,7 @@ def train(task, folder, overwrite=False):
 
 @dataclasses.dataclass
 class _Data:
-    """What a training reads.
+    """Data that a training reads.
 
     Attributes:
         examples: training examples.

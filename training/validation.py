@@ -20,7 +20,7 @@ SHOWN = 5  # examples in samples.txt
 
 
 class Look(NamedTuple):
-    """What was seen.
+    """Result of a look.
 
     Attributes:
         measured: name -> number: the loss, and what `Modelling.measure` gives.

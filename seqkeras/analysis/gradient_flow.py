@@ -3,12 +3,12 @@
     python -m seqkeras.analysis.gradient_flow --out docs/pictures/gradient_flow.png --radii 0.9,1
 
 Four questions, each with a table and a panel: how the norm of dh(T)/dh(t) falls with T - t in newly
-initialized cells; how it depends on the spectral radius of W, compared with the linear recurrence
+initialized cells; how it depends on the spectral radius of U, compared with the linear recurrence
 h(t) = Qᵀ Λᵗ Q h(0); after how many steps a growing one overflows; what clipping changes.
 
 For trained cells, call `jacobian_norms` with the cell of a layer.
 
-Notation: W is the book's recurrent matrix, the U of `SimpleRNN`.
+Notation: U is the recurrent matrix of `SimpleRNN`; the book calls it W.
 
 Reference: Bengio et al. 1994, https://doi.org/10.1109/72.279181; Pascanu et al. 2013,
 https://arxiv.org/abs/1211.5063; Goodfellow et al. 2016, section 10.7,
@@ -40,17 +40,17 @@ CLIPS = {
     "by norm": lambda gradient: clip_by_norm(gradient, 0.1),
     "by value": lambda gradient: clip_by_value(gradient, 0.1),
 }
-LABELS = {"closed": "Qᵀ Λⁿ Q", "looped": "W ··· W", "tanh": "SimpleRNN"}
+LABELS = {"closed": "Qᵀ Λⁿ Q", "looped": "U ··· U", "tanh": "SimpleRNN"}
 DESCENT = {"start": (4.8, -2.2), "learning_rate": 0.5, "steps": 300}
 
 
 @dataclass(frozen=True, eq=False)
 class Radius:
-    """Norms of dh(T)/dh(T-n), (steps + 1,) each, for W of one spectral radius.
+    """Norms of dh(T)/dh(T-n), (steps + 1,) each, for U of one spectral radius.
 
     closed: norms of Qᵀ Λⁿ Q, the linear recurrence.
-    looped: norms of the product of n times W, the same.
-    tanh: norms of a SimpleRNN with this W.
+    looped: norms of the product of n times U, the same.
+    tanh: norms of a SimpleRNN with this U.
     """
 
     closed: np.ndarray
@@ -60,9 +60,9 @@ class Radius:
 
 @dataclass(frozen=True, eq=False)
 class Overflow:
-    """h(n) = W h(n-1) in one dtype.
+    """h(n) = U h(n-1) in one dtype.
 
-    radius: radius of W.
+    radius: radius of U.
     largest: (steps + 1,), the largest absolute entry of h(n).
     expected: the first step at which float64 exceeds the dtype's largest number; None: at none.
     infinite, nan: the first step with an infinite entry, with a NaN, or None.
@@ -98,7 +98,7 @@ def measure(units=32, steps=100, seed=0, radii=RADII):
         units: size of each state.
         steps: how far back.
         seed: seed of the weights and inputs.
-        radii: spectral radii of W to compare, positive numbers, as many as the figure has styles.
+        radii: spectral radii of U to compare, positive numbers, as many as the figure has styles.
 
     Raises:
         ValueError: if there is no radius, too many, one that is not a positive number, or one whose
@@ -158,19 +158,19 @@ def cell_norms(units, steps, seed):
 
 
 def radius_norms(radius, units, steps, seed):
-    """Return the `Radius` of a symmetric W, in a SimpleRNN with small inputs."""
+    """Return the `Radius` of a symmetric U, in a SimpleRNN with small inputs."""
     from seqkeras.recurrent import SimpleRNNCell
 
     random = np.random.default_rng(seed)
     Q, eigenvalues = symmetric_matrix(radius, units, random)
-    W = Q.T @ np.diag(eigenvalues) @ Q
+    U = Q.T @ np.diag(eigenvalues) @ Q
     closed = [np.linalg.norm(Q.T @ np.diag(eigenvalues**n) @ Q, ord=2) for n in range(steps + 1)]
     product, looped = np.eye(units), [1.0]
     for _ in range(steps):
-        product = product @ W
+        product = product @ U
         looped.append(np.linalg.norm(product, ord=2))
     cell = random_cell(SimpleRNNCell, units, random)
-    cell.recurrent_kernel.assign(W.T)
+    cell.recurrent_kernel.assign(U.T)
     inputs = SMALL_INPUTS * random.normal(size=(BATCH, steps, WIDTH))
     tanh = geometric_mean(jacobian_norms(cell, inputs)["h"])
     return Radius(np.array(closed), np.array(looped), tanh)
@@ -178,12 +178,12 @@ def radius_norms(radius, units, steps, seed):
 
 def overflows(radius, units, steps, seed):
     """Return a dictionary: name -> `Overflow`, of float16, float32 and float64, for a symmetric
-    W."""
+    U."""
     random = np.random.default_rng(seed)
     Q, eigenvalues = symmetric_matrix(radius, units, random)
-    W, start = Q.T @ np.diag(eigenvalues) @ Q, np.full(units, units**-0.5)
+    U, start = Q.T @ np.diag(eigenvalues) @ Q, np.full(units, units**-0.5)
     states = {
-        dtype: linear_states(W.astype(dtype), start.astype(dtype), steps)
+        dtype: linear_states(U.astype(dtype), start.astype(dtype), steps)
         for dtype in ("float16", "float32", "float64")
     }
     exact = np.abs(states["float64"]).max(axis=1)
@@ -199,17 +199,17 @@ def overflows(radius, units, steps, seed):
     }
 
 
-def linear_states(W, start, steps):
-    """h(n) = W h(n-1) in the dtype of W, with overflow: (steps + 1, U)."""
+def linear_states(U, start, steps):
+    """h(n) = U h(n-1) in the dtype of U, with overflow: (steps + 1, units)."""
     states = [start]
     with np.errstate(over="ignore", invalid="ignore"):
         for _ in range(steps):
-            states.append(W @ states[-1])
+            states.append(U @ states[-1])
     return np.stack(states)
 
 
 def symmetric_matrix(radius, units, random):
-    """Q, orthogonal, and the eigenvalues, the largest of size `radius`: W = Qᵀ Λ Q."""
+    """Q, orthogonal, and the eigenvalues, the largest of size `radius`: U = Qᵀ Λ Q."""
     Q, _ = np.linalg.qr(random.normal(size=(units, units)))
     eigenvalues = random.uniform(-1, 1, size=units)
     return Q, radius * eigenvalues / np.abs(eigenvalues).max()
@@ -310,7 +310,7 @@ def main(arguments=None):
         "--seed", type=whole_number(0), default=0, help="Seed of weights and inputs. Default: 0."
     )
     parser.add_argument(
-        "--radii", type=numbers, default=RADII, help="Spectral radii of W. Default: 0.9,1,1.1."
+        "--radii", type=numbers, default=RADII, help="Spectral radii of U. Default: 0.9,1,1.1."
     )
     options = parser.parse_args(arguments)
     try:

@@ -61,7 +61,7 @@ def draw_radii(axes, radii):
         axes.plot(measured.tanh, color=color, linestyle="--")
     for label, style in (
         ("QᵀΛⁿQ", {"linestyle": "-"}),
-        ("W ··· W", {"linestyle": "", "marker": "o", "markersize": 5}),
+        ("U ··· U", {"linestyle": "", "marker": "o", "markersize": 5}),
         ("with tanh", {"linestyle": "--"}),
     ):
         axes.plot([], color=QUIET, label=label, **style)
@@ -70,7 +70,7 @@ def draw_radii(axes, radii):
         "Linear: the radius to the n; tanh only takes away",
         "n, steps back",
         "norm of ∂h(T) / ∂h(T−n)",
-        title="spectral radius of W",
+        title="spectral radius of U",
         loc="upper left",
         ncols=2,
     )
@@ -98,7 +98,7 @@ def draw_overflows(axes, overflows):
         axes,
         f"A growing state overflows: spectral radius {overflows['float64'].radius:g}",
         "n, steps",
-        "largest |entry| of h(n) = W h(n−1)",
+        "largest |entry| of h(n) = U h(n−1)",
         loc="lower right",
     )
 

@@ -153,7 +153,7 @@ class GPT(TokenModel):
 
     @property
     def state_entries(self):
-        """What the state holds, in order (see `seqkeras.decoding`)."""
+        """Entries of the state, in order (see `seqkeras.decoding`)."""
         return self.decoder.cache_entries
 
     @property

@@ -198,7 +198,7 @@ class RNNDecoder(keras.layers.Layer):
 
     @property
     def state_entries(self):
-        """What the state holds, in order (see `seqkeras.decoding`)."""
+        """Entries of the state, in order (see `seqkeras.decoding`)."""
         recurrent = [StateEntry(name, "beam", (self.units,)) for name in self._cell_states]
         return [*recurrent, *self.own_entries]
 

@@ -129,7 +129,7 @@ class RNNLanguageModel(TokenModel):
 
     @property
     def state_entries(self):
-        """What the state holds, in order (see `seqkeras.decoding`)."""
+        """Entries of the state, in order (see `seqkeras.decoding`)."""
         shapes = self.stack.state_shapes(self.sizes["embedding_dim"])
         entries = dict(zip(self.stack.state_names, shapes, strict=True))
         if self.attention is not None:

@@ -156,7 +156,7 @@ class RNNSeq2Seq(SourceModel):
 
     @property
     def state_entries(self):
-        """What the decoder's state holds, in order (see `seqkeras.decoding`)."""
+        """Entries of the decoder's state, in order (see `seqkeras.decoding`)."""
         return self.decoder.state_entries
 
     def build(self, inputs_shape=None):
@@ -176,7 +176,7 @@ class RNNSeq2Seq(SourceModel):
 
     @property
     def num_bridged(self):
-        """How many states of each layer of the decoder the bridge gives; the others are zero."""
+        """Number of states that the bridge gives each layer of the decoder; the others are zero."""
         if not self.bridge.cell_states:
             return 1
         return min(self.encoder.num_vectors, len(self.decoder.recurrent_names[0]))
@@ -264,7 +264,7 @@ class RNNSeq2Seq(SourceModel):
 
     @property
     def attention_heads(self):
-        """How many layers attend to the source, and with how many heads each."""
+        """Numbers of layers that attend to the source, and of heads of each."""
         return 1, getattr(self.decoder.attention, "num_heads", 1)
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):

@@ -174,7 +174,7 @@ class Transformer(SourceModel):
 
     @property
     def state_entries(self):
-        """What the decoder's state holds, in order (see `seqkeras.decoding`)."""
+        """Entries of the decoder's state, in order (see `seqkeras.decoding`)."""
         return [
             *self.decoder.cache_entries,
             *self.decoder.source_entries,
@@ -289,7 +289,7 @@ class Transformer(SourceModel):
 
     @property
     def attention_heads(self):
-        """How many layers attend to the source, and with how many heads each."""
+        """Numbers of layers that attend to the source, and of heads of each."""
         return self.num_layers, self.block_options["num_heads"]
 
     def _step(self, token_ids, state):

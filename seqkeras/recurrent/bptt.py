@@ -1,13 +1,13 @@
 """Back-propagation through time, derived by hand for the simple recurrent network.
 
-    a(t) = b + W h(t-1) + U x(t)        h(t) = tanh(a(t))
+    a(t) = W x(t) + U h(t-1) + b        h(t) = tanh(a(t))
     o(t) = c + V h(t)                   ŷ(t) = softmax(o(t))
     L = sum over t of w(t) L(t)         L(t) = -log of ŷ(t) at the target y(t)
 
 To read with the book, not for training: `SimpleRNN` and `Dense` do the same by autodiff. Pure
 functions of tensors. Steps are counted as in the book: `h[t]` is h(t), `h[0]` the initial state,
-`x[t]` the input of step t, from 1 to T. Rows of a batch are row vectors, so W h is h Wᵀ. The book's
-U and W are the W and U of `SimpleRNN`.
+`x[t]` the input of step t, from 1 to T. Rows of a batch are row vectors, so U h is h Uᵀ. W and U
+are those of `SimpleRNN`; the book calls them U and W.
 
 Left out: lengths that are unknown until a graph runs.
 
@@ -21,18 +21,18 @@ from keras import ops
 
 
 class Parameters(NamedTuple):
-    """The matrices and biases of the book: D wide inputs, `units` states, K classes.
+    """The matrices and biases: D wide inputs, `units` states, K classes.
 
-    U: (units, D), the transpose of SimpleRNN's kernel.
+    W: (units, D), the transpose of SimpleRNN's kernel.
+    U: (units, units), the transpose of SimpleRNN's recurrent kernel.
     V: (K, units), the transpose of Dense's kernel.
-    W: (units, units), the transpose of SimpleRNN's recurrent kernel.
     b: (units,).
     c: (K,).
     """
 
+    W: Any
     U: Any
     V: Any
-    W: Any
     b: Any
     c: Any
 
@@ -72,7 +72,7 @@ def last_step(mask):
 def forward(parameters, inputs, initial_state, mask=None):
     """Run the network over a sequence.
 
-        a(t) = b + W h(t-1) + U x(t)                                    (10.8)
+        a(t) = W x(t) + U h(t-1) + b                                    (10.8)
         h(t) = tanh(a(t)); where the mask is False, h(t) = h(t-1)       (10.9)
         o(t) = c + V h(t)                                               (10.10)
 
@@ -88,13 +88,13 @@ def forward(parameters, inputs, initial_state, mask=None):
     Raises:
         ValueError: if shapes do not fit, or T is unknown.
     """
-    U, V, W, b, c = parameters = Parameters(*map(ops.convert_to_tensor, parameters))
+    W, U, V, b, c = parameters = Parameters(*map(ops.convert_to_tensor, parameters))
     inputs, initial_state = map(ops.convert_to_tensor, (inputs, initial_state))
     _require_shapes("forward", parameters, inputs, initial_state=initial_state, mask=mask)
 
     h = [initial_state]
     for t, x in enumerate(ops.unstack(inputs, axis=1), start=1):
-        a = b + h[t - 1] @ ops.transpose(W) + x @ ops.transpose(U)
+        a = x @ ops.transpose(W) + h[t - 1] @ ops.transpose(U) + b
         h.append(_where_real(mask, t, ops.tanh(a), h[t - 1]))
     h = ops.stack(h, axis=1)  # (B, T + 1, units)
     return Activations(h, c + h[:, 1:] @ ops.transpose(V))
@@ -131,14 +131,14 @@ def backward(
 
         ∇o(t) = w(t) (ŷ(t) - one_hot(y(t)))                             (10.18)
         ∇h(T) = Vᵀ ∇o(T)                                                (10.19)
-        ∇h(t) = Wᵀ diag(1 - h(t+1)²) ∇h(t+1) + Vᵀ ∇o(t)                 (10.21)
+        ∇h(t) = Uᵀ diag(1 - h(t+1)²) ∇h(t+1) + Vᵀ ∇o(t)                 (10.21)
         ∇a(t) = diag(1 - h(t)²) ∇h(t)
         ∇c = sum over t of ∇o(t)                                        (10.22)
         ∇b = sum over t of ∇a(t)                                        (10.23)
         ∇V = sum over t of ∇o(t) h(t)ᵀ                                  (10.24)
-        ∇W = sum over t of ∇a(t) h(t-1)ᵀ                                (10.26)
-        ∇U = sum over t of ∇a(t) x(t)ᵀ                                  (10.28)
-        ∇x(t) = Uᵀ ∇a(t)        ∇h(0) = Wᵀ ∇a(1)
+        ∇U = sum over t of ∇a(t) h(t-1)ᵀ                                (10.26)
+        ∇W = sum over t of ∇a(t) x(t)ᵀ                                  (10.28)
+        ∇x(t) = Wᵀ ∇a(t)        ∇h(0) = Uᵀ ∇a(1)
 
     Notation: the book's w(t) is one (10.17), and it has no name for ∇a. A masked step, h(t) =
     h(t-1), has no ∇a, and hands ∇h(t) on as it is.
@@ -160,7 +160,7 @@ def backward(
     """
     if chunk_length is not None and chunk_length < 1:
         raise ValueError(f"backward: chunk_length must be positive; received {chunk_length}.")
-    U, V, W, _, _ = parameters = Parameters(*map(ops.convert_to_tensor, parameters))
+    W, U, V, _, _ = parameters = Parameters(*map(ops.convert_to_tensor, parameters))
     inputs, (h, o) = ops.convert_to_tensor(inputs), activations
     _require_shapes("backward", parameters, inputs, mask=mask, targets=targets, weights=weights)
 
@@ -174,19 +174,19 @@ def backward(
     for t in reversed(range(1, h.shape[1])):
         grad_h = grad_h + grad_h_by_o[:, t - 1]
         grad_a.append(_where_real(mask, t, derivative[:, t] * grad_h, ops.zeros_like(grad_h)))
-        grad_h = _where_real(mask, t, grad_a[-1] @ W, grad_h)
+        grad_h = _where_real(mask, t, grad_a[-1] @ U, grad_h)
         if chunk_length and t > 1 and (t - 1) % chunk_length == 0:  # t begins a chunk
             grad_h = ops.zeros_like(grad_h)
     grad_a = ops.stack(grad_a[::-1], axis=1)  # (B, T, units)
 
     by_parameters = Parameters(
-        U=ops.einsum("btu,btd->ud", grad_a, inputs),
+        W=ops.einsum("btu,btd->ud", grad_a, inputs),
         V=ops.einsum("btk,btu->ku", grad_o, h[:, 1:]),
-        W=ops.einsum("btu,btv->uv", grad_a, h[:, :-1]),
+        U=ops.einsum("btu,btv->uv", grad_a, h[:, :-1]),
         b=ops.sum(grad_a, axis=(0, 1)),
         c=ops.sum(grad_o, axis=(0, 1)),
     )
-    return Gradients(by_parameters, grad_h, grad_a @ U)
+    return Gradients(by_parameters, grad_h, grad_a @ W)
 
 
 def _where_real(mask, t, real, masked):
@@ -194,7 +194,7 @@ def _where_real(mask, t, real, masked):
 
 
 def _require_shapes(function, parameters, inputs, **others):
-    """Raise a ValueError that names every shape that does not fit to U, V and the inputs."""
+    """Raise a ValueError that names every shape that does not fit to W, V and the inputs."""
     if len(inputs.shape) != 3 or inputs.shape[1] is None:
         raise ValueError(
             f"{function}: inputs must have shape (batch, length, dim) with a known length; "
@@ -203,9 +203,9 @@ def _require_shapes(function, parameters, inputs, **others):
     batch_size, length, dim = inputs.shape
     units, classes = parameters.b.shape[0], parameters.c.shape[0]
     expected = {
-        "U": (units, dim),
+        "W": (units, dim),
         "V": (classes, units),
-        "W": (units, units),
+        "U": (units, units),
         "initial_state": (batch_size, units),
         "mask": (batch_size, length),
         "targets": (batch_size, length),

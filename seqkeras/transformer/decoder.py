@@ -229,7 +229,7 @@ class Decoder(BlockStack):
 
     @property
     def cache_entries(self):
-        """What `initial_cache` holds: keys and values of each block, and how many tokens it is."""
+        """Entries of `initial_cache`: keys and values of each block, and the number of tokens."""
         block = self.blocks[0]
         shape = (block.num_heads, "cache_length", block.head_dim)
         names = [
@@ -240,7 +240,7 @@ class Decoder(BlockStack):
 
     @property
     def source_entries(self):
-        """What `prepare` holds: keys and values of the source, of each block."""
+        """Entries of `prepare`: keys and values of the source, for each block."""
         block = self.blocks[0]
         shape = (block.num_heads, "source_length", block.head_dim)
         return [

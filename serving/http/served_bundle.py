@@ -79,7 +79,7 @@ class ServedBundle:
 
     @property
     def signatures(self) -> dict[str, Signature]:
-        """What it takes and gives as columns; see `signatures_of`."""
+        """Signatures of the bundle in columns; see `signatures_of`."""
         pipeline, signatures = self._signatures
         if pipeline is not self.pipeline:
             pipeline = self.pipeline
@@ -89,7 +89,7 @@ class ServedBundle:
 
     @property
     def most_answers(self) -> int:
-        """How many answers an input may have."""
+        """Largest number of answers of an input."""
         return self._bounds.max_answers
 
     @property

@@ -54,7 +54,7 @@ class Streams:
 
     @property
     def count(self) -> int:
-        """How many run."""
+        """Number of streams that run."""
         return sum(not stream.left for stream in [*self._streams])
 
     @property

@@ -104,7 +104,7 @@ class Worker:
 
     @property
     def waiting(self) -> int:
-        """How many inputs wait, of clients that have not left."""
+        """Number of waiting inputs, without inputs of clients that left."""
         with self._lock:
             self._drop_cancelled()
             return self._count

@@ -9,14 +9,14 @@ import numpy as np
 TINY = 1e-100
 
 
-def bptt_loss(U, V, W, b, c, inputs, initial_state, targets, weights, mask):
+def bptt_loss(W, U, V, b, c, inputs, initial_state, targets, weights, mask):
     """Goodfellow et al. 2016, equations 10.8 to 10.11 and 10.14: the sum over rows and steps."""
     total = 0
     for row in range(len(inputs)):
         h = initial_state[row]
         for t in range(inputs.shape[1]):
             if mask[row, t]:
-                h = np.tanh(b + W @ h + U @ inputs[row, t])
+                h = np.tanh(W @ inputs[row, t] + U @ h + b)
             o = c + V @ h
             y_hat = np.exp(o) / np.sum(np.exp(o))
             total = total - weights[row, t] * np.log(y_hat[targets[row, t]])
@@ -24,7 +24,7 @@ def bptt_loss(U, V, W, b, c, inputs, initial_state, targets, weights, mask):
 
 
 def bptt_gradients(values, targets, weights, mask):
-    """Of `bptt_loss` by each of its seven values U, V, W, b, c, inputs, initial_state."""
+    """Return the derivatives of `bptt_loss` by W, U, V, b, c, inputs and initial_state."""
     values = [each.astype(complex) for each in values]
     gradients = []
     for value in values:

@@ -26,7 +26,7 @@ from tests.conftest import CHECKOUT, run_python
 from tests.training.exporting import refusals_of_run
 
 TINY = "--hidden-dim 8 --num-heads 2 --num-layers 1 --context 7 --batch-size 5".split()
-FEW = [*TINY, "--steps", "6", "--steps-per-save", "3"]
+FEW = [*TINY, "--max-steps", "6", "--steps-per-save", "3"]
 
 
 def text_file(path, sentences=200):
@@ -169,7 +169,7 @@ def test_rows_that_go_on_go_on_in_a_training_that_was_stopped(tmp_path):
         dropout=0.1,
         context=5,
         batch_size=3,
-        steps=6,
+        max_steps=6,
         steps_per_save=3,
     )
     task = options.make()
@@ -225,7 +225,7 @@ def test_prompts_begin_with_a_word_and_end_with_a_token(tmp_path, kind, sentence
 
 def test_it_goes_on_from_another_run_with_its_tokenizer_and_weights(words, tmp_path):
     run, file, _ = words
-    options = ["--context", 7, "--batch-size", 5, "--learning-rate", 1e-6, "--steps", 3]
+    options = ["--context", 7, "--batch-size", 5, "--learning-rate", 1e-6, "--max-steps", 3]
     lines = printed(file, "--start-from", run, "--out", tmp_path / "run", *options)
     assert any(line.endswith("; rows that go on from batch to batch of 7") for line in lines)
     before, after = scores_of(run), scores_of(tmp_path / "run")
@@ -238,7 +238,7 @@ def test_it_goes_on_with_tokens_learned_anew(words, tmp_path):
     run, _, _ = words
     file = tmp_path / "more.txt"
     file.write_text("the new words of an old book\n" * 20, encoding="utf-8")
-    options = ["--context", 7, "--batch-size", 2, "--learning-rate", 1e-9, "--steps", 2]
+    options = ["--context", 7, "--batch-size", 2, "--learning-rate", 1e-9, "--max-steps", 2]
     tokens = ["--new-tokens", "true", "--tokens", "words", "--vocab-size", 30]
     out = tmp_path / "run"
     lines = printed(file, "--start-from", run, "--out", out, *options, *tokens)
@@ -261,7 +261,7 @@ def test_mixed_precision_and_accumulation_are_those_of_a_training_that_goes_on(w
         start_from=str(run),
         context=7,
         batch_size=5,
-        steps=4,
+        max_steps=4,
         gradient_accumulation=2,
         steps_per_save=2,
         mixed_precision="bfloat16",
@@ -287,7 +287,7 @@ def test_it_goes_on_from_a_folder_of_hugging_face(tmp_path):
     model = GPT(len(tokenizer), 8, 1, 2, 16, max_length=16)
     model.build()
     save_hugging_face(model, tmp_path / "gpt2", tokenizers={"text": tokenizer})
-    options = ["--context", 11, "--batch-size", 3, "--steps", 2, "--dropout", 0.1]
+    options = ["--context", 11, "--batch-size", 3, "--max-steps", 2, "--dropout", 0.1]
     printed(file, "--start-from", tmp_path / "gpt2", "--out", tmp_path / "run", *options)
     tuned = keras.models.load_model(tmp_path / "run/model.keras")
     assert (tuned.config["dropout"], tuned.max_length) == (0.1, 16)

@@ -27,7 +27,7 @@ def start(tmp_path_factory):
     text = "".join(f"User:\n{word}\nAssistant:\n{word.upper()}\nSystem\n" for word in WORDS)
     (folder / "text.txt").write_text(text * 9, encoding="utf-8")
     sizes = "--hidden-dim 32 --num-heads 2 --num-layers 1 --context 48 --batch-size 3".split()
-    options = [*sizes, "--steps", "3", "--out", str(folder / "run")]
+    options = [*sizes, "--max-steps", "3", "--out", str(folder / "run")]
     assert main(["language-model", str(folder / "text.txt"), *options]) == 0
     return folder / "run"
 

@@ -1,4 +1,4 @@
-"""What a Keras model answers while it trains, as the pipeline that will serve it answers.
+"""Answers of a Keras model while it trains, by the pipeline that will serve it.
 
 An answerer is called with (model, texts, advance), and `fits` says whether it takes a text whole. A
 model that answers in a single pass is run by the pipeline of `serving` itself; one that generates

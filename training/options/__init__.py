@@ -256,7 +256,7 @@ def _parts(options):
 
 
 class OptimizerOptions(Options):
-    """How weights are updated, and averaged."""
+    """Options of the optimizer, and of averaged weights."""
 
     learning_rate: float = option(3e-3, POSITIVE, "Learning rate at the end of warm-up.")
     warmup_steps: int = option(100, at_least(0), "Steps up to the full learning rate.")
@@ -373,7 +373,7 @@ TASKS: dict = {}  # name -> its options
 
 
 class FitOptions(Options):
-    """What every training takes; a task's options come after these.
+    """Options of every training; a task's options come after these.
 
         class TreesOptions(FitOptions, task="trees"):
             ...  # the docstring is the help of the command, its first line stands in the list

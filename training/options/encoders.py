@@ -20,7 +20,7 @@ OF_ENCODER = (  # the options that make one
 
 
 class EncoderOptions(Options):
-    """What reads a text, or frames: vectors of tokens or frames, and layers over them."""
+    """Options of the encoder of a text or of frames: vectors, and layers over them."""
 
     encoder: str = option(
         "lstm",

@@ -9,7 +9,7 @@ TAG = "tag"  # the column of tags, where frames are rows
 
 
 class FrameOptions(Options):
-    """How files of frames are read; the command has a `file` and an `EncoderOptions`, too."""
+    """Options of files of frames, beside the command's `file` and `EncoderOptions`."""
 
     numbers: tuple = option((), Names(), "Columns of numbers, in a file with a row for each frame.")
     decimals: DecimalOptions = part(DecimalOptions)

@@ -115,7 +115,7 @@ class PretrainedOptions(Options):
 
 
 class PooledOptions(PretrainedOptions):
-    """What the heads of whole texts read."""
+    """Pooling of tokens for the heads of whole texts."""
 
     pooling: str = option(
         "pooler",

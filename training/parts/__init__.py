@@ -1,1 +1,1 @@
-"""What the tasks are made of; it is imported with Keras."""
+"""Parts of the tasks; importing them imports Keras."""

@@ -31,7 +31,7 @@ def distilled(task):
 
 
 class DistilledReading(Reading):
-    """What the task reads, and its teacher.
+    """Examples of a task, and its teacher.
 
     Args:
         inner: the `Reading` of the task.

@@ -1,4 +1,4 @@
-"""What is measured of forecasts, beside what is measured of naive ones."""
+"""Scores of forecasts, beside scores of naive forecasts."""
 
 import numpy as np
 from rich.table import Table

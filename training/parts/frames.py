@@ -19,7 +19,7 @@ KEPT = 128  # validation recordings that go with the run
 
 
 class Frames:
-    """What tasks of frames share.
+    """Reading that tasks of frames share.
 
     Args:
         options: with `recordings`, a `FrameOptions`.

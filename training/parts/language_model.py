@@ -203,11 +203,6 @@ class LanguageModelModelling(Modelling):
     def _stream(self, texts, run):
         return token_stream(texts, run.tokenizers["text"], run.record.decoding["end_id"])
 
-    def num_steps(self, batches):
-        if self.options.steps is None:
-            return super().num_steps(batches)
-        return self.options.steps * self.options.gradient_accumulation
-
     def model(self, run):
         if self.options.start_from is None:
             model = self._new_model(len(run.tokenizers["text"]))

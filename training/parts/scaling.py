@@ -14,7 +14,7 @@ SMALLEST, LARGEST = 1e-30, 1e30  # deviation by which float32 divides
 
 @dataclasses.dataclass(frozen=True)
 class Numbers:
-    """What training rows tell of a column of numbers.
+    """Statistics of a column of numbers in the training rows.
 
     Attributes:
         column: the `seqkeras.serving.rows.Column`, with mean and deviation of the numbers as the

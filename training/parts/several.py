@@ -23,7 +23,7 @@ MEAN = "mean"  # of the tasks' first scores
 
 
 class Text(NamedTuple):
-    """What a task reads, and the task's name."""
+    """A task's examples, and the task's name."""
 
     task: str
     text: object

@@ -1,4 +1,4 @@
-"""What is said of a vocabulary that a user's files do not make."""
+"""Messages on a vocabulary that a user's files do not make."""
 
 import contextlib
 

@@ -107,7 +107,6 @@ class LanguageModelOptions(FitOptions, task="language-model"):
         "Order of the windows. Default: random for a GPT, consecutive for a recurrent model.",
     )
     batch_size: int = option(32, at_least(1), "Windows in a batch.")
-    steps: int | None = option(None, at_least(1), "Training steps, instead of --passes.")
     learning_rate: float = option(1e-3, POSITIVE, "Learning rate at the end of warm-up.")
 
     USUAL = ("start_from", "tokens", "num_layers", "hidden_dim", "context")

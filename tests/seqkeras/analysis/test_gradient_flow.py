@@ -26,10 +26,10 @@ def figure(measurements):
 def test_the_linear_recurrence_follows_its_eigenvalues(radius):
     random = np.random.default_rng(0)
     Q, eigenvalues = gradient_flow.symmetric_matrix(radius, UNITS, random)
-    W = Q.T @ np.diag(eigenvalues) @ Q
-    np.testing.assert_allclose(np.abs(np.linalg.eigvals(W)).max(), radius)
+    U = Q.T @ np.diag(eigenvalues) @ Q
+    np.testing.assert_allclose(np.abs(np.linalg.eigvals(U)).max(), radius)
     start = random.normal(size=UNITS)
-    for n, actual in enumerate(gradient_flow.linear_states(W, start, STEPS)):
+    for n, actual in enumerate(gradient_flow.linear_states(U, start, STEPS)):
         expected = Q.T @ (eigenvalues**n * (Q @ start))
         np.testing.assert_allclose(actual, expected, rtol=1e-9, atol=1e-12 * radius**n)
 
@@ -54,7 +54,7 @@ def test_the_norms_of_cells_start_at_one_and_an_lstm_keeps_most(measurements):
 def test_overflow_comes_when_float64_says(measurements):
     for dtype in ("float16", "float32"):
         each = measurements.overflows[dtype]
-        # the same number of steps from 1 to the largest number, but for what h(0) and W add
+        # the same number of steps from 1 to the largest number, but for what h(0) and U add
         power = np.log(float(np.finfo(dtype).max)) / np.log(each.radius)
         assert power < each.expected < power + 15
         assert abs(each.infinite - each.expected) <= 1
@@ -67,10 +67,10 @@ def test_overflow_comes_when_float64_says(measurements):
 def test_keras_overflows_at_the_same_step(measurements):
     random = np.random.default_rng(3)
     Q, eigenvalues = gradient_flow.symmetric_matrix(1.5, UNITS, random)
-    W = ops.cast(Q.T @ np.diag(eigenvalues) @ Q, "float16")
+    U = ops.cast(Q.T @ np.diag(eigenvalues) @ Q, "float16")
     h, infinite = ops.cast(np.full((UNITS, 1), UNITS**-0.5), "float16"), None
     for n in range(1, 60):
-        h = ops.matmul(W, h)
+        h = ops.matmul(U, h)
         if infinite is None and np.isinf(ops.convert_to_numpy(h)).any():
             infinite = n
     assert abs(infinite - measurements.overflows["float16"].infinite) <= 1

