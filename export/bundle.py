@@ -89,17 +89,11 @@ class ExportOptions:
 
 
 def export(run, bundle, overwrite=False, say=lambda line: None, options=ExportOptions()):
-    """Make a bundle from a finished run.
+    """Make a bundle from a finished run; return its `Manifest`.
 
     Args:
-        run: folder of the run.
-        bundle: folder to make.
         overwrite: replace the bundle that is there.
         say: called with a line of text before each step.
-        options: `ExportOptions`.
-
-    Returns:
-        The bundle's `Manifest`.
 
     Raises:
         RunError: if the run can not be used.
@@ -128,13 +122,10 @@ class Making:
     """A bundle on its way through `STAGES`, each of which takes it and returns what it adds.
 
     Attributes:
-        folder: where the bundle is written.
-        say: see `export`.
         graphs: role -> `seqkeras.export.graph.Graph` in float32.
         quantized: precision -> role -> graph.
         files: precision -> role -> `GraphFile`.
         saved_models: path -> name -> `SignatureSpec`.
-        examples: real inputs as arrays.
     """
 
     run: Run

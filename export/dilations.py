@@ -17,9 +17,6 @@ BETWEEN = ("Squeeze", "Conv2D", "Conv3D", "DepthwiseConv2dNative", "ExpandDims")
 def dilations_of(tf_graph):
     """Return a rewriter for tf2onnx.
 
-    Args:
-        tf_graph: the `tf.Graph` that tf2onnx converts.
-
     Returns:
         (tf2onnx's graph, its nodes) -> its nodes.
     """

@@ -21,7 +21,6 @@ class Frozen:
     """A traced function without variables.
 
     Attributes:
-        graph: the `tf.Graph`.
         inputs, outputs: names of its tensors, in the order of the specs and of the sorted names of
             the function's results.
         weights: name of an input tensor -> the array that it stands for.
@@ -34,15 +33,10 @@ class Frozen:
 
 
 def freeze(function, inputs, lowered):
-    """Trace a function.
+    """Return a traced function as a `Frozen`.
 
     Args:
-        function: takes tensors by keyword, returns a dictionary of tensors.
-        inputs: list of `seqkeras.serving.manifest.TensorSpec`.
         lowered: names of the composites to trace as one node each.
-
-    Returns:
-        A `Frozen`.
 
     Raises:
         ValueError: if the function reads something that is neither an input nor a variable, such as

@@ -20,8 +20,6 @@ class Graph:
         weights: name -> array, for inputs that are constant.
 
     Attributes:
-        model: the `onnx.ModelProto`, without initializers.
-        constants: name -> array.
         shapes: name -> sizes, numbers or symbols, of the tensors whose sizes are known.
     """
 

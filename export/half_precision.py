@@ -24,11 +24,7 @@ def to_float16(graph):
 
 
 class _Half:
-    """Converts the nodes in order, and casts each tensor at most once.
-
-    Args:
-        graph: an `seqkeras.export.graph.Graph` in float32.
-    """
+    """Converts the nodes in order, and casts each tensor at most once."""
 
     def __init__(self, graph):
         self.outputs = {output.name for output in graph.model.graph.output}

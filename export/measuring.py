@@ -42,15 +42,8 @@ def measure(folder, manifest, inputs, examples, precision, tolerances, scores=No
     """Compare a precision with float32, and refuse it if its answers are too much worse.
 
     Args:
-        folder: the bundle.
-        manifest: its `Manifest`, with the precision.
-        inputs: real inputs, as the pipeline takes them.
         examples: for models that generate, {name: array} for each input: `target_ids` (T,) with the
             end token for an encoder-decoder, `token_ids` (T,) for a language model.
-        precision: its name.
-        tolerances: `seqkeras.export.tolerances.Tolerances`.
-        scores: `seqkeras.export.scores.Scores` of answers against the run's targets; None without
-            targets.
 
     Returns:
         The figures for the manifest. A speed is relative to float32: the median over alternating

@@ -13,11 +13,6 @@ def next_command(bundle, manifest, run):
 
     It names the .csv of a table that the run was trained on, where `predict` reads that; else an
     example, or, where that is too long to be pasted, the run's validation arrays.
-
-    Args:
-        bundle: its folder.
-        manifest: its `Manifest`.
-        run: the run's folder.
     """
     is_short = bool(manifest.examples) and pasted(manifest.examples[0]) is not None
     for file in (_table_of(run), None if is_short else run / ARRAYS):

@@ -27,10 +27,6 @@ TURNED = "/transposed"
 def save(graphs, folder):
     """Write graphs as `ROLE.onnx` into a folder.
 
-    Args:
-        graphs: role -> `seqkeras.export.graph.Graph`.
-        folder: where to write; it is made if it is missing.
-
     Returns:
         role -> the names of other files that the graph needs: none, or `WEIGHTS`.
     """
@@ -45,7 +41,6 @@ def save_precisions(precisions, folder, most_in_a_graph=MOST_IN_A_GRAPH):
 
     Args:
         precisions: name -> role -> `seqkeras.export.graph.Graph`; "float32" is one of the names.
-        folder: where to write; it is made if it is missing.
         most_in_a_graph: the most bytes of weights in the file of a graph that shares none.
 
     Returns:

@@ -28,13 +28,6 @@ IR_VERSION = 8  # both are read by every onnxruntime from 1.12 on
 def convert(function, inputs, outputs, name, portable=False):
     """Return an ONNX model of a function of tensors.
 
-    Args:
-        function: takes tensors by keyword, returns a dictionary of tensors.
-        inputs, outputs: lists of `seqkeras.serving.manifest.TensorSpec`, with symbolic dimension
-        names.
-        name: name of the graph.
-        portable: use standard ONNX operators only, for runtimes other than onnxruntime.
-
     Returns:
         An `seqkeras.export.graph.Graph`, checked by `onnx.checker`, shape inference and a session.
 

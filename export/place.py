@@ -6,13 +6,7 @@ from seqkeras.serving.manifest import MANIFEST, BundleError, read_manifest
 
 
 def require_free(bundle, overwrite, run):
-    """Raise an ExportError unless a bundle may be written there.
-
-    Args:
-        bundle: the folder to make.
-        overwrite: whether an existing bundle may be replaced.
-        run: the folder of the run, which must not be overwritten.
-    """
+    """Raise an ExportError unless a bundle of the run may be written there."""
     place, of_run = bundle.resolve(), run.resolve()
     if place in of_run.parents:
         raise ExportError(f"{bundle}: the run {run} lies in it; choose another folder.")

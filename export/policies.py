@@ -24,9 +24,6 @@ def in_float32(path):
 
     In this context layers without a policy get float32 too, whatever the user's module has set.
 
-    Args:
-        path: path of the .keras archive.
-
     Yields:
         The path to load, and the names of the policies that were replaced.
     """

@@ -40,7 +40,6 @@ class UserCall:
     """What the user's own call of a model gives, beside which others' outputs are held.
 
     Attributes:
-        reference: the `Reference`.
         axes: name of an output -> sizes, and names of open axes, behind the rows.
         trained_in: the policies in which the model was trained, in words.
     """
@@ -76,10 +75,7 @@ def user_call(run, plan, calls, model):
     """Return the `UserCall` of a run; without a reference, one by the model's own names, or None.
 
     Args:
-        run: a `Run`.
-        plan: its model's `ExportPlan`.
         calls: for each of the first examples the arrays that its pipeline feeds, and the outputs.
-        model: the Keras model to call.
     """
     reference = run.reference
     if reference is None and plan.own_call is not None:
@@ -106,8 +102,6 @@ def first_calls(inputs, pipeline, calls):
     alone.
 
     Args:
-        inputs: real inputs.
-        pipeline: the one that answers.
         calls: the list to which its runtime appends (feed, outputs).
     """
     firsts = []
@@ -123,7 +117,6 @@ def log_probs_difference(run, answers, begin=0):
     logits.
 
     Args:
-        run: a `Run` with a reference.
         answers: (T, V) of each example.
         begin: the place of the first of them among the reference's.
     """
@@ -140,10 +133,8 @@ def difference_of(name, pairs, axes, trained_in):
     """Return the `Difference` of one output.
 
     Args:
-        name: name of the output.
         pairs: (actual, expected) arrays of each example, the first axis rows.
         axes: the others: sizes, and names of open axes, along which the longer array is cut.
-        trained_in: see `UserCall`.
     """
     found, largest = [0.0], [0.0]
     for actual, expected in pairs:
@@ -184,8 +175,6 @@ def plan_by_numbers(run, bindings, plan):
     """Return the plan of the only binding of a model's inputs that answers as the user's call does.
 
     Args:
-        run: a `Run` with a reference.
-        bindings: the possible ones, see `seqkeras.export.families.binding.AmbiguousInputs`.
         plan: takes one of them, and returns the `ExportPlan`.
 
     Raises:

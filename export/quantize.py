@@ -43,7 +43,6 @@ def quantize(graphs, precision):
 
     Args:
         graphs: role -> `seqkeras.export.graph.Graph`, in float32; not modified.
-        precision: one of `PRECISIONS`.
 
     Returns:
         role -> `seqkeras.export.graph.Graph`. A weight that stays in float32 keeps its name and its
@@ -87,8 +86,6 @@ class _Rewriter:
     """Makes a copy of a graph whose weights are integers.
 
     Args:
-        role: role of the graph.
-        graph: an `seqkeras.export.graph.Graph`.
         product: the function that makes the products with a kernel: `_int8_product` is one.
         embeddings: whether the tables of embeddings, and the matrix that makes logits, become whole
             too: it has a scale for each column, so that it stays the transpose of its table.

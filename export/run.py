@@ -42,12 +42,10 @@ class Run:
     """A run, read from its folder.
 
     Attributes:
-        folder: a `Path`.
         record: its `RunRecord`; limits, decoding and prefix are parts of it.
         model: the Keras model, in float32.
         trained_in: the policies in which the model was trained, in words; "" for float32.
         tokenizers: role -> tokenizer.
-        limits, decoding, prefix: `seqkeras.serving.manifest`'s classes.
         takes: list of `TensorSpec`, the model's inputs; None if the run does not name them.
         examples: real inputs, {"input": ...} or {"text": ..., "target": ...}.
         inputs: the same in the pipeline's form.

@@ -18,8 +18,6 @@ def write(model, signatures, folder):
 
     Args:
         model: the Keras model, for its weights.
-        signatures: name -> `Signature`.
-        folder: the folder to create.
     """
     module = tf.Module()  # Keras's ExportArchive stores every variable twice
     module.weights = [variable.value for variable in model.variables]

@@ -59,8 +59,6 @@ def wrong_target(pipeline, settings, example, row):
     """Yield problems of an example's target, if it has one.
 
     Args:
-        pipeline, settings: as in the manifest.
-        example: dictionary of "target".
         row: the pipeline's encoding of the input.
     """
     kind = record_of(pipeline).targets(settings)

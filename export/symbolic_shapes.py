@@ -39,7 +39,6 @@ def without_contradicted(values, model):
     """Return the `onnx.ValueInfoProto`s that ONNX's own inference does not contradict.
 
     Args:
-        values: values of tensors of the model.
         model: an `onnx.ModelProto`; its declared sizes are ignored.
     """
     bare = onnx.ModelProto()

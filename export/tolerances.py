@@ -48,10 +48,6 @@ def telling_scores(figures):
 def shortfalls(figures, tolerances):
     """Return how a precision exceeds its tolerances.
 
-    Args:
-        figures: figures of the precision, from `seqkeras.export.measuring`.
-        tolerances: `Tolerances`.
-
     Returns:
         A list of parts of a sentence, each with its option; empty for an acceptable precision.
     """

@@ -9,9 +9,7 @@ class WebFolder:
     """A folder of static files to make.
 
     Args:
-        folder: where.
         taken: folders that it must not be, hold or lie in: the run and the bundle.
-        overwrite: whether such a folder that is there may be replaced.
         node_modules: npm's folder with onnxruntime-web; None for serving/javascript's.
 
     Raises:

@@ -39,7 +39,6 @@ def command(bundle, examples):
     shell.
 
     Args:
-        bundle: its folder.
         examples: the manifest's; where there are none, as arrays are too large, a file is named.
     """
     predict = f"seqkeras predict {shlex.quote(str(bundle))}"

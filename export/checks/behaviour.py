@@ -69,9 +69,7 @@ def _probabilities(checked, operators, outputs):
     """Yield which outputs are probabilities and should be logits.
 
     Args:
-        checked: the `Checked`.
         operators: name of an output -> the TensorFlow operator that it comes from.
-        outputs: name -> array.
     """
     record = checked.run.record
     for name in checked.own.logits_among(record.settings, [*outputs]):

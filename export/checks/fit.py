@@ -37,8 +37,6 @@ class Checked:
     """What `CHECKS` look at.
 
     Attributes:
-        own: what export knows of the pipeline.
-        feeds: what the pipeline feeds to the model, see `seqkeras.export.feeds`.
         names: `FILES` or `ARGUMENTS`.
         calls: the model's calls by the pipeline since the list was cleared: (inputs, outputs).
     """
@@ -90,11 +88,7 @@ def require_fit(run: Run, plan: ExportPlan) -> None:
 
 
 def reasons_against(run: Run, plan: ExportPlan, names: tuple[str, str]) -> list[str]:
-    """Return every reason why no bundle can be made of a run and be served.
-
-    Args:
-        names: `FILES` or `ARGUMENTS`.
-    """
+    """Return every reason why no bundle can be made of a run and be served."""
     own = record_of(run.record.pipeline)
     checked = Checked(run, plan, own, own.feeds_of(run.tokenizers), names)
     for checks in CHECKS:

@@ -25,7 +25,6 @@ def own_problems(pipeline, model, tokenizers, decoding, inputs):
     """Yield problems of `save_run`'s arguments that the saved run does not show.
 
     Args:
-        pipeline, model, tokenizers, inputs: see `run_problems`.
         decoding: the dictionary that the user gave.
     """
     yield from unsaved_classes(model)
@@ -45,17 +44,7 @@ def own_problems(pipeline, model, tokenizers, decoding, inputs):
 
 
 def run_problems(pipeline, model, tokenizers, limits, decoding, settings, inputs):
-    """Yield the problems of export that can be found without TensorFlow.
-
-    Args:
-        pipeline: the name of the one that will serve it.
-        model: a Keras model that is built.
-        tokenizers: role -> tokenizer.
-        limits: the manifest's `Limits`.
-        decoding: the manifest's `DecodingDefaults`.
-        settings: settings of the pipeline.
-        inputs: the real inputs, as the pipeline takes them.
-    """
+    """Yield the problems of export that can be found without TensorFlow."""
     yield from weight_problems(model)
     yield from vocabulary_problems(model, tokenizers)
     if PIPELINE_TEXTS[pipeline].generated and (problem := end_problem(model, decoding.end_id)):

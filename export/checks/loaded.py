@@ -31,10 +31,6 @@ WAYS_OUT = (
 def refusals_of(folder, model):
     """Return Export's reasons against a run that are known before tracing, in terms of `save_run`.
 
-    Args:
-        folder: folder of a run, a `Path`.
-        model: the one that was saved there, as its user has it.
-
     Returns:
         Every reason, as a list, an empty one if there is none; and the `Reference` of the run, or
         that of `model` called by its own names, or None.

@@ -60,7 +60,6 @@ def _logits(run, rows):
     """Yield the logits for the beginning of a source, and those for its padded copy.
 
     Args:
-        run: a `Run`.
         rows: the pipeline's encodings of sources, of which the longest is tried.
     """
     source = max((np.asarray(getattr(row, "token_ids", row)) for row in rows), key=len)

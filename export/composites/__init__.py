@@ -25,9 +25,7 @@ def op_handlers(graph_def, weights, lowerings):
     """Return the `custom_op_handlers` of tf2onnx for a frozen graph and its composites.
 
     Args:
-        graph_def: GraphDef of the frozen graph.
         weights: name -> array, of its constant inputs.
-        lowerings: `LOWERINGS` or `PORTABLE_LOWERINGS`.
     """
     functions = {
         function.signature.name: function

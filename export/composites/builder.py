@@ -52,7 +52,6 @@ class Builder:
         states.
 
         Args:
-            initial: the state before the first step.
             sequences: time-major tensors, of the state's dtype.
             step: (builder, state, an element of each sequence) -> the next state.
             reverse: from the last element to the first; results stay in the order of the elements.
@@ -90,11 +89,8 @@ class Builder:
         """Return a branch; the name of its output, of the tensor's dtype.
 
         Args:
-            condition: a boolean without axes.
-            tensor: the one that the branches read.
             then, otherwise: (builder, tensor) -> the branch's output; a branch may read any tensor
                 of the graph.
-            shape: shape of the output.
         """
         name, dtype = utils.make_name(f"{self.name}/If"), self.graph.get_dtype(tensor)
         branches = {}

@@ -26,7 +26,6 @@ class ExportPlan:
     """What is exported of a model.
 
     Attributes:
-        kind: "encoder-decoder", "language model" or "single pass".
         graphs: role -> `Signature` of an ONNX graph.
         saved_model: name -> `Signature` of the SavedModel on token ids.
         state: `StateEntry`s, which a decoder step passes to the next.
@@ -59,14 +58,10 @@ def plan_export(
     """Return the graphs and signatures to export of a Keras model.
 
     Args:
-        model: one of seqkeras, one made of its parts, or any other.
         inputs: list of `TensorSpec` of a model that answers in a single pass; None to infer them.
         max_length: the most tokens that the SavedModel generates.
-        decoding: the manifest's `DecodingDefaults`.
-        constraint: a `seqkeras.decoding.Constraint` of what the SavedModel generates, or None.
         attention_heads: whether to export the attention of each head of each layer too: as outputs
             of an encoder-decoder's step, as a separate graph of any other model.
-        searches: `Searches`, which signatures of generation the SavedModel has beside the default.
         feeds: name -> (dtype, shape) of what the pipeline feeds to a model that seqkeras does not
             define; None if no pipeline will serve the model.
         vectors: whether the pipeline answers with vectors.

@@ -31,9 +31,7 @@ def attention_graph(model, inputs, method=None, binding=None):
     Args:
         model: one with a method `attention_weights`; see `TokenModel`, or a functional model
             with layers that attend: ours that give weights, models of ours, or Keras's.
-        inputs: list of `TensorSpec`, what the method, or the functional model, takes.
         method: called instead of `attention_weights`.
-        binding: binding of a functional model, see `seqkeras.export.families.binding.bound`.
 
     Raises:
         ValueError: if the model has no attention over its inputs.
@@ -69,9 +67,6 @@ def _require_labels(graph):
 def _attending(model):
     """Return a functional model that returns the attention weights of another one's layers, by
     layer name.
-
-    Raises:
-        ValueError: if no layer gives attention weights.
     """
     by_depth = getattr(model, "_nodes_by_depth", {})
     found, calls = {}, collections.Counter()

@@ -130,8 +130,6 @@ def bound(model, specs, binding=None):
     A path begins with an argument of `call` if `places_of` the model is None.
 
     Args:
-        model: a Keras model that seqkeras does not define.
-        specs: list of `TensorSpec` of all its inputs.
         binding: some of our names -> what the model calls these inputs: a key, the name of an
             Input, an index, or a path of keys and indices.
 
@@ -180,10 +178,6 @@ def bound(model, specs, binding=None):
 def bound_by_user(binding, places):
     """Return a dictionary: our name -> `Place`, for what a user says.
 
-    Args:
-        binding: see `bound`.
-        places: places of the model.
-
     Raises:
         ValueError: if it names no input of the model, or two that are the same.
     """
@@ -195,12 +189,7 @@ def bound_by_user(binding, places):
 
 
 def fed_by_form(feeds, places):
-    """Return the bindings of unnamed inputs to feeds of the same form, each our name -> `Place`.
-
-    Args:
-        feeds: name -> (dtype, shape) of the pipeline's feeds.
-        places: the inputs that no name tells from each other.
-    """
+    """Return the bindings of unnamed inputs to feeds of the same form, each our name -> `Place`."""
     orders = itertools.permutations(feeds, len(places)) if len(places) <= len(feeds) else ()
     found = (
         dict(zip(names, places, strict=True))

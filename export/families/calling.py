@@ -25,11 +25,6 @@ def called(model, inputs, binding=None):
     that was built with a dictionary or a list. Another one is called with keywords if its `call`
     has these names or requires several, else with the only tensor, else with a dictionary.
 
-    Args:
-        model: a Keras model that seqkeras does not define.
-        inputs: list of `TensorSpec`.
-        binding: see `seqkeras.export.families.binding.bound`.
-
     Returns:
         The function, the list of `TensorSpec` of its results, and the model's `OwnCall`.
 
@@ -46,16 +41,7 @@ def called(model, inputs, binding=None):
 
 
 def build(model, inputs, binding=None):
-    """Call a model once to create the weights that Keras could not create while loading it.
-
-    Args:
-        model: a subclass of `keras.Model`.
-        inputs: list of `TensorSpec`.
-        binding: see `seqkeras.export.families.binding.bound`.
-
-    Raises:
-        ValueError: if the model can not be called so.
-    """
+    """Call a model once to create the weights that Keras could not create while loading it."""
 
     def ones(sizes):
         return {

@@ -44,7 +44,6 @@ def left_to_right(model, function):
     """Turn a function of a language model's inputs into one of a text in generation order.
 
     Args:
-        model: the language model, which may support other orders too.
         function: takes the dictionary that the model is called with.
     """
     ordered = getattr(model, "from_left_to_right", dict)
@@ -58,7 +57,6 @@ def encoder_decoder_graphs(model, attention_heads=False):
     start empty.
 
     Args:
-        model: the encoder-decoder.
         attention_heads: whether a step returns the attention weights of all heads of all layers.
 
     Raises:

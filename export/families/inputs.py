@@ -45,9 +45,6 @@ def candidates(model, feeds, binding=None, by_numbers=False):
     `TensorSpec`, and the binding of each.
 
     Args:
-        model: any Keras model.
-        feeds: name -> (dtype, shape) of the pipeline's feeds.
-        binding: see `seqkeras.export.families.binding.bound`.
         by_numbers: whether the numbers of a call can tell which feed an input of another name is.
 
     Raises:
@@ -140,11 +137,7 @@ def keras_specs(model, feeds, binding, by_numbers):
 
 
 def _names(model, places, feeds, said, by_numbers):
-    """Return our names of a functional model's inputs; `said`: our name -> `Place`, of the user.
-
-    Raises:
-        AmbiguousInputs: see `candidates`.
-    """
+    """Return our names of a functional model's inputs; `said`: our name -> `Place`, of the user."""
     names = {place.path: name for name, place in said.items()}
     free = [place for place in places if place.path not in names]
     found = by_words(free, [name for name in feeds if name not in said])
@@ -183,8 +176,6 @@ def fed_specs(model, feeds, binding):
     the dictionary that it was built with.
 
     Args:
-        model: a Keras model that is built.
-        feeds: name -> (dtype, shape).
         binding: our name -> name in the model's call or dictionary, where that is another.
 
     Returns:

@@ -36,11 +36,7 @@ def encoder_decoder(model, max_length, decoding=None, constraint=None, searches=
     `sample` are there if they are asked for.
 
     Args:
-        model: the encoder-decoder.
         max_length: the most tokens that `generate` makes.
-        decoding: the manifest's `DecodingDefaults`.
-        constraint: a `seqkeras.decoding.Constraint` of what is generated, or None.
-        searches: `Searches`, which further signatures there are.
     """
     decoding = decoding or DecodingDefaults()
     source = source_of(model)
@@ -73,11 +69,7 @@ def language_model(model, max_length, decoding=None, constraint=None, searches=D
     takes the lengths of prefixes too.
 
     Args:
-        model: the language model.
         max_length: the most tokens of a prompt and what `generate` makes, together.
-        decoding: the manifest's `DecodingDefaults`.
-        constraint: a `seqkeras.decoding.Constraint` of what is generated, or None.
-        searches: `Searches`, which further signatures there are.
     """
     tokens = (
         TensorSpec("token_ids", "int64", ("batch", "length")),
@@ -115,10 +107,7 @@ def _generating(generate, inputs, max_length, decoding, searches, first=0):
 
     Args:
         generate: takes a `seqkeras.decoding.Search`, `best_of` or `all_of`, and the inputs by name.
-        inputs: `TensorSpec`s.
         max_length: most tokens of results; None where nothing will be generated.
-        decoding: the manifest's.
-        searches: `Searches`.
         first: how many tokens of a result no search adds.
     """
     results = result_specs(max_length)
@@ -166,9 +155,7 @@ def _checked(model, specs, inputs, room=None):
     """Return inputs after assertions: sizes agree, ids are within their vocabularies, lengths fit.
 
     Args:
-        model: the Keras model that takes them.
         specs: their `TensorSpec`s: axes of one name have one size.
-        inputs: name -> tensor.
         room: the most tokens of a prompt, so that something can follow; None for no prompts.
     """
     return required(inputs, [*_sizes(specs, inputs), *_ids(model, inputs), *_lengths(inputs, room)])

@@ -42,10 +42,6 @@ def infer_outputs(function, inputs):
     with the same size in both traces is a number; one with a symbol's two sizes is that symbol; any
     other axis gets a new name.
 
-    Args:
-        function: takes tensors by keyword, returns a dictionary of tensors.
-        inputs: list of `TensorSpec`.
-
     Returns:
         A list of `TensorSpec`, in the order of the function's results.
     """

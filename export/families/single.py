@@ -86,19 +86,8 @@ def graphs(model, inputs=None, feeds=None, vectors=False, binding=None, by_numbe
     """Return the graphs of a model by role: "model", and for a `BiLM` also "representations", which
     are its "model" for a pipeline that answers with vectors.
 
-    Args:
-        model: one of `INPUTS`, or any Keras model.
-        inputs: list of `TensorSpec` of the model; None to infer them.
-        feeds, vectors: see `seqkeras.export.families.plan_export`.
-        binding: see `seqkeras.export.families.binding.bound`.
-        by_numbers: see `seqkeras.export.families.inputs.candidates`.
-
     Returns:
         The graphs, and the `OwnCall` that has the outputs of "model", or None if none has.
-
-    Raises:
-        AmbiguousInputs: if nothing tells which input of the model is which.
-        ValueError: if the model's inputs are unknown, or it can not be called with them.
     """
     declared = _declared(model)
     if declared and binding:

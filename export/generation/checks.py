@@ -15,7 +15,6 @@ def checked_inputs(composer, vocab_size=None, source_length=None, room=None, sou
     """Insert checks between the inputs `token_ids` (B, S) and `lengths` (B,) and their readers.
 
     Args:
-        composer: the `GraphComposer` whose inputs they are.
         vocab_size: how many ids there are; None if unknown.
         source_length: the greatest S; None for any.
         room: the most tokens of a prompt, so that something can follow; None for no prompts.

@@ -26,8 +26,6 @@ class GraphComposer:
         """Add a graph's nodes; returns output name in that graph -> name in this graph.
 
         Args:
-            graph: an `seqkeras.export.graph.Graph`.
-            prefix: prefix of the names of the nodes and tensors that are added.
             inputs: name in that graph -> name in this graph.
             nodes: the list of a Loop's body to add to; None for the graph's own list.
         """
@@ -89,12 +87,10 @@ class GraphComposer:
         """Add a Loop over decoder steps until the search is done.
 
         Args:
-            step, advance: `seqkeras.export.graph.Graph`s.
             carried: what a step passes to the next, with its initial value: name there -> name
                 here.
             fixed: what every step reads: name there -> name here. State that a step returns is
                 carried.
-            max_length: the most steps.
             going: name of the boolean that decides on the first step; None for true.
 
         Returns:
@@ -148,7 +144,6 @@ class GraphComposer:
         Args:
             results: the `seqkeras.export.graph.Graph` of the last part.
             carried, given: what the last part may read: name there -> name here.
-            inputs: `TensorSpec`s of the composed graph.
         """
         outputs = results.model.graph.output
         names = self.add(results, "results", {**carried, **dict(given)})

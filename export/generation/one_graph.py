@@ -27,17 +27,9 @@ def encoder_decoder(
     whose message states the condition.
 
     Args:
-        graphs: "encoder" and "decoder_step", `seqkeras.export.graph.Graph`s.
-        signatures: the `Signature`s from which the graphs were made.
-        decoding: the manifest's `DecodingDefaults`: one beam is greedy search.
         max_length: the most tokens of a result, `<eos>` among them.
-        portable: whether the graphs have standard ONNX operators only.
-        constraint: a `seqkeras.decoding.Constraint` of results, or None.
         vocab_size: how many ids a source may have; None if unknown.
         source_length: the most tokens of a source; None for any number.
-
-    Returns:
-        An `seqkeras.export.graph.Graph`.
     """
     search = SearchParts(decoding, max_length, signatures["decoder_step"], constraint)
     parts = search.convert(portable)
@@ -60,12 +52,7 @@ def language_model(graphs, signatures, decoding, max_length, portable=False, con
     are an error of the runtime, whose message states the condition.
 
     Args:
-        graphs: "decoder_step", an `seqkeras.export.graph.Graph`.
-        signatures, decoding, portable, constraint: see `encoder_decoder`.
         max_length: the most tokens of a prompt and its continuation, `<eos>` among them.
-
-    Returns:
-        An `seqkeras.export.graph.Graph`.
     """
     signature = signatures["decoder_step"]
     search = PromptedSearchParts(decoding, max_length, signature, constraint)

@@ -62,14 +62,7 @@ def search_behind(model, search, token_ids, lengths, max_length, constraint=None
     """Return what `seqkeras.decoding.decode` generates after prompts, in a TensorFlow graph.
 
     Args:
-        model: a language model.
-        search: a `seqkeras.decoding.Search`.
-        token_ids, lengths: see `begun`.
         max_length: T; a cache has no room for the last of the T + 1 tokens, which no step reads.
-        constraint: a `seqkeras.decoding.Constraint` of the text after the prompts, or None.
-
-    Returns:
-        What `search.results` returns.
     """
     batch_size = ops.shape(token_ids)[0]
     prompt = behind_first(token_ids, lengths)

@@ -56,8 +56,6 @@ class Sampled(OneSequence):
         top_k: (B,) int32; 0 for all tokens.
         top_p: (B,) float32, above 0 and at most 1.
         seed: (B,) int64.
-        max_length: T.
-        end_id: id of `<eos>`.
     """
 
     def __init__(self, temperature, top_k, top_p, seed, max_length, end_id):

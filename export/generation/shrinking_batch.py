@@ -15,7 +15,6 @@ def run(step, loop, carried, fixed):
     """Run a decoding loop from its current position to its end.
 
     Args:
-        step: the decoder's step, see `seqkeras.decoding`.
         loop: a `Loop` whose only processor is a prompt.
         carried: what `loop.begin` and `loop.advance` return.
         fixed: the entries of the state that belong to a source, not to a beam.

@@ -23,9 +23,6 @@ __all__ = ["PipelineRecord", "record_of"]
 def record_of(pipeline):
     """Return the `PipelineRecord` of a pipeline.
 
-    Args:
-        pipeline: its name, one of `seqkeras.serving.manifest.pipelines.PIPELINE_TEXTS`.
-
     Raises:
         ValueError: if there is no such pipeline.
     """

@@ -10,7 +10,6 @@ class ExpectedAnswer:
     """An answer of a signature on strings, and the expected one.
 
     Attributes:
-        actual, expected: the signature's string, and the expected one.
         is_tie: whether another string has the same score, up to `MARGIN`.
         numbers, expected_numbers: the numbers of both, of one shape.
     """
@@ -26,8 +25,6 @@ def expected_text(outputs, expected, score, is_tie):
     """Return the `ExpectedAnswer` of a text that is generated.
 
     Args:
-        outputs: outputs of the signature, by name.
-        expected, score: the text, and its log-probability.
         is_tie: takes another text, and says whether its score is equally good.
     """
     text = outputs["text"].decode()

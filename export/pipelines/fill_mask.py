@@ -78,10 +78,6 @@ def _joined(parts):
 class Masks:
     """The masks of texts, and the text of each token that fills one.
 
-    Args:
-        tokenizer: a `Subwords`.
-        mask_token: the text of a mask.
-
     Raises:
         ValueError: if the vocabulary lacks that token, or has ids without a token.
     """
@@ -119,7 +115,6 @@ class Masks:
         """Return (B,) texts with their first masks filled.
 
         Args:
-            texts: (B,) strings.
             token_ids: (M,) tokens for these masks of all texts, in order.
             counts: (B,) how many each text has.
         """

@@ -13,12 +13,6 @@ def text_signatures(
 ):
     """Return signatures on strings of a SavedModel, with the answers of the pipeline of that name.
 
-    Args:
-        pipeline: its name; `seqkeras.export.pipelines` says which have signatures.
-        signatures: name -> `Signature` on token ids.
-        tokenizers: role -> a tokenizer of `seqkeras.serving.text`; "source" and "target", or
-        "text". limits, decoding, settings, text_prefix: as in the manifest.
-
     Returns:
         name -> `Signature`; empty for a pipeline without such signatures, or one that reads frames.
 

@@ -51,8 +51,6 @@ def write_serving_files(folder, manifest, examples=()):
     """Write warm-up requests, `models.config`, `batching.config`, `compose.yaml` and notes.
 
     Args:
-        folder: the bundle, with its SavedModels.
-        manifest: its `Manifest`.
         examples: real inputs as arrays: a list of {name: array}, the inputs of one example without
             the batch's axis.
 

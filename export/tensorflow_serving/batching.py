@@ -29,7 +29,6 @@ def may_be_batched(loaded, rows):
     """Return whether the server's padding does not change the answers to real inputs.
 
     Args:
-        loaded: the signatures of a SavedModel.
         rows: signature -> inputs {name: array} without the batch's axis.
     """
     return all(_same_in_a_batch(loaded[key], own) for key, own in rows.items())
@@ -41,9 +40,6 @@ def have_lengths(signatures):
 
     Rows of numbers have `lengths`, and a row of strings is one of them, not a list of choices. If
     all real inputs have one length, trying them shows nothing about padding.
-
-    Args:
-        signatures: the manifest's `Signature`s.
     """
     return all(
         spec.dtype != "string" and any(other.name == "lengths" for other in signature.inputs)

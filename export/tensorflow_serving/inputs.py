@@ -11,12 +11,7 @@ WORD_LENGTH = "word_length"  # the axis of a word's characters, which no input `
 
 
 class Inputs:
-    """The real inputs of a bundle, as its signatures take them.
-
-    Args:
-        manifest: the bundle's `Manifest`.
-        examples: real inputs as arrays: a list of {name: array}.
-    """
+    """The real inputs of a bundle, as its signatures take them."""
 
     def __init__(self, manifest, examples):
         self._texts, self._examples = manifest.examples, list(map(_with_length, examples))

@@ -63,10 +63,7 @@ def notes(folder, manifest, names, inputs, batched):
     """Return the files: name -> text.
 
     Args:
-        folder: the bundle.
-        manifest: its `Manifest`.
         names: folder of a SavedModel -> name of the model.
-        inputs: its `Inputs`.
         batched: the folders of those whose requests the server batches.
     """
     shown = " and ".join(f"`{name}`" for name in names.values())

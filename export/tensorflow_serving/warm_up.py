@@ -25,9 +25,6 @@ def write_requests(folder, loaded, name, rows):
         fails.
 
     Args:
-        folder: folder of the SavedModel.
-        loaded: its signatures.
-        name: name of the model.
         rows: signature -> inputs {name: array} without the batch's axis, the most common first.
 
     Returns:
@@ -69,12 +66,7 @@ def _requests(rows):
 
 
 def prediction_log(model, signature, inputs):
-    """Return the bytes of a `PredictionLog` of one request.
-
-    Args:
-        model, signature: their names.
-        inputs: name -> array.
-    """
+    """Return the bytes of a `PredictionLog` of one request."""
     request = _field(1, _field(1, model.encode()) + _field(3, signature.encode()))
     for name, value in inputs.items():
         tensor = tf.make_tensor_proto(value).SerializeToString()

@@ -103,12 +103,7 @@ class BytePairs(TextGraph):
 
 
 class _Spaces:
-    """How many spaces tokens begin and end with.
-
-    Args:
-        vocabulary: token -> id.
-        added_tokens: as in a `tokenizer.json`.
-    """
+    """How many spaces tokens begin and end with."""
 
     def __init__(self, vocabulary, added_tokens):
         self._before, self._behind = np.zeros((2, max(vocabulary.values()) + 1), "int32")

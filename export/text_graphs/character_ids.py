@@ -13,9 +13,6 @@ class CharacterIds(TextGraph):
     """The tokenizer of a `CharacterTable`: a token for each character.
 
     Texts are composed first (Unicode NFC); offsets are those in the composed text.
-
-    Args:
-        table: the `CharacterTable`.
     """
 
     def __init__(self, table):

@@ -45,7 +45,6 @@ class Texts:
     Attributes:
         values: (B,) strings; "" for a refused one.
         errors: (B,) strings, why a text is refused; "" for the others.
-        name: name of the input.
     """
 
     values: tf.Tensor
@@ -66,8 +65,6 @@ def checked(texts, name="text", accepted=ANYTHING, refusal="must not be empty or
     """Map (B,) strings to `Texts`; the graph raises an InvalidArgumentError if there is none.
 
     Args:
-        texts: (B,) strings.
-        name: name of the input.
         accepted: the regular expression that a text must match.
         refusal: the message for a text that does not match.
     """
@@ -83,7 +80,6 @@ def require(value, *conditions):
     false.
 
     Args:
-        value: a tensor.
         conditions: (booleans, the message if one of them is false).
     """
     checks = [
@@ -94,17 +90,13 @@ def require(value, *conditions):
 
 
 def characters(texts, added_tokens=()):
-    """Split (B,) texts.
+    """Split (B,) texts, which `checked` has accepted, into `Characters`.
 
     Args:
-        texts: (B,) strings, checked by `checked`.
         added_tokens: as in a `tokenizer.json`, `MOST_ADDED_TOKENS` at most. One found in a text
             becomes the code point of its index. It starts at the spaces that it absorbs on its
             left, like RoBERTa's <mask>. A text with one that absorbs spaces on its right is
             refused.
-
-    Returns:
-        `Characters`.
     """
     errors = errors_of(
         (~_holds(texts, NONCHARACTERS), "text: must hold no noncharacter, U+FDD0 to U+FDEF."),
@@ -164,7 +156,6 @@ def _without_spaces_before(source, spaces, takes):
     """Return the characters without the spaces that a following added token absorbs.
 
     Args:
-        source: `Characters`.
         spaces: (N,) which of them are spaces.
         takes: (N,) which of them are added tokens that absorb the spaces on their left.
 

@@ -21,7 +21,6 @@ def generating(answer, signatures):
         answer: takes a signature on ids, the strings and `truncate`, and of "sample" its options by
             name; returns the texts and scores of all rows and of all their results, in order, and
             the (B,) errors of rows.
-        signatures: name -> `Signature` on ids.
     """
     text, results = [strings("text")], [strings("text"), score()]
 

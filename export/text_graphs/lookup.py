@@ -68,7 +68,6 @@ class StringTable:
     Implemented by the WordPiece kernel, with whole words as its tokens.
 
     Args:
-        numbers: string -> number.
         default: the number of all other strings.
     """
 

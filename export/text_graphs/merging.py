@@ -33,7 +33,6 @@ def merged(parts, ranks, results):
     the result of a later merge, which holds for all merges learned from a text.
 
     Args:
-        parts: `Parts`.
         ranks: `PairTable`, two ids -> their rank.
         results: (R,) the id that the pair of each rank becomes.
 

@@ -133,7 +133,6 @@ class Reader:
     """A tokenizer of `seqkeras.serving.text` in a graph.
 
     Args:
-        tokenizer: `Subwords`, `SentencePieces`, `CharacterTable` or `VectorizedWords`.
         limit: the most tokens of an input, special ones too.
         end_id: id of a last special token to leave out, as for a prompt; None to keep all.
         empty: whether texts without a token are allowed.
@@ -153,7 +152,6 @@ class Reader:
         """Map `Texts`, one or two, to `EncodedTexts`.
 
         Args:
-            texts: the result of `checked`.
             truncate: a scalar boolean: whether texts over the limit are cut, as
                 `seqkeras.serving.text` does
                 it: of two the longer one.
@@ -291,11 +289,7 @@ def in_graph(tokenizer):
 
 
 def writer(tokenizer):
-    """Return the tokenizer in a graph, to join tokens to texts again.
-
-    Raises:
-        ValueError: if it can not be put into a graph.
-    """
+    """Return the tokenizer in a graph, to join tokens to texts again."""
     graph = in_graph(tokenizer)
     if isinstance(tokenizer, Subwords):
         require_decoder(json.loads(tokenizer.to_json()))

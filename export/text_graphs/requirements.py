@@ -10,11 +10,7 @@ BYTE_LEVEL = ("ByteLevel", "RobertaProcessing")  # post-processors that may trim
 
 
 def require_word_piece(content):
-    """Raise a ValueError, with every reason, unless a graph can split like this WordPiece.
-
-    Args:
-        content: a `tokenizer.json`, parsed.
-    """
+    """Raise a ValueError, with every reason, unless a graph can split like this WordPiece."""
     kinds = {name: (content[name] or {}).get("type") for name in ("normalizer", "pre_tokenizer")}
     by_bert = kinds["pre_tokenizer"] == "BertPreTokenizer"
     problems = [
@@ -35,7 +31,6 @@ def require_byte_pairs(content, byte_characters):
     """Raise a ValueError, with every reason, unless a graph can split like these byte pairs.
 
     Args:
-        content: a `tokenizer.json`, parsed.
         byte_characters: the characters that represent the 256 bytes.
     """
     model, splits = content["model"], content["pre_tokenizer"] or {}
@@ -53,11 +48,7 @@ def require_byte_pairs(content, byte_characters):
 
 
 def require_decoder(content):
-    """Raise a ValueError unless a graph can join tokens like this tokenizer.
-
-    Args:
-        content: a `tokenizer.json`, parsed.
-    """
+    """Raise a ValueError unless a graph can join tokens like this tokenizer."""
     model, decoder = content["model"], content["decoder"] or {}
     expected = {"type": "ByteLevel"}
     if model["type"] == "WordPiece":

@@ -20,9 +20,6 @@ UNIGRAM = 1  # TrainerSpec.ModelType
 class Pieces(TextGraph):
     """The tokenizer of a `SentencePieces`.
 
-    Args:
-        tokenizer: the `SentencePieces`.
-
     Attributes:
         has_ties: whether two segmentations of a text may have the same score. The kernel and the
             Python library, which round sums differently, may then choose different ones.

@@ -18,11 +18,7 @@ SIGNS = f"[{re.escape(PUNCTUATION)}]"
 
 
 class WordIds(TextGraph):
-    """The tokenizer of a `VectorizedWords`: a token for each word.
-
-    Args:
-        table: the `VectorizedWords`.
-    """
+    """The tokenizer of a `VectorizedWords`: a token for each word."""
 
     def __init__(self, table):
         special = len(table.special_tokens)

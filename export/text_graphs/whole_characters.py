@@ -34,7 +34,6 @@ def whole_characters(text, start, end):
     """Return (start, end) of spans widened so that they do not cut a user-perceived character.
 
     Args:
-        text: (B,) strings.
         start, end: (B,) int32, offsets in code points, start < end; the result for an empty span is
             undefined.
     """

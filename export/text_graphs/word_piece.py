@@ -131,11 +131,7 @@ class WordPiece(TextGraph):
 
 @functools.lru_cache(maxsize=4)
 def _tables(normalizer, pre_tokenizer):
-    """Return a `CodePointTable` of kinds, and (begins, counts, code points, classes) of expansions.
-
-    Args:
-        normalizer, pre_tokenizer: as in a `tokenizer.json`.
-    """
+    """Return a table of kinds, and (begins, counts, code points, classes) of expansions."""
     library = require_library()
     tokenizer = library.Tokenizer.from_str(
         json.dumps(

@@ -11,15 +11,7 @@ EXAMPLES = 8  # a text of 512 tokens has 38 million weights in BERT-base
 
 
 def compare_attention(comparison, plan, folder, manifest, inputs, **options):
-    """Compare the attention that serving returns with Keras's.
-
-    Args:
-        comparison: the `Comparison`.
-        plan: the model's `ExportPlan`.
-        folder, manifest: folder and manifest of the bundle.
-        inputs: in the pipeline's form.
-        options: options of the pipeline.
-    """
+    """Compare the attention that serving returns with Keras's."""
     if ROLE not in plan.graphs:
         return
     runs = []

@@ -27,9 +27,6 @@ class KerasResults:
     """The results of a search in Keras.
 
     Attributes:
-        inputs: the run's inputs.
-        texts: the generated text for each input.
-        scores: (N,) of these texts.
         is_tie: (row, text, score) -> whether Keras gives that text the same score.
     """
 
@@ -80,13 +77,7 @@ def compare_searches(comparison, plan, pipeline, folder, by_ids, given, greedy, 
     """Compare all signatures and graphs that generate with Keras.
 
     Args:
-        comparison: the `Comparison`.
-        plan: the model's `ExportPlan`.
-        pipeline: the bundle's pipeline of `serving`.
-        folder: the bundle.
-        by_ids: the signatures of the SavedModel on token ids, or None.
         given: name -> array, inputs of the signatures on token ids.
-        greedy: `KerasResults` of greedy search.
         texts_of: (N, T) generated ids -> list of N texts.
         whole: the rows whose inputs the pipeline and the signature on strings read whole.
     """

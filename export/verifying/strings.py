@@ -24,8 +24,6 @@ def answers_on_strings(folder, manifest, inputs, fields=()):
     """Return the answers of the signatures on strings.
 
     Args:
-        folder, manifest: folder and manifest of the bundle.
-        inputs: in the pipeline's form.
         fields: the names of an input's parts.
 
     Returns:
@@ -57,7 +55,6 @@ def split_otherwise(tokenizer, texts):
 
     Args:
         tokenizer: any tokenizer; only `SentencePieces` has such rows.
-        texts: row -> text.
     """
     if not isinstance(tokenizer, SentencePieces) or not texts:
         return []
@@ -74,9 +71,6 @@ def compare_on_strings(comparison, answers, inputs, expected_answer):
     """Compare the answers of the signatures on strings with the expected ones.
 
     Args:
-        comparison: the `Comparison`.
-        answers: the result of `answers_on_strings`.
-        inputs: the inputs of these answers.
         expected_answer: (row, outputs) -> `ExpectedAnswer`.
     """
     if answers is None:

@@ -12,9 +12,6 @@ from seqkeras.serving.text import pad
 def sources_of(rows):
     """Return the name of an encoder's input, the sources, and both as arrays by name with
     `lengths`.
-
-    Args:
-        rows: the pipeline's encodings of its inputs.
     """
     if isinstance(rows[0], np.ndarray):
         arrays = padded(FRAMES, rows)
@@ -27,9 +24,6 @@ def compare_along(comparison, run, by_ids, along, expected, arrays, lengths, beg
     """Compare log-probabilities along tokens with Keras's, and with those of the user's call.
 
     Args:
-        comparison: the `Comparison`.
-        run: the `Run`.
-        by_ids: the signatures of the SavedModel on token ids, or None.
         along: (N, T, V) of the ONNX graphs.
         expected: (N, T, V) of Keras.
         arrays: name -> array, what the SavedModel reads.
@@ -54,7 +48,6 @@ def along_targets(graphs, source, lengths, target_ids):
     """Return (N, T, V) log-probabilities after each token of the targets.
 
     Args:
-        graphs: `seqkeras.serving.session.EncoderDecoder`.
         source, lengths: the encoder's inputs, N rows.
         target_ids: (N, T), beginning with the start token.
     """
@@ -73,8 +66,6 @@ def along_texts(graphs, token_ids, first=1):
     """Return (N, T, V) log-probabilities after each of the (N, T) tokens of texts.
 
     Args:
-        graphs: `seqkeras.serving.session.LanguageModel`.
-        token_ids: the texts.
         first: how many tokens are read before the first step; all of these get the
             log-probabilities after the last of them.
     """
