@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.references.recurrent import sigmoid
+from tests.references.recurrent import doubles, sigmoid
 
 
 def linear_recurrence(a, b, mask, initial_state, reverse=False):
@@ -34,7 +34,7 @@ def qrnn_row(x, kernel, bias, pooling, c, history, keep=None):
     """
     k, units = len(kernel), len(c)
     seen = [*history, *x]
-    outputs = np.zeros((len(x), units))
+    outputs = np.zeros((len(x), units), np.result_type(*seen, kernel, bias, c))
     for t in range(len(x)):
         pre = bias + sum(kernel[tap].T @ seen[t + tap] for tap in range(k))
         z, f = np.tanh(pre[:units]), sigmoid(pre[units : 2 * units])
@@ -49,12 +49,13 @@ def qrnn_row(x, kernel, bias, pooling, c, history, keep=None):
 
 def qrnn(sequences, mask, states, weights, pooling):
     """Right- or left-padded sequences (B, T, D): outputs, zero at masked steps; c; history."""
-    kernel, bias = (np.asarray(each, np.float64) for each in weights)
-    c, history = (np.array(each, np.float64) for each in states)
-    outputs = np.zeros((*sequences.shape[:2], c.shape[-1]))
+    kernel, bias = map(doubles, weights)
+    dtype = np.result_type(np.float64, sequences, kernel, bias, *states)
+    c, history = (np.array(each, dtype) for each in states)
+    outputs = np.zeros((*sequences.shape[:2], c.shape[-1]), dtype)
     for row in range(len(sequences)):
         real = slice(None) if mask is None else mask[row]
-        x = np.asarray(sequences[row, real], np.float64)
+        x = doubles(sequences[row, real])
         outputs[row, real], c[row], history[row] = qrnn_row(
             x, kernel, bias, pooling, c[row], history[row]
         )

@@ -5,7 +5,6 @@ import pytest
 from keras import ops
 
 from seqkeras import composites
-from seqkeras.attention import MultiHeadAttention
 from tests import references
 from tests.arrays import floats, numbers, right_padded
 from tests.conftest import others_long
@@ -46,16 +45,3 @@ def test_long_attention_in_half_precision_is_near_the_formula(dtype, size, limit
     actual = numbers(ops.cast(actual, "float32"))[0][:, SOME]
     correct = expected(*rounded, causal, masked)
     assert np.abs(actual - correct).max() / np.abs(correct).max() < limit
-
-
-def test_a_layer_in_half_precision_is_near_the_one_in_float32():
-    sequence = floats(1, LENGTH, 64)
-    whole = MultiHeadAttention(num_heads=2, head_dim=32)
-    half = MultiHeadAttention(num_heads=2, head_dim=32, dtype="mixed_float16")
-    correct = numbers(whole(sequence, sequence, sequence, attention_mask=MASK))
-    half(sequence, sequence, sequence)
-    half.set_weights(whole.get_weights())
-    actual = half(sequence, sequence, sequence, attention_mask=MASK)
-    assert "float16" in str(actual.dtype)
-    actual = numbers(ops.cast(actual, "float32"))
-    assert np.abs(actual - correct).max() / np.abs(correct).max() < 5e-3

@@ -1,7 +1,4 @@
-import ast
-import inspect
 import json
-from pathlib import Path
 
 import keras
 import pytest
@@ -12,34 +9,12 @@ from tests.catalogue import call
 from tests.catalogue.recurrent import BIDIRECTIONAL_NODES, LAYER_CLASSES, RECURRENT, backward_case
 from tests.conftest import others_long
 
-RNN = (
-    "(step_function, inputs, initial_states, go_backwards=False, mask=None, constants=None, "
-    "unroll=False, input_length=None, time_major=False, zero_output_for_mask=False, "
-    "return_all_outputs=True)"
-)
 ALL = [f"{way}{name}" for way in ("", "bidirectional_") for name in ("simple_rnn", "lstm", "gru")]
-BACKENDS = Path(inspect.getfile(keras)).parent / "src" / "backend"
 *ONE_CELL, STACK = RECURRENT
 BACKWARDS = [backward_case(each) for each in LAYER_CLASSES]
 every_layer = pytest.mark.parametrize(
     "case", [*ONE_CELL, *BACKWARDS, *BIDIRECTIONAL_NODES], ids=lambda case: case.name
 )
-
-
-def test_keras_has_the_loop_that_we_call():
-    assert str(inspect.signature(composites.keras_rnn)) == RNN
-    assert composites.keras_rnn is keras.src.backend.rnn
-
-
-@pytest.mark.parametrize("backend", ["tensorflow", "jax", "torch", "numpy"])
-def test_the_loop_is_the_same_in_every_backend_of_keras(backend):
-    source = ast.parse((BACKENDS / backend / "rnn.py").read_text(encoding="utf-8"))
-    [arguments] = [
-        ast.unparse(each.args)
-        for each in source.body
-        if isinstance(each, ast.FunctionDef) and each.name == "rnn"
-    ]
-    assert f"({arguments})" == RNN.replace(" = ", "=")
 
 
 def traced(layer, inputs, as_nodes):

@@ -4,7 +4,17 @@ import keras
 import numpy as np
 import pytest
 
-from seqkeras.recurrent import GRU, LSTM, QRNN, RNN, Bidirectional, GRUCell, LSTMCell, StackedCells
+from seqkeras.recurrent import (
+    GRU,
+    LSTM,
+    QRNN,
+    RNN,
+    Bidirectional,
+    GRUCell,
+    LSTMCell,
+    SimpleRNN,
+    StackedCells,
+)
 from tests.arrays import close, floats, numbers
 from tests.catalogue.case import B, D, S, U
 from tests.refusals import refusals
@@ -13,9 +23,10 @@ from tests.seqkeras.recurrent.rivals import LAYERS, built, every_layer
 RATE = 0.4
 
 
-def linear_sums(layer, length):
-    """Weights under which SimpleRNN nearly adds up what it reads: tanh of small numbers."""
-    layer.build((None, length, 1))
+def sums(**options):
+    """A SimpleRNN that nearly adds up what it reads: tanh of small numbers."""
+    layer = SimpleRNN(1, **options)
+    layer.build((None, S, 1))
     layer.set_weights([np.full((1, 1), 1e-3), np.eye(1), np.zeros(1)])
     return layer
 
@@ -30,33 +41,32 @@ def test_nothing_is_dropped_but_in_training(name):
     assert np.max(np.abs(numbers(dropping(sequences, training=True) - plain(sequences)))) > 0.01
 
 
-def rows_that_differ(layer, rows=5003):
-    """The outputs of many equal rows in training, (rows, S, units)."""
-    return numbers(layer(np.ones((rows, S, 1), "float32"), training=True))
+def qrnn_of_small_sums(**options):
+    """A QRNN whose z is small and linear and whose f is one half: outputs rise to z."""
+    layer = QRNN(1, 1, "f", **options)
+    layer.build((None, S, 1))
+    layer.set_weights([np.array([[[1e-3, 0.0]]]), np.zeros(2)])
+    return layer
 
 
-def test_inputs_are_dropped_at_all_steps_or_none_and_grow_to_the_same_mean():
-    layer_class = LAYERS["SimpleRNN"][0]
-    layer = linear_sums(layer_class(1, return_sequences=True, dropout=RATE, seed=3), S)
-    outputs = rows_that_differ(layer)[:, :, 0] * 1e3  # 1 for each step that was read
-    dropped = outputs[:, -1] == 0
-    assert np.all(outputs[dropped] == 0)
-    close(
-        outputs[~dropped],
-        np.broadcast_to(np.arange(1, S + 1) / (1 - RATE), (sum(~dropped), S)),
-        rtol=1e-3,
-    )
-    assert abs(np.mean(dropped) - RATE) < 0.03
-
-
-def test_states_are_dropped_at_all_steps_or_none_and_grow_to_the_same_mean():
-    layer_class = LAYERS["SimpleRNN"][0]
-    layer = linear_sums(layer_class(1, return_sequences=True, recurrent_dropout=RATE, seed=3), S)
-    outputs = rows_that_differ(layer)[:, :, 0] * 1e3
-    dropped = outputs[:, -1] < 1.5  # it never remembers: every step is the first
-    close(outputs[dropped], np.ones((sum(dropped), S)), rtol=1e-3)
-    kept = np.cumsum((1 - RATE) ** -np.arange(S))
-    close(outputs[~dropped], np.broadcast_to(kept, (sum(~dropped), S)), rtol=1e-3)
+@pytest.mark.parametrize(
+    "make, rate, of_dropped, of_kept",
+    [
+        (sums, "dropout", np.zeros(S), np.arange(1, S + 1) / (1 - RATE)),
+        # A state that is dropped remembers nothing: every step is the first.
+        (sums, "recurrent_dropout", np.ones(S), np.cumsum((1 - RATE) ** -np.arange(S))),
+        (qrnn_of_small_sums, "dropout", np.zeros(S), (1 - 0.5 ** np.arange(1, S + 1)) / (1 - RATE)),
+    ],
+)
+def test_what_is_dropped_is_so_at_all_steps_or_none_and_the_mean_stays(
+    make, rate, of_dropped, of_kept
+):
+    layer = make(return_sequences=True, seed=3, **{rate: RATE})
+    rows = np.ones((5003, S, 1), "float32")
+    outputs = numbers(layer(rows, training=True))[:, :, 0] * 1e3
+    dropped = outputs[:, -1] < 1.5
+    for part, expected in ((outputs[dropped], of_dropped), (outputs[~dropped], of_kept)):
+        close(part, np.broadcast_to(expected, part.shape), rtol=1e-3)
     assert abs(np.mean(dropped) - RATE) < 0.03
 
 
@@ -79,48 +89,19 @@ def test_the_seed_decides_what_is_dropped_and_each_call_drops_anew(name):
         lambda: QRNN(U, dropout=RATE),
         lambda: QRNN(U, zoneout=RATE),
         lambda: RNN([LSTMCell(U, dropout=RATE), GRUCell(U)]),
+        lambda: RNN([LSTMCell(U), GRUCell(U, recurrent_dropout=RATE)]),
+        lambda: RNN([keras.layers.LSTMCell(U, dropout=RATE), GRUCell(U)]),
         lambda: RNN(keras.layers.LSTMCell(U, recurrent_dropout=RATE)),
     ],
-    ids=["LSTM", "QRNN", "QRNN, zoneout", "RNN(StackedCells)", "RNN(Keras's cell)"],
 )
 def test_both_directions_of_every_layer_drop(layer):
     layer = built(Bidirectional(layer()))
     sequences = floats(B, S, D)
     expected = numbers(layer(sequences))
-    outputs = numbers(layer(sequences, training=True))
-    for half in np.split(outputs - expected, 2, axis=-1):
-        assert np.abs(half).max() > 0.001
-
-
-def test_a_qrnn_drops_its_inputs_at_all_steps_or_none():
-    layer = QRNN(1, 1, "f", dropout=RATE, seed=3, return_sequences=True)
-    layer.build((None, S, 1))
-    # z is small and linear, f is one half: the outputs of a row that is read rise to z.
-    layer.set_weights([np.array([[[1e-3, 0.0]]]), np.zeros(2)])
-    outputs = rows_that_differ(layer)[:, :, 0] * 1e3
-    dropped = outputs[:, -1] == 0
-    assert np.all(outputs[dropped] == 0)
-    kept = (1 - 0.5 ** np.arange(1, S + 1)) / (1 - RATE)
-    close(outputs[~dropped], np.broadcast_to(kept, (sum(~dropped), S)), rtol=1e-3)
-    assert abs(np.mean(dropped) - RATE) < 0.03
-
-
-@pytest.mark.parametrize(
-    "cells",
-    [
-        lambda: [LSTMCell(U, dropout=RATE), GRUCell(U)],
-        lambda: [LSTMCell(U), GRUCell(U, recurrent_dropout=RATE)],
-        lambda: [keras.layers.LSTMCell(U, dropout=RATE), GRUCell(U)],
-        lambda: keras.layers.GRUCell(U, recurrent_dropout=RATE),
-    ],
-    ids=["lower", "upper", "Keras's in a stack", "Keras's"],
-)
-def test_every_cell_of_a_loop_drops(cells):
-    layer = built(RNN(cells()))
-    sequences = floats(B, S, D)
-    once = numbers(layer(sequences, training=True))
-    assert not np.allclose(once, numbers(layer(sequences)))
-    assert not np.allclose(once, numbers(layer(sequences, training=True)))
+    once, again = (numbers(layer(sequences, training=True)) for _ in range(2))
+    for difference in (once - expected, once - again):
+        for half in np.split(difference, 2, axis=-1):
+            assert np.abs(half).max() > 0.001
 
 
 STEP = [floats(B, D), [floats(B, U)]]

@@ -1,7 +1,5 @@
 """The layers of Keras, live: ours stand in for them, weights and all."""
 
-import itertools
-
 import keras
 import numpy as np
 import pytest
@@ -51,34 +49,6 @@ def test_outputs_and_gradients_are_those_of_keras(name, mask, dtype, limit):
     layers = beside(layer_class(U, **flags), keras_class(U, zero_output_for_mask=True, **flags))
     sequences, initial = floats(B, S, D).astype(dtype), states(num_states, dtype)
     assert_same(*(results_and_gradients(each, sequences, initial, mask) for each in layers), limit)
-
-
-@pytest.mark.parametrize(
-    "flags",
-    others_long([(flags,) for flags in itertools.product([True, False], repeat=3)], 2),
-    ids=lambda flags: "".join("-+"[flag] for flag in flags),
-)
-@every_layer
-def test_every_flag_of_keras_means_the_same(name, flags):
-    layer_class, _, keras_class, _ = LAYERS[name]
-    names = ["return_sequences", "return_state", "go_backwards"]
-    flags = dict(zip(names, flags, strict=True))
-    # A last output of Keras's that has zeros where it is masked would be one of them.
-    zeros = {"zero_output_for_mask": flags["return_sequences"]}
-    layers = beside(layer_class(U, **flags), keras_class(U, **zeros, **flags))
-    sequences, mask = floats(B, S, D), MASKS["right-padded"]
-    assert_same(*(results_and_gradients(each, sequences, None, mask) for each in layers), 1e-5)
-
-
-@pytest.mark.parametrize("flags", [{}, {"return_sequences": True, "return_state": True}], ids=str)
-@every_layer
-def test_a_bidirectional_layer_is_that_of_keras(name, flags):
-    layer_class, _, keras_class, num_states = LAYERS[name]
-    layers = beside(
-        Bidirectional(layer_class(U, **flags)), keras.layers.Bidirectional(keras_class(U, **flags))
-    )
-    given = floats(B, S, D), states(2 * num_states), MASKS["right-padded"]
-    assert_same(*(results_and_gradients(each, *given) for each in layers), 1e-5)
 
 
 @pytest.mark.parametrize("return_sequences", [False, True])
@@ -156,10 +126,11 @@ def test_stacked_cells_are_those_of_keras():
 
 
 @pytest.mark.parametrize("mask", [None, MASKS["left-padded"]], ids=["no mask", "left-padded"])
-def test_the_loop_takes_kerass_cells(mask):
+@pytest.mark.parametrize("stacked", [list, keras.layers.StackedRNNCells])
+def test_the_loop_takes_kerass_cells(mask, stacked):
     _, cells = stacks()
     flags = {"return_sequences": True, "return_state": True, "go_backwards": True}
-    ours = RNN(cells, **flags)
+    ours = RNN(stacked(cells), **flags)
     theirs = keras.layers.RNN(cells, zero_output_for_mask=True, **flags)
     close(built(ours)(floats(B, S, D), mask=mask), theirs(floats(B, S, D), mask=mask))
 
@@ -189,10 +160,9 @@ def test_a_last_output_is_the_cells_and_not_its_state(mask):
     close([last[:, 0], count[:, 0]], [2.0 * np.array(steps), np.array(steps)])
 
 
-@pytest.mark.parametrize("layer_class", [LSTM, keras.layers.LSTM], ids=["ours", "Keras's"])
-def test_a_stateful_layer_goes_on_where_the_last_batch_ended(layer_class):
-    stateful = layer_class(U, return_sequences=True, stateful=True)
-    whole = layer_class(U, return_sequences=True)
+def test_a_stateful_layer_goes_on_where_the_last_batch_ended():
+    stateful = LSTM(U, return_sequences=True, stateful=True)
+    whole = LSTM(U, return_sequences=True)
     sequences = floats(B, 2 * S, D)
     expected = whole(sequences)
     stateful.build((B, S, D))

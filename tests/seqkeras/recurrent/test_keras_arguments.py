@@ -4,9 +4,8 @@ import inspect
 
 import keras
 import pytest
-from keras import ops
 
-from seqkeras.recurrent import GRU, LSTM, QRNN, Bidirectional, LSTMCell
+from seqkeras.recurrent import GRU, LSTM, QRNN, Bidirectional
 from tests.arrays import BACKEND, close, floats, randomize
 from tests.catalogue.case import B, D, S, U
 from tests.conftest import others_long
@@ -172,37 +171,21 @@ def test_both_ways_merge_as_in_keras(merge_mode, return_state, return_sequences,
 @pytest.mark.parametrize(
     "make",
     [
-        lambda kind: (kind.LSTM(U), kind.GRU(U, go_backwards=True)),
-        lambda kind: (kind.GRU(U), kind.GRU(U, go_backwards=True, use_bias=False)),
+        lambda lstm, gru: (lstm(U), gru(U, go_backwards=True)),
+        lambda lstm, gru: (gru(U), gru(U, go_backwards=True, use_bias=False)),
     ],
     ids=["LSTM and GRU", "two GRUs"],
 )
 def test_a_backward_layer_of_its_own_is_that_of_keras(make):
-    layer, backward = make(OURS)
+    layer, backward = make(LSTM, GRU)
     ours = Bidirectional(layer, backward_layer=backward)
-    layer, backward = make(keras.layers)
+    layer, backward = make(keras.layers.LSTM, keras.layers.GRU)
     theirs = keras.layers.Bidirectional(layer, backward_layer=backward)
     for each in (ours, theirs):
         each.build((B, S, D))
     theirs.set_weights(randomize(ours).get_weights())
     given = {"mask": MASKS["right-padded"]}
     close(ours(floats(B, S, D), **given), theirs(floats(B, S, D), **given))
-
-
-class OURS:
-    """Our layers as Keras's module has them."""
-
-    LSTM, GRU = LSTM, GRU
-
-
-def test_a_single_step_is_that_of_keras():
-    cells = LSTMCell(U, "relu", "hard_sigmoid"), keras.layers.LSTMCell(U, "relu", "hard_sigmoid")
-    for cell in cells:
-        cell.build((B, D))
-    cells[1].set_weights(randomize(cells[0]).get_weights())
-    given = floats(B, D), [ops.convert_to_tensor(each) for each in states(2)]
-    (output, new), (expected, other) = (cell(*given) for cell in cells)
-    close([output, *new], [expected, *other])
 
 
 test_what_contradicts_is_refused_by_name = refusals(

@@ -5,17 +5,17 @@ from keras import ops
 
 from seqkeras.recurrent import QRNN
 from tests import references
-from tests.arrays import BACKEND, close, floats, gradients, numbers, randomize, right_padded
-from tests.autodiff import gradients_of
+from tests.agreement import DTYPES
+from tests.arrays import close, floats, numbers, randomize, right_padded
 from tests.catalogue import qrnn
 from tests.catalogue.case import B, D, S, U
+from tests.complex_step import assert_equals_loops
 from tests.conftest import others_long
 from tests.references.qrnn import qrnn_row
 
 RIGHT = right_padded([5, 3], S)
 LEFT = RIGHT[:, ::-1]
-# The other backends make float32 of float64 arrays, but where they are told not to.
-DTYPE, TOLERANCE = ("float64", 1e-9) if BACKEND == "tensorflow" else ("float32", 1e-5)
+
 every_pooling = pytest.mark.parametrize("pooling", ["f", "fo", "ifo"])
 every_window = pytest.mark.parametrize("window", others_long([3, 1, 2, S + 2], 2))
 
@@ -28,90 +28,45 @@ def make(window=2, pooling="fo", **options):
     return randomize(layer)
 
 
-def states(window, dtype="float32"):
-    shapes = [(B, U), (B, window - 1, D)][: 1 if window == 1 else 2]
-    return [floats(*shape, seed=index).astype(dtype) for index, shape in enumerate(shapes)]
+def called(layer, inputs):
+    sequences, *initial = [each for name, each in inputs.items() if name != "mask"]
+    return layer(sequences, mask=inputs.get("mask"), initial_state=initial or None)
 
 
-def reference(layer, sequences, mask, initial):
-    c, *history = initial
-    history = history[0] if history else np.zeros((B, 0, D))
-    weights = layer.get_weights()
-    outputs, *final = references.qrnn(sequences, mask, [c, history], weights, layer.pooling)
+def expected(layer, weights, inputs):
+    zeros = {"c": np.zeros((B, U)), "history": np.zeros((B, layer.window - 1, D))}
+    states = [inputs.get(name, zero) for name, zero in zeros.items()]
+    given = inputs["sequences"], inputs.get("mask")
+    outputs, *final = references.qrnn(*given, states, weights, layer.pooling)
     return [outputs, *final[: layer.num_states]]
+
+
+def assert_is_the_formula(pooling, window, dtype, inputs):
+    assert_equals_loops(
+        lambda: make(window, pooling, dtype=dtype),
+        dtype,
+        inputs,
+        lambda layer: layer.weights,
+        expected,
+        called,
+    )
 
 
 @every_pooling
 @every_window
-@pytest.mark.parametrize("mask", [None, RIGHT], ids=["no mask", "right-padded"])
-def test_a_layer_is_the_papers_formula(pooling, window, mask):
-    layer, sequences, initial = make(window, pooling), floats(B, S, D), states(window)
-    actual = layer(sequences, mask=mask, initial_state=initial)
-    close(list(actual), reference(layer, sequences, mask, initial))
+@pytest.mark.parametrize("mask", [{}, {"mask": RIGHT}], ids=["no mask", "right-padded"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_layer_and_its_gradients_are_the_papers_formula(pooling, window, mask, dtype):
+    inputs = {"sequences": floats(B, S, D), "c": floats(B, U), **mask}
+    if window > 1:
+        inputs["history"] = floats(B, window - 1, D, seed=1)
+    assert_is_the_formula(pooling, window, dtype, inputs)
 
 
 @every_pooling
 def test_left_padding_is_the_zeros_before_the_sequence(pooling):
-    layer, sequences = make(3, pooling), floats(B, S, D)
-    zeros = [np.zeros_like(each) for each in states(3)]
-    close(list(layer(sequences, mask=LEFT)), reference(layer, sequences, LEFT, zeros))
-
-
-@every_pooling
-def test_outputs_and_gradients_are_those_of_the_loop(pooling):
-    layer = make(2, pooling, dtype=DTYPE)
-    values = [floats(B, S, D).astype(DTYPE), *states(2, DTYPE)]
-    mask = ops.convert_to_tensor(RIGHT)
-    close(
-        list(layer(values[0], mask=RIGHT, initial_state=values[1:])),
-        reference(layer, values[0], RIGHT, values[1:]),
-        rtol=TOLERANCE,
-        atol=TOLERANCE,
-    )
-
-    def loss(run):
-        def of(values):
-            sequences, *initial = values
-            return sum(ops.sum(ops.sin(each)) for each in run(sequences, initial))
-
-        return of
-
-    def at_once(sequences, initial):
-        return layer(sequences, mask=mask, initial_state=initial)
-
-    def step_by_step(sequences, initial):
-        return steps_of(layer, sequences, mask, initial)
-
-    def by_inputs_and_weights(run):
-        tensors = list(map(ops.convert_to_tensor, values))
-        return [*gradients_of(loss(run), values), *gradients(layer, lambda _: loss(run)(tensors))]
-
-    close(
-        by_inputs_and_weights(at_once),
-        by_inputs_and_weights(step_by_step),
-        rtol=TOLERANCE,
-        atol=TOLERANCE,
-    )
-
-
-def steps_of(layer, sequences, mask, initial):
-    """The paper's formula one step after the other in keras.ops, for autodiff."""
-    c, history = initial
-    outputs = []
-    for t in range(S):
-        seen = ops.concatenate([history, sequences[:, t : t + 1]], axis=1)  # (B, k, D)
-        product = ops.einsum("bkd,kdu->bu", seen, layer.kernel) + layer.bias
-        z, *gates = ops.split(product, len(product[0]) // U, axis=-1)
-        gates = [ops.sigmoid(each) for each in gates]
-        f = gates[0]
-        i = gates[2] if layer.pooling == "ifo" else 1 - f
-        new = f * c + i * ops.tanh(z)
-        real = mask[:, t, None]
-        c = ops.where(real, new, c)
-        output = new if layer.pooling == "f" else gates[1] * new
-        outputs.append(ops.where(real, output, ops.zeros_like(output)))
-        history = ops.where(real[..., None], seen[:, 1:], history)
-    return [ops.stack(outputs, axis=1), c, history]
+    inputs = {"sequences": floats(B, S, D), "mask": LEFT}
+    assert_is_the_formula(pooling, 3, "float32", inputs)
 
 
 @pytest.mark.parametrize("case", qrnn.SEQUENCES, ids=lambda case: case.name)

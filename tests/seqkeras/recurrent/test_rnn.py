@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from seqkeras.recurrent import LSTM, RNN, Bidirectional
+from seqkeras.recurrent import LSTM, Bidirectional
 from tests.arrays import BACKEND, close, floats, numbers, right_padded
 from tests.autodiff import gradients_of
 from tests.catalogue.case import B, D, S, U
@@ -125,11 +125,3 @@ def test_bidirectional_takes_a_layer_that_is_built():
     forward = built(LSTM(U, return_sequences=True))
     outputs = Bidirectional(forward)(floats(B, S, D))
     close(outputs[:, :, :U], forward(floats(B, S, D)))
-
-
-def test_a_stack_of_keras_is_one_of_ours():
-    cells = [keras.layers.LSTMCell(3), keras.layers.GRUCell(5)]
-    layer = RNN(keras.layers.StackedRNNCells(cells), return_sequences=True)
-    sequences = floats(B, S, D)
-    rival = keras.layers.RNN(keras.layers.StackedRNNCells(cells), return_sequences=True)
-    close(layer(sequences), rival(sequences))

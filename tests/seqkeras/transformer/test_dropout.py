@@ -4,6 +4,7 @@ import keras
 import numpy as np
 import pytest
 
+from seqkeras.attention import MultiHeadAttention, RestrictedSelfAttention
 from seqkeras.models import (
     ClassificationHead,
     MultipleChoiceHead,
@@ -41,6 +42,15 @@ def span_head():
 
 
 CASES = {
+    "weights of heads": lambda: plain(
+        MultiHeadAttention(2, 3, dropout=RATE),
+        query=floats(1, 2, 7),
+        key=floats(1, 5, 7),
+        value=floats(1, 5, 7),
+    ),
+    "weights in a window": lambda: plain(
+        RestrictedSelfAttention(2, 3, window=2, dropout=RATE), sequence=floats(1, 5, 7)
+    ),
     "feed-forward": lambda: plain(FeedForward(11, dropout=RATE), inputs=floats(1, 4, 6)),
     "activation of a decoder": lambda: decoder_block("activation_dropout"),
     "what cross-attention gives": lambda: decoder_block("dropout"),
