@@ -1,8 +1,7 @@
 """Outputs and gradients of layers and models, held against something independent.
 
-A float64 reference knows no gradient: it is differentiated along random directions by differences
-of fourth order. Arrays of `tests.vectors`, stored or made anew, hold the gradients too. On
-TensorFlow a layer computes in float64 here, on the other backends in float32, as Keras wants it.
+Arrays of `tests.vectors`, stored or made anew, hold the gradients too. On TensorFlow a layer
+computes in float64 here, on the other backends in float32, as Keras wants it.
 """
 
 import contextlib
@@ -15,12 +14,11 @@ import numpy as np
 from keras import ops, tree
 
 from seqkeras.attention import MultiHeadAttention
-from tests.arrays import BACKEND, floats, numbers, randomize
+from tests.arrays import BACKEND, numbers
 from tests.autodiff import outputs_and_gradients
 from tests.conftest import others_long
 
 DOUBLE = BACKEND == "tensorflow"
-STEP = 2e-4
 TOLERANCES = {"float32": 1e-5, "float64": 1e-9}
 PRECISIONS = ["float64", "float32"] if DOUBLE else ["float32"]  # `make test` holds the first
 DTYPES = others_long(PRECISIONS)
@@ -51,53 +49,6 @@ def difference(actual, expected):
     assert all(one.shape == other.shape for one, other in pairs)
     largest = max(np.max(np.abs(other)) for _, other in pairs)
     return max(np.max(np.abs(one - other)) for one, other in pairs) / largest
-
-
-def assert_outputs_agree(make, inputs, reference):
-    """`layer(**inputs)` is `reference(weights, **inputs)`, in float32 and in float64."""
-    layer = make()
-    layer(**inputs)
-    randomize(layer)
-    expected = reference([each.astype("float64") for each in layer.get_weights()], **inputs)
-    assert difference(layer(**inputs), expected) < 1e-5
-    if not DOUBLE:
-        return
-    with in_double():
-        layer, doubles = _built(make, inputs)
-        expected = reference(layer.get_weights(), **doubles)
-        assert difference(layer(**doubles), expected) < 1e-9
-
-
-def assert_gradients_agree(make, inputs, reference):
-    """So are the gradients by all floating-point inputs and all weights."""
-    with in_double():
-        layer, inputs = _built(make, inputs)
-        names = [name for name, each in inputs.items() if each.dtype.kind == "f"]
-
-        def loss(values):
-            outputs = tree.flatten(layer(**inputs | dict(zip(names, values, strict=True))))
-            pairs = zip(_factors(outputs), outputs, strict=True)
-            return sum(ops.sum(ops.multiply(factor, output)) for factor, output in pairs), outputs
-
-        outputs, actual = outputs_and_gradients(layer, loss, [inputs[name] for name in names])
-        weights = layer.get_weights()
-        assert len(weights) == len(layer.trainable_weights)
-    factors = _factors(outputs)
-
-    def expected_loss(values):
-        given = inputs | dict(zip(names, values[len(weights) :], strict=True))
-        outputs = tree.flatten(reference(values[: len(weights)], **given))
-        return sum(np.sum(factor * each) for factor, each in zip(factors, outputs, strict=True))
-
-    values = [np.asarray(each, "float64") for each in (*weights, *(inputs[name] for name in names))]
-    errors, sizes = [], []
-    for place, gradient in enumerate(actual):
-        direction = floats(*gradient.shape, seed=17).astype("float64")
-        expected = _derivative(expected_loss, values, place, direction)
-        errors.append(abs(np.sum(gradient * direction) - expected))
-        sizes.append(abs(expected))
-    assert max(sizes) > 0
-    assert max(errors) / max(sizes) < (1e-9 if DOUBLE else 1e-5), errors
 
 
 def assert_equals_torch(arrays, causal, dtype):
@@ -195,32 +146,3 @@ def count_parameters(model):
     with mock.patch.object(keras.layers.Layer, "add_weight", add_weight):
         model.build(None)
     return sum(sizes)
-
-
-def _built(make, inputs):
-    if DOUBLE:
-        inputs = {
-            name: each.astype("float64") if each.dtype.kind == "f" else each
-            for name, each in inputs.items()
-        }
-    layer = make()
-    layer(**inputs)
-    return randomize(layer), inputs
-
-
-def _factors(outputs):
-    """Of each output in a loss: numbers that are a function of its shape and place."""
-    return [
-        floats(*output.shape, seed=7 + place).astype(keras.backend.standardize_dtype(output.dtype))
-        for place, output in enumerate(outputs)
-    ]
-
-
-def _derivative(function, values, place, direction):
-    def at(step):
-        moved = list(values)
-        moved[place] = moved[place] + step * direction
-        return function(moved)
-
-    h = STEP
-    return (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h)

@@ -11,28 +11,27 @@ def softmax(scores):
 
 
 def _scores(score, query, key):
-    query, key = np.asarray(query, np.float64), np.asarray(key, np.float64)
-    scores = np.empty((query.shape[0], query.shape[1], key.shape[1]))
-    for row, t, s in np.ndindex(scores.shape):
-        scores[row, t, s] = score(query[row, t], key[row, s])
-    return scores
+    query, key = doubles(query), doubles(key)
+    shape = query.shape[0], query.shape[1], key.shape[1]
+    scores = [score(query[row, t], key[row, s]) for row, t, s in np.ndindex(shape)]
+    return np.array(scores).reshape(shape)
 
 
 def additive_score(query, key, query_kernel, key_kernel, scale):
     """Bahdanau et al. 2015, appendix A.1.2: e(t, s) = v^T tanh(W q(t) + U k(s))."""
-    W, U, v = (np.asarray(each, np.float64).T for each in (query_kernel, key_kernel, scale))
+    W, U, v = (doubles(each).T for each in (query_kernel, key_kernel, scale))
     return _scores(lambda q, k: (v @ np.tanh(W @ q + U @ k)).item(), query, key)
 
 
 def concat_score(query, key, kernel, scale):
     """Luong et al. 2015, section 3.1: v^T tanh(W [q; k])."""
-    W, v = np.asarray(kernel, np.float64).T, np.asarray(scale, np.float64).T
+    W, v = doubles(kernel).T, doubles(scale).T
     return _scores(lambda q, k: (v @ np.tanh(W @ np.concatenate([q, k]))).item(), query, key)
 
 
 def general_score(query, key, kernel):
     """Luong et al. 2015, section 3.1: q^T W k."""
-    W = np.asarray(kernel, np.float64)
+    W = doubles(kernel)
     return _scores(lambda q, k: q @ W @ k, query, key)
 
 
@@ -51,8 +50,8 @@ def attention(scores, value, mask=None):
 
     What is masked is not there: the softmax runs over the positions that are left.
     """
-    weights = np.zeros(scores.shape)
-    context = np.zeros((*scores.shape[:2], value.shape[-1]))
+    weights = np.zeros_like(scores)
+    context = np.zeros((*scores.shape[:2], value.shape[-1]), np.result_type(scores, value))
     for row, t in np.ndindex(scores.shape[:2]):
         seen = np.arange(scores.shape[2]) if mask is None else np.flatnonzero(mask[row, t])
         if len(seen):
@@ -76,25 +75,25 @@ def hard_attention(scores, value, mask=None):
 
 def local_attention(scores, value, window, centers, mask=None, gaussian=False):
     """Luong et al. 2015, section 3.2; `centers` (B, T) are the positions p_t, counted from 0."""
-    weights = np.zeros(scores.shape)
+    weights = np.zeros(scores.shape, np.result_type(scores, centers))
     for row, t in np.ndindex(scores.shape[:2]):
         p = centers[row, t]
         seen = [
             s
             for s in range(scores.shape[2])
-            if p - window <= s <= p + window and (mask is None or mask[row, t, s])
+            if abs(s - np.real(p)) <= window and (mask is None or mask[row, t, s])
         ]
         if seen:
             weights[row, t, seen] = softmax(scores[row, t, seen])
         for s in seen if gaussian else ():
             weights[row, t, s] *= np.exp(-((s - p) ** 2) / (2 * (window / 2) ** 2))
-    return np.einsum("bts,bsd->btd", weights, np.asarray(value, np.float64)), weights
+    return np.einsum("bts,bsd->btd", weights, doubles(value)), weights
 
 
 def predicted_positions(query, real_keys, kernel, scale):
     """Luong et al. 2015, section 3.2: p_t = S sigmoid(v^T tanh(W h_t)); `real_keys` (B, T) is S."""
-    W, v = np.asarray(kernel, np.float64).T, np.asarray(scale, np.float64)[:, 0]
-    centers = np.empty(query.shape[:2])
+    W, v = doubles(kernel).T, doubles(scale)[:, 0]
+    centers = np.empty(query.shape[:2], np.result_type(query, W, v))
     for row, t in np.ndindex(centers.shape):
         centers[row, t] = real_keys[row, t] * sigmoid(v @ np.tanh(W @ query[row, t]))
     return centers
@@ -173,9 +172,7 @@ def multi_head_attention(query, key, value, mask, weights):
 
     `weights` are W_Q (·, N, H), b_Q (N, H), the same of K and V, W_O (N, H, D), b_O (D,).
     """
-    query, key, value, *weights = (
-        np.asarray(each, np.float64) for each in (query, key, value, *weights)
-    )
+    query, key, value, *weights = (doubles(each) for each in (query, key, value, *weights))
     W_Q, b_Q, W_K, b_K, W_V, b_V, W_O, b_O = weights
     output, attended = 0, []
     for n in range(W_Q.shape[1]):

@@ -2,9 +2,9 @@ import numpy as np
 
 from seqkeras.attention import BiAttention
 from tests import references
-from tests.agreement import assert_gradients_agree, assert_outputs_agree
 from tests.arrays import close, numbers, randomize
 from tests.catalogue.attention import bi_attention_inputs
+from tests.complex_step import assert_is_the_formula
 
 
 def reference(weights, context, query, context_mask=None, query_mask=None):
@@ -17,16 +17,11 @@ def built(inputs):
     return randomize(layer)
 
 
-def test_bi_attention_is_the_papers_formula():
+def test_bi_attention_and_its_gradients_are_the_papers_formula():
     inputs = bi_attention_inputs()
-    assert_outputs_agree(BiAttention, inputs, reference)
-    assert_outputs_agree(
-        BiAttention, {name: inputs[name] for name in ("context", "query")}, reference
-    )
-
-
-def test_the_gradients_of_bi_attention_are_right():
-    assert_gradients_agree(BiAttention, bi_attention_inputs(), reference)
+    unmasked = {name: inputs[name] for name in ("context", "query")}
+    for given in (inputs, unmasked):
+        assert_is_the_formula(BiAttention, given, reference)
 
 
 def test_without_a_query_the_context_is_alone():

@@ -3,9 +3,9 @@ import pytest
 
 from seqkeras.attention import AdditiveScore, GeneralScore, LocalAttention
 from tests import references
-from tests.agreement import assert_gradients_agree, assert_outputs_agree
 from tests.arrays import close, floats, numbers
 from tests.catalogue.attention import attention_inputs, padding_inputs, positioned_inputs
+from tests.complex_step import assert_is_the_formula
 
 
 def monotonic():
@@ -43,16 +43,10 @@ every_case = pytest.mark.parametrize("name", CASES)
 
 
 @every_case
-def test_local_attention_is_the_papers_formula(name):
+def test_local_attention_and_its_gradients_are_the_papers_formula(name):
     make, inputs, reference = CASES[name]
-    assert_outputs_agree(make, inputs(), reference)
-    assert_outputs_agree(make, unmasked(inputs()), reference)
-
-
-@every_case
-def test_the_gradients_of_local_attention_are_right(name):
-    make, inputs, reference = CASES[name]
-    assert_gradients_agree(make, inputs(), reference)
+    for given in (inputs(), unmasked(inputs())):
+        assert_is_the_formula(make, given, reference)
 
 
 @pytest.mark.parametrize("make", [monotonic, predictive])

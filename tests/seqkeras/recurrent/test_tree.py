@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from seqkeras.recurrent import TreeLSTM, TreeRNN
-from tests.agreement import assert_gradients_agree, assert_outputs_agree
 from tests.arrays import close, floats, needs_tensorflow, numbers, randomize
 from tests.catalogue.trees import ANY, BINARY, layer_inputs
+from tests.complex_step import assert_is_the_formula
 from tests.references import tree as references
 from tests.refusals import refusals
 
@@ -17,7 +17,6 @@ PAPERS = {
     ),
     "child-sum": (lambda: TreeLSTM(11, return_state=True), references.child_sum_tree_lstm, ANY),
 }
-every_paper = pytest.mark.parametrize("make, reference, texts", PAPERS.values(), ids=PAPERS)
 
 
 def inputs_of(texts):
@@ -25,14 +24,9 @@ def inputs_of(texts):
     return {name: inputs[name] for name in ("features", "children", "levels")}
 
 
-@every_paper
-def test_states_are_the_papers_formula_node_by_node(make, reference, texts):
-    assert_outputs_agree(make, inputs_of(texts), reference)
-
-
-@every_paper
-def test_gradients_are_those_of_the_papers_formula(make, reference, texts):
-    assert_gradients_agree(make, inputs_of(texts), reference)
+@pytest.mark.parametrize("make, reference, texts", PAPERS.values(), ids=PAPERS)
+def test_states_and_gradients_are_the_papers_formula_node_by_node(make, reference, texts):
+    assert_is_the_formula(make, inputs_of(texts), reference)
 
 
 def test_the_order_of_children_matters_to_binary_and_not_to_child_sum():

@@ -3,8 +3,9 @@ import pytest
 
 from seqkeras.transformer import Decoder, DecoderBlock, Encoder, EncoderBlock, FeedForward
 from tests import vectors
-from tests.agreement import DTYPES, arrays_of, assert_agrees, assert_outputs_agree, weights_of
+from tests.agreement import DTYPES, arrays_of, assert_agrees, weights_of
 from tests.arrays import close, floats, randomize, right_padded
+from tests.complex_step import assert_is_the_formula
 from tests.references import transformer as references
 from tests.refusals import refusals
 
@@ -82,9 +83,9 @@ def test_a_decoder_without_cross_attention_is_a_causal_stack():
 @pytest.mark.parametrize("activation", references.ACTIVATIONS)
 def test_a_feed_forward_network_is_the_papers_formula(activation):
     def reference(weights, inputs):
-        return references.feed_forward(inputs.astype("float64"), *weights, activation)
+        return references.feed_forward(inputs, *weights, activation)
 
-    assert_outputs_agree(
+    assert_is_the_formula(
         lambda: FeedForward(11, activation), {"inputs": floats(2, 5, 7)}, reference
     )
 
@@ -131,13 +132,13 @@ def test_a_restricted_encoder_block_attends_to_its_window_under_either_form_of_m
     def reference(weights, sequence, attention_mask):
         near = in_window(window, np.broadcast_to(attention_mask, (2, 5, 5)))
         return references.transformer_block(
-            sequence.astype("float64"), near, named(weights), pre_norm=False, **OPTIONS
+            sequence, near, named(weights), pre_norm=False, **OPTIONS
         )
 
     whole = encoder_inputs()
-    assert_outputs_agree(make, whole, reference)
+    assert_is_the_formula(make, whole, reference)
     padding = {**whole, "attention_mask": MASK[:, None]}
-    assert_outputs_agree(make, padding, reference)
+    assert_is_the_formula(make, padding, reference)
 
 
 def test_a_restricted_decoder_block_attends_to_its_window_and_all_of_the_source():
@@ -148,7 +149,7 @@ def test_a_restricted_decoder_block_attends_to_its_window_and_all_of_the_source(
 
     def reference(weights, sequence, encoded, encoded_mask):
         return references.transformer_block(
-            sequence.astype("float64"),
+            sequence,
             in_window(window, np.repeat(references.causal(5), 2, axis=0)),
             named(weights, cross=True),
             pre_norm=True,
@@ -157,7 +158,7 @@ def test_a_restricted_decoder_block_attends_to_its_window_and_all_of_the_source(
             **OPTIONS,
         )
 
-    assert_outputs_agree(make, decoder_inputs(), reference)
+    assert_is_the_formula(make, decoder_inputs(), reference)
 
 
 GIVEN = "DecoderBlock: encoded must be given with cross_attention, and only then"
