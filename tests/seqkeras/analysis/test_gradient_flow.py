@@ -2,7 +2,6 @@ import re
 
 import numpy as np
 import pytest
-from keras import ops
 
 from seqkeras.analysis import gradient_flow
 from seqkeras.analysis.gradient_flow_figure import gradient_flow_figure
@@ -62,19 +61,6 @@ def test_overflow_comes_when_float64_says(measurements):
         assert np.isfinite(each.largest[: each.infinite]).all()
     exact = measurements.overflows["float64"]
     assert (exact.expected, exact.infinite, exact.nan) == (None, None, None)
-
-
-def test_keras_overflows_at_the_same_step(measurements):
-    random = np.random.default_rng(3)
-    Q, eigenvalues = gradient_flow.symmetric_matrix(1.5, UNITS, random)
-    U = ops.cast(Q.T @ np.diag(eigenvalues) @ Q, "float16")
-    h, infinite = ops.cast(np.full((UNITS, 1), UNITS**-0.5), "float16"), None
-    for n in range(1, 60):
-        h = ops.matmul(U, h)
-        if infinite is None and np.isinf(ops.convert_to_numpy(h)).any():
-            infinite = n
-    assert abs(infinite - measurements.overflows["float16"].infinite) <= 1
-    assert np.isnan(ops.convert_to_numpy(h)).any()
 
 
 def test_every_panel_says_what_it_shows(figure):

@@ -46,13 +46,6 @@ def test_an_attention_mask_may_be_one_for_all_rows_and_queries(make):
         close(numbers(call(layer, attention_mask=part)), expected)
 
 
-@pytest.mark.parametrize("heads", [1, 3])
-def test_an_attention_mask_may_have_an_axis_of_heads(heads):
-    mask, layer = floats(B, heads, 1, S) > 0, MultiHeadAttention(3, 2)
-    expected = numbers(call(layer, attention_mask=np.broadcast_to(mask, (B, 3, T, S))))
-    close(numbers(call(layer, attention_mask=mask)), expected)
-
-
 def of_size(*sizes):
     return [floats(*size) for size in sizes]
 

@@ -146,17 +146,3 @@ def test_a_decoder_takes_the_masks_of_both_embeddings(make):
     sequence, encoded = embedded(QUERY_IDS, 0), embedded(KEY_IDS, 1)
     expected = layer(sequence, encoded, attention_mask=QUERY_MASK[:, None], encoded_mask=KEY_MASK)
     close(first(model([QUERY_IDS, KEY_IDS]))[QUERY_MASK], first(expected)[QUERY_MASK])
-
-
-def test_padding_does_not_change_what_fit_learns():
-    def fitted(ids):
-        layers = [EncoderBlock(**SIZES, pre_norm=True), keras.layers.GlobalAveragePooling1D()]
-        model = keras.Sequential([embedding(0), *layers, keras.layers.Dense(3)])
-        model(ids)
-        randomize(model)
-        model.compile(keras.optimizers.SGD(0.1), "mse")
-        model.fit(ids, floats(2, 3), epochs=2, verbose=0)
-        return model.get_weights()
-
-    padded = np.pad(KEY_IDS, [(0, 0), (0, 3)])
-    close(fitted(padded), fitted(KEY_IDS), atol=1e-5)

@@ -50,17 +50,6 @@ def test_local_attention_and_its_gradients_are_the_papers_formula(name):
 
 
 @pytest.mark.parametrize("make", [monotonic, predictive])
-def test_one_query_at_a_time_is_all_at_once(make):
-    layer, inputs = make(), padding_inputs()
-    expected = layer(**inputs)
-    prepared = layer.score.prepare(inputs["key"])
-    for t in range(3):
-        query, mask = inputs["query"][:, t : t + 1], inputs["attention_mask"][:, :1]
-        one = layer.attend(query, prepared, inputs["value"], mask, positions=np.array([[t]]))
-        close(one, [each[:, t : t + 1] for each in expected])
-
-
-@pytest.mark.parametrize("make", [monotonic, predictive])
 @pytest.mark.parametrize("real", [[2, 3, 4], [0, 2, 4], [1, 2], []], ids=str)
 def test_positions_count_the_real_keys_wherever_the_padding_is(make, real):
     layer, inputs = make(), padding_inputs()

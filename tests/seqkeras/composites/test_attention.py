@@ -1,5 +1,4 @@
 import importlib
-import json
 
 import numpy as np
 import pytest
@@ -9,6 +8,7 @@ from seqkeras import composites
 from tests import references
 from tests.arrays import BACKEND, close, floats, needs_tensorflow, numbers, right_padded
 from tests.autodiff import gradients_of
+from tests.seqkeras.composites.test_nodes import composites_in
 
 # B, N, T, S, H = 2, 3, 5, 7, 11
 MASKS = {
@@ -86,8 +86,9 @@ def test_the_fused_kernel_gives_what_the_formula_gives(mask, causal, monkeypatch
     close(composites.attention(*tensors(), mask, causal=causal), expected(*tensors(), mask, causal))
 
 
-def as_a_node(query, key, value, mask):
-    """The traced graph, and what its function nodes say they implement."""
+@needs_tensorflow
+@every_mask
+def test_attention_as_a_node_gets_the_mask_as_it_is(mask):
     import tensorflow as tf
 
     @tf.function(autograph=False)
@@ -95,19 +96,7 @@ def as_a_node(query, key, value, mask):
         with composites.as_nodes(("attention",)):
             return composites.attention(query, key, value, mask, causal=True, scale=0.5)
 
-    graph = function.get_concrete_function(query, key, value, mask)
-    library = graph.graph.as_graph_def().library.function
-    return graph, [
-        json.loads(each.attr["_implements"].s) for each in library if "_implements" in each.attr
-    ]
-
-
-@needs_tensorflow
-@every_mask
-def test_attention_as_a_node_gets_the_mask_as_it_is(mask):
-    import tensorflow as tf
-
     inputs = [None if each is None else tf.constant(each) for each in (*tensors(), mask)]
-    graph, implemented = as_a_node(*inputs)
-    assert implemented == [{"composite": "attention", "causal": True, "scale": 0.5}]
+    graph = function.get_concrete_function(*inputs)
+    assert composites_in(graph) == [{"composite": "attention", "causal": True, "scale": 0.5}]
     close(graph(*inputs), composites.attention(*tensors(), mask, causal=True, scale=0.5))

@@ -66,46 +66,6 @@ def test_some_tokens_at_a_time_are_all_at_once(pieces, pre_norm, window):
     np.testing.assert_array_equal(numbers(state["position"]), [[T], [T]])
 
 
-def test_beams_share_the_source_and_do_not_meet():
-    layer = decoder()
-    sources = layer.prepare(floats(B, S, 17))
-    mask = right_padded([7, 4], S)
-    caches = {
-        name: floats(*(B, K, 3, C, 5), seed=place)
-        for place, name in enumerate(entry.name for entry in layer.cache_entries[1:])
-    }
-    positions = np.array([[3, 3, 0], [11, 12, 4]], "int32")
-    tokens = floats(B, K, 1, 15)
-    state = caches | sources | {"position": positions}
-    outputs, weights, after = numbers(layer.read(tokens, state, mask))
-    for beam in range(K):
-        one = slice(beam, beam + 1)
-        alone = {name: each[:, one] for name, each in caches.items()}
-        alone |= sources | {"position": positions[:, one]}
-        output, weight, later = numbers(layer.read(tokens[:, one], alone, mask))
-        close(output, outputs[:, one], rtol=1e-4, atol=1e-5)
-        for own, every in zip(weight, weights, strict=True):
-            close(own, every[:, :, one], rtol=1e-4, atol=1e-5)
-        for name in (*caches, "position"):
-            close(later[name], after[name][:, one], rtol=1e-4, atol=1e-5)
-
-
-def test_the_state_is_what_the_entries_say():
-    layer = decoder()
-    state = layer.initial_cache(B, C) | layer.prepare(floats(B, S, 17))
-    entries = [*layer.cache_entries, *layer.source_entries]
-    assert list(state) == [entry.name for entry in entries]
-    assert len(entries) == 1 + 4 * L
-    _, _, after = layer.read(floats(B, 1, 1, 15), state)
-    for each in (numbers(state), numbers(after)):
-        for entry in entries:
-            leading = (B, 1) if entry.per == "beam" else (B,)
-            sizes = {"cache_length": C, "source_length": S}
-            shape = tuple(sizes.get(size, size) for size in entry.shape)
-            assert each[entry.name].shape == leading + shape
-            assert each[entry.name].dtype == entry.dtype
-
-
 def test_padded_tokens_leave_no_trace():
     layer = decoder(cross_attention=False)
     sequence, after = floats(B, T, 15), floats(B, 1, 1, 15, seed=1)

@@ -45,10 +45,6 @@ def test_every_backend_of_keras_has_the_functions_that_we_call(backend, name, ex
     assert set(arguments.removeprefix(expected).split(", ")) <= {"", *own}
 
 
-def test_they_are_kerass_own():
-    assert cudnn.backend is keras.src.backend
-
-
 class StandIn:
     """An `LSTM` or `GRU` of cuDNN's, computed by the plain loop; it keeps what it was given."""
 

@@ -12,9 +12,6 @@ from seqkeras.data import dates
 from tests.refusals import refusals
 from tests.seqkeras.data.date_reader import readings
 
-DAY = datetime.date(2014, 5, 3)
-
-
 # Days and splits.
 
 
@@ -36,11 +33,6 @@ def test_the_splits_never_change():
 
 
 # Clean text.
-
-
-def test_the_german_full_form_of_3_may_2014_reads_as_documented():
-    example = dates.clean_example(DAY, "de", "full")
-    assert example == ("de|Samstag, 3. Mai 2014", "2014-05-03", "de", "full", ())
 
 
 @pytest.mark.parametrize("form", dates.FORMS)

@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 from seqkeras.decoding import MinLength, RepetitionPenalty, StateEntry, TopP, beam, greedy
-from seqkeras.models import RNNLanguageModel, RNNSeq2Seq
+from seqkeras.models import GPT, RNNLanguageModel, RNNSeq2Seq, Transformer
 from tests.arrays import BACKEND, close, numbers, randomize
 from tests.conftest import others_long
 from tests.seqkeras.decoding.toys import BOS, EOS
@@ -14,6 +14,7 @@ from tests.seqkeras.decoding.toys import BOS, EOS
 SOURCE_VOCAB_SIZE, VOCAB_SIZE, MAX_LENGTH = 17, 13, 7
 LENGTHS = np.array([5, 3, 1])
 SOURCES = np.random.default_rng(0).integers(1, SOURCE_VOCAB_SIZE, (3, 5))
+SIZES = {"hidden_dim": 6, "num_layers": 2, "num_heads": 3, "feed_forward_dim": 11}
 PROMPT = np.array([[4, 5, 6], [7, 0, 0], [8, 9, 0]]), np.array([3, 1, 2])
 
 
@@ -52,7 +53,10 @@ def recomputing(all_logits, **sources):
 def translation(preset="bahdanau", **options):
     sizes = {"embedding_dim": 5, "units": 7, "decoder_units": 11}
     options = {"never_generated": (), **sizes, **options}  # a call bans nothing, a step would
-    model = getattr(RNNSeq2Seq, preset)(SOURCE_VOCAB_SIZE, VOCAB_SIZE, **options)
+    return translating(getattr(RNNSeq2Seq, preset)(SOURCE_VOCAB_SIZE, VOCAB_SIZE, **options))
+
+
+def translating(model, **room):
     inputs = {"token_ids": SOURCES, "lengths": LENGTHS}
     model(inputs | {"target_ids": SOURCES % VOCAB_SIZE})
     randomize(model)
@@ -62,30 +66,47 @@ def translation(preset="bahdanau", **options):
             {name: rows(each) for name, each in sources.items()} | {"target_ids": token_ids}
         )
 
-    cached = model.step, model.encode(**inputs), model.state_entries
+    cached = model.step, model.encode(**inputs, **room), model.state_entries
     return cached, recomputing(all_logits, **inputs)
 
 
 def language(**options):
-    model = RNNLanguageModel(VOCAB_SIZE, embedding_dim=5, units=11, **options)
-    model({"token_ids": SOURCES % VOCAB_SIZE, "lengths": LENGTHS})
+    return writing(RNNLanguageModel(VOCAB_SIZE, embedding_dim=5, units=11, **options))
+
+
+def writing(model, **room):
+    model({"token_ids": SOURCES % VOCAB_SIZE})
     randomize(model)
 
     def all_logits(rows, token_ids, sources):
         return model({"token_ids": token_ids})
 
-    cached = model.step, model.initial_state(len(LENGTHS)), model.state_entries
+    cached = model.step, model.initial_state(len(LENGTHS), **room), model.state_entries
     return cached, recomputing(all_logits)
+
+
+def transformer():
+    options = {"shared_embeddings": "none", "never_generated": ()}
+    model = Transformer(SOURCE_VOCAB_SIZE, VOCAB_SIZE, **SIZES, **options)
+    return translating(model, max_length=MAX_LENGTH)
+
+
+def gpt(**options):
+    model = GPT(VOCAB_SIZE, **SIZES, max_length=MAX_LENGTH, **options)
+    return writing(model, max_length=MAX_LENGTH)
 
 
 MODELS = {
     "bahdanau": lambda: translation(cell="gru"),
+    "GPT": gpt,
     "luong": lambda: translation("luong", bridge_layers=1, encoder_layers=1, decoder_layers=1),
     "sutskever": lambda: translation(
         "sutskever", bridge_layers=1, encoder_layers=1, decoder_layers=2
     ),
     "language model": lambda: language(cell="lstm", num_layers=2),
     "tied language model": lambda: language(cell="gru", tie_weights=True),
+    "Transformer": transformer,
+    "GPT, post-norm": lambda: gpt(pre_norm=False),
 }
 SEARCHES = {
     "greedy": (greedy, {}),
@@ -93,7 +114,7 @@ SEARCHES = {
 }
 
 
-@pytest.mark.parametrize("make", others_long(MODELS.values()), ids=MODELS)
+@pytest.mark.parametrize("make", others_long(MODELS.values(), 2), ids=MODELS)
 def test_a_state_passed_along_gives_what_recomputing_gives(make):
     cached, recomputed = make()
     for search, options in SEARCHES.values():

@@ -38,16 +38,6 @@ def test_of_equal_scores_every_order_counts():
     assert area_under_risk_coverage(scores, right) == pytest.approx(expected)
 
 
-def test_the_ends_of_the_scale():
-    right = np.arange(100) < 90
-    assert area_under_risk_coverage(np.zeros(100), right) == pytest.approx(0.1)
-    assert area_under_risk_coverage(right, np.ones(100, bool)) == 0
-    assert area_under_risk_coverage(right, np.zeros(100, bool)) == 1
-    best = area_under_risk_coverage(-np.arange(100), right)
-    assert best == pytest.approx(0.1 + 0.9 * np.log(0.9), abs=0.001)
-    assert best < area_under_risk_coverage(np.arange(100), right)
-
-
 @pytest.mark.parametrize(
     ("scores", "right", "message"),
     [

@@ -104,16 +104,6 @@ def test_a_model_learns_in_every_way_of_fit(case, options):
     assert any((old != new).any() for old, new in zip(before, model.get_weights(), strict=True))
 
 
-@needs_tensorflow
-@pytest.mark.long
-def test_tensorboard_is_told_of_an_epoch(tmp_path):
-    model, inputs = GPTS[0].build(), GPTS[0].inputs()
-    model.compile("sgd", "mse")
-    told = keras.callbacks.TensorBoard(tmp_path)
-    model.fit(inputs, np.zeros_like(numbers(model(inputs))), verbose=0, callbacks=[told])
-    assert list(tmp_path.rglob("events.out.tfevents.*"))
-
-
 @some_models
 def test_a_model_is_cloned_and_summarized(case):
     model, inputs, lines = case.built(), case.inputs(), []

@@ -2,9 +2,6 @@
 
 import inspect
 
-import numpy as np
-import pytest
-
 from seqkeras.models import GPT, Bert, RNNSeq2Seq, Transformer
 from seqkeras.transformer import DecoderBlock, EncoderBlock
 from tests.refusals import refusals
@@ -63,19 +60,3 @@ test_what_makes_no_model_is_refused = refusals(
 
 def test_all_but_one_may_be_never_generated():
     transformer(never_generated=range(12))()
-
-
-@pytest.mark.parametrize("kind", [GPT, Transformer])
-def test_a_token_beyond_the_room_of_the_cache_is_refused(kind):
-    token_ids, lengths = np.array([[3, 8, 12], [7, 1, 4]]), np.array([3, 2])
-    if kind is GPT:
-        model = GPT(17, **SIZES, max_length=5)
-        state = model.initial_state(2, 3)
-    else:
-        model = Transformer(17, 13, **SIZES, max_length=5)
-        state = model.encode(token_ids, lengths, max_length=3)
-    for _ in range(3):
-        _, state = model.step(np.array([[1], [2]]), state)
-    message = "^Decoder: the cache must have room for every token; it has 3 places, and received 1"
-    with pytest.raises(ValueError, match=message):
-        model.step(np.array([[1], [2]]), state)

@@ -61,12 +61,6 @@ def test_logits_representations_and_gradients_are_the_papers_formula(make, dtype
     assert_equals_loops(make, dtype, CASE.inputs(), weights_of, expected, call=logits_and_layers)
 
 
-def test_without_lengths_every_word_is_real():
-    model, inputs = CASE.build(), CASE.inputs()
-    only = {"character_ids": inputs["character_ids"]}
-    close(model(only), model(only | {"lengths": np.array([S, S])}))
-
-
 def test_no_direction_sees_the_words_that_it_predicts():
     model, inputs = CASE.build(), CASE.inputs()
     inputs = {"character_ids": inputs["character_ids"], "lengths": np.array([S, S])}
@@ -81,12 +75,6 @@ def test_no_direction_sees_the_words_that_it_predicts():
         )
         assert forward.tolist() == [each >= t for each in range(S)]
         assert backward.tolist() == [each <= t for each in range(S)]
-
-
-def test_the_padding_of_words_does_not_change_the_output():
-    model, inputs = CASE.build(), CASE.inputs()
-    wider = np.pad(inputs["character_ids"], [(0, 0), (0, 0), (0, 4)])
-    close(model(inputs | {"character_ids": wider}), model(inputs))
 
 
 def test_dropout_drops_in_training_only():

@@ -96,13 +96,6 @@ def test_targets_teach_in_training_and_are_not_seen_at_inference():
 
 
 @every_forecaster
-def test_without_lengths_every_step_is_real(case):
-    model, inputs = case.build(), case.inputs()
-    without = {name: each for name, each in inputs.items() if name != "lengths"}
-    close(model(without), model(inputs | {"lengths": np.array([S, S])}))
-
-
-@every_forecaster
 def test_a_window_without_a_step_gives_numbers(case):
     model, inputs = case.build(), case.inputs()
     predictions = numbers(model(inputs | {"lengths": np.array([S, 0])}))

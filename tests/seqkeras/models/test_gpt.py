@@ -5,13 +5,11 @@ from seqkeras.decoding import beam, greedy
 from seqkeras.models import GPT, presets
 from tests import vectors
 from tests.agreement import DTYPES, arrays_of, assert_agrees, count_parameters
-from tests.arrays import close, numbers, randomize
-from tests.catalogue import call, options_long
+from tests.arrays import close, numbers
+from tests.catalogue import options_long
 from tests.catalogue.case import B
 from tests.catalogue.transformer_models import GPTS
-from tests.conftest import others_long
 from tests.refusals import refusals
-from tests.seqkeras.decoding import test_recompute as recompute
 
 SIZES = {"hidden_dim": 6, "num_layers": 2, "num_heads": 3, "feed_forward_dim": 11}
 STORED = vectors.load("transformer")
@@ -39,17 +37,6 @@ def test_published_sizes_have_the_published_number_of_parameters():
     assert count_parameters(GPT(**presets.GPT2_SMALL)) == 124_439_808
     assert count_parameters(GPT(**presets.GPT2_XL)) == 1_557_611_200
     assert count_parameters(GPT(**presets.GPT1)) == 116_534_784
-
-
-@every_model
-def test_step_by_step_is_all_at_once(case):
-    model, inputs = case.build(), case.inputs()
-    token_ids, logits = inputs["token_ids"], []
-    state = model.initial_state(B)
-    for t in range(token_ids.shape[1]):
-        (step_logits,), state = model.step(token_ids[:, t : t + 1], state)
-        logits.append(numbers(step_logits))
-    close(np.concatenate(logits, axis=1), call(model, inputs), rtol=1e-4, atol=1e-5)
 
 
 @every_model
@@ -98,32 +85,6 @@ def test_the_state_is_what_the_entries_say(case):
     for entry in model.state_entries:
         shape = tuple(11 if size == "cache_length" else size for size in entry.shape)
         assert state[entry.name].shape == (B, 1, *shape)
-
-
-@pytest.mark.parametrize("pre_norm", others_long([True, False]))
-def test_decoding_with_the_cache_is_decoding_without_it(pre_norm):
-    vocab_size, max_length = recompute.VOCAB_SIZE, recompute.MAX_LENGTH
-    model = GPT(vocab_size, **SIZES, max_length=max_length, pre_norm=pre_norm)
-    model({"token_ids": recompute.SOURCES % vocab_size})
-    randomize(model)
-
-    def all_logits(rows, token_ids, sources):
-        return model({"token_ids": token_ids})
-
-    step, state, entries = recompute.recomputing(all_logits)
-    options = {"start_id": 1, "end_id": 2, "max_length": max_length, "prompt": recompute.PROMPT}
-    for search, extra in ((greedy, {}), (beam, {"num_beams": 3, "n_best": 2})):
-        cached = search(
-            model.step,
-            model.initial_state(3, max_length),
-            state_entries=model.state_entries,
-            **options,
-            **extra,
-        )
-        anew = search(step, state, state_entries=entries, **options, **extra)
-        for one, other in zip(cached[:2], anew[:2], strict=True):
-            np.testing.assert_array_equal(numbers(one), numbers(other))
-        close(cached[2], anew[2], rtol=1e-4, atol=1e-4)
 
 
 def test_the_last_kernels_of_gpt2s_sublayers_start_smaller():

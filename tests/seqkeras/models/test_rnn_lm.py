@@ -6,22 +6,19 @@ from keras import ops
 from seqkeras.models import RNNLanguageModel
 from tests.agreement import DTYPES
 from tests.arrays import close, numbers, right_padded
-from tests.catalogue import models
+from tests.catalogue import models, options_long
 from tests.catalogue.case import B, S
+from tests.catalogue.transformer_models import GPTS, SENTENCES
 from tests.complex_step import assert_equals_loops
 from tests.conftest import others_long
 from tests.references.language_models import rnn_language_model
 from tests.refusals import refusals
 
 SIZES = {"vocab_size": 17, "embedding_dim": 7, "units": 11}
-named_cells = pytest.mark.parametrize(
-    "case", others_long(models.PAST_LANGUAGE + models.LANGUAGE, 2), ids=lambda case: case.name
-)
-every_model = pytest.mark.parametrize(
-    "case",
-    others_long(models.PAST_LANGUAGE + models.LANGUAGE + models.ANY_CELL_LANGUAGE),
-    ids=lambda case: case.name,
-)
+NAMED = models.PAST_LANGUAGE + models.LANGUAGE
+MODELS = NAMED + models.ANY_CELL_LANGUAGE
+named_cells = pytest.mark.parametrize("case", others_long(NAMED, 2), ids=lambda case: case.name)
+every_model = pytest.mark.parametrize("case", others_long(MODELS), ids=lambda case: case.name)
 
 
 def weights_of(model):
@@ -51,12 +48,15 @@ def test_logits_and_gradients_are_the_papers_formula(case, dtype):
     assert_equals_loops(case.build, dtype, case.inputs(), weights_of, expected_logits)
 
 
-@every_model
+READERS = MODELS + models.BILM + models.FORECASTERS + SENTENCES
+
+
+@options_long(READERS)
 def test_without_lengths_every_step_is_real(case):
-    model, inputs = case.build(), case.inputs()
-    token_ids = inputs["token_ids"]
-    lengths = np.array([S, S])
-    close(model({"token_ids": token_ids}), model({"token_ids": token_ids, "lengths": lengths}))
+    model, inputs = case.built(), case.inputs()
+    del inputs["lengths"]
+    batch_size, length, *_ = next(iter(inputs.values())).shape
+    close(model(inputs), model(inputs | {"lengths": np.full(batch_size, length)}))
 
 
 def test_tied_weights_add_a_projection_only_where_sizes_differ():
@@ -90,14 +90,15 @@ def test_the_state_is_that_behind_the_last_real_token(case):
         close({name: each[row : row + 1] for name, each in state.items()}, alone)
 
 
-@every_model
+@options_long(MODELS + GPTS)
 def test_a_model_step_by_step_is_all_at_once(case):
-    model, inputs = case.build(), case.inputs()
+    model, token_ids = case.build(), case.inputs()["token_ids"]
     state, logits = model.initial_state(B), []
-    for t in range(S):
-        (step_logits,), state = model.step(inputs["token_ids"][:, t : t + 1], state)
+    for t in range(token_ids.shape[1]):
+        (step_logits,), state = model.step(token_ids[:, t : t + 1], state)
         logits.append(step_logits)
-    close(ops.concatenate(logits, axis=1), model({"token_ids": inputs["token_ids"]}))
+    expected = model({"token_ids": token_ids})
+    close(ops.concatenate(logits, axis=1), expected, rtol=1e-4, atol=1e-5)
 
 
 @every_model

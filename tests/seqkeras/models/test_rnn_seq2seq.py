@@ -10,7 +10,6 @@ from seqkeras.attention import Attention, DotScore, GeneralScore, HardAttention,
 from seqkeras.models import ClassicalDecoder, LuongDecoder, OwnState, RNNSeq2Seq
 from seqkeras.models.rnn_parts import SCORES, parts_from_sizes
 from seqkeras.schedules import LinearDecay
-from seqkeras.values import BANNED_LOGIT
 from tests import references
 from tests.agreement import DTYPES
 from tests.arrays import close, floats, numbers, randomize
@@ -177,19 +176,6 @@ def test_logits_attention_and_gradients_are_the_papers_formula(arguments, dtype)
         functools.partial(expected, arguments=arguments),
         call=call,
     )
-
-
-@some_models
-def test_what_is_never_generated_has_no_probability(case):
-    model, inputs = case.build(), case.inputs()
-    assert model.never_generated == NEVER_GENERATED
-    state = model.encode(inputs["token_ids"], inputs["lengths"])
-    (step_logits, *_), _ = model.step(inputs["target_ids"][:, :1], state)
-    probabilities = numbers(ops.softmax(step_logits))
-    assert np.all(numbers(step_logits)[..., NEVER_GENERATED] == BANNED_LOGIT)
-    assert np.all(probabilities[..., NEVER_GENERATED] == 0)
-    assert np.all(probabilities[..., GENERATED] > 0)
-    assert np.all(numbers(model(inputs)) > BANNED_LOGIT / 2)  # what a loss sees
 
 
 @some_models

@@ -33,11 +33,6 @@ def test_a_sentence_is_what_its_pooling_says(pooling):
     close(model(TOKENS), np.array(expected), rtol=1e-4, atol=1e-6)
 
 
-def test_without_lengths_every_step_is_real():
-    model, token_ids = built(), TOKENS["token_ids"]
-    close(model({"token_ids": token_ids}), model(TOKENS | {"lengths": np.array([5, 5])}))
-
-
 def test_a_pooler_that_nobody_reads_does_not_learn():
     model = built()
     pooler = numbers(model.encoder.pooler.kernel)

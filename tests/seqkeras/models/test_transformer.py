@@ -1,18 +1,13 @@
 import numpy as np
 import pytest
 
-from seqkeras.decoding import beam, greedy
 from seqkeras.models import Transformer
 from seqkeras.values import BANNED_LOGIT
 from tests.agreement import weights_of
 from tests.arrays import close, numbers, randomize
-from tests.catalogue import options_long
-from tests.catalogue.case import B
-from tests.catalogue.transformer_models import TRANSFORMERS
 from tests.conftest import others_long
 from tests.references import transformer as references
 from tests.refusals import refusals
-from tests.seqkeras.decoding import test_recompute as recompute
 
 SIZES = {"hidden_dim": 6, "num_layers": 2, "num_heads": 3, "feed_forward_dim": 11}
 TOKENS = {
@@ -20,7 +15,6 @@ TOKENS = {
     "lengths": np.array([5, 3]),
     "target_ids": np.array([[1, 9, 6], [1, 12, 3]]),
 }
-every_model = options_long(TRANSFORMERS)
 
 
 def built(**options):
@@ -87,56 +81,6 @@ def test_embeddings_are_shared_as_they_are_said_to_be():
         matrices = [each for each in model.weights if each.shape == (13, 6)]
         counts[shared] = len(matrices)
     assert counts == {"none": 3, "target": 2, "all": 1}
-
-
-@every_model
-def test_attention_to_the_source_sums_to_one_over_its_real_tokens(case):
-    model, inputs = case.build(), case.inputs()
-    state = model.encode(inputs["token_ids"], inputs["lengths"])
-    (_, weights), _ = model.step(inputs["target_ids"][:, :1], state)
-    for row, length in enumerate(inputs["lengths"]):
-        assert np.all(numbers(weights)[row, 0, length:] == 0)
-    close(numbers(weights).sum(axis=-1), np.ones((B, 1)))
-
-
-@pytest.mark.long
-def test_decoding_with_the_cache_is_decoding_without_it():
-    inputs = {"token_ids": recompute.SOURCES, "lengths": recompute.LENGTHS}
-    model = Transformer(
-        recompute.SOURCE_VOCAB_SIZE, recompute.VOCAB_SIZE, **SIZES, never_generated=()
-    )
-    model(inputs | {"target_ids": recompute.SOURCES % recompute.VOCAB_SIZE})
-    randomize(model)
-
-    def all_logits(rows, token_ids, sources):
-        rows = {name: rows(each) for name, each in sources.items()}
-        return model(rows | {"target_ids": token_ids})
-
-    step, state, entries = recompute.recomputing(all_logits, **inputs)
-    max_length = recompute.MAX_LENGTH
-    options = {"start_id": 1, "end_id": 7, "max_length": max_length}
-    for search, extra in ((greedy, {}), (beam, {"num_beams": 3, "n_best": 2})):
-        cached = search(
-            model.step,
-            model.encode(**inputs, max_length=max_length),
-            state_entries=model.state_entries,
-            **options,
-            **extra,
-        )
-        anew = search(step, state, state_entries=entries, **options, **extra)
-        for one, other in zip(cached[:2], anew[:2], strict=True):
-            np.testing.assert_array_equal(numbers(one), numbers(other))
-        close(cached[2], anew[2], rtol=1e-4, atol=1e-4)
-
-
-def test_what_is_never_generated_has_no_probability():
-    model = built(never_generated=[0, 5])
-    state = model.encode(TOKENS["token_ids"], TOKENS["lengths"])
-    (logits, _), _ = model.step(TOKENS["target_ids"][:, :1], state)
-    logits = numbers(logits)
-    assert np.all(logits[..., [0, 5]] == BANNED_LOGIT)
-    assert np.all(np.delete(logits, [0, 5], axis=-1) > BANNED_LOGIT / 2)
-    assert np.all(numbers(model(TOKENS)) > BANNED_LOGIT / 2)  # what a loss sees
 
 
 def test_a_bias_may_be_added_to_the_logits():

@@ -150,15 +150,6 @@ def test_what_can_not_be_saved_is_refused_before_anything_is_written(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["full"]
 
 
-def test_what_a_killed_save_left_is_removed(tmp_path):
-    (tmp_path / ".model.partial-7").mkdir()
-    (tmp_path / ".model.partial-7" / "config.json").touch()
-    save_hugging_face(made(bert()), tmp_path / "model")
-    assert [path.name for path in tmp_path.iterdir()] == ["model"]
-    found = sorted(path.name for path in (tmp_path / "model").iterdir())
-    assert found == ["config.json", "model.safetensors"]
-
-
 def test_of_two_models_saved_at_once_the_first_one_stays(tmp_path, monkeypatch):
     def save_while_another_saves(arrays, path, **options):
         monkeypatch.undo()
@@ -182,13 +173,3 @@ def test_labels_are_said_both_ways(config, tmp_path):
     written = read_config(tmp_path / "model")
     assert written["id2label"] == {"0": "no", "1": "yes"}
     assert written["label2id"] == {"no": 0, "yes": 1}
-
-
-def test_a_folder_that_could_not_be_written_whole_is_not_there(tmp_path, monkeypatch):
-    def fail(*arguments, **options):
-        raise OSError("no space left")
-
-    monkeypatch.setattr("seqkeras.pretrained.folders.save_file", fail)
-    with pytest.raises(OSError, match="no space left"):
-        save_hugging_face(made(bert()), tmp_path / "model")
-    assert list(tmp_path.iterdir()) == []
