@@ -22,15 +22,13 @@ STEM = {
 }
 SWAG_ROW = {  # as Hugging Face has it, and the next
     "video-id": "anetv_jkn6uvmqwh4",
-    "fold-ind": "3416",
-    "startphrase": "Members of the procession walk down the street. A drum line",
-    "sent1": "Members of the procession walk down the street.",
-    "sent2": "A drum line",
-    "gold-source": "gold",
-    "ending0": "passes by walking.",
-    "ending1": "has heard approaching them.",
-    "ending2": "arrives and they're outside.",
-    "ending3": "turns the lead singer.",
+    "startphrase": "The cat sat. It",
+    "sent1": "The cat sat.",
+    "sent2": "It",
+    "ending0": "ran.",
+    "ending1": "flew.",
+    "ending2": "sang.",
+    "ending3": "melted.",
     "label": 0,
 }
 ARC_ROW = {
@@ -42,62 +40,50 @@ ARC_ROW = {
 COLD = ("What is cold?", ("fire", "ice"), 1)
 
 
-def write(folder, name, content):
-    path = folder / name
-    path.write_text(content, encoding="utf-8-sig")
-    return path
-
-
 def read(path, names=None):
     rows, left_out = read_choices(path, names)
     assert left_out == []
     return [(row.text, row.choices, row.answer) for row in rows]
 
 
-def test_an_ending_of_swag_stands_behind_the_second_sentence(tmp_path):
-    [row] = read_choices(write(tmp_path, "swag.csv", SWAG)).rows
+def test_an_ending_of_swag_stands_behind_the_second_sentence(tmp_path, write):
+    [row] = read_choices(write("swag.csv", SWAG)).rows
     endings = ("It ran, fast.", "It flew.", "It sang.", "It melted.")
     assert row == Choices(f"{tmp_path}/swag.csv, line 2", "The cat sat.", endings, 1)
 
 
-def test_questions_of_arc_may_have_fewer_choices(tmp_path):
+def test_questions_of_arc_may_have_fewer_choices(write):
     dogs = ("Who barks?", ("cats", "birds", "fish", "dogs"), 3)
-    assert read(write(tmp_path, "arc.csv", ARC)) == [COLD, dogs]
-    assert read(write(tmp_path, "arc.tsv", ARC.replace(",", "\t"))) == [COLD, dogs]
-    assert read(write(tmp_path, "arc.jsonl", json.dumps(STEM))) == [COLD]
+    assert read(write("arc.csv", ARC)) == [COLD, dogs]
+    assert read(write("arc.tsv", ARC.replace(",", "\t"))) == [COLD, dogs]
+    assert read(write("arc.jsonl", json.dumps(STEM))) == [COLD]
 
 
-def test_lines_are_read_as_hugging_face_has_them(tmp_path):
-    endings = (
-        "A drum line passes by walking.",
-        "A drum line has heard approaching them.",
-        "A drum line arrives and they're outside.",
-        "A drum line turns the lead singer.",
-    )
-    swag = write(tmp_path, "swag.jsonl", json.dumps(SWAG_ROW))
-    assert read(swag) == [("Members of the procession walk down the street.", endings, 0)]
-    assert read(write(tmp_path, "arc.jsonl", json.dumps(ARC_ROW))) == [COLD]
+def test_lines_are_read_as_hugging_face_has_them(write):
+    endings = ("It ran.", "It flew.", "It sang.", "It melted.")
+    assert read(write("swag.jsonl", json.dumps(SWAG_ROW))) == [("The cat sat.", endings, 0)]
+    assert read(write("arc.jsonl", json.dumps(ARC_ROW))) == [COLD]
 
 
-def test_tables_of_other_names_and_lists_are_read(tmp_path):
+def test_tables_of_other_names_and_lists_are_read(write):
     row = {"text": "What is cold?", "choices": ["fire", "ice"], "answer": 1}
-    assert read(write(tmp_path, "list.jsonl", json.dumps(row))) == [COLD]
+    assert read(write("list.jsonl", json.dumps(row))) == [COLD]
     named = Names("asked", ("x", "y"), "right")
     content = "asked,x,y,right\nWhat is cold?,fire,ice,y\nWhat is cold?,fire,ice,1\n"
-    assert read(write(tmp_path, "own.csv", content), named) == [COLD, COLD]
+    assert read(write("own.csv", content), named) == [COLD, COLD]
     row = {"text": "What is cold?", "choices": ["fire", "ice"], "answer": 1.0}
-    assert read(write(tmp_path, "number.jsonl", json.dumps(row))) == [COLD]
+    assert read(write("number.jsonl", json.dumps(row))) == [COLD]
     content = "asked,1,2,right\nWhat is cold?,fire,ice,2.0\n"  # as pandas writes such a column
-    assert read(write(tmp_path, "gap.csv", content), Names("asked", ("1", "2"), "right")) == [COLD]
+    assert read(write("gap.csv", content), Names("asked", ("1", "2"), "right")) == [COLD]
     row = {"asked": "What is cold?", "x": "fire", "y": "ice", "right": "y"}
-    assert read(write(tmp_path, "own.jsonl", json.dumps(row)), named) == [COLD]
+    assert read(write("own.jsonl", json.dumps(row)), named) == [COLD]
 
 
-def test_labels_that_are_one_number_are_told_apart_by_their_spelling(tmp_path):
+def test_labels_that_are_one_number_are_told_apart_by_their_spelling(write):
     choices = [{"text": text, "label": label} for text, label in (("fire", "1.1"), ("ice", "1.10"))]
     row = {"question": {"stem": "What is cold?", "choices": choices}, "answerKey": "1.10"}
-    assert read(write(tmp_path, "two.jsonl", json.dumps(row))) == [COLD]
-    path = write(tmp_path, "number.jsonl", json.dumps(row | {"answerKey": 1.1}))
+    assert read(write("two.jsonl", json.dumps(row))) == [COLD]
+    path = write("number.jsonl", json.dumps(row | {"answerKey": 1.1}))
     with pytest.raises(DataError, match="must be one of 1.1, 1.10, or its place"):
         read_choices(path)
 
@@ -106,18 +92,14 @@ def test_labels_that_are_one_number_are_told_apart_by_their_spelling(tmp_path):
     "line, message",
     [
         ("Who?,a,b,,,C", "the right choice must be one of A, B, or its place from 0; found 'C'"),
-        (
-            "Who?,a,b,c,,4",
-            "the right choice must be one of A, B, C, or its place from 0; found '4'",
-        ),
-        ("Who?,a,b,,,", "the right choice must be one of A, B, or its place from 0; found ''"),
+        ("Who?,a,b,,,4", "the right choice must be one of A, B, or its place from 0; found '4'"),
         ("Who?,a,,c,,A", "the choice B is empty, and others follow"),
         ("Who?,a,,,,A", "there must be two choices at least; found 1"),
         ("  ,a,b,,,A", "the text is blank"),
     ],
 )
-def test_a_row_that_can_not_be_used_is_a_line_and_may_be_left_out(tmp_path, line, message):
-    path = write(tmp_path, "arc.csv", f"{ARC}{line}\n")
+def test_a_row_that_can_not_be_used_is_a_line_and_may_be_left_out(write, line, message):
+    path = write("arc.csv", f"{ARC}{line}\n")
     with pytest.raises(DataError) as error:
         read_choices(path)
     assert str(error.value) == f"{path}, line 4: {message}. With --skip-bad true it is left out."
@@ -126,8 +108,8 @@ def test_a_row_that_can_not_be_used_is_a_line_and_may_be_left_out(tmp_path, line
 
 
 @pytest.mark.parametrize("row, name", [("~,a,b,,,A", "text"), ("Who?,a,~,,,A", "choice B")])
-def test_a_row_with_a_text_of_no_token_may_be_left_out(tmp_path, row, name):
-    path = write(tmp_path, "a.csv", f"question,A,B,C,D,answer\nWhy?,a,b,,,A\n{row}\n")
+def test_a_row_with_a_text_of_no_token_may_be_left_out(write, row, name):
+    path = write("a.csv", f"question,A,B,C,D,answer\nWhy?,a,b,,,A\n{row}\n")
     rows, [reason] = read_choices(path, skip_bad=True, has_token=lambda text: text != "~")
     assert len(rows) == 1
     assert reason == f"{path}, line 3: the {name} has no token: '~'."
@@ -140,7 +122,6 @@ def test_a_row_with_a_text_of_no_token_may_be_left_out(tmp_path, row, name):
         ("a.csv", "question,A,B\na,b,c\n", "there is no column 'answer'"),
         ("a.jsonl", '{"text": "a", "choices": "b", "answer": 1}', "line 1: expected {.text., .cho"),
         ("a.jsonl", '{"text": "a", "choices": ["b", 1], "answer": 1}', "line 1: expected {.text"),
-        ("a.jsonl", '{"text": "a", "choices": ["b", "c"]}', "line 1: expected {.text., .choices"),
         (
             "a.jsonl",
             json.dumps({**ARC_ROW, "choices": {"text": ["fire", "ice"], "label": ["A"]}}),
@@ -161,9 +142,9 @@ def test_a_row_with_a_text_of_no_token_may_be_left_out(tmp_path, row, name):
         ("a.txt", "question", "the name must end in .csv, .tsv, .jsonl"),
     ],
 )
-def test_a_file_of_another_form_is_refused(tmp_path, name, content, message):
+def test_a_file_of_another_form_is_refused(write, name, content, message):
     with pytest.raises(DataError, match=message):
-        read_choices(write(tmp_path, name, content), skip_bad=True)
+        read_choices(write(name, content), skip_bad=True)
 
 
 @pytest.mark.parametrize(
@@ -175,8 +156,8 @@ def test_a_file_of_another_form_is_refused(tmp_path, name, content, message):
         ("text,A,answer", Names(choices=("A", "C")), "no column 'C'; .*; --own chooses it.$"),
     ],
 )
-def test_a_missing_column_names_the_option_that_chooses_it(tmp_path, header, names, message):
-    path = write(tmp_path, "a.csv", f"{header}\n")
+def test_a_missing_column_names_the_option_that_chooses_it(write, header, names, message):
+    path = write("a.csv", f"{header}\n")
     with pytest.raises(DataError, match=message):
         read_choices(path, names, options=NameOptions("--text", "--own", "--right"))
 

@@ -26,14 +26,14 @@ def many(count):
 
 
 @pytest.mark.parametrize("name", ["text.txt", "text.txt.gz"])
-def test_an_empty_line_ends_a_document_and_lines_are_sentences(tmp_path, name):
-    path = written(tmp_path / name, "\ufeffa b.\r\n c \r\n\r\n\n \nd e\n")
+def test_an_empty_line_ends_a_document_and_lines_are_sentences(write, name):
+    path = write(name, "\ufeffa b.\r\n c \r\n\r\n\n \nd e\n")
     assert read_documents(path, "lines") == [["a b.", "c"], ["d e"]]
 
 
-def test_prose_joins_lines_and_cuts_sentences(tmp_path):
-    path = written(
-        tmp_path / "book.txt",
+def test_prose_joins_lines_and_cuts_sentences(write):
+    path = write(
+        "book.txt",
         "CHAPTER I\n\n\nMr. Fox came to\nthe old house. “Who is there?” asked J. Owl. No one!\n\n"
         "It was 3.5 miles . . . far.\n\n\n\n\nCHAPTER II\n\n他来了。他走了！\n",
     )
@@ -49,10 +49,10 @@ def test_prose_joins_lines_and_cuts_sentences(tmp_path):
     ]
 
 
-def test_a_title_of_wikitext_begins_a_document_and_its_marks_are_undone(tmp_path):
+def test_a_title_of_wikitext_begins_a_document_and_its_marks_are_undone(write):
     text = " = A = \n \n He had 1 @,@ 000 <unk> . It @-@ s . \n \n = = Part = = \n \n b \n \n"
     text += " = B c = \n \n d \n"
-    assert read_documents(written(tmp_path / "wiki.tokens", text), "prose") == [
+    assert read_documents(write("wiki.tokens", text), "prose") == [
         ["= A =", "He had 1,000 [UNK] .", "It-s .", "= = Part = =", "b"],
         ["= B c =", "d"],
     ]
@@ -60,10 +60,10 @@ def test_a_title_of_wikitext_begins_a_document_and_its_marks_are_undone(tmp_path
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])
 @pytest.mark.parametrize("shard_bytes", [1, 40, 173, 10**6])
-def test_shards_hold_every_document_once_and_in_order(tmp_path, suffix, shard_bytes):
+def test_shards_hold_every_document_once_and_in_order(write, suffix, shard_bytes):
     documents = many(23)
     paths = [
-        written(tmp_path / f"{number}.txt{suffix}", "\n\n".join(map("\n".join, part)) + "\n")
+        write(f"{number}.txt{suffix}", "\n\n".join(map("\n".join, part)) + "\n")
         for number, part in enumerate((documents[:9], documents[9:]))
     ]
     corpus = Corpus.of_files(paths, "lines", shard_bytes=shard_bytes)
@@ -72,9 +72,9 @@ def test_shards_hold_every_document_once_and_in_order(tmp_path, suffix, shard_by
     assert len(corpus.shards) == {1: 23, 10**6: 2}.get(shard_bytes, len(corpus.shards))
 
 
-def test_what_is_held_out_is_not_trained_on(tmp_path):
+def test_what_is_held_out_is_not_trained_on(write):
     documents = many(43)
-    path = written(tmp_path / "text.txt", "\n\n".join(map("\n".join, documents)))
+    path = write("text.txt", "\n\n".join(map("\n".join, documents)))
     corpus = Corpus.of_files([path], "lines", held_out=0.1, shard_bytes=100)
     assert corpus.validation == documents[9::10]
     left = [document for place, document in enumerate(documents) if place % 10 != 9]
@@ -82,8 +82,8 @@ def test_what_is_held_out_is_not_trained_on(tmp_path):
 
 
 @pytest.mark.parametrize("share, count", [(0.4, 24), (0.7, 42), (0.99, 59), (1 / 3, 20)])
-def test_as_many_documents_are_held_out_as_the_share_says(tmp_path, share, count):
-    path = written(tmp_path / "text.txt", "\n\n".join(map("\n".join, many(60))))
+def test_as_many_documents_are_held_out_as_the_share_says(write, share, count):
+    path = write("text.txt", "\n\n".join(map("\n".join, many(60))))
     corpus = Corpus.of_files([path], "lines", held_out=share)
     assert len(corpus.validation) == count and len(documents_of(corpus)) == 60 - count
 
@@ -93,16 +93,16 @@ def test_no_files_are_no_corpus():
         Corpus.of_files([])
 
 
-def test_of_few_documents_two_are_held_out(tmp_path):
-    path = written(tmp_path / "text.txt", "a\n\nb\n\nc\n\nd\n\ne")
+def test_of_few_documents_two_are_held_out(write):
+    path = write("text.txt", "a\n\nb\n\nc\n\nd\n\ne")
     assert Corpus.of_files([path], "lines", held_out=0.05).validation == [["c"], ["e"]]
     assert Corpus.of_files([path], "lines").validation == []
 
 
-def test_no_more_than_a_thousand_documents_are_held_out(tmp_path, monkeypatch):
+def test_no_more_than_a_thousand_documents_are_held_out(write, monkeypatch):
     monkeypatch.setattr("seqkeras.data.documents.MOST_HELD_OUT", 5)
     documents = many(61)
-    path = written(tmp_path / "text.txt", "\n\n".join(map("\n".join, documents)))
+    path = write("text.txt", "\n\n".join(map("\n".join, documents)))
     corpus = Corpus.of_files([path], "lines", held_out=0.5)
     assert corpus.validation == documents[15::16]
     assert len(documents_of(corpus)) == 61 - len(corpus.validation)

@@ -20,6 +20,7 @@ from tests.catalogue.case import B, D, S, U
 from tests.refusals import refusals
 
 HOLD = "initial_state must hold"
+SHAPES = f"{HOLD} tensors of shapes"
 
 
 def of_states(layer, *shapes):
@@ -28,6 +29,10 @@ def of_states(layer, *shapes):
 
 def with_mask(layer, mask):
     return lambda: layer(floats(B, S, D), mask=mask)
+
+
+def both_ways(layer):
+    return lambda: Bidirectional(layer)
 
 
 def stateful():
@@ -49,86 +54,50 @@ test_what_is_no_step_is_refused = refusals(
 )
 test_initial_states_that_do_not_fit_are_refused = refusals(
     (of_states(LSTM(U), *[(B, U)] * 3), f"LSTM: {HOLD} 2 tensors; received 3."),
-    (of_states(GRU(U), *[(B, U)] * 2), f"GRU: {HOLD} 1 tensors; received 2."),
-    (
-        of_states(Bidirectional(SimpleRNN(U)), (B, U)),
-        f"Bidirectional: {HOLD} 2 tensors; received 1.",
-    ),
     (of_states(Bidirectional(QRNN(U)), (B, U)), f"Bidirectional: {HOLD} 4 tensors; received 1."),
     (of_states(QRNN(U, 1), *[(B, U)] * 3), f"QRNN: {HOLD} 1 tensors; received 3."),
     (of_states(QRNN(U, 2), (B, U)), f"QRNN: {HOLD} 2 tensors; received 1."),
-    (
-        of_states(LSTM(U), (B, U), (B, 12)),
-        f"LSTM: {HOLD} tensors of shapes [(2, 11), (2, 11)]; received [(2, 11), (2, 12)].",
-    ),
-    (
-        of_states(SimpleRNN(U), (3, U)),
-        f"SimpleRNN: {HOLD} tensors of shapes [(2, 11)]; received [(3",
-    ),
-    (
-        of_states(RNN([GRUCell(U), GRUCell(13)]), (B, U), (B, U)),
-        f"RNN: {HOLD} tensors of shapes [(2, 11), (2, 13)]; received [(2, 11), (2, 11)].",
-    ),
+    (of_states(LSTM(U), (B, U), (B, 12)), f"LSTM: {SHAPES} [(2, 11), ...received [(2, 11), (2, 12"),
+    (of_states(SimpleRNN(U), (3, U)), f"SimpleRNN: {SHAPES} [(2, 11)]; received [(3"),
+    (of_states(RNN([GRUCell(U), GRUCell(13)]), (B, U), (B, U)), f"{SHAPES} [(2, 11), (2, 13)]; re"),
     (
         of_states(RNN(keras.layers.GRUCell(U)), (B, 12)),
-        f"RNN: {HOLD} tensors of shapes [(2, 11)]; re",
+        f"RNN: {SHAPES} [(2, 11)]; received [(2, ",
     ),
     *(
         (
             of_states(Bidirectional(layer), (B, U), *[(B, 12)] * (2 * count - 1)),
-            f"Bidirectional: {HOLD} tensors of shapes {2 * count * [(B, U)]}; received [(2, 11), ",
+            f"Bidirectional: {SHAPES} {2 * count * [(B, U)]}; received [(2, 11), ",
         )
         for layer, count in ((LSTM(U), 2), (QRNN(U, window=1), 1), (keras.layers.GRU(U), 1))
     ),
-    (of_states(Bidirectional(GRU(U)), (3, U), (3, U)), "shapes [(2, 11), (2, 11)]; received [(3,"),
     *(
         (
             of_states(QRNN(U, window=3), *shapes),
-            f"QRNN: {HOLD} tensors of shapes [(2, 11), (2, 2, 7)]; received {shapes}.",
+            f"QRNN: {SHAPES} [(2, 11), (2, 2, 7)]; received {shapes}.",
         )
-        for shapes in (
-            [(B, 12), (B, 2, D)],
-            [(B, U), (B, 3, D)],
-            [(B, U), (B, 2, 8)],
-            [(3, U), (3, 2, D)],
-        )
+        for shapes in ([(B, 12), (B, 2, D)], [(B, U), (B, 3, D)], [(B, U), (B, 2, 8)])
     ),
 )
 test_masks_that_do_not_fit_are_refused = refusals(
     *(
-        case
+        (with_mask(layer, mask), f"mask must have the shape (batch, length) of ... (2, 5); {came}")
         for layer in (LSTM(U), Bidirectional(LSTM(U)), QRNN(U))
-        for case in (
-            (
-                with_mask(layer, [[True] * S] * B),
-                "mask must have the shape ..., (2, 5); received a list.",
-            ),
-            *(
-                (
-                    with_mask(layer, np.ones(shape, bool)),
-                    f"{type(layer).__name__}: mask must have the shape (batch, length) of the "
-                    f"sequence, (2, 5); received {shape}.",
-                )
-                for shape in [(B, 1), (1, S), (B, S, 1)]
-            ),
+        for mask, came in (
+            ([[True] * S] * B, "received a list."),
+            (np.ones((B, 1), bool), "received (2, 1)."),
+            (np.ones((1, S), bool), "received (1, 5)."),
+            (np.ones((B, S, 1), bool), "received (2, 5, 1)."),
         )
     )
 )
+WAY = "Bidirectional: layer must be a recurrent layer, such as ...go_backwards=False; received <"
 test_layers_that_can_not_be_made_are_refused = refusals(
-    *(
-        (
-            lambda layer=layer: Bidirectional(layer),
-            "Bidirectional: layer must be a recurrent layer, such as LSTM, QRNN or RNN(cell), with "
-            "go_backwards=False; received <",
-        )
-        for layer in (
-            GRU(U, return_sequences=True, go_backwards=True),
-            QRNN(U, go_backwards=True),
-            keras.layers.Dense(U),
-            GRUCell(U),
-            Bidirectional(GRU(U, return_sequences=True)),
-        )
-    ),
+    (both_ways(GRU(U, return_sequences=True, go_backwards=True)), WAY),
+    (both_ways(QRNN(U, go_backwards=True)), WAY),
+    (both_ways(keras.layers.Dense(U)), WAY),
+    (both_ways(GRUCell(U)), WAY),
+    (both_ways(Bidirectional(GRU(U, return_sequences=True))), WAY),
     (lambda: StackedCells([]), "StackedCells: cells must be a list of at least one cell; received"),
     (lambda: StackedCells([LSTM]), "cells must be a list of at least one cell; received [<class"),
     (lambda: QRNN(U, window=1.5), "QRNN: window must be a positive integer; received 1.5."),
