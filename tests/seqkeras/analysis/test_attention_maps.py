@@ -14,7 +14,6 @@ from tests.refusals import refusals
 
 pytestmark = pytest.mark.filterwarnings("error")
 
-RIGHT_TO_LEFT_MARK = "\u200f"
 SOURCES = [
     "de|Samstag, 3. Mai 2014",
     "ar|السبت، 3 مايو 2014",
@@ -75,15 +74,6 @@ def test_words_are_labels_that_stay_on_the_page_and_apart(source, target, figure
         boxes.append(own)
     for one, other in itertools.product(*boxes):
         assert not one.overlaps(other)
-
-
-def test_words_written_from_right_to_left_stand_so():
-    word, other = "\u05e9\u05d1\u05ea", "\u05d0\u05d1"
-    (axes,) = panels(attention_figure([AttentionMap([word, other], "x", [[0.75, 0.25]])]))
-    below = [text for text in axes.texts if text.get_rotation() == 90]
-    below = sorted(below, key=lambda text: text.get_position()[0])
-    assert [text.get_text().strip(RIGHT_TO_LEFT_MARK) for text in below] == [other, word]
-    np.testing.assert_allclose(axes.collections[0].get_array(), [[0.25, 0.75]])
 
 
 def test_every_head_of_every_layer_gets_its_map_without_padding():

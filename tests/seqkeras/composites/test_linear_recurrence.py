@@ -131,41 +131,6 @@ def test_lengths_that_no_graph_knows_share_one_trace(reverse):
     assert len(traces) == 1
 
 
-@needs_tensorflow
-@pytest.mark.parametrize("reverse", [False, True])
-def test_it_leaves_as_a_scan(reverse):
-    pytest.importorskip("onnxruntime")
-    from seqkeras.export import onnx_graphs
-    from seqkeras.serving.manifest import TensorSpec
-
-    def function(a, b, mask, initial_state):
-        h, final = linear_recurrence(a, b, mask, initial_state, reverse=reverse)
-        return {"h": h, "final": final}
-
-    sequence, state = ("batch", "length", U), ("batch", U)
-    graph = onnx_graphs.convert(
-        function,
-        [
-            TensorSpec("a", "float32", sequence),
-            TensorSpec("b", "float32", sequence),
-            TensorSpec("mask", "bool", ("batch", "length")),
-            TensorSpec("initial_state", "float32", state),
-        ],
-        [TensorSpec("h", "float32", sequence), TensorSpec("final", "float32", state)],
-        "linear_recurrence",
-    )
-    counts = graph.node_counts()
-    assert (counts["Scan"], counts["Mul"]) == (1, 1)
-    assert not {"Loop", "MatMul"} & set(counts)
-    session = graph.session()
-    for length in LENGTHS:
-        a, b, initial_state = (each.astype("float32") for each in tensors(length))
-        mask = np.random.default_rng(length).random((B, length)) < 0.7
-        inputs = {"a": a, "b": b, "mask": mask, "initial_state": initial_state}
-        actual = session.run(["h", "final"], inputs)
-        close(actual, references.linear_recurrence(a, b, mask, initial_state, reverse))
-
-
 def test_factors_of_zero_and_one_and_products_that_vanish_stay_exact():
     length = 5 * CHUNK
     a = np.zeros((1, length, 3), "float32")

@@ -184,28 +184,12 @@ def test_batches_are_a_function_of_seed_and_step_with_fresh_masks_at_each_pass()
     assert other[0]["token_ids"].tolist() != stream[0][0]["token_ids"].tolist()
 
 
-def test_groups_weigh_every_target_of_a_step_alike():
-    group = [batch for _, batch in zip(range(3), batches_of().in_groups(3, IGNORED).from_step(0))]
-    for name in ("masked", "next"):
-        weights = np.concatenate([weights[name].ravel() for _, _, weights in group])
-        counts = np.concatenate([targets[name].ravel() != IGNORED for _, targets, _ in group])
-        np.testing.assert_allclose(weights, 3 / counts.sum() * counts, rtol=1e-6)
-
-
 def test_every_row_stands_once_and_of_many_some_do():
     rows = [*EveryRow([5, 3], 3, 0, 100).from_step(0)]
     assert [len(batch.shards) for batch in rows] == [3, 3, 2]
     found = [pair for batch in rows for pair in zip(batch.shards, batch.chunks)]
     assert found == [(0, 0), (0, 1), (0, 2), (0, 3), (0, 4), (1, 0), (1, 1), (1, 2)]
     assert sum(len(batch.shards) for batch in EveryRow([50, 30], 3, 0, 20).from_step(0)) == 20
-
-
-def test_a_dataset_gives_the_same_batches():
-    batches = batches_of()
-    for found, expected in zip(batches.dataset(2).take(3), batches.from_step(2)):
-        tree.map_structure(
-            np.testing.assert_array_equal, tree.map_structure(np.array, found), expected
-        )
 
 
 test_one_document_and_short_rows_are_refused = refusals(

@@ -57,14 +57,3 @@ def test_a_stream_without_a_window_is_refused():
     message = "^ConsecutiveStarts: the stream must have 55 tokens at least; received 53.$"
     with pytest.raises(ValueError, match=message):
         consecutive_windows(TOKENS, 18, 3)
-
-
-@pytest.mark.parametrize("make", [consecutive_windows, lambda *sizes: random_windows(*sizes, 0)])
-def test_a_dataset_has_the_same_batches(make):
-    batches = make(TOKENS, 5, 3)
-    for (inputs, targets), (expected, labels) in zip(
-        batches.dataset(2).take(3), batches.from_step(2)
-    ):
-        assert inputs.keys() == expected.keys()
-        np.testing.assert_array_equal(inputs["token_ids"], expected["token_ids"])
-        np.testing.assert_array_equal(targets, labels)

@@ -3,8 +3,6 @@ import pytest
 from keras import ops
 
 from seqkeras.decoding import beam
-from seqkeras.serving.decoding import Candidates
-from seqkeras.serving.decoding import search as serving_search
 from tests.arrays import BACKEND, close, numbers
 from tests.references import decoding as references
 from tests.refusals import refusals
@@ -52,8 +50,11 @@ def assert_same(found, expected):
         (5, 2, 0.6, True),
     ],
 )
-def test_a_beam_search_is_the_plain_loop(num_beams, n_best, alpha, early_stopping):
-    decoder = Automaton(0, sources=17)
+@pytest.mark.parametrize("toy", [Automaton, Uniform])
+def test_a_beam_search_is_the_plain_loop(toy, num_beams, n_best, alpha, early_stopping):
+    if toy is Uniform and BACKEND == "torch":
+        pytest.skip("torch.topk promises no order among equals")
+    decoder = toy(0, sources=17)
     answers = searched(
         decoder,
         num_beams=num_beams,
@@ -87,35 +88,6 @@ def test_a_beam_that_holds_everything_finds_the_best_results_there_are(alpha):
             decoder.logits, row, BOS, EOS, length, VOCAB_SIZE, alpha
         )
         assert_same(found, expected[:11])
-
-
-@pytest.mark.parametrize("toy", [Automaton, Uniform])
-@pytest.mark.parametrize("num_beams, n_best, alpha", [(1, 1, 3.0), (2, 2, 0.0), (3, 2, 0.9)])
-def test_it_gives_the_answers_of_the_runtime(toy, num_beams, n_best, alpha):
-    if toy is Uniform and BACKEND == "torch":
-        pytest.skip("torch.topk promises no order among equals")
-    decoder = toy(0, sources=13)
-
-    def step(*inputs):
-        log_probs, ids, prefixes = decoder.candidates(*inputs)
-        return Candidates(log_probs, ids), prefixes
-
-    expected = serving_search(
-        step,
-        [(row, []) for row in range(decoder.sources)],
-        np.full((decoder.sources, 1), BOS),
-        EOS,
-        np.full(decoder.sources, MAX_LENGTH),
-        num_beams=num_beams,
-        n_best=n_best,
-        length_penalty=alpha,
-    )
-    answers = searched(decoder, num_beams=num_beams, n_best=n_best, length_penalty=alpha)
-    for found, hypotheses in zip(answers, expected, strict=True):
-        assert [[i for i in ids if i != EOS] for _, ids in found] == [
-            each.token_ids for each in hypotheses
-        ]
-        close([score for score, _ in found], [each.score for each in hypotheses])
 
 
 @pytest.mark.parametrize("alpha, beta", [(0.0, 0.2), (0.6, 1.0)])

@@ -5,7 +5,6 @@ from keras import ops
 
 from seqkeras.decoding import MinLength, Prefix, StateEntry, beam, greedy
 from tests.arrays import BACKEND, numbers
-from tests.references.decoding import log_softmax
 
 BOS, EOS = 2, 3  # as in serving.text
 VOCAB_SIZE, SOURCE_LENGTH, PLACES = 7, 11, 101
@@ -62,18 +61,6 @@ class Automaton:
     def attention(self, row, prefix):
         """Of the real source positions."""
         return self.weights[row, self._place(prefix), : self.lengths[row]]
-
-    def candidates(self, token_ids, beam_index, k, prefixes):
-        """The best k continuations, as `serving.decoding` wants its step; the state is prefixes."""
-        prefixes = [
-            (prefixes[row][0], [*prefixes[row][1], int(token)])
-            for token, row in zip(token_ids.ravel(), beam_index.ravel())
-        ]
-        log_probs = np.stack([log_softmax(self.logits(*prefix)) for prefix in prefixes])
-        ids = np.argsort(-log_probs, axis=1, kind="stable")[:, :k]
-        shape = (*token_ids.shape, ids.shape[1])
-        best = np.take_along_axis(log_probs, ids, axis=1)
-        return best.reshape(shape), ids.reshape(shape), prefixes
 
 
 class Uniform(Automaton):

@@ -36,12 +36,3 @@ def test_a_piece_has_the_vector_of_its_word(made, text):
                 expected[token] = numbers(of_words(np.array([[word]])))[0, 0]
     close(actual, expected, atol=1e-6)
     assert np.all(actual[[0, -1]] == 0)  # [CLS] and [SEP]
-
-
-def test_padding_and_other_rows_do_not_change_it(made):
-    layer, tokenizer, _ = made
-    rows = [tokenizer.analyze(text).token_ids for text in TEXTS]
-    padded = np.array([row + [0] * (40 - len(row)) for row in rows])
-    for row, of_row in zip(rows, numbers(layer(padded)), strict=True):
-        close(of_row[: len(row)], numbers(layer(np.array([row])))[0], atol=1e-6)
-        assert np.all(of_row[len(row) :] == 0)

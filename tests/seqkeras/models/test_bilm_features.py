@@ -69,15 +69,6 @@ def test_features_are_the_mix_of_the_layers_of_each_words_sentence(made):
     assert np.all(actual[0] == 0) and np.all(actual[-1] == 0)  # [CLS] and [SEP]
 
 
-def test_padding_and_other_rows_do_not_change_features(made):
-    features, tokenizer, _ = made
-    rows = [tokenizer.analyze(text).token_ids for text in TEXTS]
-    padded = np.array([row + [0] * (40 - len(row)) for row in rows])
-    together = numbers(features(padded))
-    for row, of_row in zip(rows, together, strict=True):
-        close(of_row[: len(row)], numbers(features(np.array([row])))[0], atol=1e-5)
-
-
 def test_what_no_piece_spells_is_an_unknown_character(made):
     features, tokenizer, table = made
     token_ids = np.array([tokenizer.analyze("Ada § Oslo").token_ids], "int32")

@@ -77,16 +77,6 @@ def test_a_cache_too_small_for_the_tokens_is_refused_before_the_first_one():
     assert token_ids.shape == (B, 4)
 
 
-@every_model
-def test_the_state_is_what_the_entries_say(case):
-    model = case.build()
-    state = model.initial_state(B, 11)
-    assert list(state) == [entry.name for entry in model.state_entries]
-    for entry in model.state_entries:
-        shape = tuple(11 if size == "cache_length" else size for size in entry.shape)
-        assert state[entry.name].shape == (B, 1, *shape)
-
-
 def test_the_last_kernels_of_gpt2s_sublayers_start_smaller():
     """Of normal numbers: 0.02 at first, scaled by one over the root of their number."""
     for pre_norm in (True, False):

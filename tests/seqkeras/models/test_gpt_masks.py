@@ -66,18 +66,6 @@ def test_a_permutation_sees_what_is_earlier_in_its_order():
     close(numbers(logits)[real], expected[real], rtol=1e-4, atol=1e-5)
 
 
-def test_no_prefix_and_the_order_of_the_text_are_the_causal_model():
-    causal = built("causal")
-    expected = causal({"token_ids": TOKENS})
-    for mask, given in (
-        ("prefix", {"prefix_lengths": np.array([0, 1])}),
-        ("permutation", {"order": np.repeat(np.arange(T)[None], 2, axis=0)}),
-    ):
-        model = built(mask)
-        model.set_weights(causal.get_weights())
-        close(model({"token_ids": TOKENS, **given}), expected, rtol=1e-4, atol=1e-5)
-
-
 @pytest.mark.parametrize("window", [None, 2])
 def test_a_prefix_is_read_and_gone_on_from_step_by_step(window):
     model = built("prefix", attention_window=window)

@@ -55,21 +55,6 @@ def generated(logits):
 
 
 @every_decoder
-def test_a_ratio_of_one_gives_every_token(arguments):
-    model = make(arguments, LinearDecay(1.0, 0.0))
-    assert not model.decoder.teacher_forcing.always
-    close(model(translation_inputs(), training=True), model(translation_inputs()), atol=1e-5)
-
-
-@every_decoder
-def test_a_ratio_of_zero_reads_what_the_model_predicts(arguments):
-    model = make(arguments, 0.0)
-    expected = step_by_step(model, np.zeros((B, T), bool))
-    close(generated(model(translation_inputs(), training=True)), expected, atol=1e-5)
-    assert np.abs(expected - generated(model(translation_inputs()))).max() > 0.01
-
-
-@every_decoder
 def test_each_step_of_each_row_reads_what_its_draw_says(arguments, monkeypatch):
     model = make(arguments, 0.5)
     monkeypatch.setattr(TeacherForcing, "call", lambda self, ids: ops.convert_to_tensor(GIVEN))
@@ -94,12 +79,6 @@ def test_gradients_are_those_of_the_tokens_that_were_read(arguments, monkeypatch
     actual = gradients(model, loss(inputs, training=True))
     largest = max(np.abs(each).max() for each in expected)
     close(actual, expected, rtol=0, atol=1e-5 * largest)
-
-
-def test_one_mask_of_dropout_lies_on_given_and_predicted_tokens():
-    model = make({"dropout": 0.5}, 0.5)
-    first, second = (numbers(model(translation_inputs(), training=True)) for _ in range(2))
-    assert np.all(np.isfinite(first)) and np.abs(first - second).max() > 0.01
 
 
 def test_a_draw_for_each_token():

@@ -1,11 +1,9 @@
-import keras
 import numpy as np
 import pytest
 
 from seqkeras.models import Bert, SentenceEncoder, TaggingHead, WithHeads
-from tests.arrays import FEW_STEPS, close, numbers, randomize
+from tests.arrays import close, numbers, randomize
 from tests.refusals import refusals
-from tests.seqkeras.models.support import compiled
 
 TOKENS = {"token_ids": np.array([[3, 8, 16, 2, 5], [7, 1, 4, 0, 0]]), "lengths": np.array([5, 3])}
 
@@ -31,16 +29,6 @@ def test_a_sentence_is_what_its_pooling_says(pooling):
     model = built(pooling=pooling)
     expected = [v / np.sqrt(v @ v) for v in pooled_by_hand(model, pooling)]
     close(model(TOKENS), np.array(expected), rtol=1e-4, atol=1e-6)
-
-
-def test_a_pooler_that_nobody_reads_does_not_learn():
-    model = built()
-    pooler = numbers(model.encoder.pooler.kernel)
-    before = numbers(model.encoder.embedding.embeddings)
-    compiled(model, TOKENS, keras.losses.CosineSimilarity(), learning_rate=0.1, **FEW_STEPS)
-    model.train_on_batch(TOKENS, np.ones((2, 6), "float32"))
-    np.testing.assert_array_equal(numbers(model.encoder.pooler.kernel), pooler)
-    assert np.any(numbers(model.encoder.embedding.embeddings) != before)
 
 
 def test_the_pooler_of_a_shared_encoder_is_left_as_it_is():

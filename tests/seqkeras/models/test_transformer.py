@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from seqkeras.models import Transformer
-from seqkeras.values import BANNED_LOGIT
 from tests.agreement import weights_of
 from tests.arrays import close, numbers, randomize
 from tests.conftest import others_long
@@ -66,11 +65,13 @@ def test_the_transformer_is_the_papers_formula(positions):
 
 def test_the_pre_norm_transformer_of_learned_positions_is_its_formula():
     options = {"activation": "gelu", "pre_norm": True, "epsilon": 1e-3}
-    model = built(positions="learned", scale_embeddings=False, shared_embeddings="none", **options)
+    others = {"scale_embeddings": False, "shared_embeddings": "none", "output_bias": True}
+    model = built(positions="learned", **others, **options)
+    [bias] = [each for each in model.weights if each.shape == (13,)]
     table = model.positions.get_weights()[0]
     for row in range(2):
         expected = expected_logits(model, row, lambda places: table[places], 1, **options)
-        close(model(TOKENS)[row], expected, rtol=1e-4, atol=1e-4)
+        close(model(TOKENS)[row], expected + numbers(bias), rtol=1e-4, atol=1e-4)
 
 
 def test_embeddings_are_shared_as_they_are_said_to_be():
@@ -81,18 +82,6 @@ def test_embeddings_are_shared_as_they_are_said_to_be():
         matrices = [each for each in model.weights if each.shape == (13, 6)]
         counts[shared] = len(matrices)
     assert counts == {"none": 3, "target": 2, "all": 1}
-
-
-def test_a_bias_may_be_added_to_the_logits():
-    model, other = built(output_bias=True), built()
-    bias = next(each for each in model.weights if each.name == "output_bias")
-    other.set_weights([numbers(each) for each in model.weights if each is not bias])
-    expected = numbers(other(TOKENS)) + numbers(bias)
-    close(model(TOKENS), expected)
-    expected[..., model.never_generated] = BANNED_LOGIT
-    state = model.encode(TOKENS["token_ids"], TOKENS["lengths"])
-    (logits, _), _ = model.step(TOKENS["target_ids"][:, :1], state)
-    close(logits[:, 0], expected[:, 0], rtol=1e-4, atol=1e-5)
 
 
 SHORT = TOKENS["token_ids"], TOKENS["lengths"]

@@ -14,7 +14,6 @@ from seqkeras.pretrained.assignment import (
     Link,
     Tensor,
     load_model,
-    tensors_of,
 )
 from tests.arrays import floats, numbers
 
@@ -93,15 +92,6 @@ def test_variables_stand_side_by_side(layout):
         np.testing.assert_array_equal(part, each)
 
 
-def test_a_model_starts_as_the_tensors_and_gives_them_back():
-    model = load_model(Toy, toy_links, tensors(**TOY), "a file")
-    assert model.built and len(model.weights) == 3
-    back = tensors_of(toy_links(model))
-    assert back.keys() == {"q.weight", "q.bias", "out.weight"}
-    for name, each in back.items():
-        np.testing.assert_array_equal(each, TOY[name.replace(".", "__")])
-
-
 def test_no_random_numbers_are_drawn_and_each_tensor_is_read_once(monkeypatch):
     def fail(*arguments, **options):
         raise AssertionError("drawn")
@@ -118,13 +108,6 @@ def test_no_random_numbers_are_drawn_and_each_tensor_is_read_once(monkeypatch):
     }
     load_model(Toy, toy_links, counted, "a file")
     assert sorted(reads) == ["out.weight", "q.bias", "q.weight"]
-
-
-def test_a_tensor_may_be_there_by_another_name_and_others_may_be_harmless():
-    arrays = {"q__beta": TOY["q__bias"], "step": np.zeros(1), **TOY}
-    del arrays["q__bias"]
-    model = load_model(Toy, toy_links, tensors(**arrays), "a file", harmless=[r"st.p"])
-    np.testing.assert_array_equal(numbers(model.query_bias).ravel(), TOY["q__bias"])
 
 
 def test_all_that_differs_is_listed_in_one_error_and_nothing_is_read():

@@ -68,24 +68,17 @@ def test_what_was_loaded_is_saved_bit_for_bit(case, tmp_path):
     assert {name: written[name] for name in kept} == {name: config[name] for name in kept}
 
 
-def test_an_encoder_is_loaded_without_its_heads(tmp_path):
-    given = stored("bert_pretraining", tmp_path)
-    whole, bare = load_hugging_face(tmp_path), load_hugging_face(tmp_path, heads=False)
-    assert list(whole.heads) == ["masked", "next"] and isinstance(bare, Bert)
-    expected, actual = outputs_of(whole.encoder, given), outputs_of(bare, given)
-    np.testing.assert_array_equal(actual["hidden"], expected["hidden"])
-    np.testing.assert_array_equal(actual["pooled"], expected["pooled"])
+WITHOUT_POOLER = ["distilbert_classes", "roberta_classes", "bert_span", "distilbert_masked"]
 
 
-@pytest.mark.parametrize(
-    "case", others_long(["distilbert_classes", "roberta_classes", "bert_span", "distilbert_masked"])
-)
-def test_encoders_without_a_pooler_of_their_own_are_loaded_bare(case, tmp_path):
+@pytest.mark.parametrize("case", others_long(["bert_pretraining", *WITHOUT_POOLER], 2))
+def test_an_encoder_is_loaded_without_its_heads_and_with_a_pooler_of_its_own(case, tmp_path):
     given = stored(case, tmp_path)
     bare, whole = load_hugging_face(tmp_path, heads=False), load_hugging_face(tmp_path)
-    assert bare.pooler is None
-    expected = outputs_of(whole.encoder, given)["hidden"]
-    np.testing.assert_array_equal(outputs_of(bare, given)["hidden"], expected)
+    assert isinstance(bare, Bert) and (bare.pooler is None) == (case in WITHOUT_POOLER)
+    expected = outputs_of(whole.encoder, given)
+    for name, each in outputs_of(bare, given).items():
+        np.testing.assert_array_equal(each, expected[name])
 
 
 def test_the_heads_are_those_that_the_tensors_hold(tmp_path):

@@ -133,7 +133,7 @@ def test_a_model_that_they_do_not_have_is_not_saved(make, reasons, tmp_path):
         (
             lambda: made(translator(positions="marian")),
             {"eos_token_id": 0},
-            r"config must hold \['pad_token_id', 'decoder_start_token_id'\], .*{'eos_token_id': 0}.",
+            r"config must hold \['pad_token_id', 'decoder_start_token_id'\], .*{'eos_token_id': 0}",
         ),
         (
             lambda: made(WithHeads(bert(), {"classes": ClassificationHead(3)})),
