@@ -1,6 +1,5 @@
 """Sentences of CoNLL's columns and of JSON lines, as public files have them, and what is wrong."""
 
-import gzip
 import json
 
 import pytest
@@ -26,9 +25,8 @@ CONLL_U = """# sent_id = 1
 """
 
 
-def test_columns_are_counted_from_both_ends(tmp_path):
-    path = tmp_path / "train.conll"
-    path.write_text(CONLL_2003, encoding="utf-8")
+def test_columns_are_counted_from_both_ends(write):
+    path = write("train.conll", CONLL_2003)
     first, second = read_sentences(path).sentences
     assert first == (3, ("EU", "rejects"), ("I-ORG", "O"), (3, 4))
     assert second == (6, ("Peter", "Blackburn"), ("I-PER", "I-PER"), (6, 7))
@@ -39,9 +37,8 @@ def test_columns_are_counted_from_both_ends(tmp_path):
     )
 
 
-def test_comments_ranges_and_empty_nodes_of_conll_u_are_passed_over(tmp_path):
-    path = tmp_path / "train.conllu.gz"
-    path.write_bytes(gzip.compress(CONLL_U.encode()))
+def test_comments_ranges_and_empty_nodes_of_conll_u_are_passed_over(write):
+    path = write("train.conllu.gz", CONLL_U)
     [sentence] = read_sentences(path, "2", "4").sentences
     assert sentence == (4, ("vamos", "nos", "#"), ("VERB", "PRON", "SYM"), (4, 5, 7))
 
@@ -86,17 +83,9 @@ SPACED = "# sent_id = 1\nAnna B-PER\n# O\n\n#tag O\nBonn B-LOC\n"
     ],
     ids=["GermEval", "MultiCoNER", "MultiCoNER with tabs", "OntoNotes", "tweets", "spaces"],
 )
-def test_comments_are_passed_over_and_a_sign_is_a_word(tmp_path, content, columns, expected):
-    path = tmp_path / "train.conll"
-    path.write_text(content, encoding="utf-8")
+def test_comments_are_passed_over_and_a_sign_is_a_word(write, content, columns, expected):
+    path = write("train.conll", content)
     assert [sentence.words for sentence in read_sentences(path, *columns).sentences] == expected
-
-
-def test_a_tag_of_twitter_without_a_column_is_no_comment(tmp_path):
-    path = tmp_path / "train.conll"
-    path.write_text("Anna B-PER\n#tag\nBonn B-LOC\n", encoding="utf-8")
-    with pytest.raises(DataError, match="line 2: expected 2 columns, as most lines have; found 1"):
-        read_sentences(path)
 
 
 def test_json_lines_name_their_lists(tmp_path):
@@ -107,9 +96,8 @@ def test_json_lines_name_their_lists(tmp_path):
     assert found == [(1, ("She", "left"), ("O", "O"), (1, 1)), (5, ("!",), ("X",), (5,))]
 
 
-def test_sentences_that_can_not_be_used_are_left_out_if_asked(tmp_path):
-    path = tmp_path / "train.conll"
-    path.write_text("a X O\nb O\n\nc O\nd\n\ne O\nf O\n", encoding="utf-8")
+def test_sentences_that_can_not_be_used_are_left_out_if_asked(write):
+    path = write("train.conll", "a X O\nb O\n\nc O\nd\n\ne O\nf O\n")
     found, left_out = read_sentences(path, skip_bad=True)
     assert [sentence.words for sentence in found] == [("e", "f")]
     assert left_out == [
@@ -142,34 +130,15 @@ def test_public_files_are_read_whole(name, sentences, scheme, first):
     "content, message",
     [
         ("a O\nb\n", r"x\.conll, line 2: expected 2 columns, as most lines have; found 1\. With -"),
+        ("a O\n#tag\nb O\n", "line 2: expected 2 columns, as most lines have; found 1"),
         ("a\tO\n\t\tO\n", r"line 2: expected 2 columns, as most lines have; found 3\. With --skip"),
         ("a\tO\n \tO\n", r"line 2: a word must be there, and hold no space; found ''\. With "),
         ("a b\tO\n", r"line 1: a word must be there, and hold no space; found 'a b'\. With "),
         ("a\tO\nb\t\n", r"line 2: the word 'b' has no tag\. With "),
         ("-DOCSTART- O\n\n", r"x\.conll: there is no sentence in it\.$"),
         (" \n", r"x\.conll: the file is empty\.$"),
-    ],
-)
-def test_a_line_that_is_no_word_with_its_tag_is_named(tmp_path, content, message):
-    path = tmp_path / "x.conll"
-    path.write_text(content, encoding="utf-8")
-    with pytest.raises(DataError, match=message):
-        read_sentences(path)
-
-
-def test_a_file_with_commas_between_its_columns_is_told_the_forms(tmp_path):
-    path = tmp_path / "x.csv"
-    path.write_text("word,tag\na,O\n", encoding="utf-8")
-    with pytest.raises(DataError, match="line 1: expected a word and its tag, with spaces or tabs"):
-        read_sentences(path)
-    path.write_text("a film,tag\nOslo is far,O\n", encoding="utf-8")
-    with pytest.raises(DataError, match="found 3; expected spaces or tabs between columns, or a"):
-        read_sentences(path)
-
-
-@pytest.mark.parametrize(
-    "content, message",
-    [
+        ("word,tag\na,O\n", "line 1: expected a word and its tag, with spaces or tabs"),
+        ("a film,tag\nOslo is far,O\n", "found 3; expected spaces or tabs between columns, or a"),
         ("{", "line 1: not JSON"),
         ("[]", "line 1: expected a JSON object, one a line"),
         ('{"tokens": ["a"]}', "line 1: there is no 'tags'; there are 'tokens'; --tag-column"),
@@ -179,11 +148,10 @@ def test_a_file_with_commas_between_its_columns_is_told_the_forms(tmp_path):
         ('{"tokens": ["\\ud800"], "tags": ["O"]}', "holds half of a character"),
     ],
 )
-def test_an_object_without_words_and_tags_is_named(tmp_path, content, message):
-    path = tmp_path / "x.jsonl"
-    path.write_text(content, encoding="utf-8")
+def test_a_line_that_is_no_word_with_its_tag_is_named(write, content, message):
+    suffix = "jsonl" if content[0] in "{[" else "csv" if "," in content else "conll"
     with pytest.raises(DataError, match=message):
-        read_sentences(path)
+        read_sentences(write(f"x.{suffix}", content))
 
 
 def test_tags_of_iob1_become_those_of_iob2_and_these_stay():
@@ -196,7 +164,6 @@ def test_tags_of_iob1_become_those_of_iob2_and_these_stay():
     "tags, scheme",
     [
         (["O", "B-X", "I-X"], "IOB2"),
-        (["O", "I-X"], "IOB2"),
         (["O", "B-X", "E-X", "S-Y"], "IOBES"),
         (["O", "B-X", "L-X", "U-Y"], "BILOU"),
         (["O", "B-X", "M-X", "E-X"], "BMES"),
@@ -214,9 +181,7 @@ def test_a_scheme_is_told_by_the_letters_of_its_tags(tags, scheme):
     "tag, intended",
     [
         ("0", "O"),
-        ("o", "O"),
         ("B_PER", "B-PER"),
-        ("I.PER", "I-PER"),
         ("B\u2013PER", "B-PER"),
         ("i-PER", "I-PER"),
         ("B:PER", "B-PER"),

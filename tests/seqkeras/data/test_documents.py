@@ -8,12 +8,6 @@ from seqkeras.data.documents import Corpus, read_documents
 from seqkeras.data.texts import DataError
 
 
-def written(path, text):
-    content = text.encode() if isinstance(text, str) else text
-    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
-    return path
-
-
 def documents_of(corpus):
     return [document for shard in corpus.shards for document in corpus.read(shard)]
 
@@ -88,11 +82,6 @@ def test_as_many_documents_are_held_out_as_the_share_says(write, share, count):
     assert len(corpus.validation) == count and len(documents_of(corpus)) == 60 - count
 
 
-def test_no_files_are_no_corpus():
-    with pytest.raises(DataError, match="there is no file of text"):
-        Corpus.of_files([])
-
-
 def test_of_few_documents_two_are_held_out(write):
     path = write("text.txt", "a\n\nb\n\nc\n\nd\n\ne")
     assert Corpus.of_files([path], "lines", held_out=0.05).validation == [["c"], ["e"]]
@@ -109,23 +98,19 @@ def test_no_more_than_a_thousand_documents_are_held_out(write, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "content, message",
+    "contents, message",
     [
-        (b" \n\n", "the file is empty"),
-        (b"a\nb \xff\n", "line 2: the byte 0xff is not UTF-8"),
-        (None, "no such file"),
+        ({"a.txt": b" \n\n"}, "the file is empty"),
+        ({"a.txt": b"a\nb \xff\n"}, "line 2: the byte 0xff is not UTF-8"),
+        ({"a.gz": gzip.compress(b"a line\n" * 9999)[:60]}, "not a whole gzip file"),
+        ({"a.txt": None}, "no such file"),
+        ({}, "there is no file of text"),
     ],
 )
-def test_a_file_without_documents_is_refused(tmp_path, content, message):
-    path = tmp_path / "text.txt"
-    if content is not None:
-        path.write_bytes(content)
+def test_a_file_without_documents_is_refused(tmp_path, contents, message):
+    paths = [tmp_path / name for name in contents]
+    for path, content in zip(paths, contents.values()):
+        if content is not None:
+            path.write_bytes(content)
     with pytest.raises(DataError, match=message):
-        Corpus.of_files([path], "lines")
-
-
-def test_half_a_gzip_file_is_refused(tmp_path):
-    path = tmp_path / "text.gz"
-    path.write_bytes(gzip.compress(b"a line\n" * 9999)[:60])
-    with pytest.raises(DataError, match="not a whole gzip file"):
-        Corpus.of_files([path], "lines")
+        Corpus.of_files(paths, "lines")

@@ -1,6 +1,5 @@
 """The text of files: which lines are too long, of every reader."""
 
-import gzip
 import json
 
 import pytest
@@ -38,15 +37,10 @@ READERS = {
 }
 
 
-def write(path, content):
-    path.write_bytes(gzip.compress(content, 1) if path.suffix == ".gz" else content)
-    return path
-
-
 @pytest.mark.parametrize("name", READERS)
-def test_a_line_that_is_too_long_is_named_by_every_reader(name, tmp_path):
+def test_a_line_that_is_too_long_is_named_by_every_reader(name, write):
     content = b"a,b\n\n" + b"x" * (MOST_OF_LINE + 1) + b"\nc,d\n"
-    path = write(tmp_path / name, content)
+    path = write(name, content)
     with pytest.raises(DataError) as error:
         READERS[name](path)
     assert str(error.value) == (
@@ -55,23 +49,22 @@ def test_a_line_that_is_too_long_is_named_by_every_reader(name, tmp_path):
     )
 
 
-def test_lines_up_to_the_limit_and_longer_files_are_read(tmp_path):
+def test_lines_up_to_the_limit_and_longer_files_are_read(tmp_path, write):
     content = b"\n".join([b"x" * MOST_OF_LINE] * 2) + b"\nc"
-    assert read_text(write(tmp_path / "text.txt", content)) == content.decode()
+    assert read_text(write("text.txt", content)) == content.decode()
     assert [*map(len, read_documents(tmp_path / "text.txt", "lines")[0])] == [
         *[MOST_OF_LINE] * 2,
         1,
     ]
 
 
-def test_a_file_of_squad_is_one_line_and_its_contexts_are_not_too_long(tmp_path):
+def test_a_file_of_squad_is_one_line_and_its_contexts_are_not_too_long(write):
     answers = [{"text": "a", "answer_start": 0}]
     row = {"id": "x", "question": "a?", "answers": answers}
     content = [
         {"context": f"a{context * ' b'}", "qas": [row]} for context in (10**6, 10**6 + 1) * 3
     ]
-    path = tmp_path / "train.json"
-    path.write_text(json.dumps({"data": [{"paragraphs": content}]}), encoding="utf-8")
+    path = write("train.json", json.dumps({"data": [{"paragraphs": content}]}))
     assert path.stat().st_size > MOST_OF_LINE and len(read_questions(path).questions) == 6
     content[2]["context"] *= 6
     path.write_text(json.dumps({"data": [{"paragraphs": content}]}), encoding="utf-8")

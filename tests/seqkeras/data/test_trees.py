@@ -36,11 +36,10 @@ def test_a_no_break_space_is_part_of_a_word():
         ("(3 a (2 b))", "expected one word, or trees, under a node; received 1 words and 1 trees"),
     ],
 )
-def test_what_is_no_tree_is_refused(text, message, tmp_path):
+def test_what_is_no_tree_is_refused(text, message, write):
     with pytest.raises(ValueError, match=message):
         parse_tree(text)
-    path = tmp_path / "trees.txt"
-    path.write_text(f"(1 (2 a) (3 b))\n\n{text}\n")
+    path = write("trees.txt", f"(1 (2 a) (3 b))\n\n{text}\n")
     with pytest.raises(ValueError, match=f"trees.txt, line 3: {message}"):
         read_trees(path)
 

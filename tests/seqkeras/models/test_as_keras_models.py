@@ -1,9 +1,5 @@
 """Whatever Keras does with a model, it does with ours."""
 
-import json
-import subprocess
-import sys
-
 import keras
 import numpy as np
 import pytest
@@ -16,7 +12,7 @@ from tests.catalogue import CASES, options_long
 from tests.catalogue.models import LANGUAGE
 from tests.catalogue.seq2seq import CASES as RECURRENT_PAIRS
 from tests.catalogue.transformer_models import BERTS, GPTS, TRANSFORMERS, WITH_HEADS
-from tests.conftest import CHECKOUT, others_long
+from tests.conftest import others_long
 
 MODELS = [case for case in CASES if issubclass(case.layer_class, keras.Model)]
 SOME = [GPTS[0], LANGUAGE[1], TRANSFORMERS[1], RECURRENT_PAIRS[0], BERTS[0], WITH_HEADS[2]]
@@ -57,21 +53,6 @@ def test_floats_are_refused_where_they_are_no_mean():
     for fit in (model.fit, model.train_on_batch):
         with pytest.raises(ValueError, match="GPT: token_ids must be integers; received float32"):
             fit({"token_ids": np.ones((2, 3), "float32")}, np.ones((2, 3, 11)))
-
-
-@needs_tensorflow
-@pytest.mark.long
-def test_two_replicas_learn_what_one_device_learns():
-    finished = subprocess.run(
-        [sys.executable, "-m", "tests.seqkeras.models.two_replicas"],
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-    )
-    assert finished.returncode == 0, finished.stderr
-    differences = json.loads(finished.stdout)
-    assert len(differences) == 6
-    assert max(differences.values()) < 1e-6, differences
 
 
 @needs_tensorflow
