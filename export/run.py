@@ -135,7 +135,7 @@ def read_run(folder: Path) -> Run:
     """
     begun = identity(folder / RECORD)
     record = RunRecord.read(folder)
-    parsed = record.parse(folder / RECORD, former_names=True)
+    parsed = record.parse(folder / RECORD)
     feeds = record_of(record.pipeline).feeds_of(record.tokenizers)
     model, policies = _load_model(folder / MODEL, feeds, parsed.inputs, record.binding)
     examples = _read_examples(folder / VALIDATION)

@@ -39,7 +39,6 @@ CALL = {"seqkeras": "seqkeras", "seqkeras_serving": PROGRAM}.get(
     __package__.partition(".")[0], "python -m serving"
 )
 AT_ONCE = 256  # lines that are answered together, sorted by length
-FORMER_FLAG = "--beam-size"
 INTERRUPTED, PIPE_CLOSED = 130, 141  # what a shell reports for SIGINT and SIGPIPE
 
 
@@ -163,9 +162,7 @@ class _Parser(argparse.ArgumentParser):
     takes_inputs = False
 
     def error(self, message):
-        if f"unrecognized arguments: {FORMER_FLAG}" in message:
-            message += "; it is called --num-beams now"
-        elif self.takes_inputs and message.startswith("unrecognized arguments: -"):
+        if self.takes_inputs and message.startswith("unrecognized arguments: -"):
             message += "; write an input that begins with - after --"
         message = in_line(printable(message))
         self.exit(2, f"{PROGRAM}: {message}; see {self.prog} --help\n")

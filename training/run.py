@@ -1,6 +1,5 @@
 """The life of a run folder: new, begun, finished."""
 
-import dataclasses
 import hashlib
 import json
 import re
@@ -60,7 +59,7 @@ def is_finished(folder, task, options, overwrite):
         _require_no_stranger(folder)
     found = _read_options(path)
     if not overwrite:
-        _require_same(folder, _defaults(options) | found, options_content(task, options))
+        _require_same(folder, found, options_content(task, options))
     return not overwrite and (folder / RECORD).is_file()
 
 
@@ -157,20 +156,6 @@ def options_content(task, options):
             digest.update(hashlib.sha256(own.read_bytes()).digest())
         digests[f"the files of {path}"] = digest.hexdigest()
     return json.loads(json.dumps(content | ({"sha256": digests} if digests else {})))
-
-
-def _defaults(options):
-    """Return a dictionary: name -> default of the options that the run of an older version may not
-    name."""
-    return json.loads(
-        json.dumps(
-            {
-                field.name: field.default
-                for field in options_of(type(options)).values()
-                if field.metadata.get("decides", True) and field.default is not dataclasses.MISSING
-            }
-        )
-    )
 
 
 def _clear(folder):

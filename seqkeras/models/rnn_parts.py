@@ -14,8 +14,6 @@ from seqkeras.attention import (
 )
 from seqkeras.models.bridges import Bridge, OwnState
 from seqkeras.models.recurrent_stack import RecurrentStack
-from seqkeras.models.rnn_cells import with_objects
-from seqkeras.models.rnn_wirings import BahdanauDecoder, ClassicalDecoder, LuongDecoder
 
 SCORES = {
     "additive": AdditiveScore,
@@ -143,33 +141,3 @@ def _attention(attention, units, policy):
         kind = attention.removeprefix("local_")
         return LocalAttention(score, WINDOW, kind=kind, **policy)
     return (HardAttention if attention == "hard" else Attention)(score, **policy)
-
-
-def parts_of_options(config):
-    """Return arguments of `RNNSeq2Seq` for a model that an earlier version saved as its options."""
-    options = {
-        "wiring": "context_and_output",
-        "feed_output": True,
-        "attention": "additive",
-        "attention_place": "before",
-        "input_feeding": False,
-        "readout": True,
-        "entropy_weight": 0.0,
-        "initial_cell": "zeros",
-        "trainable": True,
-        **with_objects(config, "cell", "decoder_cell", "attention", "teacher_forcing"),
-    }
-    wiring, attention, readout = (options.pop(name) for name in ("wiring", "attention", "readout"))
-    own = {"attention": attention, "entropy_weight": options.pop("entropy_weight")}
-    feeding = options.pop("input_feeding")
-    if options.pop("attention_place") == "after":
-        decoder, own = LuongDecoder, {**own, "input_feeding": feeding}
-    elif attention is not None:
-        decoder, own = BahdanauDecoder, {**own, "readout": readout}
-    else:
-        reads_context = wiring != "initial_state"
-        decoder, own = ClassicalDecoder, {"reads_context": reads_context, "readout": readout}
-    options["reads_output"] = options.pop("feed_output") and wiring != "context"
-    options["cell_states"] = options.pop("initial_cell") == "bridge"
-    trainable = options.pop("trainable")
-    return parts_from_sizes(decoder, **options, **own) | {"trainable": trainable}

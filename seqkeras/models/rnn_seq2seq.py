@@ -15,7 +15,6 @@ from seqkeras.models.contexts import CONTEXTS
 from seqkeras.models.recurrent_stack import RecurrentStack, values_dtype
 from seqkeras.models.rnn_cells import with_objects
 from seqkeras.models.rnn_decoder import RNNDecoder
-from seqkeras.models.rnn_parts import parts_of_options
 from seqkeras.models.rnn_reinforce import reinforce_term
 from seqkeras.models.source_model import SourceModel, source_size
 from seqkeras.shapes import require_positive
@@ -76,9 +75,6 @@ class RNNSeq2Seq(SourceModel):
     Hard attention takes the best position at inference. In training it samples one, which no
     gradient goes through, and `fit` adds the gradient of the expected loss by REINFORCE
     (`compute_loss`); the metrics then look at another sample.
-
-    A file that an earlier version saved, with all sizes and options in one list, is read as the
-    model of these parts.
 
     Reference: Sutskever et al. 2014, https://arxiv.org/abs/1409.3215; Cho et al. 2014,
     https://arxiv.org/abs/1406.1078; Bahdanau et al. 2015, https://arxiv.org/abs/1409.0473; Luong et
@@ -305,8 +301,6 @@ class RNNSeq2Seq(SourceModel):
 
     @classmethod
     def from_config(cls, config):
-        if "encoder" not in config:  # of an earlier version
-            return cls(**parts_of_options(config))
         return cls(**with_objects(config, "encoder", "decoder", "bridge", "source_embedding"))
 
 

@@ -60,12 +60,11 @@ class RunRecord:
     def write(self, folder):
         files.write_json(Path(folder) / RECORD, dataclasses.asdict(self))
 
-    def parse(self, where, former_names=False):
+    def parse(self, where):
         """Return the parts that the manifest has classes for, as a `Parsed`.
 
         Args:
             where: the owner of the record, for errors.
-            former_names: see `seqkeras.serving.manifest.fields.parse_fields`.
 
         Raises:
             RunError: with every reason, if they are invalid.
@@ -82,7 +81,7 @@ class RunRecord:
             "text_prefix": self.text_prefix,
             "inputs": _specs(self.inputs),
         }
-        parsed = parse_fields(Parsed, parts, "", reasons, former_names)
+        parsed = parse_fields(Parsed, parts, "", reasons)
         if not reasons:
             reasons = [*Parsed(**parsed).problems(), *_binding_problems(self.binding)]
         if reasons:

@@ -7,8 +7,6 @@ from seqkeras.transformer.block import Block
 from seqkeras.transformer.layer_norm import LayerNorm
 from seqkeras.values import build_once, config_of_part
 
-OWN = ("num_layers", "name", "trainable", "dtype")  # arguments of a stack that are not its block's
-
 
 class BlockStack(keras.layers.Layer):
     """Base of `Encoder` and `Decoder`; a subclass names the class of its blocks.
@@ -53,11 +51,5 @@ class BlockStack(keras.layers.Layer):
 
     @classmethod
     def from_config(cls, config):
-        if "block" in config:
-            block = keras.saving.deserialize_keras_object(config["block"])
-            return cls(**{**config, "block": block})
-        # An earlier version had the options of the blocks among the stack's options.
-        arguments = {name: config[name] for name in OWN if name in config}
-        options = {name: value for name, value in config.items() if name not in arguments}
-        block = cls.block_class(**options, dtype=config.get("dtype"), name="block_0")
-        return cls(block, **arguments)
+        block = keras.saving.deserialize_keras_object(config["block"])
+        return cls(**{**config, "block": block})

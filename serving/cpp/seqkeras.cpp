@@ -188,7 +188,7 @@ struct Generator::Parts {
     const Json &decoding = manifest.at("decoding"), &limits = manifest.at("limits");
     const Json settings = manifest.value("settings", Json::object());
     translates = pipeline == "Translate";
-    if (schema > kSchema) throw Failure("the manifest has schema " + std::to_string(schema));
+    if (schema != kSchema) throw Failure("the manifest has schema " + std::to_string(schema));
     if (!translates && pipeline != "Generate") throw Failure(pipeline + " is not read in C++");
     if (!settings.value("turns", Json()).is_null()) throw Failure("turns are not read in C++");
     if (!manifest.at("graphs").contains("generate")) {

@@ -6,7 +6,7 @@ import sys
 import types
 
 
-def parse_fields(kind, value, where, problems, former_names=False):
+def parse_fields(kind, value, where, problems):
     """Return the fields of dataclass `kind` found in the JSON object `value`, as a dictionary.
 
     Args:
@@ -15,31 +15,20 @@ def parse_fields(kind, value, where, problems, former_names=False):
         value: the parsed JSON.
         where: the path of the value, for errors; "" for the whole.
         problems: a list, to which every reason against the value is appended.
-        former_names: whether a field may have its name of an older schema, "formerly" in its
-            metadata.
     """
     if not isinstance(value, dict):
         problems.append(f"{where or 'it'} must be an object; received {_short(value)}")
         return {}
     inside = f"{where}." if where else ""
     declared = {field.name: field for field in dataclasses.fields(kind)}
-    former = {
-        field.metadata["formerly"]: name
-        for name, field in declared.items()
-        if "formerly" in field.metadata
-    }
-    if former_names:
-        new = {key: former[key] for key in value if key in former and former[key] not in value}
-        value = {new.get(key, key): inner for key, inner in value.items()}
     for name, field in declared.items():
         if name not in value and _is_required(field):
             problems.append(f"{inside}{name} is missing")
     for name in value:
         if name not in declared:
-            now = f"; it is called {former[name]} now" if name in former else ""
-            problems.append(f"{inside}{name} is unknown{now}")
+            problems.append(f"{inside}{name} is unknown")
     return {
-        name: _parse(field.type, value[name], f"{inside}{name}", problems, former_names)
+        name: _parse(field.type, value[name], f"{inside}{name}", problems)
         for name, field in declared.items()
         if name in value
     }
@@ -49,30 +38,25 @@ def _is_required(field):
     return field.default is field.default_factory is dataclasses.MISSING
 
 
-def _parse(kind, value, where, problems, former_names):
+def _parse(kind, value, where, problems):
     """Return the JSON `value` as a `kind`; append to `problems` if it is not one."""
     kinds = kind.__args__ if isinstance(kind, types.UnionType) else (kind,)
     if value is None and types.NoneType in kinds:
         return None
     kind, *others = (k for k in kinds if k is not types.NoneType)
     if dataclasses.is_dataclass(kind):
-        arguments = parse_fields(kind, value, where, found := [], former_names)
+        arguments = parse_fields(kind, value, where, found := [])
         problems.extend(found)
         return None if found else kind(**arguments)
     container, inner = getattr(kind, "__origin__", kind), getattr(kind, "__args__", ())
     if container is tuple and isinstance(value, list):
         if not inner:
             return tuple(value)
-        return tuple(
-            _parse(inner[0], v, f"{where}[{i}]", problems, former_names)
-            for i, v in enumerate(value)
-        )
+        return tuple(_parse(inner[0], v, f"{where}[{i}]", problems) for i, v in enumerate(value))
     if container is dict and isinstance(value, dict):
         if not inner:
             return value
-        return {
-            k: _parse(inner[1], v, f"{where}.{k}", problems, former_names) for k, v in value.items()
-        }
+        return {k: _parse(inner[1], v, f"{where}.{k}", problems) for k, v in value.items()}
     if kind is float and type(value) is int and abs(value) <= sys.float_info.max:
         return float(value)
     if type(value) not in (kind, *others):

@@ -11,7 +11,6 @@ from .fields import parse_fields
 from .refusal import Refusal
 
 SCHEMA_VERSION = 3
-FIRST_WITH_NUM_BEAMS = 3  # earlier schemas have beam_size
 MANIFEST = "manifest.json"
 STATE_IS_PER = ("beam", "source")
 MOST_BYTES = 2**24  # of a manifest
@@ -119,7 +118,7 @@ class DecodingDefaults:
     `regex` is a regular expression that the whole of a generated text matches; None: any text.
     """
 
-    num_beams: int = field(default=1, metadata={"formerly": "beam_size"})
+    num_beams: int = 1
     length_penalty: float = 0.0
     start_id: int = 2
     end_id: int = 3
@@ -257,20 +256,18 @@ class Manifest:
         version = content.get("schema_version") if isinstance(content, dict) else None
         if type(version) is int and version > SCHEMA_VERSION:
             raise BundleError(
-                f"has schema {version}; this seqkeras-serving reads up to {SCHEMA_VERSION}",
+                f"has schema {version}; this seqkeras-serving reads schema {SCHEMA_VERSION}",
                 subject=MANIFEST,
                 advice=UPGRADE,
             )
         problems = []
-        older = type(version) is int and version < FIRST_WITH_NUM_BEAMS
-        arguments = parse_fields(cls, content, "", problems, former_names=older)
+        arguments = parse_fields(cls, content, "", problems)
         _refuse(problems)
         return cls(**arguments)
 
     def _wrong_values(self):
-        if not 1 <= self.schema_version <= SCHEMA_VERSION:
-            known = f"from 1 to {SCHEMA_VERSION}"
-            yield f"schema_version must be {known}; received {self.schema_version}"
+        if self.schema_version != SCHEMA_VERSION:
+            yield f"schema_version must be {SCHEMA_VERSION}; received {self.schema_version}"
         for name, value, least, most in (
             ("limits.source_length", self.limits.source_length, 1, LONGEST),
             ("limits.target_length", self.limits.target_length, 1, LONGEST),

@@ -89,7 +89,6 @@ def quantized(mode):
         ({"limits": {"source_length": 0}}, "limits.source_length must be at least 1; received 0"),
         ({"decoding": {"length_penalty": "x"}}, "decoding.length_penalty must be a number; rec"),
         ({"decoding": {"num_beams": 0}}, "decoding.num_beams must be at least 1; received 0"),
-        ({"decoding": {"beam_size": 3}}, "decoding.beam_size is unknown; it is called num_beams"),
         (
             {"decoding": {"num_beams": 3}},
             "decoding is for Translate and Generate, which generate text; Forecast generates none",

@@ -71,11 +71,6 @@ def test_what_is_no_record_is_refused(tmp_path, content, reason):
         RunRecord.read(tmp_path)
 
 
-def test_a_record_of_an_older_version_is_read_by_the_names_of_its_time():
-    record = RunRecord(**FIELDS | {"decoding": {"beam_size": 3}})
-    assert record.parse("run", former_names=True).decoding.num_beams == 3
-
-
 @pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), Timeout(".run.lock")])
 def test_a_folder_where_no_lock_can_be_made_is_refused_by_its_name(error, tmp_path, monkeypatch):
     def acquire(lock):

@@ -169,8 +169,6 @@ def test_wrong_options_are_refused_before_input_is_read(run):
         ("predict", "the following arguments are required: BUNDLE; see .* predict --help"),
         ("bench b --seconds x", "argument --seconds: expected a number over 0, up to 3600; rec"),
         ("predict b --wrong", "unrecognized arguments: --wrong; write an input .* after --; see "),
-        ("predict b x --beam-size 3", ".*: --beam-size.*; it is called --num-beams now; see .* "),
-        ("bench b --beam-size=3", ".*: --beam-size=3; it is called --num-beams now; see .* bench "),
         ("predict b --num-beams 0", "argument --num-beams: expected a whole number from 1; rec"),
         ("bench b --batch-sizes 1,x", "argument --batch-sizes: expected .*; received 'x'"),
         ("predict b --json --stream", "argument --stream: not allowed with argument --json; see"),

@@ -122,8 +122,8 @@ def of(*keys, **changes):
     [
         (lambda m: m.pop("graphs"), "graphs is missing"),
         (lambda m: m.pop("schema_version"), "schema_version is missing"),
-        (of(schema_version=0), "schema_version must be from 1 to 3; received 0"),
-        (of(schema_version=4, unheard_of={}), "has schema 4; this .* reads up to 3. Upgrade seqk"),
+        (of(schema_version=2), "schema_version must be 3; received 2"),
+        (of(schema_version=4, unheard_of={}), "has schema 4; this .* reads schema 3. Upgrade seqk"),
         (of(extra=1), "extra is unknown"),
         (of(name=7), "name must be a string; received 7"),
         (of(limits=[]), r"limits must be an object; received \[\]"),
@@ -155,28 +155,6 @@ def of(*keys, **changes):
 def test_a_wrong_field_is_refused_by_name(bundle, edit, message):
     change(bundle, edit)
     with refused(bundle, f"manifest.json: .*{message}"):
-        read_manifest(bundle)
-
-
-@pytest.mark.parametrize("schema", [1, 2])
-def test_a_bundle_of_an_older_schema_is_read_by_the_names_of_its_time(bundle, schema):
-    def as_then(manifest):
-        manifest.update(schema_version=schema)
-        manifest["decoding"]["beam_size"] = 5
-        del manifest["decoding"]["num_beams"]
-
-    change(bundle, as_then)
-    assert read_manifest(bundle).decoding.num_beams == 5
-
-
-def test_the_names_of_an_older_schema_are_refused_in_a_newer_one(bundle):
-    change(bundle, of("decoding", beam_size=5))
-    with refused(bundle, "manifest.json: decoding.beam_size is unknown"):
-        read_manifest(bundle)
-    change(bundle, lambda m: m["decoding"].pop("num_beams"))
-    with refused(
-        bundle, "manifest.json: decoding.beam_size is unknown; it is called num_beams now"
-    ):
         read_manifest(bundle)
 
 

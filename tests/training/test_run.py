@@ -95,17 +95,6 @@ def test_a_folder_that_can_not_be_made_is_refused_by_its_name(tmp_path):
     )
 
 
-def test_an_option_that_an_older_run_does_not_name_has_its_default(tmp_path):
-    @dataclasses.dataclass(frozen=True)
-    class More(Options):
-        names: tuple = ("a",)
-
-    finished(tmp_path / "run")
-    assert open_run(tmp_path / "run", "toy", More(0), False)
-    with pytest.raises(RunError, match=r"names is \['a'\] there and \['b'\] here"):
-        open_run(tmp_path / "run", "toy", More(0, ("b",)), False)
-
-
 def test_a_run_that_another_process_trains_is_refused_with_its_process(tmp_path):
     folder = tmp_path / "run"
     finished(folder)

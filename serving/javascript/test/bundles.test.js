@@ -59,7 +59,7 @@ const CASES = {
   ],
   "a newer schema": [
     manifestWith((manifest) => { manifest.schema_version = 99; }),
-    /^toy: manifest\.json: has schema 99; this seqkeras-serving reads up to 3\. Upgrade/,
+    /^toy: manifest\.json: has schema 99; this seqkeras-serving reads schema 3\. Upgrade/,
   ],
   "another pipeline": [
     manifestWith((manifest) => { manifest.pipeline = "Dream"; }),

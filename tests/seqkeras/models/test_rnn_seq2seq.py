@@ -199,55 +199,6 @@ def test_tied_weights_are_the_embeddings_in_the_place_of_the_output_layer():
         close(found, expected)
 
 
-def test_a_config_of_the_first_release_makes_the_same_model():
-    config = {**SIZES, "cell": "lstm", "dropout": 0.0, "never_generated": [0, 5], "name": "first"}
-    first, now = RNNSeq2Seq.from_config(config), make({"cell": "lstm"})
-    first(translation_inputs())
-    first.set_weights(now.get_weights())
-    close(first(translation_inputs()), now(translation_inputs()))
-
-
-OPTIONS = {  # as an earlier version saved them, and as they are said now
-    "luong": (
-        {"attention": "general", "attention_place": "after", "wiring": "initial_state"}
-        | {"input_feeding": True, "initial_cell": "bridge", "cell": "lstm", "decoder_cell": None},
-        LUONG
-        | {"attention": "general", "input_feeding": True, "cell_states": True, "cell": "lstm"},
-    ),
-    "only the context": (
-        {"attention": "hard", "wiring": "context", "entropy_weight": 0.1, "readout": False},
-        {"attention": "hard", "reads_output": False, "entropy_weight": 0.1, "readout": False},
-    ),
-    "context": (
-        {"attention": None, "wiring": "context", "context": "map", "entropy_weight": 0.0},
-        CLASSICAL | {"reads_context": True, "reads_output": False, "context": "map"},
-    ),
-    "state alone": (
-        {"attention": None, "wiring": "initial_state", "feed_output": False, "bridge_layers": 2},
-        CLASSICAL | {"reads_output": False, "bridge_layers": 2},
-    ),
-    "frames": (
-        {"source_vocab_size": None, "source_features": 5, "attention_place": "before"},
-        {"source_vocab_size": None, "source_features": 5},
-    ),
-}
-
-
-@pytest.mark.parametrize("saved, said", OPTIONS.values(), ids=OPTIONS)
-def test_options_that_an_earlier_version_saved_are_the_parts_of_now(saved, said):
-    config = {**SIZES, "name": "same", "trainable": True, "dtype": "float32", **saved}
-    was = RNNSeq2Seq.from_config(config).get_config()
-    now = model_of(**said, name="same").get_config()
-    assert without_names(was) == without_names(now)
-
-
-def without_names(config):
-    """A config without the names that Keras counts."""
-    if isinstance(config, dict):
-        return {key: without_names(each) for key, each in config.items() if key != "name"}
-    return config
-
-
 @pytest.mark.parametrize("name", sorted(SCORES))
 def test_a_name_makes_its_attention(name):
     decoder = model_of(decoder_units=22, attention=name).decoder

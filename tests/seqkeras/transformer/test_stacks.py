@@ -59,14 +59,6 @@ def test_every_block_is_like_the_given_one_and_has_weights_of_its_own(stack, blo
     assert len(given.weights) * 3 == sum(len(each.weights) for each in layer.blocks)
 
 
-@every_stack
-def test_the_options_that_an_earlier_version_saved_are_those_of_the_blocks(stack, block, options):
-    own = {"name": "old", "trainable": True, "dtype": "float32", "num_layers": 2}
-    old = stack.from_config({**own, **OPTIONS, **options})
-    new = stack(block(**OPTIONS, **options, name="block_0"), 2, name="old")
-    assert old.get_config() == new.get_config()
-
-
 def test_a_stack_computes_in_the_precision_of_its_block():
     assert Encoder(EncoderBlock(**OPTIONS, dtype="mixed_float16"), 2).compute_dtype == "float16"
 

@@ -8,7 +8,7 @@
  * @returns {any}
  */
 
-/** @typedef {{kind: Kind, byDefault?: () => any, formerly?: string}} Field */
+/** @typedef {{kind: Kind, byDefault?: () => any}} Field */
 
 const simple = (expected, fits) => (value, where, problems) => {
   if (!fits(value)) problems.push(`${where} must be ${expected}; received ${short(value)}`);
@@ -49,46 +49,28 @@ export const record = (kind) => (value, where, problems) => {
 export const required = (kind) => ({ kind });
 
 /** A field that may be left out. @returns {Field} */
-export const byDefault = (kind, value, formerly) => ({
-  kind,
-  byDefault: () => structuredClone(value),
-  formerly,
-});
+export const byDefault = (kind, value) => ({ kind, byDefault: () => structuredClone(value) });
 
 /**
  * An object with these fields and no other.
  *
  * @param {Record<string, Field>} declared
- * @param {boolean} [formerNames] whether a field may have its name of an older schema.
  * @returns {Kind}
  */
-export const object = (declared, formerNames = false) => (value, where, problems) => {
+export const object = (declared) => (value, where, problems) => {
   if (!isObject(value)) {
     problems.push(`${where || "it"} must be an object; received ${short(value)}`);
     return {};
   }
   const inside = where ? `${where}.` : "";
-  const former = new Map(
-    Object.entries(declared).flatMap(([name, field]) =>
-      field.formerly ? [[field.formerly, name]] : []),
-  );
-  const given = Object.fromEntries(
-    Object.entries(value).map(([name, inner]) => {
-      const now = former.get(name);
-      return [formerNames && now && !Object.hasOwn(value, now) ? now : name, inner];
-    }),
-  );
   const found = {};
   for (const [name, field] of Object.entries(declared)) {
-    if (Object.hasOwn(given, name)) found[name] = field.kind(given[name], inside + name, problems);
+    if (Object.hasOwn(value, name)) found[name] = field.kind(value[name], inside + name, problems);
     else if (field.byDefault) found[name] = field.byDefault();
     else problems.push(`${inside}${name} is missing`);
   }
-  for (const name of Object.keys(given)) {
-    if (!Object.hasOwn(declared, name)) {
-      const now = former.has(name) ? `; it is called ${former.get(name)} now` : "";
-      problems.push(`${inside}${name} is unknown${now}`);
-    }
+  for (const name of Object.keys(value)) {
+    if (!Object.hasOwn(declared, name)) problems.push(`${inside}${name} is unknown`);
   }
   return found;
 };

@@ -12,7 +12,6 @@ export const UPGRADE = "Upgrade seqkeras-serving.";
 export const COPY_AGAIN = "Copy or export the bundle again.";
 export const MOST_PENALTY = 10; // of GNMT's length penalty, positive or negative
 const SCHEMA_VERSION = 3;
-const FIRST_WITH_NUM_BEAMS = 3; // earlier schemas have beam_size
 const MOST_BYTES = 2 ** 24; // of a manifest
 const MOST_NESTED = 100; // levels
 const LARGEST_ID = 2 ** 31 - 1;
@@ -71,48 +70,43 @@ const graph = object({
   weights: byDefault(list(string), []),
 });
 const signature = object({ inputs: required(list(tensor)), outputs: required(list(tensor)) });
-const decoding = (formerNames) =>
-  object(
-    {
-      num_beams: byDefault(integer, 1, "beam_size"),
-      length_penalty: byDefault(number, 0),
-      start_id: byDefault(integer, 2),
-      end_id: byDefault(integer, 3),
-      regex: byDefault(optional(string), null),
-    },
-    formerNames,
-  );
-const manifest = (formerNames) =>
-  object({
-    schema_version: required(integer),
-    name: required(string),
-    task: required(string),
-    pipeline: required(string),
-    created: required(string),
-    versions: required(record(string)),
-    tokenizers: required(record(string)),
-    text_prefix: required(
-      optional(
-        object({ name: required(string), separator: required(string), values: required(list(string)) }),
-      ),
+const decoding = object({
+  num_beams: byDefault(integer, 1),
+  length_penalty: byDefault(number, 0),
+  start_id: byDefault(integer, 2),
+  end_id: byDefault(integer, 3),
+  regex: byDefault(optional(string), null),
+});
+const manifest = object({
+  schema_version: required(integer),
+  name: required(string),
+  task: required(string),
+  pipeline: required(string),
+  created: required(string),
+  versions: required(record(string)),
+  tokenizers: required(record(string)),
+  text_prefix: required(
+    optional(
+      object({ name: required(string), separator: required(string), values: required(list(string)) }),
     ),
-    limits: required(
-      object({ source_length: required(integer), target_length: byDefault(integer, 1) }),
-    ),
-    decoding: required(decoding(formerNames)),
-    graphs: required(record(graph)),
-    state: required(list(object({ name: required(string), per: required(string) }))),
-    saved_models: required(record(record(signature))),
-    examples: required(list(anything)),
-    scores: required(content),
-    parity: required(content),
-    files: required(record(object({ bytes: required(integer), sha256: required(string) }))),
-    settings: byDefault(content, {}),
-    precisions: byDefault(
-      record(object({ graphs: required(record(graph)), figures: required(content) })),
-      {},
-    ),
-  });
+  ),
+  limits: required(
+    object({ source_length: required(integer), target_length: byDefault(integer, 1) }),
+  ),
+  decoding: required(decoding),
+  graphs: required(record(graph)),
+  state: required(list(object({ name: required(string), per: required(string) }))),
+  saved_models: required(record(record(signature))),
+  examples: required(list(anything)),
+  scores: required(content),
+  parity: required(content),
+  files: required(record(object({ bytes: required(integer), sha256: required(string) }))),
+  settings: byDefault(content, {}),
+  precisions: byDefault(
+    record(object({ graphs: required(record(graph)), figures: required(content) })),
+    {},
+  ),
+});
 
 /**
  * Return the manifest of JSON.
@@ -143,15 +137,13 @@ export function parseManifest(bytes, where) {
   const version = found?.schema_version;
   if (Number.isInteger(version) && version > SCHEMA_VERSION) {
     throw new BundleError(
-      `has schema ${version}; this seqkeras-serving reads up to ${SCHEMA_VERSION}`,
+      `has schema ${version}; this seqkeras-serving reads schema ${SCHEMA_VERSION}`,
       { where, subject, advice: UPGRADE },
     );
   }
   /** @type {string[]} */
   const problems = [];
-  const parsed = manifest(Number.isInteger(version) && version < FIRST_WITH_NUM_BEAMS)(
-    found, "", problems,
-  );
+  const parsed = manifest(found, "", problems);
   if (!problems.length) problems.push(...wrongValues(parsed), ...wrongPaths(parsed));
   if (problems.length) throw new BundleError(problems, { where, subject, advice: "" });
   return parsed;
@@ -189,7 +181,9 @@ export function stateOf(parsed, per) {
 
 function* wrongValues(parsed) {
   const { limits, decoding: defaults, schema_version: version } = parsed;
-  if (version < 1) yield `schema_version must be from 1 to ${SCHEMA_VERSION}; received ${version}`;
+  if (version !== SCHEMA_VERSION) {
+    yield `schema_version must be ${SCHEMA_VERSION}; received ${version}`;
+  }
   for (const [name, value, least, most] of [
     ["limits.source_length", limits.source_length, 1, LONGEST],
     ["limits.target_length", limits.target_length, 1, LONGEST],
