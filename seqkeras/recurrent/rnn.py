@@ -107,7 +107,7 @@ class RNN(keras.layers.RNN):
             outputs = ops.flip(outputs, axis=1)
             mask = None if mask is None else ops.flip(mask, axis=1)
         if not self.zero_output_for_mask and mask is not None:
-            outputs = _repeated(outputs, ops.cast(mask, "bool"))
+            outputs = repeated(outputs, ops.cast(mask, "bool"))
         return last, outputs, states
 
     @property
@@ -125,15 +125,17 @@ class RNN(keras.layers.RNN):
         return {**super().get_config(), "unroll": self.unrolls}
 
 
-def _repeated(outputs, mask):
-    """Return outputs (B, T, U); a masked step repeats the real step before it, or zeros."""
+def repeated(outputs, mask, before=None):
+    """Return outputs (B, T, U); a masked step repeats the real step before it; without one
+    `before`, (B, U), or zeros."""
     length = ops.shape(outputs)[1]
     steps = ops.arange(length)[None]
     real_first = ops.argsort(ops.where(mask, steps, steps + length), axis=1)
     count = ops.cumsum(ops.cast(mask, steps.dtype), axis=1)  # of real steps so far
-    before = ops.take_along_axis(real_first, ops.maximum(count - 1, 0), axis=1)
-    repeated = ops.take_along_axis(outputs, before[..., None], axis=1)
-    return ops.where(count[..., None] > 0, repeated, ops.zeros_like(repeated))
+    places = ops.take_along_axis(real_first, ops.maximum(count - 1, 0), axis=1)
+    found = ops.take_along_axis(outputs, places[..., None], axis=1)
+    first = ops.zeros_like(found) if before is None else before[:, None]
+    return ops.where(count[..., None] > 0, found, first)
 
 
 class Recurrent(RNN):

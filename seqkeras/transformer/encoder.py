@@ -31,6 +31,8 @@ class EncoderBlock(Block):
             sublayer starts as; None for Glorot's uniform ones.
         attention_window: r: self-attention sees no further than so many positions, by
             `RestrictedSelfAttention`; None for all.
+        causal: whether self-attention sees no later position; with `attention_window` the block can
+            stream (`seqkeras.streams`).
 
     Call arguments:
         sequence: (B, T, D). What padding holds changes nothing elsewhere, but a NaN there would
@@ -51,6 +53,11 @@ class EncoderBlock(Block):
     Reference: Vaswani et al. 2017, section 3.1, https://arxiv.org/abs/1706.03762; pre-norm: Xiong
     et al. 2020, figure 1, https://arxiv.org/abs/2002.04745
     """
+
+    def __init__(self, *sizes, causal=False, **options):
+        self.causal = causal
+        super().__init__(*sizes, **options)
+        self.options["causal"] = causal
 
     def build(self, sequence_shape):
         self._require_width(sequence_shape)

@@ -1,0 +1,39 @@
+"""A tensor of a model, as it flows through a stream."""
+
+EACH, SO_FAR = "each", "so far"
+
+
+class StreamError(ValueError):
+    """A model, or a layer of it, can not stream."""
+
+
+class Flow:
+    """A tensor of a model while a chunk of T frames passes.
+
+    Attributes:
+        tensor: of kind EACH, (B, T, ...), a value for each frame, where the model has one for each
+            frame; of kind SO_FAR, (B T, ...), a row for each frame, where the model has one value
+            for all frames: what the value is if the recording ends with that frame.
+        kind: EACH or SO_FAR.
+        delay: number of frames by which a value of kind EACH comes late.
+        ahead: number of frames that a value looks ahead, a part of the delay.
+        padding: number of frames of zeros before the first, for the convolution that reads it.
+        depends: whether the value depends on the numbers in the frames, and not only on their
+            count.
+        is_true: whether the value is a mask that is True everywhere.
+    """
+
+    def __init__(self, tensor, kind, delay=0, ahead=0, padding=0, depends=True, is_true=False):
+        self.tensor = tensor
+        self.kind = kind
+        self.delay = delay
+        self.ahead = ahead
+        self.padding = padding
+        self.depends = depends
+        self.is_true = is_true
+
+    def with_tensor(self, tensor, **changes):
+        """Return a flow of another tensor that comes as late."""
+        return Flow(
+            tensor, **{"kind": self.kind, "delay": self.delay, "ahead": self.ahead} | changes
+        )

@@ -1,0 +1,132 @@
+"""Summaries over time in a stream: of all frames so far."""
+
+import keras
+from keras import ops
+from keras.src.ops import numpy as operations
+
+from seqkeras.composites import keras_rnn
+from seqkeras.streams.flow import EACH, StreamError
+from seqkeras.streams.walk import streamed
+
+
+@streamed.register
+def _(layer: keras.layers.GlobalAveragePooling1D, walk, frames, mask=None):
+    _require_last_axis(layer)
+    return _mean(layer, walk, frames, mask)
+
+
+@streamed.register
+def _(layer: keras.layers.GlobalMaxPooling1D, walk, frames):
+    _require_last_axis(layer)
+    return walk.so_far(frames, _largest(layer, walk, frames, ops.maximum))
+
+
+@streamed.register(operations.Mean)
+@streamed.register(operations.Max)
+@streamed.register(operations.Min)
+@streamed.register(operations.Sum)
+def _(operation, walk, frames):
+    if frames.kind != EACH or not _is_over_time(operation.axis):
+        return NotImplemented
+    kind = type(operation).__name__
+    if kind in ("Max", "Min"):
+        result = _largest(operation, walk, frames, ops.maximum if kind == "Max" else ops.minimum)
+        result = walk.so_far(frames, result)
+    elif kind == "Sum":
+        tensor = ops.cast(frames.tensor, _sum_dtype(frames))
+        result = walk.so_far(
+            frames, ops.cast(_sums(operation, walk, "sum", tensor), frames.tensor.dtype)
+        )
+    else:
+        result = _mean(operation, walk, frames, None)
+    if operation.keepdims:
+        result.tensor = result.tensor[:, None]
+    return result
+
+
+@streamed.register
+def _(operation: operations.Cumsum, walk, x):
+    if x.kind != EACH or operation.axis != 1:
+        return NotImplemented
+    tensor, _ = walk.without_padding(x)
+    return x.with_tensor(_sums(operation, walk, "sum", tensor), depends=x.depends)
+
+
+@streamed.register
+def _(operation: operations.GetItem, walk, x, key):
+    """x[:, -1], the last frame, is the present one; x[:, -1:] has an axis of one frame."""
+    parts = key if isinstance(key, tuple) else (key,)
+    if x.kind != EACH or len(parts) < 2 or parts[0] != slice(None):
+        return NotImplemented
+    if not (parts[1] == -1 or parts[1] == slice(-1, None, None)):
+        return NotImplemented
+    rest = x.tensor[(slice(None), slice(None), *parts[2:])]
+    result = walk.so_far(x, rest)
+    if parts[1] != -1:
+        result.tensor = result.tensor[:, None]
+    return result
+
+
+def _mean(operation, walk, frames, mask):
+    tensor, real = walk.without_padding(frames, mask)
+    sums = _sums(operation, walk, "sum", ops.cast(tensor, "float64"))
+    if real is None:
+        count = walk.count()
+    else:
+        count = _sums(operation, walk, "count", ops.cast(real, "int64"))
+    count = ops.cast(count, "float64")
+    count = ops.reshape(count, (*walk.size, *[1] * (len(tensor.shape) - 2)))
+    return walk.so_far(frames, ops.cast(sums / count, tensor.dtype))
+
+
+def _sums(operation, walk, part, tensor):
+    """Return (B, T, ...), the sums of all frames up to each."""
+    name = walk.name(operation, part)
+    before = walk.recall(name, tuple(tensor.shape[2:]), tensor.dtype)
+    sums = before[:, None] + ops.cumsum(tensor, axis=1)
+    walk.keep(name, sums[:, -1])
+    return sums
+
+
+def _largest(operation, walk, frames, larger):
+    """Return (B, T, ...), the largest of all frames up to each."""
+    names = [walk.name(operation, part) for part in ("largest", "begun")]
+    shape = tuple(frames.tensor.shape[2:])
+    largest = walk.recall(names[0], shape, frames.tensor.dtype)
+    begun = walk.recall(names[1], shape, "bool")
+    real = walk.real(frames, None) if frames.delay > 0 else None
+
+    def step(now, states):
+        x, is_real = now
+        largest, begun = states
+        takes = ops.logical_or(ops.logical_not(begun), larger(x, largest) == x)
+        after = ops.where(ops.logical_and(takes, is_real), x, largest)
+        return after, [after, ops.logical_or(begun, is_real)]
+
+    if real is None:
+        real = ops.ones_like(frames.tensor, dtype="bool")
+    else:
+        real = ops.reshape(real, (*walk.size, *[1] * len(shape)))
+        real = ops.broadcast_to(real, ops.shape(frames.tensor))
+    steps = tuple(ops.swapaxes(tensor, 0, 1) for tensor in (frames.tensor, real))
+    _, outputs, states = keras_rnn(
+        step, steps, [largest, begun], time_major=True, input_length=walk.size[1]
+    )
+    outputs = ops.swapaxes(outputs, 0, 1)
+    for name, state in zip(names, states, strict=True):
+        walk.keep(name, state)
+    return outputs
+
+
+def _sum_dtype(frames):
+    kind = keras.backend.standardize_dtype(frames.tensor.dtype)
+    return "float64" if "float" in kind else kind
+
+
+def _is_over_time(axis):
+    return axis == 1 or (isinstance(axis, (tuple, list)) and [*axis] == [1])
+
+
+def _require_last_axis(layer):
+    if layer.data_format != "channels_last" or layer.keepdims:
+        raise StreamError(f"{layer.name}: set data_format='channels_last' and keepdims=False.")

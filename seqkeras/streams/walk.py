@@ -1,0 +1,297 @@
+"""A walk of a chunk of frames through the operations of a model."""
+
+import functools
+
+import keras
+import numpy as np
+from keras import KerasTensor, ops, tree
+from keras.src.models.functional import Function
+
+from seqkeras.streams.flow import EACH, SO_FAR, Flow, StreamError
+
+COUNT = "frames"  # the entry of the number of frames so far
+CLOSE = {"rtol": 1e-4, "atol": 1e-5, "equal_nan": True}
+
+
+class Walk:
+    """A chunk of frames on its way through a model.
+
+    Args:
+        known: what the first walk found of each call: (name of the operation, number of its call)
+            -> the functional form of a layer of layers, or None for an operation of frames.
+        state: name -> tensor; None in the first walk, which looks at numbers.
+        frames: (B, T, ...).
+
+    Attributes:
+        kept: name -> tensor, the new state.
+    """
+
+    def __init__(self, known, state, frames):
+        self.known = known
+        self.state = state
+        self.size = ops.shape(frames)[:2]
+        self.kept = {}
+        self.calls = {}
+
+    def through(self, model, flows):
+        """Return the flows of a model's outputs."""
+        return model._run_through_graph(
+            flows, operation_fn=lambda operation: functools.partial(self.apply, operation)
+        )
+
+    def apply(self, operation, *args, **kwargs):
+        """Return the flows of an operation's results."""
+        flows = flows_of(args, kwargs)
+        if not flows:
+            return operation(*args, **kwargs)
+        self.calls[operation.name] = self.calls.get(operation.name, 0) + 1
+        rule = streamed.dispatch(type(operation))
+        if rule is not streamed.dispatch(object):
+            result = rule(operation, self, *args, **kwargs)
+            if result is not NotImplemented:
+                return result
+        if all(flow.kind == SO_FAR for flow in flows):
+            return self.mapped(operation, flows[0].with_tensor, args, kwargs)
+        return self.of_frames(operation, args, kwargs)
+
+    # The state.
+
+    def name(self, operation, part):
+        """Return the name of an entry of the state: that of a layer and of what the layer keeps."""
+        number = self.calls[operation.name]
+        return f"{operation.name}{f'_{number}' if number > 1 else ''}_{part}"
+
+    def recall(self, name, shape, dtype):
+        """Return an entry of the state as the chunk finds it, (B, *shape)."""
+        if self.state is None:
+            return ops.zeros((self.size[0], *shape), dtype)
+        return self.state[name]
+
+    def keep(self, name, tensor):
+        """Keep an entry of the state for the next chunk."""
+        self.kept[name] = tensor
+
+    def count(self):
+        """Return (B, T) int64, the number of frames up to each frame."""
+        if COUNT not in self.kept:
+            self._before = self.recall(COUNT, (), "int64")
+            self.keep(COUNT, self._before + ops.cast(self.size[1], "int64"))
+        return self._before[:, None] + ops.arange(1, self.size[1] + 1, dtype="int64")[None]
+
+    # Frames.
+
+    def fold(self, tensor):
+        """Return (B T, ...) of (B, T, ...)."""
+        return ops.reshape(tensor, (-1, *tensor.shape[2:]))
+
+    def unfolded(self, tensor):
+        """Return (B, T, ...) of (B T, ...)."""
+        return ops.reshape(tensor, (*self.size, *tensor.shape[1:]))
+
+    def so_far(self, flow, tensor):
+        """Return the flow of a summary (B, T, ...) of the frames up to each frame.
+
+        Raises:
+            StreamError: if the frames that are summed up look ahead.
+        """
+        if flow.ahead:
+            raise StreamError(
+                "a summary over time of a convolution that looks ahead is known only at the end: "
+                'write padding="causal".'
+            )
+        return Flow(self.fold(tensor), SO_FAR)
+
+    def real(self, flow, mask):
+        """Return (B, T) booleans, True where a flow has a frame; None if it has one everywhere."""
+        masks = []
+        if isinstance(mask, Flow):
+            mask = None if mask.is_true else mask.tensor
+        if mask is None:
+            mask = keras.src.backend.get_keras_mask(flow.tensor)
+        if mask is not None:
+            masks.append(ops.cast(mask, "bool"))
+        if flow.delay > 0:
+            masks.append(self.count() > flow.delay)
+        return functools.reduce(ops.logical_and, masks) if masks else None
+
+    def without_padding(self, flow, mask=None):
+        """Return a flow's tensor, zero where it has no frame, and `real`."""
+        real = self.real(flow, mask)
+        if real is None:
+            return flow.tensor, None
+        shape = (*ops.shape(real), *[1] * (len(flow.tensor.shape) - 2))
+        return ops.where(ops.reshape(real, shape), flow.tensor, 0), real
+
+    def after(self, name, tensor, count):
+        """Return a tensor (B, T, ...) behind the `count` frames before it, from the state."""
+        if not count:
+            return tensor
+        shape = (count, *tensor.shape[2:])
+        seen = ops.concatenate([self.recall(name, shape, tensor.dtype), tensor], axis=1)
+        self.keep(name, seen[:, -count:])
+        return seen
+
+    def aligned(self, operation, flows):
+        """Return flows of kind EACH that come equally late."""
+        latest = max(flow.delay for flow in flows)
+        ahead = max(flow.ahead for flow in flows)
+        results = []
+        for place, flow in enumerate(flows):
+            tensor = flow.tensor
+            if late := latest - flow.delay:
+                tensor, _ = self.without_padding(flow)
+                tensor = self.after(self.name(operation, f"late_{place}"), tensor, late)
+                tensor = tensor[:, : self.size[1]]
+            changes = {"depends": flow.depends, "is_true": flow.is_true}
+            results.append(Flow(tensor, EACH, latest, ahead, **changes))
+        return results
+
+    # Operations without a rule.
+
+    def mapped(self, operation, flow_of, args, kwargs):
+        """Return the results of an operation on the tensors of its flows, as flows."""
+        args, kwargs = with_tensors((args, kwargs), lambda flow: flow.tensor)
+        return tree.map_structure(flow_of, operation(*args, **kwargs))
+
+    def of_frames(self, operation, args, kwargs):
+        """Return the flows of an operation that acts on each frame alone, or of the layers within a
+        layer."""
+        key = operation.name, self.calls[operation.name]
+        if key not in self.known:
+            self.known[key] = self._look(operation, args, kwargs)
+        if self.known[key] is not None:
+            try:
+                return self.through(self.known[key], flows_of(args, kwargs))
+            except StreamError as error:
+                raise StreamError(f"{operation.name}: {error}") from error
+        flows = flows_of(args, kwargs)
+        if padded := [flow for flow in flows if flow.padding]:
+            raise StreamError(
+                f"{operation.name}: only a convolution may read frames after ZeroPadding1D; "
+                f"received {padded[0].padding} frames of zeros."
+            )
+        each = self.aligned(operation, [flow for flow in flows if flow.kind == EACH])
+        depends = any(flow.depends for flow in flows) and not _counts_alone(operation)
+        first = each[0]
+
+        def flow_of(tensor):
+            is_true = not depends and tensor.dtype == "bool" and self._is_true(key, tensor)
+            return Flow(tensor, EACH, first.delay, first.ahead, depends=depends, is_true=is_true)
+
+        places = iter(each)
+        if len(each) == len(flows):
+            tensors = with_tensors((args, kwargs), lambda flow: next(places).tensor)
+            return tree.map_structure(flow_of, operation(*tensors[0], **tensors[1]))
+
+        def one_by_one(flow):  # each frame as a row, beside the summary that it is a frame of
+            return self.fold(next(places).tensor)[:, None] if flow.kind == EACH else flow.tensor
+
+        tensors = with_tensors((args, kwargs), one_by_one)
+        results = operation(*tensors[0], **tensors[1])
+        return tree.map_structure(lambda tensor: flow_of(self.unfolded(tensor[:, 0])), results)
+
+    def _is_true(self, key, tensor):
+        if self.state is None:
+            self.known[*key, "is true"] = bool(np.all(ops.convert_to_numpy(tensor)))
+        return self.known[*key, "is true"]
+
+    def _look(self, operation, args, kwargs):
+        """Return None for an operation that acts on each frame alone; else the functional form of a
+        layer.
+
+        Raises:
+            StreamError: if it is neither.
+        """
+        reason = _reason(operation, args, kwargs)
+        if reason is None:
+            return None
+        if isinstance(operation, keras.layers.Layer):
+            try:
+                return _taken_apart(operation, args, kwargs)
+            except StreamError:
+                raise
+            except Exception:  # its code needs numbers, or does not end in layers
+                pass
+        raise StreamError(
+            f"{operation.name} ({type(operation).__name__}) {reason}. A stream has layers that "
+            "read no later frames: docs/streams.md lists them."
+        )
+
+
+def flows_of(args, kwargs):
+    """Return the flows among arguments, in their order."""
+    return [leaf for leaf in tree.flatten((args, kwargs)) if isinstance(leaf, Flow)]
+
+
+def with_tensors(arguments, tensor_of):
+    """Return arguments with a tensor in place of each flow."""
+    return tree.map_structure(
+        lambda leaf: tensor_of(leaf) if isinstance(leaf, Flow) else leaf, arguments
+    )
+
+
+@functools.singledispatch
+def streamed(operation, walk, *args, **kwargs):
+    """Return the flows of an operation that has a rule: NotImplemented if the rule does not say.
+
+    Args:
+        operation: a layer, or an operation of `keras.ops`.
+        walk: the `Walk`.
+        args, kwargs: the arguments of its call, with a `Flow` for each tensor.
+
+    Raises:
+        StreamError: if the operation looks ahead.
+    """
+
+
+def _counts_alone(operation):
+    return type(operation).__name__ in ("OnesLike", "ZerosLike")
+
+
+def _reason(operation, args, kwargs):
+    """Return why an operation does not act on each frame alone; None if it does."""
+    flows = flows_of(args, kwargs)
+    length = next(flow.tensor.shape[1] for flow in flows if flow.kind == EACH)
+    batch_size = next(flow.tensor.shape[0] for flow in flows if flow.kind == EACH)
+
+    def called(first, last):
+        """Return the results for frames first to last, of a recording that ends with the last."""
+
+        def part(flow):
+            if flow.kind == EACH:
+                return flow.tensor[:, first : last + 1]
+            return ops.reshape(flow.tensor, (batch_size, length, *flow.tensor.shape[1:]))[:, last]
+
+        tensors = with_tensors((args, kwargs), part)
+        results = operation(*tensors[0], **tensors[1])
+        return [ops.convert_to_numpy(tensor) for tensor in tree.flatten(results)]
+
+    try:
+        whole = called(0, length - 1)
+        pieces = [called(frame, frame) for frame in range(length)]
+        alone = [np.concatenate(results, axis=1) for results in zip(*pieces, strict=True)]
+    except Exception as error:  # of an operation that wants all frames
+        return f"can not read frames one by one: {type(error).__name__}"
+    for one, other in zip(whole, alone, strict=True):
+        if one.shape != other.shape:
+            return "gives no result for each frame"
+        if not np.allclose(one, other, **CLOSE):
+            return "looks at other frames than the present one"
+    return None
+
+
+def _taken_apart(layer, args, kwargs):
+    """Return the functional form of a layer that calls other layers."""
+    flows = flows_of(args, kwargs)
+    symbols = [
+        KerasTensor(
+            (None, None, *flow.tensor.shape[2:])
+            if flow.kind == EACH
+            else (None, *flow.tensor.shape[1:]),
+            flow.tensor.dtype,
+        )
+        for flow in flows
+    ]
+    following = iter(symbols)
+    args, kwargs = with_tensors((args, kwargs), lambda flow: next(following))
+    return Function(symbols, layer.call(*args, **kwargs))

@@ -1,0 +1,304 @@
+"""A stream gives what the whole model gives, after each frame, whatever the chunks are."""
+
+import keras
+import numpy as np
+import pytest
+from keras import ops
+
+from seqkeras import recurrent
+from seqkeras.attention import RestrictedSelfAttention, StructuredSelfAttention
+from seqkeras.streams import StreamError, Streaming
+from seqkeras.transformer import Encoder, EncoderBlock, LayerNorm
+from tests.arrays import floats, numbers, randomize
+
+B, T, D = 2, 17, 3
+CHUNKS = [[T], [1] * T, [5, 1, 7, 4]]
+
+
+def model_of(*layers):
+    """Return a model of layers, one after the other, of random weights."""
+    frames = keras.Input((None, D), name="frames")
+    hidden = frames
+    for layer in layers:
+        hidden = layer(hidden)
+    model = keras.Model(frames, hidden)
+    randomize(model)
+    for layer in model.layers:
+        if isinstance(layer, keras.layers.BatchNormalization):
+            layer.moving_variance.assign(ops.abs(layer.moving_variance) + 0.5)
+    return model
+
+
+def streamed(streaming, frames, chunks):
+    """Return the answers to frames in chunks."""
+    state = streaming.initial_state(len(frames))
+    answers, start = [], 0
+    for size in chunks:
+        found, state = streaming(ops.convert_to_tensor(frames[:, start : start + size]), state)
+        answers.append(numbers(found["output"]))
+        start += size
+    return np.concatenate(answers, axis=1)
+
+
+def recording():
+    frames = floats(B, T, D, seed=3)
+    frames[0, [0, 4, 5, 11]] = 0  # a frame that `Masking` masks
+    frames[1, 3] = 0
+    return frames
+
+
+FRAME_MODELS = {
+    "dense": lambda: [keras.layers.Dense(5), LayerNorm(), keras.layers.Dense(2, "relu")],
+    "lstm": lambda: [
+        recurrent.LSTM(5, return_sequences=True),
+        recurrent.LSTM(7, return_sequences=True),
+    ],
+    "gru": lambda: [recurrent.GRU(5, return_sequences=True)],
+    "simple rnn": lambda: [recurrent.SimpleRNN(5, return_sequences=True)],
+    "qrnn": lambda: [recurrent.QRNN(5, window=3, return_sequences=True)],
+    "stack": lambda: [
+        recurrent.RNN([recurrent.LSTMCell(5), recurrent.GRUCell(2)], return_sequences=True)
+    ],
+    "other activation": lambda: [recurrent.LSTM(5, "relu", return_sequences=True)],
+    "lstm of keras": lambda: [keras.layers.LSTM(5, return_sequences=True)],
+    "gru of keras": lambda: [keras.layers.GRU(5, return_sequences=True)],
+    "gru of keras, reset before": lambda: [
+        keras.layers.GRU(5, reset_after=False, return_sequences=True)
+    ],
+    "rnn of keras": lambda: [keras.layers.SimpleRNN(5, return_sequences=True)],
+    "stack of keras": lambda: [
+        keras.layers.RNN([keras.layers.LSTMCell(5), keras.layers.GRUCell(2)], return_sequences=True)
+    ],
+    "masking, ours": lambda: [
+        keras.layers.Masking(),
+        recurrent.LSTM(5, return_sequences=True),
+        recurrent.GRU(2, return_sequences=True),
+    ],
+    "masking, keras": lambda: [
+        keras.layers.Masking(),
+        keras.layers.LSTM(5, return_sequences=True),
+        keras.layers.Dense(3),
+    ],
+    "convolution": lambda: [
+        keras.layers.Conv1D(5, 3, padding="causal", dilation_rate=2, activation="relu"),
+        keras.layers.Conv1D(2, 2, padding="causal"),
+    ],
+    "depthwise": lambda: [keras.layers.ZeroPadding1D((2, 0)), keras.layers.DepthwiseConv1D(3)],
+    "separable": lambda: [keras.layers.ZeroPadding1D((2, 0)), keras.layers.SeparableConv1D(5, 3)],
+    "attention": lambda: [
+        RestrictedSelfAttention(2, 3, 4, causal=True),
+        RestrictedSelfAttention(1, 3, 2, causal=True),
+    ],
+    "batch normalization": lambda: [
+        keras.layers.BatchNormalization(),
+        recurrent.GRU(5, return_sequences=True),
+    ],
+}
+SUMMARIES = {
+    "last": lambda: [recurrent.LSTM(5), keras.layers.Dense(2)],
+    "last of keras": lambda: [keras.layers.GRU(5), keras.layers.Dense(2)],
+    "last real": lambda: [keras.layers.Masking(), keras.layers.LSTM(5)],
+    "mean": lambda: [
+        recurrent.GRU(5, return_sequences=True),
+        keras.layers.GlobalAveragePooling1D(),
+        keras.layers.Dense(2),
+    ],
+    "max": lambda: [recurrent.GRU(5, return_sequences=True), keras.layers.GlobalMaxPooling1D()],
+    "structured": lambda: [
+        StructuredSelfAttention(5, 2),
+        lambda both: keras.layers.Dense(3)(both[0]),
+    ],
+    "valid, max": lambda: [
+        keras.layers.Conv1D(5, 3),
+        keras.layers.GlobalMaxPooling1D(),
+        keras.layers.Dense(2),
+    ],
+    "valid, mean": lambda: [keras.layers.Conv1D(5, 3), keras.layers.GlobalAveragePooling1D()],
+    "operations": lambda: [
+        lambda x: ops.concatenate(
+            [ops.mean(x, axis=1), ops.max(x, axis=1), ops.sum(x, axis=1), x[:, -1]], axis=-1
+        )
+    ],
+    "reshaped": lambda: [recurrent.GRU(6), keras.layers.Reshape((2, 3)), lambda x: x[..., 0] * 2],
+}
+
+
+@pytest.mark.parametrize("name", FRAME_MODELS)
+def test_a_stream_gives_each_frame_what_the_model_gives_it(name):
+    model, frames = model_of(*FRAME_MODELS[name]()), recording()
+    streaming, expected = Streaming(model), numbers(model(frames))
+    assert streaming.delays == {"output": 0}
+    for chunks in CHUNKS:
+        actual = streamed(streaming, frames, chunks)
+        np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", SUMMARIES)
+def test_after_each_frame_a_summary_is_that_of_the_recording_up_to_it(name):
+    model, frames = model_of(*SUMMARIES[name]()), recording()
+    streaming = Streaming(model)
+    assert streaming.delays == {"output": None}
+    least = 3 if "valid" in name else 1
+    for chunks in CHUNKS:
+        actual = streamed(streaming, frames, chunks)
+        for length in range(least, T + 1):
+            expected = numbers(model(frames[:, :length]))
+            np.testing.assert_allclose(actual[:, length - 1], expected, rtol=1e-5, atol=1e-6)
+
+
+class Residual(keras.layers.Layer):
+    """A user's layer, made of layers of Keras."""
+
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.convolution = keras.layers.Conv1D(D, 3, padding="causal")
+        self.recurrent = keras.layers.GRU(D, return_sequences=True)
+
+    def call(self, x):
+        return x + self.recurrent(ops.relu(self.convolution(x)))
+
+
+LAYERS_OF_LAYERS = {
+    "user's": lambda: [Residual(), Residual()],
+    "encoder": lambda: [
+        keras.layers.Dense(6),
+        Encoder(EncoderBlock(6, 2, 5, attention_window=3, causal=True, pre_norm=True), 2),
+    ],
+    "model in a model": lambda: [
+        model_of(recurrent.GRU(5, return_sequences=True)),
+        keras.layers.Dense(2),
+    ],
+    "sequential": lambda: [
+        keras.Sequential([keras.Input((None, D)), keras.layers.LSTM(5, return_sequences=True)])
+    ],
+    "time distributed": lambda: [
+        keras.layers.TimeDistributed(keras.layers.Dense(5)),
+        keras.layers.Activation("softmax"),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", LAYERS_OF_LAYERS)
+def test_layers_of_layers_are_taken_apart(name):
+    model, frames = model_of(*LAYERS_OF_LAYERS[name]()), floats(B, T, D, seed=3)
+    streaming, expected = Streaming(model), numbers(model(frames))
+    for chunks in CHUNKS:
+        actual = streamed(streaming, frames, chunks)
+        np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_convolution_that_looks_ahead_is_a_delay():
+    frames = keras.Input((None, D), name="frames")
+    hidden = keras.layers.Conv1D(5, 3, padding="same", activation="relu")(frames)
+    hidden = keras.layers.Conv1D(D, 5, padding="same")(hidden) + frames
+    model = keras.Model(frames, recurrent.GRU(2, return_sequences=True)(hidden))
+    randomize(model)
+    streaming, numbers_in = Streaming(model), floats(B, T, D, seed=3)
+    assert streaming.delays == {"output": 3}
+    expected = numbers(model(numbers_in))
+    for chunks in CHUNKS:
+        actual = streamed(streaming, numbers_in, chunks)
+        # The last frames of the whole recording know that nothing follows.
+        np.testing.assert_allclose(actual[:, 3:], expected[:, :-3], rtol=1e-5, atol=1e-6)
+
+
+def test_lengths_known_values_and_several_outputs_stream():
+    frames = keras.Input((None, D), name="frames")
+    lengths = keras.Input((), dtype="int64", name="lengths")
+    known = keras.Input((2, 5), name="known")
+    places = ops.cumsum(ops.ones_like(frames[..., 0], dtype="int32"), axis=1)
+    real = places <= ops.cast(lengths, "int32")[:, None]
+    hidden = recurrent.LSTM(7, return_sequences=True)(frames, mask=real)
+    last = recurrent.GRU(5)(hidden)
+    summary, _ = StructuredSelfAttention(5, 2)(hidden, mask=real)
+    both = keras.layers.Concatenate()([last, summary, keras.layers.Flatten()(known)])
+    forecast = keras.layers.Reshape((2, 3))(keras.layers.Dense(6)(both)) + frames[:, -1:]
+    tags = keras.layers.Dense(2)(hidden)
+    inputs = {"frames": frames, "lengths": lengths, "known": known}
+    model = keras.Model(inputs, {"forecast": forecast, "tags": tags})
+    randomize(model)
+    streaming = Streaming(model)
+    assert streaming.others == ["known"]
+    assert streaming.delays == {"forecast": None, "tags": 0}
+    x, plans = floats(B, T, D, seed=3), floats(B, T, 2, 5, seed=4)
+    state, start = streaming.initial_state(B), 0
+    for size in (5, 1, 11):
+        chunk = slice(start, start + size)
+        answers, state = streaming(
+            ops.convert_to_tensor(x[:, chunk]),
+            state,
+            {"known": ops.convert_to_tensor(plans[:, chunk])},
+        )
+        for place in range(size):
+            end = start + place + 1
+            whole = model(
+                {"frames": x[:, :end], "lengths": np.full(B, end), "known": plans[:, end - 1]}
+            )
+            for name, actual in (
+                ("forecast", answers["forecast"][:, place]),
+                ("tags", answers["tags"][:, place]),
+            ):
+                expected = whole[name] if name == "forecast" else whole[name][:, -1]
+                np.testing.assert_allclose(numbers(actual), numbers(expected), rtol=1e-5, atol=1e-6)
+        start += size
+
+
+REFUSED = {
+    "bidirectional": (
+        lambda: [recurrent.Bidirectional(recurrent.LSTM(5, return_sequences=True))],
+        "bidirectional.* reads from the last frame",
+    ),
+    "bidirectional of keras": (
+        lambda: [keras.layers.Bidirectional(keras.layers.LSTM(5))],
+        "bidirectional.* reads from the last frame",
+    ),
+    "backwards": (lambda: [keras.layers.GRU(5, go_backwards=True)], "gru.* reads from the last"),
+    "full attention": (lambda: [MultiHeadSelf()], "multi_head_attention.* attends to all frames"),
+    "encoder": (
+        lambda: [keras.layers.Dense(6), Encoder(EncoderBlock(6, 2, 5), 2)],
+        "attention .MultiHeadAttention. attends to all frames",
+    ),
+    "window ahead": (
+        lambda: [RestrictedSelfAttention(2, 3, 4)],
+        "4 frames that are to come; set causal",
+    ),
+    "strides": (lambda: [keras.layers.Conv1D(5, 3, strides=2)], "conv1d.*strides=1"),
+    "pooling": (lambda: [keras.layers.MaxPooling1D(2)], "max_pooling1d: max_pool.* one by one"),
+    "normalized over time": (
+        lambda: [lambda x: x - ops.mean(x, axis=1, keepdims=True)],
+        "subtract",
+    ),
+    "softmax over time": (lambda: [keras.layers.Softmax(axis=1)], "softmax.* other frames"),
+    "first frame": (lambda: [lambda x: x[:, 0]], "get_item.* no result for each frame"),
+    "reversed": (lambda: [lambda x: ops.flip(x, axis=1)], "flip.* looks at other frames"),
+    "centred, summed up": (
+        lambda: [keras.layers.Conv1D(5, 3, padding="same"), keras.layers.GlobalMaxPooling1D()],
+        'padding="causal"',
+    ),
+    "zeros behind": (lambda: [keras.layers.ZeroPadding1D(1)], r"ZeroPadding1D\(\(2, 0\)\)"),
+}
+
+
+class MultiHeadSelf(keras.layers.Layer):
+    def __init__(self):
+        super().__init__()
+        self.attention = keras.layers.MultiHeadAttention(2, 3)
+
+    def call(self, x):
+        return self.attention(x, x, use_causal_mask=True)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_looks_ahead_is_refused_by_name(name):
+    layers, message = REFUSED[name]
+    with pytest.raises(StreamError, match=message):
+        Streaming(model_of(*layers()))
+
+
+def test_a_subclassed_model_is_refused():
+    class Model(keras.Model):
+        def call(self, frames):
+            return frames
+
+    with pytest.raises(StreamError, match="is no functional model"):
+        Streaming(Model())
