@@ -5,6 +5,7 @@ from keras import ops
 from keras.src.ops import numpy as operations
 
 from seqkeras.composites import keras_rnn
+from seqkeras.composites.recurrent import LONGEST
 from seqkeras.streams.flow import EACH, StreamError
 from seqkeras.streams.walk import streamed
 
@@ -110,7 +111,11 @@ def _largest(operation, walk, frames, larger):
         real = ops.broadcast_to(real, ops.shape(frames.tensor))
     steps = tuple(ops.swapaxes(tensor, 0, 1) for tensor in (frames.tensor, real))
     _, outputs, states = keras_rnn(
-        step, steps, [largest, begun], time_major=True, input_length=walk.size[1]
+        step,
+        steps,
+        [largest, begun],
+        time_major=True,
+        input_length=frames.tensor.shape[1] or LONGEST,
     )
     outputs = ops.swapaxes(outputs, 0, 1)
     for name, state in zip(names, states, strict=True):

@@ -43,6 +43,7 @@ class Streaming:
     Args:
         model: a functional or sequential model, ours or of Keras's layers, with weights.
         frames: name of the input of frames, (B, T, ...).
+        inputs: name -> `KerasTensor` of each input; None for the names that the inputs have.
 
     Attributes:
         entries: list of `Entry`, the state.
@@ -65,10 +66,10 @@ class Streaming:
             from frame to frame.
     """
 
-    def __init__(self, model, frames="frames"):
+    def __init__(self, model, frames="frames", inputs=None):
         self.model = functional(model)
         self.frames = frames
-        self.inputs = {tensor.name: tensor for tensor in self.model.inputs}
+        self.inputs = inputs or {tensor.name: tensor for tensor in self.model.inputs}
         if frames not in self.inputs:
             raise StreamError(
                 f"{model.name}: must have an input {frames!r}; it has {', '.join(self.inputs)}."
@@ -104,7 +105,10 @@ class Streaming:
         return answers, walk.kept
 
     def _walk(self, walk, chunk):
-        flows = [self._input(walk, name, chunk) for name in self.inputs]
+        flows = {
+            id(tensor): self._input(walk, name, chunk) for name, tensor in self.inputs.items()
+        }
+        flows = [flows[id(tensor)] for tensor in self.model.inputs]
         outputs = tree.flatten(walk.through(self.model, flows))
         return dict(zip(self.outputs, outputs, strict=True))
 

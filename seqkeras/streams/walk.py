@@ -9,7 +9,7 @@ from keras.src.models.functional import Function
 
 from seqkeras.streams.flow import EACH, SO_FAR, Flow, StreamError
 
-COUNT = "frames"  # the entry of the number of frames so far
+COUNT = "frame_count"  # the entry of the number of frames so far
 CLOSE = {"rtol": 1e-4, "atol": 1e-5, "equal_nan": True}
 
 
