@@ -98,6 +98,11 @@ ARGUMENTS = [  # (flag, options of argparse, help)
         "Add graphs that output the attention of each head of each layer.",
     ),
     (
+        "--stream",
+        SWITCH,
+        "Add a graph that answers frames as they come, for a model that reads no later frames.",
+    ),
+    (
         "--n-best",
         {"type": int, "default": 0, "metavar": "N"},
         "Add a signature n_best to the SavedModels, with N results for each input.",

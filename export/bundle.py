@@ -42,6 +42,7 @@ from seqkeras.serving.manifest import (
     write_manifest,
 )
 from seqkeras.serving.pipelines.attention import ROLE as ATTENTION
+from seqkeras.serving.streams import ROLE as STREAM
 
 GENERATE = "generate"  # graphs of this role and of ATTENTION exist in float32 only
 
@@ -61,6 +62,7 @@ class ExportOptions:
         n_best: how many results the SavedModels' signatures `n_best` give to an input; 0 for no
             such signature.
         sampling: whether the SavedModels have signatures `sample`.
+        stream: whether there is a graph that answers frames as they come.
 
     Raises:
         ValueError: if no model can be exported with these options together.
@@ -75,6 +77,7 @@ class ExportOptions:
     attention_heads: bool = False
     n_best: int = 0
     sampling: bool = False
+    stream: bool = False
 
     def __post_init__(self):
         if self.n_best < 0 or self.n_best == 1:
@@ -110,7 +113,8 @@ def export(run, bundle, overwrite=False, say=lambda line: None, options=ExportOp
         run = read_run(trained)
         if run.trained_in:
             say(f"the model was trained in {run.trained_in}; it is exported in float32")
-        plan = run.plan(options.attention_heads, Searches(options.n_best, options.sampling))
+        searches = Searches(options.n_best, options.sampling)
+        plan = run.plan(options.attention_heads, searches, options.stream)
         making = Making(run, plan, options, folder, place.name, say)
         for stage in STAGES:
             making = dataclasses.replace(making, **(stage(making) or {}))
@@ -167,6 +171,10 @@ def check(making):
     for option, is_asked in asked.items():
         if is_asked and plan.kind == SINGLE_PASS:
             raise ExportError(f"{run.record.pipeline} generates nothing; leave out {option}.")
+    if options.stream and plan.kind != SINGLE_PASS:
+        raise ExportError(
+            f"{run.record.pipeline} streams the text that it generates; leave out --stream."
+        )
     if options.generate_in_graph and reads_prefix(run.model):
         raise ExportError(
             "one graph that generates reads prompts up to the length of a batch's shortest "
@@ -238,6 +246,7 @@ def write_graphs(making):
     written = {onnx_files.FLOAT32: making.graphs} | making.quantized
     needs = onnx_files.save_precisions(written, making.folder / "onnx")
     signatures = making.plan.saved_model | making.plan.graphs  # GENERATE is in the first alone
+    delay = _delay(making)
     described = {
         precision: {
             role: GraphFile(
@@ -245,12 +254,19 @@ def write_graphs(making):
                 tuple(signatures[role].inputs),
                 tuple(signatures[role].outputs),
                 tuple(f"onnx/{file}" for file in others),
+                delay if role == STREAM else 0,
             )
             for role, others in by_role.items()
         }
         for precision, by_role in needs.items()
     }
     return {"files": described}
+
+
+def _delay(making):
+    """Return the number of frames by which answers of a stream come late."""
+    delays, output = making.plan.delays or {}, making.run.record.settings.get("output")
+    return delays.get(output, max((delay or 0 for delay in delays.values()), default=0)) or 0
 
 
 def write_saved_models(making):

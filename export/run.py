@@ -91,12 +91,12 @@ class Run:
             )
         return found
 
-    def plan(self, attention_heads=False, searches=DEFAULT_ONLY):
+    def plan(self, attention_heads=False, searches=DEFAULT_ONLY, stream=False):
         """Return what is exported of the model: an `seqkeras.export.families.ExportPlan`.
 
         Args:
-            attention_heads, searches: see `plan_export`, as for what is raised. Inputs that no name
-                tells apart are bound as the numbers of the reference have it.
+            attention_heads, searches, stream: see `plan_export`, as for what is raised. Inputs that
+                no name tells apart are bound as the numbers of the reference have it.
         """
 
         def plan(binding):
@@ -112,6 +112,7 @@ class Run:
                 vectors=record_of(self.record.pipeline).vectors,
                 binding=binding,
                 by_numbers=self.reference is not None,
+                stream=stream,
             )
             return dataclasses.replace(made, fields=about(self, made.state))
 

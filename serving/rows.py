@@ -19,6 +19,7 @@ Training and serving read rows by this file and `serving.times` alone.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -147,6 +148,22 @@ class Column:
         return math.inf if number is None else number
 
 
+class Memory(NamedTuple):
+    """What rows remember of those before them.
+
+    Attributes:
+        numbers: the last numbers of columns of numbers, with what stands for missing ones; None
+            before the first row.
+        time: the time of the last row, in microseconds since 1970; None without one.
+    """
+
+    numbers: tuple | None = None
+    time: int | None = None
+
+
+NOTHING = Memory()
+
+
 @dataclass(frozen=True)
 class Rows:
     """Columns of a row; the targets are the first columns.
@@ -213,6 +230,12 @@ class Rows:
         Raises:
             ValueError: beginning with `name`, if they can not be read.
         """
+        features, times, _ = self.following(rows, name, NOTHING)
+        return features, None if times is None else times[-1]
+
+    def following(self, rows, name, memory):
+        """Return (length, num_features) float32 of rows that follow others, the times of the rows
+        or None, and the `Memory` after them; see `window`."""
         where = _where(name)
         fields = self._fields(rows, name, self.names)
         times = None
@@ -221,10 +244,22 @@ class Rows:
             parts = [row[:size] for row in fields]
             times = [self.time.read(part, where(index)) for index, part in enumerate(parts)]
             self.time.offsets(parts, where)
-            self.time.require_steps(times := np.array(times), where)
-        values = self._values(fields, self.columns, where)
-        features = self.scaled(self.filled(self.table(values, times)))
-        return features, None if times is None else times[-1]
+            times = np.array(times)
+            if memory.time is None:
+                self.time.require_steps(times, where)
+            else:
+                before = np.array([memory.time], "M8[us]")
+                following = np.concatenate([before, times])
+                self.time.require_steps(following, lambda index: where(index - 1))
+        table = self.table(self._values(fields, self.columns, where), times)
+        if memory.numbers is not None:
+            before = np.zeros((1, table.shape[1]))
+            before[0, : len(memory.numbers)] = memory.numbers
+            table = np.concatenate([before, table])
+        filled = self.filled(table)
+        last = tuple(filled[-1, : len(self.numbers)].tolist())
+        time = None if times is None else int(times[-1].astype("int64"))
+        return self.scaled(filled[-len(fields) :]), times, Memory(last, time)
 
     def future(self, rows, last, horizon, name):
         """Return (horizon, num_known) float32.

@@ -10,12 +10,14 @@ from collections.abc import Mapping
 
 from seqkeras.export.families import decoders, saved_models, single
 from seqkeras.export.families.attending import attention_graph
+from seqkeras.export.families.streams import stream_graph
 from seqkeras.export.feeds import ENCODER_DECODER, LANGUAGE_MODEL, SINGLE_PASS
 from seqkeras.export.generation.searches import DEFAULT_ONLY
 from seqkeras.export.signatures import Signature
 from seqkeras.runs.reference import OwnCall
 from seqkeras.serving.manifest import StateEntry
 from seqkeras.serving.pipelines.attention import ROLE as ATTENTION
+from seqkeras.serving.streams import ROLE as STREAM
 
 HAS_ENCODER_DECODER = ("encode", "step", "state_entries", "target_vocab_size")
 HAS_LANGUAGE_MODEL = ("read_beams", "state_entries", "vocab_size")
@@ -30,6 +32,8 @@ class ExportPlan:
         saved_model: name -> `Signature` of the SavedModel on token ids.
         state: `StateEntry`s, which a decoder step passes to the next.
         own_call: the `OwnCall` that has the outputs of the graph "model", or None.
+        delays: output -> the number of frames by which a stream's answers come late, or None of a
+            summary; None without a stream.
         fields: of the bundle's manifest that do not describe its files, name -> value; those of
             the run's plan.
     """
@@ -39,6 +43,7 @@ class ExportPlan:
     saved_model: dict[str, Signature]
     state: tuple[StateEntry, ...] = ()
     own_call: OwnCall | None = None
+    delays: Mapping | None = None
     fields: Mapping = dataclasses.field(default_factory=dict)
 
 
@@ -54,6 +59,7 @@ def plan_export(
     vectors=False,
     binding=None,
     by_numbers=False,
+    stream=False,
 ):
     """Return the graphs and signatures to export of a Keras model.
 
@@ -69,11 +75,12 @@ def plan_export(
             another name or none: see `seqkeras.export.families.binding.bound`.
         by_numbers: whether the caller can tell by numbers which feed of the pipeline an input of
             another name is; then the error has the possible bindings.
+        stream: whether to export the stream of a model of frames, too.
 
     Raises:
         AmbiguousInputs: a ValueError, if nothing tells which input of the model is which.
         ValueError: if the model's inputs are unknown, it can not be called with them, or it has no
-            attention to export.
+            attention, or no stream, to export.
     """
     if _has_all(model, HAS_ENCODER_DECODER):
         return ExportPlan(
@@ -98,7 +105,11 @@ def plan_export(
     if attention_heads:
         rows = single.rows_of(model, graphs["model"].inputs)
         graphs[ATTENTION] = attention_graph(model, rows, binding=own_call and own_call.paths)
-    return ExportPlan(SINGLE_PASS, graphs, saved_model, own_call=own_call)
+    state, delays = (), None
+    if stream:
+        graphs[STREAM], state, delays = stream_graph(model, graphs["model"], own_call)
+        saved_model[STREAM] = graphs[STREAM]
+    return ExportPlan(SINGLE_PASS, graphs, saved_model, state, own_call, delays)
 
 
 def _has_all(model, names):

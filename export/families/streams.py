@@ -8,7 +8,7 @@ from seqkeras.serving.manifest import StateEntry, TensorSpec
 from seqkeras.serving.pipelines.forecast import WINDOW
 from seqkeras.serving.session import FRAMES
 from seqkeras.serving.streams import NEXT, PER
-from seqkeras.streams import Streaming, StreamError
+from seqkeras.streams import StreamError, Streaming
 
 LENGTH = "frames"  # the symbol of the number of frames in a chunk
 
@@ -22,7 +22,8 @@ def stream_graph(model, graph, own_call):
         own_call: the `OwnCall` of that graph.
 
     Returns:
-        The `Signature`, and the list of the state's `StateEntry`s.
+        The `Signature`, the list of the state's `StateEntry`s, and output -> the number of frames
+        by which its answers come late, or None.
 
     Raises:
         ValueError: if the model reads no frames, or can not stream.
@@ -45,7 +46,9 @@ def stream_graph(model, graph, own_call):
         streaming = Streaming(model, name, inputs)
     except StreamError as error:
         raise ValueError(f"--stream: {error}") from error
-    entries = [TensorSpec(entry.name, entry.dtype, ("batch", *entry.shape)) for entry in streaming.entries]
+    entries = [
+        TensorSpec(entry.name, entry.dtype, ("batch", *entry.shape)) for entry in streaming.entries
+    ]
     others = [
         TensorSpec(other, specs[other].dtype, ("batch", LENGTH, *specs[other].shape[1:]))
         for other in streaming.others
@@ -57,16 +60,23 @@ def stream_graph(model, graph, own_call):
         answers, after = streaming(tensors[name], state, beside)
         return answers | {NEXT + entry: tensor for entry, tensor in after.items()}
 
-    return Signature(
-        function,
-        [_with_length(specs[name], 2), *others, *entries],
-        [
-            *(_with_length(spec, 1 if streaming.delays[spec.name] is None else 2) for spec in graph.outputs),
-            *(TensorSpec(NEXT + spec.name, spec.dtype, spec.shape) for spec in entries),
-        ],
-    ), [StateEntry(spec.name, PER) for spec in entries], streaming.delays
+    return (
+        Signature(
+            function,
+            [_with_length(specs[name], 2), *others, *entries],
+            [
+                *(
+                    _with_length(spec, 1 if streaming.delays[spec.name] is None else 2)
+                    for spec in graph.outputs
+                ),
+                *(TensorSpec(NEXT + spec.name, spec.dtype, spec.shape) for spec in entries),
+            ],
+        ),
+        [StateEntry(spec.name, PER) for spec in entries],
+        streaming.delays,
+    )
 
 
 def _with_length(spec, first):
-    """Return a spec whose shape has the frames of a chunk before its sizes from the axis `first`."""
+    """Return a spec of each frame of a chunk, with the sizes of the shape from the axis `first`."""
     return TensorSpec(spec.name, spec.dtype, ("batch", LENGTH, *spec.shape[first:]))

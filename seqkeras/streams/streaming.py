@@ -4,8 +4,9 @@ from typing import Any, NamedTuple
 
 import keras
 import numpy as np
-from keras import ops, tree
+from keras import ops
 
+from seqkeras.runs.reference import named_outputs
 from seqkeras.streams.flow import EACH, SO_FAR, Flow, StreamError
 from seqkeras.streams.walk import Walk
 
@@ -58,8 +59,7 @@ class Streaming:
         others: name -> (B, T, ...) of the other inputs.
 
     Returns:
-        name -> (B, T, ...) answers, and the new state. The only output of a model that names none
-        is "output".
+        name -> (B, T, ...) answers, and the new state. The only output of a model is "output".
 
     Raises:
         StreamError: if the model is no functional one, or a layer looks ahead or can not be carried
@@ -75,7 +75,6 @@ class Streaming:
                 f"{model.name}: must have an input {frames!r}; it has {', '.join(self.inputs)}."
             )
         self.others = [name for name in self.inputs if name not in (frames, LENGTHS, PADDING_MASK)]
-        self.outputs = _names(self.model)
         self._known = {}
         chunk = {name: self._random(name) for name in (frames, *self.others)}
         walk = Walk(self._known, None, chunk[frames])
@@ -105,12 +104,9 @@ class Streaming:
         return answers, walk.kept
 
     def _walk(self, walk, chunk):
-        flows = {
-            id(tensor): self._input(walk, name, chunk) for name, tensor in self.inputs.items()
-        }
+        flows = {id(tensor): self._input(walk, name, chunk) for name, tensor in self.inputs.items()}
         flows = [flows[id(tensor)] for tensor in self.model.inputs]
-        outputs = tree.flatten(walk.through(self.model, flows))
-        return dict(zip(self.outputs, outputs, strict=True))
+        return named_outputs(walk.through(self.model, flows))
 
     def _input(self, walk, name, chunk):
         if name == self.frames:
@@ -145,10 +141,3 @@ def functional(model) -> Any:
         f"{model.name}: a {type(model).__name__} is no functional model, so its layers are not "
         "known. Write keras.Model(inputs, outputs)."
     )
-
-
-def _names(model):
-    if isinstance(model.output, dict):
-        return sorted(model.output)  # the order in which a dictionary is flattened
-    names = list(model.output_names)
-    return names if len(names) > 1 else ["output"]

@@ -12,7 +12,7 @@ from .refusal import Refusal
 
 SCHEMA_VERSION = 3
 MANIFEST = "manifest.json"
-STATE_IS_PER = ("beam", "source")
+STATE_IS_PER = ("beam", "source", "stream")
 MOST_BYTES = 2**24  # of a manifest
 LARGEST_ID = 2**31 - 1  # fits every index of onnxruntime and NumPy
 LONGEST = 2**24  # tokens; the memory of a target is allocated at once
@@ -69,12 +69,14 @@ class SignatureSpec:
 
 @dataclass(frozen=True)
 class GraphFile:
-    """An ONNX file, its inputs and outputs, and the files of weights that it reads."""
+    """An ONNX file, its inputs and outputs, and the files of weights that it reads; of a stream,
+    `delay` is the number of frames by which answers come late."""
 
     file: str
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
     weights: tuple[str, ...] = ()
+    delay: int = 0
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -84,7 +86,7 @@ class GraphFile:
 
 @dataclass(frozen=True)
 class StateEntry:
-    """A tensor that is passed from step to step: one for each "beam", or one for each "source"."""
+    """A tensor that is passed from step to step: one for each "beam", "source" or "stream"."""
 
     name: str
     per: str
@@ -155,7 +157,7 @@ class Manifest:
         created: ISO 8601 time of the export.
         versions: library -> the version that exported the bundle.
         tokenizers, graphs: role -> file of a tokenizer, role -> `GraphFile`.
-        state: the tensors that a decoder passes from step to step.
+        state: the tensors that a decoder, or a stream, passes from step to step.
         saved_models: folder -> signature name -> `SignatureSpec`.
         settings: further settings of the pipeline, such as labels; see `serving.pipelines`.
         precisions: name -> `Precision`, of those other than float32.
@@ -220,6 +222,11 @@ class Manifest:
     def source_state(self) -> tuple[str, ...]:
         """Names of the state entries that stay with their source."""
         return tuple(entry.name for entry in self.state if entry.per == "source")
+
+    @property
+    def stream_state(self) -> tuple[str, ...]:
+        """Names of the state entries of a stream."""
+        return tuple(entry.name for entry in self.state if entry.per == "stream")
 
     def parse_settings(self, kind: type[Settings]) -> tuple[Settings | None, list[str]]:
         """Return the settings as a `kind`, a dataclass, and every reason against them."""

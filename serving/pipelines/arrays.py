@@ -5,6 +5,7 @@ import numpy as np
 from ..checks import shown
 from ..manifest import MANIFEST, BundleError
 from ..session import FRAMES
+from ..streams import Chunk
 from .inputs import too_long
 from .model import Packing
 
@@ -96,6 +97,20 @@ class ArrayReader:
             raise too_long(name, len(array), self.limit, self._unit)
         return array
 
+    def read_chunk(self, value, name):
+        """Return some frames of a stream, (frames, sizes); see `read`."""
+        array = numbers(value, name)
+        if (
+            array.ndim != 1 + len(self._sizes)
+            or [*array.shape[1:]] != self._sizes
+            or not len(array)
+        ):
+            expected = ", ".join(map(str, ("frames", *self._sizes))) + "," * (not self._sizes)
+            raise ValueError(
+                f"{name} must have shape ({expected}), one frame at least; received {array.shape}."
+            )
+        return array
+
 
 def padded(name, rows):
     """Return arrays as a batch under a name, padded with zeros, with lengths and padding mask."""
@@ -163,6 +178,14 @@ class FrameReader:
             if unknown := self._rows.unknown(given, name):
                 raise ValueError(str(unknown[0]))
         return self._reader.read(value, name, truncate)
+
+    def follow(self, value, name, memory):
+        """Return the `Chunk` of some frames that follow others; see `read`."""
+        if self._rows is not None:
+            given, (value, _, memory) = value, self._rows.following(value, name, memory)
+            if unknown := self._rows.unknown(given, name):
+                raise ValueError(str(unknown[0]))
+        return Chunk({FRAMES: self._reader.read_chunk(value, name)}, memory)
 
 
 def numbers(value, name):

@@ -13,7 +13,8 @@ from ..manifest import Manifest
 from ..opening import Runtime
 from ..results import Classification, Node
 from ..rows import Rows
-from .arrays import FrameReader, takes_frames
+from ..streams import StreamGraph, Streaming
+from .arrays import FRAMES, FrameReader, takes_frames
 from .attention import AttentionGraph
 from .batching import TOKEN_BUDGET, in_groups
 from .inputs import TextReader, encoded, one_or_all, parts_of
@@ -134,7 +135,11 @@ class Classify(Pipeline):
         self.reads_json = takes_frames(manifest, ROLE)
         self.rows = self._settings.rows
         if self.reads_json:
-            self._reader = FrameReader.of_graph(folder, manifest, ROLE, self._settings.rows)
+            self._reader = reader = FrameReader.of_graph(
+                folder, manifest, ROLE, self._settings.rows
+            )
+            graph = StreamGraph(folder, manifest, runtime, self._settings.output, {FRAMES})
+            self._streaming = Streaming("Classify", graph, reader.follow, self._answer_of_frame)
         elif self._reads_trees:
             self._reader = TreeReader(folder, manifest)
         else:
@@ -236,6 +241,9 @@ class Classify(Pipeline):
             *self._classes(logits[0], top),
             tuple(Node(text, *self._classes(logits[index], top)) for index, text in nodes),
         )
+
+    def _answer_of_frame(self, logits, *_):
+        return Classification(*self._classes(logits, None))
 
     def _classes(self, logits, top):
         """Return the labels, the score and the scores of a `Classification`."""

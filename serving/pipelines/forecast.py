@@ -13,6 +13,7 @@ from ..manifest import MANIFEST, BundleError, Manifest
 from ..opening import Runtime
 from ..results import Forecasting
 from ..rows import Rows, counted
+from ..streams import Chunk, StreamGraph, Streaming
 from .arrays import PADDING, ArrayReader, numbers, padded
 from .batching import TOKEN_BUDGET
 from .inputs import encoded, one_or_all
@@ -132,6 +133,8 @@ class Forecast(Pipeline):
         asks_known = self._known_shape and (self.rows is None or self.rows.known)
         self.fields = ("series", KNOWN) if asks_known else ("series",)
         self.num_known_rows = self._known_shape[0] if asks_known else 0
+        stream = StreamGraph(folder, manifest, runtime, self._settings.output, {WINDOW, KNOWN})
+        self._streaming = Streaming("Forecast", stream, self._follow, self._answer_of_row)
 
     @overload
     def __call__(
@@ -186,16 +189,7 @@ class Forecast(Pipeline):
         Raises:
             ValueError: beginning with `name`, if it can not be answered.
         """
-        if isinstance(series, Mapping) and set(series) == set(self.fields):
-            series, known = series["series"], series.get(KNOWN)
-        elif isinstance(series, Mapping) or KNOWN in self.fields:
-            given = [*series] if isinstance(series, Mapping) else series
-            raise ValueError(
-                f"{name} must be a dictionary of {' and '.join(self.fields)}, which this model "
-                f"reads; received {shown(given)}."
-            )
-        else:
-            known = None
+        series, known = self._parts(series, name)
         unknown = []
         if self.rows is not None:
             series, known, unknown = self._of_rows(series, known, name, truncate)
@@ -209,6 +203,57 @@ class Forecast(Pipeline):
                 )
         window = self._reader.read(series, name, truncate, keep_last=True)
         return _Row(window, known, counted(unknown))
+
+    def _parts(self, series, name):
+        """Return a series, and what is known of the future or None."""
+        if isinstance(series, Mapping) and set(series) == set(self.fields):
+            return series["series"], series.get(KNOWN)
+        if isinstance(series, Mapping) or KNOWN in self.fields:
+            given = [*series] if isinstance(series, Mapping) else series
+            raise ValueError(
+                f"{name} must be a dictionary of {' and '.join(self.fields)}, which this model "
+                f"reads; received {shown(given)}."
+            )
+        return series, None
+
+    def _follow(self, series, name, memory):
+        """Return the `Chunk` of rows of a stream; what is known is told for each of them."""
+        given, known = self._parts(series, name)
+        about, arrays = None, {}
+        if self.rows is not None:
+            series, times, memory = self.rows.following(given, name, memory)
+            about = [counted(self.rows.unknown([row], name)) for row in given]
+        arrays[WINDOW] = self._reader.read_chunk(series if about else given, name)
+        if self._known_shape:
+            of_known = f"{name}, known"
+            if self.rows is None:
+                known = numbers(known, of_known)
+            else:
+                known = np.stack(
+                    [
+                        self.rows.future(
+                            own, time, self._known_shape[0], f"{of_known}, row {row + 1}"
+                        )
+                        for row, (own, time) in enumerate(
+                            self._known_of(known, times, given, of_known)
+                        )
+                    ]
+                )
+            expected = (len(arrays[WINDOW]), *self._known_shape)
+            if known.shape != expected:
+                raise ValueError(f"{of_known} must have shape {expected}; received {known.shape}.")
+            arrays[KNOWN] = known
+        return Chunk(arrays, memory, about)
+
+    def _known_of(self, known, times, rows, name):
+        """Return (known rows, time) for each row of a stream."""
+        if self.rows.known and (not isinstance(known, (list, tuple)) or len(known) != len(rows)):
+            raise ValueError(
+                f"{name} must be a list of {len(rows)}, for each row the "
+                f"{self.num_known_rows} rows that follow it; received {shown(known)}."
+            )
+        known = known if self.rows.known else [None] * len(rows)
+        return zip(known, [None] * len(rows) if times is None else times)
 
     def _of_rows(self, series, known, name, truncate):
         """Return the numbers of rows, and of what is known, and a list of `Unknown`."""
@@ -228,10 +273,13 @@ class Forecast(Pipeline):
         return window, future, unknown + self.rows.unknown(known, of_known, known_alone=True)
 
     def _answer(self, row, values):
+        return self._answer_of_row(values, None, row.unknown)
+
+    def _answer_of_row(self, values, _, unknown):
         quantiles = self._settings.quantiles
         if values.ndim < 2 + bool(quantiles):
             values = values[:, np.newaxis]  # the targets
-        return forecasting_of(values, quantiles, self.rows, row.unknown)
+        return forecasting_of(values, quantiles, self.rows, unknown)
 
 
 @unwarned

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from ..answering import answers_or_refusals
 from ..checks import shown
 from ..manifest import Manifest
+from ..streams import Stream, Streaming, Streams, StreamState
 from .model import ROLE
 
 
@@ -19,6 +20,7 @@ class Pipeline:
 
     manifest: Manifest
     roles: tuple[str, ...] = (ROLE,)
+    _streaming: Streaming | None = None
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         """Answer an input, or each one of a list."""
@@ -31,6 +33,24 @@ class Pipeline:
             ValueError: if it can not be answered.
         """
         raise NotImplementedError
+
+    def open(
+        self, streams: int | None = None, state: StreamState | bytes | None = None
+    ) -> Stream | Streams:
+        """Open a stream of frames, which answers each frame as it comes.
+
+        Args:
+            streams: None for one `Stream`; the number of several that are stepped together,
+                `Streams`.
+            state: the state from which a stream goes on, or its bytes; None to begin.
+
+        Raises:
+            ValueError: if the bundle has no stream, or the state is of another one.
+        """
+        if self._streaming is None:
+            who = type(self).__name__
+            raise ValueError(f"{who}: a stream is of frames; this bundle reads none.")
+        return self._streaming.opened(streams, state)
 
     def answers_or_errors(self, inputs: list, **options: Any) -> list:
         """Return an answer for each input of a list; one that fails does not fail the others.

@@ -15,6 +15,7 @@ from ..manifest import MANIFEST, BundleError, Manifest
 from ..opening import Runtime
 from ..results import Entity, Tagging, Word
 from ..rows import Rows
+from ..streams import StreamGraph, Streaming
 from ..text import Subwords, whole_characters
 from .arrays import FRAMES, FrameReader, takes_frames
 from .attention import AttentionGraph
@@ -113,6 +114,8 @@ class Tag(Pipeline):
         if self.reads_json:
             self._reader = FrameReader.of_graph(folder, manifest, ROLE, self._settings.rows)
             _require_tags_of_frames(folder, manifest.graphs[ROLE], self._settings.output)
+            graph = StreamGraph(folder, manifest, runtime, self._settings.output, {FRAMES})
+            self._streaming = Streaming("Tag", graph, self._reader.follow, self._answer_of_frame)
         else:
             self._reader = TextReader(folder, manifest)
         tokenizer = getattr(self._reader, "tokenizer", None)
@@ -179,6 +182,10 @@ class Tag(Pipeline):
         read = (text[0] for text in of_texts)
         answers = self._attention.attach(answers, read, attention, token_budget)
         return one_or_all(texts, answers, name)
+
+    def _answer_of_frame(self, logits, frame, _):
+        [tag], [score] = best_tags(logits[np.newaxis])
+        return Word("", self._settings.labels[tag], frame, frame + 1, score)
 
     def marked_text(self, value: Any) -> str:
         """Return the text of an input in which entities have their places."""

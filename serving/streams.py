@@ -1,0 +1,443 @@
+"""Streams of frames: a model answers each frame as it comes, from a state of constant size.
+
+    stream = pipeline.open()
+    answers = stream.push(frames)  # an answer for each frame
+
+The answers do not depend on how frames are cut into chunks. A model of int8 reads one frame of one
+stream at a time: its products have one scale for all that they read.
+"""
+
+import dataclasses
+import functools
+import hashlib
+import itertools
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .checks import require_count, shown
+from .manifest import Manifest, NoFiniteNumber, verify_files
+from .opening import Runtime, open_session
+from .parsing import as_json, parse_json
+from .rows import NOTHING, Memory
+
+ROLE = PER = "stream"  # of the graph, and of the entries of its state
+NEXT = "next_"  # before the name of an entry that leaves the graph
+MAGIC = b"seqkeras stream 1\n"
+
+
+class Chunk(NamedTuple):
+    """Frames of a stream.
+
+    Attributes:
+        arrays: name of an input of the graph -> (frames, ...) float32.
+        memory: the `Memory` of rows after them.
+        about: for each frame what its answer tells beside the numbers, or None.
+    """
+
+    arrays: dict
+    memory: Memory
+    about: Sequence | None = None
+
+    def __len__(self):
+        return len(next(iter(self.arrays.values())))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class StreamState:
+    """The state of a stream, for `open(state=...)`, here or in another process.
+
+    `bytes(state)` writes it; `StreamState.from_bytes` reads that.
+
+    Attributes:
+        bundle: sha256 of the graph and its weights.
+        frames: the number of frames so far.
+        arrays: name -> array of the state, without a batch.
+        memory: the `Memory` of rows.
+    """
+
+    bundle: str
+    frames: int
+    arrays: dict
+    memory: Memory = NOTHING
+
+    @property
+    def nbytes(self) -> int:
+        """Number of bytes of the arrays."""
+        return sum(array.nbytes for array in self.arrays.values())
+
+    def __repr__(self) -> str:
+        return f"<StreamState after {self.frames:,} frames, {self.nbytes:,} bytes>"
+
+    def __bytes__(self) -> bytes:
+        head = {
+            "bundle": self.bundle,
+            "frames": self.frames,
+            "memory": self.memory._asdict(),
+            "arrays": {name: [a.dtype.name, [*a.shape]] for name, a in self.arrays.items()},
+        }
+        parts = (np.ascontiguousarray(array).tobytes() for array in self.arrays.values())
+        return b"".join([MAGIC, as_json(head).encode(), b"\n", *parts])
+
+    @classmethod
+    def from_bytes(cls, content: bytes) -> "StreamState":
+        """Return a state from its bytes.
+
+        Raises:
+            ValueError: if they are not whole.
+        """
+        try:
+            magic, line, content = bytes(content).split(b"\n", 2)
+            if magic + b"\n" != MAGIC:
+                raise ValueError("they do not begin as those of a state do")
+            head = parse_json(line)
+            arrays = {}
+            for name, (dtype, shape) in head["arrays"].items():
+                array = np.frombuffer(content, dtype, int(np.prod(shape)))
+                content = content[array.nbytes :]
+                arrays[name] = array.reshape(shape)
+            if content:
+                raise ValueError("there are more of them than the arrays have")
+            return cls(head["bundle"], head["frames"], arrays, Memory(**head["memory"]))
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"open: state must be the bytes of a stream's state, whole; {error}."
+            ) from error
+
+
+class StreamGraph:
+    """The graph of a stream, opened when the first stream is.
+
+        stream(frames, state) -> answers, state
+
+    Args:
+        folder: the bundle.
+        manifest: its `Manifest`.
+        runtime: a `Runtime`; None for the default one.
+        output: the name of the output that is read; None for the only one.
+        inputs: the names of inputs beside the state that the pipeline feeds.
+    """
+
+    def __init__(self, folder: Path, manifest: Manifest, runtime: Runtime | None, output, inputs):
+        self._folder, self._manifest, self._runtime = folder, manifest, runtime or Runtime()
+        self._output, self._inputs = output, inputs
+
+    def require(self, who: str) -> None:
+        """Raise a ValueError unless the bundle has a stream."""
+        if ROLE not in self._manifest.graphs:
+            raise ValueError(
+                f"{who}: this bundle has no stream; export the run of a model that reads no later "
+                "frames with --stream."
+            )
+
+    @functools.cached_property
+    def _graph(self):
+        return self._runtime.graphs_of(self._manifest)[ROLE]
+
+    @functools.cached_property
+    def identity(self) -> str:
+        """The sha256 of the graph and its weights."""
+        files = (self._manifest.files[file].sha256 for file in self._graph.files)
+        return hashlib.sha256("".join(files).encode()).hexdigest()
+
+    @property
+    def delay(self) -> int:
+        """The number of frames by which answers come late."""
+        return self._graph.delay
+
+    @functools.cached_property
+    def zeros(self) -> dict:
+        """The state before the first frame, without a batch."""
+        specs = {spec.name: spec for spec in self._graph.inputs}
+        names = self._manifest.stream_state
+        return {name: np.zeros(specs[name].shape[1:], specs[name].dtype) for name in names}
+
+    @functools.cached_property
+    def _session(self):
+        verify_files(self._folder, self._manifest, self._graph.files)
+        state = {*self._manifest.stream_state}
+        given = {spec.name for spec in self._graph.inputs} - state
+        return open_session(
+            self._folder,
+            self._manifest,
+            ROLE,
+            self._runtime,
+            {*given & {*self._inputs}, *state},
+            set(self._names),
+        )
+
+    @functools.cached_property
+    def _names(self):
+        own = [spec.name for spec in self._graph.outputs if not spec.name.startswith(NEXT)]
+        first = self._output or own[0]
+        return [first, *(NEXT + name for name in self._manifest.stream_state)]
+
+    @property
+    def _reads_one(self):
+        return self._runtime.precision.startswith("int")
+
+    def run(self, arrays: dict, state: dict) -> tuple[np.ndarray, dict]:
+        """Return the answers (B, T, ...) to frames (B, T, ...), and the state after them.
+
+        Raises:
+            BundleError: if the graph fails, or gives a number that is not finite.
+        """
+        if self._reads_one:
+            return self._run_one_by_one(arrays, state)
+        return self._run(arrays, state)
+
+    def _run(self, arrays, state):
+        answers, *after = self._session.run(self._names, arrays | state)
+        if not np.isfinite(answers).all():
+            raise NoFiniteNumber("frames")
+        return answers, dict(zip(state, after))
+
+    def _run_one_by_one(self, arrays, state):
+        batch_size, length = next(iter(arrays.values())).shape[:2]
+        rows, states = [], []
+        for row in range(batch_size):
+            own, answers = {name: array[[row]] for name, array in state.items()}, []
+            for step in range(length):
+                now = {name: array[[row], step : step + 1] for name, array in arrays.items()}
+                answer, own = self._run(now, own)
+                answers.append(answer)
+            rows.append(np.concatenate(answers, axis=1))
+            states.append(own)
+        after = {name: np.concatenate([own[name] for own in states]) for name in state}
+        return np.concatenate(rows), after
+
+
+@dataclasses.dataclass(frozen=True)
+class Streaming:
+    """What a pipeline's streams share.
+
+    Attributes:
+        who: the pipeline's name, for errors.
+        graph: the `StreamGraph`.
+        read: (frames, name, `Memory`) -> `Chunk`; raises a ValueError beginning with the name.
+        answer: (numbers of a frame, its number, what is told of it) -> its answer.
+    """
+
+    who: str
+    graph: StreamGraph
+    read: Callable
+    answer: Callable
+
+    def opened(self, streams: int | None, state: Any) -> "Stream | Streams":
+        """Return a `Stream`, or `Streams`; see `Pipeline.open`."""
+        self.graph.require(self.who)
+        if streams is None:
+            return Stream(self, self.state_of(state))
+        if state is not None:
+            raise ValueError(
+                f"{self.who}: state is of one stream; give those of several by `replace`."
+            )
+        return Streams(self, require_count(f"{self.who}: streams", streams))
+
+    def state_of(self, state: "StreamState | bytes | None") -> StreamState:
+        """Return a state that fits the graph; zeros for None.
+
+        Raises:
+            ValueError: if it is the state of another bundle or precision, or is not whole.
+        """
+        if state is None:
+            return StreamState(self.graph.identity, 0, self.graph.zeros)
+        if isinstance(state, (bytes, bytearray, memoryview)):
+            state = StreamState.from_bytes(state)
+        if not isinstance(state, StreamState):
+            raise ValueError(
+                f"{self.who}: state must be the state of a stream, or its bytes; received "
+                f"{shown(state)}."
+            )
+        forms = [
+            {name: (array.dtype, array.shape) for name, array in arrays.items()}
+            for arrays in (state.arrays, self.graph.zeros)
+        ]
+        if state.bundle != self.graph.identity or forms[0] != forms[1]:
+            raise ValueError(
+                f"{self.who}: state is that of another bundle or precision; open it there, or "
+                "begin anew."
+            )
+        return state
+
+    def answers(self, numbers, chunk, frames):
+        """Return the answers to a chunk's frames; None for those before the delay.
+
+        Args:
+            numbers: (T, ...), the graph's.
+            chunk: the `Chunk`.
+            frames: number of frames before the chunk.
+        """
+        about = itertools.repeat(None) if chunk.about is None else chunk.about
+        first = frames - self.graph.delay
+        return [
+            None if frame < 0 else self.answer(own, frame, told)
+            for frame, (own, told) in enumerate(zip(numbers, about), start=first)
+        ]
+
+
+class Stream:
+    """One stream of frames, in the order in which they come.
+
+    `Pipeline.open` makes it. A call that raises leaves the state as it was. A stream is of one
+    thread at a time.
+
+    Attributes:
+        state: the `StreamState` after the frames so far.
+        delay: the number of frames by which answers come late.
+    """
+
+    def __init__(self, streaming: Streaming, state: StreamState):
+        self._streaming, self._memory, self._frames = streaming, state.memory, state.frames
+        self._arrays = {name: array[np.newaxis] for name, array in state.arrays.items()}
+        self._is_open = True
+
+    def __repr__(self) -> str:
+        return f"<Stream of {self._streaming.who} after {self._frames:,} frames>"
+
+    @property
+    def delay(self) -> int:
+        return self._streaming.graph.delay
+
+    @property
+    def state(self) -> StreamState:
+        arrays = {name: array[0].copy() for name, array in self._arrays.items()}
+        return StreamState(self._streaming.graph.identity, self._frames, arrays, self._memory)
+
+    def push(self, frames: Any) -> list:
+        """Return the answer to each of some frames, None where answers come late and there is none
+        yet.
+
+        Args:
+            frames: an array (frames, features), or a list of frames; with `settings.rows` a list of
+                rows, dictionaries or lists; for a model with known covariates, a dictionary of
+                "series" and "known", which has for each row the rows that follow it.
+
+        Raises:
+            ValueError: if a frame is refused, or the stream has ended.
+        """
+        if not self._is_open:
+            raise ValueError(f"{self._streaming.who}: the stream has ended; open another one.")
+        streaming = self._streaming
+        chunk = streaming.read(frames, f"{streaming.who}: frames", self._memory)
+        arrays = {name: array[np.newaxis] for name, array in chunk.arrays.items()}
+        numbers, after = streaming.graph.run(arrays, self._arrays)
+        answers = streaming.answers(numbers[0], chunk, self._frames)
+        self._arrays, self._memory = after, chunk.memory
+        self._frames += len(chunk)
+        return answers
+
+    async def follow(self, source: Any) -> AsyncIterator:
+        """Yield the answer to each frame of an iterator, asynchronous or not, as it comes."""
+        if hasattr(source, "__aiter__"):
+            async for frame in source:
+                yield self.push([frame])[0]
+        else:
+            for frame in source:
+                yield self.push([frame])[0]
+
+    def end(self) -> None:
+        """End the stream: it takes no further frame."""
+        self._is_open = False
+
+
+class Streams:
+    """Several streams, each with frames of its own, stepped together.
+
+    `Pipeline.open(streams=N)` makes them. A call that raises leaves all states as they were.
+    """
+
+    def __init__(self, streaming: Streaming, count: int):
+        self._streaming = streaming
+        self._arrays = {
+            name: np.zeros((count, *array.shape), array.dtype)
+            for name, array in streaming.graph.zeros.items()
+        }
+        self._memories, self._frames = [NOTHING] * count, [0] * count
+
+    def __len__(self) -> int:
+        return len(self._frames)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} streams of {self._streaming.who}>"
+
+    def state(self, index: int) -> StreamState:
+        """Return the `StreamState` of a stream."""
+        index = self._index(index)
+        arrays = {name: array[index].copy() for name, array in self._arrays.items()}
+        identity = self._streaming.graph.identity
+        return StreamState(identity, self._frames[index], arrays, self._memories[index])
+
+    def replace(self, index: int, state: StreamState | bytes | None = None) -> None:
+        """Put another stream in the place of one that has ended: a new one, or one of a state."""
+        index, state = self._index(index), self._streaming.state_of(state)
+        for name, array in state.arrays.items():
+            self._arrays[name][index] = array
+        self._memories[index], self._frames[index] = state.memory, state.frames
+
+    def push(self, frames: Sequence) -> list[list]:
+        """Return for each stream the answers to its frames.
+
+        Args:
+            frames: for each stream its frames, as `Stream.push` takes them, or None for none.
+
+        Raises:
+            ValueError: if a frame is refused; it names the stream.
+        """
+        streaming, count = self._streaming, len(self)
+        if not isinstance(frames, Sequence) or len(frames) != count:
+            raise ValueError(
+                f"{streaming.who}: frames must be a list of {count}, one for each stream, None for "
+                f"a stream without frames; received {shown(frames)}."
+            )
+        chunks = {
+            index: streaming.read(given, f"{streaming.who}: stream {index}", self._memories[index])
+            for index, given in enumerate(frames)
+            if given is not None
+        }
+        state = dict(self._arrays) if chunks else {}
+        numbers, done = {index: [] for index in chunks}, 0
+        while rows := [index for index, chunk in chunks.items() if len(chunk) > done]:
+            end = min(len(chunks[index]) for index in rows)
+            arrays = {
+                name: np.stack([chunks[index].arrays[name][done:end] for index in rows])
+                for name in chunks[rows[0]].arrays
+            }
+            state = self._stepped(rows, arrays, state, numbers)
+            done = end
+        answers = [
+            streaming.answers(np.concatenate(numbers[index]), chunks[index], self._frames[index])
+            if index in chunks
+            else []
+            for index in range(count)
+        ]
+        self._arrays = state or self._arrays
+        for index, chunk in chunks.items():
+            self._memories[index] = chunk.memory
+            self._frames[index] += len(chunk)
+        return answers
+
+    def _stepped(self, rows, arrays, state, numbers):
+        """Return the state of all streams after frames of some; adds the answers to `numbers`."""
+        graph = self._streaming.graph
+        if len(rows) == len(self):
+            answers, after = graph.run(arrays, state)
+        else:
+            own = {name: array[rows] for name, array in state.items()}
+            answers, own = graph.run(arrays, own)
+            after = {name: array.copy() for name, array in state.items()}
+            for name, array in own.items():
+                after[name][rows] = array
+        for index, answer in zip(rows, answers):
+            numbers[index].append(answer)
+        return after
+
+    def _index(self, index):
+        if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < len(self):
+            raise ValueError(
+                f"{self._streaming.who}: a stream's index must be from 0 to {len(self) - 1}; "
+                f"received {shown(index)}."
+            )
+        return index
