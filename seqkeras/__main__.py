@@ -1,13 +1,13 @@
-"""The command `seqkeras`: train, export, and serving's predict, bench, inspect and serve."""
+"""The command `seqkeras`: train, export, and the commands of `serving`."""
 
 import sys
 
 from seqkeras import __version__
 
-SERVING = ("predict", "bench", "inspect", "serve")
+SERVING = ("predict", "stream", "bench", "inspect", "serve")
 USAGE = """usage: seqkeras train TASK --out RUN [options]
        seqkeras export RUN BUNDLE [options]
-       seqkeras predict|bench|inspect BUNDLE [options]
+       seqkeras predict|stream|bench|inspect BUNDLE [options]
        seqkeras serve BUNDLE [options]
        seqkeras --version
 

@@ -20,6 +20,7 @@ from .lines import (
     arguments,
     batches,
     checked_inputs,
+    csv_rows,
     from_json,
     inputs,
     inputs_or_refusals,
@@ -31,7 +32,7 @@ from .manifest import BundleError, OverLimit, read_verified
 from .option_types import add_session_options, count, seconds
 from .parsing import as_json
 from .printing import as_content, as_line, in_line, in_lines, marked, printable, unknown_in_words
-from .replacing import replacement
+from .replacing import replacement, written_aside
 
 PROGRAM = "seqkeras-serving"
 # What a user types, by the package that this is.
@@ -148,6 +149,49 @@ def _measured(pipeline, values, options, chosen, machine):
     return f"{', '.join(parts)}; {machine}"
 
 
+def stream(options):
+    """Print the answer to each row of a CSV file on standard input as the row comes.
+
+    A row that is refused has an empty line, or a JSON object of "error", in its place.
+
+    Returns:
+        The exit status, 1 if a row has no answer.
+    """
+    pipeline, status = _load(options), 0
+    opened = pipeline.open(state=_saved_state(options.state))
+    rows = csv_rows(pipeline, lines(_open("standard input", sys.stdin).buffer, "row"))
+    try:
+        for row in rows:
+            answers, error = _pushed(opened, row)
+            if error is not None:
+                _report(error)
+                status = 1
+                print(as_json({"error": _message(error)}) if options.json else "", flush=True)
+            for answer in answers:
+                _print(as_json(as_content(answer)) if options.json else as_line(answer), flush=True)
+    finally:
+        if options.state is not None:
+            with written_aside(options.state) as file:
+                file.write_bytes(bytes(opened.state))
+    return status
+
+
+def _pushed(opened, row):
+    """Return the answers that a stream has after a row, and None; or none, and the refusal."""
+    if isinstance(row, ValueError):
+        return [], row
+    try:
+        return [answer for answer in opened.push([row]) if answer is not None], None
+    except ValueError as error:
+        return [], error
+
+
+def _saved_state(file):
+    """Return the bytes of a state's file; None without one."""
+    path = file and Path(file)
+    return path.read_bytes() if path and path.exists() else None
+
+
 def inspect(options):
     """Print what a bundle is, after verifying every file against its sha256."""
     manifest = read_verified(options.bundle)
@@ -199,6 +243,22 @@ def _predict_parser(prog):
     )
     form.add_argument("--stream", action="store_true", help="Print text as soon as it is final.")
     parser.set_defaults(run=predict)
+    return parser
+
+
+def _stream_parser(prog):
+    parser = _Parser(prog=prog, description=stream.__doc__.partition("\n")[0])
+    parser.add_argument("bundle", metavar="BUNDLE", help="Folder of the bundle.")
+    add_session_options(parser, "the bundle's precisions")
+    parser.add_argument(
+        "--json", action="store_true", help="Print each answer as a JSON object in a line."
+    )
+    parser.add_argument(
+        "--state",
+        metavar="FILE",
+        help="File of the stream's state: read at the start if it exists, written at the end.",
+    )
+    parser.set_defaults(run=stream)
     return parser
 
 
@@ -271,12 +331,14 @@ def _serve_parser(prog):
 
 _COMMANDS = {
     "predict": _predict_parser,
+    "stream": _stream_parser,
     "bench": _bench_parser,
     "inspect": _inspect_parser,
     "serve": _serve_parser,
 }
 _COMMANDS_HELP = (
     "predict: answer texts",
+    "stream: answer rows as they come",
     "bench: measure latency and throughput",
     "inspect: describe a bundle and verify its files",
     "serve: answer over HTTP",

@@ -145,6 +145,10 @@ class Word:
     end: int
     score: float
 
+    def line(self) -> str:
+        """Return the word with its tag; a frame has no text."""
+        return f"{in_line(self.text)}/{in_line(self.tag)}" if self.text else in_line(self.tag)
+
 
 @dataclass(frozen=True)
 class Entity:
@@ -175,9 +179,8 @@ class Tagging(Attended):
         yield [word.score for word in self.words]
 
     def line(self) -> str:
-        """Return the words with their tags; frames have no text."""
-        words = ((in_line(word.text), in_line(word.tag)) for word in self.words)
-        return " ".join(f"{text}/{tag}" if text else tag for text, tag in words)
+        """Return the words with their tags."""
+        return " ".join(word.line() for word in self.words)
 
     def marks(self) -> list:
         """Return (start, end, label and score) of each entity."""

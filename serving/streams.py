@@ -169,10 +169,14 @@ class StreamGraph:
         )
 
     @functools.cached_property
+    def output(self) -> str:
+        """The name of the output that is read."""
+        names = [spec.name for spec in self._graph.outputs if not spec.name.startswith(NEXT)]
+        return self._output or names[0]
+
+    @functools.cached_property
     def _names(self):
-        own = [spec.name for spec in self._graph.outputs if not spec.name.startswith(NEXT)]
-        first = self._output or own[0]
-        return [first, *(NEXT + name for name in self._manifest.stream_state)]
+        return [self.output, *(NEXT + name for name in self._manifest.stream_state)]
 
     @property
     def _reads_one(self):

@@ -8,6 +8,7 @@ import onnx
 from seqkeras import serving
 from seqkeras.export.card.generation import about_generation
 from seqkeras.export.card.precisions import about_precisions
+from seqkeras.export.card.streams import about_streams
 from seqkeras.export.card.template import CARD, SCORES
 from seqkeras.export.pipelines import record_of
 from seqkeras.serving.manifest import MANIFEST
@@ -27,6 +28,9 @@ COMPARED = {  # a figure of the manifest's `parity` -> in words
     "saved_model_log_prob": f"{IDS}, log-probabilities along texts",
     "saved_model_beam": f"{IDS}, scores of `generate_beam`",
     "saved_model_text": "SavedModel on strings",
+    "stream": "ONNX, stream",
+    "stream_chunks": "ONNX, stream in chunks against a stream in one piece, of the largest number",
+    "saved_model_stream": f"{IDS}, stream against ONNX",
 }
 CALLED = "{what}, from the model as its user calls it, on {examples} inputs, of the largest number"
 WIDEST = 120  # characters of an input or an answer
@@ -76,6 +80,7 @@ def write(folder, manifest):
         answers=_rows((_cell(e), _cell(as_line(a, 1))) for e, a in zip(examples, answers)),
         input=_about_input(folder, manifest),
         generation=about_generation(manifest),
+        stream=about_streams(manifest),
         scores=_scores(manifest),
         examples=manifest.parity["examples"],
         parity=_rows(_parity(manifest.parity)),

@@ -24,7 +24,7 @@ seqkeras.
 
 {input}
 
-{generation}## Measured
+{generation}{stream}## Measured
 {scores}
 | Keras against what was exported, on {examples} real inputs | largest difference |
 |---|---|
@@ -47,6 +47,17 @@ PRECISIONS = """
 {rows}
 
 {notes}
+"""
+STREAM = """## Stream
+
+`serving.load("{name}").open()` answers each frame as it comes, {late}: `push(frames)`. The
+state of a stream has {size} bytes. Another host gives `{file}` frames and the state, first zeros,
+and takes the next state from the outputs `{next}…`.
+
+| takes | type | shape |
+|---|---|---|
+{tensors}
+
 """
 GENERATION = """## `{file}`
 

@@ -7,6 +7,7 @@ from seqkeras.export.proof import MOST_CALLED, first_calls, user_call
 from seqkeras.export.verifying.attention import compare_attention
 from seqkeras.export.verifying.parity import EXAMPLES, Comparison, signatures_of, tensors
 from seqkeras.export.verifying.searches import in_keras
+from seqkeras.export.verifying.streams import compare_streams
 from seqkeras.export.verifying.strings import answers_on_strings, compare_on_strings
 from seqkeras.serving.opening import Runtime
 from seqkeras.serving.pipelines import PIPELINES
@@ -48,6 +49,7 @@ def verify_single_pass(run, plan, folder, manifest):
         for name, answered in backends.items():
             answers = [_of(outputs, answered(feed, outputs)) for feed, outputs in calls]
             comparison.compare_call(name, call.difference(answers), call.reference)
+    compare_streams(comparison, plan, folder, manifest, rows, function)
     compare_attention(comparison, plan, folder, manifest, inputs)
     fields = getattr(pipeline, "fields", ())
     compare_on_strings(

@@ -56,7 +56,7 @@ def _(operation: operations.Cumsum, walk, x):
 @streamed.register
 def _(operation: operations.GetItem, walk, x, key):
     """x[:, -1], the last frame, is the present one; x[:, -1:] has an axis of one frame."""
-    parts = key if isinstance(key, tuple) else (key,)
+    parts = tuple(key) if isinstance(key, (tuple, list)) else (key,)  # a list once it is loaded
     if x.kind != EACH or len(parts) < 2 or parts[0] != slice(None):
         return NotImplemented
     if not (parts[1] == -1 or parts[1] == slice(-1, None, None)):

@@ -16,11 +16,12 @@ class Pipeline:
         manifest: the bundle's `Manifest`.
         roles: roles of the graphs that it opens; a bundle may hold more, for hosts other than
             Python.
+        streaming: what its streams share, of a pipeline of frames; None of others.
     """
 
     manifest: Manifest
     roles: tuple[str, ...] = (ROLE,)
-    _streaming: Streaming | None = None
+    streaming: Streaming | None = None
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         """Answer an input, or each one of a list."""
@@ -47,10 +48,10 @@ class Pipeline:
         Raises:
             ValueError: if the bundle has no stream, or the state is of another one.
         """
-        if self._streaming is None:
+        if self.streaming is None:
             who = type(self).__name__
             raise ValueError(f"{who}: a stream is of frames; this bundle reads none.")
-        return self._streaming.opened(streams, state)
+        return self.streaming.opened(streams, state)
 
     def answers_or_errors(self, inputs: list, **options: Any) -> list:
         """Return an answer for each input of a list; one that fails does not fail the others.

@@ -1,0 +1,114 @@
+"""A stream gives what the whole model gives, however its frames are cut into chunks."""
+
+import numpy as np
+
+from seqkeras.export.verifying.parity import signatures_of, tensors
+from seqkeras.serving.opening import Runtime
+from seqkeras.serving.pipelines import PIPELINES
+from seqkeras.serving.pipelines.forecast import WINDOW
+from seqkeras.serving.session import FRAMES
+from seqkeras.serving.streams import ROLE
+
+TOLERANCE = 1e-5  # the largest difference between chunks, relative to the largest number
+MOST = 16  # recordings that are compared
+ENDS = 3  # lengths at which a summary of the frames so far is compared, beside the whole
+
+
+def compare_streams(comparison, plan, folder, manifest, rows, function):
+    """Compare the stream of a bundle with its Keras model, and its chunks with each other.
+
+    An answer to each frame is compared with the model's for that frame; a summary of the frames so
+    far with the model's for a recording that ends there.
+
+    Args:
+        comparison: a `Comparison`.
+        plan: the `ExportPlan`.
+        folder, manifest: the unfinished bundle, and its manifest.
+        rows: the inputs of each as arrays, without the batch's axis.
+        function: the model in Keras, by keyword.
+    """
+    if plan.delays is None:
+        return
+    stream = PIPELINES[manifest.pipeline](folder, manifest, Runtime()).streaming.graph
+    saved_model = (signatures_of(folder, manifest) or {}).get(ROLE)
+    random = np.random.default_rng(0)
+    largest = 0.0
+    for row in rows[:MOST]:
+        recording = _Recording(stream, manifest.graphs["model"], row)
+        numbers = recording.answers([recording.length])
+        scale = max(1.0, float(np.abs(numbers).max()))
+        for cuts in ([1] * recording.length, _random_cuts(random, recording.length)):
+            difference = np.abs(recording.answers(cuts) - numbers).max() / scale
+            largest = max(largest, float(difference))
+        for end in {recording.length, *random.integers(1, recording.length + 1, ENDS)}:
+            expected = np.asarray(function(**recording.first(end))[stream.output])[0]
+            delay = plan.delays[stream.output]
+            if delay is None:
+                comparison.compare_numbers("stream", numbers[end - 1], expected)
+            elif end == recording.length > delay:
+                expected = expected[: recording.length - delay]
+                comparison.compare_numbers("stream", numbers[delay:], expected)
+        if saved_model is not None:
+            found = saved_model(**tensors(recording.arrays | recording.zeros))[stream.output]
+            comparison.compare_numbers("saved_model_stream", np.asarray(found)[0], numbers)
+    comparison.figures["stream_chunks_difference"] = largest
+    if not largest <= TOLERANCE:
+        comparison.problems.append(
+            f"the stream's answers depend on the chunks: they differ by {largest:.2g}, more than "
+            f"{TOLERANCE:g}"
+        )
+
+
+class _Recording:
+    """A recording as a stream, and as the model reads its first frames.
+
+    Args:
+        stream: a `StreamGraph`.
+        graph: the `GraphFile` of the model.
+        row: name -> array of the model's inputs, without the batch's axis.
+    """
+
+    def __init__(self, stream, graph, row):
+        self.stream, self.row = stream, row
+        name = next(name for name in (FRAMES, WINDOW) if name in row)
+        self.length = int(row.get("lengths", len(row[name])))
+        self.frames = {name: row[name][: self.length]}
+        self.beside = {
+            spec.name: row[spec.name]
+            for spec in graph.inputs
+            if spec.name not in (name, "lengths", "padding_mask")
+        }
+        self.marks = {spec.name for spec in graph.inputs} - {*self.frames, *self.beside}
+        repeated = {name: np.stack([value] * self.length) for name, value in self.beside.items()}
+        arrays = self.frames | repeated
+        self.arrays = {name: value[np.newaxis] for name, value in arrays.items()}
+        self.zeros = {name: value[np.newaxis] for name, value in stream.zeros.items()}
+
+    def answers(self, cuts):
+        """Return the stream's answers to all frames, in chunks of so many."""
+        state, parts, start = self.zeros, [], 0
+        for size in cuts:
+            chunk = slice(start, start + size)
+            arrays = {name: value[:, chunk] for name, value in self.arrays.items()}
+            numbers, state = self.stream.run(arrays, state)
+            parts.append(numbers[0])
+            start += size
+        return np.concatenate(parts)
+
+    def first(self, end):
+        """Return the model's inputs of a recording that ends after so many frames."""
+        frames = {name: value[np.newaxis, :end] for name, value in self.frames.items()}
+        beside = {name: value[np.newaxis] for name, value in self.beside.items()}
+        marks = {
+            "lengths": np.array([end], "int64"),
+            "padding_mask": np.ones((1, end), "bool"),
+        }
+        return frames | beside | {name: marks[name] for name in self.marks}
+
+
+def _random_cuts(random, length):
+    """Return sizes of chunks."""
+    cuts = []
+    while (rest := length - sum(cuts)) > 0:
+        cuts.append(int(random.integers(1, min(rest, 7) + 1)))
+    return cuts
