@@ -186,7 +186,7 @@ class StreamGraph:
         """Return the answers (B, T, ...) to frames (B, T, ...), and the state after them.
 
         Raises:
-            BundleError: if the graph fails, or gives a number that is not finite.
+            BundleError: if the graph fails.
         """
         if self._reads_one:
             return self._run_one_by_one(arrays, state)
@@ -194,8 +194,6 @@ class StreamGraph:
 
     def _run(self, arrays, state):
         answers, *after = self._session.run(self._names, arrays | state)
-        if not np.isfinite(answers).all():
-            raise NoFiniteNumber("frames")
         return answers, dict(zip(state, after))
 
     def _run_one_by_one(self, arrays, state):
@@ -266,14 +264,20 @@ class Streaming:
             )
         return state
 
-    def answers(self, numbers, chunk, frames):
+    def answers(self, numbers, chunk, frames, name):
         """Return the answers to a chunk's frames; None for those before the delay.
 
         Args:
             numbers: (T, ...), the graph's.
             chunk: the `Chunk`.
             frames: number of frames before the chunk.
+            name: name of the frames, for errors.
+
+        Raises:
+            BundleError: if a number is not finite.
         """
+        if not np.isfinite(numbers).all():
+            raise NoFiniteNumber(name)
         about = itertools.repeat(None) if chunk.about is None else chunk.about
         first = frames - self.graph.delay
         return [
@@ -325,10 +329,11 @@ class Stream:
         if not self._is_open:
             raise ValueError(f"{self._streaming.who}: the stream has ended; open another one.")
         streaming = self._streaming
-        chunk = streaming.read(frames, f"{streaming.who}: frames", self._memory)
+        name = f"{streaming.who}: frames"
+        chunk = streaming.read(frames, name, self._memory)
         arrays = {name: array[np.newaxis] for name, array in chunk.arrays.items()}
         numbers, after = streaming.graph.run(arrays, self._arrays)
-        answers = streaming.answers(numbers[0], chunk, self._frames)
+        answers = streaming.answers(numbers[0], chunk, self._frames, name)
         self._arrays, self._memory = after, chunk.memory
         self._frames += len(chunk)
         return answers
@@ -397,7 +402,7 @@ class Streams:
                 f"a stream without frames; received {shown(frames)}."
             )
         chunks = {
-            index: streaming.read(given, f"{streaming.who}: stream {index}", self._memories[index])
+            index: streaming.read(given, self._name(index), self._memories[index])
             for index, given in enumerate(frames)
             if given is not None
         }
@@ -412,7 +417,12 @@ class Streams:
             state = self._stepped(rows, arrays, state, numbers)
             done = end
         answers = [
-            streaming.answers(np.concatenate(numbers[index]), chunks[index], self._frames[index])
+            streaming.answers(
+                np.concatenate(numbers[index]),
+                chunks[index],
+                self._frames[index],
+                self._name(index),
+            )
             if index in chunks
             else []
             for index in range(count)
@@ -437,6 +447,9 @@ class Streams:
         for index, answer in zip(rows, answers):
             numbers[index].append(answer)
         return after
+
+    def _name(self, index):
+        return f"{self._streaming.who}: frames of stream {index}"
 
     def _index(self, index):
         if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < len(self):

@@ -132,6 +132,16 @@ TABLE = {
         },
         NUMERIC,
     ),
+    "seqkeras/streams/": (
+        {
+            "seqkeras.attention",
+            "seqkeras.composites",
+            "seqkeras.recurrent",
+            "seqkeras.runs.reference",
+            "seqkeras.streams",
+        },
+        {"keras", "numpy"},
+    ),
     "seqkeras/analysis/": (
         {"seqkeras", "serving.text"},
         {*NUMERIC, "matplotlib", "arabic_reshaper", "bidi"},

@@ -2,10 +2,8 @@
 
 import keras
 from keras import ops
-from keras.src.ops import numpy as operations
 
-from seqkeras.composites import keras_rnn
-from seqkeras.composites.recurrent import LONGEST
+from seqkeras.composites import LONGEST, keras_rnn
 from seqkeras.streams.flow import EACH, StreamError
 from seqkeras.streams.walk import streamed
 
@@ -22,11 +20,15 @@ def _(layer: keras.layers.GlobalMaxPooling1D, walk, frames):
     return walk.so_far(frames, _largest(layer, walk, frames, ops.maximum))
 
 
-@streamed.register(operations.Mean)
-@streamed.register(operations.Max)
-@streamed.register(operations.Min)
-@streamed.register(operations.Sum)
-def _(operation, walk, frames):
+@streamed.register
+def _(operation: keras.Operation, walk, *args, **kwargs):
+    """Apply the rule of an operation of `keras.ops`, whose class has no public name."""
+    rule = OPERATIONS.get(type(operation).__name__)
+    is_layer = isinstance(operation, keras.layers.Layer)
+    return NotImplemented if rule is None or is_layer else rule(operation, walk, *args, **kwargs)
+
+
+def _reduced(operation, walk, frames):
     if frames.kind != EACH or not _is_over_time(operation.axis):
         return NotImplemented
     kind = type(operation).__name__
@@ -45,16 +47,14 @@ def _(operation, walk, frames):
     return result
 
 
-@streamed.register
-def _(operation: operations.Cumsum, walk, x):
+def _summed_up(operation, walk, x):
     if x.kind != EACH or operation.axis != 1:
         return NotImplemented
     tensor, _ = walk.without_padding(x)
     return x.with_tensor(_sums(operation, walk, "sum", tensor), depends=x.depends)
 
 
-@streamed.register
-def _(operation: operations.GetItem, walk, x, key):
+def _item(operation, walk, x, key):
     """x[:, -1], the last frame, is the present one; x[:, -1:] has an axis of one frame."""
     parts = tuple(key) if isinstance(key, (tuple, list)) else (key,)  # a list once it is loaded
     if x.kind != EACH or len(parts) < 2 or parts[0] != slice(None):
@@ -66,6 +66,16 @@ def _(operation: operations.GetItem, walk, x, key):
     if parts[1] != -1:
         result.tensor = result.tensor[:, None]
     return result
+
+
+OPERATIONS = {
+    "Mean": _reduced,
+    "Max": _reduced,
+    "Min": _reduced,
+    "Sum": _reduced,
+    "Cumsum": _summed_up,
+    "GetItem": _item,
+}
 
 
 def _mean(operation, walk, frames, mask):

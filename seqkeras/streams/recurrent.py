@@ -95,7 +95,7 @@ def _keep(walk, layer, states):
 
 def _with_mask(flow, real):
     if real is not None:
-        keras.src.backend.set_keras_mask(flow.tensor, real)
+        flow.tensor._keras_mask = real  # as Keras's layers hand a mask on
     return flow
 
 

@@ -5,7 +5,6 @@ import functools
 import keras
 import numpy as np
 from keras import KerasTensor, ops, tree
-from keras.src.models.functional import Function
 
 from seqkeras.streams.flow import EACH, SO_FAR, Flow, StreamError
 
@@ -45,11 +44,9 @@ class Walk:
         if not flows:
             return operation(*args, **kwargs)
         self.calls[operation.name] = self.calls.get(operation.name, 0) + 1
-        rule = streamed.dispatch(type(operation))
-        if rule is not streamed.dispatch(object):
-            result = rule(operation, self, *args, **kwargs)
-            if result is not NotImplemented:
-                return result
+        result = streamed(operation, self, *args, **kwargs)
+        if result is not NotImplemented:
+            return result
         if all(flow.kind == SO_FAR for flow in flows):
             return self.mapped(operation, flows[0].with_tensor, args, kwargs)
         return self.of_frames(operation, args, kwargs)
@@ -107,7 +104,7 @@ class Walk:
         if isinstance(mask, Flow):
             mask = None if mask.is_true else mask.tensor
         if mask is None:
-            mask = keras.src.backend.get_keras_mask(flow.tensor)
+            mask = getattr(flow.tensor, "_keras_mask", None)
         if mask is not None:
             masks.append(ops.cast(mask, "bool"))
         if flow.delay > 0:
@@ -242,6 +239,7 @@ def streamed(operation, walk, *args, **kwargs):
     Raises:
         StreamError: if the operation looks ahead.
     """
+    return NotImplemented
 
 
 def _counts_alone(operation):
@@ -294,4 +292,4 @@ def _taken_apart(layer, args, kwargs):
     ]
     following = iter(symbols)
     args, kwargs = with_tensors((args, kwargs), lambda flow: next(following))
-    return Function(symbols, layer.call(*args, **kwargs))
+    return keras.Function(symbols, layer.call(*args, **kwargs))

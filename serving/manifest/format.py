@@ -292,8 +292,10 @@ class Manifest:
             )
         for entry in self.state:
             if entry.per not in STATE_IS_PER:
-                expected = " or ".join(repr(per) for per in STATE_IS_PER)
-                yield f"state {entry.name!r} must be per {expected}; received {entry.per!r}"
+                yield (
+                    f"state {entry.name!r} must be per 'beam', 'source' or 'stream'; received "
+                    f"{entry.per!r}"
+                )
         names = [entry.name for entry in self.state]
         if len(set(names)) < len(names):
             yield f"state names must be distinct; received {', '.join(names)}"

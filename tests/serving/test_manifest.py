@@ -143,7 +143,10 @@ def of(*keys, **changes):
             r"graphs.encoder.inputs\[1\].shape\[0\] must be a whole number or a string",
         ),
         (of("text_prefix", values=[]), "text_prefix must have a separator and values"),
-        (of("state", 0, per="token"), "'position' must be per 'beam' or 'source'; received 'token"),
+        (
+            of("state", 0, per="token"),
+            "'position' must be per 'beam', 'source' or 'stream'; received 'token",
+        ),
         (of("state", 0, name="keys"), "must be distinct; received keys, memory, keys, lengths"),
         (lambda m: m["files"].pop("onnx/encoder.onnx"), "files must list 'onnx/encoder.onnx', whi"),
         (

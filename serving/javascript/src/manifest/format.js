@@ -24,6 +24,7 @@ const LONGEST = 2 ** 24; // tokens
  * @property {TensorSpec[]} inputs
  * @property {TensorSpec[]} outputs
  * @property {string[]} weights the files of weights that it reads.
+ * @property {number} delay the number of frames by which a stream's answers come late.
  */
 /**
  * @typedef {object} Decoding
@@ -68,6 +69,7 @@ const graph = object({
   inputs: required(list(tensor)),
   outputs: required(list(tensor)),
   weights: byDefault(list(string), []),
+  delay: byDefault(integer, 0),
 });
 const signature = object({ inputs: required(list(tensor)), outputs: required(list(tensor)) });
 const decoding = object({
@@ -201,8 +203,8 @@ function* wrongValues(parsed) {
       + `${defaults.length_penalty}`;
   }
   for (const { name, per } of parsed.state) {
-    if (per !== "beam" && per !== "source") {
-      yield `state ${quoted(name)} must be per 'beam' or 'source'; received ${quoted(per)}`;
+    if (!["beam", "source", "stream"].includes(per)) {
+      yield `state ${quoted(name)} must be per 'beam', 'source' or 'stream'; received ${quoted(per)}`;
     }
   }
   const names = parsed.state.map((entry) => entry.name);
