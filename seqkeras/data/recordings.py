@@ -55,15 +55,16 @@ class Recording:
         """Return the recording in pieces of `length` frames, the last one shorter; each frame has a
         label."""
         parts = [slice(start, start + length) for start in range(0, len(self), length)]
-        return [
-            dataclasses.replace(
-                self,
-                numbers=self.numbers[part],
-                target=self.target[part],
-                rows=None if self.rows is None else self.rows[part],
-            )
-            for part in parts
-        ]
+        return [self._part(part, self.target[part]) for part in parts]
+
+    def beginnings(self, every):
+        """Return the recording up to every so many frames, and the whole; all have its label."""
+        ends = [*range(every, len(self), every), len(self)]
+        return [self._part(slice(end), self.target) for end in ends]
+
+    def _part(self, part, target):
+        rows = None if self.rows is None else self.rows[part]
+        return dataclasses.replace(self, numbers=self.numbers[part], target=target, rows=rows)
 
 
 def read_arrays(path, for_each_frame):

@@ -411,3 +411,46 @@ def test_options_that_do_not_go_together_get_one_line(options, message, tmp_path
     assert main(["classification", *given]) == 2
     [line] = capsys.readouterr().err.splitlines()
     assert message in line
+
+
+CAUSAL = {
+    "lstm": ["--encoder", "lstm"],
+    "convolution": ["--encoder", "convolution"],
+    "transformer": ["--encoder", "transformer", "--attention-window", "5"],
+    "qrnn": ["--encoder", "qrnn"],
+}
+
+
+@pytest.mark.parametrize("name", others_long(CAUSAL))
+def test_a_causal_classifier_streams_and_learns_to_answer_early(tmp_path, name):
+    file = as_rows(tmp_path / "sensors.csv", recordings(41), {(0, 0), (3, 2), (3, 3)})
+    options = [*SENSORS, *TINY, "--passes", "12", "--held-out", "0.2", "--causal", "true"]
+    options += ["--answer-every", "3", *CAUSAL[name]]
+    run, bundle = str(tmp_path / "run"), str(tmp_path / "bundle")
+    assert main(["classification", file, "--out", run, *options]) == 0
+    assert export([run, bundle, "--stream"]) == 0
+    classify = serving.load(bundle, threads=1)
+    right = 0
+    for frames, _, label in recordings(7, seed=1):
+        rows = [dict(zip("xyz", frame)) for frame in frames.tolist()]
+        rows[2]["x"] = None
+        answers = classify.open().push(rows)
+        whole = classify(tuple(rows))
+        assert answers[-1].scores == pytest.approx(whole.scores, abs=1e-4)
+        right += sum(answer.labels == (label,) for answer in answers[2:]) / len(answers[2:])
+    assert right / 7 > 0.9
+
+
+def test_a_causal_tagger_streams(tmp_path):
+    file = as_rows(tmp_path / "sensors.csv", recordings(31))
+    options = [*SENSORS, *OF_TAGS, "--passes", "8", "--held-out", "0.2", "--causal", "true"]
+    run, bundle = str(tmp_path / "run"), str(tmp_path / "bundle")
+    assert main(["tagging", file, "--out", run, *options]) == 0
+    assert export([run, bundle, "--stream"]) == 0
+    tag = serving.load(bundle, threads=1)
+    frames, tags, _ = recordings(3, seed=1)[2]
+    rows = [dict(zip("xyz", frame)) for frame in frames.tolist()]
+    stream = tag.open()
+    words = [stream.push([row])[0] for row in rows]
+    assert [word.tag for word in words] == [word.tag for word in tag(tuple(rows)).words] == tags
+    assert [(word.start, word.end) for word in words] == [(n, n + 1) for n in range(len(rows))]

@@ -13,6 +13,8 @@ OF_ENCODER = (  # the options that make one
     "layers",
     "width",
     "heads",
+    "causal",
+    "attention_window",
     "character_filters",
     "features",
     "train_features",
@@ -38,6 +40,18 @@ class EncoderOptions(Options):
     layers: int = option(1, at_least(1), "Layers of the encoder.")
     width: int = option(3, at_least(1), "Tokens or frames that a convolution sees.")
     heads: int = option(4, at_least(1), "Attention heads of a Transformer.")
+    causal: bool = option(
+        False,
+        bool,
+        "Read no later tokens or frames: recurrent cells in one direction, causal convolutions and "
+        "attention. A model of frames can then stream: export it with --stream.",
+    )
+    attention_window: int | None = option(
+        None,
+        at_least(1),
+        "Positions on each side that a Transformer attends to; with --causal, past positions. "
+        "Default: all.",
+    )
     dropout: float = option(
         0.3,
         Number(0, 1, max_open=True),
@@ -58,6 +72,12 @@ class EncoderOptions(Options):
     def problems(self, of):
         if self.train_features and self.features is None:
             yield "--train-features is for the model of --features; name its run."
+        if self.attention_window is not None and self.encoder != "transformer":
+            yield "--attention-window is for --encoder transformer."
+        if self.causal and self.encoder == "transformer" and self.attention_window is None:
+            yield "--causal with --encoder transformer needs --attention-window: the past frames."
+        if self.causal and self.features is not None:
+            yield "--causal: the features of --features read later words; leave one of them out."
         if self.encoder == "transformer" and self.embedding_dim % self.heads:
             yield (
                 f"--heads must divide --embedding-dim; received {self.heads} and "

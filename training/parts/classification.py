@@ -157,6 +157,12 @@ class ClassificationModelling(LabelledTextModelling):
             return inputs, targets, lengths
         return self.text_inputs(examples, targets, run)
 
+    def batches(self, examples, run):
+        every = self.options.answer_every
+        if every is not None:
+            examples = [part for example in examples for part in example.beginnings(every)]
+        return super().batches(examples, run)
+
     def model(self, run):
         options, labels = self.options, run.record.settings["labels"]
         if self.reading.pretrained:

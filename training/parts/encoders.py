@@ -22,6 +22,12 @@ def encoded(options, tokenizer, takes_pairs=False):
         convolution:  h(t) = relu(W [x(t - k/2); ...; x(t + k/2)]), layer by layer
         transformer:  encoder blocks over x + positions; over W x + positions, if x is put together
 
+    and with --causal
+
+        recurrent:    h = forward cell over x, layer by layer
+        convolution:  h(t) = relu(W [x(t - k + 1); ...; x(t)]), layer by layer
+        transformer:  blocks over x + gelu(W [x(t - k + 1); ...; x(t)]), which tells the order
+
     Args:
         options: an `EncoderOptions`.
         tokenizer: tokenizer of the texts.
@@ -32,7 +38,8 @@ def encoded(options, tokenizer, takes_pairs=False):
 
     Reference: Kim 2014, https://arxiv.org/abs/1408.5882 (convolutions); Vaswani et al. 2017,
     https://arxiv.org/abs/1706.03762 (Transformer); Ma and Hovy 2016,
-    https://arxiv.org/abs/1603.01354 (characters)
+    https://arxiv.org/abs/1603.01354 (characters); Baevski et al. 2020, section 2,
+    https://arxiv.org/abs/2006.11477 (convolution in place of positions)
     """
     token_ids = keras.Input((None,), dtype="int64", name="token_ids")
     inputs = {"token_ids": token_ids}
@@ -92,24 +99,41 @@ def _recurrent(options, hidden, real):
     for _ in range(options.layers):
         hidden = keras.layers.Dropout(options.dropout)(hidden)
         layer = RECURRENT[options.encoder](options.units, return_sequences=True)
-        hidden = Bidirectional(layer)(hidden, mask=real)  # (B, T, 2U)
-    return hidden
+        # Padding stands behind all frames, so a layer that reads forwards needs no mask.
+        hidden = layer(hidden) if options.causal else Bidirectional(layer)(hidden, mask=real)
+    return hidden  # (B, T, U), or (B, T, 2U)
 
 
 def _convolutions(options, hidden, real):
     real = ops.cast(real, hidden.dtype)[..., None]
     for _ in range(options.layers):
-        hidden = keras.layers.Dropout(options.dropout)(hidden) * real
+        hidden = keras.layers.Dropout(options.dropout)(hidden)
+        if not options.causal:
+            hidden = hidden * real
+        padding = "causal" if options.causal else "same"
         hidden = keras.layers.Conv1D(
-            options.units, options.width, padding="same", activation="relu"
+            options.units, options.width, padding=padding, activation="relu"
         )(hidden)
     return hidden
 
 
 def _transformer(options, hidden, real):
     dim = options.embedding_dim
-    positions = ops.cumsum(ops.ones_like(hidden[..., 0], dtype="int32"), axis=1) - 1  # (B, T)
-    hidden = hidden * dim**0.5 + SinusoidalPositions(dim)(positions)
+    if options.causal:
+        convolution = keras.layers.Conv1D(dim, options.width, padding="causal", activation="gelu")
+        hidden = hidden + convolution(hidden)
+    else:
+        positions = ops.cumsum(ops.ones_like(hidden[..., 0], dtype="int32"), axis=1) - 1  # (B, T)
+        hidden = hidden * dim**0.5 + SinusoidalPositions(dim)(positions)
     hidden = keras.layers.Dropout(options.dropout)(hidden)
-    block = EncoderBlock(dim, options.heads, 4 * dim, dropout=options.dropout, pre_norm=True)
-    return Encoder(block, options.layers)(hidden, attention_mask=real[:, None])
+    block = EncoderBlock(
+        dim,
+        options.heads,
+        4 * dim,
+        dropout=options.dropout,
+        pre_norm=True,
+        attention_window=options.attention_window,
+        causal=options.causal,
+    )
+    mask = None if options.causal else real[:, None]
+    return Encoder(block, options.layers)(hidden, attention_mask=mask)

@@ -61,6 +61,12 @@ class ClassificationOptions(FitOptions, task="classification"):
         str,
         "Label whose F1 is reported when there are two. Default: the last in alphabetical order.",
     )
+    answer_every: int | None = option(
+        None,
+        at_least(1),
+        "Frames between answers that a --causal model learns: the label is right after every N-th "
+        "frame, too. Default: at the end of a recording alone.",
+    )
     label_smoothing: float = option(
         0.0,
         Number(0, 1, max_open=True),
@@ -91,6 +97,8 @@ class ClassificationOptions(FitOptions, task="classification"):
             yield "--teacher: reads texts; sequences of numbers have none."
         if self.stride is not None and frames:
             yield "--stride: reads texts in windows; sequences of numbers have none."
+        if self.answer_every is not None and not (frames and self.causal):
+            yield "--answer-every is for --causal models of frames."
         if self.numbers and self.series_column is None:
             yield "--numbers needs --series-column, which tells recordings apart."
         if self.pair_column is not None and frames:

@@ -107,6 +107,8 @@ class TaggingOptions(FitOptions, task="tagging"):
             yield "--pretrained: reads texts; sequences of numbers have none."
         if self.teacher is not None and self.crf:
             yield "--crf: a teacher gives each tag alone; leave one of them out."
+        if self.crf and self.causal:
+            yield "--crf: the most probable sequence needs the last tag; leave out --causal."
         if self.teacher is not None and frames:
             yield "--teacher: reads texts; sequences of numbers have none."
 
