@@ -30,6 +30,26 @@ def gradients_of(function, values):
     return numbers(jax.grad(function)(values))
 
 
+def squared_slopes(function, values):
+    """The sum of squares of the gradients of `function(values)`, to be differentiated again."""
+    if BACKEND == "tensorflow":
+        import tensorflow as tf
+
+        with tf.GradientTape() as tape:
+            tape.watch(values)
+            result = function(values)
+        slopes = tape.gradient(result, values)
+    elif BACKEND == "torch":
+        import torch
+
+        slopes = torch.autograd.grad(function(values), values, create_graph=True)
+    else:
+        import jax
+
+        slopes = jax.grad(function)(values)
+    return sum(ops.sum(each * each) for each in slopes)
+
+
 def outputs_and_gradients(layer, function, values):
     """Of `function(values)`, a number and tensors: the tensors, and the number's gradients.
 

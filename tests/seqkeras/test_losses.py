@@ -182,52 +182,37 @@ def test_these_losses_are_made_again_from_their_config(loss):
 
 
 @pytest.mark.parametrize("kind", ForecastLoss.KINDS)
-def test_a_forecast_s_loss_leaves_out_what_is_unknown_and_knows_scales(kind):
+@pytest.mark.parametrize(
+    "scale, growth",
+    [([2.0, 0.5], [0.0, 0.0]), ([0.5, 3.0], [0.0, 0.7]), ([1.0, 2e-12], [0, 1e-12])],
+)
+def test_a_forecast_s_loss_knows_scales_and_logarithms_and_leaves_out_what_is_unknown(
+    kind, scale, growth
+):
+    """A target with a growth is a logarithm; a tiny growth loses no digits."""
     quantiles = [0.2, 0.5, 0.9] if kind == "quantiles" else []
-    scale = [2.0, 0.5]
     targets = floats(3, 5, 2)
     targets[0, 1:4, 0] = targets[2, :, 1] = np.nan
     predictions = floats(3, 5, 2, *([3] if quantiles else []), seed=1)
     expected = []
     for place in np.argwhere(~np.isnan(targets)):
-        size = scale[place[-1]]
-        target, found = targets[tuple(place)] / size, predictions[tuple(place)] / size
+        size, grows = scale[place[-1]], growth[place[-1]]
+        target, found = (np.float64(each[tuple(place)]) for each in (targets, predictions))
+        error = target - found
+        if grows:
+            error = np.exp(grows * found) * np.expm1(grows * error)
         if quantiles:
-            expected.append(pinball(target[None], found[None], quantiles))
+            errors = zip(quantiles, error / size, strict=True)
+            expected.append(np.mean([max(q * e, (q - 1) * e) for q, e in errors]))
         else:
-            expected.append(abs(target - found) if kind == "mae" else (target - found) ** 2)
-    loss = ForecastLoss(kind, scale, quantiles)
+            expected.append(abs(error / size) if kind == "mae" else (error / size) ** 2)
+    loss = ForecastLoss(kind, scale, quantiles, growth=growth)
     close(loss(targets, predictions), np.mean(expected))
     again = keras.losses.deserialize(keras.losses.serialize(loss))
     close(again(targets, predictions), np.mean(expected))
     [gradient] = gradients_of(lambda values: loss(targets, values[0]), [predictions])
     unknown = np.isnan(targets)
     assert np.isfinite(gradient).all() and not gradient[unknown].any()
-
-
-@pytest.mark.parametrize("kind", ForecastLoss.KINDS)
-def test_a_forecast_s_loss_of_logarithms_is_that_of_what_they_are_of(kind):
-    """The second target's; a tiny growth loses no digits."""
-    quantiles = [0.2, 0.9] if kind == "quantiles" else []
-    for growth, scale in ((0.7, 3.0), (1e-12, 2e-12)):
-        targets = floats(3, 5, 2)
-        predictions = floats(3, 5, 2, *([2] if quantiles else []), seed=1)
-        expected = []
-        for place in np.ndindex(targets.shape):
-            target, found = (np.float64(each[place]) for each in (targets, predictions))
-            if place[-1]:
-                difference = np.exp(growth * found) * np.expm1(growth * (target - found)) / scale
-            else:
-                difference = (target - found) / 0.5
-            if quantiles:
-                errors = zip(quantiles, difference, strict=True)
-                expected.append(np.mean([max(q * e, (q - 1) * e) for q, e in errors]))
-            else:
-                expected.append(abs(difference) if kind == "mae" else difference**2)
-        loss = ForecastLoss(kind, [0.5, scale], quantiles, growth=[0.0, growth])
-        close(loss(targets, predictions), np.mean(expected))
-        again = keras.losses.deserialize(keras.losses.serialize(loss))
-        close(again(targets, predictions), np.mean(expected))
 
 
 test_losses_refuse_what_is_out_of_range = refusals(

@@ -4,8 +4,8 @@ import pytest
 from keras import ops
 
 from seqkeras.recurrent import LSTM, Bidirectional
-from tests.arrays import BACKEND, close, floats, numbers, right_padded
-from tests.autodiff import gradients_of
+from tests.arrays import close, floats, numbers, right_padded
+from tests.autodiff import gradients_of, squared_slopes
 from tests.catalogue.case import B, D, S, U
 from tests.seqkeras.recurrent.rivals import LAYERS, MASKS, built, every_layer, every_mask, states
 
@@ -67,36 +67,23 @@ def test_gradients_of_gradients_are_right(name):
 
     def penalty(layer):
         layer.build((None, S, D))
-        return lambda values: ops.sum(squared_slopes(layer, weights, *values))
+        fixed = [each.value for each in layer.non_trainable_variables]
+
+        def of(values):
+            sequences, kernel = values
+
+            def loss(values):
+                outputs, _ = layer.stateless_call([kernel, *weights[1:]], fixed, *values)
+                return ops.sum(ops.sin(outputs))
+
+            return squared_slopes(loss, [sequences])
+
+        return of
 
     values = [floats(B, S, D), weights[0]]
     expected = gradients_of(penalty(theirs), values)
     assert np.max(np.abs(expected[1])) > 0
     close(gradients_of(penalty(ours), values), expected, rtol=1e-4, atol=1e-5)
-
-
-def squared_slopes(layer, weights, sequences, kernel):
-    """The squares of the gradient of a layer's output by its sequences, to be differentiated."""
-
-    def loss(sequences):
-        fixed = [each.value for each in layer.non_trainable_variables]
-        outputs, _ = layer.stateless_call([kernel, *weights[1:]], fixed, sequences)
-        return ops.sum(ops.sin(outputs))
-
-    if BACKEND == "tensorflow":
-        import tensorflow as tf
-
-        with tf.GradientTape() as tape:
-            tape.watch(sequences)
-            result = loss(sequences)
-        return tape.gradient(result, sequences) ** 2
-    if BACKEND == "torch":
-        import torch
-
-        return torch.autograd.grad(loss(sequences), sequences, create_graph=True)[0] ** 2
-    import jax
-
-    return jax.grad(loss)(sequences) ** 2
 
 
 @pytest.mark.parametrize("bidirectional", [False, True])
