@@ -153,21 +153,10 @@ def test_reinforce_expects_the_gradient_of_the_expected_loss(baseline):
     assert difference(actual, expected) < (1e-9 if DOUBLE else 1e-5)
 
 
-def test_the_entropy_term_spreads_the_choice():
-    layer, inputs = HardAttention(DotScore()), [floats(1, 2, 7), floats(1, 4, 7)]
-
-    def loss(values):
-        zeros = np.zeros(1, "float32")
-        return reinforce_loss(zeros, zeros, entropies=sum_of_entropies(values))
-
-    def sum_of_entropies(values):
-        return ops.sum(layer.entropy(*values), axis=1)
-
-    layer(*inputs, inputs[1])
-    [down, _] = gradients_of(loss, inputs)
-    before = numbers(sum_of_entropies(inputs))
-    after = numbers(sum_of_entropies([inputs[0] - 0.01 * down, inputs[1]]))
-    assert np.all(after > before)
+def test_what_is_differentiated_is_the_loss_its_advantage_and_less_entropy():
+    losses, logs, entropies = (floats(5, seed=seed) for seed in range(3))
+    expected = np.mean(losses + (losses - 0.7) * logs - entropies)
+    close(reinforce_loss(losses, logs, 0.7, entropies), expected)
 
 
 def test_a_baseline_is_the_moving_average_of_the_losses_before():

@@ -33,16 +33,6 @@ def test_what_is_taken_is_padded_to_its_longest(taken):
     np.testing.assert_array_equal(Sequences(ROWS).lengths[taken], lengths)
 
 
-def test_a_width_pads_every_batch_alike():
-    found = Sequences(ROWS, width=7)[np.array([0, 2])]
-    np.testing.assert_array_equal(found, [[5, 7, 0, 0, 0, 0, 0], [3, 0, 0, 0, 0, 0, 0]])
-
-
-def test_rows_are_padded_by_what_is_asked_for():
-    found = Sequences(ROWS, padding=-1)[np.array([2, 0])]
-    np.testing.assert_array_equal(found, [[3, -1], [5, 7]])
-
-
 def test_rows_of_two_stand_one_behind_the_other():
     parts = [[[3, 5], [7]], [[], [11, 13, 17]]]
     joined = Sequences.joined([Sequences(rows, padding=-1) for rows in parts])

@@ -125,17 +125,6 @@ def test_spans_have_the_lengths_of_the_paper():
     assert mean == pytest.approx(3.8, abs=0.01)
 
 
-def test_masks_are_a_function_of_the_generator():
-    token_ids, lengths = rows(17, 23)
-    masking = Masking(TOKENIZER, "spans")
-    first, again, other = (
-        masking(token_ids, lengths, np.random.default_rng(seed)) for seed in (5, 5, 6)
-    )
-    for one, same in zip(first, again, strict=True):
-        np.testing.assert_array_equal(one, same)
-    assert (first[0] != other[0]).any()
-
-
 def test_byte_pairs_know_words_by_the_space_before_them():
     tokens = ["<pad>", "<unk>", "<s>", "</s>", "<mask>", "\u0120a", "b", "\u0120c"]
     tokenizer = byte_pairs({token: place for place, token in enumerate(tokens)}, [], "roberta")

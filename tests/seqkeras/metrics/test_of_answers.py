@@ -9,13 +9,17 @@ import sacrebleu
 from seqkeras.metrics import (
     bleu,
     chrf,
+    class_f1,
     entity_f1,
     exact_match,
+    matthews_correlation,
+    pearson_correlation,
     relative_error,
     rouge,
     sequence_error_rate,
     signed_bleu,
     signed_chrf,
+    spearman_correlation,
     squad_exact_match,
     squad_f1,
     squad_scores,
@@ -26,6 +30,7 @@ from tests.references import metrics as references
 
 METRICS = (bleu, chrf, entity_f1, exact_match, relative_error, rouge, sequence_error_rate)
 METRICS += (squad_exact_match, squad_f1, squad_scores, tag_accuracy, token_error_rate)
+METRICS += (class_f1, matthews_correlation, pearson_correlation, spearman_correlation)
 
 
 def test_exact_match_is_the_share_of_equal_values():

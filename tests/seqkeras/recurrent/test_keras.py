@@ -173,19 +173,6 @@ def test_a_stateful_layer_goes_on_where_the_last_batch_ended():
         stateful.reset_state()
 
 
-@pytest.mark.long
-def test_a_stateful_layer_trains_in_fit():
-    keras.utils.set_random_seed(1)
-    inputs = keras.Input((S, D), batch_size=B)
-    model = keras.Model(inputs, GRU(U, stateful=True)(inputs))
-    model.compile(keras.optimizers.Adam(0.01), "mse")
-    model.optimizer.build(model.trainable_variables)  # or Keras traces the training step twice
-    history = model.fit(
-        floats(B, S, D), floats(B, U), batch_size=B, epochs=30, shuffle=False, verbose=0
-    )
-    assert history.history["loss"][-1] < 0.5 * history.history["loss"][0]
-
-
 def test_a_mask_leaves_in_the_order_of_the_outputs():
     token_ids = np.array([[3, 1, 2, 4, 5], [6, 2, 3, 0, 0]])
     embedded = keras.layers.Embedding(7, D, mask_zero=True)(token_ids)
