@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from seqkeras.transformer import Decoder, DecoderBlock, Encoder, EncoderBlock, FeedForward
+from seqkeras.transformer import DecoderBlock, Encoder, EncoderBlock, FeedForward
 from tests import vectors
-from tests.agreement import DTYPES, arrays_of, assert_agrees, weights_of
+from tests.agreement import DTYPES, arrays_of, assert_agrees
 from tests.arrays import close, floats, randomize, right_padded
 from tests.complex_step import assert_is_the_formula
 from tests.references import transformer as references
@@ -42,42 +42,14 @@ def test_an_encoder_is_its_blocks_and_one_more_norm_behind_pre_norm_ones(pre_nor
     layer = Encoder(EncoderBlock(**SIZES, **OPTIONS, pre_norm=pre_norm), 2)
     layer(**inputs)
     randomize(layer)
-    final_norm = layer.final_norm and layer.final_norm.get_weights()
-    blocks = [weights_of(block) for block in layer.blocks]
-    expected = references.transformer_stack(
-        inputs["sequence"],
-        inputs["attention_mask"],
-        blocks,
-        final_norm,
-        pre_norm=pre_norm,
-        **OPTIONS,
-    )
-    close(layer(**inputs), expected, rtol=1e-4, atol=1e-5)
     states = layer.hidden_states(**inputs)
-    assert len(states) == 3
-    close(states[0], inputs["sequence"])
-    close(states[-1], layer(**inputs))
-    first = references.transformer_block(
-        inputs["sequence"], inputs["attention_mask"], blocks[0], pre_norm=pre_norm, **OPTIONS
+    middle, last = (
+        block(state, attention_mask=inputs["attention_mask"])
+        for block, state in zip(layer.blocks, [inputs["sequence"], states[1]])
     )
-    close(states[1], first, rtol=1e-4, atol=1e-5)
-
-
-def test_a_decoder_without_cross_attention_is_a_causal_stack():
-    sequence = floats(2, 5, 6)
-    block = DecoderBlock(**SIZES, **OPTIONS, pre_norm=True, cross_attention=False)
-    layer = Decoder(block, 2)
-    layer(sequence)
-    randomize(layer)
-    expected = references.transformer_stack(
-        sequence,
-        np.repeat(references.causal(5), 2, axis=0),
-        [weights_of(block) for block in layer.blocks],
-        layer.final_norm.get_weights(),
-        pre_norm=True,
-        **OPTIONS,
-    )
-    close(layer(sequence), expected, rtol=1e-4, atol=1e-5)
+    expected = layer.final_norm(last) if pre_norm else last
+    close(states, [inputs["sequence"], middle, expected])
+    close(layer(**inputs), expected)
 
 
 @pytest.mark.parametrize("activation", references.ACTIVATIONS)
@@ -124,35 +96,35 @@ def in_window(window, mask):
     return mask & ~np.array(far)
 
 
-@pytest.mark.parametrize("window", [2, 7])
-def test_a_restricted_encoder_block_attends_to_its_window_under_either_form_of_mask(window):
+@every_norm
+@pytest.mark.parametrize("window", [None, 2, 7])
+def test_an_encoder_block_attends_to_its_window_under_either_form_of_mask(window, pre_norm):
     def make():
-        return EncoderBlock(**SIZES, **OPTIONS, attention_window=window)
+        return EncoderBlock(**SIZES, **OPTIONS, pre_norm=pre_norm, attention_window=window)
 
     def reference(weights, sequence, attention_mask):
-        near = in_window(window, np.broadcast_to(attention_mask, (2, 5, 5)))
+        near = in_window(window or 5, np.broadcast_to(attention_mask, (2, 5, 5)))
         return references.transformer_block(
-            sequence, near, named(weights), pre_norm=False, **OPTIONS
+            sequence, near, named(weights), pre_norm=pre_norm, **OPTIONS
         )
 
-    whole = encoder_inputs()
-    assert_is_the_formula(make, whole, reference)
-    padding = {**whole, "attention_mask": MASK[:, None]}
-    assert_is_the_formula(make, padding, reference)
+    for mask in (np.repeat(MASK[:, None], 5, axis=1), MASK[:, None]):
+        inputs = {"sequence": floats(2, 5, 6), "attention_mask": mask}
+        assert_is_the_formula(make, inputs, reference)
 
 
-def test_a_restricted_decoder_block_attends_to_its_window_and_all_of_the_source():
-    window = 1
-
+@every_norm
+@pytest.mark.parametrize("window", [None, 1])
+def test_a_decoder_block_attends_to_its_window_and_all_of_the_source(window, pre_norm):
     def make():
-        return DecoderBlock(**SIZES, **OPTIONS, pre_norm=True, attention_window=window)
+        return DecoderBlock(**SIZES, **OPTIONS, pre_norm=pre_norm, attention_window=window)
 
     def reference(weights, sequence, encoded, encoded_mask):
         return references.transformer_block(
             sequence,
-            in_window(window, np.repeat(references.causal(5), 2, axis=0)),
+            in_window(window or 5, np.repeat(references.causal(5), 2, axis=0)),
             named(weights, cross=True),
-            pre_norm=True,
+            pre_norm=pre_norm,
             encoded=encoded,
             encoded_mask=np.repeat(encoded_mask[:, None], 5, axis=1),
             **OPTIONS,
