@@ -1,4 +1,4 @@
-"""Constrained results beside `seqkeras.serving.decoding`, and beside a search through all texts."""
+"""Constrained results beside a search through all texts."""
 
 import itertools
 import re
@@ -9,16 +9,6 @@ from keras import ops
 
 from seqkeras import decoding
 from seqkeras.decoding import Constraint
-from seqkeras.serving.decoding import (
-    ChoosingStep,
-    MostProbableAllowed,
-    Prefix,
-    Prompts,
-    most_probable,
-)
-from seqkeras.serving.decoding import Constraint as ServedConstraint
-from seqkeras.serving.decoding import search as served_search
-from seqkeras.serving.text import Pattern, TokenAutomaton, text_trees
 from seqkeras.tokenizers import BOS, EOS, CharacterTable
 from tests.arrays import close, floats
 from tests.conftest import others_long
@@ -61,12 +51,8 @@ class Toy:
         return sum(self.log_probs(row, ids[:t])[token] for t, token in enumerate(ids))
 
 
-TEXTS = [
-    text
-    for length in range(T)
-    for text in map("".join, itertools.product("abcd", repeat=length))
-    if re.fullmatch(REGEX, text)
-]
+ALL = ["".join(text) for length in range(T) for text in itertools.product("abcd", repeat=length)]
+TEXTS = [text for text in ALL if re.fullmatch(REGEX, text)]
 
 
 def constrained(function, toy, regex=REGEX, **options):
@@ -97,41 +83,20 @@ def test_a_beam_of_all_finds_the_most_probable_text_that_matches(seed):
         close(scores[row], np.array([score for score, _ in expected]), rtol=1e-4)
 
 
-@pytest.mark.parametrize(("num_beams", "looks"), [(1, "first"), (1, "at all"), (3, "at all")])
 @pytest.mark.parametrize("regex", [REGEX, "(?s:.*)", "(abc)*"])
-def test_the_loop_does_as_the_runtime_does(num_beams, looks, regex):
+def test_greedy_takes_the_best_token_that_some_text_goes_on_with(regex):
     toy = Toy(5)
-    if num_beams == 1:
-        token_ids, lengths, scores = constrained(decoding.greedy, toy, regex)
-    else:
-        found = constrained(decoding.beam, toy, regex, num_beams=num_beams)
-        token_ids, lengths, scores = (each[:, 0] for each in found)
-
-    def step(token_ids, beam_index, rows):
-        rows = [
-            (rows[at][0], (*rows[at][1], int(token)) if token != BOS else ())
-            for token, at in zip(token_ids.ravel(), beam_index.ravel())
-        ]
-        logits = np.array([toy.log_probs(row, ids) for row, ids in rows])
-        return logits.reshape(*beam_index.shape, V), None, rows
-
-    def with_best(token_ids, beam_index, rows):
-        log_probs, _, rows = step(token_ids, beam_index, rows)
-        return most_probable(log_probs, 1), log_probs, rows
-
-    automaton = TokenAutomaton(Pattern.of_expression(regex), text_trees(TABLE), EOS, V)
-    served = ServedConstraint(automaton, np.full(B, automaton.first), np.full(B, T))
-    if looks == "first":
-        chosen = MostProbableAllowed(with_best, served, Prompts(B * [()]))
-    else:
-        prefix = Prefix(np.full((B, 1, 1), BOS), np.arange(B), np.zeros(B, "int64"))
-        chosen = ChoosingStep(step, prefix, (), most_probable, served)
-    state = chosen.initial([(row, ()) for row in range(B)])
-    start, most = np.full((B, 1), BOS), np.full(B, T)
-    expected = served_search(chosen, state, start, EOS, most, num_beams=num_beams)
-    assert texts_of(token_ids) == [TABLE.decode(each.token_ids) for [each] in expected]
-    close(scores, np.array([each.score for [each] in expected]), rtol=1e-4)
-    assert all(re.fullmatch(regex, text) for text in texts_of(token_ids))
+    token_ids, _, scores = constrained(decoding.greedy, toy, regex)
+    texts = [text for text in ALL if re.fullmatch(regex, text)]
+    for row, found in enumerate(texts_of(token_ids)):
+        written = []
+        while written[-1:] != [EOS]:
+            begun = TABLE.decode(written)
+            rest = [text[len(begun) :] for text in texts if text.startswith(begun)]
+            allowed = {[*TABLE.encode(text), EOS][0] for text in rest}
+            written.append(max(allowed, key=toy.log_probs(row, written).__getitem__))
+        assert found == TABLE.decode(written)
+        close(scores[row], toy.score(row, found), rtol=1e-4)
 
 
 def test_what_is_drawn_matches_and_is_as_frequent_as_the_model_says():
