@@ -2,29 +2,8 @@
 
 import numpy as np
 
-from seqkeras.attention import (
-    AdditiveScore,
-    Attention,
-    BiAttention,
-    DotScore,
-    HardAttention,
-    KeyValueAttention,
-    LocalAttention,
-    MultiHeadAttention,
-    RestrictedSelfAttention,
-)
+from seqkeras import attention, models
 from seqkeras.embeddings import CharacterCNN, LearnedPositions, TokenEmbedding
-from seqkeras.models import (
-    BahdanauDecoder,
-    BiDAF,
-    BiLM,
-    Forecaster,
-    RecurrentStack,
-    RNNLanguageModel,
-    RNNSeq2Seq,
-    Transformer,
-    TreeClassifier,
-)
 from seqkeras.recurrent import GRU, LSTM, QRNN, RNN, Bidirectional, GRUCell, TreeLSTM
 from seqkeras.shapes import require_positive
 from seqkeras.transformer import Decoder, DecoderBlock, Encoder, EncoderBlock, FeedForward
@@ -35,22 +14,24 @@ SIZED = {
     "LSTMCell": LSTM,
     "QRNN": QRNN,
     "TreeLSTM": TreeLSTM,
-    "AdditiveScore": AdditiveScore,
-    "KeyValueAttention": KeyValueAttention,
+    "AdditiveScore": attention.AdditiveScore,
+    "KeyValueAttention": attention.KeyValueAttention,
     "TokenEmbedding": lambda size: TokenEmbedding(size, 7),
     "LearnedPositions": lambda size: LearnedPositions(size, 7),
     "FeedForward": FeedForward,
     "Encoder": lambda size: Encoder(EncoderBlock(6, 3, 11), size),
     "Decoder": lambda size: Decoder(DecoderBlock(6, 3, 11), size),
-    "Transformer": lambda size: Transformer(17, size, 6, 1, 3, 11),
-    "MultiHeadAttention": lambda size: MultiHeadAttention(2, size),
-    "RNNLanguageModel": lambda size: RNNLanguageModel(17, 7, size),
-    "RecurrentStack": lambda size: RecurrentStack("gru", size),
-    "BahdanauDecoder": lambda size: BahdanauDecoder(17, 7, size, attention=DotScore()),
-    "Forecaster": lambda size: Forecaster(3, size),
-    "TreeClassifier": lambda size: TreeClassifier(17, 7, size, 3),
-    "BiDAF": lambda size: BiDAF(17, 7, 11, 5, 3, size),
-    "BiLM": lambda size: BiLM(size, 11, 5, [2], [3], 7, 5),
+    "Transformer": lambda size: models.Transformer(17, size, 6, 1, 3, 11),
+    "MultiHeadAttention": lambda size: attention.MultiHeadAttention(2, size),
+    "RNNLanguageModel": lambda size: models.RNNLanguageModel(17, 7, size),
+    "RecurrentStack": lambda size: models.RecurrentStack("gru", size),
+    "BahdanauDecoder": lambda size: models.BahdanauDecoder(
+        17, 7, size, attention=attention.DotScore()
+    ),
+    "Forecaster": lambda size: models.Forecaster(3, size),
+    "TreeClassifier": lambda size: models.TreeClassifier(17, 7, size, 3),
+    "BiDAF": lambda size: models.BiDAF(17, 7, 11, 5, 3, size),
+    "BiLM": lambda size: models.BiLM(size, 11, 5, [2], [3], 7, 5),
 }
 
 
@@ -59,14 +40,14 @@ RECURRENT = {
     "RNN": lambda: RNN([GRUCell(5), GRUCell(3)]),
     "QRNN": lambda: QRNN(5),
     "Bidirectional": lambda: Bidirectional(GRU(5)),
-    "RestrictedSelfAttention": lambda: RestrictedSelfAttention(2, 3, window=2),
+    "RestrictedSelfAttention": lambda: attention.RestrictedSelfAttention(2, 3, window=2),
 }
 
 
 def test_other_attentions_give_zeros_for_no_step():
     nothing = floats(2, 0, 6)
-    assert numbers(KeyValueAttention(2)(nothing)[0]).shape == (2, 0, 3)
-    layer = MultiHeadAttention(2, 3, use_bias=False)
+    assert numbers(attention.KeyValueAttention(2)(nothing)[0]).shape == (2, 0, 3)
+    layer = attention.MultiHeadAttention(2, 3, use_bias=False)
     assert np.all(numbers(layer(floats(2, 3, 6), nothing, nothing)) == np.zeros((2, 3, 6)))
 
 
@@ -88,10 +69,10 @@ def flattened(make, names, name):
 
 
 ATTENTIONS = {
-    "AdditiveScore": (lambda: AdditiveScore(5), ["query", "key"]),
-    "BiAttention": (BiAttention, ["context", "query"]),
-    "Attention": (lambda: Attention(DotScore()), ["query", "key", "value"]),
-    "MultiHeadAttention": (lambda: MultiHeadAttention(2, 3), ["query", "key", "value"]),
+    "AdditiveScore": (lambda: attention.AdditiveScore(5), ["query", "key"]),
+    "BiAttention": (attention.BiAttention, ["context", "query"]),
+    "Attention": (lambda: attention.Attention(attention.DotScore()), ["query", "key", "value"]),
+    "MultiHeadAttention": (lambda: attention.MultiHeadAttention(2, 3), ["query", "key", "value"]),
 }
 NOTHING, LENGTHS = np.zeros((2, 0), int), np.array([0, 0])
 SOURCE = {"token_ids": np.ones((2, 3), int), "lengths": np.array([3, 2])}
@@ -120,7 +101,7 @@ test_sizes_and_sequences_that_no_layer_can_take_are_refused = refusals(
             (lambda make=make: built(make(), (2, 3, 6))(floats(2, 6)), f"{who}: ... {SHAPE}"),
         )
     ),
-    (lambda: built(KeyValueAttention(2), (2, 3, 6))(floats(2, 6)), f"sequence {SHAPE}"),
+    (lambda: built(attention.KeyValueAttention(2), (2, 3, 6))(floats(2, 6)), f"sequence {SHAPE}"),
     *(
         (flattened(make, names, name), f"{who}: {name} {SHAPE}")
         for who, (make, names) in ATTENTIONS.items()
@@ -128,20 +109,27 @@ test_sizes_and_sequences_that_no_layer_can_take_are_refused = refusals(
     ),
     *(
         (
-            lambda make=make: make(DotScore())(floats(2, 3, 7), floats(2, 0, 7), floats(2, 0, 5)),
+            lambda make=make: make(attention.DotScore())(
+                floats(2, 3, 7), floats(2, 0, 7), floats(2, 0, 5)
+            ),
             f"Attention: key {STEP}; received shape (2, 0, 7).",
         )
-        for make in (HardAttention, lambda score: LocalAttention(score, 2))
+        for make in (attention.HardAttention, lambda score: attention.LocalAttention(score, 2))
     ),
     (
-        lambda: RNNLanguageModel(17, 7, 5, cell="gru")({"token_ids": NOTHING, "lengths": LENGTHS}),
+        lambda: models.RNNLanguageModel(17, 7, 5, cell="gru")(
+            {"token_ids": NOTHING, "lengths": LENGTHS}
+        ),
         f"GRU: sequences {STEP}",
     ),
     (
-        lambda: RNNSeq2Seq.bahdanau(17, 13, 7, 5, 11)({**SOURCE, "target_ids": NOTHING}),
+        lambda: models.RNNSeq2Seq.bahdanau(17, 13, 7, 5, 11)({**SOURCE, "target_ids": NOTHING}),
         f"Decoder: target_ids {STEP}",
     ),
-    (lambda: Forecaster(3, 5, cell="lstm")({"window": floats(2, 0, 1)}), f"LSTM: sequences {STEP}"),
+    (
+        lambda: models.Forecaster(3, 5, cell="lstm")({"window": floats(2, 0, 1)}),
+        f"LSTM: sequences {STEP}",
+    ),
     (lambda: CharacterCNN(11, 5, [2], [3])(np.zeros((2, 0, 7), int)), f"character_ids {STEP}"),
     (lambda: CharacterCNN(11, 5, [2], [3])(NOTHING), "CharacterCNN: character_ids must have shape"),
 )

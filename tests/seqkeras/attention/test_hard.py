@@ -5,13 +5,7 @@ import numpy as np
 import pytest
 from keras import ops
 
-from seqkeras.attention import (
-    DotScore,
-    GeneralScore,
-    HardAttention,
-    MovingAverageBaseline,
-    reinforce_loss,
-)
+from seqkeras import attention
 from tests import references
 from tests.agreement import DOUBLE, difference, in_double
 from tests.arrays import close, floats, gradients, numbers, randomize, right_padded
@@ -22,7 +16,7 @@ MASK = np.array([[[True, True, True, False], [True, False, True, True]]])
 
 
 def general(inputs):
-    layer = HardAttention(GeneralScore(), seed=3)
+    layer = attention.HardAttention(attention.GeneralScore(), seed=3)
     layer(**inputs)
     return randomize(layer)
 
@@ -47,7 +41,7 @@ def test_hard_attention_takes_the_best_position_at_inference():
 
 def test_samples_come_as_often_as_the_softmax_says():
     query, key = floats(1, 2, 7), floats(1, 4, 7)
-    layer = HardAttention(DotScore(), seed=3)
+    layer = attention.HardAttention(attention.DotScore(), seed=3)
     count = 5000
     inputs = [np.repeat(each, count, axis=0) for each in (0.5 * query, key, key)]
     context, weights = numbers(layer(*inputs, attention_mask=MASK, training=True))
@@ -63,7 +57,7 @@ def test_samples_follow_the_seed_and_differ_from_call_to_call():
     inputs = [np.repeat(0.1 * floats(1, 2, 7), 100, axis=0)] * 3
 
     def calls(seed):
-        layer = HardAttention(DotScore(), seed=seed)
+        layer = attention.HardAttention(attention.DotScore(), seed=seed)
         return [numbers(layer(*inputs, training=True)[1]) for _ in range(2)]
 
     first, second = calls(3)
@@ -137,7 +131,7 @@ def test_reinforce_expects_the_gradient_of_the_expected_loss(baseline):
             def surrogate(layer, value=value):
                 log_probability = layer.log_probability(query, key, weights.astype(dtype), MASK)
                 losses = loss_of(weights, value)
-                return reinforce_loss(losses, ops.sum(log_probability, axis=1), baseline)
+                return attention.reinforce_loss(losses, ops.sum(log_probability, axis=1), baseline)
 
             by_value = gradients_of(lambda values: surrogate(layer, values[0]), [value])
             return [*gradients(layer, surrogate), *by_value]
@@ -156,11 +150,11 @@ def test_reinforce_expects_the_gradient_of_the_expected_loss(baseline):
 def test_what_is_differentiated_is_the_loss_its_advantage_and_less_entropy():
     losses, logs, entropies = (floats(5, seed=seed) for seed in range(3))
     expected = np.mean(losses + (losses - 0.7) * logs - entropies)
-    close(reinforce_loss(losses, logs, 0.7, entropies), expected)
+    close(attention.reinforce_loss(losses, logs, 0.7, entropies), expected)
 
 
 def test_a_baseline_is_the_moving_average_of_the_losses_before():
-    layer, expected = MovingAverageBaseline(momentum=0.7), 0.0
+    layer, expected = attention.MovingAverageBaseline(momentum=0.7), 0.0
     for seed in range(4):
         losses = floats(5, seed=seed)
         close(layer(losses), np.full(5, expected))

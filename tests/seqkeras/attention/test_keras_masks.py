@@ -4,15 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from seqkeras.attention import (
-    Attention,
-    BiAttention,
-    DotScore,
-    HardAttention,
-    LocalAttention,
-    MultiHeadAttention,
-    RestrictedSelfAttention,
-)
+from seqkeras import attention
 from seqkeras.transformer import Decoder, DecoderBlock, Encoder, EncoderBlock
 from tests.arrays import close, floats, numbers, randomize, right_padded
 from tests.autodiff import gradients_of
@@ -23,10 +15,12 @@ QUERY_MASK, KEY_MASK = QUERY_IDS > 0, KEY_IDS > 0
 SIZES = {"hidden_dim": 6, "num_heads": 3, "feed_forward_dim": 11}
 
 ATTENTIONS = {
-    "Attention": lambda: Attention(DotScore()),
-    "LocalAttention(predictive)": lambda: LocalAttention(DotScore(), 2, "predictive"),
-    "HardAttention": lambda: HardAttention(DotScore()),
-    "MultiHeadAttention": lambda: MultiHeadAttention(3, 2),
+    "Attention": lambda: attention.Attention(attention.DotScore()),
+    "LocalAttention(predictive)": lambda: attention.LocalAttention(
+        attention.DotScore(), 2, "predictive"
+    ),
+    "HardAttention": lambda: attention.HardAttention(attention.DotScore()),
+    "MultiHeadAttention": lambda: attention.MultiHeadAttention(3, 2),
 }
 SELF = {
     "EncoderBlock": lambda: EncoderBlock(**SIZES),
@@ -107,7 +101,7 @@ def test_what_a_masked_query_or_key_holds_changes_nothing_and_has_no_gradient(ma
 
 
 def test_bi_attention_takes_the_masks_of_both_embeddings_and_passes_the_first_on():
-    layer = BiAttention()
+    layer = attention.BiAttention()
     model = behind_embeddings(layer, keyword="query")
     randomize(layer)
     context, query = embedded(QUERY_IDS, 0), embedded(KEY_IDS, 1)
@@ -119,7 +113,7 @@ def test_bi_attention_takes_the_masks_of_both_embeddings_and_passes_the_first_on
 
 
 def test_restricted_attention_takes_the_mask_of_embeddings():
-    layer, sequence = RestrictedSelfAttention(3, 2, 2), embedded(KEY_IDS, 0)
+    layer, sequence = attention.RestrictedSelfAttention(3, 2, 2), embedded(KEY_IDS, 0)
     model = keras.Sequential([embedding(0), layer])
     close(first(model(KEY_IDS)), first(layer(sequence, mask=KEY_MASK)))
 

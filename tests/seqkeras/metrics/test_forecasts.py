@@ -5,13 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from seqkeras.metrics import (
-    coverage,
-    mean_absolute_error,
-    naive_error,
-    pinball_loss,
-    root_mean_squared_error,
-)
+from seqkeras import metrics
 
 SHAPE = 5, 3, 2
 
@@ -31,15 +25,15 @@ def mean(errors):
 
 
 METRICS = {
-    mean_absolute_error: lambda value, target: abs(target - value),
-    root_mean_squared_error: lambda value, target: (target - value) ** 2,
+    metrics.mean_absolute_error: lambda value, target: abs(target - value),
+    metrics.root_mean_squared_error: lambda value, target: (target - value) ** 2,
 }
 
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_errors_are_the_mean_over_targets_that_are_known(metric, pairs):
     error = np.vectorize(METRICS[metric])(*map(np.float64, pairs))
-    root = math.sqrt if metric is root_mean_squared_error else float
+    root = math.sqrt if metric is metrics.root_mean_squared_error else float
     assert metric(*pairs) == pytest.approx(root(mean(error.ravel())))
     by_step = [root(mean(error[:, step].ravel())) for step in range(SHAPE[1])]
     np.testing.assert_allclose(metric(*pairs, (0, 2)), by_step, rtol=1e-6)
@@ -51,7 +45,7 @@ def test_the_pinball_loss_is_the_mean_of_both_sides(pairs):
             (quantile if target > value else quantile - 1) * (float(target) - float(value))
             for value, target in zip(*(each.ravel() for each in pairs))
         ]
-        assert pinball_loss(*pairs, quantile) == pytest.approx(mean(errors))
+        assert metrics.pinball_loss(*pairs, quantile) == pytest.approx(mean(errors))
 
 
 def test_coverage_is_the_share_of_known_targets_in_the_band(pairs):
@@ -63,14 +57,14 @@ def test_coverage_is_the_share_of_known_targets_in_the_band(pairs):
         if not math.isnan(target)
     ]
     assert 0 < sum(inside) < len(inside)
-    assert coverage(low, high, targets) == pytest.approx(sum(inside) / len(inside))
+    assert metrics.coverage(low, high, targets) == pytest.approx(sum(inside) / len(inside))
 
 
 def test_the_naive_error_is_that_of_the_value_one_period_before():
     series = [3.0, 5.0, math.nan, 4.0, 4.5, 9.0]
-    assert naive_error(series) == pytest.approx((2 + 0.5 + 4.5) / 3)
-    assert naive_error(series, 2) == pytest.approx((1 + 5) / 2)
+    assert metrics.naive_error(series) == pytest.approx((2 + 0.5 + 4.5) / 3)
+    assert metrics.naive_error(series, 2) == pytest.approx((1 + 5) / 2)
 
 
 def test_where_no_target_is_known_there_is_no_error():
-    assert math.isnan(mean_absolute_error([1.0], [math.nan]))
+    assert math.isnan(metrics.mean_absolute_error([1.0], [math.nan]))

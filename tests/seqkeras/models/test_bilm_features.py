@@ -4,14 +4,8 @@ import keras
 import numpy as np
 import pytest
 
+from seqkeras import tokenizers
 from seqkeras.models import BiLM, BiLMFeatures
-from seqkeras.tokenizers import (
-    CharacterTable,
-    learn_byte_pairs,
-    learn_word_piece,
-    spelled_pieces,
-    word_places,
-)
 from tests.arrays import close, numbers, randomize
 
 TEXTS = ["Ada left Oslo.", "She didn't see the U.S. (in 1843)!", "Unbelievably late: naïve, 2x"]
@@ -20,10 +14,10 @@ TEXTS = ["Ada left Oslo.", "She didn't see the U.S. (in 1843)!", "Unbelievably l
 @pytest.fixture(scope="module")
 def made():
     """Features, their tokenizer and their table of characters."""
-    tokenizer = learn_word_piece(TEXTS, 60, lowercase=False)
-    table = CharacterTable.learn(TEXTS)
+    tokenizer = tokenizers.learn_word_piece(TEXTS, 60, lowercase=False)
+    table = tokenizers.CharacterTable.learn(TEXTS)
     bilm = BiLM(17, len(table), 5, [1, 3], [7, 11], 13, 7, num_layers=2, boundary_ids=[2, 3])
-    features = BiLMFeatures(bilm, *spelled_pieces(tokenizer, table), word_length=11)
+    features = BiLMFeatures(bilm, *tokenizers.spelled_pieces(tokenizer, table), word_length=11)
     features.build((None, None))
     return randomize(features), tokenizer, table
 
@@ -34,7 +28,7 @@ def test_the_words_of_pieces_are_those_that_a_bilm_reads(made):
         encoding = tokenizer.analyze(text)
         token_ids = np.array([encoding.token_ids], "int32")
         found, lengths, places, is_word = map(numbers, features.spell(token_ids))
-        expected = [text[start:end][:11] for start, end in word_places(text)]
+        expected = [text[start:end][:11] for start, end in tokenizers.word_places(text)]
         assert lengths.tolist() == [len(expected)]
         found = [[*filter(None, row)] for row in found[0].tolist()]
         assert found == [table.encode(word) for word in expected] + [[]] * (
@@ -43,7 +37,7 @@ def test_the_words_of_pieces_are_those_that_a_bilm_reads(made):
         assert is_word[0].tolist() == [offset is not None for offset in encoding.offsets]
         for offset, place in zip(encoding.offsets, places[0], strict=True):
             if offset is not None:
-                start, end = word_places(text)[place]
+                start, end = tokenizers.word_places(text)[place]
                 assert start <= offset[0] < offset[1] <= end
     assert len(tokenizer.analyze("Unbelievably")) > 4  # a word of several pieces
 
@@ -57,11 +51,11 @@ def test_features_are_the_mix_of_the_layers_of_each_words_sentence(made):
     s = np.exp(w) / np.exp(w).sum()
     expected = np.zeros((len(encoding), 14))
     for segment, text in enumerate(TEXTS[:2]):
-        words = [table.encode(text[start:end]) for start, end in word_places(text)]
+        words = [table.encode(text[start:end]) for start, end in tokenizers.word_places(text)]
         character_ids = np.array([word + [0] * (11 - len(word)) for word in words])[None]
         layers = numbers(features.bilm.represent({"character_ids": character_ids}))[0]
         for token, (offset, own) in enumerate(zip(encoding.offsets, encoding.segment_ids)):
-            for place, (start, end) in enumerate(word_places(text)):
+            for place, (start, end) in enumerate(tokenizers.word_places(text)):
                 if own == segment and offset is not None and start <= offset[0] < end:
                     for j in range(3):
                         expected[token] += gamma * s[j] * layers[j, place]
@@ -95,4 +89,4 @@ def test_the_mix_alone_learns_unless_all_is_asked_for(made, tmp_path):
 def test_a_vocabulary_that_is_no_word_piece_is_refused(made):
     *_, table = made
     with pytest.raises(ValueError, match="^spelled_pieces: needs a WordPiece vocabulary; received"):
-        spelled_pieces(learn_byte_pairs(TEXTS, 280), table)
+        tokenizers.spelled_pieces(tokenizers.learn_byte_pairs(TEXTS, 280), table)

@@ -1,38 +1,30 @@
 import pytest
 
-from seqkeras.tokenizers import (
-    CharacterTable,
-    SentencePieces,
-    SpecialIds,
-    WordTable,
-    byte_pairs,
-    learn_byte_pairs,
-    learn_sentence_pieces,
-    learn_word_piece,
-    special_ids,
-)
+from seqkeras import tokenizers
 from tests.seqkeras.tokenizers.test_learn import TEXTS
 
 
 def marian():
-    learned = learn_sentence_pieces(TEXTS, 60)
+    learned = tokenizers.learn_sentence_pieces(TEXTS, 60)
     tokens = ["</s>", "<unk>", "\u2581the", "<pad>"]
-    return SentencePieces(learned.model, {token: place for place, token in enumerate(tokens)})
+    return tokenizers.SentencePieces(
+        learned.model, {token: place for place, token in enumerate(tokens)}
+    )
 
 
 def roberta():
     vocabulary = {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3, "a": 4, "<mask>": 5}
-    return byte_pairs(vocabulary, [], "roberta")
+    return tokenizers.byte_pairs(vocabulary, [], "roberta")
 
 
 @pytest.mark.parametrize(
     "make, expected, never_generated",
     [
-        (lambda: CharacterTable.learn(["ab"]), (0, 1, 2, 3), (0, 1, 2)),
-        (lambda: WordTable(["<pad>", "<unk>", "a"]), (0, 1, None, None), (0, 1)),
-        (lambda: learn_sentence_pieces(TEXTS, 60), (0, 1, 2, 3), (0, 1, 2)),
+        (lambda: tokenizers.CharacterTable.learn(["ab"]), (0, 1, 2, 3), (0, 1, 2)),
+        (lambda: tokenizers.WordTable(["<pad>", "<unk>", "a"]), (0, 1, None, None), (0, 1)),
+        (lambda: tokenizers.learn_sentence_pieces(TEXTS, 60), (0, 1, 2, 3), (0, 1, 2)),
         (
-            lambda: learn_sentence_pieces(TEXTS, 60, unk_id=0, bos_id=1, eos_id=2),
+            lambda: tokenizers.learn_sentence_pieces(TEXTS, 60, unk_id=0, bos_id=1, eos_id=2),
             (None, 0, 1, 2),
             (0, 1),
         ),
@@ -41,19 +33,19 @@ def roberta():
     ],
 )
 def test_the_special_ids_are_those_of_the_tokenizers_tokens(make, expected, never_generated):
-    found = special_ids(make())
-    assert found == SpecialIds(*expected)
+    found = tokenizers.special_ids(make())
+    assert found == tokenizers.SpecialIds(*expected)
     assert found.never_generated == never_generated
 
 
 def test_what_both_begins_and_ends_a_text_may_be_generated():
-    tokenizer = learn_byte_pairs(iter(TEXTS), 300)
+    tokenizer = tokenizers.learn_byte_pairs(iter(TEXTS), 300)
     end = tokenizer.id_of("<|endoftext|>")
-    assert special_ids(tokenizer) == SpecialIds(None, None, end, end)
-    assert special_ids(tokenizer).never_generated == ()
+    assert tokenizers.special_ids(tokenizer) == tokenizers.SpecialIds(None, None, end, end)
+    assert tokenizers.special_ids(tokenizer).never_generated == ()
 
 
 def test_word_pieces_have_berts_tokens():
-    tokenizer = learn_word_piece(TEXTS, 80)
+    tokenizer = tokenizers.learn_word_piece(TEXTS, 80)
     names = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
-    assert special_ids(tokenizer) == SpecialIds(*map(tokenizer.id_of, names))
+    assert tokenizers.special_ids(tokenizer) == tokenizers.SpecialIds(*map(tokenizer.id_of, names))

@@ -4,15 +4,7 @@ from collections import Counter
 
 import pytest
 
-from seqkeras.tokenizers import (
-    UNK,
-    CharacterTable,
-    WordTable,
-    learn_byte_pairs,
-    learn_sentence_pieces,
-    learn_word_piece,
-    special_ids,
-)
+from seqkeras import tokenizers
 from seqkeras.tokenizers.of_stream import learn_words_of_lines
 from seqkeras.tokenizers.unknown import unknown_tokens
 from tests.seqkeras.tokenizers.test_learn import TEXTS
@@ -24,17 +16,17 @@ UNSEEN = ["the cat 7 sat", "7 7 €", "Œuvre e\u0301", "the cat", ""]
 @pytest.mark.parametrize(
     "make, most_frequent",
     [
-        (lambda: CharacterTable.learn(TEXTS), "7"),
-        (lambda: WordTable.learn(["the", "cat", "sat", "on"]), "7"),
+        (lambda: tokenizers.CharacterTable.learn(TEXTS), "7"),
+        (lambda: tokenizers.WordTable.learn(["the", "cat", "sat", "on"]), "7"),
         (lambda: learn_words_of_lines(TEXTS, 60), "7"),
-        (lambda: learn_word_piece(TEXTS, 150), "7"),
-        (lambda: learn_sentence_pieces(TEXTS, 60, character_coverage=1.0), "7"),
+        (lambda: tokenizers.learn_word_piece(TEXTS, 150), "7"),
+        (lambda: tokenizers.learn_sentence_pieces(TEXTS, 60, character_coverage=1.0), "7"),
         (marian, None),
     ],
 )
 def test_unknown_tokens_are_those_with_the_unknown_id(make, most_frequent):
     tokenizer = make()
-    unknown_id = special_ids(tokenizer).unknown_id
+    unknown_id = tokenizers.special_ids(tokenizer).unknown_id
     token_ids = [token_id for text in UNSEEN for token_id in tokenizer.encode(text)]
     found = unknown_tokens(tokenizer, iter(UNSEEN))
     assert (found.count, found.total) == (token_ids.count(unknown_id), len(token_ids))
@@ -44,15 +36,15 @@ def test_unknown_tokens_are_those_with_the_unknown_id(make, most_frequent):
 
 
 def test_the_characters_of_a_table_are_composed_first():
-    table = CharacterTable.learn(["\u00e9"])
+    table = tokenizers.CharacterTable.learn(["\u00e9"])
     assert unknown_tokens(table, ["e\u0301"]).count == 0
     assert unknown_tokens(table, ["e\u0301x"]).most_frequent == ("x",)
 
 
 def test_words_may_be_given_apart():
-    table = WordTable.learn(["don't", "<pad>"])
+    table = tokenizers.WordTable.learn(["don't", "<pad>"])
     words = [("don't", "<unk>", "<pad>", "x", "x")]
-    expected = Counter(word for word in words[0] if table.lookup(word) == UNK)
+    expected = Counter(word for word in words[0] if table.lookup(word) == tokenizers.UNK)
     found = unknown_tokens(table, words)
     assert (found.count, found.total) == (expected.total(), 5)
     assert found.most_frequent == ("x", "<unk>")
@@ -60,6 +52,6 @@ def test_words_may_be_given_apart():
 
 def test_no_byte_is_unknown():
     for form in ("gpt2", "roberta"):
-        tokenizer = learn_byte_pairs(TEXTS, 300, form=form)
+        tokenizer = tokenizers.learn_byte_pairs(TEXTS, 300, form=form)
         assert unknown_tokens(tokenizer, ["€ never seen <unk>"]).share == 0
     assert unknown_tokens(tokenizer, []).share == 0.0

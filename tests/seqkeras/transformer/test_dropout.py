@@ -4,14 +4,8 @@ import keras
 import numpy as np
 import pytest
 
+from seqkeras import models
 from seqkeras.attention import MultiHeadAttention, RestrictedSelfAttention
-from seqkeras.models import (
-    ClassificationHead,
-    MultipleChoiceHead,
-    RegressionHead,
-    SpanHead,
-    TaggingHead,
-)
 from seqkeras.transformer import DecoderBlock, FeedForward
 from tests.arrays import close, floats, numbers, randomize
 
@@ -37,7 +31,7 @@ def plain(layer, **inputs):
 
 
 def span_head():
-    layer, inputs = plain(SpanHead(RATE), hidden=floats(1, 4, 6))
+    layer, inputs = plain(models.SpanHead(RATE), hidden=floats(1, 4, 6))
     return lambda **given: layer(**given)["start_logits"], inputs
 
 
@@ -55,11 +49,11 @@ CASES = {
     "activation of a decoder": lambda: decoder_block("activation_dropout"),
     "what cross-attention gives": lambda: decoder_block("dropout"),
     "weights of cross-attention": lambda: decoder_block("attention_dropout"),
-    "ClassificationHead": lambda: plain(ClassificationHead(3, RATE), pooled=floats(1, 6)),
-    "RegressionHead": lambda: plain(RegressionHead(3, RATE), pooled=floats(1, 6)),
-    "TaggingHead": lambda: plain(TaggingHead(3, RATE), hidden=floats(1, 4, 6)),
+    "ClassificationHead": lambda: plain(models.ClassificationHead(3, RATE), pooled=floats(1, 6)),
+    "RegressionHead": lambda: plain(models.RegressionHead(3, RATE), pooled=floats(1, 6)),
+    "TaggingHead": lambda: plain(models.TaggingHead(3, RATE), hidden=floats(1, 4, 6)),
     "SpanHead": span_head,
-    "MultipleChoiceHead": lambda: plain(MultipleChoiceHead(RATE), pooled=floats(1, 4, 6)),
+    "MultipleChoiceHead": lambda: plain(models.MultipleChoiceHead(RATE), pooled=floats(1, 4, 6)),
 }
 
 
