@@ -86,8 +86,14 @@ TABLE = {
         NUMERIC,
     ),
     "seqkeras/decoding/compiled.py": (set(), {*NUMERIC, "jax"}),
-    "seqkeras/decoding/constraint.py": ({"seqkeras.decoding", "serving.text"}, NUMERIC),
-    "seqkeras/decoding/": ({"seqkeras.decoding", "seqkeras.values"}, NUMERIC),
+    "seqkeras/decoding/constraint.py": (
+        {"seqkeras.decoding", "seqkeras.tensors", "serving.text"},
+        NUMERIC,
+    ),
+    "seqkeras/decoding/": (
+        {"seqkeras.decoding", "seqkeras.tensors", "seqkeras.values"},
+        NUMERIC,
+    ),
     "seqkeras/embeddings/": (
         {"seqkeras.embeddings", "seqkeras.shapes", "seqkeras.values"},
         NUMERIC,
@@ -97,7 +103,7 @@ TABLE = {
     "seqkeras/metrics/rouge.py": ({"seqkeras.metrics", "serving.text"}, {"rouge_score"}),
     "seqkeras/metrics/squad.py": ({"seqkeras.metrics", "serving.text"}, NUMERIC),
     "seqkeras/metrics/tagging.py": ({"seqkeras.metrics", "serving.entities"}, set()),
-    "seqkeras/metrics/": ({"seqkeras.metrics"}, NUMERIC),
+    "seqkeras/metrics/": ({"seqkeras.metrics", "seqkeras.tensors"}, NUMERIC),
     "seqkeras/models/": (
         {
             "seqkeras.models",
@@ -120,7 +126,16 @@ TABLE = {
         {*NUMERIC, "safetensors"},
     ),
     "seqkeras/pretrained/tokenizer_files.py": ({"serving.text"}, set()),
-    "seqkeras/pretrained/": ({"seqkeras.pretrained", "seqkeras.models"}, NUMERIC),
+    "seqkeras/pretrained/": (
+        {
+            "seqkeras.pretrained",
+            "seqkeras.attention",
+            "seqkeras.models",
+            "seqkeras.transformer",
+            "serving.text",
+        },
+        NUMERIC,
+    ),
     "seqkeras/transformer/": (
         {
             "seqkeras.transformer",
@@ -158,7 +173,7 @@ TABLE = {
             "serving.manifest",
             "serving.text",
         },
-        {"numpy"},
+        {"keras", "numpy"},
     ),
     "seqkeras/locking.py": (set(), {"filelock"}),
     "seqkeras/__main__.py": ({"seqkeras", "training", "export", "serving"}, set()),

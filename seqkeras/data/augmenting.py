@@ -1,11 +1,19 @@
 """Altered copies of texts, on which a teacher may be asked."""
 
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 
 
-def altered(texts, seed, dropped=0.1, replaced=0.1, shortened=0.25, longest=5):
+def altered(
+    texts: Sequence[str],
+    seed: int | Sequence[int],
+    dropped: float = 0.1,
+    replaced: float = 0.1,
+    shortened: float = 0.25,
+    longest: int = 5,
+) -> list[str]:
     """Return a copy of every text with other words.
 
     Each word is left out with the probability `dropped`; with `replaced` a word of all texts,
@@ -38,7 +46,7 @@ def altered(texts, seed, dropped=0.1, replaced=0.1, shortened=0.25, longest=5):
                 copy.append(words[other] if chance < dropped + replaced else word)
         offset += len(row)
         if draw.random() < shortened and copy:
-            size = draw.integers(1, longest + 1)
+            size = int(draw.integers(1, longest + 1))
             start = draw.integers(0, max(1, len(copy) - size + 1))
             copy = copy[start : start + size]
         copies.append(" ".join(copy))

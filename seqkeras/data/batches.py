@@ -1,7 +1,11 @@
 """Examples as arrays, and their batches as `fit` takes them."""
 
+from __future__ import annotations
+
 import copy
 import itertools
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 import keras
 import numpy as np
@@ -10,6 +14,11 @@ from keras import tree
 from seqkeras.data.batching import rounded_up
 from seqkeras.data.nested import NestedSequences
 from seqkeras.targets import counts
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from seqkeras.data.batching import Order
 
 
 class Sequences:
@@ -27,9 +36,9 @@ class Sequences:
         ValueError: if a row is longer than the width.
     """
 
-    dtype = np.dtype("int64")
+    dtype: np.dtype = np.dtype("int64")
 
-    def __init__(self, rows, width=None, padding=0):
+    def __init__(self, rows: Sequence[Sequence[int]], width: int | None = None, padding: float = 0):
         self.lengths = np.array([len(row) for row in rows], self.dtype)
         longest = self.lengths.max(initial=0)
         if width is not None and longest > width:
@@ -39,7 +48,7 @@ class Sequences:
         self.values = np.fromiter(itertools.chain.from_iterable(rows), self.dtype)
 
     @classmethod
-    def joined(cls, parts):
+    def joined(cls, parts: Sequence[Self]) -> Self:
         """Return the rows of some of these, one behind the other; all else is the first's."""
         whole = copy.copy(parts[0])
         whole.lengths = np.concatenate([part.lengths for part in parts])
@@ -48,14 +57,14 @@ class Sequences:
         return whole
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int | None, ...]:
         return len(self.lengths), self.width
 
-    def __getitem__(self, rows):
+    def __getitem__(self, rows: np.ndarray) -> np.ndarray:
         """Return (len(rows), width) int64, padded after each row's end."""
         return self.padded(rows)
 
-    def padded(self, rows, few=False, more=0):
+    def padded(self, rows: np.ndarray, few: bool = False, more: int = 0) -> np.ndarray:
         """Return the rows of a batch; a width that was not given is one of `few`, see `rounded_up`,
         and so much `more`."""
         lengths = self.lengths[rows]
@@ -82,14 +91,14 @@ class FrameSequences(Sequences):
 
     dtype = np.dtype("float32")
 
-    def __init__(self, rows):
+    def __init__(self, rows: Sequence[np.ndarray]):
         self.lengths = np.array([len(row) for row in rows], "int64")
         self.width, self.padding = None, 0
         self.starts = np.cumsum(self.lengths) - self.lengths
         self.values = np.concatenate(rows).astype(self.dtype)
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int | None, ...]:
         return len(self.lengths), None, *self.values.shape[1:]
 
 
@@ -109,10 +118,17 @@ class Batches(keras.utils.PyDataset):
             length of the first array that has one, targets before inputs.
     """
 
-    def __init__(self, inputs, targets, order, few_shapes=None, tokens=None):
+    def __init__(
+        self,
+        inputs: object,
+        targets: object,
+        order: Order,
+        few_shapes: bool | None = None,
+        tokens: Sequence[int] | np.ndarray | None = None,
+    ):
         super().__init__()
         self.arrays = inputs, targets
-        self.order = order
+        self.order: Any = order  # with passes for `fit`; without them, `from_step` alone
         self.tokens = None if tokens is None else np.asarray(tokens)
         if few_shapes is None:
             few_shapes = keras.backend.backend() != "tensorflow"
@@ -120,10 +136,10 @@ class Batches(keras.utils.PyDataset):
         self.number = -1  # of the pass; Keras looks at two batches before the first one begins
         self.group, self.ignored = None, None
 
-    def __len__(self):
+    def __len__(self) -> int:
         return self.order.batches_per_pass
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int) -> tuple[Any, ...]:
         """Return the batch of a place in the present pass.
 
         Keras on TensorFlow takes the lengths of the first two for the lengths of all, if they are
@@ -132,15 +148,15 @@ class Batches(keras.utils.PyDataset):
         rows = self.order.of_pass(max(self.number, 0))[index]
         return self._batch(rows, more=int(index == 1))
 
-    def on_epoch_begin(self):
+    def on_epoch_begin(self) -> None:
         self.number += 1  # `on_epoch_end` is called once before the first epoch too
 
-    def from_step(self, step):
+    def from_step(self, step: int) -> Iterator[tuple[Any, ...]]:
         """Yield the batches of `step`, `step + 1`, and so on without end, as NumPy arrays."""
         batches = map(self._batch, self.order.from_step(step * (self.group or 1)))
         yield from batches if self.group is None else self._weighted(batches)
 
-    def in_groups(self, size, ignored=None):
+    def in_groups(self, size: int, ignored: float | None = None) -> Self:
         """Return the same batches, each with a weight for every target, which sum to the size over
         so many batches: the sum of weighted losses, over the size, is the mean over a group.
 
@@ -152,7 +168,7 @@ class Batches(keras.utils.PyDataset):
         grouped.group, grouped.ignored = size, ignored
         return grouped
 
-    def tokens_from(self, step):
+    def tokens_from(self, step: int) -> Iterator[int]:
         """Yield the number of tokens of each of these batches; of rows without an axis of several
         steps the rows."""
         inputs = sorted(tree.flatten(self.arrays[0]), key=lambda array: not _are_tokens(array))
@@ -162,12 +178,12 @@ class Batches(keras.utils.PyDataset):
         for rows in self.order.from_step(step * (self.group or 1)):
             yield _tokens(counted, rows) if self.tokens is None else int(self.tokens[rows].sum())
 
-    def for_fit(self, step):
+    def for_fit(self, step: int) -> Any:
         """Return batches from a step on as `model.fit` takes them on the backend that there is."""
         is_tensorflow = keras.backend.backend() == "tensorflow"
         return self.dataset(step) if is_tensorflow else self.from_step(step)
 
-    def dataset(self, step=0):
+    def dataset(self, step: int = 0) -> tf.data.Dataset:
         """Return the same as a `tf.data.Dataset`, which prepares two batches ahead."""
         import tensorflow as tf
 

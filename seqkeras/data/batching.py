@@ -4,9 +4,19 @@ The order depends on the seed and the step alone, so that a run that was stopped
 exactly the batches that it would have seen.
 """
 
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
+
 import numpy as np
 
 POOL = 50  # batches that are sorted together
+
+
+class Order(Protocol):
+    """The rows of each batch, for `seqkeras.data.batches.Batches`."""
+
+    def from_step(self, step: int) -> Iterator[Any]:
+        """Yield row indices for `step`, `step + 1`, and so on."""
 
 
 class InOrder:
@@ -17,11 +27,11 @@ class InOrder:
         batch_size: rows in each batch.
     """
 
-    def __init__(self, lengths, batch_size):
+    def __init__(self, lengths: Sequence[int] | np.ndarray, batch_size: int):
         self.lengths = np.asarray(lengths)
         self.batch_size = batch_size
 
-    def from_step(self, step):
+    def from_step(self, step: int) -> Iterator[np.ndarray]:
         """Yield row indices for `step`, `step + 1`, up to the last batch."""
         rows = np.argsort(self.lengths, kind="stable")
         for start in range(step * self.batch_size, len(rows), self.batch_size):
@@ -36,12 +46,16 @@ class _Passes:
         batches_per_pass: how many there are; every pass has as many.
     """
 
-    def __init__(self, lengths, seed):
+    batches_per_pass: int
+    _one_pass: Callable[[np.random.Generator], list[np.ndarray]]
+    _kept: tuple[int | None, list[np.ndarray]]
+
+    def __init__(self, lengths: Sequence[int] | np.ndarray, seed: int):
         self.lengths = np.asarray(lengths)
         self.seed = seed
-        self._kept = None, None
+        self._kept = None, []
 
-    def from_step(self, step):
+    def from_step(self, step: int) -> Iterator[np.ndarray]:
         """Yield row indices for `step`, `step + 1`, and so on without end."""
         while True:
             number, offset = divmod(step, self.batches_per_pass)
@@ -49,7 +63,7 @@ class _Passes:
                 yield batch
                 step += 1
 
-    def of_pass(self, number):
+    def of_pass(self, number: int) -> list[np.ndarray]:
         """Return the row indices of every batch of a pass; the last pass is kept."""
         kept = self._kept
         if kept[0] != number:
@@ -74,7 +88,7 @@ class BucketedBatches(_Passes):
         ValueError: if there are fewer rows than one batch holds.
     """
 
-    def __init__(self, lengths, batch_size, seed):
+    def __init__(self, lengths: Sequence[int] | np.ndarray, batch_size: int, seed: int):
         if len(lengths) < batch_size:
             raise ValueError(
                 f"BucketedBatches: a batch of {batch_size} needs as many rows; "
@@ -115,7 +129,7 @@ class TokenBatches(_Passes):
 
     batch_size = None
 
-    def __init__(self, lengths, batch_tokens, seed):
+    def __init__(self, lengths: Sequence[int] | np.ndarray, batch_tokens: int, seed: int):
         super().__init__(lengths, seed)
         self.widths = rounded_up(self.lengths)
         widest = int(self.widths.max(initial=1))
@@ -142,7 +156,7 @@ class TokenBatches(_Passes):
         return [batches[index] for index in generator.permutation(len(batches))]
 
 
-def rounded_up(lengths):
+def rounded_up(lengths: Sequence[int] | np.ndarray | int) -> np.ndarray:
     """Return lengths, each rounded up to the next of few widths: 1, 2, ..., 8, 10, 12, 14, 16, 19,
     ...
 
@@ -156,5 +170,4 @@ def rounded_up(lengths):
     widths = [1]
     while widths[-1] < lengths.max(initial=1):
         widths.append(widths[-1] + 1 + widths[-1] // 8)
-    widths = np.array(widths)
-    return widths[np.searchsorted(widths, lengths)]
+    return np.array(widths)[np.searchsorted(widths, lengths)]

@@ -17,6 +17,8 @@ https://arxiv.org/abs/1803.05457
 
 import functools
 import itertools
+from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
 from seqkeras.data.columns import column_names, read_columns
@@ -61,7 +63,13 @@ class NameOptions(NamedTuple):
     answer: str
 
 
-def read_choices(path, names=None, skip_bad=False, options=None, has_token=None):
+def read_choices(
+    path: Path | str,
+    names: Names | None = None,
+    skip_bad: bool = False,
+    options: NameOptions | None = None,
+    has_token: Callable[[str], bool] | None = None,
+) -> Read:
     """Return the rows of a file.
 
     Args:

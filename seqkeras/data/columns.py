@@ -12,6 +12,7 @@ import csv
 import dataclasses
 import itertools
 import json
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,8 +35,14 @@ NO_WAYS_OUT = WaysOut()
 
 
 def read_columns(
-    path, names, may_be_empty=(), form=None, header=True, options=None, ways_out=NO_WAYS_OUT
-):
+    path: Path | str,
+    names: Sequence[str],
+    may_be_empty: Collection[str] = (),
+    form: str | None = None,
+    header: bool = True,
+    options: tuple[str, ...] | None = None,
+    ways_out: WaysOut = NO_WAYS_OUT,
+) -> list[tuple[int, tuple[str, ...]]]:
     """Return the columns of a file.
 
     Args:
@@ -73,7 +80,7 @@ def read_columns(
     return rows
 
 
-def column_names(path):
+def column_names(path: Path | str) -> list[str]:
     """Return the names of a file's columns, from the header or the first JSON object.
 
     Args:
@@ -101,7 +108,7 @@ class Columns:
     options: tuple | None = None
     ways_out: WaysOut = NO_WAYS_OUT
 
-    def places(self, path, first):
+    def places(self, path: Path | str, first: Sequence[str]) -> list[int]:
         """Return the index of each column in a row.
 
         Args:
@@ -119,7 +126,7 @@ class Columns:
             raise DataError(f"{path}: the header names {twice[0]!r} twice.")
         return [first.index(name) for name in self.names]
 
-    def require(self, where, names, way_out=""):
+    def require(self, where: object, names: Collection[str], way_out: str = "") -> None:
         """Raise a DataError unless all names are among the names of a row."""
         missing = next((name for name in self.names if name not in names), None)
         if missing is not None:

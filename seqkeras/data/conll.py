@@ -22,6 +22,8 @@ import itertools
 import json
 import re
 from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from seqkeras.data.json_lines import json_objects
@@ -53,7 +55,12 @@ class Sentences(NamedTuple):
     left_out: list[str]
 
 
-def read_sentences(path, words=None, tags=None, skip_bad=False):
+def read_sentences(
+    path: Path | str,
+    words: int | str | None = None,
+    tags: int | str | None = None,
+    skip_bad: bool = False,
+) -> Sentences:
     """Return the sentences of a file.
 
     Args:
@@ -222,7 +229,7 @@ def _require_word(path, line, word):
         raise DataError(f"{path}, line {line}: the word {word!r:.40} holds half of a character.")
 
 
-def scheme_of(tags, odd=0.0):
+def scheme_of(tags: Iterable[str], odd: float = 0.0) -> str | None:
     """Return the scheme of a file's tags: "IOB2" (for IOB1, too), "IOBES", "BILOU" or "BMES"; None
     for tags that spell no entities, as parts of speech.
 
@@ -234,14 +241,14 @@ def scheme_of(tags, odd=0.0):
     fitting = {
         name: sum(count for tag, count in counts.items() if is_tag(tag, name)) for name in LETTERS
     }
-    scheme = max(fitting, key=fitting.get)
+    scheme = max(fitting, key=fitting.__getitem__)
     most_odd = max(1, odd * counts.total()) if odd else 0
     if fitting[scheme] == counts["O"] or counts.total() - fitting[scheme] > most_odd:
         return None
     return scheme
 
 
-def intended_tag(tag):
+def intended_tag(tag: str) -> str:
     """Return the tag of entities that another spelling probably means: O of 0 or o; B-PER of B_PER,
     B:PER, B.PER, b-PER, PER-B, or with a dash. Any other tag stays as it is.
 
@@ -256,7 +263,7 @@ def intended_tag(tag):
     return f"{after[2]}-{after[1]}" if after else tag
 
 
-def is_iob1(sentences):
+def is_iob1(sentences: Iterable[Sequence[str]]) -> bool:
     """Return whether tags with the letters of IOB2 are IOB1: B begins no entity but one behind
     another of its label.
 
@@ -270,7 +277,7 @@ def is_iob1(sentences):
     )
 
 
-def continued(tag, scheme):
+def continued(tag: str, scheme: str | None) -> str:
     """Return the tag of what follows in a word of a tag: of a scheme's letters, I of B; else the
     same.
 
@@ -281,7 +288,7 @@ def continued(tag, scheme):
     return f"I-{tag[2:]}" if scheme == "IOB2" and tag != "O" else tag
 
 
-def begun_inside(tags):
+def begun_inside(tags: Sequence[str]) -> int:
     """Return how many entities of a sentence begin with the letter of an entity's inside, I or M,
     or of its end, E or L.
 
@@ -291,7 +298,7 @@ def begun_inside(tags):
     return sum(tags[first][:2] in ("I-", "M-", "E-", "L-") for _, first, _ in entities(tags))
 
 
-def to_iob2(tags):
+def to_iob2(tags: Iterable[str]) -> tuple[str, ...]:
     """Return tags of IOB1 in IOB2: whatever begins an entity is B; tags of IOB2 stay as they are.
 
         IOB1: I-PER I-PER B-PER O    IOB2: B-PER I-PER B-PER O

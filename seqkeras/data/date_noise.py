@@ -27,11 +27,15 @@ Left out: accents that people drop, words between the fields that they leave out
 abbreviated weekdays.
 """
 
+import datetime
 import pickle
+import random
 import re
 import unicodedata
+from collections.abc import Collection, Sequence
 from functools import cache, lru_cache, partial
 from pathlib import Path
+from typing import Any
 
 from babel import Locale
 from babel.core import get_global
@@ -76,7 +80,13 @@ FINAL_FORMS = "ךםןףץς"
 VIRAMA = 9  # the combining class of the sign that joins a consonant to the next
 
 
-def add_noise(rng, day, locale, pieces, wanted):
+def add_noise(
+    rng: random.Random,
+    day: datetime.date,
+    locale: str,
+    pieces: Sequence[tuple[str, str]],
+    wanted: Collection[str],
+) -> tuple[str, tuple[str, ...]]:
     """Make the requested changes that the date allows.
 
     Args:
@@ -105,7 +115,7 @@ def add_noise(rng, day, locale, pieces, wanted):
     return _join(pieces), tuple(name for name in wanted if name in made)
 
 
-def pick(rng, options):
+def pick(rng: random.Random, options: Sequence[Any]) -> Any:
     """Draw one of the options, by `rng.random` alone.
 
     No other draw is promised to give the same numbers in every version of Python.
@@ -225,13 +235,13 @@ def _recase(rng, locale, pieces):
     return pick(rng, others) if others else pieces
 
 
-def lower_case(locale, text):
+def lower_case(locale: str, text: str) -> str:
     if locale == "tr":
         text = text.replace("I", "ı").replace("İ", "i")
     return text.lower()
 
 
-def upper_case(locale, text):
+def upper_case(locale: str, text: str) -> str:
     """Return upper case as people type it: Turkish i keeps its dot, Greek its diaeresis but no
     accent."""
     if locale == "tr":
@@ -270,7 +280,7 @@ def _lose_punctuation(rng, pieces):
 
 
 @lru_cache(maxsize=65536)
-def is_nearest(locale, word, expected):
+def is_nearest(locale: str, word: str, expected: tuple[str, int]) -> bool:
     """Return whether a word is nearer to the names of one month or weekday than to all others.
 
     Args:
@@ -289,7 +299,7 @@ def is_nearest(locale, word, expected):
 
 
 @lru_cache(maxsize=65536)
-def resembles_a_name(locale, word):
+def resembles_a_name(locale: str, word: str) -> bool:
     """Return whether a word could be taken for a month or a weekday: one edit away, or none."""
     key = _key(locale, word)
     most = 1 if len(key) > 3 else 0
@@ -319,7 +329,7 @@ def _key(locale, name):
 # Names. A meaning is ("months", 0 to 11) or ("days", 0 to 6).
 
 
-def name_of(day, locale, symbol):
+def name_of(day: datetime.date, locale: str, symbol: str) -> str:
     """Return the name of the day's month or weekday that stands for a symbol in `NAMES`."""
     _, number = _meaning(day, symbol)
     return _names(locale, symbol)[number]
@@ -363,7 +373,7 @@ def _stand_alone_names(locale):
 # Bounds. A pattern is a tuple of (symbol, text) whose fields are still empty.
 
 
-def typed_characters(locale, pattern):
+def typed_characters(locale: str, pattern: Sequence[tuple[str, str]]) -> set[str]:
     """Return the set of all characters that people can type for a pattern, but the digits.
 
     Slips add none: they type letters of the names.
@@ -377,7 +387,7 @@ def typed_characters(locale, pattern):
     return {*text, *lower_case(locale, text), *upper_case(locale, text)}
 
 
-def typed_length(locale, pattern):
+def typed_length(locale: str, pattern: Sequence[tuple[str, str]]) -> int:
     """Return the length of the longest text that people can type for a pattern."""
     longest, doubled = "", 0
     for symbol, literal in pattern:

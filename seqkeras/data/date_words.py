@@ -52,13 +52,13 @@ BEFORE = {  # language -> what stands before a date
 PARTS = (*8 * ("train",), "validation", "test")
 
 
-def before(locale):
+def before(locale: str) -> tuple[str, ...]:
     """Return what people set before a date, as a tuple."""
     return tuple(BEFORE[locale.partition("_")[0]].split(", "))
 
 
 @cache
-def words(locale, split):
+def words(locale: str, split: str) -> tuple[str, ...]:
     """Return names of countries and languages, none of which is another split's, as a tuple.
 
     Names that hold a digit, or are written much like a month or a weekday, are left out.
@@ -80,7 +80,7 @@ def _is_plain(locale, name):
     return not any(resembles_a_name(locale, word) for word in name.split())
 
 
-def characters(locale):
+def characters(locale: str) -> set[str]:
     """Return the characters of what stands before a date, in lower and upper case, as a set."""
     text = " ".join(before(locale))
     return {*text, *text.lower(), *text.upper()}

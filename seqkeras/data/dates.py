@@ -19,6 +19,7 @@ import datetime
 import hashlib
 import random
 import unicodedata
+from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -74,7 +75,7 @@ class Example(NamedTuple):
     noise: tuple[str, ...] = ()
 
 
-def split_of(day):
+def split_of(day: datetime.date) -> str:
     """Return the split that a day belongs to: 8 days in 10 train, 1 validation, 1 test.
 
     Fixed once and for all by a hash of the ISO date, whatever the seed of a sample. Training text
@@ -85,7 +86,7 @@ def split_of(day):
 
 
 @cache
-def days(split):
+def days(split: str) -> tuple[datetime.date, ...]:
     """Return all days of a split from `FIRST_DAY` to `LAST_DAY`, in order."""
     if split not in SPLITS:
         raise ValueError(f"days: split must be one of {', '.join(SPLITS)}; received {split!r}.")
@@ -101,7 +102,14 @@ def _leap_days():
     return tuple(sorted(day for day in every if (day.month, day.day) == (2, 29)))
 
 
-def sample(split, count, seed, noisy=False, locales=LOCALES, in_text=0.0):
+def sample(
+    split: str,
+    count: int,
+    seed: int,
+    noisy: float = False,
+    locales: Sequence[str] = LOCALES,
+    in_text: float = 0.0,
+) -> list[Example]:
     """Draw examples, as many of each locale as of any other (but for a rest), in random order.
 
     Args:
@@ -143,7 +151,7 @@ def sample(split, count, seed, noisy=False, locales=LOCALES, in_text=0.0):
     return sorted(examples, key=lambda example: rng.random())
 
 
-def clean_example(day, locale, form):
+def clean_example(day: datetime.date, locale: str, form: str) -> Example:
     """Return the `Example` of a day as Babel writes it in one of `FORMS`."""
     text = "".join(text for _, text in _write(day, locale, form))
     return Example(f"{locale}|{text}", day.isoformat(), locale, form)
@@ -176,7 +184,7 @@ def _usual(rng, day, locale):
 
 
 @cache
-def characters():
+def characters() -> str:
     """Return the sorted string of the characters of examples, in any locale.
 
     Beside dates there may be words of other characters, which a model need not know.
@@ -189,7 +197,7 @@ def characters():
 
 
 @cache
-def max_length():
+def max_length() -> int:
     """Return the length of the longest text of a clean or noisy example."""
     return max(
         len(f"{locale}|") + typed_length(locale, _pattern(locale, form))

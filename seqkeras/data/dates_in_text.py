@@ -15,7 +15,9 @@ the text lacks a day, a month or a year. Left out: two dates in one text, days r
 """
 
 import datetime
+import random
 import unicodedata
+from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
@@ -52,11 +54,17 @@ class Day(NamedTuple):
     day: int
     of_week: int
 
-    def weekday(self):
+    def weekday(self) -> int:
         return self.of_week
 
 
-def draw(rng, locale, day, split, usual):
+def draw(
+    rng: random.Random,
+    locale: str,
+    day: datetime.date,
+    split: str,
+    usual: Callable[[random.Random, datetime.date, str], str],
+) -> tuple[str, bool, tuple[str, ...]]:
     """Draw a text and its date.
 
     Args:
@@ -79,7 +87,7 @@ def draw(rng, locale, day, split, usual):
     return unicodedata.normalize("NFC", text), holds, (kind, *dress)
 
 
-def characters(locale):
+def characters(locale: str) -> set[str]:
     """Return the set of characters that a model should know; words may have more."""
     return {
         *ASCII,

@@ -22,7 +22,9 @@ MESSAGES = "messages"
 NAME, WEIGHT = "name", "weight"  # of a message, beside role and content
 
 
-def read_dialogues(path, names=("prompt", "answer")):
+def read_dialogues(
+    path: Path | str, names: tuple[str, str] = ("prompt", "answer")
+) -> list[tuple[int, list[tuple[str, str]], str]]:
     """Return the prompts of a file and their answers.
 
     Args:

@@ -18,7 +18,9 @@ import hashlib
 import math
 import re
 import zlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Self
 
 from seqkeras.data.texts import COMPRESSED, DataError, too_long
 from seqkeras.serving.parsing import bounded_lines
@@ -70,7 +72,13 @@ class Corpus:
     validation: list
 
     @classmethod
-    def of_files(cls, paths, form="lines", held_out=0.0, shard_bytes=2**25):
+    def of_files(
+        cls,
+        paths: Iterable[Path | str],
+        form: str = "lines",
+        held_out: float = 0.0,
+        shard_bytes: int = 2**25,
+    ) -> Self:
         """Return the corpus of files.
 
         Args:
@@ -114,7 +122,7 @@ class Corpus:
         validation = [sentences(lines, form) for lines in kept.values()]
         return cls(form, digests, tuple(shards), count, held_out, validation)
 
-    def read(self, shard):
+    def read(self, shard: Shard) -> Iterator[list[str]]:
         """Yield the documents of a shard that are not held out, as lists of sentences."""
         documents = _documents(Path(shard.path), self.form, shard.begin, shard.end)
         for number, (_, lines) in enumerate(documents, shard.first):
@@ -122,7 +130,7 @@ class Corpus:
                 yield sentences(lines, self.form)
 
 
-def is_held_out(number, share):
+def is_held_out(number: int, share: float) -> bool:
     """Return whether the document of a number is one of validation.
 
     The documents of half a share are among the documents of the whole share.
@@ -131,7 +139,7 @@ def is_held_out(number, share):
     return after > before
 
 
-def read_documents(path, form):
+def read_documents(path: Path | str, form: str) -> list[list[str]]:
     """Return the documents of a file, lists of sentences.
 
     Raises:
@@ -143,7 +151,7 @@ def read_documents(path, form):
     return documents
 
 
-def sentences(lines, form):
+def sentences(lines: Iterable[str], form: str) -> list[str]:
     """Return the sentences of a document's lines."""
     if form == "lines":
         return [line for line in lines if line]

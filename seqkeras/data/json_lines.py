@@ -1,12 +1,15 @@
 """Files of JSON lines: an object a line; empty lines are passed over."""
 
 import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 from seqkeras.data.texts import DataError, lines_of
 from seqkeras.serving.parsing import parse_json
 
 
-def json_objects(path, text):
+def json_objects(path: Path | str, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield (number of the line, dictionary) of a file's text.
 
     Args:

@@ -1,9 +1,19 @@
 """The usable rows of a file, and what is wrong with the other rows."""
 
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
 from seqkeras.data.texts import DataError
 
 
-def usable(path, rows, read, noun, skip_bad):
+def usable(
+    path: Path | str,
+    rows: Iterable[tuple[Any, ...]],
+    read: Callable[..., Any],
+    noun: str,
+    skip_bad: bool,
+) -> tuple[list[Any], list[str]]:
     """Read the rows of a file, one by one.
 
     Args:

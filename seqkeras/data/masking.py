@@ -14,7 +14,14 @@ https://github.com/google-research/bert (create_pretraining_data.py); spans: Jos
 section 3.1, https://arxiv.org/abs/1907.10529
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
+
+if TYPE_CHECKING:
+    from seqkeras.serving.text import Subwords
 
 KINDS = ("tokens", "words", "spans")
 IGNORED = -1  # the target of a place that holds no chosen token
@@ -36,7 +43,7 @@ class Masking:
         ValueError: if the kind is unknown, or the vocabulary holds no mask.
     """
 
-    def __init__(self, tokenizer, kind="tokens", share=0.15):
+    def __init__(self, tokenizer: Subwords, kind: str = "tokens", share: float = 0.15):
         if kind not in KINDS:
             raise ValueError(f"Masking: kind must be one of {', '.join(KINDS)}; received {kind!r}.")
         self.kind, self.share = kind, share
@@ -49,11 +56,13 @@ class Masking:
         else:
             self.continues = np.array([not token.startswith(SPACES) for token in tokens])
 
-    def most(self, width):
+    def most(self, width: int) -> int:
         """Return M, how many tokens of a row of a width are chosen at most."""
         return max(1, round(self.share * width))
 
-    def __call__(self, token_ids, lengths, generator):
+    def __call__(
+        self, token_ids: np.ndarray, lengths: np.ndarray, generator: np.random.Generator
+    ) -> tuple[np.ndarray, ...]:
         """Choose tokens.
 
         Args:
@@ -123,7 +132,7 @@ class Masking:
         return taken
 
 
-def mask_token_of(tokenizer):
+def mask_token_of(tokenizer: Subwords) -> str:
     """Return the mask of a vocabulary, [MASK] or <mask>.
 
     Raises:

@@ -4,6 +4,9 @@ Which corpus a batch is of depends on the seed and the step alone, so that a run
 continues with exactly the batches that it would have seen.
 """
 
+from collections.abc import Iterator, Sequence
+from typing import Any
+
 import numpy as np
 
 DRAWN = 2**32 - 1  # beside the seed: no pass has this number
@@ -34,7 +37,13 @@ class MixedBatches:
     (MultiCorpusSampledDataset); weights: https://opennmt.net/OpenNMT-py/FAQ.html
     """
 
-    def __init__(self, orders, offsets, weights, seed):
+    def __init__(
+        self,
+        orders: Sequence[Any],
+        offsets: Sequence[int] | np.ndarray,
+        weights: Sequence[float],
+        seed: int,
+    ):
         if len(weights) != len(orders) or min(weights) <= 0:
             raise ValueError(
                 f"MixedBatches: expected {len(orders)} positive weights; received {weights}."
@@ -45,7 +54,7 @@ class MixedBatches:
         share = weights[0] / sum(weights)
         self.batches_per_pass = round(orders[0].batches_per_pass / share)
 
-    def from_step(self, step):
+    def from_step(self, step: int) -> Iterator[np.ndarray]:
         """Yield row indices for `step`, `step + 1`, and so on without end."""
         generator = np.random.default_rng([self.seed, DRAWN])
         before = np.bincount(self._drawn(generator, step), minlength=len(self.orders))
@@ -54,7 +63,7 @@ class MixedBatches:
             [corpus] = self._drawn(generator, 1)
             yield next(going[corpus]) + self.offsets[corpus]
 
-    def of_pass(self, number):
+    def of_pass(self, number: int) -> list[np.ndarray]:
         """Return the row indices of every batch of a pass."""
         batches = self.from_step(number * self.batches_per_pass)
         return [next(batches) for _ in range(self.batches_per_pass)]

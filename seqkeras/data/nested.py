@@ -1,5 +1,7 @@
 """Rows of lists of integers, such as the children of a tree's nodes, padded batch by batch."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from seqkeras.data.batching import rounded_up
@@ -23,7 +25,9 @@ class NestedSequences:
 
     dtype = np.dtype("int64")
 
-    def __init__(self, rows, width=None, padding=0):
+    def __init__(
+        self, rows: Sequence[Sequence[Sequence[int]]], width: int | None = None, padding: int = 0
+    ):
         self.rows, self.width, self.padding = rows, width, padding
         self.lengths = np.array([len(row) for row in rows], self.dtype)
         widest = max((len(values) for row in rows for values in row), default=0)
@@ -33,10 +37,10 @@ class NestedSequences:
             )
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int | None, ...]:
         return len(self.rows), None, self.width
 
-    def padded(self, rows, few=False, more=0):
+    def padded(self, rows: np.ndarray, few: bool = False, more: int = 0) -> np.ndarray:
         """Return (len(rows), longest, width) int64.
 
         Args:

@@ -12,6 +12,7 @@ Reference: https://tatoeba.org, https://github.com/cmusphinx/cmudict
 """
 
 import re
+from pathlib import Path
 
 from seqkeras.data.texts import DataError, lines_of, read_text
 
@@ -19,7 +20,9 @@ VARIANT = re.compile(r"\([0-9]+\)$")
 STRESS = re.compile(r"[0-2]$")
 
 
-def read_parallel(source_path, target_path):
+def read_parallel(
+    source_path: Path | str, target_path: Path | str
+) -> list[tuple[int, tuple[str, str]]]:
     """Return the lines of two files, side by side.
 
     Returns:
@@ -44,7 +47,7 @@ def read_parallel(source_path, target_path):
     return list(enumerate(zip(sources, targets), start=1))
 
 
-def read_tab_separated(path, way_out=""):
+def read_tab_separated(path: Path | str, way_out: str = "") -> list[tuple[int, tuple[str, str]]]:
     """Return the first two fields of each line of a file without a header; empty lines are passed
     over.
 
@@ -76,7 +79,7 @@ def read_tab_separated(path, way_out=""):
     return rows
 
 
-def read_pronunciations(path, stress=True):
+def read_pronunciations(path: Path | str, stress: bool = True) -> list[tuple[int, tuple[str, str]]]:
     """Return words of a file in CMUdict's form with their phonemes, each other variant as a pair.
 
     Args:

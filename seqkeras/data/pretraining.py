@@ -4,14 +4,20 @@ In every pass the shards are shuffled, and the rows within each, so that a batch
 two; rows that fill no batch sit the pass out. Rows and masks are drawn anew for every batch.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import functools
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from seqkeras.data.batches import Batches
 from seqkeras.data.batching import rounded_up
+
+if TYPE_CHECKING:
+    from seqkeras.data.masking import Masking
 
 
 class Drawn(NamedTuple):
@@ -37,20 +43,20 @@ class ShardOrder:
         ValueError: if there are fewer rows than one batch holds.
     """
 
-    def __init__(self, counts, batch_size, seed):
+    def __init__(self, counts: Sequence[int], batch_size: int, seed: int):
         if sum(counts) < batch_size:
             raise ValueError(f"a batch of {batch_size} needs as many rows; received {sum(counts)}.")
         self.counts, self.batch_size, self.seed = np.asarray(counts), batch_size, seed
         self.batches_per_pass = int(sum(counts)) // batch_size
         self._rows = functools.lru_cache(maxsize=3)(self._shuffled)
 
-    def from_step(self, step):
+    def from_step(self, step: int) -> Iterator[Drawn]:
         """Yield a `Drawn` for `step`, `step + 1`, and so on without end."""
         while True:
             yield self.batch(*divmod(step, self.batches_per_pass))
             step += 1
 
-    def batch(self, number, index):
+    def batch(self, number: int, index: int) -> Drawn:
         """Return the `Drawn` of a place in a pass."""
         order = np.random.default_rng([self.seed, number]).permutation(len(self.counts))
         ends = np.cumsum(self.counts[order])
@@ -86,7 +92,14 @@ class PretrainingBatches(Batches):
         few_shapes: see `Batches`: pad each batch to the longest row there can be.
     """
 
-    def __init__(self, rows, masking, order, max_length, few_shapes=None):
+    def __init__(
+        self,
+        rows: Any,
+        masking: Masking,
+        order: ShardOrder | EveryRow,
+        max_length: int,
+        few_shapes: bool | None = None,
+    ):
         int64, size = np.dtype("int64"), order.batch_size
         inputs = {
             "token_ids": _Ahead((size, None), int64),
@@ -100,10 +113,10 @@ class PretrainingBatches(Batches):
         super().__init__(inputs, targets, order, few_shapes)
         self.rows, self.masking, self.max_length = rows, masking, max_length
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int) -> tuple[Any, ...]:
         return self._batch(self.order.batch(max(self.number, 0), index))
 
-    def tokens_from(self, step):
+    def tokens_from(self, step: int) -> Iterator[int]:
         """Yield the number of tokens that the rows of a batch hold, if they are full."""
         while True:
             yield self.order.batch_size * self.max_length
@@ -139,13 +152,13 @@ class EveryRow:
         most: rows; of more, as many that are evenly spread.
     """
 
-    def __init__(self, counts, batch_size, seed, most):
+    def __init__(self, counts: Sequence[int], batch_size: int, seed: int, most: int):
         step = -(-sum(counts) // most)
         self.shards = np.repeat(np.arange(len(counts)), counts)[::step]
         self.chunks = np.concatenate([np.arange(count) for count in counts])[::step]
         self.batch_size, self.seed = batch_size, seed
 
-    def from_step(self, step):
+    def from_step(self, step: int) -> Iterator[Drawn]:
         """Yield a `Drawn` for `step`, `step + 1`, up to the last batch."""
         for start in range(step * self.batch_size, len(self.shards), self.batch_size):
             rows = slice(start, start + self.batch_size)

@@ -10,8 +10,11 @@
 Names of files are relative to the folder of the table. A single number in each frame needs no axis.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import zipfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,15 +46,15 @@ class Recording:
     rows: tuple | None = None
     spellings: dict = dataclasses.field(default_factory=dict)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.numbers)
 
     @property
-    def text(self):
+    def text(self) -> Any:
         """The frames as the pipeline takes them: numbers, or rows."""
         return self.numbers if self.rows is None else self.rows
 
-    def pieces(self, length):
+    def pieces(self, length: int) -> list[Recording]:
         """Return the recording in pieces of `length` frames, the last one shorter; each frame has a
         label."""
         parts = [slice(start, start + length) for start in range(0, len(self), length)]
@@ -67,7 +70,7 @@ class Recording:
         return dataclasses.replace(self, numbers=self.numbers[part], target=target, rows=rows)
 
 
-def read_arrays(path, for_each_frame):
+def read_arrays(path: Path | str, for_each_frame: bool) -> list[Recording]:
     """Return the recordings of a .npz file.
 
     Args:
@@ -85,10 +88,12 @@ def read_arrays(path, for_each_frame):
         held = "one array" if isinstance(loaded, np.ndarray) else ", ".join(loaded.files) or "none"
         raise DataError(f"{path}: expected the arrays 'frames' and 'labels'; found {held}.")
     with loaded:
-        frames, labels, lengths = (
-            _of_numpy(path, lambda name=name: loaded[name]) if name in loaded.files else None
+        arrays = {
+            name: _of_numpy(path, lambda name=name: loaded[name])
             for name in ("frames", "labels", "lengths")
-        )
+            if name in loaded.files
+        }
+    frames, labels = arrays["frames"], arrays["labels"]
     if frames.ndim == 2:
         frames = frames[..., np.newaxis]
     if frames.ndim != 3 or not frames.size:
@@ -102,7 +107,7 @@ def read_arrays(path, for_each_frame):
         raise DataError(
             f"{path}: 'labels' must have shape {shape}, one for each {of}; received {labels.shape}."
         )
-    lengths = np.full(len(frames), frames.shape[1]) if lengths is None else lengths
+    lengths = arrays.get("lengths", np.full(len(frames), frames.shape[1]))
     fits = lengths.shape == shape[:1] and lengths.dtype.kind in "iu"
     if not fits or lengths.min() < 1 or lengths.max() > frames.shape[1]:
         raise DataError(
@@ -115,7 +120,9 @@ def read_arrays(path, for_each_frame):
     ]
 
 
-def read_table(path, frames_column, label_column, for_each_frame):
+def read_table(
+    path: Path | str, frames_column: str, label_column: str, for_each_frame: bool
+) -> list[Recording]:
     """Return the recordings of a table of files; see the head of this module.
 
     Args:
@@ -151,7 +158,7 @@ def read_table(path, frames_column, label_column, for_each_frame):
     return recordings
 
 
-def files_of_table(path, columns):
+def files_of_table(path: Path | str, columns: Sequence[str]) -> list[Path]:
     """Return the files that a table names, in its order.
 
     Raises:
@@ -164,7 +171,14 @@ def files_of_table(path, columns):
     ]
 
 
-def read_rows(path, numbers, label_column, for_each_frame, recording_column=None, decimals=None):
+def read_rows(
+    path: Path | str,
+    numbers: Sequence[str],
+    label_column: str,
+    for_each_frame: bool,
+    recording_column: str | None = None,
+    decimals: Mapping[str, str] | None = None,
+) -> list[Recording]:
     """Return the recordings of a table with a row for each frame.
 
     Args:

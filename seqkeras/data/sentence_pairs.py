@@ -17,9 +17,16 @@ https://arxiv.org/abs/1810.04805; full sentences: Liu et al. 2019, section 4.2,
 https://arxiv.org/abs/1907.11692
 """
 
+from __future__ import annotations
+
 import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from seqkeras.data.token_records import ShardTokens
 
 CACHED = 2  # shards whose chunks are kept
 
@@ -43,7 +50,14 @@ class SentencePairs:
 
     num_special, has_segments = 3, True
 
-    def __init__(self, shards, max_length, start_id, end_id, short=0.1):
+    def __init__(
+        self,
+        shards: Sequence[ShardTokens],
+        max_length: int,
+        start_id: int,
+        end_id: int,
+        short: float = 0.1,
+    ):
         if max_length < 5:
             raise ValueError(
                 f"SentencePairs: max_length must be at least 5; received {max_length}."
@@ -71,7 +85,7 @@ class SentencePairs:
         shard = self.shards[number]
         return Chunks.within_documents(shard, self.room, max(self.room // 2, 1))
 
-    def __call__(self, shard, chunk, generator):
+    def __call__(self, shard: int, chunk: int, generator: np.random.Generator) -> Any:
         """Return a row of a chunk.
 
         Args:
@@ -121,7 +135,7 @@ class FullSentences:
 
     num_special, has_segments = 2, False
 
-    def __init__(self, shards, max_length, start_id, end_id):
+    def __init__(self, shards: Sequence[ShardTokens], max_length: int, start_id: int, end_id: int):
         if max_length < 3:
             raise ValueError(
                 f"FullSentences: max_length must be at least 3; received {max_length}."
@@ -134,7 +148,7 @@ class FullSentences:
     def _chunks(self, number):
         return Chunks.across_documents(self.shards[number], self.room)
 
-    def __call__(self, shard, chunk, generator):
+    def __call__(self, shard: int, chunk: int, generator: np.random.Generator) -> Any:
         """Return a row of a chunk: a list of one array, and False; nothing is drawn."""
         chunks, tokens = self.chunks(shard), self.shards[shard].tokens
         begin, end = chunks.bounds[chunks.starts[chunk : chunk + 2]]
@@ -153,18 +167,18 @@ class Chunks:
         document_ends: (documents,) where each ends in the tokens.
     """
 
-    def __init__(self, bounds, starts, document_ends):
+    def __init__(self, bounds: np.ndarray, starts: np.ndarray, document_ends: np.ndarray):
         self.bounds, self.starts, self.document_ends = bounds, starts, document_ends
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.starts) - 1
 
-    def document_end(self, token):
+    def document_end(self, token: int) -> int:
         """Return where the document of a token ends."""
         return self.document_ends[np.searchsorted(self.document_ends, token, side="right")]
 
     @classmethod
-    def within_documents(cls, shard, room, longest):
+    def within_documents(cls, shard: ShardTokens, room: int, longest: int) -> Self:
         """Return chunks of at most `room` tokens that end with their document; sentences of more
         than `longest` are cut."""
         bounds = _with_parts(shard.sentences, longest)
@@ -174,7 +188,7 @@ class Chunks:
         return cls(bounds, _starts(bounds, room, most), ends)
 
     @classmethod
-    def across_documents(cls, shard, room):
+    def across_documents(cls, shard: ShardTokens, room: int) -> Self:
         """Return chunks of at most `room` tokens, with one for the end of each document within."""
         bounds = _with_parts(shard.sentences, room)
         ends = shard.sentences[shard.documents[1:]]

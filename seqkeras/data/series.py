@@ -3,8 +3,13 @@
 Their values are read by `seqkeras.serving.rows`, in training as where they are served.
 """
 
+from __future__ import annotations
+
 import collections
 import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +20,9 @@ from seqkeras.serving.categories import category_text, is_missing
 from seqkeras.serving.rows import Column, Rows
 from seqkeras.serving.times import CHANGE_OF_CLOCKS, in_iso
 from seqkeras.serving.written_numbers import number_of
+
+if TYPE_CHECKING:
+    from seqkeras.serving.times import TimeColumn
 
 GAPS = ("refuse", "fill", "keep")
 DECIMAL_OPTIONS = {".": "--decimal-point", ",": "--decimal-comma"}
@@ -39,11 +47,18 @@ class Series:
     times: np.ndarray | None
     spellings: frozenset = frozenset()
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.rows)
 
 
-def read_series(path, columns, time=None, series_column=None, gaps="refuse", step=None):
+def read_series(
+    path: Path | str,
+    columns: Sequence[str],
+    time: TimeColumn | None = None,
+    series_column: str | None = None,
+    gaps: str = "refuse",
+    step: tuple[int, str] | None = None,
+) -> tuple[list[Series], TimeColumn | None, int]:
     """Return the series of a file of columns (`seqkeras.data.columns`).
 
     Args:
@@ -73,7 +88,13 @@ def read_series(path, columns, time=None, series_column=None, gaps="refuse", ste
         groups[name].append((f"{path}, line {line}", [*row]))
         spellings[name].update(values[: len(series_names)])
     all_series = [
-        Series(name, *map(list, zip(*rows)), None, frozenset(spellings[name]))
+        Series(
+            name,
+            [where for where, _ in rows],
+            [row for _, row in rows],
+            None,
+            frozenset(spellings[name]),
+        )
         for name, rows in groups.items()
     ]
     if time is None:
@@ -90,7 +111,7 @@ def read_series(path, columns, time=None, series_column=None, gaps="refuse", ste
     return filled, time, sum(map(len, filled)) - sum(map(len, all_series))
 
 
-def values_of(series, index, column):
+def values_of(series: Series, index: int, column: Column) -> np.ndarray:
     """Return what a `serving.rows.Column` holds, at a place of each row: (rows, width), NaN where a
     number is missing.
 
@@ -105,7 +126,7 @@ def values_of(series, index, column):
         raise DataError(f"{str(error).removesuffix('.')}{way_out}.") from error
 
 
-def ways_to_read(name, texts, decimal=None):
+def ways_to_read(name: str, texts: Sequence[str], decimal: str | None = None) -> str:
     """Return options that read the first of a column's texts that is no number, for its error."""
     wrong = (text for text in texts if not is_missing(text) and number_of(text, decimal) is None)
     text = next(wrong, "")
@@ -113,7 +134,7 @@ def ways_to_read(name, texts, decimal=None):
     return f"; {' or '.join(f'{way} {name}' for way in ways)} reads it" if ways else ""
 
 
-def numbers_of(series, names, decimals):
+def numbers_of(series: Series, names: Sequence[str], decimals: Mapping[str, str]) -> np.ndarray:
     """Return (rows, names) numbers of the first columns of a series, NaN where one is missing.
 
     Args:
@@ -225,23 +246,23 @@ class Window:
     rows: Rows
 
     @property
-    def past(self):
+    def past(self) -> slice:
         """The place of the past in the table."""
         return slice(self.start, self.start + self.sizes[0])
 
     @property
-    def future(self):
+    def future(self) -> slice:
         """The place of what follows."""
         begin = self.start + self.sizes[0]
         return slice(begin, begin + self.sizes[1])
 
     @property
-    def target(self):
+    def target(self) -> np.ndarray:
         """(horizon, targets), NaN where one is missing."""
         return self.table[self.future, : self.sizes[2]]
 
     @property
-    def text(self):
+    def text(self) -> Any:
         """The rows, in the form that `seqkeras.serving.pipelines.Forecast` takes."""
         skipped = 0 if self.rows.time else len(self.series.rows[0]) - len(self.rows.columns)
         past = tuple(row[skipped:] for row in self.series.rows[self.past])
@@ -257,7 +278,7 @@ class ArrayWindow(Window):
     """A window of a model that takes arrays of the columns' numbers instead of rows."""
 
     @property
-    def text(self):
+    def text(self) -> Any:
         """The array that `serving.pipelines.Forecast` takes, and the array of the known columns."""
         past = self.table[self.past]
         if not self.rows.known:
@@ -276,7 +297,7 @@ class WindowArrays:
             the values of the file, in float64.
     """
 
-    def __init__(self, windows, part, scaled=True):
+    def __init__(self, windows: Sequence[Window], part: str, scaled: bool = True):
         self.windows, self.part, self.scaled = windows, part, scaled
         self.dtype = np.dtype("float32" if scaled else "float64")
         rows, (context, horizon, targets) = windows[0].rows, windows[0].sizes
@@ -289,10 +310,10 @@ class WindowArrays:
         }
         self.shape = len(windows), *widths[part]
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.windows)
 
-    def __getitem__(self, places):
+    def __getitem__(self, places: np.ndarray) -> np.ndarray:
         """Return (len(places), ...)."""
         windows = [self.windows[index] for index in places]
         rows, is_past = windows[0].rows, self.part == "window"

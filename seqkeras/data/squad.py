@@ -14,6 +14,7 @@ https://arxiv.org/abs/1806.03822
 """
 
 import functools
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -50,7 +51,12 @@ class Questions(NamedTuple):
     left_out: list[str]
 
 
-def read_questions(path, offsets="characters", skip_bad=False, has_token=None):
+def read_questions(
+    path: Path | str,
+    offsets: str = "characters",
+    skip_bad: bool = False,
+    has_token: Callable[[str], bool] | None = None,
+) -> Questions:
     """Return the questions of a file, with their answers.
 
     Args:

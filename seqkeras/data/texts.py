@@ -15,7 +15,7 @@ class DataError(ValueError):
     """A file of data that can not be used; the message names the file and the line."""
 
 
-def read_text(path, in_lines=True):
+def read_text(path: Path | str, in_lines: bool = True) -> str:
     """Return the text of a file in UTF-8, with a byte order mark or without; of a .gz what is
     packed.
 
@@ -64,19 +64,19 @@ def _require_short_lines(path, content):
         start = end + 1
 
 
-def too_long(path, line):
+def too_long(path: Path | str, line: int) -> "DataError":
     """Return the DataError of a line that is too long."""
     return DataError(
         f"{path}, line {line}: the line {TOO_LONG}; cut it into several, or remove it."
     )
 
 
-def suffix_of(path):
+def suffix_of(path: Path | str) -> str:
     """Return the file suffix in lower case, without a trailing .gz."""
     return Path(Path(path).name.lower().removesuffix(COMPRESSED)).suffix
 
 
-def lines_of(text):
+def lines_of(text: str) -> list[str]:
     """Return the lines of a text without their ends; the one after the last end is none, if it is
     empty.
 
@@ -86,11 +86,11 @@ def lines_of(text):
     return lines if lines[-1] else lines[:-1]
 
 
-def holds_half_a_character(text):
+def holds_half_a_character(text: str) -> bool:
     """Return whether a text holds a lone surrogate, which UTF-8 can not encode."""
     return any("\ud800" <= character <= "\udfff" for character in text)
 
 
-def is_blank(text):
+def is_blank(text: str) -> bool:
     """Return whether a text has no visible character: a tokenizer may find no token in it."""
     return all(unicodedata.category(character)[0] in "CZ" for character in text)

@@ -6,12 +6,19 @@ fixed           the most common distance; where distances spread by less than a 
                 without a common one, their median, rounded by at most a hundredth
 """
 
+from __future__ import annotations
+
 import dataclasses
 import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from seqkeras.serving.times import DAY, FIXED, NAMED
+
+if TYPE_CHECKING:
+    from seqkeras.serving.times import TimeColumn
 
 SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 7 * 86_400}
 STEPS = {
@@ -27,7 +34,7 @@ NAMED_STEP = re.compile(rf"(?:([1-9][0-9]{{0,8}}) )?({'|'.join(STEPS)})s?")
 ROUND = (*NAMED.values(), 100_000, 10_000, 1000, 100, 10, 1)  # microseconds
 
 
-def named_step(text):
+def named_step(text: str) -> tuple[int, str] | None:
     """Return (step, unit) of a step in words, as "month", "business-day" or "15 minutes"; None of
     other texts."""
     match = NAMED_STEP.fullmatch(text)
@@ -37,7 +44,9 @@ def named_step(text):
     return int(match[1] or 1) * size, unit
 
 
-def with_step(time, times, step=None):
+def with_step(
+    time: TimeColumn, times: Sequence[np.ndarray], step: tuple[int, str] | None = None
+) -> TimeColumn:
     """Return a `seqkeras.serving.times.TimeColumn` with the step of its rows.
 
     Args:

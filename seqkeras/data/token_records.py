@@ -15,11 +15,14 @@ goes on with those that are missing.
 A sentence without a token is left out, as is a document without a sentence.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -29,6 +32,9 @@ from seqkeras.data.texts import DataError
 from seqkeras.folders import written_aside
 from seqkeras.serving.text import read_tokenizer
 
+if TYPE_CHECKING:
+    from seqkeras.serving.text import Subwords
+
 RECORDS = "records.json"
 TOKENIZER = "tokenizer.json"
 VALIDATION = "validation.txt"
@@ -37,7 +43,7 @@ VERSION = 2
 OPEN = 32  # shards that stay open, each with a file descriptor for each of its parts
 
 
-def begin_records(folder, corpus, tokenizer):
+def begin_records(folder: Path | str, corpus: Corpus, tokenizer: Subwords) -> list[int]:
     """Make a folder of records without shards, or find that it is one of the same.
 
     Args:
@@ -74,12 +80,12 @@ def begin_records(folder, corpus, tokenizer):
     return missing_shards(folder)
 
 
-def is_records(folder):
+def is_records(folder: Path | str) -> bool:
     """Return whether a path names a folder of records."""
     return (Path(folder) / RECORDS).is_file()
 
 
-def form_of(folder):
+def form_of(folder: Path | str) -> str:
     """Return the form of the documents of records, one of `seqkeras.data.documents.FORMS`.
 
     Raises:
@@ -88,7 +94,7 @@ def form_of(folder):
     return _read_content(folder)["form"]
 
 
-def missing_shards(folder):
+def missing_shards(folder: Path | str) -> list[int]:
     """Return the numbers of the shards that are still to be made.
 
     Raises:
@@ -97,7 +103,7 @@ def missing_shards(folder):
     return [number for number, shard in enumerate(_shards(folder)) if not shard.is_dir()]
 
 
-def write_shard(folder, number):
+def write_shard(folder: Path | str, number: int) -> None:
     """Make a shard, if it is not there.
 
     Args:
@@ -127,7 +133,7 @@ def write_shard(folder, number):
             np.save(aside / f"{name}.npy", value)
 
 
-def encoded(tokenizer, sentences):
+def encoded(tokenizer: Subwords, sentences: Sequence[str]) -> list[list[int]]:
     """Return the token ids of a document's sentences that have some; byte pairs know a word by the
     space before it."""
     if tokenizer.is_byte_level:
@@ -151,7 +157,7 @@ class TokenRecords:
             is no token.
     """
 
-    def __init__(self, folder):
+    def __init__(self, folder: Path | str):
         self.folder = Path(folder)
         shards = _shards(folder)
         missing = sum(not shard.is_dir() for shard in shards)
@@ -171,14 +177,14 @@ class TokenRecords:
 class _Shards(Sequence):
     """`ShardTokens` of folders: each is opened when it is asked for; the last `OPEN` stay open."""
 
-    def __init__(self, folders):
+    def __init__(self, folders: Sequence[Path]):
         self.folders = folders
         self.opened = functools.lru_cache(maxsize=OPEN)(ShardTokens)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.folders)
 
-    def __getitem__(self, number):
+    def __getitem__(self, number: Any) -> Any:
         return self.opened(self.folders[number])
 
 
@@ -192,7 +198,7 @@ class ShardTokens:
         tokens, sentences, documents: as in the files.
     """
 
-    def __init__(self, folder):
+    def __init__(self, folder: Path):
         try:
             self.tokens, self.sentences, self.documents = (
                 np.asarray(np.load(folder / f"{name}.npy", mmap_mode="r")) for name in PARTS
@@ -205,7 +211,7 @@ class ShardTokens:
             raise DataError(f"{folder}: can not be read: {error.strerror}.") from error
 
     @classmethod
-    def of_documents(cls, documents):
+    def of_documents(cls, documents: Iterable[Sequence[Sequence[int]]]) -> Self:
         """Return the records of a list of documents, lists of sentences, lists of token ids."""
         records = cls.__new__(cls)
         rows = [sentence for document in documents for sentence in document]
@@ -216,7 +222,7 @@ class ShardTokens:
         return records
 
     @property
-    def num_documents(self):
+    def num_documents(self) -> int:
         return len(self.documents) - 1
 
 

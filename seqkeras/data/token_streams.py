@@ -6,23 +6,30 @@
 Texts stand one behind the other, with <eos> between them.
 """
 
+from __future__ import annotations
+
 import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from seqkeras.serving.text import SentencePieces, WordTable
 
+if TYPE_CHECKING:
+    from seqkeras.serving.text import Tokenizer
+
 CHUNK = 2**20  # characters that are encoded at once: libraries take much memory for a token
 BEFORE_WORD = re.compile(r"(?<=\S)(?= \S)")  # where no tokenizer here has a token across
 
 
-def keeps_white_space(tokenizer):
+def keeps_white_space(tokenizer: Tokenizer) -> bool:
     """Return whether white space is part of the tokens, so that a text is their texts side by
     side."""
     return not isinstance(tokenizer, SentencePieces | WordTable)
 
 
-def token_stream(texts, tokenizer, end_id):
+def token_stream(texts: Sequence[str], tokenizer: Tokenizer, end_id: int) -> np.ndarray:
     """Return the token ids of texts.
 
     Args:
@@ -44,7 +51,7 @@ def token_stream(texts, tokenizer, end_id):
     return np.concatenate([np.zeros(0, "int32"), *parts])
 
 
-def pieces_read(text, tokenizer):
+def pieces_read(text: str, tokenizer: Tokenizer) -> list[str]:
     """Return the pieces of a text that a tokenizer reads one by one: its lines, or long parts where
     white space is part of the tokens."""
     return _chunks(text) if keeps_white_space(tokenizer) else _lines(text)

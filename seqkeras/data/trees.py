@@ -3,6 +3,9 @@
 What `seqkeras.serving.text` reads, with a number as the label of every node.
 """
 
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
 import numpy as np
 
 from seqkeras.data.texts import lines_of, read_text
@@ -13,7 +16,7 @@ from seqkeras.serving.text.trees import parse_tree as parse_any_tree
 __all__ = ["Tree", "parse_tree", "read_trees", "tree_arrays"]
 
 
-def read_trees(path):
+def read_trees(path: Path | str) -> list[Tree]:
     """Return the trees of a file, plain or .gz, one a line; empty lines are passed over.
 
     Raises:
@@ -30,7 +33,7 @@ def read_trees(path):
     return trees
 
 
-def parse_tree(text):
+def parse_tree(text: str) -> Tree:
     """Return the tree that a bracketed text spells.
 
     Raises:
@@ -44,7 +47,9 @@ def parse_tree(text):
     return tree
 
 
-def tree_arrays(trees, ids, unknown_id=1):
+def tree_arrays(
+    trees: Sequence[Tree], ids: Mapping[str, int], unknown_id: int = 1
+) -> dict[str, np.ndarray]:
     """Return a batch of trees as the arrays that `seqkeras.recurrent.TreeLSTM` reads.
 
     Every node has a place in its row, the root the first, higher nodes before lower ones.

@@ -9,6 +9,8 @@ Reference: random windows: https://github.com/karpathy/nanoGPT (train.py); rows 
 batch to batch: Zaremba et al. 2014, section 4.1, https://arxiv.org/abs/1409.2329
 """
 
+from collections.abc import Iterator, Sequence
+
 import numpy as np
 
 from seqkeras.data.batches import Batches
@@ -26,11 +28,11 @@ class Windows:
 
     dtype = np.dtype("int64")
 
-    def __init__(self, tokens, length, shift=0):
+    def __init__(self, tokens: np.ndarray, length: int, shift: int = 0):
         self.tokens, self.steps = tokens, np.arange(shift, shift + length)
         self.shape = len(tokens), length
 
-    def __getitem__(self, starts):
+    def __getitem__(self, starts: np.ndarray) -> np.ndarray:
         """Return (len(starts), T) int64."""
         return self.tokens[starts[:, None] + self.steps].astype(self.dtype)
 
@@ -51,12 +53,12 @@ class RandomStarts:
         ValueError: if the stream has no window.
     """
 
-    def __init__(self, num_tokens, length, batch_size, seed):
+    def __init__(self, num_tokens: int, length: int, batch_size: int, seed: int):
         _require_tokens(type(self).__name__, num_tokens, length + 1)
         self.num_starts, self.batch_size, self.seed = num_tokens - length, batch_size, seed
         self.batches_per_pass = max((num_tokens - 1) // (length * batch_size), 1)
 
-    def from_step(self, step):
+    def from_step(self, step: int) -> Iterator[np.ndarray]:
         """Yield (batch_size,) starts for `step`, `step + 1`, and so on without end."""
         while True:
             generator = np.random.default_rng([self.seed, step])
@@ -80,7 +82,7 @@ class ConsecutiveStarts:
         ValueError: if a part has no window.
     """
 
-    def __init__(self, num_tokens, length, batch_size):
+    def __init__(self, num_tokens: int, length: int, batch_size: int):
         _require_tokens(type(self).__name__, num_tokens, batch_size * length + 1)
         self.batch_size = batch_size
         size = (num_tokens - 1) // batch_size
@@ -90,20 +92,22 @@ class ConsecutiveStarts:
         self.begins = np.zeros(num_tokens, bool)
         self.begins[self.starts] = True
 
-    def from_step(self, step):
+    def from_step(self, step: int) -> Iterator[np.ndarray]:
         """Yield (batch_size,) starts for `step`, `step + 1`, and so on without end."""
         while True:
             yield self.starts + self.steps[step % self.batches_per_pass]
             step += 1
 
 
-def random_windows(tokens, length, batch_size, seed):
+def random_windows(tokens: np.ndarray, length: int, batch_size: int, seed: int) -> Batches:
     """Return `Batches` of windows that stand anywhere: {"token_ids"} and targets."""
     order = RandomStarts(len(tokens), length, batch_size, seed)
     return Batches({"token_ids": Windows(tokens, length)}, Windows(tokens, length, 1), order)
 
 
-def mixed_windows(streams, length, batch_size, weights, seed):
+def mixed_windows(
+    streams: Sequence[np.ndarray], length: int, batch_size: int, weights: Sequence[float], seed: int
+) -> Batches:
     """Return `random_windows` of several streams, each batch of one, drawn by weight
     (`seqkeras.data.mixing`)."""
     sizes = [len(stream) for stream in streams]
@@ -113,7 +117,7 @@ def mixed_windows(streams, length, batch_size, weights, seed):
     return Batches({"token_ids": Windows(tokens, length)}, Windows(tokens, length, 1), order)
 
 
-def consecutive_windows(tokens, length, batch_size):
+def consecutive_windows(tokens: np.ndarray, length: int, batch_size: int) -> Batches:
     """Return `Batches` whose rows go on where they ended in the batch before.
 
     The inputs are {"token_ids", "begins"}: `begins` (B,) is True for rows that begin anew.

@@ -1,29 +1,37 @@
 """Beam search: the best hypotheses of a search with K beams."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 from keras import ops
 
 from seqkeras.decoding.checks import count, require
 from seqkeras.decoding.loop import Search, decode, reorder
 
+if TYPE_CHECKING:
+    from seqkeras.tensors import Tensor
+
 NEVER_SEEN = 1e-7  # the least attention that counts, so that one position can not decide alone
 
 
 def beam(
-    step,
-    state,
+    step: Callable[..., Any],
+    state: Mapping[str, Tensor],
     *,
-    start_id,
-    end_id,
-    max_length,
-    num_beams,
-    n_best=1,
-    length_penalty=0.0,
-    coverage_penalty=0.0,
-    source_mask=None,
-    early_stopping="never",
-    **options,
-):
+    start_id: int | Tensor,
+    end_id: int,
+    max_length: int,
+    num_beams: int,
+    n_best: int = 1,
+    length_penalty: float = 0.0,
+    coverage_penalty: float = 0.0,
+    source_mask: Tensor | None = None,
+    early_stopping: bool | str = "never",
+    **options: Any,
+) -> tuple[Tensor, Tensor, Tensor]:
     """Return the n best hypotheses of every row.
 
         s(Y) = log P(Y) / lp(Y) + cp(Y)
@@ -88,15 +96,15 @@ def beam(
 
 
 def beam_search(
-    num_beams,
-    n_best,
-    max_length,
-    end_id,
-    length_penalty=0.0,
-    coverage_penalty=0.0,
-    source_mask=None,
-    early_stopping="never",
-):
+    num_beams: int,
+    n_best: int,
+    max_length: int,
+    end_id: int,
+    length_penalty: float = 0.0,
+    coverage_penalty: float = 0.0,
+    source_mask: Tensor | None = None,
+    early_stopping: bool | str = "never",
+) -> Search:
     """Return the `Search` of `beam`, whose arguments these are."""
     require(
         "beam",
@@ -136,7 +144,7 @@ def beam_search(
 class _Coverage:
     """GNMT's coverage penalty of the attention that was given so far."""
 
-    def __init__(self, beta, source_mask):
+    def __init__(self, beta: float, source_mask: Tensor):
         self.beta, self.source_mask = beta, ops.cast(source_mask, "bool")
 
     def begin(self, beams):
@@ -165,7 +173,16 @@ class _Beams(Search):
     token_ids (B, K, T); and of the rows, done (B,).
     """
 
-    def __init__(self, num_beams, n_best, max_length, end_id, divisors, coverage, early_stopping):
+    def __init__(
+        self,
+        num_beams: int,
+        n_best: int,
+        max_length: int,
+        end_id: int,
+        divisors: Tensor,
+        coverage: _Coverage | None,
+        early_stopping: bool | str,
+    ):
         self.num_beams, self.n_best = num_beams, n_best
         self.max_length, self.end_id = max_length, end_id
         self.divisors = ops.convert_to_tensor(divisors, "float32")

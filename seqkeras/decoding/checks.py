@@ -1,9 +1,10 @@
 """Checks of arguments."""
 
 import numbers
+from typing import Any
 
 
-def require(who, *demands):
+def require(who: str, *demands: tuple[bool, str]) -> None:
     """Raise one error that names every violated demand.
 
     Args:
@@ -18,7 +19,9 @@ def require(who, *demands):
         raise ValueError(f"{who}: {' '.join(broken)}")
 
 
-def count(name, number):
+def count(name: str, number: Any) -> tuple[bool, str]:
     """Return a demand on a number of tokens, beams or the like."""
-    holds = isinstance(number, numbers.Integral) and not isinstance(number, bool) and number >= 1
+    holds = (
+        isinstance(number, numbers.Integral) and not isinstance(number, bool) and int(number) >= 1
+    )
     return holds, f"{name} must be a positive integer; received {number!r}"

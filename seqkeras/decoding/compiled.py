@@ -1,12 +1,14 @@
 """Compile functions by the backend, so that Python does not run the loop."""
 
 import functools
+from collections.abc import Callable
+from typing import Any
 
 import keras
 from keras import ops, tree
 
 
-def compiled(function):
+def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function, compiled; for generation, whose every step is small, many times as fast.
 
         @compiled
@@ -113,7 +115,7 @@ def _pure(function, arguments, named):
 class _Recorder(keras.StatelessScope):
     """A scope that notes which variables are read or assigned in it."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
         self.variables = {}
 

@@ -1,9 +1,18 @@
 """Restrict results to a regular expression, or to a set of texts."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Self
+
 import numpy as np
 from keras import ops
 
 from seqkeras.serving.text import UNREACHABLE, Pattern, TokenAutomaton, text_trees
+
+if TYPE_CHECKING:
+    from seqkeras.serving.text import Tokenizer
+    from seqkeras.tensors import Tensor
 
 MOST = 50_000_000  # entries: states times tokens
 
@@ -26,7 +35,7 @@ class Constraint:
     Reference: Willard and Louf 2023, section 3, https://arxiv.org/abs/2307.09702
     """
 
-    def __init__(self, automaton):
+    def __init__(self, automaton: TokenAutomaton):
         size = len(automaton.distances) * automaton.vocab_size
         if size > MOST:
             raise ValueError(
@@ -43,7 +52,9 @@ class Constraint:
         self.distances = ops.convert_to_tensor(automaton.distances)  # (states,)
 
     @classmethod
-    def of_regex(cls, regex, tokenizer, end_id, vocab_size=None):
+    def of_regex(
+        cls, regex: str, tokenizer: Tokenizer, end_id: int, vocab_size: int | None = None
+    ) -> Self:
         """Return results whose whole text a regular expression matches.
 
         Args:
@@ -59,7 +70,13 @@ class Constraint:
         return cls._of(Pattern.of_expression(regex), tokenizer, end_id, vocab_size)
 
     @classmethod
-    def of_choices(cls, choices, tokenizer, end_id, vocab_size=None):
+    def of_choices(
+        cls,
+        choices: Sequence[str],
+        tokenizer: Tokenizer,
+        end_id: int,
+        vocab_size: int | None = None,
+    ) -> Self:
         """Return results that are one of these texts; `of_regex` describes the arguments."""
         return cls._of(Pattern.of_texts(choices), tokenizer, end_id, vocab_size)
 
@@ -71,17 +88,17 @@ class Constraint:
             raise ValueError("Constraint: the tokenizer can write none of the texts allowed.")
         return cls(automaton)
 
-    def begin(self, beams, prompt_lengths):
+    def begin(self, beams: Tensor, prompt_lengths: Tensor) -> Tensor:
         """Return (B, K) int32 states before any token; `beams` are (B, K) int32 zeros."""
         first = ops.where(prompt_lengths > 0, self.behind, self.first)
         return beams + ops.cast(first, "int32")[:, None]
 
-    def allowed(self, states, room):
+    def allowed(self, states: Tensor, room: Tensor) -> Tensor:
         """Return (B, K, V) booleans: after the token the result can still end within the room."""
         distances = ops.take(self.distances, ops.take(self.next_states, states, axis=0), axis=0)
         return ops.take(distances < room, self.classes, axis=-1)
 
-    def advance(self, states, token_ids):
+    def advance(self, states: Tensor, token_ids: Tensor) -> Tensor:
         """Return the (B, K) states after tokens."""
         columns = ops.take(self.classes, token_ids, axis=0)
         following = ops.take(self.next_states, states, axis=0)  # (B, K, C)

@@ -1,11 +1,27 @@
 """Greedy decoding: the most probable token at every step."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
 from keras import ops
 
 from seqkeras.decoding.loop import generate
 
+if TYPE_CHECKING:
+    from seqkeras.tensors import Tensor
 
-def greedy(step, state, *, start_id, end_id, max_length, **options):
+
+def greedy(
+    step: Callable[..., Any],
+    state: Mapping[str, Tensor],
+    *,
+    start_id: int | Tensor,
+    end_id: int,
+    max_length: int,
+    **options: Any,
+) -> tuple[Tensor, Tensor, Tensor]:
     """Generate like `seqkeras.decoding.generate`, by the arg-max of each step; the lower id wins a
     tie.
 

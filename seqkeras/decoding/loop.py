@@ -10,8 +10,12 @@ reordered, never tiled. The loop knows no model and no text.
 Shape letters here: B batch, K beams, T `max_length`, V vocabulary, S source length.
 """
 
+from __future__ import annotations
+
 import abc
 import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from keras import ops
@@ -19,6 +23,10 @@ from keras import ops
 from seqkeras.decoding.checks import count, require
 from seqkeras.decoding.processors import Prefix, Prompt
 from seqkeras.values import known_numbers
+
+if TYPE_CHECKING:
+    from seqkeras.decoding.constraint import Constraint
+    from seqkeras.tensors import Tensor
 
 CONSTRAINED = "constrained"  # entry of `progress`: the state of each beam in a constraint
 
@@ -52,15 +60,21 @@ class Search(abc.ABC):
     end_id = -1  # of the token that ends a sequence; -1 if none does
 
     @abc.abstractmethod
-    def begin(self, batch_size):
+    def begin(self, batch_size: Any) -> dict[str, Tensor]:
         """Return the `progress` before the first step."""
 
     @abc.abstractmethod
-    def unfinished(self, progress):
+    def unfinished(self, progress: dict[str, Tensor]) -> Tensor:
         """Return (B,) booleans; the loop ends when no row is unfinished."""
 
     @abc.abstractmethod
-    def extend(self, log_probs, others, prefix, progress):
+    def extend(
+        self,
+        log_probs: Tensor,
+        others: Sequence[Tensor],
+        prefix: Prefix,
+        progress: dict[str, Tensor],
+    ) -> tuple[Tensor, Tensor | None, dict[str, Tensor]]:
         """Add a token to every beam.
 
         Args:
@@ -75,22 +89,22 @@ class Search(abc.ABC):
         """
 
     @abc.abstractmethod
-    def results(self, token_ids, progress):
+    def results(self, token_ids: Tensor, progress: dict[str, Tensor]) -> Any:
         """Return the results, from the (B, K, T) tokens of the beams and `progress`."""
 
 
 def decode(
-    step,
-    state,
-    search,
+    step: Callable[..., Any],
+    state: Mapping[str, Tensor],
+    search: Search,
     *,
-    start_id,
-    max_length,
-    state_entries=None,
-    processors=(),
-    prompt=None,
-    constraint=None,
-):
+    start_id: int | Tensor,
+    max_length: int,
+    state_entries: Sequence[StateEntry] | None = None,
+    processors: Sequence[Callable[[Tensor, Prefix], Tensor]] = (),
+    prompt: tuple[Tensor, Tensor] | None = None,
+    constraint: Constraint | None = None,
+) -> Any:
     """Run the loop: step, process, extend, reorder, until all rows are finished or have T tokens.
 
     Args:
@@ -131,7 +145,14 @@ def decode(
     return search.results(token_ids, progress)
 
 
-def begun(step, state, loop, start_id, state_entries=None, prompt=None):
+def begun(
+    step: Callable[..., Any],
+    state: Mapping[str, Tensor],
+    loop: Loop,
+    start_id: int | Tensor,
+    state_entries: Sequence[StateEntry] | None = None,
+    prompt: tuple[Tensor, Tensor] | None = None,
+) -> tuple[tuple[Any, ...], dict[str, Tensor]]:
     """Return the variables before the first step of a `Loop`; `decode` describes the arguments.
 
     Returns:
@@ -162,7 +183,14 @@ class Loop:
             result that the constraint allows.
     """
 
-    def __init__(self, search, max_length, processors=(), prompt=None, constraint=None):
+    def __init__(
+        self,
+        search: Search,
+        max_length: int,
+        processors: Sequence[Callable[[Tensor, Prefix], Tensor]] = (),
+        prompt: tuple[Tensor, Tensor] | None = None,
+        constraint: Constraint | None = None,
+    ):
         require("decode", count("max_length", max_length))
         if constraint is not None:
             demand = f"max_length must be {constraint.shortest} at least, by the constraint"
@@ -175,7 +203,9 @@ class Loop:
             self.processors.append(self.prompt)
         self.positions = ops.arange(max_length, dtype="int32")
 
-    def begin(self, batch_size, start_id, state):
+    def begin(
+        self, batch_size: Any, start_id: int | Tensor, state: Mapping[str, Tensor]
+    ) -> tuple[Any, ...]:
         """Return the variables before the first step."""
         beams = ops.zeros((batch_size, self.search.num_beams), "int32")
         return (
@@ -186,7 +216,7 @@ class Loop:
             self.begin_search(batch_size),
         )
 
-    def begin_search(self, batch_size):
+    def begin_search(self, batch_size: Any) -> dict[str, Tensor]:
         """Return the `progress` before the first step: the search's entries, and the
         constraint's states."""
         progress = self.search.begin(batch_size)
@@ -196,11 +226,26 @@ class Loop:
         lengths = self._prompt_lengths(beams)
         return progress | {CONSTRAINED: self.constraint.begin(beams, lengths)}
 
-    def unfinished(self, length, last, token_ids, state, progress):
+    def unfinished(
+        self,
+        length: Tensor,
+        last: Tensor,
+        token_ids: Tensor,
+        state: Mapping[str, Tensor],
+        progress: dict[str, Tensor],
+    ) -> Tensor:
         """Return whether there is a step to take."""
         return ops.logical_and(length < self.max_length, ops.any(self.search.unfinished(progress)))
 
-    def advance(self, logits, others, length, token_ids, state, progress):
+    def advance(
+        self,
+        logits: Tensor,
+        others: Sequence[Tensor],
+        length: Tensor,
+        token_ids: Tensor,
+        state: Mapping[str, Tensor],
+        progress: dict[str, Tensor],
+    ) -> tuple[Any, ...]:
         """Return the variables after a step that returned logits (B, K, V), others and state."""
         prefix = Prefix(token_ids, length, self._prompt_lengths(token_ids[:, :, 0]))
         states = progress.get(CONSTRAINED)
@@ -238,7 +283,16 @@ class Loop:
         return logits
 
 
-def generate(step, state, choose, *, start_id, end_id, max_length, **options):
+def generate(
+    step: Callable[..., Any],
+    state: Mapping[str, Tensor],
+    choose: Callable[[Tensor, Tensor], Tensor],
+    *,
+    start_id: int | Tensor,
+    end_id: int,
+    max_length: int,
+    **options: Any,
+) -> tuple[Tensor, Tensor, Tensor]:
     """Return one sequence for each row: a token chosen at every step, until every row has ended.
 
     Args:
@@ -266,17 +320,23 @@ class OneSequence(Search):
         choose, end_id: see `generate`.
     """
 
-    def __init__(self, choose, end_id):
+    def __init__(self, choose: Callable[[Tensor, Tensor], Tensor], end_id: int):
         self.choose, self.end_id = choose, end_id
 
-    def begin(self, batch_size):
+    def begin(self, batch_size: Any) -> dict[str, Tensor]:
         zeros = ops.zeros((batch_size,), "int32")
         return {"lengths": zeros, "scores": ops.cast(zeros, "float32"), "finished": zeros > 0}
 
-    def unfinished(self, progress):
+    def unfinished(self, progress: dict[str, Tensor]) -> Tensor:
         return ops.logical_not(progress["finished"])
 
-    def extend(self, log_probs, others, prefix, progress):
+    def extend(
+        self,
+        log_probs: Tensor,
+        others: Sequence[Tensor],
+        prefix: Prefix,
+        progress: dict[str, Tensor],
+    ) -> tuple[Tensor, Tensor | None, dict[str, Tensor]]:
         log_probs, unfinished = log_probs[:, 0], self.unfinished(progress)
         token = ops.cast(self.choose(log_probs, prefix.length), "int32")
         token = ops.where(unfinished, token, 0)  # (B,)
@@ -289,16 +349,18 @@ class OneSequence(Search):
         }
         return token[:, None], None, progress
 
-    def results(self, token_ids, progress):
+    def results(
+        self, token_ids: Tensor, progress: dict[str, Tensor]
+    ) -> tuple[Tensor, Tensor, Tensor]:
         return token_ids[:, 0], progress["lengths"], progress["scores"]
 
 
-def batch_size_of(state):
+def batch_size_of(state: Mapping[str, Tensor]) -> Any:
     """Return how many rows a state has."""
     return ops.shape(next(iter(state.values())))[0]
 
 
-def reorder(entry, beam_index):
+def reorder(entry: Tensor, beam_index: Tensor) -> Tensor:
     """Return the (B, K, ...) entry of the beams (B, J) that continue: (B, J, ...)."""
     batch_size, num_beams, *rest = ops.shape(entry)
     rows = num_beams * ops.arange(batch_size, dtype="int32")[:, None] + beam_index

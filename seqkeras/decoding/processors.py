@@ -11,12 +11,18 @@ too, `<eos>` too, `<bos>` (the `start_id`) not.
 It leaves out phrases (banned or forced runs of several tokens) and n-gram blocking.
 """
 
+from __future__ import annotations
+
 import dataclasses
+from typing import TYPE_CHECKING
 
 import numpy as np
 from keras import ops
 
 from seqkeras.decoding.checks import require
+
+if TYPE_CHECKING:
+    from seqkeras.tensors import Tensor
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -29,12 +35,12 @@ class Prefix:
         prompt_lengths: (B,) int32; zero without a prompt.
     """
 
-    token_ids: object
-    length: object
-    prompt_lengths: object
+    token_ids: Tensor
+    length: Tensor
+    prompt_lengths: Tensor
 
     @property
-    def after_prompt(self):
+    def after_prompt(self) -> Tensor:
         """(B,) booleans: the next token is no longer the prompt's."""
         return self.length >= self.prompt_lengths
 
@@ -56,12 +62,12 @@ class Temperature:
 
     temperature: float
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         holds = 0 < self.temperature < float("inf")
         demand = "temperature must be above 0 and finite"
         require("Temperature", (holds, f"{demand}; received {self.temperature}"))
 
-    def __call__(self, logits, prefix):
+    def __call__(self, logits: Tensor, prefix: Prefix) -> Tensor:
         return logits / self.temperature
 
 
@@ -80,10 +86,10 @@ class TopK:
 
     k: int
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         require("TopK", (self.k >= 1, f"k must be at least 1; received {self.k}"))
 
-    def __call__(self, logits, prefix):
+    def __call__(self, logits: Tensor, prefix: Prefix) -> Tensor:
         best, _ = ops.top_k(logits, min(self.k, logits.shape[-1]))
         return ops.where(logits >= best[..., -1:], logits, -np.inf)
 
@@ -107,17 +113,17 @@ class TopP:
 
     p: float
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         demand = f"p must be above 0 and at most 1; received {self.p}"
         require("TopP", (0 < self.p <= 1, demand))
 
-    def __call__(self, logits, prefix):
+    def __call__(self, logits: Tensor, prefix: Prefix) -> Tensor:
         if self.p == 1:  # all of them, even where a sum is rounded up to 1
             return logits
         return nucleus(logits, self.p)
 
 
-def nucleus(logits, p):
+def nucleus(logits: Tensor, p: float | Tensor) -> Tensor:
     """Return logits, -inf outside the nucleus of `TopP`; p: a number, or one for each row, (...,
     1)."""
     ascending = ops.sort(logits, axis=-1)  # from the tail, whose sum is rounded less
@@ -147,11 +153,11 @@ class RepetitionPenalty:
 
     theta: float
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         demand = f"theta must be above 0 and finite; received {self.theta}"
         require("RepetitionPenalty", (0 < self.theta < float("inf"), demand))
 
-    def __call__(self, logits, prefix):
+    def __call__(self, logits: Tensor, prefix: Prefix) -> Tensor:
         penalised = ops.where(logits > 0, logits / self.theta, logits * self.theta)
         return ops.where(_seen(logits, prefix), penalised, logits)
 
@@ -169,10 +175,10 @@ class BannedTokens:
 
     token_ids: tuple
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         object.__setattr__(self, "token_ids", tuple(self.token_ids))
 
-    def __call__(self, logits, prefix):
+    def __call__(self, logits: Tensor, prefix: Prefix) -> Tensor:
         vocab_size = logits.shape[-1]
         banned = np.isin(np.arange(vocab_size), self.token_ids)
         require(
@@ -199,11 +205,11 @@ class MinLength:
     min_length: int
     end_id: int
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         demand = f"min_length must not be negative; received {self.min_length}"
         require("MinLength", (self.min_length >= 0, demand))
 
-    def __call__(self, logits, prefix):
+    def __call__(self, logits: Tensor, prefix: Prefix) -> Tensor:
         require("MinLength", _inside("end_id", self.end_id, logits.shape[-1]))
         is_end = ops.arange(logits.shape[-1], dtype="int32") == self.end_id
         too_early = prefix.length + 1 < self.min_length
@@ -226,11 +232,11 @@ class ForcedToken:
     token_id: int
     position: int
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         demand = f"position must not be negative; received {self.position}"
         require("ForcedToken", (self.position >= 0, demand))
 
-    def __call__(self, logits, prefix):
+    def __call__(self, logits: Tensor, prefix: Prefix) -> Tensor:
         vocab_size = logits.shape[-1]
         require("ForcedToken", _inside("token_id", self.token_id, vocab_size))
         return ops.where(prefix.length == self.position, _only(self.token_id, vocab_size), logits)
@@ -245,10 +251,10 @@ class Prompt:
         lengths: (B,) integers.
     """
 
-    token_ids: object
-    lengths: object
+    token_ids: Tensor
+    lengths: Tensor
 
-    def __call__(self, logits, prefix):
+    def __call__(self, logits: Tensor, prefix: Prefix) -> Tensor:
         last = ops.shape(self.token_ids)[1] - 1
         token = ops.take(self.token_ids, ops.minimum(prefix.length, last), axis=1)  # (B,)
         forced = _only(token[:, None, None], logits.shape[-1])  # (B, 1, V)

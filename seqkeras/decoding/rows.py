@@ -1,9 +1,18 @@
 """Many sources of different lengths through a function of padded batches."""
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import numpy as np
 
 
-def in_batches(function, rows, pad, batch_size=256, advance=None):
+def in_batches(
+    function: Callable[..., tuple[Any, ...]],
+    rows: Sequence[Sequence[int]],
+    pad: Callable[..., tuple[np.ndarray, np.ndarray]],
+    batch_size: int = 256,
+    advance: Callable[[int], object] | None = None,
+) -> tuple[np.ndarray, ...]:
     """Call a function on rows, sorted by length and padded, and put its results in order again.
 
     Args:

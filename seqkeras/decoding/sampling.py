@@ -1,5 +1,10 @@
 """Sampling: every token drawn at random, as probable as the decoder says."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
 import keras
 from keras import ops
 
@@ -7,21 +12,25 @@ from seqkeras.decoding.checks import count, require
 from seqkeras.decoding.loop import batch_size_of, generate
 from seqkeras.decoding.processors import Temperature, TopK, TopP
 
+if TYPE_CHECKING:
+    from seqkeras.decoding.processors import Prefix
+    from seqkeras.tensors import Tensor
+
 
 def sample(
-    step,
-    state,
+    step: Callable[..., Any],
+    state: Mapping[str, Tensor],
     *,
-    start_id,
-    end_id,
-    max_length,
-    temperature=1.0,
-    top_k=None,
-    top_p=1.0,
-    seed=None,
-    processors=(),
-    **options,
-):
+    start_id: int | Tensor,
+    end_id: int,
+    max_length: int,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float = 1.0,
+    seed: Any = None,
+    processors: Sequence[Callable[[Tensor, Prefix], Tensor]] = (),
+    **options: Any,
+) -> tuple[Tensor, Tensor, Tensor]:
     """Generate like `seqkeras.decoding.generate`, with each token drawn.
 
         u(t) ~ uniform on [0, 1),   y(t) = the first i with  p(1) + ... + p(i) > u(t)
@@ -69,7 +78,7 @@ def sample(
     )
 
 
-def inverse_cdf(log_probs, uniform):
+def inverse_cdf(log_probs: Tensor, uniform: Tensor) -> Tensor:
     """Map (B, V) log-probabilities and (B,) numbers in [0, 1) to (B,) token ids.
 
     A token of probability zero is never chosen, though sums that are computed side by side (as XLA

@@ -1,9 +1,18 @@
 """The best answer span, from the logits of its start and its end."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from keras import ops
 
+if TYPE_CHECKING:
+    from seqkeras.tensors import Tensor
 
-def best_spans(start_logits, end_logits, max_length):
+
+def best_spans(
+    start_logits: Tensor, end_logits: Tensor, max_length: int
+) -> tuple[Tensor, Tensor, Tensor]:
     """Return the most probable span of each row that is not too long.
 
         (start, end) = arg-max of p_start(i) p_end(j) over i <= j < i + max_length

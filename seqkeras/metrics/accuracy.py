@@ -1,9 +1,16 @@
 """Accuracy of predictions: token by token, and of whole sequences."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import keras
 from keras import ops
 
 from seqkeras.metrics.tokens import OfTokens
+
+if TYPE_CHECKING:
+    from seqkeras.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable("seqkeras")
@@ -26,10 +33,15 @@ class TokenAccuracy(OfTokens):
         ValueError: if y_pred has not one axis more than y_true.
     """
 
-    def __init__(self, ignore_class=0, name="token_accuracy", dtype=None):
+    def __init__(
+        self,
+        ignore_class: int | None = 0,
+        name: str = "token_accuracy",
+        dtype: str | keras.DTypePolicy | None = None,
+    ):
         super().__init__(ignore_class, name, dtype)
 
-    def measure(self, y_true, y_pred, weight):
+    def measure(self, y_true: Tensor, y_pred: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
         return _right(y_true, y_pred, weight.dtype), weight
 
 
@@ -53,10 +65,15 @@ class SequenceAccuracy(OfTokens):
         ValueError: if y_pred has not one axis more than y_true.
     """
 
-    def __init__(self, ignore_class=0, name="sequence_accuracy", dtype=None):
+    def __init__(
+        self,
+        ignore_class: int | None = 0,
+        name: str = "sequence_accuracy",
+        dtype: str | keras.DTypePolicy | None = None,
+    ):
         super().__init__(ignore_class, name, dtype)
 
-    def measure(self, y_true, y_pred, weight):
+    def measure(self, y_true: Tensor, y_pred: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
         steps = tuple(range(1, len(y_true.shape)))
         real = weight > 0
         right = ops.where(real, _right(y_true, y_pred, weight.dtype), 1)

@@ -1,11 +1,14 @@
 """Agreement of answers of one class each with their targets."""
 
+from collections.abc import Iterable
+from typing import Any
+
 import numpy as np
 
 from seqkeras.metrics.pairs import pairs_of
 
 
-def class_f1(answers, targets):
+def class_f1(answers: Iterable[Any], targets: Iterable[Any]) -> dict[Any, float]:
     """Return the F1 of each class that there is among targets and answers.
 
         F1(c) = 2 |both c| / (|target c| + |answer c|)
@@ -29,7 +32,7 @@ def class_f1(answers, targets):
     return dict(zip(classes, f1.tolist()))
 
 
-def matthews_correlation(answers, targets):
+def matthews_correlation(answers: Iterable[Any], targets: Iterable[Any]) -> float:
     """Return the correlation of answers and targets, of any number of classes.
 
         R = (c s - sum_k t_k p_k) / sqrt((s^2 - sum_k t_k^2) (s^2 - sum_k p_k^2))

@@ -1,11 +1,13 @@
 """Correlation of numbers with their targets."""
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from seqkeras.metrics.pairs import pairs_of
 
 
-def pearson_correlation(answers, targets):
+def pearson_correlation(answers: Iterable[float], targets: Iterable[float]) -> float:
     """Return the linear correlation of numbers and targets.
 
         r = sum (x - mean x) (y - mean y) / sqrt(sum (x - mean x)^2 sum (y - mean y)^2)
@@ -24,7 +26,7 @@ def pearson_correlation(answers, targets):
     return _pearson(*_numbers("pearson_correlation", answers, targets))
 
 
-def spearman_correlation(answers, targets):
+def spearman_correlation(answers: Iterable[float], targets: Iterable[float]) -> float:
     """Return the correlation of ranks: `pearson_correlation` of them; equal numbers share their
     mean rank.
 

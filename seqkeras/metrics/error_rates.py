@@ -4,10 +4,12 @@ A text may have several right targets: pronunciations of a word. From letters to
 of tokens is the phoneme error rate, the rate of sequences the word error rate.
 """
 
+from collections.abc import Iterable, Sequence
+
 from seqkeras.metrics.pairs import pairs_of
 
 
-def token_error_rate(texts, targets):
+def token_error_rate(texts: Iterable[str], targets: Iterable[str | Sequence[str]]) -> float:
     """Return the edits that make texts of their targets, by the targets' tokens.
 
         rate = sum_i min over d(text_i, target) / sum_i |target|
@@ -39,7 +41,7 @@ def token_error_rate(texts, targets):
     return edits / length
 
 
-def sequence_error_rate(texts, targets):
+def sequence_error_rate(texts: Iterable[str], targets: Iterable[str | Sequence[str]]) -> float:
     """Return the share of texts whose tokens equal the tokens of no target.
 
     Args:

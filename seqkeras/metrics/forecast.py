@@ -1,11 +1,16 @@
 """Errors of numbers against their targets."""
 
+from collections.abc import Iterable
+from typing import Any
+
 import numpy as np
 
 from seqkeras.metrics.pairs import pairs_of
 
 
-def mean_absolute_error(values, targets, axis=None):
+def mean_absolute_error(
+    values: np.ndarray, targets: np.ndarray, axis: int | tuple[int, ...] | None = None
+) -> Any:
     """Return the mean over known targets of |value - target|.
 
     Args:
@@ -18,13 +23,20 @@ def mean_absolute_error(values, targets, axis=None):
     return _mean(np.abs(np.subtract(values, targets, dtype="float64")), axis)
 
 
-def root_mean_squared_error(values, targets, axis=None):
+def root_mean_squared_error(
+    values: np.ndarray, targets: np.ndarray, axis: int | tuple[int, ...] | None = None
+) -> Any:
     """Return the root of the mean over known targets of (value - target)^2; see
     `mean_absolute_error` for the arguments."""
     return np.sqrt(_mean(np.square(np.subtract(values, targets, dtype="float64")), axis))
 
 
-def pinball_loss(values, targets, quantile, axis=None):
+def pinball_loss(
+    values: np.ndarray,
+    targets: np.ndarray,
+    quantile: float,
+    axis: int | tuple[int, ...] | None = None,
+) -> Any:
     """Return the mean over known targets of max(q (y - p), (q - 1) (y - p)), smallest where p is
     the quantile q of y; see `mean_absolute_error` for the arguments.
 
@@ -34,7 +46,12 @@ def pinball_loss(values, targets, quantile, axis=None):
     return _mean(np.maximum(quantile * error, (quantile - 1) * error), axis)
 
 
-def coverage(low, high, targets, axis=None):
+def coverage(
+    low: np.ndarray,
+    high: np.ndarray,
+    targets: np.ndarray,
+    axis: int | tuple[int, ...] | None = None,
+) -> Any:
     """Return the share of known targets with low <= target <= high; see `mean_absolute_error` for
     the arguments."""
     targets = np.asarray(targets, "float64")
@@ -42,7 +59,7 @@ def coverage(low, high, targets, axis=None):
     return _mean(np.where(np.isnan(targets), np.nan, inside), axis)
 
 
-def naive_error(series, period=1):
+def naive_error(series: np.ndarray, period: int = 1) -> float:
     """Return what a mean absolute scaled error is measured by: how far a series is on average from
     its value one period before.
 
@@ -63,7 +80,7 @@ def _mean(numbers, axis):
         return np.where(known, numbers, 0).sum(axis) / np.float64(known.sum(axis))
 
 
-def relative_error(values, targets):
+def relative_error(values: Iterable[Any], targets: Iterable[Any]) -> float:
     """Return the sum of absolute errors over the sum of the targets' absolute values.
 
         error = sum |value - target| / sum |target|; the sum of errors if that is 0

@@ -1,7 +1,10 @@
 """Answers and their targets, in pairs, and how many are equal."""
 
+from collections.abc import Iterable
+from typing import Any
 
-def pairs_of(metric, answers, targets):
+
+def pairs_of(metric: str, answers: Iterable[Any], targets: Iterable[Any]) -> list[tuple[Any, Any]]:
     """Return the list of (answer, target), of any iterables.
 
     Raises:
@@ -16,7 +19,7 @@ def pairs_of(metric, answers, targets):
     return list(zip(answers, targets))
 
 
-def exact_match(answers, targets):
+def exact_match(answers: Iterable[Any], targets: Iterable[Any]) -> float:
     """Return the share of answers that equal their targets: texts, labels, sets of labels, numbers.
 
         exact match = 1/n sum_i [answer_i = target_i]

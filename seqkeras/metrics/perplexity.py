@@ -1,9 +1,16 @@
 """Perplexity."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import keras
 from keras import ops
 
 from seqkeras.metrics.tokens import OfTokens
+
+if TYPE_CHECKING:
+    from seqkeras.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable("seqkeras")
@@ -26,14 +33,19 @@ class Perplexity(OfTokens):
     Reference: Jelinek et al. 1977, https://doi.org/10.1121/1.2016299
     """
 
-    def __init__(self, ignore_class=0, name="perplexity", dtype=None):
+    def __init__(
+        self,
+        ignore_class: int | None = 0,
+        name: str = "perplexity",
+        dtype: str | keras.DTypePolicy | None = None,
+    ):
         super().__init__(ignore_class, name, dtype)
 
-    def measure(self, y_true, y_pred, weight):
+    def measure(self, y_true: Tensor, y_pred: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
         labels = ops.where(weight > 0, y_true, 0)  # -1 has no logit
         log_probs = ops.log_softmax(ops.cast(y_pred, weight.dtype))
         chosen = ops.take_along_axis(log_probs, labels[..., None], axis=-1)[..., 0]
         return -chosen, weight
 
-    def result(self):
+    def result(self) -> Tensor:
         return ops.exp(super().result())

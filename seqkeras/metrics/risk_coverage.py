@@ -1,9 +1,11 @@
 """Risk against coverage: scores should rank right answers above wrong ones."""
 
+from collections.abc import Iterable
+
 import numpy as np
 
 
-def area_under_risk_coverage(scores, right):
+def area_under_risk_coverage(scores: Iterable[float], right: Iterable[bool]) -> float:
     """Return the AURC: the mean risk over all coverages, when the surest answers are given first.
 
         risk(k) = wrong answers among the k of highest score / k

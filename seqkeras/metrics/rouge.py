@@ -1,6 +1,7 @@
 """ROUGE: the overlap of a summary with its target in words, pairs of words and order."""
 
 import unicodedata
+from collections.abc import Iterable
 
 from seqkeras.metrics.pairs import pairs_of
 from seqkeras.serving.text import word_places
@@ -9,7 +10,7 @@ from seqkeras.serving.text.characters import WITHOUT_SPACES
 MEASURES = ("rouge1", "rouge2", "rougeL")
 
 
-def rouge(texts, targets):
+def rouge(texts: Iterable[str], targets: Iterable[str]) -> dict[str, float]:
     """Return ROUGE of a corpus as Google's `rouge-score` computes it: the mean of each text's F1.
 
         ROUGE-n = 2 P R / (P + R),   P, R = shared n-grams of words / those of the text, the target
@@ -43,12 +44,12 @@ def rouge(texts, targets):
 class _Words:
     """Google's tokenizer, with words of texts in other scripts than Latin."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         from rouge_score.tokenizers import DefaultTokenizer
 
         self.latin = DefaultTokenizer(use_stemmer=True)
 
-    def tokenize(self, text):
+    def tokenize(self, text: str) -> list[str]:
         letters = [*filter(str.isalpha, text)]
         if 2 * sum(map(_is_latin, letters)) >= len(letters):
             return self.latin.tokenize(text)

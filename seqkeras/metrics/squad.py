@@ -10,6 +10,8 @@ import re
 import string
 import unicodedata
 from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -20,7 +22,7 @@ ARTICLES = re.compile(r"\b(a|an|the)\b")
 NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
-def squad_exact_match(texts, targets):
+def squad_exact_match(texts: Iterable[str], targets: Iterable[str | Sequence[str]]) -> float:
     """Return the share of texts that equal one of their targets but for case, punctuation, articles
     and white space.
 
@@ -44,7 +46,7 @@ def squad_exact_match(texts, targets):
     return float(np.mean(_of_each(_is_equal, "squad_exact_match", texts, targets)))
 
 
-def squad_f1(texts, targets):
+def squad_f1(texts: Iterable[str], targets: Iterable[str | Sequence[str]]) -> float:
     """Return the mean F1 of the words of texts and of their targets, normalised as for
     `squad_exact_match`.
 
@@ -58,7 +60,7 @@ def squad_f1(texts, targets):
     return float(np.mean(_of_each(_f1, "squad_f1", texts, targets)))
 
 
-def squad_scores(texts, targets):
+def squad_scores(texts: Iterable[str], targets: Iterable[str | Sequence[str]]) -> dict[str, Any]:
     """Return exact match and F1 of all questions, of answerable ones and of unanswerable ones.
 
     Args:
@@ -85,7 +87,9 @@ def squad_scores(texts, targets):
     return scores
 
 
-def best_no_answer_threshold(texts, targets, margins):
+def best_no_answer_threshold(
+    texts: Iterable[str], targets: Iterable[str | Sequence[str]], margins: Iterable[float]
+) -> tuple[float, float]:
     """Return the threshold that gives the best F1 where a question may have no answer.
 
         answer(i) = text(i) if margin(i) > threshold, else none

@@ -1,10 +1,13 @@
 """Scores of tags of words, and of the entities that they mark."""
 
+from collections.abc import Iterable, Sequence
+from typing import Any
+
 from seqkeras.metrics.pairs import exact_match, pairs_of
 from seqkeras.serving.entities import entities
 
 
-def entity_f1(tags, targets):
+def entity_f1(tags: Iterable[Sequence[str]], targets: Iterable[Sequence[str]]) -> float:
     """Return F1 of the entities of all sentences; an entity counts with its words and its label.
 
         F1 = 2 common / (found + true);  0 where there is no entity in either, as in seqeval
@@ -24,7 +27,9 @@ def entity_f1(tags, targets):
     return _scores(*_both("entity_f1", tags, targets))["f1"]
 
 
-def entity_scores(tags, targets):
+def entity_scores(
+    tags: Iterable[Sequence[str]], targets: Iterable[Sequence[str]]
+) -> dict[str, Any]:
     """Return precision, recall and F1 of the entities of all sentences, and by label.
 
         precision = common / found,  recall = common / true,  F1 = 2 common / (found + true)
@@ -73,7 +78,7 @@ def _scores(answered, true):
     }
 
 
-def tag_accuracy(tags, targets):
+def tag_accuracy(tags: Iterable[Sequence[str]], targets: Iterable[Sequence[str]]) -> float:
     """Return the share of words that have their target's tag, over all sentences.
 
     Args:

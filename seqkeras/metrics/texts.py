@@ -4,11 +4,14 @@ A text may have several right targets.
 """
 
 import itertools
+from collections.abc import Iterable, Sequence
 
 from seqkeras.metrics.pairs import pairs_of
 
 
-def bleu(texts, targets, tokenize="13a"):
+def bleu(
+    texts: Iterable[str], targets: Iterable[str | Sequence[str]], tokenize: str = "13a"
+) -> float:
     """Return BLEU of a corpus: the n-grams of words that texts share with their targets.
 
         BLEU = min(1, exp(1 - r / c)) (p_1 p_2 p_3 p_4)^(1/4)
@@ -34,7 +37,9 @@ def bleu(texts, targets, tokenize="13a"):
     return signed_bleu(texts, targets, tokenize)[0]
 
 
-def signed_bleu(texts, targets, tokenize="13a"):
+def signed_bleu(
+    texts: Iterable[str], targets: Iterable[str | Sequence[str]], tokenize: str = "13a"
+) -> tuple[float, str]:
     """Return the score of `bleu` and sacrebleu's signature, which says how it was computed."""
     from sacrebleu.metrics import BLEU  # what only trains needs no sacrebleu
 
@@ -42,7 +47,7 @@ def signed_bleu(texts, targets, tokenize="13a"):
     return _signed("bleu", BLEU(tokenize=tokenize, force=True), texts, targets)
 
 
-def chrf(texts, targets):
+def chrf(texts: Iterable[str], targets: Iterable[str | Sequence[str]]) -> float:
     """Return chrF2 of a corpus: the F-score of the n-grams of characters that texts share with
     targets.
 
@@ -66,7 +71,7 @@ def chrf(texts, targets):
     return signed_chrf(texts, targets)[0]
 
 
-def signed_chrf(texts, targets):
+def signed_chrf(texts: Iterable[str], targets: Iterable[str | Sequence[str]]) -> tuple[float, str]:
     """Return the score of `chrf` and sacrebleu's signature, which says how it was computed."""
     from sacrebleu.metrics import CHRF
 

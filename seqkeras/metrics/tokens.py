@@ -1,7 +1,14 @@
 """The base class of metrics over real tokens."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import keras
 from keras import ops
+
+if TYPE_CHECKING:
+    from seqkeras.tensors import Tensor
 
 
 class OfTokens(keras.metrics.Mean):
@@ -13,16 +20,23 @@ class OfTokens(keras.metrics.Mean):
         ignore_class: the label that counts nothing, as padding; None for none.
     """
 
-    def __init__(self, ignore_class=0, name=None, dtype=None):
+    def __init__(
+        self,
+        ignore_class: int | None = 0,
+        name: str | None = None,
+        dtype: str | keras.DTypePolicy | None = None,
+    ):
         super().__init__(name=name, dtype=dtype)
         self.ignore_class = ignore_class
 
-    def measure(self, y_true, y_pred, weight):
+    def measure(self, y_true: Tensor, y_pred: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
         """Return values and their weights, of one shape, from (...) labels, predictions and
         weights."""
         raise NotImplementedError
 
-    def update_state(self, y_true, y_pred, sample_weight=None):
+    def update_state(
+        self, y_true: Tensor, y_pred: Tensor, sample_weight: Tensor | None = None
+    ) -> Tensor:
         y_true = ops.cast(y_true, "int32")
         y_pred = ops.convert_to_tensor(y_pred)
         if len(y_pred.shape) != len(y_true.shape) + 1:
@@ -42,5 +56,5 @@ class OfTokens(keras.metrics.Mean):
         # less in a batch that is padded further.
         return super().update_state(ops.reshape(values, (-1,)), ops.reshape(weight, (-1,)))
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "ignore_class": self.ignore_class}

@@ -4,7 +4,11 @@ One error lists all missing, extra and misshapen tensors, another one all unsupp
 config, before anything is read. docs/pretrained.md shows each import.
 """
 
+from __future__ import annotations
+
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from seqkeras.models import SentenceEncoder
 from seqkeras.pretrained.google_bert import load_google_bert
@@ -16,6 +20,12 @@ from seqkeras.pretrained.sentence_transformers import (
     save_sentence_encoder,
 )
 
+if TYPE_CHECKING:
+    import keras
+
+    from seqkeras.models import GPT, Bert, Transformer, WithHeads
+    from seqkeras.serving.text import Tokenizer
+
 __all__ = [
     "load_google_bert",
     "load_hugging_face",
@@ -25,7 +35,9 @@ __all__ = [
 ]
 
 
-def load_hugging_face(folder, dtype=None, heads=True):
+def load_hugging_face(
+    folder: Path | str, dtype: str | keras.DTypePolicy | None = None, heads: bool = True
+) -> Bert | GPT | SentenceEncoder | Transformer | WithHeads:
     """Return the model of a folder in Hugging Face's format: config.json and model.safetensors.
 
     | model_type | model |
@@ -56,7 +68,12 @@ def load_hugging_face(folder, dtype=None, heads=True):
     return load_transformer(folder, dtype, heads)
 
 
-def save_hugging_face(model, folder, config=None, tokenizers=None):
+def save_hugging_face(
+    model: keras.Model,
+    folder: Path | str,
+    config: Mapping[str, Any] | None = None,
+    tokenizers: Mapping[str, Tokenizer] | None = None,
+) -> None:
     """Save a model as a folder that `transformers` reads: config.json, model.safetensors,
     tokenizers.
 

@@ -8,7 +8,7 @@ import dataclasses
 import functools
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import keras
 import numpy as np
@@ -50,7 +50,7 @@ class Layout:
     transposed: bool = False
     vector: bool = False
 
-    def shape_of_theirs(self, shapes):
+    def shape_of_theirs(self, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
         """Return the shape of the tensor, from the shapes of the variables."""
         if self.inputs is None:
             return shapes[0]
@@ -59,7 +59,7 @@ class Layout:
         matrix = (columns, rows) if self.transposed else (rows, columns)
         return matrix[1:] if self.vector else matrix
 
-    def to_theirs(self, arrays):
+    def to_theirs(self, arrays: Sequence[np.ndarray]) -> np.ndarray:
         """Return the tensor's array, from the arrays of the variables."""
         if self.inputs is None:
             return arrays[0]
@@ -68,7 +68,7 @@ class Layout:
         joined = joined.T if self.transposed else joined
         return joined[0] if self.vector else joined
 
-    def to_ours(self, array, shapes):
+    def to_ours(self, array: np.ndarray, shapes: Sequence[tuple[int, ...]]) -> list[np.ndarray]:
         """Return the arrays of variables of these shapes, from the tensor's array."""
         if self.inputs is None:
             return [array]
@@ -104,17 +104,23 @@ class Link:
     aliases: tuple = ()
 
     @property
-    def shape(self):
+    def shape(self) -> tuple[int, ...]:
         """The shape of the tensor."""
         return self.layout.shape_of_theirs([tuple(variable.shape) for variable in self.variables])
 
     @property
-    def names(self):
+    def names(self) -> tuple[str, ...]:
         """All names of the tensor in files, the preferred one first."""
         return (self.name, *self.aliases)
 
 
-def load_model(make, links, tensors, source, harmless=()):
+def load_model(
+    make: Callable[[], keras.Model],
+    links: Callable[[keras.Model], Sequence[Link]],
+    tensors: Mapping[str, Tensor],
+    source: object,
+    harmless: Iterable[str] = (),
+) -> keras.Model:
     """Make a model whose variables are initialized with the tensors of a file.
 
     No random numbers are drawn, and tensors are read one by one.
@@ -172,7 +178,12 @@ def _starting_later():
         raise
 
 
-def find_problems(model, links, tensors, harmless=()):
+def find_problems(
+    model: keras.Model,
+    links: Sequence[Link],
+    tensors: Mapping[str, Tensor],
+    harmless: Iterable[str] = (),
+) -> list[str]:
     """Return reasons, as sentences, why tensors do not fit a model; see `load_model`."""
     linked = {id(variable) for link in links for variable in link.variables}
     problems = [
@@ -193,7 +204,7 @@ def find_problems(model, links, tensors, harmless=()):
     return problems
 
 
-def tensors_of(links):
+def tensors_of(links: Sequence[Link]) -> dict[str, np.ndarray]:
     """Return the arrays of a model, by the names of tensors."""
     arrays = {}
     for link in links:

@@ -1,10 +1,20 @@
 """Hugging Face's BERT and its heads. Decoders and relative positions are left out."""
 
+from __future__ import annotations
+
 import functools
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
 
 from seqkeras.pretrained import encoders
 from seqkeras.pretrained.config import Field, read_fields, write_fields
 from seqkeras.pretrained.family import Family
+
+if TYPE_CHECKING:
+    import keras
+
+    from seqkeras.pretrained.config import Config
+    from seqkeras.pretrained.family import Description, Plan
 
 FIELDS = (
     Field("vocab_size", "vocab_size", "size", 30522),
@@ -62,7 +72,7 @@ FORM = encoders.Form(
 )
 
 
-def read_arguments(config):
+def read_arguments(config: Config) -> dict[str, Any]:
     """Return arguments of `Bert`, but those in which RoBERTa differs."""
     arguments = read_fields(config, FIELDS)
     width, num_heads = arguments["hidden_dim"], arguments["num_heads"]
@@ -70,12 +80,12 @@ def read_arguments(config):
     return arguments
 
 
-def plan(config, architecture, tensors, heads):
+def plan(config: Config, architecture: str, tensors: Collection[str], heads: bool) -> Plan:
     arguments = read_arguments(config)
     return encoders.plan(FORM, arguments, config, architecture, tensors, heads)
 
 
-def describe(model):
+def describe(model: keras.Model) -> Description | None:
     parts = encoders.split(model)
     if parts is None or not parts[0].config["num_segments"] or parts[0].config["first_position"]:
         return None

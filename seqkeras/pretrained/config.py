@@ -1,6 +1,8 @@
 """A config.json, checked field by field; one error lists all problems."""
 
 import dataclasses
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
 
 ACTIVATIONS = {
     "gelu": "gelu",
@@ -23,18 +25,18 @@ class Config:
         source: source of the config, for errors.
     """
 
-    def __init__(self, values: dict, source):
+    def __init__(self, values: dict, source: object):
         self.values = values
         self.source = source
         self.problems = []
         self.num_tensors = None  # of the weights beside it, once they are known
 
-    def get(self, name, default=None):
+    def get(self, name: str, default: Any = None) -> Any:
         """Return a field; null means the default."""
         value = self.values.get(name)
         return default if value is None else value
 
-    def size(self, name, default, least=1):
+    def size(self, name: str, default: int, least: int = 1) -> int:
         """Return a whole number."""
         value = self.get(name, default)
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
@@ -42,7 +44,7 @@ class Config:
             return max(least, 1)
         return value
 
-    def layers(self, name, default):
+    def layers(self, name: str, default: int) -> int:
         """Return a number of layers, each of which has tensors."""
         value = self.size(name, default)
         if self.num_tensors is not None and value > self.num_tensors:
@@ -53,7 +55,7 @@ class Config:
             return 1
         return value
 
-    def rate(self, name, default):
+    def rate(self, name: str, default: float) -> float:
         """Return a number from 0 on and under 1, as a dropout or an epsilon."""
         value = self.get(name, default)
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
@@ -61,11 +63,11 @@ class Config:
             return 0.0
         return float(value)
 
-    def activation(self, name, default):
+    def activation(self, name: str, default: str) -> str | None:
         """Return our name of an activation."""
         return ACTIVATIONS.get(self.choice(name, default, sorted(ACTIVATIONS)))
 
-    def choice(self, name, default, known):
+    def choice(self, name: str, default: Any, known: Collection[Any]) -> Any:
         """Return a field that is one of some names, else None."""
         value = self.get(name, default)
         if not isinstance(value, str) or value not in known:
@@ -73,25 +75,25 @@ class Config:
             return None
         return value
 
-    def flag(self, name, default):
+    def flag(self, name: str, default: bool) -> bool:
         """Return a field that is True or False."""
         value = self.get(name, default)
         if not isinstance(value, bool):
             self.refuse(f"{name} must be true or false; received {value!r}")
         return bool(value)
 
-    def heads(self, dim_name, dim, heads_name, num_heads):
+    def heads(self, dim_name: str, dim: int, heads_name: str, num_heads: int) -> None:
         """Require a number of heads that divides the width."""
         if dim % num_heads:
             self.refuse(f"{heads_name} must divide {dim_name}; received {num_heads} and {dim}")
 
-    def fixed(self, name, value, like=None):
+    def fixed(self, name: str, value: Any, like: str | None = None) -> None:
         """Require one value of a field, the value of another field if `like` names one."""
         if self.get(name, value) != value:
             reason = f", as {like} is" if like else ""
             self.refuse(f"{name} must be {value!r}{reason}; received {self.values[name]!r}")
 
-    def labels(self):
+    def labels(self) -> int:
         """Return how many labels a head has."""
         named = self.get("id2label", {})
         if not isinstance(named, dict):
@@ -99,11 +101,11 @@ class Config:
             return 1
         return len(named) or self.size("num_labels", 2)
 
-    def refuse(self, problem):
+    def refuse(self, problem: str) -> None:
         """Keep a problem for `check`."""
         self.problems.append(problem)
 
-    def check(self):
+    def check(self) -> None:
         """Raise a ValueError of all the problems, if there are any."""
         if self.problems:
             number = len(self.problems)
@@ -129,14 +131,14 @@ class Field:
     default: object
 
 
-def read_fields(config, fields):
+def read_fields(config: Config, fields: Iterable["Field"]) -> dict[str, Any]:
     """Return arguments of the model, from the fields."""
     return {
         field.ours: getattr(config, field.kind)(field.theirs, field.default) for field in fields
     }
 
 
-def write_fields(arguments, fields):
+def write_fields(arguments: Mapping[str, Any], fields: Iterable["Field"]) -> dict[str, Any]:
     """Return fields of config.json, from the arguments."""
     written = {field.theirs: arguments[field.ours] for field in fields}
     for field in fields:

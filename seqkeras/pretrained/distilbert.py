@@ -1,10 +1,20 @@
 """Hugging Face's DistilBERT and its heads."""
 
+from __future__ import annotations
+
 import functools
+from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from seqkeras.pretrained import encoders
 from seqkeras.pretrained.config import Field, read_fields, write_fields
 from seqkeras.pretrained.family import Family
+
+if TYPE_CHECKING:
+    import keras
+
+    from seqkeras.pretrained.config import Config
+    from seqkeras.pretrained.family import Description, Plan
 
 FIELDS = (
     Field("vocab_size", "vocab_size", "size", 30522),
@@ -61,13 +71,13 @@ FORM = encoders.Form(
 )
 
 
-def plan(config, architecture, tensors, heads):
+def plan(config: Config, architecture: str, tensors: Collection[str], heads: bool) -> Plan:
     arguments = {**read_fields(config, FIELDS), "num_segments": 0, "epsilon": EPSILON}
     config.heads("dim", arguments["hidden_dim"], "n_heads", arguments["num_heads"])
     return encoders.plan(FORM, arguments, config, architecture, tensors, heads)
 
 
-def describe(model):
+def describe(model: keras.Model) -> Description | None:
     parts = encoders.split(model)
     if parts is None or parts[0].config["num_segments"]:
         return None

@@ -4,9 +4,13 @@
 "choice".
 """
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from seqkeras.models import (
     Bert,
@@ -22,6 +26,11 @@ from seqkeras.models import (
 from seqkeras.pretrained import links as lines
 from seqkeras.pretrained.assignment import Link
 from seqkeras.pretrained.family import Description, Plan
+
+if TYPE_CHECKING:
+    import keras
+
+    from seqkeras.pretrained.config import Config
 
 KINDS = {
     MaskedLMHead: "masked",
@@ -67,13 +76,13 @@ class Form:
     outside: tuple
     dropouts: dict
 
-    def pooler_name(self, kinds):
+    def pooler_name(self, kinds: Iterable[str]) -> str | None:
         """Return the pooler's name below these heads, or None if there is no pooler."""
         named = [kind for kind in kinds if kind in self.poolers]
         return self.poolers[named[0]] if named else self.poolers.get("")
 
 
-def split(model):
+def split(model: keras.Model) -> tuple[Bert, dict[str, keras.Layer]] | None:
     """Return a model's `Bert` and its heads by kind; None if there is no `Bert`."""
     with_heads = isinstance(model, WithHeads)
     encoder = model.encoder if with_heads else model
@@ -83,12 +92,12 @@ def split(model):
     return encoder, {kind_of(head): head for head in heads}
 
 
-def kind_of(head):
+def kind_of(head: keras.Layer) -> str:
     """Return the kind of a head, or the name of its class if seqkeras does not define it."""
     return KINDS.get(type(head), type(head).__name__)
 
 
-def links(form, model):
+def links(form: Form, model: keras.Model) -> list[Link]:
     """Return the name map of a `Bert`, and of heads on it."""
     encoder, heads = split(model)
     all_links = [
@@ -130,7 +139,15 @@ def _masked_links(names, head):
     ]
 
 
-def plan(form, arguments, config, architecture, tensors, heads, head_activation=None):
+def plan(
+    form: Form,
+    arguments: Mapping[str, Any],
+    config: Config,
+    architecture: str,
+    tensors: Collection[str],
+    heads: bool,
+    head_activation: str | None = None,
+) -> Plan:
     """Return a plan of a `Bert`, and of heads on it.
 
     Args:
@@ -198,7 +215,13 @@ def _kinds(form, architecture, config, tensors, labels):
     return kinds
 
 
-def describe(form, model, fields, problems, head_activation=None):
+def describe(
+    form: Form,
+    model: keras.Model,
+    fields: Mapping[str, Any],
+    problems: Sequence[str],
+    head_activation: str | None = None,
+) -> Description:
     """Return the `Description` of a model in terms of a family.
 
     Args:
@@ -215,9 +238,9 @@ def describe(form, model, fields, problems, head_activation=None):
     names = [kind_of(head) for head in getattr(model, "heads", {}).values()]
     kinds = sorted("classes" if name == "numbers" else name for name in names)
     architecture = next(
-        (name for name, its in form.architectures.items() if kinds == sorted(its)), None
+        (name for name, its in form.architectures.items() if kinds == sorted(its)), ""
     )
-    if architecture is None:
+    if not architecture:
         problems = [*problems, f"no architecture has the heads {sorted(names)}"]
     used = not kinds or POOLED & set(kinds)  # otherwise no head reads the pooler's output
     poolers = (form.pooler, None) if form.pooler_name(heads) else (None,)

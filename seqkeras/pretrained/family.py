@@ -65,14 +65,14 @@ class Family:
     describe: Callable
     renamed: tuple = ()
 
-    def common_name(self, name):
+    def common_name(self, name: str) -> str:
         """Return a tensor's name in name maps: without `base`, in the form of newer files."""
         name = name.removeprefix(self.base)
         for old, new in self.renamed:
             name = re.sub(old, new, name)
         return name
 
-    def full_name(self, name, architecture):
+    def full_name(self, name: str, architecture: str) -> str:
         """Return a tensor's name in a file of this architecture."""
         bare = architecture == self.architectures[0]
         return name if bare or name.startswith(self.outside) else self.base + name

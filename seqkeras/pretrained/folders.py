@@ -3,8 +3,12 @@
 PyTorch's pickled files are not read, because a pickle can run any code.
 """
 
+from __future__ import annotations
+
 import functools
+from collections.abc import Mapping
 from pathlib import Path, PureWindowsPath
+from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
@@ -13,11 +17,14 @@ from seqkeras import files
 from seqkeras.folders import written_aside
 from seqkeras.pretrained.assignment import Tensor
 
+if TYPE_CHECKING:
+    import numpy as np
+
 WEIGHTS, INDEX, CONFIG = "model.safetensors", "model.safetensors.index.json", "config.json"
 DTYPES = {"F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64"}
 
 
-def read_json(path, kind=dict):
+def read_json(path: Path | str, kind: type = dict) -> Any:
     """Return the object that a JSON file holds, or the list if `kind` is list.
 
     Raises:
@@ -35,7 +42,7 @@ def read_json(path, kind=dict):
     return content
 
 
-def read_tensors(folder):
+def read_tensors(folder: Path | str) -> dict[str, Tensor]:
     """Return the tensors of `model.safetensors`, or of the files that its index names.
 
     Returns:
@@ -62,7 +69,12 @@ def read_tensors(folder):
     )
 
 
-def write_folder(folder, config, arrays, others=None):
+def write_folder(
+    folder: Path | str,
+    config: Mapping[str, Any],
+    arrays: dict[str, np.ndarray],
+    others: Mapping[str, Any] | None = None,
+) -> None:
     """Write config.json and model.safetensors to a new folder.
 
     Args:
@@ -86,7 +98,7 @@ def write_folder(folder, config, arrays, others=None):
         save_file(arrays, aside / WEIGHTS, metadata={"format": "pt"})
 
 
-def inside(folder, name):
+def inside(folder: Path | str, name: str) -> Path:
     """Return the path of a file that another file of the folder names.
 
     Raises:

@@ -3,8 +3,12 @@
 It leaves out heads of fine-tuned checkpoints, and writing checkpoints.
 """
 
+from __future__ import annotations
+
 import functools
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from seqkeras.models import Bert, MaskedLMHead, NextSentenceHead, WithHeads
 from seqkeras.pretrained.assignment import (
@@ -19,6 +23,9 @@ from seqkeras.pretrained.assignment import (
 from seqkeras.pretrained.config import Config, Field, read_fields
 from seqkeras.pretrained.folders import read_json
 from seqkeras.pretrained.keras_links import dense, norm
+
+if TYPE_CHECKING:
+    import keras
 
 FIELDS = (
     Field("vocab_size", "vocab_size", "size", None),
@@ -38,8 +45,12 @@ ATTENTION = ("self/query", "self/key", "self/value", "output/dense")
 
 
 def load_google_bert(
-    folder, checkpoint="bert_model.ckpt", heads=True, exact_gelu=False, dtype=None
-):
+    folder: Path | str,
+    checkpoint: str = "bert_model.ckpt",
+    heads: bool = True,
+    exact_gelu: bool = False,
+    dtype: str | keras.DTypePolicy | None = None,
+) -> Bert | WithHeads:
     """Return the model of a checkpoint of TensorFlow 1.
 
     Args:
@@ -72,7 +83,9 @@ def load_google_bert(
     return load_model(make, links_of, tensors, folder / checkpoint, harmless(heads))
 
 
-def make_model(arguments, heads, dtype=None):
+def make_model(
+    arguments: Mapping[str, Any], heads: bool, dtype: str | keras.DTypePolicy | None = None
+) -> Bert | WithHeads:
     """Return a `Bert` of these arguments, with its first heads or without; not built."""
     encoder = Bert(**arguments, dtype=dtype)
     if not heads:
@@ -83,12 +96,12 @@ def make_model(arguments, heads, dtype=None):
     )
 
 
-def harmless(heads):
+def harmless(heads: bool) -> tuple[str, ...]:
     """Return regular expressions of variables that need not be used."""
     return OPTIMIZER if heads else (*OPTIMIZER, *HEADS)
 
 
-def read_tensors(checkpoint):
+def read_tensors(checkpoint: Path | str) -> dict[str, Tensor]:
     """Return the variables of a checkpoint by name, from its index; a value is read when it is
     asked for.
 
@@ -111,7 +124,7 @@ def read_tensors(checkpoint):
     }
 
 
-def links_of(model):
+def links_of(model: keras.Model) -> list[Link]:
     """Return the name map of a `Bert`, or of `WithHeads` on it."""
     encoder = model.encoder if isinstance(model, WithHeads) else model
     links = [

@@ -3,11 +3,21 @@
 Heads other than the language model's, and cross-attention, are left out.
 """
 
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
 from seqkeras.models import GPT
 from seqkeras.pretrained import links as lines
 from seqkeras.pretrained.assignment import MATRIX, MATRIX_OF_HEADS, SAME, VECTOR, Link
 from seqkeras.pretrained.config import Field, read_fields, write_fields
 from seqkeras.pretrained.family import Description, Family, Plan
+
+if TYPE_CHECKING:
+    import keras
+
+    from seqkeras.pretrained.config import Config
 
 FIELDS = (
     Field("vocab_size", "vocab_size", "size", 50257),
@@ -30,7 +40,7 @@ FIXED = {
 HARMLESS = (r"h\.\d+\.attn\.(masked_)?bias",)
 
 
-def plan(config, architecture, tensors, heads):
+def plan(config: Config, architecture: str, tensors: Collection[str], heads: bool) -> Plan:
     arguments = read_fields(config, FIELDS)
     width = arguments["hidden_dim"]
     arguments["feed_forward_dim"] = config.size("n_inner", 4 * width)
@@ -41,7 +51,7 @@ def plan(config, architecture, tensors, heads):
     return Plan(lambda dtype: GPT(**arguments, dtype=dtype), HARMLESS)
 
 
-def links(model):
+def links(model: GPT) -> list[Link]:
     """Return the name map. Their Conv1D holds kernels (in, out), and of heads all three side by
     side."""
     all_links = [
@@ -69,7 +79,7 @@ def links(model):
     return [*all_links, *lines.norm("ln_f", model.decoder.final_norm)]
 
 
-def describe(model):
+def describe(model: keras.Model) -> Description | None:
     if not isinstance(model, GPT):
         return None
     if not model.config["pre_norm"]:

@@ -3,8 +3,12 @@
 A family is a small file with its config and its name map; `FAMILIES` lists them.
 """
 
+from __future__ import annotations
+
 import functools
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from seqkeras.pretrained.assignment import load_model, tensors_of
 from seqkeras.pretrained.bert import BERT
@@ -16,18 +20,26 @@ from seqkeras.pretrained.marian import MARIAN
 from seqkeras.pretrained.roberta import ROBERTA
 from seqkeras.pretrained.tokenizer_files import tokenizer_files
 
+if TYPE_CHECKING:
+    import keras
+
+    from seqkeras.models import GPT, Bert, Transformer, WithHeads
+    from seqkeras.serving.text import Tokenizer
+
 FAMILIES = {family.model_type: family for family in (BERT, ROBERTA, DISTILBERT, GPT2, MARIAN)}
 GENERATION = "generation_config.json"
 
 
-def read_config(folder):
+def read_config(folder: Path | str) -> dict[str, Any]:
     """Return the fields of config.json, and of generation_config.json if there is one."""
     folder = Path(folder)
     generation = read_json(folder / GENERATION) if (folder / GENERATION).exists() else {}
     return {**generation, **read_json(folder / CONFIG)}
 
 
-def load_transformer(folder, dtype=None, heads=True):
+def load_transformer(
+    folder: Path | str, dtype: str | keras.DTypePolicy | None = None, heads: bool = True
+) -> Bert | GPT | Transformer | WithHeads:
     """Return the model of a folder; see `seqkeras.pretrained.load_hugging_face`."""
     folder = Path(folder)
     config = Config(read_config(folder), folder / CONFIG)
@@ -43,7 +55,13 @@ def load_transformer(folder, dtype=None, heads=True):
     return load_model(make, family.links, tensors, str(folder), plan.harmless)
 
 
-def save_transformer(model, folder, config=None, tokenizers=None, files=None):
+def save_transformer(
+    model: keras.Model,
+    folder: Path | str,
+    config: Mapping[str, Any] | None = None,
+    tokenizers: Mapping[str, Tokenizer] | None = None,
+    files: Mapping[str, Any] | None = None,
+) -> None:
     """Save a model as a folder; see `seqkeras.pretrained.save_hugging_face`.
 
     Args:
@@ -75,9 +93,8 @@ def save_transformer(model, folder, config=None, tokenizers=None, files=None):
         "model_type": family.model_type,
         "architectures": [description.architecture],
     }
-    arrays = tensors_of(
-        link for link in family.links(model) if not link.name.startswith(description.left_out)
-    )
+    links = [link for link in family.links(model) if not link.name.startswith(description.left_out)]
+    arrays = tensors_of(links)
     named = {
         family.full_name(name, description.architecture): array for name, array in arrays.items()
     }

@@ -3,7 +3,10 @@
 A backbone says by its class and its config what it is: KerasNLP itself is not imported.
 """
 
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING, Any
 
 from keras import ops
 
@@ -11,10 +14,13 @@ from seqkeras.models import GPT, Bert
 from seqkeras.pretrained.assignment import Link, Tensor, load_model
 from seqkeras.pretrained.keras_links import dense, norm
 
+if TYPE_CHECKING:
+    import keras
+
 PARTS = ("query", "key", "value", "output")  # theirs is attention_output
 
 
-def load_keras_nlp(backbone, dtype=None):
+def load_keras_nlp(backbone: Any, dtype: str | keras.DTypePolicy | None = None) -> Bert | GPT:
     """Return our model with the weights of a backbone.
 
     Args:

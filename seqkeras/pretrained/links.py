@@ -1,11 +1,23 @@
 """Lines of name maps that families share: the layers of torch, by their names in a state dict."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
 from seqkeras.pretrained.assignment import LINEAR, LINEAR_OF_HEADS, VECTOR, Link
+
+if TYPE_CHECKING:
+    import keras
+
+    from seqkeras.attention import MultiHeadAttention
+    from seqkeras.transformer import LayerNorm
+    from seqkeras.transformer.block import Block
 
 ATTENTION = ("query", "key", "value", "output")  # in the order of a tuple of names
 
 
-def dense(name, layer):
+def dense(name: str, layer: keras.layers.Dense) -> list[Link]:
     """Return links of `nn.Linear`, for `keras.layers.Dense`."""
     return [
         Link(f"{name}.weight", (layer.kernel,), LINEAR),
@@ -13,12 +25,12 @@ def dense(name, layer):
     ]
 
 
-def norm(name, layer):
+def norm(name: str, layer: LayerNorm) -> list[Link]:
     """Return links of `nn.LayerNorm`, for `LayerNorm`."""
     return [Link(f"{name}.weight", (layer.gamma,)), Link(f"{name}.bias", (layer.beta,))]
 
 
-def attention(names, layer):
+def attention(names: Sequence[str], layer: MultiHeadAttention) -> list[Link]:
     """Return links of four `nn.Linear`, named in the order of `ATTENTION`, for
     `MultiHeadAttention`."""
     links = []
@@ -31,7 +43,7 @@ def attention(names, layer):
     return links
 
 
-def block(prefix, names, layer):
+def block(prefix: str, names: Mapping[str, Any], layer: Block) -> list[Link]:
     """Return a block of an encoder or decoder.
 
     Args:
@@ -40,7 +52,7 @@ def block(prefix, names, layer):
             "feed_forward_norm"; of a decoder's "cross_attention" and "cross_norm" too.
         layer: an `EncoderBlock` or a `DecoderBlock`.
     """
-    full = {
+    full: dict[str, Any] = {
         part: [prefix + item for item in name] if isinstance(name, tuple) else prefix + name
         for part, name in names.items()
     }

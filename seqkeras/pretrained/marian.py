@@ -1,12 +1,21 @@
 """Hugging Face's Marian translation models. Encoders and decoders of two sizes are left out."""
 
+from __future__ import annotations
+
 import functools
+from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from seqkeras.models import Transformer
 from seqkeras.pretrained import links as lines
 from seqkeras.pretrained.assignment import ROW, Link
 from seqkeras.pretrained.config import Field, read_fields, write_fields
 from seqkeras.pretrained.family import Description, Family, Plan
+
+if TYPE_CHECKING:
+    import keras
+
+    from seqkeras.pretrained.config import Config
 
 FIELDS = (
     Field("vocab_size", "source_vocab_size", "size", 58101),
@@ -41,7 +50,7 @@ DECODER = {
 HARMLESS = (r"(en|de)coder\.embed_positions\.weight",)
 
 
-def plan(config, architecture, tensors, heads):
+def plan(config: Config, architecture: str, tensors: Collection[str], heads: bool) -> Plan:
     arguments = read_fields(config, FIELDS)
     config.heads(
         "d_model", arguments["hidden_dim"], "encoder_attention_heads", arguments["num_heads"]
@@ -75,7 +84,7 @@ def _never_generated(config):
     return [word[0] for word in words if len(word) == 1]
 
 
-def links(model):
+def links(model: Transformer) -> list[Link]:
     """Return the name map; encoder and decoder have separate embeddings, or share one table."""
     source, target = model.source_embedding.embeddings, model.target_embedding.embeddings
     tables = {"encoder": source, "decoder": target}
@@ -98,7 +107,7 @@ def links(model):
     return all_links
 
 
-def describe(model):
+def describe(model: keras.Model) -> Description | None:
     if not isinstance(model, Transformer):
         return None
     ours = {**model.sizes, **model.options, **model.block_options, "num_layers": model.num_layers}

@@ -3,11 +3,21 @@
 The dropout before the dense layer of its sequence classification is left out.
 """
 
+from __future__ import annotations
+
 import functools
+from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from seqkeras.pretrained import bert, encoders
 from seqkeras.pretrained.config import write_fields
 from seqkeras.pretrained.family import Family
+
+if TYPE_CHECKING:
+    import keras
+
+    from seqkeras.pretrained.config import Config
+    from seqkeras.pretrained.family import Description, Plan
 
 FORM = encoders.Form(
     architectures={
@@ -42,7 +52,7 @@ FORM = encoders.Form(
 HEAD_ACTIVATION = "gelu"
 
 
-def plan(config, architecture, tensors, heads):
+def plan(config: Config, architecture: str, tensors: Collection[str], heads: bool) -> Plan:
     arguments = bert.read_arguments(config)
     first = config.size("pad_token_id", 1, least=0) + 1
     if arguments["max_length"] <= first:
@@ -54,7 +64,7 @@ def plan(config, architecture, tensors, heads):
     return encoders.plan(FORM, arguments, config, architecture, tensors, heads, HEAD_ACTIVATION)
 
 
-def describe(model):
+def describe(model: keras.Model) -> Description | None:
     parts = encoders.split(model)
     if parts is None or not parts[0].config["num_segments"]:
         return None

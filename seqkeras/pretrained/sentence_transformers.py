@@ -3,18 +3,30 @@
 Dense layers after the pooling, and poolings other than the mean and the first token, are left out.
 """
 
+from __future__ import annotations
+
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from seqkeras.models import SentenceEncoder
 from seqkeras.pretrained.folders import inside, read_json
 from seqkeras.pretrained.hugging_face import load_transformer, save_transformer
+
+if TYPE_CHECKING:
+    import keras
+
+    from seqkeras.models import Bert
+    from seqkeras.serving.text import Tokenizer
 
 MODULES = "modules.json"
 KINDS = ("Transformer", "Pooling", "Normalize")
 POOLINGS = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token"}
 
 
-def load_sentence_encoder(folder, dtype=None, heads=True):
+def load_sentence_encoder(
+    folder: Path | str, dtype: str | keras.DTypePolicy | None = None, heads: bool = True
+) -> SentenceEncoder | Bert:
     """Return a `SentenceEncoder`, or its `Bert`; see `seqkeras.pretrained.load_hugging_face`."""
     folder = Path(folder)
     modules = read_json(folder / MODULES, list)
@@ -40,7 +52,12 @@ def load_sentence_encoder(folder, dtype=None, heads=True):
     return model
 
 
-def save_sentence_encoder(model, folder, config=None, tokenizers=None):
+def save_sentence_encoder(
+    model: keras.Model,
+    folder: Path | str,
+    config: Mapping[str, Any] | None = None,
+    tokenizers: Mapping[str, Tokenizer] | None = None,
+) -> None:
     """Save a `SentenceEncoder` as a folder; see `seqkeras.pretrained.save_hugging_face`."""
     kinds = KINDS if model.normalize else KINDS[:2]
     paths = ["" if number == 0 else f"{number}_{kind}" for number, kind in enumerate(kinds)]

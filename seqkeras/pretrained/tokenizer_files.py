@@ -5,9 +5,16 @@
 has no other choice, so that a tokenizer that reads the mask alone reads all of them there.
 """
 
+from __future__ import annotations
+
 import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from seqkeras.serving.text import SentencePieces, Subwords
+
+if TYPE_CHECKING:
+    from seqkeras.serving.text import Tokenizer
 
 SUBWORDS = "tokenizer.json"  # as `tokenizers` writes it
 CONFIG = "tokenizer_config.json"
@@ -27,7 +34,9 @@ SEGMENTS = {"bert": ("token_type_ids",)}  # other models refuse them
 MARIAN = {"unk_token": "<unk>", "eos_token": "</s>", "pad_token": "<pad>"}
 
 
-def tokenizer_files(tokenizers, model_type, max_length=None):
+def tokenizer_files(
+    tokenizers: Mapping[str, Tokenizer], model_type: str, max_length: int | None = None
+) -> dict[str, Any]:
     """Return the files of a model's tokenizers.
 
     Args:

@@ -2,6 +2,7 @@
 
 import contextlib
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -11,12 +12,12 @@ ARRAY = "array"  # the only key of a dictionary that refers to an array of `ARRA
 EXAMPLES = 'a list of {"input": ...} or {"text": ..., "target": ...}, one at least'
 
 
-def are_examples(validation):
+def are_examples(validation: object) -> bool:
     """Return whether the value has the form of `EXAMPLES`."""
     return isinstance(validation, list) and bool(validation) and all(map(_is_example, validation))
 
 
-def with_arrays(examples, folder):
+def with_arrays(examples: list[dict[str, Any]], folder: Path | str) -> list[dict[str, Any]]:
     """Return the examples of a run folder's `VALIDATION`, with the inputs from its `ARRAYS`.
 
     Raises:
@@ -38,7 +39,7 @@ def with_arrays(examples, folder):
         return [put(example) for example in examples]
 
 
-def without_arrays(validation, arrays):
+def without_arrays(validation: Any, arrays: dict[str, np.ndarray]) -> Any:
     """Return the examples, each array of numbers in an input moved to `arrays` and replaced by its
     name there."""
 

@@ -1,7 +1,9 @@
 """run.json, the record of a run: what the bundle's manifest will say of it."""
 
 import dataclasses
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
@@ -15,7 +17,7 @@ from seqkeras.serving.manifest import (
     TextPrefix,
 )
 from seqkeras.serving.manifest.fields import parse_fields
-from seqkeras.serving.text import Pattern
+from seqkeras.serving.text import Pattern, Tokenizer
 
 OPTIONS = "options.json"  # of `seqkeras train`, the first file of a run
 RECORD = "run.json"
@@ -57,10 +59,10 @@ class RunRecord:
     binding: dict = dataclasses.field(default_factory=dict)
     evaluation: dict = dataclasses.field(default_factory=dict)
 
-    def write(self, folder):
+    def write(self, folder: Path | str) -> None:
         files.write_json(Path(folder) / RECORD, dataclasses.asdict(self))
 
-    def parse(self, where):
+    def parse(self, where: Path | str) -> "Parsed":
         """Return the parts that the manifest has classes for, as a `Parsed`.
 
         Args:
@@ -88,13 +90,13 @@ class RunRecord:
             raise RunError(*reasons, where=where)
         return Parsed(**parsed)
 
-    def require_one(self, where):
+    def require_one(self, where: Path | str) -> None:
         """Raise a `RunError` if the folder holds the runs of several tasks."""
         if RUNS in self.settings:
             runs = ", ".join(self.settings[RUNS])
             raise RunError(f"{where}: holds the runs of several tasks; choose one: {runs}.")
 
-    def read_tokenizers(self, folder):
+    def read_tokenizers(self, folder: Path | str) -> dict[str, Tokenizer]:
         """Return a dictionary: role -> tokenizer of the run.
 
         Raises:
@@ -113,7 +115,7 @@ class RunRecord:
         return tokenizers
 
     @classmethod
-    def read(cls, folder):
+    def read(cls, folder: Path | str) -> Self:
         """Return the record of a finished run.
 
         Raises:
@@ -153,7 +155,7 @@ class Parsed:
     text_prefix: TextPrefix | None
     inputs: tuple[TensorSpec, ...] | None
 
-    def problems(self):
+    def problems(self) -> Iterator[str]:
         """Yield what is wrong."""
         values = dataclasses.asdict(self.limits) | {"num_beams": self.decoding.num_beams}
         for name, value in values.items():

@@ -6,16 +6,22 @@ They are computed before any function of export's exists and lie in the run, so 
 them shows inputs that export binds wrongly, and weights or arguments that saving has lost.
 """
 
+from __future__ import annotations
+
 import contextlib
 import dataclasses
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from seqkeras import files
 from seqkeras.runs.record import TRAIN_AGAIN, RunError
+
+if TYPE_CHECKING:
+    import keras
 
 REFERENCE = "reference.npz"
 MOST_EXAMPLES = 64
@@ -35,7 +41,7 @@ class OwnCall:
     paths: Mapping
     by_keyword: bool = False
 
-    def __call__(self, model, arrays):
+    def __call__(self, model: keras.Model, arrays: Mapping[str, Any]) -> Any:
         """Return the model's outputs for arrays by our names."""
         given = _nested({path: arrays[name] for name, path in self.paths.items()})
         return model(**given) if self.by_keyword else model(given)
@@ -53,7 +59,7 @@ class Reference:
     examples: list
 
     @classmethod
-    def of_call(cls, where, model, call, count):
+    def of_call(cls, where: Path | str, model: keras.Model, call: Any, count: int) -> Self:
         """Return the outputs of `model(call)`.
 
         Args:
@@ -90,7 +96,13 @@ class Reference:
         )
 
     @classmethod
-    def by_names(cls, model, own_call, feeds, binding):
+    def by_names(
+        cls,
+        model: keras.Model,
+        own_call: OwnCall | None,
+        feeds: Iterable[Mapping[str, Any]],
+        binding: Mapping[str, Any],
+    ) -> Self:
         """Return outputs of a model that is called with each feed by the names of the model's
         inputs.
 
@@ -119,7 +131,7 @@ class Reference:
             kept.append(outputs)
         return cls(kept)
 
-    def write(self, folder):
+    def write(self, folder: Path | str) -> None:
         arrays = {
             f"{index}/{name}": array
             for index, outputs in enumerate(self.examples)
@@ -129,7 +141,7 @@ class Reference:
             np.savez(aside, **arrays)
 
     @classmethod
-    def read(cls, folder):
+    def read(cls, folder: Path | str) -> Self | None:
         """Return the reference of a run, or None if the run has none.
 
         Raises:
@@ -149,7 +161,7 @@ class Reference:
             raise RunError(f"can not be read: {error}", where=path, advice=TRAIN_AGAIN) from error
 
 
-def named_outputs(outputs, prefix=""):
+def named_outputs(outputs: Any, prefix: str = "") -> dict[str, Any]:
     """Return outputs of any structure as a flat dictionary; names within names are joined by "_".
 
     The only output of a model is called "output".

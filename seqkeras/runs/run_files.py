@@ -1,7 +1,12 @@
 """The files of a run but its scores: record, model, tokenizers and real inputs."""
 
+from __future__ import annotations
+
 import dataclasses
 import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -11,6 +16,11 @@ from seqkeras.runs.record import RunError, RunRecord
 from seqkeras.runs.reference import Reference
 from seqkeras.serving.manifest import PIPELINE_TEXTS
 from seqkeras.tokenizers.special import special_ids
+
+if TYPE_CHECKING:
+    import keras
+
+    from seqkeras.serving.text import Tokenizer
 
 MODEL = "model.keras"
 SCORES = "scores.json"
@@ -42,7 +52,7 @@ class RunFiles:
     """
 
     record: RunRecord
-    tokenizers: dict
+    tokenizers: Mapping[str, Tokenizer]
     validation: list
     arrays: dict
     reference: Reference | None = None
@@ -50,20 +60,20 @@ class RunFiles:
     @classmethod
     def of(
         cls,
-        where,
-        pipeline,
-        validation,
-        limits,
-        tokenizers=None,
-        task="own",
-        decoding=None,
-        settings=None,
-        text_prefix=None,
-        inputs=None,
-        binding=None,
-        evaluation=None,
-        reference=None,
-    ):
+        where: Path | str,
+        pipeline: str,
+        validation: list[dict[str, Any]],
+        limits: Mapping[str, Any],
+        tokenizers: Mapping[str, Tokenizer] | None = None,
+        task: str = "own",
+        decoding: Mapping[str, Any] | None = None,
+        settings: Mapping[str, Any] | None = None,
+        text_prefix: Mapping[str, Any] | None = None,
+        inputs: Mapping[str, Any] | None = None,
+        binding: Mapping[str, Any] | None = None,
+        evaluation: Mapping[str, Any] | None = None,
+        reference: Reference | None = None,
+    ) -> Self:
         """Return what the arguments say; they are those of `save_run`.
 
         Args:
@@ -105,7 +115,7 @@ class RunFiles:
         return cls(record, tokenizers, validation, arrays, reference)
 
     @classmethod
-    def read(cls, folder):
+    def read(cls, folder: Path | str) -> Self:
         """Return the record and the tokenizers of a finished run; real inputs are left out.
 
         Raises:
@@ -116,14 +126,14 @@ class RunFiles:
         return cls(record, record.read_tokenizers(folder), [], {})
 
     @property
-    def inputs(self):
+    def inputs(self) -> list[Any]:
         """The real inputs."""
         return [
             example["input"] if "input" in example else example["text"]
             for example in self.validation
         ]
 
-    def write(self, folder, model, scores):
+    def write(self, folder: Path, model: keras.Model, scores: Any) -> None:
         """Write every file completely or not at all; the record is last, and marks a complete run.
 
         Args:
@@ -143,7 +153,7 @@ class RunFiles:
         files.write_json(folder / SCORES, scores)
         self.record.write(folder)
 
-    def write_tokenizers(self, folder):
+    def write_tokenizers(self, folder: Path) -> None:
         (folder / "tokenizer").mkdir(exist_ok=True)
         for role, path in self.record.tokenizers.items():
             with files.written_aside(folder / path) as aside:
@@ -167,7 +177,7 @@ def _decoding(pipeline, tokenizers, decoding):
     return known | decoding
 
 
-def plain(folder, name, value):
+def plain(folder: object, name: str, value: Any) -> Any:
     """Return a value as JSON content: NumPy's numbers as Python's, tuples and arrays as lists.
 
     Raises:

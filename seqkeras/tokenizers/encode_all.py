@@ -1,9 +1,19 @@
 """The ids of many texts: by the library's own loop, where the tokenizer has one."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from seqkeras.serving.text import SentencePieces, Subwords
 
+if TYPE_CHECKING:
+    from seqkeras.serving.text import Tokenizer
 
-def encode_all(tokenizer, texts, special_tokens=False):
+
+def encode_all(
+    tokenizer: Tokenizer, texts: Sequence[str], special_tokens: bool = False
+) -> list[list[int]]:
     """Return the ids of many texts, from `encode` or `analyze`.
 
     Args:

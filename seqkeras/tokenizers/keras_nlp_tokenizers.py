@@ -8,6 +8,7 @@ Whisper, Mistral's Tekken).
 import functools
 import importlib.util
 import unicodedata
+from typing import Any
 
 from seqkeras.serving.text.sentence_pieces import SentencePieces
 from seqkeras.serving.text.subwords import Subwords, require_library
@@ -48,7 +49,7 @@ IGNORED = (
 )
 
 
-def from_keras_nlp(source, in_tf_data=None):
+def from_keras_nlp(source: Any, in_tf_data: bool | None = None) -> Subwords | SentencePieces:
     """Return the tokenizer of `seqkeras.serving.text` that reads texts like one of KerasNLP.
 
     | theirs | ours |
@@ -94,7 +95,7 @@ def from_keras_nlp(source, in_tf_data=None):
     return _sentence_pieces(tokenizer, packed)
 
 
-def reads_in_tf_data():
+def reads_in_tf_data() -> bool:
     """Return whether `fit` of a KerasNLP model reads texts in `tf.data`, rather than by the library
     grain."""
     return importlib.util.find_spec("grain") is None

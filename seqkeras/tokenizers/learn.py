@@ -4,8 +4,11 @@ The same texts make the same vocabulary every time. It leaves out sampling: ever
 """
 
 import json
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from seqkeras.serving.text.byte_pairs import byte_pairs
+from seqkeras.serving.text.subwords import Subwords
 from seqkeras.serving.text.subwords import require_library as require_tokenizers
 from seqkeras.serving.text.vocabularies import SPECIAL_TOKENS as SPECIAL_WORDS
 from seqkeras.serving.text.word_piece import SPECIAL_TOKENS, word_piece
@@ -25,7 +28,7 @@ class NoRoomError(ValueError):
         vocab_size: how many there may be.
     """
 
-    def __init__(self, who, needed, vocab_size):
+    def __init__(self, who: str, needed: int, vocab_size: int):
         super().__init__(
             f"{who}: vocab_size must be at least {needed}, for the characters and special tokens "
             f"alone; received {vocab_size}."
@@ -34,8 +37,13 @@ class NoRoomError(ValueError):
 
 
 def learn_word_piece(
-    texts, vocab_size, lowercase=True, min_count=2, strip_accents=None, masks=False
-):
+    texts: Sequence[str],
+    vocab_size: int,
+    lowercase: bool = True,
+    min_count: int = 2,
+    strip_accents: bool | None = None,
+    masks: bool = False,
+) -> Subwords:
     """Learn the vocabulary of `seqkeras.serving.text.word_piece`.
 
     A special token that is written in a text is text: "[SEP]" is [, SEP and ].
@@ -59,7 +67,7 @@ def learn_word_piece(
     """
     tokenizers = require_tokenizers()
     special = list(SPECIAL_TOKENS)
-    options = {"lowercase": lowercase, "strip_accents": strip_accents}
+    options: dict[str, Any] = {"lowercase": lowercase, "strip_accents": strip_accents}
     # The library learns parts of a token that it finds in texts, as it were a word: [M and ##K].
     untrained = word_piece(special, **options, in_texts=())
     # The library numbers "##" and a character as it meets them, in an order that changes from run
@@ -67,11 +75,10 @@ def learn_word_piece(
     inner = {
         character for text in texts for word in untrained.words(text) for character in word[1:]
     }
-    inner = [f"##{character}" for character in sorted(inner)]
     trainer = tokenizers.trainers.WordPieceTrainer(
         vocab_size=vocab_size,
         min_frequency=min_count,
-        special_tokens=special + inner,
+        special_tokens=special + [f"##{character}" for character in sorted(inner)],
         show_progress=False,
     )
     library = tokenizers.Tokenizer.from_str(untrained.to_json())
@@ -82,7 +89,13 @@ def learn_word_piece(
     return word_piece(tokens, **options, in_texts=("[MASK]",) if masks else ())
 
 
-def learn_byte_pairs(texts, vocab_size, min_count=2, form="gpt2", masks=False):
+def learn_byte_pairs(
+    texts: Iterable[str],
+    vocab_size: int,
+    min_count: int = 2,
+    form: str = "gpt2",
+    masks: bool = False,
+) -> Subwords:
     """Learn the vocabulary and the merges of `seqkeras.serving.text.byte_pairs`.
 
     A special token that is written in a text is text: "</s>" is its bytes.
@@ -128,7 +141,9 @@ def learn_byte_pairs(texts, vocab_size, min_count=2, form="gpt2", masks=False):
     return byte_pairs(vocabulary, learned["merges"], form, ("<mask>",) if masks else ())
 
 
-def learn_words(texts, vocab_size, lowercase=False, min_count=1):
+def learn_words(
+    texts: Iterable[str], vocab_size: int, lowercase: bool = False, min_count: int = 1
+) -> WordTable:
     """Learn a `seqkeras.serving.text.WordTable` of the most frequent words.
 
         id("<pad>"), id("<unk>"), id("<bos>"), id("<eos>") = 0, 1, 2, 3

@@ -9,7 +9,9 @@ import re
 import sys
 import tempfile
 import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from seqkeras.serving.text.sentence_pieces import SentencePieces
 from seqkeras.serving.text.sentence_pieces import require_library as require_sentencepiece
@@ -41,7 +43,14 @@ REFUSALS = {
 FEWER_PIECES = "No valid symbol found"  # the library's warning where nothing is left to merge
 
 
-def learn_sentence_pieces(texts, vocab_size, model="unigram", suffix=(), rules=None, **options):
+def learn_sentence_pieces(
+    texts: Iterable[str],
+    vocab_size: int,
+    model: str = "unigram",
+    suffix: Sequence[str] = (),
+    rules: Mapping[str, str] | None = None,
+    **options: Any,
+) -> SentencePieces:
     """Learn a `seqkeras.serving.text.SentencePieces` with ids of its own.
 
         id("<pad>"), id("<unk>"), id("<s>"), id("</s>") = 0, 1, 2, 3
@@ -88,8 +97,9 @@ def learn_sentence_pieces(texts, vocab_size, model="unigram", suffix=(), rules=N
     names = {name: stand_in for name, stand_in in stand_ins.items() if name != RESERVED}
     with tempfile.TemporaryDirectory() as folder:
         if rules:
-            rules = SPACES | rules
-            options["normalization_rule_tsv"] = _written(rules, Path(folder) / "rules.tsv")
+            options["normalization_rule_tsv"] = _written(
+                {**SPACES, **rules}, Path(folder) / "rules.tsv"
+            )
         options = {"vocab_size": vocab_size, "model_type": model, **ids, **names, **options}
         trained = _trained_pieces(lines, options, Path(folder) / "warnings")
     return SentencePieces(_named(trained, stand_ins), suffix=suffix)

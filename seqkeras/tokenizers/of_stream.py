@@ -7,6 +7,7 @@ files, and byte pairs have GPT-2's form, <|endoftext|> alone beside what is lear
 import itertools
 import re
 from collections import Counter
+from collections.abc import Iterable
 
 from seqkeras.serving.text import SPECIAL_TOKENS, CharacterTable, VectorizedWords
 from seqkeras.serving.text.vectorized_words import SPACES
@@ -16,7 +17,7 @@ from seqkeras.tokenizers.learn_pieces import learn_sentence_pieces
 BETWEEN = re.compile(f"[{SPACES}]+")
 
 
-def learn_words_of_lines(texts, vocab_size):
+def learn_words_of_lines(texts: Iterable[str], vocab_size: int) -> VectorizedWords:
     """Return the table of the most frequent words between white space, as WikiText's files have
     them.
 

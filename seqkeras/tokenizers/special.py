@@ -3,7 +3,15 @@
 Only this file knows their names; models, runs and searches take the ids from here.
 """
 
+from __future__ import annotations
+
 import dataclasses
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import keras
+
+    from seqkeras.serving.text import Tokenizer
 
 NAMES = {  # the first one in the vocabulary counts
     "padding_id": ("<pad>", "[PAD]"),
@@ -30,13 +38,13 @@ class SpecialIds:
     end_id: int | None
 
     @property
-    def never_generated(self):
+    def never_generated(self) -> tuple[int, ...]:
         """Ids that no answer holds: padding, unknown, start; never the end id."""
-        ids = {self.padding_id, self.unknown_id, self.start_id} - {None, self.end_id}
-        return tuple(sorted(ids))
+        ids = {self.padding_id, self.unknown_id, self.start_id} - {self.end_id}
+        return tuple(sorted(index for index in ids if index is not None))
 
 
-def special_ids(tokenizer):
+def special_ids(tokenizer: Tokenizer) -> SpecialIds:
     """Return the `SpecialIds` of a tokenizer.
 
     Args:
@@ -45,7 +53,7 @@ def special_ids(tokenizer):
     return SpecialIds(**{field: _first(tokenizer, names) for field, names in NAMES.items()})
 
 
-def end_problem(model, end_id):
+def end_problem(model: keras.Model, end_id: int) -> str | None:
     """Return the reason why no text of the model would end, or None.
 
     Args:

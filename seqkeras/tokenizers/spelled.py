@@ -1,13 +1,22 @@
 """The tokens of a WordPiece vocabulary in the characters of another model."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from seqkeras.serving.text.vocabularies import UNK
 from seqkeras.serving.text.word_piece import SPECIAL_TOKENS
+
+if TYPE_CHECKING:
+    from seqkeras.serving.text import CharacterTable, Subwords
 
 UNKNOWN = "[UNK]"
 INNER = "##"  # begins a piece that goes on with a word
 
 
-def spelled_pieces(tokenizer, characters):
+def spelled_pieces(
+    tokenizer: Subwords, characters: CharacterTable
+) -> tuple[list[list[int]], list[int]]:
     """Return what `BiLMFeatures` and `WordCharacters` must know of a vocabulary.
 
     Args:

@@ -1,9 +1,16 @@
 """Keras's layer `TextVectorization` as a table of words."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from seqkeras.serving.text.vectorized_words import VectorizedWords
 
+if TYPE_CHECKING:
+    import keras
 
-def from_text_vectorization(layer):
+
+def from_text_vectorization(layer: keras.layers.TextVectorization) -> VectorizedWords:
     """Return the `VectorizedWords` that reads texts as a `keras.layers.TextVectorization` does.
 
     The ids are the same. An `output_sequence_length` is not kept: a run's limits say how many words

@@ -1,13 +1,19 @@
 """The tokens of texts that a vocabulary does not know, and their number."""
 
+from __future__ import annotations
+
 import itertools
 import unicodedata
 from collections import Counter
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from seqkeras.serving.text import UNK, CharacterTable, Subwords, WordTable
 from seqkeras.tokenizers.encode_all import encode_all
 from seqkeras.tokenizers.special import special_ids
+
+if TYPE_CHECKING:
+    from seqkeras.serving.text import Tokenizer
 
 AT_ONCE = 4096  # texts that are encoded together
 MOST_ANALYZED = 1000  # texts with unknown tokens in which these are looked for
@@ -27,12 +33,12 @@ class UnknownTokens(NamedTuple):
     most_frequent: tuple
 
     @property
-    def share(self):
+    def share(self) -> float:
         """Unknown tokens by all, from 0 to 1."""
         return self.count / max(self.total, 1)
 
 
-def unknown_tokens(tokenizer, texts):
+def unknown_tokens(tokenizer: Tokenizer, texts: Iterable[Any]) -> UnknownTokens:
     """Count the tokens that a vocabulary does not know.
 
     Args:

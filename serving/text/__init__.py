@@ -13,6 +13,7 @@ from .sentence_pieces import SentencePieces
 from .subwords import Subwords, tidy
 from .token_automaton import UNREACHABLE, TokenAutomaton, text_trees
 from .token_texts import token_texts
+from .tokenizer import Tokenizer
 from .turns import Turns, checked_messages
 from .vectorized_words import VectorizedWords
 from .vocabularies import BOS, EOS, PAD, SPECIAL_TOKENS, UNK, CharacterTable
@@ -32,6 +33,7 @@ __all__ = [
     "SentencePieces",
     "Subwords",
     "TokenAutomaton",
+    "Tokenizer",
     "Turns",
     "VectorizedWords",
     "WordTable",
