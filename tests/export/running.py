@@ -1,6 +1,25 @@
-"""An ONNX graph, run."""
+"""ONNX graphs, made and run."""
 
+import onnx
 import onnxruntime
+
+from seqkeras.export.families.shapes import infer_outputs
+from seqkeras.export.graph import Graph
+from seqkeras.export.onnx_graphs import convert
+from tests.arrays import close, numbers
+
+
+def converted(function, *inputs, **options):
+    """The graph of a function of tensors by keyword, which returns a dictionary."""
+    return convert(function, inputs, infer_outputs(function, inputs), "toy", **options)
+
+
+def graphs_of(signatures, **options):
+    """The graphs of signatures, by role."""
+    return {
+        role: convert(each.function, each.inputs, each.outputs, role, **options)
+        for role, each in signatures.items()
+    }
 
 
 def run(graph, inputs):
@@ -8,6 +27,28 @@ def run(graph, inputs):
     session = graph.session()
     names = [output.name for output in session.get_outputs()]
     return dict(zip(names, session.run(names, inputs), strict=True))
+
+
+def require_agreement(graph, function, inputs, rtol=1e-4, atol=1e-5):
+    """Assert that a graph gives what a function gives; its outputs."""
+    actual, expected = run(graph, inputs), numbers(function(**inputs))
+    assert {*actual} == {*expected}
+    for name, value in actual.items():
+        close(value, expected[name], rtol=rtol, atol=atol)
+    return actual
+
+
+def optimized(graph, folder, level="ALL"):
+    """The graph as ONNX Runtime runs it."""
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.graph_optimization_level = getattr(
+        onnxruntime.GraphOptimizationLevel, f"ORT_ENABLE_{level}"
+    )
+    options.optimized_model_filepath = str(folder / "optimized.onnx")
+    model = graph.whole().SerializeToString()
+    onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    return Graph(onnx.load(folder / "optimized.onnx"))
 
 
 def require_true_sizes(graph, inputs):

@@ -13,7 +13,6 @@ from seqkeras import recurrent
 from seqkeras.export import onnx_graphs
 from seqkeras.export.composites import layouts
 from seqkeras.export.composites.recurrent import lowerings_of
-from seqkeras.export.onnx_graphs import convert
 from seqkeras.recurrent import LSTM, RNN, Bidirectional
 from seqkeras.serving.manifest import TensorSpec
 from tests.arrays import close, floats, numbers, randomize, right_padded
@@ -21,7 +20,7 @@ from tests.autodiff import gradients_of
 from tests.catalogue.case import B, D, S, U
 from tests.catalogue.cells import MinimalGatedCell
 from tests.conftest import CHECKOUT, others_long
-from tests.export.running import run
+from tests.export.running import converted, require_agreement
 
 PAGE = (CHECKOUT / "docs" / "cells.md").read_text(encoding="utf-8")
 BLOCKS = dict(re.findall(r"```python\n# (\S+\.py)\n(.*?)```", PAGE, re.DOTALL))
@@ -30,6 +29,11 @@ MASKS = {
     "right-padded": right_padded([S, 2], S),
     "holes": np.array([[0, 1, 0, 1, 1], [0] * S], bool),
 }
+every_mask = pytest.mark.parametrize("mask", others_long(MASKS.values()), ids=MASKS)
+both_ways = pytest.mark.parametrize(
+    "wrap", [lambda layer: layer, Bidirectional], ids=["one way", "both ways"]
+)
+SEQUENCES = floats(B, S, D)
 
 
 @pytest.fixture(scope="module")
@@ -45,22 +49,17 @@ def built(layer):
     return randomize(layer)
 
 
-def exported(layer, masked=True):
-    """The ONNX graph of a layer that returns the outputs of all steps."""
+def counts_of(layer):
+    """The nodes of a layer, behind a proof that they give its numbers under any mask."""
 
-    def function(sequences, mask=None):
+    def function(sequences, mask):
         return {"outputs": layer(sequences, mask=mask)}
 
-    inputs = [TensorSpec("sequences", "float32", ("batch", "length", D))]
-    inputs += [TensorSpec("mask", "bool", ("batch", "length"))] if masked else []
-    width = layer.compute_output_shape((None, None, D))[-1]
-    outputs = [TensorSpec("outputs", "float32", ("batch", "length", width))]
-    return convert(function, inputs, outputs, "layer")
-
-
-def require_agreement(graph, layer, mask):
-    inputs = {"sequences": floats(B, S, D), "mask": mask}
-    close(run(graph, inputs)["outputs"], layer(**inputs), rtol=1e-4, atol=1e-5)
+    sequences = TensorSpec("sequences", "float32", ("batch", "length", D))
+    graph = converted(function, sequences, TensorSpec("mask", "bool", ("batch", "length")))
+    for mask in MASKS.values():
+        require_agreement(graph, function, {"sequences": SEQUENCES, "mask": mask})
+    return graph.node_counts()
 
 
 def test_the_page_shows_three_files_that_are_where_it_says():
@@ -86,16 +85,16 @@ def by_loops(weights, sequences, mask):
     return outputs
 
 
-@pytest.mark.parametrize("mask", others_long(MASKS.values()), ids=MASKS)
+@every_mask
 def test_what_is_shown_computes_its_formula(shown, mask):
-    layer, sequences = built(shown.CoupledLSTM(U, return_sequences=True)), floats(B, S, D)
-    close(layer(sequences, mask=mask), by_loops(layer.get_weights(), sequences, mask))
+    layer = built(shown.CoupledLSTM(U, return_sequences=True))
+    close(layer(SEQUENCES, mask=mask), by_loops(layer.get_weights(), SEQUENCES, mask))
     plain = built(shown.CoupledLSTM(U, return_sequences=True, use_cudnn=False, unroll=True))
     plain.set_weights(layer.get_weights())
-    close(plain(sequences, mask=mask), layer(sequences, mask=mask))
+    close(plain(SEQUENCES, mask=mask), layer(SEQUENCES, mask=mask))
 
 
-@pytest.mark.parametrize("mask", others_long(MASKS.values()), ids=MASKS)
+@every_mask
 def test_its_gradients_are_those_of_automatic_differentiation(shown, mask):
     weights = built(shown.CoupledLSTM(U)).get_weights()
     zeros = [np.zeros((B, U), "float32")] * 2
@@ -115,32 +114,24 @@ def test_its_gradients_are_those_of_automatic_differentiation(shown, mask):
             states = [ops.where(real, one, old) for one, old in zip(new, states)]
         return total + sum(ops.sum(ops.sin(each)) for each in states)
 
-    values = [floats(B, S, D), *weights]
+    values = [SEQUENCES, *weights]
     close(gradients_of(together, values), gradients_of(step_by_step, values), atol=1e-5)
 
 
-@pytest.mark.parametrize("wrap", [lambda layer: layer, Bidirectional], ids=["one way", "both ways"])
+@both_ways
 def test_without_a_layout_it_leaves_op_by_op_and_takes_any_mask(shown, wrap):
-    layer = built(wrap(shown.CoupledLSTM(U, return_sequences=True)))
-    graph = exported(layer)
-    assert graph.node_counts().get("Loop", 0) and not graph.node_counts().get("LSTM")
-    for mask in MASKS.values():
-        require_agreement(graph, layer, mask)
+    counts = counts_of(built(wrap(shown.CoupledLSTM(U, return_sequences=True))))
+    assert counts.get("Loop", 0) and not counts.get("LSTM")
 
 
-@pytest.mark.parametrize("wrap", [lambda layer: layer, Bidirectional], ids=["one way", "both ways"])
+@both_ways
 def test_with_the_layout_shown_it_is_one_fused_node(shown, wrap, monkeypatch):
-    [(name, layout)] = eval(
-        "{" + BLOCKS["export/composites/layouts.py"] + "}", vars(layouts)
-    ).items()
+    entries = eval("{" + BLOCKS["export/composites/layouts.py"] + "}", vars(layouts))
+    [(name, layout)] = entries.items()
     for composite, lowering in lowerings_of(name, layout).items():
         monkeypatch.setitem(onnx_graphs.LOWERINGS, composite, lowering)
-    layer = built(wrap(shown.CoupledLSTM(U, return_sequences=True)))
-    graph = exported(layer)
-    assert graph.node_counts()["LSTM"] == 1
-    assert not {"Loop", "Scan"} & set(graph.node_counts())
-    for mask in MASKS.values():
-        require_agreement(graph, layer, mask)
+    counts = counts_of(built(wrap(shown.CoupledLSTM(U, return_sequences=True))))
+    assert counts["LSTM"] == 1 and not {"Loop", "Scan"} & set(counts)
 
 
 def test_the_model_shown_is_saved_and_loaded(shown, monkeypatch, tmp_path):
@@ -159,16 +150,10 @@ def test_the_model_shown_is_saved_and_loaded(shown, monkeypatch, tmp_path):
 
 
 def test_both_ways_of_a_cell_of_keras_s_protocol_leave_as_loops():
-    layer = built(Bidirectional(RNN(MinimalGatedCell(U), return_sequences=True)))
-    graph = exported(layer)
-    assert graph.node_counts()["Loop"] == 2
-    for mask in MASKS.values():
-        require_agreement(graph, layer, mask)
+    layer = Bidirectional(RNN(MinimalGatedCell(U), return_sequences=True))
+    assert counts_of(built(layer))["Loop"] == 2
 
 
 def test_outputs_that_are_repeated_leave_behind_the_fused_node():
-    layer = built(LSTM(U, return_sequences=True, zero_output_for_mask=False))
-    graph = exported(layer)
-    assert graph.node_counts()["LSTM"] == 1
-    for mask in MASKS.values():
-        require_agreement(graph, layer, mask)
+    layer = LSTM(U, return_sequences=True, zero_output_for_mask=False)
+    assert counts_of(built(layer))["LSTM"] == 1

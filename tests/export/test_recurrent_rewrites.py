@@ -9,15 +9,16 @@ from seqkeras.export.onnx_graphs import convert
 from seqkeras.masks import padding_mask
 from seqkeras.recurrent import GRU, LSTM, Bidirectional, SimpleRNN
 from seqkeras.serving.manifest import TensorSpec
-from tests.arrays import close, floats, randomize
+from tests.arrays import floats, randomize
 from tests.conftest import others_long
-from tests.export.running import run
+from tests.export.running import converted, require_agreement
 
 B, T, D, U = 3, 4, 5, 6
 SEQUENCE = TensorSpec("sequence", "float32", ("batch", "length", D))
 LENGTHS = TensorSpec("lengths", "int64", ("batch",))
 MASK = TensorSpec("mask", "bool", ("batch", "length"))
 STATE = TensorSpec("state", "float32", ("batch", U))
+X = {"sequence": floats(B, T, D)}
 LAYERS = {
     "simple": lambda: SimpleRNN(U, return_sequences=True, return_state=True),
     "lstm": lambda: LSTM(U, return_sequences=True, return_state=True),
@@ -26,23 +27,13 @@ LAYERS = {
 }
 
 
-def built(layer):
-    layer.build((None, None, D))
-    randomize(layer)
-    return layer
+def built(layer, dim=D):
+    layer.build((None, None, dim))
+    return randomize(layer)
 
 
 def named(results):
     return {f"y{number}": each for number, each in enumerate(results)}
-
-
-def exported(layer, function, inputs, **options):
-    """The graph of a function that gives what a layer does: outputs, and states (batch, U)."""
-    outputs = [
-        TensorSpec(name, "float32", ("batch", *["length"] * (len(each.shape) - 2), each.shape[-1]))
-        for name, each in named(layer(floats(1, 1, D))).items()
-    ]
-    return convert(function, inputs, outputs, name="toy", **options)
 
 
 @pytest.mark.parametrize("portable", others_long([False, True]), ids=["onnxruntime", "portable"])
@@ -53,17 +44,13 @@ def test_lengths_go_to_the_native_node_and_zeros_do_not(kind, portable):
     def function(sequence, lengths):
         return named(layer(sequence, mask=padding_mask(lengths, ops.shape(sequence)[1])))
 
-    graph = exported(layer, function, [SEQUENCE, LENGTHS], portable=portable)
-    counts = graph.node_counts()
-    around = counts.keys() & {"Expand", "Where", "If"}
+    graph = converted(function, SEQUENCE, LENGTHS, portable=portable)
+    around = graph.node_counts().keys() & {"Expand", "Where", "If"}
     # A row without a step: other runtimes may not give zeros.
     assert around == ({"Expand", "Where"} if portable else set())
     [node] = [each for each in graph.nodes if each.op_type in ("GRU", "LSTM")]
     assert len(node.input) == 5
-    sequence, lengths = floats(B, T, D), np.array([T, 0, 2])
-    found = run(graph, {"sequence": sequence, "lengths": lengths})
-    for name, expected in function(sequence, lengths).items():
-        close(found[name], expected, rtol=1e-5, atol=1e-6)
+    require_agreement(graph, function, X | {"lengths": np.array([T, 0, 2])}, 1e-5, 1e-6)
 
 
 def test_what_is_given_stays():
@@ -72,31 +59,29 @@ def test_what_is_given_stays():
     def function(sequence, mask, state):
         return named(layer(sequence, mask=mask, initial_state=[state]))
 
-    graph = exported(layer, function, [SEQUENCE, MASK, STATE])
-    counts = graph.node_counts()
-    assert counts["If"] == 2  # before the node and behind it
+    graph = converted(function, SEQUENCE, MASK, STATE)
+    assert graph.node_counts()["If"] == 2  # before the node and behind it
     assert "Where" in [node.op_type for node in graph.nodes]  # of rows without a step
-    given = {"sequence": floats(B, T, D), "state": floats(B, U, seed=1)}
+    given = X | {"state": floats(B, U, seed=1)}
     mask = np.arange(T) < np.array([[T], [0], [2]])
     for each in (mask, mask[:, ::-1]):
-        found = run(graph, given | {"mask": each})
-        for name, expected in function(mask=each, **given).items():
-            close(found[name], expected, rtol=1e-5, atol=1e-6)
+        require_agreement(graph, function, given | {"mask": each}, 1e-5, 1e-6)
 
 
 def test_a_mask_that_no_length_makes_is_asked_whether_it_is_right_padded():
-    layer = built(LAYERS["lstm"]())
+    layer = built(LSTM(U, return_sequences=True))
+    outputs = [TensorSpec("y", "float32", ("batch", "length", U))]
 
     def behind(sequence, lengths):
         steps = ops.arange(ops.shape(sequence)[1], dtype="int64")
-        return named(layer(sequence, mask=lengths[:, None] <= steps[None]))
+        return {"y": layer(sequence, mask=lengths[:, None] <= steps[None])}
 
     def beside(sequence, lengths):
         steps = 1 + ops.arange(ops.shape(sequence)[1], dtype="int64")
-        return named(layer(sequence, mask=steps[:, None] < lengths[None]))
+        return {"y": layer(sequence, mask=steps[:, None] < lengths[None])}
 
     for function in (behind, beside):
-        graph = exported(layer, function, [SEQUENCE, LENGTHS])
+        graph = convert(function, [SEQUENCE, LENGTHS], outputs, "toy")
         assert graph.node_counts()["If"] == 2
 
 
@@ -104,36 +89,24 @@ def test_a_mask_that_no_length_makes_is_asked_whether_it_is_right_padded():
     ("mask_of_second", "branches"), [(lambda mask: mask, 2), (lambda mask: mask[:, ::-1], 4)]
 )
 def test_steps_stay_in_order_between_nodes_of_one_mask(mask_of_second, branches):
-    first, second = built(LAYERS["gru"]()), SimpleRNN(D, return_sequences=True)
-    second.build((None, None, U))
-    randomize(second)
+    first, second = built(LAYERS["gru"]()), built(SimpleRNN(D, return_sequences=True), U)
 
     def function(sequence, mask):
         outputs = first(sequence, mask=mask)[0]
         return {"y": second(outputs, mask=mask_of_second(mask))}
 
-    graph = convert(
-        function,
-        [SEQUENCE, MASK],
-        [TensorSpec("y", "float32", ("batch", "length", D))],
-        name="toy",
-    )
+    graph = converted(function, SEQUENCE, MASK)
     assert graph.node_counts()["If"] == branches
-    given = {"sequence": floats(B, T, D)}
     for mask in (np.eye(B, T, dtype=bool), ~np.eye(B, T, dtype=bool), np.tri(B, T, dtype=bool)):
-        close(run(graph, given | {"mask": mask})["y"], function(mask=mask, **given)["y"])
+        require_agreement(graph, function, X | {"mask": mask}, 1e-5, 1e-6)
 
 
 def test_keras_layers_begin_at_zeros_too():
-    inputs = keras.Input((None, D), name="sequence")
-    model = keras.Model(inputs, keras.layers.LSTM(U)(inputs))
-    randomize(model)
-    graph = convert(
-        lambda sequence: {"y": model(sequence)},
-        [SEQUENCE],
-        [TensorSpec("y", "float32", ("batch", U))],
-        name="toy",
-    )
+    layer = built(keras.layers.LSTM(U))
+
+    def function(sequence):
+        return {"y": layer(sequence)}
+
+    graph = converted(function, SEQUENCE)
     assert "Expand" not in graph.node_counts()
-    sequence = floats(B, T, D)
-    close(run(graph, {"sequence": sequence})["y"], model(sequence), rtol=1e-5, atol=1e-6)
+    require_agreement(graph, function, X, 1e-5, 1e-6)

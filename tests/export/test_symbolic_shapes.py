@@ -8,15 +8,12 @@ from onnx import TensorProto, helper
 
 from seqkeras.attention import RestrictedSelfAttention
 from seqkeras.export import symbolic_shapes
-from seqkeras.export.onnx_graphs import convert
 from seqkeras.export.symbolic_shapes import infer_shapes, without_contradicted
 from seqkeras.serving.manifest import TensorSpec
 from tests.arrays import floats, randomize, right_padded
 from tests.conftest import others_long
-from tests.export.running import require_true_sizes
+from tests.export.running import converted, require_true_sizes
 from tests.export.test_single_pass import agree, exported
-
-X = TensorSpec("x", "float32", ("batch", "length", 7))
 
 
 def sizes(model):
@@ -51,8 +48,7 @@ def test_the_sizes_of_a_gather_in_every_row_are_true():
         indices = ops.argmax(x[:, :, 0], axis=1)
         return {"y": ops.take_along_axis(x, indices[:, None, None], axis=1)[:, 0]}
 
-    outputs = [TensorSpec("y", "float32", ("batch", 7))]
-    graph = convert(at_the_best, [X], outputs, name="toy")
+    graph = converted(at_the_best, TensorSpec("x", "float32", ("batch", "length", 7)))
     [gather] = [node for node in graph.nodes if node.op_type == "GatherND"]
     assert gather.output[0] in sizes(graph.model)
     onnx.checker.check_model(graph.whole(), full_check=True)
@@ -76,8 +72,7 @@ def test_a_reason_without_words_gets_some(monkeypatch):
         raise AssertionError
 
     monkeypatch.setattr(symbolic_shapes._Inference, "_infer_impl", fail)
-    message = "can not be inferred: they contradict each other$"
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match="can not be inferred: they contradict each other$"):
         infer_shapes(and_of(["batch"], ["batch"]))
 
 
@@ -87,16 +82,9 @@ def test_restricted_self_attention_leaves_in_a_functional_model(causal, masked):
     x, mask = keras.Input((None, 8), name="x"), keras.Input((None,), dtype="bool", name="mask")
     layer = RestrictedSelfAttention(3, 4, window=2, causal=causal)
     model = keras.Model([x, mask], layer(x, mask=mask)) if masked else keras.Model(x, layer(x))
-    randomize(model)
-    inputs = (
-        None
-        if masked is False
-        else [
-            TensorSpec("x", "float32", ("batch", "length", 8)),
-            TensorSpec("mask", "bool", ("batch", "length")),
-        ]
-    )
-    graphs, signatures = exported(model, inputs)
+    sequence = ("batch", "length")
+    specs = [TensorSpec("x", "float32", (*sequence, 8)), TensorSpec("mask", "bool", sequence)]
+    graphs, signatures = exported(randomize(model), specs if masked else specs[:1])
     names = [each.name for each in signatures["model"].inputs]
     assert graphs["model"].node_counts()["MultiHeadAttention"] == 1
     for length in (1, 5, 7):
