@@ -8,11 +8,10 @@ from keras import ops
 
 from seqkeras.export.families import plan_export
 from seqkeras.export.families.decoders import encoder_decoder_graphs, language_model_graphs
-from seqkeras.export.onnx_graphs import convert
 from seqkeras.models import GPT, RNNLanguageModel, Transformer
 from tests.arrays import close, numbers, randomize
 from tests.conftest import others_long
-from tests.export.running import run
+from tests.export.running import graphs_of, run
 
 B, S, V = 3, 7, 31
 MODELS = {
@@ -41,17 +40,17 @@ def options_long(names):
     return [pytest.param(name, marks=() if name in SHORT else pytest.mark.long) for name in names]
 
 
+def built(model):
+    model.build(None)
+    return randomize(model)
+
+
 @functools.cache
 def exported(name):
     """A model, and its graphs by role."""
-    model = MODELS[name]()
-    model.build(None if name in TRANSFORMERS else {"token_ids": (None, None)})
-    randomize(model)
+    model = built(MODELS[name]())
     make = encoder_decoder_graphs if name in TRANSFORMERS else language_model_graphs
-    return model, {
-        role: convert(each.function, each.inputs, each.outputs, role)
-        for role, each in make(model).items()
-    }
+    return model, graphs_of(make(model))
 
 
 def empty_caches(graph, rows):
@@ -147,23 +146,19 @@ def test_a_step_of_attention_is_a_handful_of_nodes(name):
     if name in ("rnn language model", "key-value"):
         assert counts["GRU"] == 2
         return
-    layers = model.num_layers if name in TRANSFORMERS else 2
     crossing = name in TRANSFORMERS
+    layers = model.num_layers if crossing else 2
     assert counts["MultiHeadAttention"] == layers * (1 + crossing)
     # Per layer: query, key and value at once, the output, two of the feed-forward network; and
-    # across query and output.
-    shown = 1 if crossing else 0  # the weights of the last layer
-    assert counts["MatMul"] == layers * (4 + 2 * crossing) + 1 + shown
+    # across query and output. Then the logits, and the weights that the last layer shows.
+    assert counts["MatMul"] == layers * (4 + 2 * crossing) + 1 + crossing
 
 
 @pytest.mark.parametrize("portable", others_long([False, True]))
 @pytest.mark.parametrize("window", others_long([2, None]))
 def test_a_prefix_is_read_both_ways_and_gone_on_from_step_by_step(window, portable):
-    model = GPT(V, 24, 2, 3, 40, 17, mask="prefix", attention_window=window)
-    model.build()
-    randomize(model)
-    step = language_model_graphs(model)["decoder_step"]
-    graph = convert(step.function, step.inputs, step.outputs, "decoder_step", portable)
+    model = built(GPT(V, 24, 2, 3, 40, 17, mask="prefix", attention_window=window))
+    graph = graphs_of(language_model_graphs(model), portable=portable)["decoder_step"]
     token_ids = np.random.default_rng(0).integers(1, V, (B, S))
     prefix = 4
     expected = numbers(model({"token_ids": token_ids, "prefix_lengths": np.full(B, prefix)}))
@@ -176,14 +171,10 @@ def test_a_prefix_is_read_both_ways_and_gone_on_from_step_by_step(window, portab
 
 @pytest.mark.long
 def test_a_model_of_any_order_is_read_from_left_to_right():
-    model = GPT(V, 24, 2, 3, 40, 17, mask="permutation")
-    model.build()
-    randomize(model)
-    causal = GPT(V, 24, 2, 3, 40, 17)
-    causal.build()
+    model = built(GPT(V, 24, 2, 3, 40, 17, mask="permutation"))
+    causal = built(GPT(V, 24, 2, 3, 40, 17))
     causal.set_weights(model.get_weights())
-    step = language_model_graphs(model)["decoder_step"]
-    graph = convert(step.function, step.inputs, step.outputs, "decoder_step")
+    graph = graphs_of(language_model_graphs(model))["decoder_step"]
     token_ids = np.random.default_rng(0).integers(1, V, (B, S))
     expected = numbers(causal({"token_ids": token_ids}))
     [state, own] = empty_caches(graph, B), np.arange(B)[:, None]

@@ -10,12 +10,11 @@ from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument
 from seqkeras.decoding import beam, greedy
 from seqkeras.export.families import plan_export
 from seqkeras.export.generation import one_graph
-from seqkeras.export.onnx_graphs import convert
 from seqkeras.models import GPT, RNNLanguageModel, RNNSeq2Seq, Transformer
 from seqkeras.serving.manifest import DecodingDefaults
 from tests.arrays import close, numbers, randomize
 from tests.conftest import others_long
-from tests.export.running import run
+from tests.export.running import graphs_of, run
 
 B, S, V, LONGEST = 5, 7, 31, 9
 MODELS = {
@@ -40,14 +39,7 @@ def exported(name):
     randomize(model)
     model.set_weights([3 * weight for weight in model.get_weights()])  # fewer repetitions
     signatures = plan_export(model, max_length=LONGEST).graphs
-    return (
-        model,
-        signatures,
-        {
-            role: convert(each.function, each.inputs, each.outputs, role)
-            for role, each in signatures.items()
-        },
-    )
+    return model, signatures, graphs_of(signatures)
 
 
 def source():
@@ -174,15 +166,10 @@ def test_a_prompt_that_leaves_room_for_one_token_is_answered_with_it():
 @pytest.mark.long
 def test_a_portable_graph_generates_the_same():
     model, signatures, _ = exported("gpt")
-    graphs = {
-        role: convert(each.function, each.inputs, each.outputs, role, portable=True)
-        for role, each in signatures.items()
-    }
-    graph = one_graph.language_model(
-        graphs, signatures, DecodingDefaults(2), LONGEST, portable=True
-    )
+    graphs, defaults = graphs_of(signatures, portable=True), DecodingDefaults(2)
+    graph = one_graph.language_model(graphs, signatures, defaults, LONGEST, portable=True)
     assert [opset.domain for opset in graph.model.opset_import] == [""]
-    ids, _, scores = keras_results("gpt", model, DecodingDefaults(2))
+    ids, _, scores = keras_results("gpt", model, defaults)
     outputs = run(graph, source())
     np.testing.assert_array_equal(outputs["generated_ids"], ids)
     close(outputs["scores"], scores, rtol=1e-4, atol=1e-4)

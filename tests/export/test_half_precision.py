@@ -5,15 +5,14 @@ import functools
 import numpy as np
 import pytest
 from onnx import TensorProto
-from onnx.reference import ReferenceEvaluator
 
 from seqkeras.export.families.decoders import encoder_decoder_graphs
 from seqkeras.export.graph import attributes_of
 from seqkeras.export.half_precision import to_float16
-from seqkeras.export.onnx_graphs import convert
 from seqkeras.models import Transformer
 from seqkeras.values import BANNED_LOGIT
 from tests.arrays import floats, randomize
+from tests.export.running import evaluate, graphs_of
 from tests.export.test_quantize import inputs_of, relative
 from tests.export.written import graph
 
@@ -26,18 +25,7 @@ def portable():
     model = Transformer(V, V, 12, 1, 3, 17, max_length=600)
     model.build(None)
     randomize(model)
-    return {
-        role: convert(each.function, each.inputs, each.outputs, role, portable=True)
-        for role, each in encoder_decoder_graphs(model).items()
-    }
-
-
-def evaluate(graph, inputs):
-    """The outputs of a graph by name, in true float16: onnxruntime's CPU has float32 instead."""
-    whole = graph.whole()
-    names = [output.name for output in whole.graph.output]
-    with np.errstate(divide="ignore"):  # it takes the logarithm of a softmax
-        return dict(zip(names, ReferenceEvaluator(whole).run(names, inputs), strict=True))
+    return graphs_of(encoder_decoder_graphs(model), portable=True)
 
 
 @pytest.mark.parametrize("role", ["encoder", "decoder_step"])
@@ -51,6 +39,7 @@ def test_true_float16_is_near_float32_even_far_out_and_where_all_is_padding(role
         inputs["lengths"] = np.array([S, 0, 5])
     else:
         inputs["source_mask"][1] = False
+    # The reference evaluator computes in float16; onnxruntime's CPU would compute in float32.
     expected, actual = evaluate(graphs[role], inputs), evaluate(made, inputs)
     for name, value in expected.items():
         assert actual[name].dtype == value.dtype
@@ -64,26 +53,18 @@ def test_true_float16_is_near_float32_even_far_out_and_where_all_is_padding(role
 
 
 def test_no_number_becomes_infinite_in_float16_and_no_epsilon_zero():
+    options = {"num_heads": 2, "mask_filter_value": -1e30}
+    weights = {"kernel": floats(32, 96), "bias": floats(96)}
     written = graph(
         [
             ("Cast", ["padding_ids"], ["padding"], {"to": TensorProto.INT32}),
-            (
-                "Attention",
-                ["x", "kernel", "bias", "padding"],
-                ["context"],
-                {"num_heads": 2, "mask_filter_value": -1e30},
-            ),
+            ("Attention", ["x", "kernel", "bias", "padding"], ["context"], options),
             ("Add", ["context", "tiny"], ["sum"], {}),
             ("Mul", ["sum", "huge"], ["y"], {}),
         ],
         {"x": [B, S, 32], "padding_ids": [B, S]},
         {"y": [B, S, 32]},
-        {
-            "kernel": floats(32, 96),
-            "bias": floats(96),
-            "tiny": np.float32(1e-12),
-            "huge": np.float32(-1e9),
-        },
+        weights | {"tiny": np.float32(1e-12), "huge": np.float32(-1e9)},
     )
     made = to_float16(written)
     [attention] = [node for node in made.nodes if node.op_type == "Attention"]

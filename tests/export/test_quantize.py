@@ -4,20 +4,16 @@ import functools
 
 import keras
 import numpy as np
-import onnx
-import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
-from seqkeras.export.families import single
-from seqkeras.export.families.decoders import encoder_decoder_graphs, language_model_graphs
-from seqkeras.export.onnx_graphs import convert
+from seqkeras.export.families import plan_export
 from seqkeras.export.quantize import BLOCK, PRECISIONS, quantize
 from seqkeras.models import GPT, Bert, RNNLanguageModel, Transformer
 from seqkeras.values import BANNED_LOGIT
 from tests.arrays import close, floats, randomize
 from tests.conftest import others_long
-from tests.export.running import run
+from tests.export.running import graphs_of, optimized, run
 from tests.export.written import graph
 
 B, S, V = 3, 7, 61
@@ -30,25 +26,13 @@ MODELS = {
 every_model = pytest.mark.parametrize("name", others_long(MODELS, 2))
 
 
-def single_pass_graphs(model):
-    """The graph of a model that answers in a single pass, by its role."""
-    signatures, _ = single.graphs(model)
-    return signatures
-
-
 @functools.cache
 def exported(name):
     """The float32 graphs of a tiny model by role."""
     model = MODELS[name]()
-    model.build(None if name == "transformer" else {"token_ids": (None, None)})
+    model.build(None)
     randomize(model)
-    make = {"transformer": encoder_decoder_graphs, "bert": single_pass_graphs}.get(
-        name, language_model_graphs
-    )
-    return {
-        role: convert(each.function, each.inputs, each.outputs, role)
-        for role, each in make(model).items()
-    }
+    return graphs_of(plan_export(model, max_length=6).graphs)
 
 
 def inputs_of(graph, past=5):
@@ -66,18 +50,6 @@ def inputs_of(graph, past=5):
     given = {"lengths": np.array([S, 2, 5]), "beam_index": np.arange(B)[:, None], "k": np.array(V)}
     given["segment_ids"] = np.tile(np.arange(S) > 3, (B, 1)).astype("int64")
     return inputs | {name: value for name, value in given.items() if name in inputs}
-
-
-def optimized_counts(graph, tmp_path):
-    """How often each operator occurs in what onnxruntime makes of a graph."""
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    options.optimized_model_filepath = str(tmp_path / "optimized.onnx")
-    model = graph.whole().SerializeToString()
-    onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    nodes = onnx.load(options.optimized_model_filepath).graph.node
-    names = [node.op_type for node in nodes]
-    return {name: names.count(name) for name in names}
 
 
 def relative(actual, expected):
@@ -151,12 +123,8 @@ def test_a_product_that_is_an_output_or_is_read_twice_keeps_its_bias_apart():
             ("Add", ["product", "x"], ["z"], {}),
         ][: count + 1]
         shapes = {name: ["batch", 37] for name in ("x", *outputs)}
-        written = graph(
-            nodes,
-            {"x": shapes["x"]},
-            {name: shapes[name] for name in outputs},
-            {"kernel": floats(37, 37), "bias": floats(37)},
-        )
+        weights = {"kernel": floats(37, 37), "bias": floats(37)}
+        written = graph(nodes, {"x": shapes.pop("x")}, shapes, weights)
         made = quantize({"model": written}, "int8")["model"]
         assert made.node_counts() == {"DynamicQuantizeMatMul": 1, "Add": count}
         x = {"x": floats(5, 37)}
@@ -169,12 +137,9 @@ def test_a_product_that_is_an_output_or_is_read_twice_keeps_its_bias_apart():
 def test_a_gemm_becomes_a_product(turned, biased):
     kernel = floats(29, 37) if turned else floats(37, 29)
     names = ["x", "kernel", "bias"][: 3 if biased else 2]
-    written = graph(
-        [("Gemm", names, ["y"], {"transB": turned})],
-        {"x": ["batch", 37]},
-        {"y": ["batch", 29]},
-        {"kernel": kernel, **({"bias": 9 * floats(29)} if biased else {})},
-    )
+    weights = {"kernel": kernel} | ({"bias": 9 * floats(29)} if biased else {})
+    nodes = [("Gemm", names, ["y"], {"transB": turned})]
+    written = graph(nodes, {"x": ["batch", 37]}, {"y": ["batch", 29]}, weights)
     made = quantize({"decoder_step": written}, "int8")["decoder_step"]
     assert made.node_counts() == {"DynamicQuantizeMatMul": 1}
     x = {"x": floats(5, 37)}
@@ -182,22 +147,16 @@ def test_a_gemm_becomes_a_product(turned, biased):
 
 
 def test_a_gemm_with_factors_and_a_small_product_stay():
-    written = graph(
-        [
-            ("Gemm", ["x", "kernel"], ["h"], {"alpha": 2.0}),
-            ("Gemm", ["x", "kernel", "bias"], ["b"], {"beta": 0.5}),
-            ("MatMul", ["h", "small"], ["s"], {}),
-            ("MatMul", ["h", "large"], ["y"], {}),
-        ],
-        {"x": ["batch", 37]},
-        {"y": ["batch", 31], "s": ["batch", 2], "b": ["batch", 29]},
-        {
-            "kernel": floats(37, 29),
-            "bias": floats(29),
-            "small": floats(29, 2),
-            "large": floats(29, 31),
-        },
-    )
+    nodes = [
+        ("Gemm", ["x", "kernel"], ["h"], {"alpha": 2.0}),
+        ("Gemm", ["x", "kernel", "bias"], ["b"], {"beta": 0.5}),
+        ("MatMul", ["h", "small"], ["s"], {}),
+        ("MatMul", ["h", "large"], ["y"], {}),
+    ]
+    outputs = {"y": ["batch", 31], "s": ["batch", 2], "b": ["batch", 29]}
+    weights = {"kernel": floats(37, 29), "bias": floats(29)}
+    weights |= {"small": floats(29, 2), "large": floats(29, 31)}
+    written = graph(nodes, {"x": ["batch", 37]}, outputs, weights)
     counts = quantize({"decoder_step": written}, "int8")["decoder_step"].node_counts()
     assert counts == {"Gemm": 2, "MatMul": 1, "DynamicQuantizeMatMul": 1}
 
@@ -209,16 +168,13 @@ def test_products_inside_a_branch_are_made_whole_too():
         [],
         [helper.make_tensor_value_info("inner", TensorProto.FLOAT, ["batch", 29])],
     )
-    written = graph(
-        [
-            ("ReduceSum", ["x"], ["sum"], {"keepdims": 0}),
-            ("Cast", ["sum"], ["some"], {"to": TensorProto.BOOL}),
-            ("If", ["some"], ["y"], {"then_branch": branch, "else_branch": branch}),
-        ],
-        {"x": ["batch", 37]},
-        {"y": ["batch", 29]},
-        {"kernel": floats(37, 29)},
-    )
+    nodes = [
+        ("ReduceSum", ["x"], ["sum"], {"keepdims": 0}),
+        ("Cast", ["sum"], ["some"], {"to": TensorProto.BOOL}),
+        ("If", ["some"], ["y"], {"then_branch": branch, "else_branch": branch}),
+    ]
+    kernel = {"kernel": floats(37, 29)}
+    written = graph(nodes, {"x": ["batch", 37]}, {"y": ["batch", 29]}, kernel)
     made = quantize({"model": written}, "int8")["model"]
     assert made.node_counts()["DynamicQuantizeMatMul"] == 2
     assert made.weights.keys() == {"kernel/int7"}
@@ -230,24 +186,16 @@ def test_products_inside_a_branch_are_made_whole_too():
 @pytest.mark.parametrize("scored", [False, True])
 def test_an_attention_becomes_one_on_whole_numbers_unless_scores_are_added(scored):
     scores = np.where(np.tri(S, dtype=bool), 0, -1e30).astype("float32")[None, None]
-    written = graph(
-        [
-            ("Cast", ["padding_ids"], ["padding"], {"to": TensorProto.INT32}),
-            (
-                "Attention",
-                ["x", "kernel", "bias", "padding", "", "scores" if scored else ""],
-                ["y"],
-                {"num_heads": 2, "scale": 0.4, "mask_filter_value": -1e30},
-            ),
-        ],
-        {"x": [B, S, 32], "padding_ids": [B, S]},
-        {"y": [B, S, 32]},
-        {
-            "kernel": floats(32, 96) / 6,
-            "bias": floats(96),
-            **({"scores": np.tile(scores, (B, 2, 1, 1))} if scored else {}),
-        },
-    )
+    options = {"num_heads": 2, "scale": 0.4, "mask_filter_value": -1e30}
+    names = ["x", "kernel", "bias", "padding", "", "scores" if scored else ""]
+    nodes = [
+        ("Cast", ["padding_ids"], ["padding"], {"to": TensorProto.INT32}),
+        ("Attention", names, ["y"], options),
+    ]
+    weights = {"kernel": floats(32, 96) / 6, "bias": floats(96)}
+    weights |= {"scores": np.tile(scores, (B, 2, 1, 1))} if scored else {}
+    shapes = {"x": [B, S, 32], "padding_ids": [B, S]}
+    written = graph(nodes, shapes, {"y": [B, S, 32]}, weights)
     padding = (np.arange(S) < np.array([S, 2, 5])[:, None]).astype("int64")
     inputs = {"x": floats(B, S, 32), "padding_ids": padding}
     expected = run(written, inputs)["y"]
@@ -286,12 +234,8 @@ def test_four_bits_have_a_scale_for_each_block_and_reach_its_farthest_number():
 
 def test_a_table_has_a_scale_for_each_row():
     table = floats(V, 32) * np.logspace(-3, 3, V, dtype="float32")[:, None]
-    written = graph(
-        [("Gather", ["table", "token_ids"], ["y"], {})],
-        {"token_ids": ["batch", "length"]},
-        {"y": ["batch", "length", 32]},
-        {"table": table},
-    )
+    nodes, shape = [("Gather", ["table", "token_ids"], ["y"], {})], ["batch", "length"]
+    written = graph(nodes, {"token_ids": shape}, {"y": [*shape, 32]}, {"table": table})
     made = quantize({"model": written}, "int8-embedding")["model"]
     token_ids = np.arange(V)[None]
     rows = run(made, {"token_ids": token_ids})["y"][0]
@@ -331,8 +275,7 @@ def test_every_graph_answers_nearly_as_in_float32_and_is_smaller(name, precision
 def test_the_projections_of_keras_attention_become_whole():
     x = keras.Input((None, 24), name="x")
     model = randomize(keras.Model(x, keras.layers.MultiHeadAttention(3, 8)(x, x)))
-    [signature] = single_pass_graphs(model).values()
-    written = convert(signature.function, signature.inputs, signature.outputs, "model")
+    [written] = graphs_of(plan_export(model).graphs).values()
     assert written.node_counts()["Gemm"] == 4  # without a bias, and beta of 0
     made = quantize({"model": written}, "int8")["model"]
     counts = made.node_counts()
@@ -358,7 +301,7 @@ def test_the_matrix_that_makes_logits_stays_the_transpose_of_its_table(precision
 def test_the_runtime_leaves_no_number_to_be_made_float_by_itself(name, precision, tmp_path):
     whole_output = precision == "int8-embedding"
     for role, made in quantize(exported(name), precision).items():
-        counts = optimized_counts(made, tmp_path)
+        counts = optimized(made, tmp_path).node_counts()
         assert not {"DequantizeLinear", "MatMulInteger", "Attention", "LSTM"} & set(counts)
         if name == "transformer":
             layers = 2
@@ -373,10 +316,10 @@ def test_the_runtime_leaves_no_number_to_be_made_float_by_itself(name, precision
 
 
 def test_an_unknown_precision_and_int4_without_steps_are_refused():
-    graphs = exported("bert")
-    message = "^quantize: precision must be one of int8, int8-embedding, int4, float16; "
-    with pytest.raises(ValueError, match=message + "received 'int3'.$"):
-        quantize(graphs, "int3")
-    message = "^quantize: int4 wins in decoder steps only, and this model has none; choose int8.$"
-    with pytest.raises(ValueError, match=message):
-        quantize(graphs, "int4")
+    written = {"model": products(floats(37, 29))}
+    for precision, message in {
+        "int3": "precision must be one of int8, int8-embedding, int4, float16; received 'int3'.",
+        "int4": "int4 wins in decoder steps only, and this model has none; choose int8.",
+    }.items():
+        with pytest.raises(ValueError, match=f"^quantize: {message}$"):
+            quantize(written, precision)
