@@ -9,14 +9,11 @@ import pytest
 from keras import tree
 
 from seqkeras.export.composites import MICROSOFT
-from seqkeras.export.families.shapes import infer_outputs
-from seqkeras.export.onnx_graphs import convert
 from seqkeras.runs.reference import named_outputs
 from seqkeras.serving.manifest import TensorSpec
-from tests.arrays import close, numbers
 from tests.catalogue import CASES, call
 from tests.catalogue.case import T
-from tests.export.running import require_true_sizes, run
+from tests.export.running import converted, require_agreement, require_true_sizes
 
 
 def is_model(case):
@@ -64,11 +61,10 @@ def feed(inputs):
 
 def exported(function, inputs):
     """The graph of a function in the default profile, and one where that is not portable."""
-    outputs = infer_outputs(function, inputs)
-    graph = convert(function, inputs, outputs, "layer")
+    graph = converted(function, *inputs)
     yield graph
     if any(node.domain == MICROSOFT for node in graph.nodes):
-        graph = convert(function, inputs, outputs, "layer", portable=True)
+        graph = converted(function, *inputs, portable=True)
         assert {node.domain for node in graph.nodes} == {""}
         yield graph
 
@@ -108,11 +104,7 @@ SHORT = {
 def test_a_layer_leaves_as_graphs_that_agree(case):
     function, inputs = signature(case)
     longer = feed(case.padded(case.inputs(), 2))
-    expected = numbers(function(**longer))
     for graph in exported(function, inputs):
         onnx.checker.check_model(graph.whole(), full_check=True)
-        actual = run(graph, longer)
-        assert {*actual} == {*expected}
-        for name, each in expected.items():
-            close(actual[name], each, rtol=1e-4, atol=1e-4)
+        require_agreement(graph, function, longer, rtol=1e-4, atol=1e-4)
         require_true_sizes(graph, longer)

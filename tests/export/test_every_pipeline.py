@@ -10,7 +10,6 @@ import pytest
 from seqkeras import serving
 from seqkeras.export import bundle
 from seqkeras.export.bundle import ExportOptions, export
-from seqkeras.export.checks import ExportError
 from seqkeras.export.measuring import PrecisionError
 from seqkeras.export.tolerances import UNLIMITED
 from seqkeras.serving.manifest import read_manifest, verify_files
@@ -124,20 +123,3 @@ def broken(monkeypatch):
         return made
 
     monkeypatch.setattr(bundle, "quantize", negative)
-
-
-def test_a_target_that_is_no_label_is_refused_before_anything_is_made(tmp_path):
-    classify(tmp_path / "run")
-    path = tmp_path / "run/validation.json"
-    path.write_text(path.read_text().replace('"high"', '"hihg"'))
-    message = r"validation.json\[3\]: target must be one of the labels low, middle, high; received"
-    with pytest.raises(ExportError, match=message):
-        export(tmp_path / "run", tmp_path / "bundle")
-    assert [each.name for each in tmp_path.iterdir()] == ["run"]
-
-
-def test_a_pipeline_that_generates_nothing_refuses_to_generate_in_a_graph(tmp_path):
-    classify(tmp_path / "run")
-    with pytest.raises(ExportError, match="^Classify generates nothing; leave out --generate-in"):
-        export(tmp_path / "run", tmp_path / "bundle", options=ExportOptions(generate_in_graph=True))
-    assert [path.name for path in tmp_path.iterdir()] == ["run"]

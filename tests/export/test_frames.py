@@ -7,22 +7,19 @@ import numpy as np
 import pytest
 from keras import layers, ops
 
-from seqkeras import serving
-from seqkeras.export import save_run
-from seqkeras.export.bundle import ExportOptions, export
-from seqkeras.export.checks import ExportError
+from seqkeras.export.bundle import ExportOptions
 from seqkeras.export.tensorflow_serving.batching import have_lengths
 from seqkeras.models import RNNSeq2Seq
 from seqkeras.recurrent import LSTM, Bidirectional
 from seqkeras.serving.__main__ import main as command_line
 from seqkeras.serving.manifest import SignatureSpec, TensorSpec
-from seqkeras.tokenizers import CharacterTable
+from seqkeras.tokenizers import BOS, CharacterTable, pad
 from tests.arrays import floats, numbers
+from tests.export.bundles import bundled
 
 LABELS, TAGS, FEATURES = ["low", "middle", "high"], ["O", "B-X", "I-X"], 5
 LENGTHS = (11, 3, 7, 11)
 FRAMES = [floats(length, FEATURES, seed=n) for n, length in enumerate(LENGTHS)]
-LIMITS = {"source_length": 17, "target_length": 5}  # of frames whose number may be any
 
 
 def batch():
@@ -50,12 +47,12 @@ def classifier():
     return fitted(model, inputs | {"padding_mask": real}, np.array([0, 1, 2, 0]))
 
 
-def tagger(used=True):
+def tagger():
     """Of our layers, with lengths."""
     frames = keras.Input((None, FEATURES), name="frames")
     lengths = keras.Input((), dtype="int64", name="lengths")
     steps = ops.cumsum(ops.ones_like(frames[..., 0]), axis=1)
-    mask = steps <= ops.cast(lengths if used else 17 + lengths, "float32")[:, None]
+    mask = steps <= ops.cast(lengths, "float32")[:, None]
     hidden = Bidirectional(LSTM(7, return_sequences=True))(frames, mask=mask)
     model = keras.Model({"frames": frames, "lengths": lengths}, layers.Dense(len(TAGS))(hidden))
     return fitted(model, batch(), np.zeros((len(LENGTHS), max(LENGTHS))))
@@ -77,21 +74,18 @@ def vectors():
     return keras.Sequential([keras.Input((FEATURES,)), layers.Dense(3)])
 
 
-def bundled(folder, model, pipeline, inputs=FRAMES, check_export=True, **settings):
-    examples = [{"input": each} for each in inputs]
-    given = {"settings": settings, "check_export": check_export}
-    fixed = model.inputs[0].shape[1]
-    limits = LIMITS | ({} if fixed is None else {"source_length": fixed})
-    save_run(folder / "run", model, pipeline, examples, limits, **given)
-    manifest = export(folder / "run", folder / "bundle")
-    differences = [v for name, v in manifest.parity.items() if name.endswith("_difference")]
+def answering(folder, model, pipeline, inputs=FRAMES, **settings):
+    limit, given = model.inputs[0].shape[1] or 17, {"settings": settings}
+    answer = bundled(folder, model, pipeline, inputs, limit, options=ExportOptions(), **given)
+    parity = answer.manifest.parity
+    differences = [v for name, v in parity.items() if name.endswith("_difference")]
     assert len(differences) == 2 and max(differences) <= 1e-4  # ONNX and SavedModel
-    return serving.load(folder / "bundle")
+    return answer
 
 
 def test_frames_of_many_lengths_are_classified(tmp_path, capsys):
     model = classifier()
-    classify = bundled(tmp_path, model, "Classify", labels=LABELS)
+    classify = answering(tmp_path, model, "Classify", labels=LABELS)
     for frames, answer in zip(FRAMES, classify(FRAMES), strict=True):
         logits = model({"frames": frames[None], "padding_mask": np.ones((1, len(frames)), bool)})
         expected = dict(zip(LABELS, numbers(ops.softmax(logits))[0]))
@@ -119,7 +113,7 @@ def test_frames_of_many_lengths_are_classified(tmp_path, capsys):
 @pytest.mark.long
 def test_every_frame_has_a_tag(tmp_path, capsys):
     model = tagger()
-    tag = bundled(tmp_path, model, "Tag", labels=TAGS)
+    tag = answering(tmp_path, model, "Tag", labels=TAGS)
     for frames, answer in zip(FRAMES, tag(FRAMES), strict=True):
         logits = model({"frames": frames[None], "lengths": np.array([len(frames)])})
         tags = [TAGS[each] for each in numbers(logits)[0].argmax(-1)]
@@ -128,12 +122,6 @@ def test_every_frame_has_a_tag(tmp_path, capsys):
         assert [(word.start, word.end) for word in answer.words] == places
     assert command_line(["predict", str(tmp_path / "bundle"), json.dumps(FRAMES[1].tolist())]) == 0
     assert capsys.readouterr().out.split() == [word.tag for word in tag(FRAMES[1]).words]
-
-
-def test_lengths_that_a_model_of_frames_does_not_read_are_refused(tmp_path):
-    message = "output changes with the padding behind an input: leave it out by lengths or padding_"
-    with pytest.raises(ExportError, match=message):
-        bundled(tmp_path, tagger(used=False), "Tag", check_export=False, labels=TAGS)
 
 
 def test_a_server_batches_no_frames_whose_number_a_model_is_not_told():
@@ -149,7 +137,7 @@ def test_a_server_batches_no_frames_whose_number_a_model_is_not_told():
 def test_arrays_that_no_model_pads_are_answered(make, shape, tmp_path):
     model = make()
     inputs = [floats(*shape, seed=n) for n in range(3)] if shape else FRAMES
-    embed = bundled(tmp_path, model, "Embed", inputs, normalize=False)
+    embed = answering(tmp_path, model, "Embed", inputs, normalize=False)
     for each, answer in zip(inputs, embed(inputs), strict=True):
         np.testing.assert_allclose(answer.vector, numbers(model(each[None]))[0], rtol=1e-4)
 
@@ -158,23 +146,18 @@ def test_arrays_that_no_model_pads_are_answered(make, shape, tmp_path):
 def test_a_text_is_written_of_frames(tmp_path):
     table = CharacterTable.learn(["abc"])
     model = RNNSeq2Seq.bahdanau(None, len(table), 7, 5, 7, source_features=FEATURES)
-    targets = [table.encode(text) for text in ("ab", "c", "abc", "ba")]
-    shifted = np.zeros((4, 4), int)
-    for row, ids in enumerate(targets):
-        shifted[row, : len(ids) + 1] = [2, *ids]
+    texts = ["ab", "c", "abc", "ba"]
+    shifted, _ = pad([[BOS, *table.encode(text)] for text in texts])
     model.compile("adam", "mse", run_eagerly=True)
-    model.fit(batch() | {"target_ids": shifted}, np.zeros((4, 4, len(table))), verbose=0)
-    examples = [
-        {"input": frames, "target": text}
-        for frames, text in zip(FRAMES, ("ab", "c", "abc", "ba"), strict=True)
-    ]
-    decoding = {"num_beams": 2}
-    tokenizers = {"target": table}
-    save_run(tmp_path / "run", model, "Translate", examples, LIMITS, tokenizers, decoding=decoding)
-    options = ExportOptions(generate_in_graph=True)
-    manifest = export(tmp_path / "run", tmp_path / "bundle", options=options)
-    assert {"onnx_generate_difference", "saved_model_beam_difference"} <= set(manifest.parity)
-    translate = serving.load(tmp_path / "bundle")
+    model.fit(batch() | {"target_ids": shifted}, np.zeros((*shifted.shape, len(table))), verbose=0)
+    pairs = zip(FRAMES, texts, strict=True)
+    examples = [{"input": frames, "target": text} for frames, text in pairs]
+    limits = {"source_length": 17, "target_length": 5}
+    given = {"tokenizers": {"target": table}, "decoding": {"num_beams": 2}}
+    given["options"] = ExportOptions(generate_in_graph=True)
+    translate = bundled(tmp_path, model, "Translate", examples, limits, **given)
+    figures = translate.manifest.parity
+    assert {"onnx_generate_difference", "saved_model_beam_difference"} <= set(figures)
     together = translate(FRAMES, attention=True)
     for frames, answer in zip(FRAMES, together, strict=True):
         alone = translate(frames)

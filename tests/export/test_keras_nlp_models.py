@@ -6,10 +6,10 @@ import pytest
 from keras import layers, ops
 from keras_nlp.models import BertBackbone
 
-from seqkeras import serving
-from seqkeras.export.bundle import export
-from tests.arrays import close
-from tests.export.test_own_models import LABELS, TOKENIZER, save
+from seqkeras.export.bundle import ExportOptions
+from tests.arrays import close, randomize
+from tests.export.bundles import bundled
+from tests.export.test_own_models import LABELS, TOKENIZER
 from tests.zoo import TEXTS
 
 
@@ -34,27 +34,19 @@ def of_one_text(model, text, name):
 @pytest.mark.long
 @pytest.mark.parametrize("pipeline, make", [("Embed", backbone), ("Classify", classifier)])
 def test_an_encoder_that_takes_a_padding_mask_is_served(pipeline, make, tmp_path):
-    model = make()
+    model = randomize(make())
     name = "label" if pipeline == "Classify" else "pooled_output"
     labels = {"labels": LABELS} if pipeline == "Classify" else {}
-    save(tmp_path / "run", model, pipeline, settings={"output": name} | labels)
-    manifest = export(tmp_path / "run", tmp_path / "bundle")
-    assert {"token_ids", "padding_mask", "segment_ids"} == {
-        spec.name for spec in manifest.graphs["model"].inputs
-    }
-    assert set(manifest.saved_models) == {"saved_model/1", "saved_model_text/1"}
-    assert manifest.parity["saved_model_text_difference"] <= 1e-4
-    for text, answer in zip(TEXTS, serving.load(tmp_path / "bundle")(TEXTS), strict=True):
+    given = {"settings": {"output": name} | labels, "options": ExportOptions()}
+    answers = bundled(tmp_path, model, pipeline, TEXTS, 24, {"text": TOKENIZER}, **given)
+    takes = {spec.name for spec in answers.manifest.graphs["model"].inputs}
+    assert takes == {"token_ids", "padding_mask", "segment_ids"}
+    assert set(answers.manifest.saved_models) == {"saved_model/1", "saved_model_text/1"}
+    assert answers.manifest.parity["saved_model_text_difference"] <= 1e-4
+    for text, answer in zip(TEXTS, answers(TEXTS), strict=True):
         expected = of_one_text(model, text, name)
         if pipeline == "Embed":
             close(answer.vector, expected / np.linalg.norm(expected), rtol=1e-4, atol=1e-5)
         else:
             scores = np.array([answer.scores[label] for label in LABELS])
             close(scores, ops.softmax(expected), rtol=1e-4, atol=1e-5)
-
-
-def test_which_output_a_vector_is_must_be_said(tmp_path):
-    save(tmp_path / "run", backbone(), "Embed", settings={}, check_export=False)
-    message = "settings.output must be one of .*pooled_output.*; received None"
-    with pytest.raises(ValueError, match=message):
-        export(tmp_path / "run", tmp_path / "bundle")

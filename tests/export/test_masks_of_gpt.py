@@ -3,19 +3,21 @@
 import numpy as np
 import pytest
 
-from seqkeras import serving
-from seqkeras.export import save_run
-from seqkeras.export.bundle import ExportOptions, export
+from seqkeras.export.bundle import ExportOptions
 from seqkeras.models import GPT
-from seqkeras.serving.manifest import DecodingDefaults, Limits
 from seqkeras.tokenizers.learn import learn_byte_pairs
 from tests.arrays import numbers, randomize
 from tests.conftest import others_long
-from tests.serving.exported import write_bundle
+from tests.export.bundles import bundled
 from tests.zoo import LIMIT, TEXTS
 
 TOKENIZER = learn_byte_pairs(TEXTS, 300)
 NEW, END = 4, 1
+GIVEN = {
+    "limits": {"source_length": LIMIT, "target_length": LIMIT},
+    "tokenizers": {"text": TOKENIZER},
+    "decoding": {"start_id": 0, "end_id": END},
+}
 
 
 def model_of(mask, **options):
@@ -48,16 +50,7 @@ def continued(model, text):
 )
 def test_a_bundle_goes_on_as_the_whole_model_does(mask, window, tmp_path):
     model = model_of(mask, attention_window=window)
-    folder = write_bundle(
-        tmp_path / "bundle",
-        model,
-        "Generate",
-        {"text": TOKENIZER},
-        limits=Limits(LIMIT, LIMIT),
-        decoding=DecodingDefaults(start_id=0, end_id=END),
-        settings={"prefix": True} if mask == "prefix" else {},
-    )
-    pipeline = serving.load(folder, threads=1)
+    pipeline = bundled(tmp_path, model, "Generate", TEXTS, **GIVEN)
     answers = pipeline(TEXTS, max_new_tokens=NEW)
     for text, answer in zip(TEXTS, answers, strict=True):
         assert answer.text == continued(model, text)
@@ -73,34 +66,20 @@ def test_a_bundle_goes_on_as_the_whole_model_does(mask, window, tmp_path):
     ("mask", "window", "num_beams"), [("prefix", 3, 2), ("permutation", None, 1)], ids=str
 )
 def test_all_that_a_bundle_holds_is_held_against_keras(mask, window, num_beams, tmp_path):
-    model = model_of(mask, attention_window=window)
-    save_run(
-        tmp_path / "run",
-        model,
-        "Generate",
-        [{"input": text} for text in TEXTS],
-        {"source_length": LIMIT, "target_length": LIMIT},
-        {"text": TOKENIZER},
-        decoding={"start_id": 0, "end_id": END, "num_beams": num_beams},
-    )
-    manifest = export(
-        tmp_path / "run", tmp_path / "bundle", options=ExportOptions(attention_heads=True)
-    )
+    model, options = model_of(mask, attention_window=window), ExportOptions(attention_heads=True)
+    given = GIVEN | {"decoding": GIVEN["decoding"] | {"num_beams": num_beams}}
+    pipeline = bundled(tmp_path, model, "Generate", TEXTS, **given, options=options)
+    figures = pipeline.manifest.parity
     names = ["onnx_log_prob", "saved_model_log_prob", "saved_model", "onnx_attention"]
     for name in [*names, *["saved_model_beam", "onnx_beam"] * (num_beams > 1)]:
-        assert manifest.parity[f"{name}_difference"] <= 1e-4
-    assert manifest.parity["saved_model_text_refused"] == 0
-    pipeline = serving.load(tmp_path / "bundle")
+        assert figures[f"{name}_difference"] <= 1e-4
+    assert figures["saved_model_text_refused"] == 0
     for text, answer in zip(TEXTS, pipeline(TEXTS, num_beams=1, max_new_tokens=NEW), strict=True):
         assert answer.text == continued(model, text)
 
 
 def test_one_graph_does_not_generate_behind_a_prefix(tmp_path):
-    limits = {"source_length": LIMIT, "target_length": LIMIT}
-    decoding = {"start_id": 0, "end_id": END}
-    examples = [{"input": text} for text in TEXTS]
-    model, tokenizers = model_of("prefix"), {"text": TOKENIZER}
-    save_run(tmp_path / "run", model, "Generate", examples, limits, tokenizers, decoding=decoding)
     message = "a GPT with mask 'prefix' reads each whole; leave out --generate-in-graph"
+    options = ExportOptions(generate_in_graph=True)
     with pytest.raises(ValueError, match=message):
-        export(tmp_path / "run", tmp_path / "bundle", options=ExportOptions(generate_in_graph=True))
+        bundled(tmp_path, model_of("prefix"), "Generate", TEXTS, **GIVEN, options=options)

@@ -9,11 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from keras import layers, ops
-from starlette.testclient import TestClient
 
-from seqkeras import serving
 from seqkeras.export import save_run
-from seqkeras.export.bundle import export
+from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.export.families import calling, plan_export
 from seqkeras.export.families.binding import AmbiguousInputs
 from seqkeras.export.proof import calls_of
@@ -21,12 +19,12 @@ from seqkeras.export.run import read_run
 from seqkeras.export.verifying import ParityError
 from seqkeras.models import GPT, RNNSeq2Seq
 from seqkeras.runs import REFERENCE, Reference, RunError
-from seqkeras.serving.http.application import Application, Service
 from seqkeras.serving.manifest import TensorSpec
 from seqkeras.serving.text.vocabularies import BOS, EOS
 from seqkeras.tokenizers import CharacterTable, pad
 from tests.arrays import close, floats, numbers, randomize
 from tests.conftest import others_long
+from tests.export.bundles import bundled
 
 # Keras's advice where a key is not the name of its Input.
 pytestmark = pytest.mark.filterwarnings("ignore:When providing `inputs` as a dict")
@@ -98,38 +96,20 @@ def saved(folder, model, **options):
     save_run(folder / "run", model, "Forecast", EXAMPLES, LIMITS, **options)
 
 
-def answers(bundle):
-    return np.stack([answer.values[:, 0] for answer in serving.load(bundle)(SERIES)])
-
-
+OURS, THEIRS = {"window": PAST, "known": FUTURE}, {"past": PAST, "future": FUTURE}
+BINDING = {"window": "past", "known": "future"}
 # Model, how its user calls it, and what save_run is told of its names.
 NAMED = [
-    (
-        lambda: dictionary("window", "known"),
-        {"window": PAST, "known": FUTURE},
-        {"inputs": dict(reversed(INPUTS.items()))},
-    ),
-    (lambda: dictionary("window", "known"), {"window": PAST, "known": FUTURE}, {}),
-    (
-        lambda: dictionary("window", "known", ("known", "window")),
-        {"window": PAST, "known": FUTURE},
-        {"inputs": INPUTS},
-    ),
+    (lambda: dictionary("window", "known"), OURS, {"inputs": dict(reversed(INPUTS.items()))}),
+    (lambda: dictionary("window", "known"), OURS, {}),
+    (lambda: dictionary("window", "known", ("known", "window")), OURS, {"inputs": INPUTS}),
     (lambda: of_list("window", "known"), [PAST, FUTURE], {"inputs": INPUTS}),
     (lambda: of_list("known", "window"), [PAST, FUTURE], {"binding": {"window": 0, "known": 1}}),
-    (
-        lambda: built(OfValues(), {"window": PAST, "known": FUTURE}),
-        {"window": PAST, "known": FUTURE},
-        {"inputs": dict(reversed(INPUTS.items()))},
-    ),
+    (lambda: built(OfValues(), OURS), OURS, {"inputs": dict(reversed(INPUTS.items()))}),
+    (lambda: dictionary("past", "future"), THEIRS, {"binding": BINDING}),
     (
         lambda: dictionary("past", "future"),
-        {"past": PAST, "future": FUTURE},
-        {"binding": {"window": "past", "known": "future"}},
-    ),
-    (
-        lambda: dictionary("past", "future"),
-        {"past": PAST, "future": FUTURE},
+        THEIRS,
         {"binding": {"known": "future"}, "inputs": INPUTS},
     ),
     (
@@ -140,7 +120,7 @@ NAMED = [
     (
         lambda: built(OfArguments(), PAST, FUTURE),
         lambda model: model(PAST, future=FUTURE),
-        {"binding": {"window": "past", "known": "future"}, "inputs": INPUTS},
+        {"binding": BINDING, "inputs": INPUTS},
     ),
     (
         lambda: built(OfKeywords(), PAST, known=FUTURE),
@@ -150,12 +130,7 @@ NAMED = [
 ]
 # Model, and how its user calls it, where no name is one of ours.
 UNNAMED = [
-    (lambda: dictionary("past", "future"), {"past": PAST, "future": FUTURE}),
-    (lambda: dictionary("a", "b"), {"a": PAST, "b": FUTURE}),
-    (
-        lambda: dictionary("past", "future", ("known", "window")),
-        {"past": PAST, "future": FUTURE},
-    ),
+    (lambda: dictionary("past", "future", ("known", "window")), THEIRS),
     (of_list, [PAST, FUTURE]),
     (nested, {"series": {"b": PAST, "a": [FUTURE]}}),
     (lambda: built(OfValues(), {"z": PAST, "a": FUTURE}), {"z": PAST, "a": FUTURE}),
@@ -168,6 +143,12 @@ def called(model, call):
     return numbers(call(model) if callable(call) else model(call))
 
 
+def answers(folder, model, **options):
+    """What a bundle answers to the series, and the figures of its export."""
+    forecast = bundled(folder, model, "Forecast", SERIES, STEPS, options=ExportOptions(), **options)
+    return np.stack([each.values[:, 0] for each in forecast(SERIES)]), forecast.manifest.parity
+
+
 @pytest.mark.parametrize("make, call, options", others_long(NAMED))
 @pytest.mark.parametrize("with_call", others_long([False, True]))
 def test_a_model_whose_names_decide_answers_as_its_user_calls_it(
@@ -175,10 +156,9 @@ def test_a_model_whose_names_decide_answers_as_its_user_calls_it(
 ):
     model = make()
     expected = called(model, call)
-    saved(tmp_path, model, **options, **({"call": call} if with_call else {}))
-    manifest = export(tmp_path / "run", tmp_path / "bundle")
-    close(answers(tmp_path / "bundle"), expected, rtol=1e-4, atol=1e-5)
-    figures = manifest.parity
+    options = options | ({"call": call} if with_call else {})
+    found, figures = answers(tmp_path, model, **options)
+    close(found, expected, rtol=1e-4, atol=1e-5)
     assert figures["call_examples"] == COUNT
     assert max(figures[f"call_{name}"] for name in ("keras", "onnx", "saved_model")) < 1e-5
     card = (tmp_path / "bundle/README.md").read_text(encoding="utf-8")
@@ -193,20 +173,12 @@ def test_where_no_name_decides_the_numbers_of_the_call_do(make, call, order, nam
     expected = called(model, call)
     inputs = dict([*INPUTS.items()][::order])
     options = {"inputs": inputs} if named or isinstance(model, OfValues) else {}
-    asks = (
-        "(no name tells which input of the .*: give save_run call=|give save_run binding= or call=)"
-    )
+    asks = "no name tells which input of .*: give save_run call=|give save_run binding= or call="
     with pytest.raises(RunError, match=asks):
         saved(tmp_path, model, **options)
     assert list(tmp_path.iterdir()) == []
-    saved(tmp_path, model, **options, call=call)
-    export(tmp_path / "run", tmp_path / "bundle")
-    close(answers(tmp_path / "bundle"), expected, rtol=1e-4, atol=1e-5)
-    with TestClient(Application(Service([("two", tmp_path / "bundle")], log=False))) as client:
-        inputs = [{name: value.tolist() for name, value in one.items()} for one in SERIES]
-        told = client.post("/v1/bundles/two", json={"inputs": inputs}).json()["answers"]
-    told = [answer["values"] for answer in told]
-    close(np.array(told)[..., 0], expected, rtol=1e-4, atol=1e-5)
+    found, _ = answers(tmp_path, model, **options, call=call)
+    close(found, expected, rtol=1e-4, atol=1e-5)
 
 
 WORDS = ("window", "known", "more", "past", "future")
@@ -317,17 +289,10 @@ def exchanged(bound):
 
 
 @pytest.mark.parametrize(
-    "keys, options",
-    others_long(
-        [
-            (("window", "known"), {}),
-            (("past", "future"), {"call": {"past": PAST, "future": FUTURE}}),
-        ]
-    ),
+    "keys, options", others_long([(OURS, {}), (THEIRS, {"call": THEIRS, "binding": BINDING})])
 )
 def test_a_wrapper_that_exchanges_inputs_is_refused(keys, options, tmp_path, monkeypatch):
     model = dictionary(*keys)
-    options |= {"binding": {"window": "past", "known": "future"}} if "call" in options else {}
     saved(tmp_path, model, **options)
     monkeypatch.setattr(calling, "bound", exchanged(calling.bound))
     differs = "keras: output differs by .* of its largest number from the user's call of the model"
@@ -336,19 +301,6 @@ def test_a_wrapper_that_exchanges_inputs_is_refused(keys, options, tmp_path, mon
     with pytest.raises(RunError, match="output differs by .* from the user's call of the model"):
         saved(tmp_path / "other", model, **options)
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
-
-
-def test_a_call_of_other_examples_is_refused(tmp_path):
-    given = {"window": PAST[::-1], "known": FUTURE[::-1]}
-    with pytest.raises(RunError, match="call must be of the validation examples, in their order"):
-        saved(tmp_path, dictionary("window", "known"), call=given)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_model_that_loses_an_argument_when_it_is_saved_is_refused(tmp_path):
-    model = built(OfValues(scale=3.0), {"window": PAST, "known": FUTURE})
-    with pytest.raises(RunError, match="and the model must be the same when it is loaded again"):
-        saved(tmp_path, model, inputs=INPUTS)
 
 
 def test_weights_that_are_not_those_of_the_call_are_refused_by_export(tmp_path):
@@ -362,10 +314,9 @@ def test_weights_that_are_not_those_of_the_call_are_refused_by_export(tmp_path):
 
 def heads(policy="float32"):
     """Heads in a dictionary and a list, whose order is not that of their names."""
-    with_policy = {"dtype": policy}
     frames = keras.Input((STEPS, 2), name="frames")
-    x = layers.Dense(5, **with_policy)(layers.Flatten()(frames))
-    outputs = {"z": layers.Dense(2, **with_policy)(x), "a": [layers.Dense(2, **with_policy)(x)]}
+    x = layers.Dense(5, dtype=policy)(layers.Flatten()(frames))
+    outputs = {"z": layers.Dense(2, dtype=policy)(x), "a": [layers.Dense(2, dtype=policy)(x)]}
     return randomize(keras.Model(frames, outputs))
 
 
@@ -373,17 +324,17 @@ def heads(policy="float32"):
 @pytest.mark.parametrize("output", ["z", "a_0"])
 @pytest.mark.parametrize("policy", ["float32", "mixed_float16", "mixed_bfloat16"])
 def test_each_head_has_its_own_numbers(output, policy, tmp_path):
-    model = heads(policy)
-    examples = [{"input": past} for past in PAST]
+    model, tolerance = heads(policy), 1e-5 if policy == "float32" else 0.1
     options = {"settings": {"output": output, "normalize": False}, "call": PAST}
-    save_run(tmp_path / "run", model, "Embed", examples, LIMITS, **options)
-    figures = export(tmp_path / "run", tmp_path / "bundle").parity
-    assert figures["call_onnx"] < (1e-5 if policy == "float32" else 0.1)
+    embed = bundled(tmp_path, model, "Embed", [*PAST], STEPS, **options)
+    assert embed.manifest.parity["call_onnx"] < tolerance
     expected = model(PAST)
     expected = numbers(expected["z"] if output == "z" else expected["a"][0])
-    found = [answer.vector for answer in serving.load(tmp_path / "bundle")([*PAST])]
-    tolerance = 1e-5 if policy == "float32" else 0.1
+    found = [answer.vector for answer in embed([*PAST])]
     close(np.stack(found), expected.astype("float32"), rtol=tolerance, atol=tolerance)
+
+
+LONGER = {"source_length": 17, "target_length": 17}
 
 
 def continued(folder, shift):
@@ -393,16 +344,10 @@ def continued(folder, shift):
     model.build()
     texts = ["abcab", "cab", "bcaab"]
     token_ids, _ = pad([table.encode(text) for text in texts])
-    save_run(
-        folder,
-        model,
-        "Generate",
-        [{"input": text} for text in texts],
-        {"source_length": 17, "target_length": 17},
-        {"text": table},
-        decoding={"start_id": BOS, "end_id": EOS},
-        call={"token_ids": np.where(token_ids > EOS, token_ids + shift, token_ids)},
-    )
+    examples, decoding = [{"input": text} for text in texts], {"start_id": BOS, "end_id": EOS}
+    call = {"token_ids": np.where(token_ids > EOS, token_ids + shift, token_ids)}
+    tables = {"text": table}
+    save_run(folder, model, "Generate", examples, LONGER, tables, decoding=decoding, call=call)
 
 
 def translated(folder, shift):
@@ -413,16 +358,11 @@ def translated(folder, shift):
     pairs = [("ab", "ba"), ("cab", "bac"), ("b", "b")]
     sources, lengths = pad([table.encode(text) for text, _ in pairs])
     targets, _ = pad([[BOS, *table.encode(target)] for _, target in pairs])
-    given = {"token_ids": sources, "lengths": lengths}
-    save_run(
-        folder,
-        model,
-        "Translate",
-        [{"text": text, "target": target} for text, target in pairs],
-        {"source_length": 17, "target_length": 17},
-        {"source": table, "target": table},
-        call={**given, "target_ids": np.where(targets > EOS, targets + shift, targets)},
-    )
+    call = {"token_ids": sources, "lengths": lengths}
+    call["target_ids"] = np.where(targets > EOS, targets + shift, targets)
+    examples = [{"text": text, "target": target} for text, target in pairs]
+    tables = {"source": table, "target": table}
+    save_run(folder, model, "Translate", examples, LONGER, tables, call=call)
 
 
 @pytest.mark.long
@@ -437,39 +377,51 @@ def test_what_generates_has_the_log_probabilities_of_the_call(save, tmp_path):
         export(tmp_path / "other", tmp_path / "no")
 
 
-# The binding, or the call, and what is wrong with it.
+def theirs():
+    return dictionary("past", "future")
+
+
+def symmetric():
+    past, future = two((None, None))
+    return keras.Model([past, future], layers.Dense(HORIZON)(layers.Flatten()(past * future)))
+
+
+# Model, the binding or the call, and what is wrong with it.
 WRONG = [
-    ({"binding": {"window": "pst"}}, "binding: the model has no input 'pst'; it has future, past"),
+    (theirs, {"binding": {"window": "pst"}}, "binding: the model has no input 'pst'; it has futu"),
+    (theirs, {"binding": dict.fromkeys(OURS, "past")}, "binding: window and known are the same in"),
+    (theirs, {"binding": {"window": 1.5}}, "binding.window must be a key, the name of an Input, "),
+    (theirs, {"binding": ["past"]}, "save_run: binding must be a dictionary, as {'window': 'past'"),
     (
-        {"binding": {"window": "past", "known": "past"}},
-        "binding: window and known are the same input of the model",
-    ),
-    ({"binding": {"window": 1.5}}, "binding.window must be a key, the name of an Input, an index"),
-    ({"binding": ["past"]}, "save_run: binding must be a dictionary, as {'window': 'past'}"),
-    (
-        {"call": {"past": PAST, "future": FUTURE[:, :3]}},
+        theirs,
+        {"call": THEIRS | {"future": FUTURE[:, :3]}},
         "call must be what the model is called with, or a function of the model that calls it; ",
     ),
     (
-        {"call": {"past": np.tile(PAST, (2, 1, 1)), "future": np.tile(FUTURE, (2, 1, 1))}},
+        theirs,
+        {"call": {name: np.tile(each, (2, 1, 1)) for name, each in THEIRS.items()}},
         "in their order, 5 at most; it has 10 rows",
     ),
-    ({"call": lambda model: 1.0}, r"5 at most; the model answers output \(\)"),
+    (theirs, {"call": lambda model: 1.0}, r"5 at most; the model answers output \(\)"),
+    (
+        lambda: dictionary("window", "known"),
+        {"call": {name: each[::-1] for name, each in OURS.items()}},
+        "call must be of the validation examples, in their order",
+    ),
+    (symmetric, {"call": [PAST, FUTURE]}, "several orders of its inputs give the numbers of call"),
+    (
+        lambda: built(OfValues(scale=3.0), OURS),  # which is not saved
+        {"inputs": INPUTS},
+        "and the model must be the same when it is loaded again",
+    ),
 ]
 
 
-@pytest.mark.parametrize("options, message", WRONG)
-def test_a_wrong_binding_or_call_is_refused(options, message, tmp_path):
+@pytest.mark.parametrize("make, options, message", WRONG)
+def test_a_wrong_binding_or_call_is_refused(make, options, message, tmp_path):
     with pytest.raises(RunError, match=message):
-        saved(tmp_path, dictionary("past", "future"), **options)
+        saved(tmp_path, make(), **options)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_symmetric_model_is_not_bound_by_its_numbers(tmp_path):
-    past, future = two((None, None))
-    model = keras.Model([past, future], layers.Dense(HORIZON)(layers.Flatten()(past * future)))
-    with pytest.raises(RunError, match="several orders of its inputs give the numbers of call"):
-        saved(tmp_path, model, call=[PAST, FUTURE])
 
 
 def test_a_plan_alone_asks_for_a_binding():
@@ -478,9 +430,9 @@ def test_a_plan_alone_asks_for_a_binding():
     with pytest.raises(AmbiguousInputs, match="name them by binding={'window': 'future'") as caught:
         plan_export(model, specs)
     assert len(caught.value.bindings) == 2
-    graph = plan_export(model, specs, binding={"window": "past", "known": "future"}).graphs["model"]
+    graph = plan_export(model, specs, binding=BINDING).graphs["model"]
     found = numbers(graph.function(window=PAST, known=FUTURE))["output"]
-    close(found, numbers(model({"past": PAST, "future": FUTURE})), rtol=1e-6, atol=1e-6)
+    close(found, numbers(model(THEIRS)), rtol=1e-6, atol=1e-6)
     [past, future] = plan_export(model).graphs["model"].inputs
     assert {past.name, future.name} == {"past", "future"}
 

@@ -1,9 +1,5 @@
 """A user's own model becomes a run, a bundle and an answer, by the commands that a user types."""
 
-import os
-import subprocess
-import sys
-
 import keras
 import numpy as np
 import pytest
@@ -16,8 +12,9 @@ from seqkeras.export.families import plan_export
 from seqkeras.recurrent import LSTM, Bidirectional
 from seqkeras.serving.manifest import TensorSpec, read_manifest
 from seqkeras.tokenizers.learn import learn_word_piece
-from tests.arrays import randomize
-from tests.conftest import CHECKOUT, others_long
+from tests.arrays import floats, randomize
+from tests.conftest import CHECKOUT, others_long, run_python
+from tests.export.bundles import bundled
 from tests.zoo import TEXTS
 
 LABELS = ["low", "middle", "high"]
@@ -65,28 +62,33 @@ class OwnClassifier(keras.Model):
 
 @keras.saving.register_keras_serializable("tests")
 class OwnOfX(OwnClassifier):
-    """Of one tensor, by a name of its own."""
+    """Of one tensor, by a name of its own; its methods have the names of an encoder-decoder's."""
 
     def call(self, x):
         return super().call({"token_ids": x})
 
+    def encode(self, x):
+        return self.embedding(x)
+
+    def step(self, x):
+        return x
+
+
+def called(model, *inputs):
+    model(*inputs)
+    return model
+
 
 def tagger():
-    model = OwnTagger()
-    model(IDS, np.array([5, 3]))
-    return model
+    return called(OwnTagger(), IDS, np.array([5, 3]))
 
 
 def classifier(**options):
-    model = OwnClassifier(**options)
-    model({"token_ids": IDS})
-    return model
+    return called(OwnClassifier(**options), {"token_ids": IDS})
 
 
 def of_x():
-    model = OwnOfX()
-    model(IDS)
-    return model
+    return called(OwnOfX(), IDS)
 
 
 def functional(name="token_ids"):
@@ -104,26 +106,14 @@ def of_two(words, real):
 
 
 def sequential():
-    return keras.Sequential(
-        [
-            keras.Input((None,)),
-            layers.Embedding(len(TOKENIZER), 7, mask_zero=True),
-            layers.GRU(5),
-            layers.Dense(len(LABELS)),
-        ]
-    )
+    embedding = layers.Embedding(len(TOKENIZER), 7, mask_zero=True)
+    return keras.Sequential([keras.Input((None,)), embedding, layers.GRU(5), layers.Dense(3)])
 
 
 def save(folder, model, pipeline="Classify", **options):
-    save_run(
-        folder,
-        randomize(model),
-        pipeline,
-        [{"input": text} for text in TEXTS],
-        {"source_length": 24},
-        {"text": TOKENIZER},
-        **{"settings": {"labels": TAGS if pipeline == "Tag" else LABELS}, **options},
-    )
+    examples, limits = [{"input": text} for text in TEXTS], {"source_length": 24}
+    options = {"settings": {"labels": TAGS if pipeline == "Tag" else LABELS}} | options
+    save_run(folder, randomize(model), pipeline, examples, limits, {"text": TOKENIZER}, **options)
 
 
 def over_steps():
@@ -143,140 +133,34 @@ def convolutions():
     return keras.Model(token_ids, layers.Dense(len(LABELS))(layers.GlobalMaxPooling1D()(x)))
 
 
-@keras.saving.register_keras_serializable("tests")
-class OwnWords(OwnOfX):
-    """Methods of whose own have the names of an encoder-decoder's."""
-
-    def encode(self, x):
-        return self.embedding(x)
-
-    def step(self, x):
-        return x
+MAKERS = [tagger, functional, classifier, of_x, sequential, convolutions, over_steps]
 
 
-def own_words():
-    model = OwnWords()
-    model(IDS)
-    return model
-
-
-@pytest.mark.parametrize(
-    "make, pipeline, takes",
-    others_long(
-        [
-            (tagger, "Tag", ["token_ids", "lengths"]),
-            (functional, "Classify", ["token_ids"]),
-            (classifier, "Classify", ["token_ids"]),
-            (of_x, "Classify", ["token_ids"]),
-            (sequential, "Classify", ["token_ids"]),
-            (own_words, "Classify", ["token_ids"]),
-            (convolutions, "Classify", ["token_ids"]),
-            (over_steps, "Tag", ["token_ids"]),
-        ],
-    ),
-)
-def test_a_model_of_ones_own_is_served_by_two_commands(make, pipeline, takes, tmp_path, capsys):
-    model = make()
-    save(tmp_path / "run", model, pipeline)
+@pytest.mark.parametrize("make", others_long(MAKERS))
+def test_a_model_of_ones_own_is_served_by_two_commands(make, tmp_path, capsys):
+    model, tags = make(), make in (tagger, over_steps)
+    save(tmp_path / "run", model, "Tag" if tags else "Classify")
     assert main([str(tmp_path / "run"), str(tmp_path / "bundle")]) == 0, capsys.readouterr().err
     manifest = read_manifest(tmp_path / "bundle")
+    takes = ["token_ids"] + ["lengths"] * (make is tagger)
     assert [spec.name for spec in manifest.graphs["model"].inputs] == takes
     assert max(v for k, v in manifest.parity.items() if k.endswith("_difference")) <= 1e-4
-    answers = serving.load(tmp_path / "bundle")(TEXTS)
+    answer = serving.load(tmp_path / "bundle")(TEXTS)[0]
     encoding = TOKENIZER.analyze(TEXTS[0])
     ids = np.array([encoding.token_ids])
-    if pipeline == "Tag":
-        logits = model(ids) if make is over_steps else model(ids, np.array([len(encoding)]))["tags"]
-        tags = ops.argmax(logits[0], axis=-1)
+    if tags:
+        logits = model(ids, np.array([len(encoding)]))["tags"] if make is tagger else model(ids)
+        best = ops.argmax(logits[0], axis=-1)
         starts = [place[0] if place else None for place in encoding.offsets]
-        expected = [TAGS[tags[starts.index(word.start)]] for word in answers[0].words]
-        assert [word.tag for word in answers[0].words] == expected
+        expected = [TAGS[best[starts.index(word.start)]] for word in answer.words]
+        assert [word.tag for word in answer.words] == expected
     else:
-        logits = model({"token_ids": ids} if make is classifier else ids)
-        expected = ops.convert_to_numpy(ops.softmax(logits))[0]
-        assert [answers[0].scores[each] for each in LABELS] == pytest.approx(expected, abs=1e-5)
+        require_scores(answer, model({"token_ids": ids} if make is classifier else ids))
 
 
-MODULE = """
-import keras
-from keras import layers, ops
-from seqkeras.recurrent import LSTM, Bidirectional
-
-@keras.saving.register_keras_serializable("mine")
-class MyTagger(keras.Model):
-    def __init__(self, vocab_size, **kwargs):
-        super().__init__(**kwargs)
-        self.vocab_size = vocab_size
-        self.embedding = layers.Embedding(vocab_size, 7, mask_zero=True)
-        self.lstm = Bidirectional(LSTM(5, return_sequences=True))
-        self.out = layers.Dense(3)
-
-    def call(self, token_ids, lengths=None):
-        return self.out(self.lstm(self.embedding(token_ids)))
-
-    def get_config(self):
-        return {**super().get_config(), "vocab_size": self.vocab_size}
-"""
-SCRIPT = """
-import numpy as np
-from my_model import MyTagger
-from seqkeras.export import save_run
-from seqkeras.tokenizers.learn import learn_word_piece
-
-texts = ["A model may be small.", "Small words!", "What is here is there."]
-tokenizer = learn_word_piece(texts, 60)
-model = MyTagger(len(tokenizer))
-model(np.ones((2, 3), int), np.array([3, 2]))
-save_run("run", model, "Tag", [{"input": each} for each in texts], {"source_length": 24},
-         {"text": tokenizer}, settings={"labels": ["O", "B-X", "I-X"]})
-"""
-
-
-@pytest.mark.long
-def test_a_class_in_a_file_beside_the_command_is_imported(tmp_path):
-    (tmp_path / "my_model.py").write_text(MODULE)
-    (tmp_path / "wrong.py").write_text("def (")
-    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT)}
-
-    def python(*arguments):
-        return subprocess.run(
-            [sys.executable, *arguments],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-        )
-
-    saved = python("-c", SCRIPT)
-    assert saved.returncode == 0, saved.stderr
-    refused = python("-m", "export", "run", "bundle")
-    assert (
-        refused.returncode == 1 and "name the module of its classes by --import" in refused.stderr
-    )
-    refused = python("-m", "export", "run", "bundle", "--import", "wrong")
-    assert refused.stderr.startswith("export: --import wrong: SyntaxError: invalid syntax")
-    assert refused.stderr.count("\n") == 1
-    exported = python("-m", "export", "run", "bundle", "--import", "my_model")
-    assert exported.returncode == 0, exported.stderr
-    answered = python("-m", "serving", "predict", "bundle", "A model may be small.")
-    assert answered.returncode == 0 and answered.stdout, answered.stderr
-
-
-@pytest.mark.long
-def test_frames_of_zeros_between_others_are_masked_in_a_bundle(tmp_path):
-    given = keras.Input((None, 5), name="frames")
-    x = Bidirectional(LSTM(7, return_sequences=True))(layers.Masking()(given))
-    model = randomize(keras.Model(given, layers.Dense(len(LABELS))(LSTM(6)(x))))
-    frames = [np.random.default_rng(n).normal(size=(n, 5)).astype("float32") for n in (6, 9, 4, 7)]
-    frames[1][4] = frames[3][0] = 0
-    examples = [{"input": each} for each in frames]
-    settings = {"labels": LABELS}
-    save_run(tmp_path / "run", model, "Classify", examples, {"source_length": 9}, settings=settings)
-    assert main([str(tmp_path / "run"), str(tmp_path / "bundle")]) == 0
-    frames.append(np.zeros((3, 5), "float32"))
-    for each, answer in zip(frames, serving.load(tmp_path / "bundle")(frames)):
-        expected = ops.convert_to_numpy(ops.softmax(model(each[None])))[0]
-        assert [answer.scores[label] for label in LABELS] == pytest.approx(expected, abs=1e-5)
+def require_scores(answer, logits):
+    expected = ops.convert_to_numpy(ops.softmax(logits))[0]
+    assert [answer.scores[label] for label in LABELS] == pytest.approx(expected, abs=1e-5)
 
 
 FUNCTIONS = """
@@ -312,42 +196,46 @@ save()
 
 
 @pytest.mark.long
-def test_a_lambda_becomes_a_bundle_by_what_its_refusal_says(tmp_path):
+def test_a_lambda_becomes_a_bundle_by_what_refusals_say(tmp_path):
     (tmp_path / "my_functions.py").write_text(FUNCTIONS)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(CHECKOUT), str(tmp_path)])}
+    (tmp_path / "wrong.py").write_text("def (")
+    exported = ["-m", "export", "run", "bundle"]
     for arguments, said in (
         (["-c", WITH_LAMBDA], "function of the layer twice must be a function that Keras finds"),
-        (["-m", "export", "run", "bundle", "--import", "my_functions"], "bundle: made in"),
+        (exported, "name the module of its classes by --import"),
+        ([*exported, "--import", "wrong"], "export: --import wrong: SyntaxError: invalid syntax"),
+        ([*exported, "--import", "my_functions"], "bundle: made in"),
         (["-m", "serving", "predict", "bundle", "[[1, 2, 3]]"], ""),
     ):
-        finished = subprocess.run(
-            [sys.executable, *arguments],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-        )
-        assert finished.returncode == 0 and said in finished.stdout, finished.stderr
+        finished = run_python(*arguments, cwd=tmp_path, env={"PYTHONPATH": str(CHECKOUT)})
+        if finished.returncode == 0:
+            assert said in finished.stdout
+        else:
+            assert said in finished.stderr and finished.stderr.count("\n") == 1
 
 
 @pytest.mark.long
-def test_what_is_said_to_save_run_stands_before_what_is_guessed(tmp_path, capsys):
-    save(tmp_path / "run", of_two("words", "real"), check_export=False)
-    assert main([str(tmp_path / "run"), str(tmp_path / "bundle")]) == 1
-    lacks = "Classify can not serve the model: it lacks token_ids; it has an input real, which the"
-    assert lacks in capsys.readouterr().err
+def test_frames_of_zeros_between_others_are_masked_in_a_bundle(tmp_path):
+    given = keras.Input((None, 5), name="frames")
+    x = Bidirectional(LSTM(7, return_sequences=True))(layers.Masking()(given))
+    model = randomize(keras.Model(given, layers.Dense(len(LABELS))(LSTM(6)(x))))
+    frames = [floats(length, 5) for length in (6, 9, 4, 7)]
+    frames[1][4] = frames[3][0] = 0
+    classify = bundled(tmp_path, model, "Classify", frames, 9, settings={"labels": LABELS})
+    frames.append(np.zeros((3, 5), "float32"))
+    for each, answer in zip(frames, classify(frames)):
+        require_scores(answer, model(each[None]))
+
+
+@pytest.mark.long
+def test_what_is_said_to_save_run_stands_before_what_is_guessed(tmp_path):
     sequence = ("batch", "length")
     inputs = {"token_ids": ("int64", sequence), "padding_mask": ("bool", sequence)}
-    save(tmp_path / "mended", of_two("words", "real"), inputs=inputs)
-    assert main([str(tmp_path / "mended"), str(tmp_path / "bundle")]) == 0
+    save(tmp_path / "run", of_two("words", "real"), inputs=inputs)
+    assert main([str(tmp_path / "run"), str(tmp_path / "bundle")]) == 0
     manifest = read_manifest(tmp_path / "bundle")
     expected = tuple(TensorSpec(name, *spec) for name, spec in inputs.items())
     assert manifest.graphs["model"].inputs == expected
-
-
-def test_the_only_input_of_a_model_may_have_any_name():
-    [signature] = plan_export(functional("words"), feeds=feeds.TEXTS).graphs.values()
-    assert signature.inputs == [TensorSpec("token_ids", "int64", ("batch", "length"))]
 
 
 @keras.saving.register_keras_serializable("tests")
@@ -366,17 +254,21 @@ class OwnPositions(keras.Model):
 
 
 def positions():
-    model = OwnPositions()
-    model(IDS, IDS > 0)
-    return model
+    return called(OwnPositions(), IDS, IDS > 0)
 
 
-def test_a_padding_mask_is_fed_as_booleans():
-    [signature] = plan_export(positions(), feeds=feeds.TEXTS).graphs.values()
-    assert [(spec.name, spec.dtype) for spec in signature.inputs] == [
-        ("token_ids", "int64"),
-        ("padding_mask", "bool"),
-    ]
+@pytest.mark.parametrize(
+    "make, given, inputs",
+    [
+        (lambda: functional("words"), feeds.TEXTS, {"token_ids": "int64"}),
+        (positions, feeds.TEXTS, {"token_ids": "int64", "padding_mask": "bool"}),
+        (sequential, None, {"input": "float32"}),
+    ],
+)
+def test_inputs_have_the_names_that_a_pipeline_or_the_model_gives(make, given, inputs):
+    [signature] = plan_export(make(), feeds=given).graphs.values()
+    shape = ("batch", "length")
+    assert signature.inputs == [TensorSpec(*spec, shape) for spec in inputs.items()]
 
 
 def test_a_dictionary_of_one_tensor_is_what_the_model_is_called_with():
@@ -417,7 +309,3 @@ def test_axes_that_nothing_makes_fit_must_be_named():
     model = keras.Model([a, b, c], ops.concatenate([a, b], axis=1) + c)  # T + S = U
     with pytest.raises(ValueError, match="axes that are alike by one name: `inputs` of save_run"):
         plan_export(model)
-
-
-def test_an_input_that_nobody_named_has_a_name():
-    assert [each.name for each in plan_export(sequential()).graphs["model"].inputs] == ["input"]

@@ -9,8 +9,7 @@ from seqkeras.export.families import plan_export
 from seqkeras.export.families.calling import build
 from seqkeras.export.families.shapes import infer_outputs
 from seqkeras.serving.manifest import TensorSpec
-from tests.arrays import floats, randomize
-from tests.export.test_single_pass import agree, exported
+from tests.arrays import floats
 
 X = TensorSpec("x", "float32", ("batch", "length", 3))
 
@@ -19,11 +18,8 @@ X = TensorSpec("x", "float32", ("batch", "length", 3))
 def test_a_convolution_is_called_with_as_many_steps_as_it_takes(kernel, dilation):
     convolution = layers.Conv1D(5, kernel, dilation_rate=dilation)
     model = keras.Sequential([keras.Input((None, 3), name="x"), convolution])
-    randomize(model)
-    graphs, signatures = exported(model)
-    [output] = signatures["model"].outputs
+    [output] = plan_export(model).graphs["model"].outputs
     assert output.shape == ("batch", "output_axis_1", 5)
-    agree(graphs, signatures, {"x": floats(2, 71, 3)})
 
 
 @keras.saving.register_keras_serializable("tests")

@@ -5,9 +5,8 @@ from types import SimpleNamespace
 import pytest
 import tensorflow as tf
 
-from seqkeras.export import save_run
 from seqkeras.export.__main__ import main
-from seqkeras.export.bundle import ExportOptions, export
+from seqkeras.export.bundle import ExportOptions
 from seqkeras.export.pipelines.strings import text_signatures
 from seqkeras.export.signatures import Signature
 from seqkeras.export.tensorflow_serving.notes import _exceptions
@@ -15,7 +14,9 @@ from seqkeras.models import TaggingHead, WithHeads
 from seqkeras.serving.manifest import DecodingDefaults, Limits, TensorSpec, read_manifest
 from seqkeras.tokenizers import CharacterTable
 from tests.arrays import randomize
+from tests.export.bundles import bundled
 from tests.export.test_text_graphs import added, pairs, pieces, trimming, wordpieces
+from tests.export.text_models import TAGS, in_graphs
 from tests.zoo import classify, encoder
 
 LIMITS = Limits(source_length=7, target_length=9)
@@ -25,14 +26,9 @@ def made(pipeline, tokenizer, function, settings=None, decoding=None, **specs):
     """The signatures on strings around a function of token ids."""
     inputs = [TensorSpec(name, "int64", ()) for name in ("token_ids", "lengths")]
     outputs = [TensorSpec(name, "float32", shape) for name, shape in specs.items()]
-    return text_signatures(
-        pipeline,
-        dict.fromkeys(("serving_default", "generate"), Signature(function, inputs, outputs)),
-        {"text": tokenizer},
-        LIMITS,
-        decoding or DecodingDefaults(),
-        settings,
-    )
+    by_ids = dict.fromkeys(("serving_default", "generate"), Signature(function, inputs, outputs))
+    decoding, tokenizers = decoding or DecodingDefaults(), {"text": tokenizer}
+    return in_graphs(text_signatures(pipeline, by_ids, tokenizers, LIMITS, decoding, settings))
 
 
 def lengths_as_logits(token_ids, lengths):
@@ -50,7 +46,7 @@ def test_a_tokenizer_without_pairs_has_no_signature_of_them():
     for settings in ({}, {"pairs": False}):
         signatures = classes(pieces("unigram"), **settings)
         assert set(signatures) == {"serving_default", "truncate"}
-        answer = signatures["serving_default"].function(text=tf.constant(["the cat"]))
+        answer = signatures["serving_default"](text=tf.constant(["the cat"]))
         assert answer["label"].numpy() == b"long"
     with pytest.raises(ValueError, match="settings.pairs need a tokenizer of pairs; this takes no"):
         classes(pieces("unigram"), pairs=True)
@@ -59,7 +55,7 @@ def test_a_tokenizer_without_pairs_has_no_signature_of_them():
 @pytest.mark.parametrize(("text", "pair"), [(["the", "a"], ["the"]), (["the"], ["the", "a"])])
 def test_pairs_that_do_not_match_are_refused(text, pair):
     with pytest.raises(tf.errors.InvalidArgumentError, match="pair: must be as many as text"):
-        classes(wordpieces())["pair"].function(text=tf.constant(text), pair=tf.constant(pair))
+        classes(wordpieces())["pair"](text=tf.constant(text), pair=tf.constant(pair))
 
 
 def test_a_refused_pair_is_named():
@@ -71,7 +67,7 @@ def test_a_refused_pair_is_named():
         (" ", ""): "text: must not be empty or blank.",
     }
     text, pair = map(tf.constant, zip(*cases, strict=True))
-    found = classes(wordpieces())["pair"].function(text=text, pair=pair)
+    found = classes(wordpieces())["pair"](text=text, pair=pair)
     assert [error.decode() for error in found["error"].numpy()] == [*cases.values()]
     assert [label.decode() for label in found["label"].numpy()] == ["", "", "", "long", ""]
 
@@ -92,16 +88,14 @@ def prompts(tokenizer, texts, signature="serving_default", **options):
         return {"generated_ids": token_ids, "generated_lengths": lengths, "scores": scores}
 
     decoding = DecodingDefaults(start_id=options.pop("start_id", 0), end_id=3)
-    found = made("Generate", tokenizer, generate, options, decoding)[signature].function(
-        text=tf.constant(texts)
-    )
+    prompt = made("Generate", tokenizer, generate, options, decoding)[signature]
+    found = prompt(text=tf.constant(texts))
     return [error.decode() or ids for error, ids in zip(found["error"].numpy(), asked)]
 
 
 def test_a_prompt_may_be_empty():
     the, space = pairs().encode("the"), pairs().encode(" ")
     assert prompts(pairs(), ["", "the", " "]) == [[0], the, space]
-    assert prompts(pairs(), [""]) == [[0]]
     assert prompts(wordpieces(), ["\u200b"]) == [wordpieces().encode("[CLS]")]
     table = CharacterTable.learn(["ab"])
     assert prompts(table, ["", "b"], start_id=2) == [[2], table.encode("b")]
@@ -109,9 +103,9 @@ def test_a_prompt_may_be_empty():
 
 def test_a_prompt_begins_with_the_start_once():
     the = pairs().encode("the")
-    texts = ["the", "", "<|endoftext|>the"]
-    assert prompts(pairs(), texts, start=True) == [[0, *the], [0], [0, *the]]
-    kept, refused = prompts(pairs(), ["x" * 6, "x" * 7], start=True)
+    texts = ["the", "", "<|endoftext|>the", "x" * 6, "x" * 7]
+    *begun, kept, refused = prompts(pairs(), texts, start=True)
+    assert begun == [[0, *the], [0], [0, *the]]
     assert len(kept) == 7 and refused == "text: at most 7 tokens; nothing was truncated."
 
 
@@ -140,10 +134,8 @@ def test_the_notes_list_what_is_refused_and_answered_otherwise(tmp_path):
         assert len(lines) == len(expected), name
         assert all(part in line for part, line in zip(expected, lines)), name
     manifest.settings["multi_label"] = True
-    assert (
-        "`label` is the best label, even where its score is under"
-        in [*_exceptions(tmp_path, manifest)].pop()
-    )
+    *_, last = _exceptions(tmp_path, manifest)
+    assert "`label` is the best label, even where its score is under" in last
     manifest.tokenizers = {"target": "unigrams"}
     assert len([*_exceptions(tmp_path, manifest)]) == 1  # a target is not read
 
@@ -179,19 +171,17 @@ def test_strings_may_be_left_out(tmp_path, capsys):
 
 
 @pytest.mark.long
-def test_a_tokenizer_that_no_graph_can_be_leaves_out_strings(tmp_path):
+def test_a_tokenizer_that_no_graph_can_be_leaves_out_strings(tmp_path, capsys):
     classify(tmp_path / "run")
     [file] = (tmp_path / "run/tokenizer").glob("*")
     content = file.read_text(encoding="utf-8")
     assert '"single_word":false' in content
     file.write_text(content.replace('"single_word":false', '"single_word":true'), "utf-8")
-    lines = []
-    manifest = export(
-        tmp_path / "run", tmp_path / "bundle", say=lines.append, options=ExportOptions()
-    )
-    assert set(manifest.saved_models) == {"saved_model/1"}
+    assert main([str(tmp_path / "run"), str(tmp_path / "bundle")]) == 0
+    assert set(read_manifest(tmp_path / "bundle").saved_models) == {"saved_model/1"}
     reason = "no added token may be a single_word"
-    assert f"no SavedModel on strings: WordPiece in a graph: {reason}." in lines
+    said = capsys.readouterr().out
+    assert f"no SavedModel on strings: WordPiece in a graph: {reason}.\n" in said
 
 
 @pytest.mark.long
@@ -199,16 +189,9 @@ def test_tags_of_roberta_are_those_of_serving(tmp_path):
     tokenizer = trimming("roberta", add_prefix_space=False)
     model = WithHeads(encoder(len(tokenizer)), {"tags": TaggingHead(3)})
     model.build({"token_ids": (None, None)})
-    randomize(model)
-    save_run(
-        tmp_path / "run",
-        model,
-        "Tag",
-        [{"input": each} for each in ("the cat aa", " a the ab", "aa  the the")],
-        {"source_length": 24},
-        {"text": tokenizer},
-        settings={"output": "tags", "labels": ["O", "B-X", "I-X"]},
-    )
-    parity = export(tmp_path / "run", tmp_path / "bundle", options=ExportOptions()).parity
+    texts, settings = ["the cat aa", " a the ab", "aa  the the"], {"output": "tags", "labels": TAGS}
+    options = {"settings": settings, "options": ExportOptions()}
+    tag = bundled(tmp_path, randomize(model), "Tag", texts, 24, {"text": tokenizer}, **options)
+    parity = tag.manifest.parity
     assert parity["saved_model_text_refused"] == 0
     assert parity["saved_model_text_difference"] < 1e-4

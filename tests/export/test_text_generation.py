@@ -12,7 +12,7 @@ from seqkeras.serving.pipelines.pieces import Detokenizer
 from seqkeras.serving.text import CharacterTable, pad
 from tests.arrays import close, numbers, randomize
 from tests.export.test_text_graphs import pieces, wordpieces
-from tests.export.text_models import DECODING, LIMITS, PIPELINES, TEXTS, ask, saved
+from tests.export.text_models import DECODING, LIMITS, PIPELINES, TEXTS, ask, in_graphs, saved
 
 
 def test_characters_are_generated_one_by_one():
@@ -24,26 +24,26 @@ def test_characters_are_generated_one_by_one():
     by_ids = plan_export(model, max_length=40, decoding=defaults).saved_model
     limits = Limits(source_length=30, target_length=40)
     by_text = text_signatures("Generate", by_ids, {"text": table}, limits, defaults)
-    token_ids, lengths = pad([table.encode(text) for text in TEXTS])
-    expected = numbers(by_ids["generate"].function(tf.constant(token_ids), tf.constant(lengths)))
-    actual = by_text["serving_default"].function(text=tf.constant(TEXTS))
-    close(actual["score"], expected["scores"], rtol=1e-4, atol=1e-4)
-    for row, length in enumerate(lengths):
-        ids = expected["generated_ids"][row, length : expected["generated_lengths"][row]]
-        assert actual["text"][row].numpy().decode() == table.decode(ids)
+    actual = numbers(in_graphs(by_text)["serving_default"](text=tf.constant(TEXTS)))
+    require_continued(actual, by_ids, table, TEXTS)
 
 
-def test_what_follows_a_prompt_is_what_is_generated_from_its_ids():
-    _, by_ids, tokenizers, _ = saved("Generate")
-    tokenizer, texts = tokenizers["text"], TEXTS[:2]
-    token_ids, lengths = pad([tokenizer.encode(text) for text in texts])
-    expected = numbers(by_ids["generate"].function(tf.constant(token_ids), tf.constant(lengths)))
-    actual = ask("Generate", text=texts)
+def require_continued(actual, by_ids, tokenizer, texts):
+    """Assert that texts go on as their ids do."""
+    token_ids, lengths = map(tf.constant, pad([tokenizer.encode(text) for text in texts]))
+    generate = in_graphs(by_ids)["generate"]
+    expected = numbers(generate(token_ids=token_ids, lengths=lengths))
     close(actual["score"], expected["scores"], rtol=1e-4, atol=1e-4)
     for row, length in enumerate(lengths):
         ids = expected["generated_ids"][row, length : expected["generated_lengths"][row]]
         assert len(ids)
         assert actual["text"][row].decode() == tokenizer.decode(ids[ids != 0])
+
+
+def test_what_follows_a_prompt_is_what_is_generated_from_its_ids():
+    _, by_ids, tokenizers, _ = saved("Generate")
+    texts = TEXTS[:2]
+    require_continued(ask("Generate", text=texts), by_ids, tokenizers["text"], texts)
 
 
 @pytest.mark.parametrize(
@@ -65,14 +65,10 @@ def test_what_follows_a_prompt_may_begin_with_a_space(tokenizer, end_id):
             "scores": tf.zeros(len(texts)),
         }
 
-    made = text_signatures(
-        "Generate",
-        {"generate": Signature(generate, [], [])},
-        {"text": tokenizer},
-        LIMITS,
-        DecodingDefaults(end_id=end_id),
-    )["serving_default"]
-    found = [each.decode() for each in made.function(text=tf.constant(texts))["text"].numpy()]
+    by_ids, decoding = {"generate": Signature(generate, [], [])}, DecodingDefaults(end_id=end_id)
+    made = text_signatures("Generate", by_ids, {"text": tokenizer}, LIMITS, decoding)
+    answer = in_graphs(made)["serving_default"](text=tf.constant(texts))
+    found = [each.decode() for each in answer["text"].numpy()]
     assert found == [whole.removeprefix(text) for text in texts]
     assert found == [
         Detokenizer(tokenizer, each).text(without(end_id, ids[len(each) :])) for each in prompts
@@ -87,7 +83,7 @@ def test_a_translation_is_what_is_generated_from_the_ids():
     _, by_ids, tokenizers, _ = saved("Translate")
     token_ids, lengths = pad([tokenizers["source"].encode(text) for text in TEXTS])
     given = {"token_ids": tf.constant(token_ids), "lengths": tf.constant(lengths)}
-    expected = numbers(by_ids["generate"].function(**given))
+    expected = numbers(in_graphs(by_ids)["generate"](**given))
     actual = ask("Translate", text=TEXTS)
     close(actual["score"], expected["scores"], rtol=1e-4, atol=1e-4)
     for row in range(len(TEXTS)):
@@ -117,15 +113,14 @@ def test_texts_are_generated_by_the_beams_that_are_the_default(pipeline):
         tokenizers = dict.fromkeys(tokenizers, CharacterTable.learn(TEXTS))
     for signatures, score in ((both, -2), ({"generate": both["generate"]}, -1)):
         made = text_signatures(pipeline, signatures, tokenizers, LIMITS, DECODING[pipeline])
-        found = made["serving_default"].function(text=tf.constant(["the cat"]))
+        found = in_graphs(made)["serving_default"](text=tf.constant(["the cat"]))
         assert found["score"].numpy() == score
 
 
 def test_a_text_without_its_prefix_is_refused():
     _, by_ids, tokenizers, _ = saved("Translate")
     prefix = TextPrefix("language", ":", ("de", "fr"))
-    made = text_signatures(
-        "Translate", by_ids, tokenizers, LIMITS, DECODING["Translate"], None, prefix
-    )["serving_default"]
-    well, refused = made.function(text=tf.constant(["de:the cat", "it:the cat"]))["error"].numpy()
+    given = LIMITS, DECODING["Translate"], None, prefix
+    made = in_graphs(text_signatures("Translate", by_ids, tokenizers, *given))["serving_default"]
+    well, refused = made(text=tf.constant(["de:the cat", "it:the cat"]))["error"].numpy()
     assert well == b"" and refused.startswith(b"text: must be a language, then : ")

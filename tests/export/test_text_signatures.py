@@ -24,6 +24,7 @@ from tests.export.text_models import (
     TAGS,
     TEXTS,
     ask,
+    in_graphs,
     read,
     saved,
 )
@@ -116,17 +117,12 @@ def test_an_answer_has_no_white_space_around_it_and_is_more_than_that(first, las
     tokenizer = pairs("roberta")
     question = "the cat sat"  # longer than a context
     contexts = [" \n\u3000a c  ", "  at\u0301 the  ", "a \u2003 \x1c b"]
-    by_text = text_signatures(
-        "Answer",
-        {"serving_default": spans_around(first, last)},
-        {"text": tokenizer},
-        Limits(source_length=29),
-        DecodingDefaults(),
-        {"start": "start", "end": "end"},
-    )["serving_default"]
-    found = numbers(
-        by_text.function(question=tf.constant([question] * 3), context=tf.constant(contexts))
-    )
+    by_ids = {"serving_default": spans_around(first, last)}
+    settings = {"start": "start", "end": "end"}
+    given = {"text": tokenizer}, Limits(source_length=29), DecodingDefaults(), settings
+    answer = in_graphs(text_signatures("Answer", by_ids, *given))["serving_default"]
+    texts = {"question": tf.constant([question] * 3), "context": tf.constant(contexts)}
+    found = numbers(answer(**texts))
     _, encodings = read(tokenizer, [question] * 3, contexts)
     size = len(tokenizer.encode(question))
     for row, (context, encoding) in enumerate(zip(contexts, encodings, strict=True)):
@@ -143,16 +139,12 @@ def test_an_answer_has_no_white_space_around_it_and_is_more_than_that(first, las
 
 @pytest.mark.parametrize("threshold", others_long([1e9, -1e9]))
 def test_where_no_answer_is_better_there_is_none(threshold):
-    model, by_ids, tokenizers, _ = saved("Answer")
+    _, by_ids, tokenizers, _ = saved("Answer")
     settings = {"start": "span_start_logits", "end": "span_end_logits", "no_answer": True}
-    settings["no_answer_threshold"] = threshold
-    made = text_signatures("Answer", by_ids, tokenizers, LIMITS, DecodingDefaults(), settings)[
-        "serving_default"
-    ]
-    found = made.function(question=tf.constant(["the"]), context=tf.constant(["a mat"]))
-    assert (
-        (found["start"].numpy()[0] == -1) == (found["answer"].numpy()[0] == b"") == (threshold > 0)
-    )
+    given = LIMITS, DecodingDefaults(), settings | {"no_answer_threshold": threshold}
+    made = in_graphs(text_signatures("Answer", by_ids, tokenizers, *given))["serving_default"]
+    found = numbers(made(question=tf.constant(["the"]), context=tf.constant(["a mat"])))
+    assert (found["start"][0] == -1) == (found["answer"][0] == b"") == (threshold > 0)
 
 
 def test_the_choice_is_the_best_of_its_row():

@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 from keras import ops
 
-from seqkeras import serving
-from seqkeras.export import save_run
-from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.models import BiLM
 from seqkeras.serving.__main__ import main as command_line
 from seqkeras.tokenizers import CharacterTable
 from tests.arrays import close, randomize
+from tests.export.bundles import bundled
 
 TEXTS = ["A small model.", "Is it small?", "It reads characters, of every word."]
 WORDS = ["Is", "it", "small", "?"]
@@ -23,14 +21,10 @@ def served(tmp_path_factory):
     """The model, its table, the pipeline of its bundle, and the bundle's folder."""
     folder = tmp_path_factory.mktemp("bilm")
     table = CharacterTable.learn(TEXTS)
-    model = BiLM(17, len(table), 5, [1, 3], [7, 11], 13, 7, num_layers=3)
+    model = BiLM(17, len(table), 5, [1, 3], [7, 11], 13, 7, num_layers=2)
     model.build(None)
-    randomize(model)
-    examples = [{"input": text} for text in TEXTS]
-    tokenizers, limits = {"characters": table}, {"source_length": 11, "target_length": 1}
-    save_run(folder / "run", model, "Embed", examples, limits, tokenizers)
-    export(folder / "run", folder / "bundle", options=ExportOptions(saved_models=False))
-    return model, table, serving.load(folder / "bundle"), folder / "bundle"
+    embed = bundled(folder, randomize(model), "Embed", TEXTS, 11, {"characters": table})
+    return model, table, embed, folder / "bundle"
 
 
 def test_words_have_the_layers_that_keras_gives_the_text_alone(served):
@@ -58,7 +52,7 @@ def test_the_command_prints_the_layers_of_words_as_json(served, capsys):
     assert command_line(["predict", str(folder), "--words", "Is it"]) == 0
     words = json.loads(capsys.readouterr().out)["words"]
     assert [word["text"] for word in words] == ["Is", "it"]
-    assert np.shape([word["layers"] for word in words]) == (2, 4, 14)
+    assert np.shape([word["layers"] for word in words]) == (2, 3, 14)
 
 
 def test_what_can_not_be_answered_is_refused(served):

@@ -8,14 +8,13 @@ import pytest
 import tensorflow as tf
 from keras import layers
 
-from seqkeras import serving
-from seqkeras.export import save_run
-from seqkeras.export.bundle import ExportOptions, export
+from seqkeras.export.bundle import ExportOptions
 from seqkeras.export.text_graphs.reading import in_graph
 from seqkeras.runs import RunError
 from seqkeras.tokenizers import WordTable, from_text_vectorization, word_places
 from tests.arrays import close, randomize
 from tests.conftest import others_long
+from tests.export.bundles import bundled
 from tests.seqkeras.tokenizers.texts import random_texts
 
 TEXTS = ["The cat's hat!", "a dog (and a CAT), here", "nothing that is known", "the -- the"]
@@ -37,28 +36,23 @@ def network(size, outputs, tags=False):
     return randomize(keras.Model(token_ids, layers.Dense(outputs)(x)))
 
 
+def require_scores(classify, expected):
+    for row, answer in zip(expected, classify(TEXTS), strict=True):
+        close(np.array([answer.scores[label] for label in LABELS]), row, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.long
 def test_a_classifier_of_vectorized_texts_answers_as_keras_does(vectorization, tmp_path):
     model = network(vectorization.vocabulary_size(), len(LABELS))
-    save_run(
-        tmp_path / "run",
-        model,
-        "Classify",
-        [{"input": text} for text in TEXTS],
-        {"source_length": 7},
-        {"text": from_text_vectorization(vectorization)},
-        settings={"labels": LABELS},
-    )
-    manifest = export(tmp_path / "run", tmp_path / "bundle")
-    assert manifest.parity["saved_model_text_difference"] <= 1e-4
-    classify = serving.load(tmp_path / "bundle")
+    tokenizers = {"text": from_text_vectorization(vectorization)}
+    given = {"settings": {"labels": LABELS}, "options": ExportOptions()}
+    classify = bundled(tmp_path, model, "Classify", TEXTS, 7, tokenizers, **given)
+    assert classify.manifest.parity["saved_model_text_difference"] <= 1e-4
     strings = tf.saved_model.load(tmp_path / "bundle" / "saved_model_text" / "1")
     in_strings = strings.signatures["serving_default"](text=tf.constant(TEXTS))
     expected = keras.ops.softmax(model(vectorization(TEXTS))).numpy()
     close(in_strings["scores"].numpy(), expected, rtol=1e-4, atol=1e-5)
-    for row, answer in zip(expected, classify(TEXTS), strict=True):
-        scores = np.array([answer.scores[label] for label in LABELS])
-        close(scores, row, rtol=1e-4, atol=1e-5)
+    require_scores(classify, expected)
     with pytest.raises(ValueError, match="has 8 words; the limit is 7"):
         classify("a b c d e f g h")
     with pytest.raises(ValueError, match="has no token"):
@@ -84,27 +78,18 @@ def test_a_model_that_begins_with_strings_is_refused_with_the_calls_that_save_it
     own = layers.TextVectorization(vocabulary=vectorization.get_vocabulary()[2:])
     model = make(own, network(own.vocabulary_size(), len(LABELS)))
 
-    def save(model, tokenizers):
-        examples = [{"input": text} for text in TEXTS]
-        limits, settings = {"source_length": 7}, {"labels": LABELS}
-        save_run(
-            tmp_path / "run", model, "Classify", examples, limits, tokenizers, settings=settings
-        )
-
+    settings = {"labels": LABELS}
     with pytest.raises(RunError) as caught:
-        save(model, None)
+        bundled(tmp_path, model, "Classify", TEXTS, 7, settings=settings)
     said = re.search(
         r"run: the model begins with strings: save what is behind its TextVectorization, (.*), and "
         r"give tokenizers=(.*) of seqkeras.tokenizers\.$",
         str(caught.value),
     )
     names = {"keras": keras, "model": model, "from_text_vectorization": from_text_vectorization}
-    save(*(eval(part, names) for part in said.groups()))
-    export(tmp_path / "run", tmp_path / "bundle", options=ExportOptions(saved_models=False))
-    expected = keras.ops.softmax(model(tf.constant(TEXTS))).numpy()
-    for row, answer in zip(expected, serving.load(tmp_path / "bundle")(TEXTS), strict=True):
-        scores = np.array([answer.scores[label] for label in LABELS])
-        close(scores, row, rtol=1e-4, atol=1e-5)
+    behind, tokenizers = (eval(part, names) for part in said.groups())
+    classify = bundled(tmp_path, behind, "Classify", TEXTS, 7, tokenizers, settings=settings)
+    require_scores(classify, keras.ops.softmax(model(tf.constant(TEXTS))).numpy())
 
 
 def test_a_model_that_begins_with_strings_by_another_way_is_refused(tmp_path):
@@ -113,31 +98,18 @@ def test_a_model_that_begins_with_strings_by_another_way_is_refused(tmp_path):
     model = keras.Model(text, layers.Dense(3)(layers.Embedding(11, 5)(ids)))
     message = "the model begins with strings: save what reads token ids behind its tokenizer, and"
     with pytest.raises(RunError, match=message):
-        save_run(tmp_path / "run", model, "Classify", [{"input": "a"}], {"source_length": 7})
+        bundled(tmp_path, model, "Classify", ["a"], 7)
 
 
 @pytest.mark.long
-def test_a_tagger_of_words_tags_each_of_them(tmp_path):
-    table = WordTable.learn(
-        [text[a:b] for text in TEXTS for a, b in word_places(text)], lowercase=True
-    )
+def test_a_tagger_of_words_tags_each_of_them(tmp_path, capsys):
+    words = [text[a:b] for text in TEXTS for a, b in word_places(text)]
+    table = WordTable.learn(words, lowercase=True)
     model = network(len(table), 2, tags=True)
     given = [*TEXTS, ["The", "(and)", "cat's"]]
-    said = []
-    save_run(
-        tmp_path / "run",
-        model,
-        "Tag",
-        [{"input": each} for each in given],
-        {"source_length": 9},
-        {"text": table},
-        settings={"labels": ["O", "B-X"]},
-    )
-    export(tmp_path / "run", tmp_path / "bundle", say=said.append)
-    assert any(
-        "a WordTable splits words by rules that no graph here knows" in each for each in said
-    )
-    tag = serving.load(tmp_path / "bundle")
+    settings = {"settings": {"labels": ["O", "B-X"]}, "options": ExportOptions()}
+    tag = bundled(tmp_path, model, "Tag", given, 9, {"text": table}, **settings)
+    assert "a WordTable splits words by rules that no graph here knows" in capsys.readouterr().out
 
     def tags_of(words):
         ids = np.array([[table.lookup(word) for word in words]])

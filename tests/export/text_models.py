@@ -113,6 +113,11 @@ def saved(pipeline):
     return model, by_ids, tokenizers, folder
 
 
+def in_graphs(signatures):
+    """The functions of signatures by name, as a SavedModel has them."""
+    return {name: tf.function(each.function, autograph=False) for name, each in signatures.items()}
+
+
 @functools.cache
 def loaded(pipeline):
     return tf.saved_model.load(str(saved(pipeline)[-1])).signatures
