@@ -7,7 +7,9 @@ from seqkeras.export.bundle import ExportOptions, export
 ONNX_ALONE = ExportOptions(saved_models=False)
 
 
-def bundled(folder, model, pipeline, inputs, limits, tokenizers=None, options=ONNX_ALONE, **given):
+def bundled(
+    folder, model, pipeline, inputs, /, limits, tokenizers=None, options=ONNX_ALONE, **given
+):
     """Save a run of inputs, or of examples, and export it: what `serving` opens.
 
     Args:
@@ -22,5 +24,5 @@ def bundled(folder, model, pipeline, inputs, limits, tokenizers=None, options=ON
     ]
     limits = limits if isinstance(limits, dict) else {"source_length": limits}
     save_run(folder / "run", model, pipeline, examples, limits, tokenizers, **given)
-    export(folder / "run", folder / "bundle", options=options)
+    export(folder / "run", folder / "bundle", say=print, options=options)
     return serving.load(folder / "bundle", threads=1)

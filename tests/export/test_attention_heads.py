@@ -169,7 +169,7 @@ NONE_GIVES = (
     [
         (classify_trees, r"a \w+ can not be exported: .*not attend; leave "),
         (embed_words, r"a \w+ can not be exported: .*not attend; leave "),
-        (forecast, r"a \w+ can not be exported: .*not attend; leave "),
+        (forecast, r"a \w+ can not be exported: .*gives attention weights; leave "),
         (own_classifier(lambda x, ids: layers.GlobalAveragePooling1D()(x)), NONE_GIVES),
     ],
 )

@@ -13,7 +13,6 @@ from seqkeras.export import bundle
 from seqkeras.export.__main__ import main
 from seqkeras.folders import written_aside
 from seqkeras.runs import RunError
-from tests.conftest import run_python
 from tests.zoo import classify
 
 
@@ -71,13 +70,6 @@ def test_a_wrong_command_is_one_line_and_status_2(arguments, message, capsys):
         main(arguments)
     assert caught.value.code == 2
     assert capsys.readouterr().err == f"export: {message}; see seqkeras export --help\n"
-
-
-@pytest.mark.long
-def test_a_command_that_fails_shows_no_traceback(tmp_path):
-    finished = run_python("-m", "export", tmp_path / "run", tmp_path / "bundle")
-    assert (finished.returncode, finished.stdout) == (1, "")
-    assert re.fullmatch(r"export: .*: no such run folder.*\n", finished.stderr)
 
 
 def test_a_bundle_is_made_where_the_terminal_has_ascii_alone(tmp_path, monkeypatch):

@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 from keras import ops
 
-from seqkeras.export.families import plan_export
 from seqkeras.export.families.decoders import encoder_decoder_graphs, language_model_graphs
 from seqkeras.models import GPT, RNNLanguageModel, Transformer
 from tests.arrays import close, numbers, randomize
-from tests.conftest import others_long
 from tests.export.running import graphs_of, run
 
 B, S, V = 3, 7, 31
@@ -152,35 +150,3 @@ def test_a_step_of_attention_is_a_handful_of_nodes(name):
     # Per layer: query, key and value at once, the output, two of the feed-forward network; and
     # across query and output. Then the logits, and the weights that the last layer shows.
     assert counts["MatMul"] == layers * (4 + 2 * crossing) + 1 + crossing
-
-
-@pytest.mark.parametrize("portable", others_long([False, True]))
-@pytest.mark.parametrize("window", others_long([2, None]))
-def test_a_prefix_is_read_both_ways_and_gone_on_from_step_by_step(window, portable):
-    model = built(GPT(V, 24, 2, 3, 40, 17, mask="prefix", attention_window=window))
-    graph = graphs_of(language_model_graphs(model), portable=portable)["decoder_step"]
-    token_ids = np.random.default_rng(0).integers(1, V, (B, S))
-    prefix = 4
-    expected = numbers(model({"token_ids": token_ids, "prefix_lengths": np.full(B, prefix)}))
-    state, own = empty_caches(graph, B), np.arange(B)[:, None]
-    pieces = [token_ids[:, None, :prefix], *token_ids[:, None, prefix:, None].transpose(2, 0, 1, 3)]
-    for place, piece in enumerate(pieces, start=prefix - 1):
-        outputs, state = advance(graph, state, piece, own)
-        close(outputs["logits"][:, 0], expected[:, place], rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.long
-def test_a_model_of_any_order_is_read_from_left_to_right():
-    model = built(GPT(V, 24, 2, 3, 40, 17, mask="permutation"))
-    causal = built(GPT(V, 24, 2, 3, 40, 17))
-    causal.set_weights(model.get_weights())
-    graph = graphs_of(language_model_graphs(model))["decoder_step"]
-    token_ids = np.random.default_rng(0).integers(1, V, (B, S))
-    expected = numbers(causal({"token_ids": token_ids}))
-    [state, own] = empty_caches(graph, B), np.arange(B)[:, None]
-    for place in range(S):
-        outputs, state = advance(graph, state, token_ids[:, None, place : place + 1], own)
-        close(outputs["logits"][:, 0], expected[:, place], rtol=1e-4, atol=1e-5)
-    signature = plan_export(model, max_length=11).saved_model["serving_default"]
-    found = signature.function(token_ids=ops.convert_to_tensor(token_ids))["log_probs"]
-    close(found, numbers(ops.log_softmax(expected)), rtol=1e-4, atol=1e-5)

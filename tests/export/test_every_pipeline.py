@@ -11,11 +11,13 @@ from seqkeras import serving
 from seqkeras.export import bundle
 from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.export.measuring import PrecisionError
-from seqkeras.export.tolerances import UNLIMITED
+from seqkeras.export.tolerances import UNLIMITED, Tolerances
 from seqkeras.serving.manifest import read_manifest, verify_files
 from seqkeras.serving.printing import as_line
 from tests.conftest import in_shell, others_long
 from tests.zoo import MAKERS, TEXTS, classify, generate, regress, translate
+
+INT8 = ExportOptions(precisions=("int8",), tolerances=UNLIMITED, saved_models=False)
 
 
 @pytest.mark.parametrize("make", others_long(MAKERS), ids=lambda make: make.__name__)
@@ -42,8 +44,7 @@ def test_a_run_becomes_a_bundle_that_answers(make, tmp_path):
 @pytest.mark.long
 def test_another_precision_of_a_number_is_measured_by_its_size(tmp_path):
     regress(tmp_path / "run")
-    options = ExportOptions(precisions=("int8",), tolerances=UNLIMITED, saved_models=False)
-    manifest = export(tmp_path / "run", tmp_path / "bundle", options=options)
+    manifest = export(tmp_path / "run", tmp_path / "bundle", options=INT8)
     figures = manifest.precisions["int8"].figures
     assert "agreement" not in figures  # a single number is always its own best
     answers = [
@@ -68,8 +69,7 @@ def test_another_precision_of_a_number_is_measured_by_its_size(tmp_path):
 )
 def test_another_precision_answers_too(make, scored, tmp_path):
     inputs = make(tmp_path / "run")
-    options = ExportOptions(precisions=("int8",), tolerances=UNLIMITED, saved_models=False)
-    manifest = export(tmp_path / "run", tmp_path / "bundle", options=options)
+    manifest = export(tmp_path / "run", tmp_path / "bundle", options=INT8)
     figures = manifest.precisions["int8"].figures
     assert figures["bytes"] < figures["float32_bytes"]
     pipeline = serving.load(tmp_path / "bundle", precision="int8")
@@ -95,14 +95,12 @@ def translate_to_nothing_known(folder):
 @pytest.mark.long
 def test_a_precision_of_which_no_score_tells_is_refused_or_marked(tmp_path, broken):
     translate_to_nothing_known(tmp_path / "run")
-    folder = tmp_path / "bundle"
-    options = ExportOptions(precisions=("int8",), saved_models=False)
+    folder, options = tmp_path / "bundle", dataclasses.replace(INT8, tolerances=Tolerances())
     off = r"^int8: its (agreement|log-probabilities) .*, by --.*\)\. Leave it out, or allow more\.$"
     with pytest.raises(PrecisionError, match=off):
         export(tmp_path / "run", folder, options=options)
     assert not folder.exists()
-    options = dataclasses.replace(options, tolerances=UNLIMITED)
-    figures = export(tmp_path / "run", folder, options=options).precisions["int8"].figures
+    figures = export(tmp_path / "run", folder, options=INT8).precisions["int8"].figures
     assert figures["float32_scores"] == {"chrF": 0, "exact match": 0}
     card = (folder / "README.md").read_text(encoding="utf-8")
     assert "No score says how good the answers are: a precision was refused where its " in card

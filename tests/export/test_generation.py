@@ -106,17 +106,6 @@ def test_a_weight_lies_in_the_graph_once():
     assert sum(value.nbytes for value in graph.weights.values()) == step
 
 
-@pytest.mark.long
-def test_rows_of_one_batch_do_not_meet():
-    _, signatures, graphs = exported("transformer")
-    graph = one_graph.encoder_decoder(graphs, signatures, DecodingDefaults(3), LONGEST)
-    inputs = source()
-    together = run(graph, inputs)
-    alone = run(graph, {"token_ids": inputs["token_ids"][1:2, :3], "lengths": np.array([3])})
-    np.testing.assert_array_equal(alone["generated_ids"], together["generated_ids"][1:2])
-    close(alone["scores"], together["scores"][1:2], rtol=1e-5, atol=1e-5)
-
-
 IDS = [[3, 4, 5], [6, 7, 8]]
 
 

@@ -35,29 +35,19 @@ TEXTS = [{"token_ids": NUMBERS.integers(4, 31, length)} for length in (5, 3, 7)]
 
 def scorer(kernel):
     """y, logits for each frame."""
-    return {
-        "model": graph(
-            [("MatMul", ["frames", "kernel"], ["y"], {})],
-            {"frames": ["batch", "length", 19], "lengths": ["batch"]},
-            {"y": ["batch", "length", kernel.shape[1]]},
-            {"kernel": kernel},
-        )
-    }
+    nodes, axes = [("MatMul", ["frames", "kernel"], ["y"], {})], ["batch", "length"]
+    inputs, outputs = {"frames": [*axes, 19], "lengths": ["batch"]}, {"y": [*axes, kernel.shape[1]]}
+    return {"model": graph(nodes, inputs, outputs, {"kernel": kernel})}
 
 
 def summer(kernel, name, axes):
     """y, numbers of the frames' sum."""
-    return {
-        "model": graph(
-            [
-                ("ReduceSum", [name, "axis"], ["sum"], {"keepdims": int(len(axes) > 2)}),
-                ("MatMul", ["sum", "kernel"], ["y"], {}),
-            ],
-            {name: ["batch", "length", 19]},
-            {"y": axes},
-            {"kernel": kernel, "axis": np.array([1])},
-        )
-    }
+    nodes = [
+        ("ReduceSum", [name, "axis"], ["sum"], {"keepdims": int(len(axes) > 2)}),
+        ("MatMul", ["sum", "kernel"], ["y"], {}),
+    ]
+    weights = {"kernel": kernel, "axis": np.array([1])}
+    return {"model": graph(nodes, {name: ["batch", "length", 19]}, {"y": axes}, weights)}
 
 
 def of_onnx(written):
@@ -86,11 +76,16 @@ def bundle(folder, pipeline, precisions, specs=None, tokenizers=(), **changes):
     return read_manifest(folder)
 
 
-def tags(folder, other, tolerances, float32=None, scores=None, name="other"):
+def figures_of(folder, pipeline, float32, other, rows=FRAMES, allowed=UNLIMITED, **changes):
+    """The figures of other graphs beside float32."""
+    manifest = bundle(folder, pipeline, {FLOAT32: float32, "other": other}, **changes)
+    return measure(folder, manifest, rows, [], "other", allowed)
+
+
+def tags(folder, other, tolerances, scores=None):
     """The figures of a tagger of frames."""
-    precisions = {FLOAT32: float32 or scorer(KERNEL), name: other}
-    manifest = bundle(folder, "Tag", precisions, settings=TAGS)
-    return measure(folder, manifest, FRAMES, [], name, tolerances, scores)
+    manifest = bundle(folder, "Tag", {FLOAT32: scorer(KERNEL), "other": other}, settings=TAGS)
+    return measure(folder, manifest, FRAMES, [], "other", tolerances, scores)
 
 
 def log_softmax(logits):
@@ -120,21 +115,14 @@ def test_rows_of_logits_are_compared_without_their_padding(tmp_path):
 def test_a_row_is_known_again_beside_one_that_it_begins(tmp_path, monkeypatch):
     monkeypatch.setattr(measuring, "_speed", lambda *_: 1.0)
     rows = [FRAMES[1], FRAMES[1][:4], FRAMES[1][:4], FRAMES[1][:6]]
-    manifest = bundle(
-        tmp_path, "Tag", {FLOAT32: scorer(KERNEL), "other": scorer(OTHER)}, settings=TAGS
-    )
-    figures = measure(tmp_path, manifest, rows, [], "other", UNLIMITED)
+    figures = figures_of(tmp_path, "Tag", scorer(KERNEL), scorer(OTHER), rows, settings=TAGS)
     assert figures["batching_largest_log_prob_difference"] < 1e-5
     assert figures["batching_agreement"] == 1
 
 
 def test_numbers_that_are_no_logits_are_compared_with_their_size(tmp_path):
-    precisions = {
-        FLOAT32: summer(KERNEL, "window", ["batch", "steps", 5]),
-        "other": summer(OTHER, "window", ["batch", "steps", 5]),
-    }
-    manifest = bundle(tmp_path, "Forecast", precisions)
-    figures = measure(tmp_path, manifest, FRAMES, [], "other", UNLIMITED)
+    graphs = (summer(kernel, "window", ["batch", "steps", 5]) for kernel in (KERNEL, OTHER))
+    figures = figures_of(tmp_path, "Forecast", *graphs)
     sums = np.stack([frames.sum(0) for frames in FRAMES])
     squares = np.square(sums @ OTHER - sums @ KERNEL).sum()
     expected = np.sqrt(squares / np.square(sums @ KERNEL).sum())
@@ -144,13 +132,9 @@ def test_numbers_that_are_no_logits_are_compared_with_their_size(tmp_path):
 
 def test_of_vectors_the_direction_counts(tmp_path):
     def figures(kernel, place, least):
-        precisions = {
-            FLOAT32: summer(KERNEL, "frames", ["batch", 5]),
-            "other": summer(kernel, "frames", ["batch", 5]),
-        }
-        manifest = bundle(tmp_path / place, "Embed", precisions)
+        graphs = (summer(each, "frames", ["batch", 5]) for each in (KERNEL, kernel))
         allowed = Tolerances(agreement=least)
-        return measure(tmp_path / place, manifest, FRAMES, [], "other", allowed)
+        return figures_of(tmp_path / place, "Embed", *graphs, allowed=allowed)
 
     cosines = []
     for frames in FRAMES:
@@ -212,9 +196,7 @@ def test_where_no_score_says_anything_agreement_and_log_probabilities_decide(sco
         require(scorer(OTHER), "other", log_prob=99)
     sharper = scorer(3 * KERNEL)  # the same best, with more in them
     require(sharper, "sharper", log_prob=99)
-    message = (
-        r"^other: its log-probabilities are off by \S+ on average \(at most: 0\.1, by --log-prob"
-    )
+    message = r"^other: its log-probabilities are off by \S+ on average \(at most: 0\.1, by --log-p"
     with pytest.raises(PrecisionError, match=message):
         require(sharper, "sharper by default")
     with pytest.raises(PrecisionError, match="its agreement .*; its log-probabilities "):

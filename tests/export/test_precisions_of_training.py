@@ -8,30 +8,23 @@ from keras import layers
 
 from seqkeras.export import save_run
 from seqkeras.export.__main__ import main
-from seqkeras.export.bundle import ExportOptions, export
+from seqkeras.export.bundle import export
 from seqkeras.export.policies import in_float32
 from seqkeras.export.run import read_run
 from seqkeras.models import RNNSeq2Seq
 from tests.arrays import randomize
 from tests.conftest import others_long
+from tests.export.bundles import ONNX_ALONE
 from tests.export.test_own_models import LABELS, TOKENIZER, save, sequential
-from tests.zoo import (
-    TEXTS,
-    classify,
-    forecast,
-    generate,
-    generate_by_characters,
-    translate,
-)
+from tests.zoo import TEXTS, classify, forecast, generate, generate_by_characters, translate
 
 OTHERS = (onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16, onnx.TensorProto.DOUBLE)
 
 
 @pytest.fixture
-def policy(request):
+def policy(request, restored):
     keras.config.set_dtype_policy(request.param)
-    yield request.param
-    keras.config.set_dtype_policy("float32")
+    return request.param
 
 
 @keras.saving.register_keras_serializable("tests")
@@ -70,16 +63,10 @@ def own(model):
 def translate_recurrently(folder):
     model = RNNSeq2Seq.bahdanau(len(TOKENIZER), len(TOKENIZER), 5, 7, 7, cell="lstm")
     model.build()
-    save_run(
-        folder,
-        randomize(model),
-        "Translate",
-        [{"text": text, "target": text} for text in TEXTS],
-        {"source_length": 24, "target_length": 9},
-        {"source": TOKENIZER, "target": TOKENIZER},
-        decoding={"start_id": 2, "end_id": 3},
-    )
-    return TEXTS
+    examples, tokenizers = [{"text": text, "target": text} for text in TEXTS], ("source", "target")
+    limits, decoding = {"source_length": 24, "target_length": 9}, {"start_id": 2, "end_id": 3}
+    given = examples, limits, dict.fromkeys(tokenizers, TOKENIZER)
+    save_run(folder, randomize(model), "Translate", *given, decoding=decoding)
 
 
 CASES = {
@@ -102,12 +89,7 @@ def test_a_model_of_another_precision_leaves_in_float32(make, policy, names, tmp
     make(tmp_path / "run")
     trained = keras.models.load_model(tmp_path / "run/model.keras")
     said = []  # while the policy is what a user's module may have set
-    export(
-        tmp_path / "run",
-        tmp_path / "bundle",
-        say=said.append,
-        options=ExportOptions(saved_models=False),
-    )
+    export(tmp_path / "run", tmp_path / "bundle", say=said.append, options=ONNX_ALONE)
     assert keras.config.dtype_policy().name == policy
     assert said[0] == f"the model was trained in {names}; it is exported in float32"
     for file in (tmp_path / "bundle/onnx").glob("*.onnx"):
@@ -136,10 +118,5 @@ def test_a_model_in_float32_is_read_from_where_it_lies(tmp_path):
     with in_float32(tmp_path / "run/model.keras") as (path, others):
         assert (path, others) == (tmp_path / "run/model.keras", set())
     said = []
-    export(
-        tmp_path / "run",
-        tmp_path / "bundle",
-        say=said.append,
-        options=ExportOptions(saved_models=False),
-    )
+    export(tmp_path / "run", tmp_path / "bundle", say=said.append, options=ONNX_ALONE)
     assert not any("trained in" in line for line in said)

@@ -25,6 +25,22 @@ def errors_of(read):
     return [error.decode() for error in read.errors.numpy()]
 
 
+def require_read(tokenizer, read, rows, **options):
+    """Assert that each row was read, or cut, as `seqkeras.serving.text` does it."""
+    assert set(errors_of(read)) == {""}
+    for row, texts in enumerate(rows):
+        encoding = tokenizer.analyze(*texts, **options)
+        size = len(encoding)
+        assert read.lengths[row] == size
+        assert read.token_ids[row, :size].numpy().tolist() == encoding.token_ids
+        assert read.segment_ids[row, :size].numpy().tolist() == encoding.segment_ids
+        places = [(-1, -1) if place is None else place for place in encoding.offsets]
+        starts, ends = (each[row].numpy().tolist() for each in (read.starts, read.ends))
+        assert list(zip(starts, ends, strict=True))[:size] == places
+        assert not read.token_ids[row, size:].numpy().any()
+        assert set(starts[size:]) <= {-1}
+
+
 @pytest.mark.parametrize("name", others_long(["WordPiece", "byte pairs", "unigrams"]))
 def test_texts_over_the_limit_are_refused(name):
     reader = Reader(TOKENIZERS[name](), limit=7)
@@ -42,25 +58,22 @@ def test_a_hopeless_text_is_refused_before_it_takes_time():
     assert errors_of(read) == ["", "text: at most 224 characters for 7 tokens."]
 
 
-@pytest.mark.parametrize("name", ["WordPiece", "byte pairs, RoBERTa", "Marian"])
-@pytest.mark.parametrize("pair", [False, True])
+@pytest.mark.parametrize(
+    ("name", "pair"),
+    [
+        ("WordPiece", False),
+        ("WordPiece", True),
+        ("byte pairs", True),
+        ("byte pairs, RoBERTa", False),
+        ("byte pairs, RoBERTa", True),
+        ("Marian", False),
+    ],
+)
 def test_texts_stand_between_the_special_tokens_of_the_template(name, pair):
     tokenizer = TOKENIZERS[name]()
-    if pair and name == "Marian":
-        pytest.skip("has no pairs")
     texts = [["the cat", "sat on the mat"], ["hats", "!"]][: 1 + pair]
     read = read_by(Reader(tokenizer, limit=40), *texts)
-    for row, each in enumerate(zip(*texts, strict=True)):
-        encoding = tokenizer.analyze(*each)
-        size = len(encoding)
-        assert read.lengths[row] == size
-        assert read.token_ids[row, :size].numpy().tolist() == encoding.token_ids
-        assert read.segment_ids[row, :size].numpy().tolist() == encoding.segment_ids
-        places = [(-1, -1) if place is None else place for place in encoding.offsets]
-        starts, ends = (each[row].numpy().tolist() for each in (read.starts, read.ends))
-        assert list(zip(starts, ends, strict=True))[:size] == places
-        assert not read.token_ids[row, size:].numpy().any()
-        assert set(starts[size:]) <= {-1}
+    require_read(tokenizer, read, zip(*texts, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -75,23 +88,8 @@ def test_texts_stand_between_the_special_tokens_of_the_template(name, pair):
 )
 def test_a_special_token_takes_the_spaces_before_it(text):
     tokenizer = pairs("roberta")
-    read = read_by(Reader(tokenizer, limit=40), ["the <mask>", text, "at  "])
-    encoding = tokenizer.analyze(text)
-    size = len(encoding)
-    assert read.token_ids[1, :size].numpy().tolist() == encoding.token_ids
-    places = zip(read.starts[1, :size].numpy(), read.ends[1, :size].numpy(), strict=True)
-    assert list(places) == [(-1, -1) if place is None else place for place in encoding.offsets]
-    assert read.lengths.numpy().tolist() == [4, size, len(tokenizer.analyze("at  "))]
-
-
-@pytest.mark.parametrize("name", ["WordPiece", "byte pairs", "byte pairs, RoBERTa"])
-def test_a_pair_is_read_as_in_serving(name):
-    tokenizer = TOKENIZERS[name]()
-    texts = ["the cat", "hats"], ["sat on", "!"]
-    read = read_by(Reader(tokenizer, limit=40), *texts)
-    for row, pair in enumerate(zip(*texts)):
-        size = read.lengths[row]
-        assert read.token_ids[row, :size].numpy().tolist() == tokenizer.analyze(*pair).token_ids
+    texts = ["the <mask>", text, "at  "]
+    require_read(tokenizer, read_by(Reader(tokenizer, limit=40), texts), zip(texts))
 
 
 @pytest.mark.parametrize(
@@ -117,7 +115,7 @@ def test_long_texts_are_cut_as_in_serving(name):
     tokenizer = TOKENIZERS[name]()
     texts = ["the", "the cat", "the cat sat", "the cat sat on the mat and the cat"]
     read = read_by(Reader(tokenizer, limit=8), texts, truncate=True)
-    require_cut(tokenizer, read, [(text,) for text in texts], limit=8)
+    require_read(tokenizer, read, zip(texts), max_length=8, truncate=True)
 
 
 @pytest.mark.parametrize("name", ["WordPiece", "byte pairs, RoBERTa"])
@@ -126,20 +124,7 @@ def test_the_longer_text_of_a_pair_is_cut_as_in_serving(name, limit):
     tokenizer = TOKENIZERS[name]()
     both = [*itertools.product([" the" * size for size in range(1, 9)], repeat=2)]
     read = read_by(Reader(tokenizer, limit), *zip(*both, strict=True), truncate=True)
-    require_cut(tokenizer, read, both, limit)
-
-
-def require_cut(tokenizer, read, rows, limit):
-    """Assert that each row was read as `seqkeras.serving.text` cuts it."""
-    assert set(errors_of(read)) == {""}
-    for row, texts in enumerate(rows):
-        encoding = tokenizer.analyze(*texts, max_length=limit, truncate=True)
-        size = len(encoding)
-        assert read.lengths[row] == size
-        assert read.token_ids[row, :size].numpy().tolist() == encoding.token_ids
-        places = [(-1, -1) if place is None else place for place in encoding.offsets]
-        own = zip(read.starts[row, :size].numpy(), read.ends[row, :size].numpy(), strict=True)
-        assert [*own] == places
+    require_read(tokenizer, read, both, max_length=limit, truncate=True)
 
 
 def test_of_a_question_and_its_context_the_question_alone_is_cut():

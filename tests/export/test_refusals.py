@@ -147,25 +147,35 @@ def of_sixteen():
     return keras.Model(token_ids, layers.Dense(3)(x))
 
 
-NO_LOGITS = "the model's output holds probabilities, where Classify needs logits: leave out the "
-OTHER_KIND = "serves a model of kind"
+def of_series(folder, **changes):
+    model = keras.Sequential([keras.Input((13, 1)), layers.Flatten(), layers.Dense(7)])
+    limits = {"source_length": 17}
+    save_run(folder, model, "Forecast", examples(floats(13, 1)), limits, **changes)
+
+
+def labels(*names, output="head", **more):
+    return {"settings": {"output": output, "labels": [*names], **more}}
+
+
+def limits(source_length, *target_length):
+    names = ("source_length", "target_length")
+    return {"limits": dict(zip(names, (source_length, *target_length)))}
+
+
+def probabilities(activation):
+    return {"make": lambda: pooled(activation=activation)}
+
+
+CHOICE = {"validation": examples({"text": "a", "choices": ["small", "said"]}), "settings": {}}
+SEVEN = limits(7, 5) | {"tokenizers": {"source": WORDS, "target": WORDS}}
+LOW_OR_HIGH = {"validation": [{"input": "small", "target": "middle"}]}
+NO_LOGITS = "the model's output holds probabilities, where {} needs logits: leave out the "
+ROOM = "limits.target_length must be at most the model's room for tokens, "
 # Maker, what is changed, and the message of both.
 REFUSED = [
-    (
-        classify,
-        {"settings": {"output": "head", "labels": ["a", "b", "c"]}},
-        "settings.labels names 3 labels; the model's output head has 2 logits",
-    ),
-    (
-        classify,
-        {"settings": {"output": "tail", "labels": ["a", "b"]}},
-        "settings.output must be one of head; received 'tail'",
-    ),
-    (
-        classify,
-        {"settings": {"output": "head", "labels": ["a", "b"], "label": 3}},
-        "settings.label is unknown",
-    ),
+    (classify, labels(*"abc"), "settings.labels names 3 labels; the model's output head has 2 log"),
+    (classify, labels(*"ab", output="tail"), "settings.output must be one of head; received 'tail"),
+    (classify, labels(*"ab", label=3), "settings.label is unknown"),
     (
         own,
         {"make": lambda: pooled(size=1), "settings": {"labels": ["yes"]}},
@@ -174,21 +184,14 @@ REFUSED = [
     (classify, {"tokenizers": {}}, "no text tokenizer is named"),
     (classify, {"tokenizers": {"source": WORDS}}, "no text tokenizer is named"),
     (translate, {"tokenizers": {"source": TABLE}}, "no target tokenizer is named"),
-    (own, {"make": lambda: pooled(activation="softmax")}, f"{NO_LOGITS}softmax"),
+    (own, probabilities("softmax"), f"{NO_LOGITS.format('Classify')}softmax"),
     (
         own,
-        {"make": lambda: pooled(activation="sigmoid")},
-        f"{NO_LOGITS}sigmoid, in training by from_logits=True of the loss; model.get_layer('dense",
+        probabilities("sigmoid"),
+        f"{NO_LOGITS.format('Classify')}sigmoid, in training by from_logits=True of the loss; "
+        "model.get_layer('dense",
     ),
-    (
-        choose,
-        {
-            "make": of_choices,
-            "validation": examples({"text": "a", "choices": ["small", "said"]}),
-            "settings": {},
-        },
-        NO_LOGITS.replace("Classify", "Choose"),
-    ),
+    (choose, CHOICE | {"make": of_choices}, NO_LOGITS.format("Choose")),
     (
         own,
         {"make": lambda: classifier(mask_zero=False)},
@@ -217,21 +220,14 @@ REFUSED = [
         "Classify can not serve the model: it lacks token_ids; it has an input real, which the "
         "pipeline does not feed",
     ),
+    (generate, limits(LIMIT, 90), f"{ROOM}24; received 90"),
     (
         generate,
-        {"limits": {"source_length": LIMIT, "target_length": 90}},
-        "limits.target_length must be at most the model's room for tokens, 24; received 90",
+        limits(LIMIT),
+        "limits.target_length must be at least 2, a prompt and what follows;",
     ),
-    (
-        generate,
-        {"limits": {"source_length": LIMIT}},
-        "limits.target_length must be at least 2, a prompt and what follows; received 1",
-    ),
-    (
-        translate,
-        {"make": transformer, "limits": {"source_length": 40, "target_length": 50}},
-        "limits.target_length must be at most the model's room for tokens, 11; received 50",
-    ),
+    (translate, limits(40, 50) | {"make": transformer}, f"{ROOM}11; received 50"),
+    (of_series, {}, "limits.source_length must be 13, the length of the model's window; received "),
     (
         generate,
         {"decoding": {"start_id": 0, "end_id": 9999}},
@@ -249,45 +245,21 @@ REFUSED = [
     ),
     (
         translate,
-        {
-            "make": bert,
-            "limits": {"source_length": 7, "target_length": 5},
-            "tokenizers": {"source": WORDS, "target": WORDS},
-        },
-        f"Translate {OTHER_KIND} 'encoder-decoder'; a Bert is one of kind 'single pass'",
+        SEVEN | {"make": bert},
+        "Translate serves a model of kind 'encoder-decoder'; a Bert is one of kind 'single pass'",
     ),
     (
         classify,
         {"make": lambda: gpt(mask="prefix"), "settings": {}},
-        f"Classify {OTHER_KIND} 'single pass'; a GPT is one of kind 'language model'",
+        "Classify serves a model of kind 'single pass'; a GPT is one of kind 'language model'",
     ),
-    (
-        classify,
-        {"validation": [{"input": "small", "target": "middle"}]},
-        "validation[0]: target must be one of the labels low, high; received 'middle'",
-    ),
-    (
-        translate,
-        {"validation": [{"input": "small"}]},
-        "validation[0]: must have text and target",
-    ),
+    (classify, LOW_OR_HIGH, "validation[0]: target must be one of the labels low, high; received"),
+    (translate, {"validation": examples("small")}, "validation[0]: must have text and target"),
     (choose, {}, "validation[0], text has 51 tokens; the limit is 24"),
     (
         generate,
         {"validation": examples(*TEXTS[:4], LONG)},
         "validation[4] has 201 tokens; with 1 new ones the limit is 23",
-    ),
-    (
-        lambda folder, **changes: save_run(
-            folder,
-            keras.Sequential([keras.Input((13, 1)), layers.Flatten(), layers.Dense(7)]),
-            "Forecast",
-            examples(floats(13, 1)),
-            {"source_length": 17},
-            **changes,
-        ),
-        {},
-        "limits.source_length must be 13, the length of the model's window; received 17: give ",
     ),
 ]
 
@@ -350,7 +322,7 @@ EDITED = [
         f"run.json: {NEVER}",
     ),
     (
-        lambda run: edited(run, classify, limits={"source_length": LIMIT + 1, "target_length": 1}),
+        lambda run: edited(run, classify, **limits(LIMIT + 1, 1)),
         f"run.json: limits.source_length must be at most the model's positions, {LIMIT}; received "
         f"{LIMIT + 1}. Save the run again.",
     ),
@@ -376,14 +348,8 @@ EDITED = [
         f"run.json: the text tokenizer must have at most the model's vocab_size, {len(WORDS) - 30},"
         f" tokens; it has {len(WORDS)}",
     ),
-    (
-        lambda run: with_model(run, not_finite(np.nan)),
-        "the model's weights are not finite, embedding",
-    ),
-    (
-        lambda run: with_model(run, not_finite(-np.inf)),
-        "the model's weights are not finite, embedding",
-    ),
+    (lambda run: with_model(run, not_finite(np.nan)), "the model's weights are not finite, embed"),
+    (lambda run: with_model(run, not_finite(-np.inf)), "the model's weights are not finite, embe"),
     (
         lambda run: with_examples(run, "small", 3, LONG),
         "validation.json[1] must be a string; received int 3; validation.json[2] has ",
@@ -404,11 +370,8 @@ def test_an_end_that_is_never_generated_is_not_saved(tmp_path):
 
 
 def test_all_reasons_come_in_one_line(tmp_path, capsys):
-    wrong = {
-        "validation": examples(LONG, "small", *[LONG] * 4),
-        "limits": {"source_length": LIMIT, "target_length": 90},
-        "decoding": {"start_id": 0, "end_id": 9999, "num_beams": 999},
-    }
+    wrong = limits(LIMIT, 90) | {"validation": examples(LONG, "small", *[LONG] * 4)}
+    wrong["decoding"] = {"start_id": 0, "end_id": 9999, "num_beams": 999}
     with pytest.raises(RunError) as caught:
         generate(tmp_path / "run", **wrong)
     generate(tmp_path / "run", **wrong, check_export=False)

@@ -1,8 +1,5 @@
 """A run is read whatever its model was compiled with."""
 
-import subprocess
-import sys
-
 import keras
 import numpy as np
 import pytest
@@ -12,7 +9,7 @@ from seqkeras import losses
 from seqkeras.export import save_run
 from seqkeras.learning_rates import Noam
 from seqkeras.schedules import Constant, InverseSigmoidDecay, LinearDecay
-from tests.conftest import CHECKOUT
+from tests.conftest import run_python
 
 READ = """
 import sys
@@ -71,12 +68,9 @@ WITH = {
 }
 
 
-def every_loss():
-    return {name for name in vars(losses) if "loss" in name.lower() or "Entropy" in name}
-
-
 def test_every_loss_is_among_these():
-    assert every_loss() <= set(WITH)
+    names = {name for name in vars(losses) if "loss" in name.lower() or "Entropy" in name}
+    assert names <= set(WITH)
 
 
 def functional(arguments):
@@ -118,8 +112,6 @@ def runs(tmp_path_factory):
 
 @pytest.mark.long
 def test_a_run_is_read_whatever_its_model_was_compiled_with(runs):
-    finished = subprocess.run(
-        [sys.executable, "-c", READ, *runs], cwd=CHECKOUT, capture_output=True, text=True
-    )
+    finished = run_python("-c", READ, *runs)
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout.split() == ["False"] * len(runs)

@@ -28,6 +28,14 @@ def made(name):
     return parts.saved_model, inputs | TARGET
 
 
+def asked(name, signature="serving_default"):
+    """The function of a signature, and what is right for it."""
+    signatures, inputs = made(name)
+    specs = signatures[signature].inputs
+    right = {spec.name: tf.constant(inputs[spec.name], spec.dtype) for spec in specs}
+    return signatures[signature].function, right
+
+
 def refused(function, inputs, message):
     with pytest.raises(tf.errors.InvalidArgumentError, match=message):
         function(**inputs)
@@ -35,13 +43,12 @@ def refused(function, inputs, message):
 
 @every(ALL)
 def test_inputs_of_other_rows_are_refused(name):
-    signatures, inputs = made(name)
-    for signature in signatures.values():
-        right = {spec.name: tf.constant(inputs[spec.name], spec.dtype) for spec in signature.inputs}
+    for signature in made(name)[0]:
+        function, right = asked(name, signature)
         for key in right if len(right) > 1 else ():
             for rows in (right[key][:1], tf.repeat(right[key], 2, axis=0)):
                 message = f"{key}.*: must have the same size along batch"
-                refused(signature.function, right | {key: rows}, message)
+                refused(function, right | {key: rows}, message)
 
 
 @pytest.mark.parametrize(
@@ -56,21 +63,17 @@ def test_inputs_of_other_rows_are_refused(name):
     ),
 )
 def test_axes_of_one_name_must_have_one_size(name, key, axis):
-    signatures, inputs = made(name)
-    signature = signatures["serving_default"]
-    given = {spec.name: tf.constant(inputs[spec.name], spec.dtype) for spec in signature.inputs}
+    function, given = asked(name)
     given[key] = given[key][:, :1]
-    refused(signature.function, given, f"{key}.*: must have the same size along {axis}")
+    refused(function, given, f"{key}.*: must have the same size along {axis}")
 
 
 @pytest.mark.parametrize("name", ["bert", "sentences", "gpt"])
 def test_more_tokens_than_positions_are_refused(name):
-    signatures, inputs = made(name)
-    signature = signatures["serving_default"]
-    given = {spec.name: tf.constant(inputs[spec.name], spec.dtype) for spec in signature.inputs}
+    function, given = asked(name)
     for key in {"token_ids", "segment_ids"} & set(given):
         given[key] = tf.ones((2, 14), given[key].dtype)
-    refused(signature.function, given, "token_ids: at most 13 in a row")
+    refused(function, given, "token_ids: at most 13 in a row")
 
 
 @pytest.fixture(scope="module")

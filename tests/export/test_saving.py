@@ -1,26 +1,18 @@
 """`save_run` writes a run of any model, or refuses it and writes nothing."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 
 import keras
 import numpy as np
 import pytest
 
 from seqkeras.export import save_run
-from seqkeras.locking import InUseError, locked
-from seqkeras.runs import (
-    VALIDATION,
-    RunError,
-    RunRecord,
-    with_arrays,
-)
+from seqkeras.models import Bert, ClassificationHead, WithHeads
+from seqkeras.runs import VALIDATION, RunError, RunRecord, with_arrays
 from seqkeras.serving.manifest import PIPELINE_TEXTS
 from seqkeras.tokenizers import CharacterTable, Subwords, VectorizedWords, from_keras_nlp
-from tests.conftest import CHECKOUT
+from tests.conftest import run_python
 
 
 def model():
@@ -37,22 +29,16 @@ GIVEN = {
 
 
 def test_numbers_of_numpy_are_saved_as_they_are(tmp_path):
-    save_run(
-        tmp_path / "run",
-        model(),
-        "Forecast",
-        [{"input": np.ones((2, 3), "float32")}],
-        {"source_length": np.int64(7)},
-        inputs={"window": ("float32", ("batch", "length", 3))},
-        check_export=False,
-    )
+    given = {"validation": [{"input": np.ones((2, 3), "float32")}]}
+    given |= {"limits": {"source_length": np.int64(7)}}
+    given |= {"inputs": {"window": ("float32", ("batch", "length", 3))}}
+    save_run(tmp_path / "run", model(), **GIVEN | given)
     record = RunRecord.read(tmp_path / "run")
     assert record.limits == {"source_length": 7}
     [spec] = record.parse("run").inputs
     assert (spec.name, spec.dtype, spec.shape) == ("window", "float32", ("batch", "length", 3))
-    [example] = with_arrays(
-        json.loads((tmp_path / "run" / VALIDATION).read_text()), tmp_path / "run"
-    )
+    validation = json.loads((tmp_path / "run" / VALIDATION).read_text())
+    [example] = with_arrays(validation, tmp_path / "run")
     assert example["input"].tolist() == [[1.0] * 3] * 2
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
@@ -71,14 +57,8 @@ def quantized(mode):
         ({"validation": None}, "validation must be a list of .*, one at least."),
         ({"validation": ["a text"]}, "validation must be a list of .*, one at least."),
         ({"validation": [{"text": "a text"}]}, "validation must be a list of .*, one at least."),
-        (
-            {"tokenizers": {"text": "tokenizer.json"}},
-            r"tokenizers\['text'\] must be a tokenizer of seqkeras.tokenizers; received a str.",
-        ),
-        (
-            {"tokenizers": {"../text": "tokenizer.json"}},
-            "tokenizers must be named text, source, .*; received '../text'.",
-        ),
+        ({"tokenizers": {"text": "x.json"}}, r"tokenizers\['text'\] must be a tok.*eived a str."),
+        ({"tokenizers": {"../text": "x"}}, "tokenizers must be named text, source, .*'../text'."),
         (
             {"inputs": {"window": ["float", ["batch"]], "known": ["flaot32", ["batch"]]}},
             "inputs.known must have a type of NumPy's; received 'flaot32'",
@@ -86,13 +66,9 @@ def quantized(mode):
         ({"pipeline": "Forecasts"}, "pipeline must be Translate, .*; received 'Forecasts'"),
         ({"limits": {"length": 3}}, "limits.source_length is missing; limits.length is unknown"),
         ({"limits": {"source_length": "24"}}, "limits.source_length must be a whole number; rec"),
-        ({"limits": {"source_length": 0}}, "limits.source_length must be at least 1; received 0"),
         ({"decoding": {"length_penalty": "x"}}, "decoding.length_penalty must be a number; rec"),
         ({"decoding": {"num_beams": 0}}, "decoding.num_beams must be at least 1; received 0"),
-        (
-            {"decoding": {"num_beams": 3}},
-            "decoding is for Translate and Generate, which generate text; Forecast generates none",
-        ),
+        ({"decoding": {"num_beams": 3}}, "decoding is for Translate and Generate, .*; Forecast ge"),
         ({"text_prefix": {"name": "x"}}, "text_prefix.separator is missing"),
         ({"settings": {"labels": object()}}, "settings must be what JSON can hold: received a ob"),
         ({"scores": {"loss": float("nan")}}, "scores must be what JSON can hold"),
@@ -110,22 +86,10 @@ def test_what_export_would_refuse_is_not_saved(changes, reason, tmp_path):
     "changes, reason",
     [
         ({"model": None}, "model must be a Keras model; received a NoneType."),
-        (
-            {"folder": keras.Sequential(), "model": "runs/mine"},
-            "model must be a Keras model; received a str.",
-        ),
-        (
-            {"pipeline": [{"input": [1.5]}], "validation": "Forecast"},
-            f"pipeline must be {', '.join(PIPELINE_TEXTS)}; received a list.",
-        ),
-        (
-            {"tokenizers": "text"},
-            "tokenizers must be a dictionary, as {'text': tokenizer}; received a str.",
-        ),
-        (
-            {"settings": ["no", "yes"]},
-            "settings must be a dictionary, as {'labels': ['no', 'yes']}; received a list.",
-        ),
+        ({"folder": keras.Sequential(), "model": "x"}, "model must be a Keras model; received a"),
+        ({"pipeline": []}, f"pipeline must be {', '.join(PIPELINE_TEXTS)}; received a list."),
+        ({"tokenizers": "text"}, "tokenizers must be a dictionary, as {'text': tokenizer}; rece"),
+        ({"settings": ["no"]}, "settings must be a dictionary, as {'labels': ['no', 'yes']}; re"),
     ],
 )
 def test_arguments_in_each_others_place_are_refused(changes, reason, tmp_path):
@@ -184,28 +148,6 @@ def test_the_calls_that_a_refusal_names_make_tokenizers_of_ours(tmp_path):
     assert len(from_keras_nlp(of_keras_hub())) == 7
 
 
-def test_what_fails_half_way_leaves_nothing(tmp_path):
-    class Unsaved:
-        def to_file(self, path):
-            raise OSError("No space left on device")
-
-    with pytest.raises(OSError, match="No space"):
-        save_run(tmp_path / "run", model(), **GIVEN, tokenizers={"text": Unsaved()})
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_folder_that_another_process_writes_is_refused(tmp_path):
-    with locked(tmp_path / "run"), pytest.raises(InUseError, match=f"process {os.getpid()} writes"):
-        save_run(tmp_path / "run", model(), **GIVEN)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_what_a_killed_process_left_is_cleaned_up(tmp_path):
-    (tmp_path / ".run.partial-7" / "tokenizer").mkdir(parents=True)
-    save_run(tmp_path / "run", model(), **GIVEN)
-    assert [path.name for path in tmp_path.iterdir()] == ["run"]
-
-
 def test_a_validation_that_nests_too_deep_is_not_saved(tmp_path):
     deep = []
     for _ in range(100_000):
@@ -215,11 +157,8 @@ def test_a_validation_that_nests_too_deep_is_not_saved(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def text_model(size=17):
-    from seqkeras.models import Bert, ClassificationHead, WithHeads
-
-    sizes = {"hidden_dim": 6, "num_layers": 1, "num_heads": 3, "feed_forward_dim": 7}
-    made = WithHeads(Bert(size, **sizes, max_length=13), {"classes": ClassificationHead(2)})
+def text_model():
+    made = WithHeads(Bert(17, 6, 1, 3, 7, max_length=13), {"classes": ClassificationHead(2)})
     made.build(None)
     return made
 
@@ -302,10 +241,6 @@ def stateful():
             "the model's weights are not finite, .* among them: train again",
         ),
         ({"model": with_a_local_class()}, "the class Twice must be registered, or the model can"),
-        (
-            {"tokenizers": {"text": keras.layers.Layer()}},
-            "must be a tokenizer of seqkeras.tokenizers; received a Layer",
-        ),
     ],
 )
 def test_a_run_that_export_would_refuse_is_not_written(changes, reason, tmp_path):
@@ -346,17 +281,9 @@ print(keras.backend.backend(), sorted(set(MISSING) & set(sys.modules)))
 
 
 def test_a_run_is_saved_and_refused_on_jax_where_tensorflow_is_not_installed(tmp_path):
-    finished = subprocess.run(
-        [sys.executable, "-c", SAVES_ON_JAX, str(tmp_path)],
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-    )
+    finished = run_python("-c", SAVES_ON_JAX, tmp_path)
     assert finished.returncode == 0, finished.stderr
-    refused, backend = finished.stdout.splitlines()
-    assert (refused, backend) == (
-        "limits.source_length must be at least 1; received 0.",
-        "jax []",
-    )
+    refused = "limits.source_length must be at least 1; received 0."
+    assert finished.stdout.splitlines() == [refused, "jax []"]
     assert [path.name for path in tmp_path.iterdir()] == ["5"]
     assert RunRecord.read(tmp_path / "5").limits == {"source_length": 5}

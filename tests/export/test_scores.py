@@ -1,5 +1,6 @@
 """Scores of answers beside targets, against counts by hand; targets that nobody could answer."""
 
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -29,8 +30,8 @@ def tagging(*tags):
     return Tagging(tuple(Word("w", tag, 0, 1, 1.0) for tag in tags), ())
 
 
-def classes(*labels):
-    return Classification(labels, 1.0, {})
+def classes(*labels, score=1.0):
+    return Classification(labels, score, {})
 
 
 def forecast(*rows):
@@ -48,13 +49,7 @@ CASES = [
         [["high", "low"], [], ["high"]],
         2 / 3,
     ),
-    (
-        "Classify",
-        {},
-        [Classification((), 2.5, {}), Classification((), -3.0, {})],
-        [2, -4.0],
-        1 - 1.5 / 6,
-    ),
+    ("Classify", {}, [classes(score=2.5), classes(score=-3.0)], [2, -4.0], 1 - 1.5 / 6),
     # Of entities: found 3, true 2, both 1 (the second is longer than it should be).
     (
         "Tag",
@@ -156,9 +151,7 @@ WORDS = SimpleNamespace(places=[(0, 1), (2, 3)])
 )
 def test_a_target_that_nobody_could_answer_is_named(pipeline, settings, target, row, message):
     [found] = wrong_target(pipeline, settings, {"target": target}, row)
-    assert found.startswith("target must be ")
-    with pytest.raises(ValueError, match=message):
-        raise ValueError(found)
+    assert found.startswith("target must be ") and re.search(message, found)
 
 
 @pytest.mark.parametrize(("pipeline", "settings", "answers", "targets", "expected"), CASES)

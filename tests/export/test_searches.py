@@ -1,5 +1,6 @@
 """The searches of a SavedModel beside the default one: n best results, and sampling by rows."""
 
+import functools
 import itertools
 
 import numpy as np
@@ -12,11 +13,13 @@ from seqkeras.export.__main__ import main
 from seqkeras.export.families import plan_export
 from seqkeras.export.generation.searches import Searches
 from seqkeras.export.pipelines.strings import text_signatures
+from seqkeras.export.signatures import Signature
 from seqkeras.models import RNNLanguageModel, Transformer
 from seqkeras.serving.manifest import DecodingDefaults, Limits, read_manifest
 from seqkeras.tokenizers import CharacterTable, pad
-from tests.arrays import close, numbers, randomize
+from tests.arrays import close, randomize
 from tests.conftest import others_long
+from tests.export.text_models import in_graph
 
 BOTH = Searches(n_best=5, sampling=True)
 DEFAULTS = DecodingDefaults(start_id=2, end_id=3)
@@ -54,8 +57,13 @@ def ask(signature, token_ids, lengths, **options):
     dtypes = {spec.name: spec.dtype for spec in signature.inputs}
     given = {"token_ids": token_ids, "lengths": lengths}
     given |= {name: np.full(len(lengths), each) for name, each in options.items()}
-    tensors = {name: tf.constant(each, dtypes[name]) for name, each in given.items()}
-    return numbers(tf.function(signature.function, autograph=False)(**tensors))
+    tensors = {name: tf.constant(given[name], dtype) for name, dtype in dtypes.items()}
+    return traced(signature.function, tuple(signature.inputs))(**tensors)
+
+
+@functools.cache
+def traced(function, inputs):
+    return in_graph(Signature(function, inputs, ()))
 
 
 MODELS = {
@@ -170,10 +178,9 @@ def test_options_out_of_range_are_refused():
     dtypes = {spec.name: spec.dtype for spec in by_text.inputs}
     rows = [FREE, *(FREE | {name: value} for name, value in WRONG)]
     drawn = {name: tf.constant([row[name] for row in rows], dtypes[name]) for name in FREE}
-    function = tf.function(by_text.function, autograph=False)
-    found = function(text=tf.constant(["ab"] * len(rows)), **drawn)
-    assert [error.decode() for error in found["error"].numpy()] == ["", *WRONG.values()]
-    first, *others = found["score"].numpy()
+    found = in_graph(by_text)(text=tf.constant(["ab"] * len(rows)), **drawn)
+    assert [error.decode() for error in found["error"]] == ["", *WRONG.values()]
+    first, *others = found["score"]
     assert first < 0 and not any(others)
 
 
@@ -183,8 +190,7 @@ def test_texts_are_those_of_the_ids():
     limits = Limits(source_length=7, target_length=9)
     by_text = text_signatures("Generate", by_ids, {"text": table}, limits, DEFAULTS)
     texts = ["ab", "cab"]
-    function = tf.function(by_text["n_best"].function, autograph=False)
-    best = numbers(function(text=tf.constant(texts)))
+    best = in_graph(by_text["n_best"])(text=tf.constant(texts))
     for row, text in enumerate(texts):
         ids = table.encode(text)
         found = ask(by_ids["n_best"], [ids], [len(ids)])

@@ -5,6 +5,8 @@ import json
 import re
 import shlex
 import shutil
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,6 +23,7 @@ from seqkeras.export.tensorflow_serving.notes import notes
 from seqkeras.serving import manifest as manifests
 from seqkeras.serving.manifest import TensorSpec
 from seqkeras.tokenizers.learn import learn_byte_pairs
+from tests.serving.written import write
 
 IDS = TensorSpec("token_ids", "int64", ("batch", "length"))
 LENGTHS = TensorSpec("lengths", "int64", ("batch",))
@@ -28,37 +31,54 @@ TEXT = TensorSpec("text", "string", ("batch",))
 SUM = TensorSpec("sum", "int64", ("batch",))
 
 
-def messages():
-    """The classes of a `PredictionLog`, from a description of its fields."""
-    file = descriptor_pb2.FileDescriptorProto(name="log.proto", package="t", syntax="proto3")
-    file.dependency.append("tensorflow/core/framework/tensor.proto")
-    for name, fields in {
+def message_class(pool, name, messages, dependencies=()):
+    """The class of a message, from the fields of it and of others: (name, number, kind) each."""
+    file = descriptor_pb2.FileDescriptorProto(name=f"{name}.proto", package="t", syntax="proto3")
+    file.dependency.extend(dependencies)
+    for each, fields in messages.items():
+        message = file.message_type.add(name=each)
+        for field, number, kind in fields:
+            label = 3 if field in ("inputs", "allowed_batch_sizes") else 1  # repeated, or not
+            added = message.field.add(name=field, number=number, label=label)
+            if isinstance(kind, str):
+                added.type, added.type_name = MESSAGE, kind
+            else:
+                added.type = kind
+            if field == "inputs":
+                entry = message.nested_type.add(name="InputsEntry")
+                entry.options.map_entry = True
+                entry.field.add(name="key", number=1, label=1, type=STRING)
+                value = entry.field.add(name="value", number=2, label=1, type=MESSAGE)
+                value.type_name = ".tensorflow.TensorProto"
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"t.{name}"))
+
+
+INT64, BOOL, STRING, MESSAGE = 3, 8, 9, 11
+LOG = message_class(
+    descriptor_pool.Default(),
+    "Log",
+    {
         "Log": [("predict_log", 6, ".t.PredictLog")],
         "PredictLog": [("request", 1, ".t.Request")],
         "Request": [("model_spec", 1, ".t.Spec"), ("inputs", 2, ".t.Request.InputsEntry")],
-        "Spec": [("name", 1, None), ("signature_name", 3, None)],
-    }.items():
-        message = file.message_type.add(name=name)
-        for field, number, kind in fields:
-            added = message.field.add(name=field, number=number, label=1)
-            added.type = 11 if kind else 9  # a message, or a string
-            if kind:
-                added.type_name = kind
-            if field == "inputs":
-                added.label = 3  # repeated
-                entry = message.nested_type.add(name="InputsEntry")
-                entry.options.map_entry = True
-                entry.field.add(name="key", number=1, label=1, type=9)
-                entry.field.add(
-                    name="value", number=2, label=1, type=11, type_name=".tensorflow.TensorProto"
-                )
-    pool = descriptor_pool.Default()
-    pool.Add(file)
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName("t.Log"))
-
-
-LOG = messages()
-assert tensor_pb2.TensorProto.DESCRIPTOR.full_name == "tensorflow.TensorProto"
+        "Spec": [("name", 1, STRING), ("signature_name", 3, STRING)],
+    },
+    [tensor_pb2.DESCRIPTOR.name],
+)
+LIMITS = ("max_batch_size", "batch_timeout_micros", "max_enqueued_batches", "num_batch_threads")
+BATCHING = message_class(
+    descriptor_pool.DescriptorPool(),
+    "Batching",
+    {
+        "Int64Value": [("value", 1, INT64)],
+        "Batching": [
+            *((name, number, ".t.Int64Value") for number, name in enumerate(LIMITS, start=1)),
+            ("allowed_batch_sizes", 6, INT64),
+            ("pad_variable_length_inputs", 7, BOOL),
+        ],
+    },
+)
 
 
 def sums(token_ids, lengths):
@@ -91,31 +111,17 @@ def write_toy(folder, signatures):
     }
     for path, named in signatures.items():
         saved_model.write(NoModel, named, folder / path)
-    return manifests.Manifest(
-        schema_version=manifests.SCHEMA_VERSION,
-        name="sums",
-        task="toy",
-        pipeline="Classify",
-        created="2026-01-01T00:00:00+00:00",
-        versions={},
-        tokenizers={},
-        text_prefix=None,
-        limits=manifests.Limits(5),
-        decoding=manifests.DecodingDefaults(),
-        graphs={},
-        state=(),
-        saved_models={
-            path: {
-                key: manifests.SignatureSpec(tuple(each.inputs), tuple(each.outputs))
-                for key, each in named.items()
-            }
-            for path, named in signatures.items()
-        },
-        examples=("a", "bc", {"question": "x", "context": "y"}),
-        scores={},
-        parity={},
-        files={},
-    )
+    saved_models = {
+        path: {
+            key: manifests.SignatureSpec(tuple(each.inputs), tuple(each.outputs))
+            for key, each in named.items()
+        }
+        for path, named in signatures.items()
+    }
+    examples = ("a", "bc", {"question": "x", "context": "y"})
+    fields = {"name": "sums", "saved_models": saved_models, "examples": examples}
+    with tempfile.TemporaryDirectory() as other:  # the manifest alone
+        return manifests.read_manifest(write(Path(other), "Classify", {}, {}, **fields))
 
 
 @pytest.fixture(scope="module")
@@ -144,10 +150,7 @@ def test_requests_warm_up_every_signature_that_takes_them(bundle):
     assert request.model_spec.name == "sums"
     assert request.model_spec.signature_name == "serving_default"
     inputs = {name: tf.make_ndarray(each) for name, each in request.inputs.items()}
-    assert {name: each.dtype for name, each in inputs.items()} == {
-        "token_ids": np.int64,
-        "lengths": np.int64,
-    }
+    assert {each.dtype for each in inputs.values()} == {np.dtype("int64")}
     assert inputs["token_ids"].tolist() == [[3, 4, 1, 2]] and inputs["lengths"].tolist() == [4]
     texts = [tf.make_ndarray(each.inputs["text"]) for each in logs(folder, "saved_model_text/1")]
     assert sorted(each.tolist() for each in texts if len(each) == 1) == [[b"a"], [b"bc"]]
@@ -172,30 +175,19 @@ def test_the_server_knows_a_model_by_a_name_that_needs_no_quotes(tmp_path):
     signatures = {"saved_model/1": {"serving_default": (sums, [IDS, LENGTHS])}}
     manifest = dataclasses.replace(write_toy(tmp_path, signatures), name='my model: "v1" #2')
     write_serving_files(tmp_path, manifest, EXAMPLES)
-    place, name = tmp_path / "tensorflow_serving", "my_model_v1_2"
-    assert (
-        f'name: "{name}"\n    base_path: "/models/{name}"' in (place / "models.config").read_text()
-    )
-    assert f"- ../saved_model:/models/{name}:ro\n" in (place / "compose.yaml").read_text()
-    assert f"/v1/models/{name}:predict\n" in (place / "README.md").read_text()
+    name = "my_model_v1_2"
+    for file, said in {
+        "models.config": f'name: "{name}"\n    base_path: "/models/{name}"',
+        "compose.yaml": f"- ../saved_model:/models/{name}:ro\n",
+        "README.md": f"/v1/models/{name}:predict\n",
+    }.items():
+        assert said in (tmp_path / "tensorflow_serving" / file).read_text()
     assert {each.model_spec.name for each in logs(tmp_path, "saved_model/1")} == {name}
 
 
 def test_batches_are_padded_by_the_server(bundle):
     text = (bundle[0] / "tensorflow_serving" / "batching.config").read_text()
-    file = descriptor_pb2.FileDescriptorProto(name="batching.proto", package="b", syntax="proto3")
-    value = file.message_type.add(name="Int64Value")
-    value.field.add(name="value", number=1, label=1, type=3)
-    message = file.message_type.add(name="BatchingParameters")
-    names = ("max_batch_size", "batch_timeout_micros", "max_enqueued_batches", "num_batch_threads")
-    for number, name in enumerate(names, start=1):
-        message.field.add(name=name, number=number, label=1, type=11, type_name=".b.Int64Value")
-    message.field.add(name="allowed_batch_sizes", number=6, label=3, type=3)
-    message.field.add(name="pad_variable_length_inputs", number=7, label=1, type=8)
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    kind = message_factory.GetMessageClass(pool.FindMessageTypeByName("b.BatchingParameters"))
-    parsed = text_format.Parse(text, kind())
+    parsed = text_format.Parse(text, BATCHING())
     assert parsed.pad_variable_length_inputs and parsed.max_batch_size.value == 64
     # The server wants the largest of them to be the limit.
     assert list(parsed.allowed_batch_sizes) == [1, 2, 4, 8, 16, 32, 64] == list(BATCH_SIZES)
@@ -292,14 +284,10 @@ def test_the_notes_tell_of_the_bundle_s_own_tokenizer(bundle, tmp_path):
     changed = re.sub(r'"rstrip":\s*false', '"rstrip": true', content)
     assert changed != content
     (tmp_path / "spaced.json").write_text(changed)
-    found = {}
+    token, names = json.loads(changed)["added_tokens"][0]["content"], {"saved_model_text/1": "b"}
+    files = manifests.describe_files(tmp_path)
     for name in ("plain", "spaced"):
-        files = manifests.describe_files(tmp_path)
         manifest = dataclasses.replace(bundle[1], tokenizers={"text": f"{name}.json"}, files=files)
-        path = "saved_model_text/1"
-        files = notes(tmp_path, manifest, {path: "b"}, Inputs(manifest, []), batched=())
-        found[name] = files["README.md"]
-    assert all("U+FDD0 to U+FDEF is refused" in each for each in found.values())
-    token = json.loads(changed)["added_tokens"][0]["content"]
-    assert f"A text that holds {token}" in found["spaced"]
-    assert "spaces belong to it" not in found["plain"]
+        said = notes(tmp_path, manifest, names, Inputs(manifest, []), batched=())["README.md"]
+        assert "U+FDD0 to U+FDEF is refused" in said
+        assert (f"A text that holds {token}" in said) == (name == "spaced")

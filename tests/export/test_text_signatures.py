@@ -1,7 +1,6 @@
 """Signatures on strings: tokens as in `seqkeras.serving.text`, answers as Keras gives to them."""
 
 import itertools
-import json
 import re
 
 import keras
@@ -15,7 +14,8 @@ from seqkeras.export.signatures import Signature
 from seqkeras.serving.manifest import DecodingDefaults, Limits, TensorSpec
 from seqkeras.serving.text import WordTable
 from tests.arrays import close, numbers
-from tests.conftest import others_long, run_python
+from tests.conftest import others_long
+from tests.export.operators import require_answers_without_us
 from tests.export.test_text_graphs import pairs
 from tests.export.text_models import (
     LIMITS,
@@ -42,16 +42,16 @@ def test_beside_the_core_it_holds_the_operators_of_its_tokenizer(pipeline):
 
 def test_classes_are_those_of_keras():
     model, _, tokenizers, _ = saved("Classify")
-    inputs, _ = read(tokenizers["text"], TEXTS)
-    expected = numbers(keras.ops.softmax(model(inputs)["label"]))
-    actual = ask("Classify", text=TEXTS)
-    close(actual["scores"], expected, rtol=1e-4, atol=1e-5)
-    best = [["x", "y", "z"][place] for place in expected.argmax(-1)]
-    assert [each.decode() for each in actual["label"]] == best
-    inputs, _ = read(tokenizers["text"], TEXTS, TEXTS[::-1])
-    expected = keras.ops.softmax(model(inputs)["label"])
-    actual = ask("Classify", "pair", text=TEXTS, pair=TEXTS[::-1])
-    close(actual["scores"], expected, rtol=1e-4, atol=1e-5)
+    for signature, texts in {
+        "serving_default": {"text": TEXTS},
+        "pair": {"text": TEXTS, "pair": TEXTS[::-1]},
+    }.items():
+        inputs, _ = read(tokenizers["text"], *texts.values())
+        expected = numbers(keras.ops.softmax(model(inputs)["label"]))
+        actual = ask("Classify", signature, **texts)
+        close(actual["scores"], expected, rtol=1e-4, atol=1e-5)
+        best = ["xyz"[place] for place in expected.argmax(-1)]
+        assert [each.decode() for each in actual["label"]] == best
 
 
 def test_tags_lie_where_their_tokens_do():
@@ -122,7 +122,7 @@ def test_an_answer_has_no_white_space_around_it_and_is_more_than_that(first, las
     given = {"text": tokenizer}, Limits(source_length=29), DecodingDefaults(), settings
     answer = in_graphs(text_signatures("Answer", by_ids, *given))["serving_default"]
     texts = {"question": tf.constant([question] * 3), "context": tf.constant(contexts)}
-    found = numbers(answer(**texts))
+    found = answer(**texts)
     _, encodings = read(tokenizer, [question] * 3, contexts)
     size = len(tokenizer.encode(question))
     for row, (context, encoding) in enumerate(zip(contexts, encodings, strict=True)):
@@ -143,7 +143,7 @@ def test_where_no_answer_is_better_there_is_none(threshold):
     settings = {"start": "span_start_logits", "end": "span_end_logits", "no_answer": True}
     given = LIMITS, DecodingDefaults(), settings | {"no_answer_threshold": threshold}
     made = in_graphs(text_signatures("Answer", by_ids, tokenizers, *given))["serving_default"]
-    found = numbers(made(question=tf.constant(["the"]), context=tf.constant(["a mat"])))
+    found = made(question=tf.constant(["the"]), context=tf.constant(["a mat"]))
     assert (found["start"][0] == -1) == (found["answer"][0] == b"") == (threshold > 0)
 
 
@@ -217,29 +217,12 @@ def test_pipelines_without_strings_have_no_signatures():
         text_signatures("Answer", {}, {"words": WordTable.learn("ab")}, LIMITS, None)
 
 
-LOAD_AND_ANSWER = """
-import json, sys
-import tensorflow as tf
-import tensorflow_text  # which imports Keras
-sys.modules["keras"] = None
-answers = {}
-for folder, inputs in json.loads(sys.argv[1]):
-    results = tf.saved_model.load(folder).signatures["serving_default"](
-        **{name: tf.constant(value) for name, value in inputs.items()}
-    )
-    answers[folder] = {name: len(value.numpy()) for name, value in results.items()}
-print(json.dumps(answers))
-"""
-
-
 @pytest.mark.long
 def test_all_load_and_answer_where_neither_we_nor_keras_are():
-    wanted = []
+    wanted, expected = [], {}
     for pipeline in PIPELINES:
         inputs = {name: [each, each] for name, each in RIGHT[pipeline].items()}
-        wanted.append([str(saved(pipeline)[-1]), inputs])
-    finished = run_python("-I", "-c", LOAD_AND_ANSWER, json.dumps(wanted))
-    assert finished.returncode == 0, finished.stderr
-    answers = json.loads(finished.stdout)
-    assert len(answers) == len(PIPELINES)
-    assert {size for each in answers.values() for size in each.values()} == {2}
+        folder = str(saved(pipeline)[-1])
+        wanted.append([folder, "serving_default", inputs])
+        expected[folder] = ask(pipeline, **inputs)
+    require_answers_without_us(wanted, expected)

@@ -14,12 +14,11 @@ import tensorflow as tf
 from seqkeras.export import saved_model
 from seqkeras.export.families import plan_export
 from seqkeras.export.generation import one_graph
-from seqkeras.export.onnx_graphs import convert
 from seqkeras.serving.manifest import DecodingDefaults
 from tests import vectors
 from tests.arrays import close, numbers
 from tests.conftest import others_long
-from tests.export.running import run
+from tests.export.running import graphs_of, run
 from tests.export.table_models import START, EncoderDecoder, LanguageModel
 from tests.references import decoding as loops
 from tests.seqkeras.decoding.toys import EOS, PLACES
@@ -48,10 +47,7 @@ def model_of(name, table):
 @functools.cache
 def steps_of(name, table):
     """The ONNX graphs that a search is put around, by role."""
-    return {
-        role: convert(part.function, part.inputs, part.outputs, role)
-        for role, part in plan_export(model_of(name, table)).graphs.items()
-    }
+    return graphs_of(plan_export(model_of(name, table)).graphs)
 
 
 def generate(name, road, folder, table, inputs, decoding, max_length):
@@ -87,15 +83,9 @@ def test_searches_are_those_of_hugging_face(name, road, search, tmp_path):
         expected = np.concatenate([prompts[:, :1], expected], axis=1)
     else:
         expected = expected[:, prompts.shape[1] - 1 :]
-    found = generate(
-        name,
-        road,
-        tmp_path,
-        "stored",
-        {"token_ids": prompts, "lengths": np.full(len(prompts), prompts.shape[1])},
-        DecodingDefaults(num_beams=SEARCHES[search], start_id=START, end_id=EOS),
-        expected.shape[1],
-    )
+    inputs = {"token_ids": prompts, "lengths": np.full(len(prompts), prompts.shape[1])}
+    decoding = DecodingDefaults(num_beams=SEARCHES[search], start_id=START, end_id=EOS)
+    found = generate(name, road, tmp_path, "stored", inputs, decoding, expected.shape[1])
     rows = [np.trim_zeros(row, "b").tolist() for row in expected]  # its last token is not 0
     assert len({len(row) for row in rows}) > 1
     compare(found, rows, STORED[f"beam/{search}/scores"][:, 0])
@@ -119,28 +109,18 @@ def test_searches_are_those_of_plain_loops(name, road, table, beams, alpha, end_
     found = generate(name, road, tmp_path, table, inputs, decoding, LONGEST)
     expected = []
     for prompt, length in zip(PROMPTS.tolist(), LENGTHS, strict=True):
-        first, *rest = own = prompt[:length]
+        source = prompt[:length]
         if name == "language model":
+            first, *rest = source
+            given = None, first, end_id, LONGEST - 1, beams, alpha
             best, *_ = loops.beam_search(
-                lambda _, prefix: behind(TABLES[table], *prefix),
-                None,
-                first,
-                end_id,
-                LONGEST - 1,
-                beams,
-                alpha,
-                prompt=rest,
+                lambda _, prefix: behind(TABLES[table], *prefix), *given, prompt=rest
             )
             expected.append((best[0], [first, *best[1]]))
         else:
+            given = source, START, end_id, LONGEST, beams, alpha
             best, *_ = loops.beam_search(
-                lambda source, prefix: behind(TABLES[table], *source, *prefix[1:]),
-                own,
-                START,
-                end_id,
-                LONGEST,
-                beams,
-                alpha,
+                lambda source, prefix: behind(TABLES[table], *source, *prefix[1:]), *given
             )
             expected.append(best)
     scores, rows = zip(*expected, strict=True)

@@ -4,12 +4,12 @@ import functools
 import tempfile
 from pathlib import Path
 
-import numpy as np
 import tensorflow as tf
 
 from seqkeras.export import saved_model
 from seqkeras.export.families import plan_export
 from seqkeras.export.pipelines.strings import text_signatures
+from seqkeras.export.signatures import to_trace
 from seqkeras.models import (
     GPT,
     Bert,
@@ -39,40 +39,22 @@ def bert(heads, **options):
     return WithHeads(encoder, heads) if heads else SentenceEncoder(encoder, "mean", False)
 
 
+WORDS = {"text": wordpieces()}
+SPANS = {"start": "span_start_logits", "end": "span_end_logits"}
+SPANS |= {"answer_length": 3, "question_length": 9}
 # Pipeline -> its model, tokenizers by role, and settings.
 PIPELINES = {
-    "Classify": lambda: (
-        bert({"label": ClassificationHead(3)}),
-        {"text": wordpieces()},
-        {"labels": ["x", "y", "z"]},
-    ),
-    "Tag": lambda: (bert({"tags": TaggingHead(3)}), {"text": wordpieces()}, {"labels": TAGS}),
-    "Embed": lambda: (bert({}), {"text": wordpieces()}, {}),
-    "Answer": lambda: (
-        bert({"span": SpanHead()}),
-        {"text": wordpieces()},
-        {
-            "start": "span_start_logits",
-            "end": "span_end_logits",
-            "answer_length": 3,
-            "question_length": 9,
-        },
-    ),
-    "Choose": lambda: (
-        bert({"choice": MultipleChoiceHead()}),
-        {"text": wordpieces()},
-        {"output": "choice"},
-    ),
+    "Classify": lambda: (bert({"label": ClassificationHead(3)}), WORDS, {"labels": [*"xyz"]}),
+    "Tag": lambda: (bert({"tags": TaggingHead(3)}), WORDS, {"labels": TAGS}),
+    "Embed": lambda: (bert({}), WORDS, {}),
+    "Answer": lambda: (bert({"span": SpanHead()}), WORDS, SPANS),
+    "Choose": lambda: (bert({"choice": MultipleChoiceHead()}), WORDS, {"output": "choice"}),
     "FillMask": lambda: (
         bert({"class": ClassificationHead(2), "token": MaskedLMHead(len(wordpieces()))}),
-        {"text": wordpieces()},
+        WORDS,
         {"output": "token"},
     ),
-    "Generate": lambda: (
-        GPT(len(pairs()), **SIZES, max_length=23),
-        {"text": pairs()},
-        {},
-    ),
+    "Generate": lambda: (GPT(len(pairs()), **SIZES, max_length=23), {"text": pairs()}, {}),
     "Translate": lambda: (
         Transformer(len(pieces("unigram")), len(pieces("bpe")), **SIZES, max_length=29),
         {"source": pieces("unigram"), "target": pieces("bpe")},
@@ -97,14 +79,7 @@ def saved(pipeline):
     """A model, its signatures on ids, its tokenizers, and the folder of that on strings."""
     model, tokenizers, settings = PIPELINES[pipeline]()
     decoding = DECODING.get(pipeline, DecodingDefaults())
-    if pipeline == "Generate":
-        model.build(None)
-    elif pipeline == "Translate":
-        ids = np.ones((1, 2), int)
-        model({"token_ids": ids, "lengths": np.array([2]), "target_ids": ids})
-    else:
-        ids = np.ones((1, 2, 2) if pipeline == "Choose" else (1, 2), int)
-        model({"token_ids": ids, "lengths": ids[..., 0] + 1, "segment_ids": 0 * ids})
+    model.build(None if pipeline != "Choose" else {"token_ids": (None, None, None)})
     randomize(model)
     by_ids = plan_export(model, max_length=LIMITS.target_length, decoding=decoding).saved_model
     by_text = text_signatures(pipeline, by_ids, tokenizers, LIMITS, decoding, settings)
@@ -113,9 +88,14 @@ def saved(pipeline):
     return model, by_ids, tokenizers, folder
 
 
+def in_graph(signature):
+    """A signature's function of tensors by keyword, traced as for a SavedModel."""
+    traced = to_trace(signature.function, signature.inputs)
+    return lambda **tensors: numbers(traced(*(tensors[each.name] for each in signature.inputs)))
+
+
 def in_graphs(signatures):
-    """The functions of signatures by name, as a SavedModel has them."""
-    return {name: tf.function(each.function, autograph=False) for name, each in signatures.items()}
+    return {name: in_graph(each) for name, each in signatures.items()}
 
 
 @functools.cache

@@ -50,26 +50,22 @@ def attention(scores, value, mask=None):
 
     What is masked is not there: the softmax runs over the positions that are left.
     """
+    return _attended(softmax, scores, value, mask)
+
+
+def hard_attention(scores, value, mask=None):
+    """Xu et al. 2015, section 4.1, at inference: the most likely position that is not masked."""
+    return _attended(lambda seen: np.arange(len(seen)) == seen.argmax(), scores, value, mask)
+
+
+def _attended(weigh, scores, value, mask):
     weights = np.zeros_like(scores)
     context = np.zeros((*scores.shape[:2], value.shape[-1]), np.result_type(scores, value))
     for row, t in np.ndindex(scores.shape[:2]):
         seen = np.arange(scores.shape[2]) if mask is None else np.flatnonzero(mask[row, t])
         if len(seen):
-            weights[row, t, seen] = softmax(scores[row, t, seen])
+            weights[row, t, seen] = weigh(scores[row, t, seen])
             context[row, t] = sum(weights[row, t, s] * value[row, s] for s in seen)
-    return context, weights
-
-
-def hard_attention(scores, value, mask=None):
-    """Xu et al. 2015, section 4.1, at inference: the most likely position that is not masked."""
-    weights = np.zeros(scores.shape)
-    context = np.zeros((*scores.shape[:2], value.shape[-1]))
-    for row, t in np.ndindex(scores.shape[:2]):
-        seen = np.arange(scores.shape[2]) if mask is None else np.flatnonzero(mask[row, t])
-        if len(seen):
-            best = max(seen, key=lambda s: scores[row, t, s])
-            weights[row, t, best] = 1
-            context[row, t] = value[row, best]
     return context, weights
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from tests.references.attention import key_value_attention, softmax
 from tests.references.embeddings import character_cnn, highway, relu
-from tests.references.recurrent import gru_step, lstm_step, over_steps, rnn_step, sigmoid
+from tests.references.recurrent import gru_step, lstm_step, over_steps, rnn_step
 
 STEPS = {"simple_rnn": (rnn_step, 1), "gru": (gru_step, 1), "lstm": (lstm_step, 2)}
 
@@ -48,9 +48,8 @@ def rnn_language_model(
 
 def projected_lstm_step(x, h, c, kernel, recurrent_kernel, bias, projection):
     """Sak et al. 2014, section 2, without peepholes."""
-    a_i, a_f, a_c, a_o = np.split(kernel.T @ x + recurrent_kernel.T @ h + bias, 4)
-    c = sigmoid(a_f) * c + sigmoid(a_i) * np.tanh(a_c)
-    return [projection.T @ (sigmoid(a_o) * np.tanh(c)), c]
+    h, c = lstm_step(x, h, c, kernel, recurrent_kernel, bias)
+    return [projection.T @ h, c]
 
 
 def projected_lstm(x, mask, weights, reverse=False):

@@ -21,11 +21,10 @@ SCORES = {
     "concat": lambda q, k, W, v: v[:, 0] @ np.tanh(np.concatenate([q, k]) @ W),
     "dot": lambda q, k: q @ k,
     "general": lambda q, k, W: q @ W @ k,
-    "hard": lambda q, k, W, U, v: v[:, 0] @ np.tanh(q @ W + k @ U),
-    "local_monotonic": lambda q, k, W: q @ W @ k,
-    "local_predictive": lambda q, k, W: q @ W @ k,
     "scaled_dot": lambda q, k: q @ k / np.sqrt(len(k)),
 }
+SCORES |= {"hard": SCORES["additive"]}
+SCORES |= dict.fromkeys(("local_monotonic", "local_predictive"), SCORES["general"])
 
 
 def encoder(token_ids, weights, cell):

@@ -30,21 +30,19 @@ def exact(text, answers):
 
 
 def f1(text, answers):
-    best = 0.0
-    for gold in golds(answers):
-        found, right = words(text), words(gold)
-        if not found or not right:
-            best = max(best, float(found == right))
-            continue
-        left, same = list(right), 0
-        for word in found:
-            if word in left:
-                left.remove(word)
-                same += 1
-        if same:
-            precision, recall = same / len(found), same / len(right)
-            best = max(best, 2 * precision * recall / (precision + recall))
-    return best
+    return max(f1_of_words(words(text), words(gold)) for gold in golds(answers))
+
+
+def f1_of_words(found, right):
+    if not found or not right:
+        return float(found == right)
+    left, same = list(right), 0
+    for word in found:
+        if word in left:
+            left.remove(word)
+            same += 1
+    precision, recall = same / len(found), same / len(right)
+    return 2 * precision * recall / (precision + recall) if same else 0.0
 
 
 def best_threshold(texts, targets, no_answer_scores):
@@ -77,10 +75,6 @@ def words_of_chinese(text):
 
 
 def f1_of_chinese(text, answers):
-    best = 0.0
-    for gold in answers:
-        found, right = words_of_chinese(text), words_of_chinese(gold)
-        same = sum(min(found.count(word), right.count(word)) for word in {*found})
-        if same:
-            best = max(best, 2 * same / (len(found) + len(right)))
-    return best
+    found = words_of_chinese(text)
+    scores = (f1_of_words(found, words_of_chinese(gold)) for gold in answers if found)
+    return max(scores, default=0.0)

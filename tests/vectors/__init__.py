@@ -18,6 +18,16 @@ def make(family):
     return importlib.import_module(f"tests.vectors.{family}").make()
 
 
+def in_both_dtypes(cases):
+    """Arrays by `case/dtype/name`, from functions of a dtype by case."""
+    return {
+        f"{case}/{dtype}/{name}": array
+        for case, compute in cases.items()
+        for dtype in ("float32", "float64")
+        for name, array in compute(dtype).items()
+    }
+
+
 def load(family):
     """The stored arrays of a family, by name."""
     with np.load(FOLDER / f"{family}.npz") as file:

@@ -1,6 +1,10 @@
 """What torch says of multi-head attention: outputs and gradients, with its masks."""
 
+import functools
+
 import numpy as np
+
+from tests.vectors import in_both_dtypes
 
 DIM, NUM_HEADS = 6, 3
 CASES = {
@@ -13,13 +17,13 @@ CASES = {
 
 
 def make():
-    """Arrays by `case/dtype/name`; the weights in Keras's order and layout."""
-    arrays = {}
-    for name, case in CASES.items():
-        for dtype in ("float32", "float64"):
-            for key, array in outputs_and_gradients(name, dtype, **case).items():
-                arrays[f"{name}/{dtype}/{key}"] = array
-    return arrays
+    """The weights are in Keras's order and layout."""
+    return in_both_dtypes(
+        {
+            name: functools.partial(outputs_and_gradients, name, **case)
+            for name, case in CASES.items()
+        }
+    )
 
 
 def outputs_and_gradients(

@@ -11,15 +11,16 @@ import numpy as np
 
 from tests.vectors.transformer import _normal, _randomize
 
-SIZES = {
-    "batch": 2,
-    "length": 5,
-    "vocab": 17,
-    "dim": 6,
-    "layers": 2,
-    "heads": 3,
-    "inner": 11,
-    "places": 13,
+SIZES = {"batch": 2, "length": 5, "vocab": 17, "dim": 6}
+SIZES |= {"layers": 2, "heads": 3, "inner": 11, "places": 13}
+# What the config of a family calls vocab, dim, layers, heads, inner and places.
+SIZES_OF = {
+    "bert": "vocab_size hidden_size num_hidden_layers num_attention_heads intermediate_size "
+    "max_position_embeddings",
+    "distilbert": "vocab_size dim n_layers n_heads hidden_dim max_position_embeddings",
+    "gpt2": "vocab_size n_embd n_layer n_head n_inner n_positions",
+    "marian": "vocab_size d_model encoder_layers encoder_attention_heads encoder_ffn_dim "
+    "max_position_embeddings",
 }
 LABELS, CHOICES = 5, 3
 PADDING = 1
@@ -56,47 +57,15 @@ def torch_model(case, *, vocab, dim, layers, heads, inner, places, **sizes):
     import transformers
 
     family, architecture, options = CASES[case]
-    config = {
-        "bert": {
-            "vocab_size": vocab,
-            "hidden_size": dim,
-            "num_hidden_layers": layers,
-            "num_attention_heads": heads,
-            "intermediate_size": inner,
-            "max_position_embeddings": places,
-        },
-        "distilbert": {
-            "vocab_size": vocab,
-            "dim": dim,
-            "n_layers": layers,
-            "n_heads": heads,
-            "hidden_dim": inner,
-            "max_position_embeddings": places,
-        },
-        "gpt2": {
-            "vocab_size": vocab,
-            "n_embd": dim,
-            "n_layer": layers,
-            "n_head": heads,
-            "n_inner": inner,
-            "n_positions": places,
-            "bos_token_id": 0,
-            "eos_token_id": 0,
-        },
-        "marian": {
-            "vocab_size": vocab,
-            "d_model": dim,
-            "encoder_layers": layers,
-            "decoder_layers": layers,
-            "encoder_attention_heads": heads,
-            "decoder_attention_heads": heads,
-            "encoder_ffn_dim": inner,
-            "decoder_ffn_dim": inner,
-            "max_position_embeddings": places,
-            "decoder_start_token_id": PADDING,
-        },
-    }
-    config["roberta"] = config["bert"] | {"max_position_embeddings": places + PADDING + 1}
+    sizes = (vocab, dim, layers, heads, inner, places)
+    config = dict(zip(SIZES_OF["bert" if family == "roberta" else family].split(), sizes))
+    if family == "roberta":
+        config["max_position_embeddings"] = places + PADDING + 1
+    if family == "gpt2":
+        config |= {"bos_token_id": 0, "eos_token_id": 0}
+    if family == "marian":
+        config |= {"decoder_layers": layers, "decoder_attention_heads": heads}
+        config |= {"decoder_ffn_dim": inner, "decoder_start_token_id": PADDING}
     names = {"bert": "Bert", "roberta": "Roberta", "distilbert": "DistilBert", "gpt2": "GPT2"}
     make_config = getattr(transformers, f"{names.get(family, 'Marian')}Config")
     if architecture.endswith(("SequenceClassification", "TokenClassification")):
@@ -104,7 +73,7 @@ def torch_model(case, *, vocab, dim, layers, heads, inner, places, **sizes):
     if not options.get("share_encoder_decoder_embeddings", True):
         options = {"decoder_vocab_size": vocab + 2, **options}
     model = getattr(transformers, architecture)(
-        make_config(**config[family], pad_token_id=PADDING, **options)
+        make_config(**config, pad_token_id=PADDING, **options)
     )
     tables = [each for each in model.parameters() if not each.requires_grad]  # of sinusoids
     kept = [each.clone() for each in tables]
@@ -206,47 +175,38 @@ KINDS = {  # of heads, by the end of an architecture's name
     "QuestionAnswering": "span",
     "MultipleChoice": "choice",
 }
-GPT2_OPTIONS = {
-    "activation_function": "gelu",
-    "layer_norm_epsilon": 0.03,
-    "resid_pdrop": 0.3,
-    "embd_pdrop": 0.3,
-    "attn_pdrop": 0.2,
-}
+NORM = {"layer_norm_eps": 0.03}
+ONE_SEGMENT = {"type_vocab_size": 1}
+CLASSES = {"hidden_dropout_prob": 0.3, "attention_probs_dropout_prob": 0.2}
+CLASSES |= {"classifier_dropout": 0.4}
+GPT2 = {"activation_function": "gelu", "layer_norm_epsilon": 0.03}
+GPT2 |= {"resid_pdrop": 0.3, "embd_pdrop": 0.3, "attn_pdrop": 0.2}
+TWO_VOCABULARIES = {"share_encoder_decoder_embeddings": False, "scale_embedding": True}
+TWO_VOCABULARIES |= {"activation_function": "relu", "dropout": 0.3}
+TWO_VOCABULARIES |= {"attention_dropout": 0.2, "activation_dropout": 0.4}
+DISTILBERT = {"activation": "relu", "dropout": 0.3, "attention_dropout": 0.2}
 CASES = {  # family, architecture, options of its config
     "bert": ("bert", "BertModel", {}),
     "bert_pretraining": ("bert", "BertForPreTraining", {}),
-    "bert_masked": ("bert", "BertForMaskedLM", {"hidden_act": "relu", "layer_norm_eps": 0.03}),
+    "bert_masked": ("bert", "BertForMaskedLM", {"hidden_act": "relu"} | NORM),
     "bert_next": ("bert", "BertForNextSentencePrediction", {}),
-    "bert_classes": (
-        "bert",
-        "BertForSequenceClassification",
-        {
-            "hidden_dropout_prob": 0.3,
-            "attention_probs_dropout_prob": 0.2,
-            "classifier_dropout": 0.4,
-        },
-    ),
+    "bert_classes": ("bert", "BertForSequenceClassification", CLASSES),
     "bert_tags": ("bert", "BertForTokenClassification", {}),
     "bert_span": ("bert", "BertForQuestionAnswering", {}),
     "bert_choice": ("bert", "BertForMultipleChoice", {}),
     "sentence": ("bert", "BertModel", {}),
     "sentence_cls": ("distilbert", "DistilBertModel", {}),
-    "roberta": ("roberta", "RobertaModel", {"type_vocab_size": 1}),
+    "roberta": ("roberta", "RobertaModel", ONE_SEGMENT),
     "roberta_masked": (
         "roberta",
         "RobertaForMaskedLM",
-        {"type_vocab_size": 1, "hidden_act": "gelu_new", "layer_norm_eps": 0.03},
+        ONE_SEGMENT | {"hidden_act": "gelu_new"} | NORM,
     ),
-    "roberta_classes": ("roberta", "RobertaForSequenceClassification", {"type_vocab_size": 1}),
-    "roberta_tags": ("roberta", "RobertaForTokenClassification", {"type_vocab_size": 1}),
-    "roberta_span": ("roberta", "RobertaForQuestionAnswering", {"type_vocab_size": 1}),
-    "roberta_choice": ("roberta", "RobertaForMultipleChoice", {"type_vocab_size": 1}),
-    "distilbert": (
-        "distilbert",
-        "DistilBertModel",
-        {"activation": "relu", "dropout": 0.3, "attention_dropout": 0.2},
-    ),
+    "roberta_classes": ("roberta", "RobertaForSequenceClassification", ONE_SEGMENT),
+    "roberta_tags": ("roberta", "RobertaForTokenClassification", ONE_SEGMENT),
+    "roberta_span": ("roberta", "RobertaForQuestionAnswering", ONE_SEGMENT),
+    "roberta_choice": ("roberta", "RobertaForMultipleChoice", ONE_SEGMENT),
+    "distilbert": ("distilbert", "DistilBertModel", DISTILBERT),
     "distilbert_masked": ("distilbert", "DistilBertForMaskedLM", {}),
     "distilbert_classes": (
         "distilbert",
@@ -257,19 +217,8 @@ CASES = {  # family, architecture, options of its config
     "distilbert_choice": ("distilbert", "DistilBertForMultipleChoice", {}),
     "distilbert_span": ("distilbert", "DistilBertForQuestionAnswering", {}),
     "gpt2": ("gpt2", "GPT2LMHeadModel", {}),
-    "gpt2_bare": ("gpt2", "GPT2Model", GPT2_OPTIONS),
+    "gpt2_bare": ("gpt2", "GPT2Model", GPT2),
     "marian": ("marian", "MarianMTModel", {"activation_function": "swish"}),
     "marian_bare": ("marian", "MarianModel", {}),
-    "marian_two_vocabularies": (
-        "marian",
-        "MarianMTModel",
-        {
-            "share_encoder_decoder_embeddings": False,
-            "scale_embedding": True,
-            "activation_function": "relu",
-            "dropout": 0.3,
-            "attention_dropout": 0.2,
-            "activation_dropout": 0.4,
-        },
-    ),
+    "marian_two_vocabularies": ("marian", "MarianMTModel", TWO_VOCABULARIES),
 }

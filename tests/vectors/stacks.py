@@ -5,8 +5,8 @@ Weights and their gradients as in `tests.vectors.transformer`.
 
 import numpy as np
 
+from tests.vectors import in_both_dtypes
 from tests.vectors.transformer import (
-    DTYPES,
     _heads,
     _linear,
     _norm,
@@ -19,13 +19,7 @@ from tests.vectors.transformer import (
 
 
 def make():
-    """Arrays by `model/dtype/name`."""
-    arrays = {}
-    for name, compute in CASES.items():
-        for dtype in DTYPES:
-            for key, array in compute(dtype).items():
-                arrays[f"{name}/{dtype}/{key}"] = array
-    return arrays
+    return in_both_dtypes(CASES)
 
 
 def transformer(

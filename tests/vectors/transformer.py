@@ -5,17 +5,11 @@ Weights and their gradients are those of our layers' `get_weights`, in their lay
 
 import numpy as np
 
-DTYPES = ("float32", "float64")
+from tests.vectors import in_both_dtypes
 
 
 def make():
-    """Arrays by `model/dtype/name`."""
-    arrays = {}
-    for name, compute in CASES.items():
-        for dtype in DTYPES:
-            for key, array in compute(dtype).items():
-                arrays[f"{name}/{dtype}/{key}"] = array
-    return arrays
+    return in_both_dtypes(CASES)
 
 
 def encoder_layer(
