@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from seqkeras.export.families import plan_export
-from seqkeras.models import GPT, Bert, ClassificationHead, RNNSeq2Seq, Transformer, WithHeads
+from seqkeras.models import GPT, Bert, ClassificationHead, Transformer, WithHeads
 from tests.arrays import close, numbers, randomize
 from tests.conftest import others_long
 from tests.export.running import evaluate, graphs_of
@@ -57,8 +57,3 @@ def test_an_encoder_decoder_of_attention():
     outputs = evaluate(graphs["decoder_step"], inputs | state)
     (logits, _), _ = model.step(inputs["token_ids"], model.encode(**source))
     close(outputs["logits"], logits, rtol=1e-4, atol=1e-4)
-
-
-def test_recurrent_layers_stay_native_nodes():
-    graphs = exported(RNNSeq2Seq.bahdanau(V, V, 5, 7, 7, cell="lstm"))
-    assert graphs["encoder"].node_counts()["LSTM"] == 1

@@ -92,19 +92,6 @@ def test_a_special_token_takes_the_spaces_before_it(text):
     require_read(tokenizer, read_by(Reader(tokenizer, limit=40), texts), zip(texts))
 
 
-@pytest.mark.parametrize(
-    ("texts", "message"),
-    [
-        ((["\u200b"],), "question: has no token."),
-        ((["a"], ["\0"]), "context: has no token."),
-        ((["a"], ["the " * 9]), "question and context: at most 7 tokens; nothing was truncated."),
-    ],
-)
-def test_a_refusal_names_the_input(texts, message):
-    read = read_by(Reader(wordpieces(), limit=7), *texts, names=("question", "context"))
-    assert errors_of(read) == [message]
-
-
 def test_parts_of_a_pair_must_be_as_many():
     with pytest.raises(tf.errors.InvalidArgumentError, match="pair: must be as many as text"):
         read_by(Reader(wordpieces(), limit=7), ["a", "a"], ["a"])
@@ -139,11 +126,6 @@ def test_of_a_question_and_its_context_the_question_alone_is_cut():
         assert errors_of(read) == [question, context, ""]
     expected = wordpieces().analyze("the cat", "a mat").token_ids
     assert read.token_ids[0, : len(expected)].numpy().tolist() == expected
-
-
-def test_a_text_without_a_token_may_be_let_through():
-    read = read_by(Reader(wordpieces(), limit=7, empty=True), ["\u200b", ""])
-    assert read.lengths.numpy().tolist() == [2, 2]  # the template's
 
 
 @pytest.mark.parametrize(

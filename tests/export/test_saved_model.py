@@ -1,7 +1,6 @@
 """The SavedModels: core operators, and the one tokenizer."""
 
 import importlib.metadata
-import unicodedata
 
 import numpy as np
 import pytest
@@ -92,16 +91,3 @@ def test_a_text_that_serving_refuses_is_refused_in_the_graph(dates_bundle, loade
     assert found["text"].numpy()[1] == b"" != found["text"].numpy()[0]
     with pytest.raises(ValueError, match="Translate: "):
         serving.load(dates_bundle)(text)
-
-
-@pytest.mark.parametrize("text", ["de|4. März 2014", "ja|2014年5月3日 でごど", "de|5월", "de|Ệ"])
-def test_text_that_is_not_composed_is_composed_in_the_graph_as_in_serving(
-    dates_bundle, loaded, text
-):
-    decomposed = unicodedata.normalize("NFD", text)
-    assert decomposed != text
-    texts = [text, decomposed]
-    in_graph = loaded["saved_model_text/1"]["serving_default"]
-    found = in_graph(tf.constant(texts))["text"].numpy()
-    expected = [answer.text for answer in serving.load(dates_bundle)(texts)]
-    assert expected == [expected[0]] * 2 == [answer.decode() for answer in found]

@@ -52,12 +52,6 @@ def test_a_tokenizer_without_pairs_has_no_signature_of_them():
         classes(pieces("unigram"), pairs=True)
 
 
-@pytest.mark.parametrize(("text", "pair"), [(["the", "a"], ["the"]), (["the"], ["the", "a"])])
-def test_pairs_that_do_not_match_are_refused(text, pair):
-    with pytest.raises(tf.errors.InvalidArgumentError, match="pair: must be as many as text"):
-        classes(wordpieces())["pair"](text=tf.constant(text), pair=tf.constant(pair))
-
-
 def test_a_refused_pair_is_named():
     cases = {
         ("the", "\u200b"): "pair: has no token.",

@@ -3,47 +3,27 @@
 import pytest
 import tensorflow as tf
 
-from seqkeras.export.families import plan_export
 from seqkeras.export.pipelines.strings import text_signatures
 from seqkeras.export.signatures import Signature
-from seqkeras.models import RNNLanguageModel
-from seqkeras.serving.manifest import DecodingDefaults, Limits, TensorSpec, TextPrefix
+from seqkeras.serving.manifest import DecodingDefaults, TensorSpec, TextPrefix
 from seqkeras.serving.pipelines.pieces import Detokenizer
 from seqkeras.serving.text import CharacterTable, pad
-from tests.arrays import close, randomize
+from tests.arrays import close
 from tests.export.test_text_graphs import pieces, wordpieces
 from tests.export.text_models import DECODING, LIMITS, PIPELINES, TEXTS, ask, in_graphs, saved
 
 
-def test_characters_are_generated_one_by_one():
-    table = CharacterTable.learn(TEXTS)
-    model = RNNLanguageModel(len(table), 5, 7)
-    model.build(None)
-    randomize(model)
-    defaults = DecodingDefaults()
-    by_ids = plan_export(model, max_length=40, decoding=defaults).saved_model
-    limits = Limits(source_length=30, target_length=40)
-    by_text = text_signatures("Generate", by_ids, {"text": table}, limits, defaults)
-    actual = in_graphs(by_text)["serving_default"](text=tf.constant(TEXTS))
-    require_continued(actual, by_ids, table, TEXTS)
-
-
-def require_continued(actual, by_ids, tokenizer, texts):
-    """Assert that texts go on as their ids do."""
+def test_what_follows_a_prompt_is_what_is_generated_from_its_ids():
+    _, by_ids, tokenizers, _ = saved("Generate")
+    tokenizer, texts = tokenizers["text"], TEXTS[:2]
     token_ids, lengths = map(tf.constant, pad([tokenizer.encode(text) for text in texts]))
-    generate = in_graphs(by_ids)["generate"]
-    expected = generate(token_ids=token_ids, lengths=lengths)
+    expected = in_graphs(by_ids)["generate"](token_ids=token_ids, lengths=lengths)
+    actual = ask("Generate", text=texts)
     close(actual["score"], expected["scores"], rtol=1e-4, atol=1e-4)
     for row, length in enumerate(lengths):
         ids = expected["generated_ids"][row, length : expected["generated_lengths"][row]]
         assert len(ids)
         assert actual["text"][row].decode() == tokenizer.decode(ids[ids != 0])
-
-
-def test_what_follows_a_prompt_is_what_is_generated_from_its_ids():
-    _, by_ids, tokenizers, _ = saved("Generate")
-    texts = TEXTS[:2]
-    require_continued(ask("Generate", text=texts), by_ids, tokenizers["text"], texts)
 
 
 @pytest.mark.parametrize(
