@@ -97,14 +97,6 @@ def test_tokens_are_banned_and_forced_behind_the_prompt(generate):
         assert answer.finish == "length"
 
 
-def test_the_fewest_tokens_are_generated(generate):
-    pipeline, _ = generate
-    assert min(len(each.text) for each in pipeline(PROMPTS)) < 4
-    at_once = {"banned_tokens": [0, 1, 2]}  # what has no text
-    answers = pipeline(PROMPTS, min_new_tokens=5, **at_once)
-    assert min(len(each.text) for each in answers) == 4  # and <eos>
-
-
 def test_a_text_ends_before_what_stops_it(generate):
     pipeline, _ = generate
     options = {"banned_tokens": [0, 1, 2, EOS]}
@@ -120,23 +112,28 @@ def test_the_prompt_may_be_echoed(generate):
     pipeline, _ = generate
     for prompt, answer in zip(PROMPTS, pipeline(PROMPTS)):
         assert pipeline(prompt, echo=True).text == prompt + answer.text
-        pieces = list(pipeline.stream(prompt, echo=True))
-        assert all(pieces)
-        assert "".join(pieces) == prompt + answer.text
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"stop": "cc"}, {"sample": True, "seed": 3, "stop": ["ab", "d"]}], ids=str
+    "options",
+    [{}, {"echo": True}, {"stop": "cc"}, {"sample": True, "seed": 3, "stop": ["ab", "d"]}],
+    ids=str,
 )
 def test_the_pieces_of_a_stream_are_the_answer(generate, options):
     pipeline, _ = generate
-    for prompt in PROMPTS:
-        pieces = list(pipeline.stream(prompt, **options))
+    for prompt, answer in zip(PROMPTS, pipeline(PROMPTS, **options)):
+        stream, pieces = pipeline.stream(prompt, **options), []
+        with pytest.raises(StopIteration) as ended:
+            while True:
+                pieces.append(next(stream))
         assert all(pieces)
-        assert "".join(pieces) == pipeline([prompt], **options)[0].text
+        assert "".join(pieces) == answer.text
+        returned = ended.value.value
+        assert (returned.text, returned.finish) == (answer.text, answer.finish)
+        assert returned.num_new_tokens == answer.num_new_tokens
 
 
-def test_tokens_are_counted_and_a_stream_returns_its_answer(generate):
+def test_tokens_are_counted(generate):
     pipeline, _ = generate
     for options in ({}, {"max_new_tokens": 3}, {"stop": "a", "echo": True}):
         for prompt, answer in zip(PROMPTS, pipeline(PROMPTS, **options)):
@@ -148,13 +145,6 @@ def test_tokens_are_counted_and_a_stream_returns_its_answer(generate):
             if "max_new_tokens" in options and answer.finish == "length":
                 assert answer.num_new_tokens == 3
             assert as_content(answer).keys() == {"text", "score", "finish"}
-            stream = pipeline.stream(prompt, **options)
-            with pytest.raises(StopIteration) as ended:
-                while True:
-                    next(stream)
-            returned = ended.value.value
-            assert (returned.text, returned.finish) == (answer.text, answer.finish)
-            assert returned.num_new_tokens == answer.num_new_tokens
 
 
 @pytest.mark.parametrize("seed", range(7))
@@ -202,14 +192,6 @@ def test_every_prompt_begins_with_the_start_if_the_settings_say_so(tmp_path):
         serving.load(write_bundle(tmp_path / "wrong", MODEL, settings={"stop": True}))
 
 
-def test_a_failure_of_onnxruntime_is_one_line(generate, monkeypatch):
-    monkeypatch.setattr(generate[0], "_token_ids", lambda text: [999])
-    message = "decoder_step.onnx: onnxruntime .* can not run it: .*out of data bounds.* If ids are "
-    with pytest.raises(serving.BundleError, match=message) as caught:
-        generate[0]("a")
-    assert "\n" not in str(caught.value)
-
-
 def test_prompts_of_very_different_lengths_are_not_one_batch(generate, monkeypatch):
     pipeline, _ = generate
     sizes = []
@@ -229,20 +211,13 @@ def refused(message):
     "options, message",
     [
         ({"max_new_tokens": 0}, "max_new_tokens must be a whole number of at least 1; received"),
-        ({"max_new_tokens": 17}, "max_new_tokens and min_new_tokens must be under 17, the limit"),
         ({"min_new_tokens": 10**6}, "max_new_tokens and min_new_tokens must be under 17, the limi"),
         ({"min_new_tokens": -1}, "min_new_tokens must be a whole number of at least 0; received"),
         ({"min_new_tokens": 3, "max_new_tokens": 2}, "min_new_tokens must be at most max_new"),
-        ({"num_beams": 12}, "num_beams must be a whole number from 1 to 11; received int 12."),
-        ({"n_best": 2}, "n_best must be at most num_beams; received 2 and 1."),
         ({"n_best": 10**8, "sample": True}, "n_best must be a whole number from 1 to 10000; recei"),
         ({"num_beams": 2, "sample": True}, "sample needs num_beams=1; received 2."),
         ({"num_beams": 2, "stop": "a"}, "stop needs num_beams=1; received 2."),
-        ({"length_penalty": "1"}, "length_penalty must be a number from -10 to 10; received '1'."),
-        ({"early_stopping": "ever"}, 'early_stopping must be "never", False or True; received'),
         ({"sample": True, "temperature": 0}, "temperature must be a number from 1e-15 to 1e[+]15;"),
-        ({"sample": True, "temperature": 1e-300}, "temperature must be a number from 1e-15 to 1e"),
-        ({"sample": True, "temperature": float("nan")}, "temperature must be .*; received float"),
         ({"sample": True, "top_k": 0}, "top_k must be a whole number of at least 1; received"),
         ({"sample": True, "top_p": 1.5}, "top_p must be a number from 1e-15 to 1; received"),
         ({"sample": True, "seed": "x"}, "seed must be a whole number of at least 0; received 'x'."),
@@ -302,13 +277,9 @@ def test_a_lone_surrogate_is_refused_where_text_is_bytes(generate, of_bytes):
     with refused("prompt must hold no lone surrogate; received .* at 1."):
         of_bytes("a\ud800")
     assert generate[0]("a\ud800").finish
-
-
-@pytest.mark.parametrize("name", ["num_beams", "n_best"])
-def test_a_stream_of_several_answers_is_refused(generate, name):
-    options = {"sample": True} if name == "n_best" else {}
-    with refused(f"a stream needs {name}=1; received 3."):
-        generate[0].stream("a", **options, **{name: 3})
+    for options in ({"num_beams": 3}, {"sample": True, "n_best": 3}):
+        with refused(r"a stream needs (num_beams|n_best)=1; received 3\."):
+            generate[0].stream("a", **options)
 
 
 def test_the_end_of_a_template_is_left_out_and_that_of_a_text_is_not(of_bytes, tmp_path):
@@ -319,7 +290,6 @@ def test_the_end_of_a_template_is_left_out_and_that_of_a_text_is_not(of_bytes, t
     pipeline = serving.load(write_bundle(tmp_path / "toy", model, tokenizer, decoding=decoding))
     assert pipeline.encode("the cat") == [start, *tokenizer.encode("the cat")]
     assert pipeline("the cat", echo=True).text.startswith("the cat")
-    assert of_bytes.encode("<|endoftext|>") == [0]
     assert of_bytes.encode("a<|endoftext|>")[1:] == [0]
 
 
@@ -328,15 +298,11 @@ def test_an_unknown_option_is_refused_as_python_refuses_it(generate):
         generate[0]("a", cat=1)
 
 
-def test_a_tokenizer_of_more_tokens_or_more_beams_than_the_decoder_has_are_refused(tmp_path):
+def test_a_tokenizer_of_more_tokens_than_the_decoder_has_is_refused(tmp_path):
     table = CharacterTable.learn(["abcdefgh"])
     folder = write_bundle(tmp_path / "toy", MODEL, table)
     message = "the text table has 12 characters, the decoder 11. Export the bundle again."
     with pytest.raises(serving.BundleError, match=message):
-        serving.load(folder)
-    decoding = DecodingDefaults(12, start_id=BOS, end_id=EOS)
-    folder = write_bundle(tmp_path / "wide", MODEL, decoding=decoding)
-    with pytest.raises(serving.BundleError, match="decoding.num_beams must be at most 11, by the"):
         serving.load(folder)
 
 
@@ -347,9 +313,9 @@ def test_a_model_that_gives_no_number_is_refused(tmp_path):
     for options in ({}, {"num_beams": 3}, {"sample": True}, {"regex": "ab"}):
         with pytest.raises(serving.BundleError, match="gives no finite number"):
             pipeline("a", **options)
-    for options in ({}, {"sample": True}, {"stop": "b"}, {"regex": "ab"}):
-        with pytest.raises(serving.BundleError, match="gives no finite number"):
-            next(pipeline.stream("a", **options))
+        if "num_beams" not in options:
+            with pytest.raises(serving.BundleError, match="gives no finite number"):
+                next(pipeline.stream("a", **options))
 
 
 def test_the_manifest_holds_the_defaults(tmp_path, generate):
@@ -364,31 +330,25 @@ def test_the_manifest_holds_the_defaults(tmp_path, generate):
         pipeline("facade")
 
 
-@pytest.fixture(scope="module")
-def sampler(tmp_path_factory):
-    model, folder = ToyLanguageModel(), tmp_path_factory.mktemp("bundles") / "toy"
-    return serving.load(write_bundle(folder, model), threads=1), model
-
-
 def texts_of(answer):
     return [answer.text, *(each.text for each in answer.alternatives)]
 
 
 @pytest.fixture
-def drawn(sampler, monkeypatch):
+def drawn(generate, monkeypatch):
     """How many rows each run of the graph had that drew tokens, as they are run."""
     sizes = []
-    step = sampler[0]._graphs.step_to_logits
+    step = generate[0]._graphs.step_to_logits
     monkeypatch.setattr(
-        sampler[0]._graphs,
+        generate[0]._graphs,
         "step_to_logits",
         lambda token_ids, *others: sizes.append(len(token_ids)) or step(token_ids, *others),
     )
     return sizes
 
 
-def test_samples_follow_the_distribution_behind_the_prompt(sampler):
-    pipeline, model = sampler
+def test_samples_follow_the_distribution_behind_the_prompt(generate):
+    pipeline, model = generate
     answer = pipeline("bad", sample=True, n_best=4000, max_new_tokens=1, seed=0)
     texts = texts_of(answer)
     probabilities = np.exp(model.log_probs(ids_of("bad")))
@@ -400,8 +360,8 @@ def test_samples_follow_the_distribution_behind_the_prompt(sampler):
     assert scores["e"] == pytest.approx(np.log(probabilities[TABLE.id_of("e")]), rel=1e-4)
 
 
-def test_a_seed_gives_one_answer_and_none_another_each_time(sampler):
-    pipeline, _ = sampler
+def test_a_seed_gives_one_answer_and_none_another_each_time(generate):
+    pipeline, _ = generate
     options = {"sample": True, "n_best": 7}
     first, again, other = (texts_of(pipeline("a", seed=seed, **options)) for seed in (5, 5, 6))
     assert first == again != other
@@ -412,14 +372,14 @@ def test_a_seed_gives_one_answer_and_none_another_each_time(sampler):
 
 
 @pytest.mark.parametrize("cold", [{"top_k": 1}, {"top_p": 1e-6}, {"temperature": 1e-4}], ids=str)
-def test_the_coldest_sample_is_greedy(sampler, cold):
-    pipeline, _ = sampler
+def test_the_coldest_sample_is_greedy(generate, cold):
+    pipeline, _ = generate
     greedy = [each.text for each in pipeline(PROMPTS)]
     assert [each.text for each in pipeline(PROMPTS, sample=True, seed=1, **cold)] == greedy
 
 
-def test_a_prompt_is_read_once_for_all_its_samples(sampler, monkeypatch):
-    pipeline, _ = sampler
+def test_a_prompt_is_read_once_for_all_its_samples(generate, monkeypatch):
+    pipeline, _ = generate
     read = []
     run = pipeline._graphs._decoder._run
     monkeypatch.setattr(
@@ -431,8 +391,8 @@ def test_a_prompt_is_read_once_for_all_its_samples(sampler, monkeypatch):
     assert read == [(1, 1, 7), (5, 1, 1)]
 
 
-def test_samples_are_drawn_by_batches_of_the_token_budget_and_are_the_same(sampler, drawn):
-    pipeline, _ = sampler
+def test_samples_are_drawn_by_batches_of_the_token_budget_and_are_the_same(generate, drawn):
+    pipeline, _ = generate
     options = {"sample": True, "n_best": 11, "seed": 4, "max_new_tokens": 3}
     prompts = ["bad", "bad", "a", "deadbeef"]
     expected = [texts_of(answer) for answer in pipeline(prompts, **options)]
@@ -444,8 +404,8 @@ def test_samples_are_drawn_by_batches_of_the_token_budget_and_are_the_same(sampl
         assert max(drawn) == most
 
 
-def test_divisors_of_logits_at_their_bounds_leave_numbers(sampler):
-    pipeline, _ = sampler
+def test_divisors_of_logits_at_their_bounds_leave_numbers(generate):
+    pipeline, _ = generate
     for number in (1e-15, 1e15):
         answer = pipeline(
             "bad", sample=True, seed=3, temperature=number, repetition_penalty=1 / number
