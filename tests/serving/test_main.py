@@ -91,14 +91,6 @@ def test_every_bad_line_is_reported_and_all_others_are_answered_in_order(run, pi
     assert (status, output, error.count("\n")) == (1, "\n\n", 2)
 
 
-def test_in_json_a_bad_line_has_its_error(run):
-    status, output, error = run("predict", "--json-input", "--json", stdin=b'"up|a"\n{\n"up|a"\n')
-    first, bad, last = map(json.loads, output.splitlines())
-    assert status == 1 and first == last and first["text"] == "b"
-    assert error == f"seqkeras-serving: {bad.pop('error')}\n" and not bad
-    assert error.startswith("seqkeras-serving: standard input, line 2: text must be JSON; received")
-
-
 @pytest.mark.parametrize("arguments", [[], ["--stream"]])
 def test_a_text_over_the_limit_names_the_option_of_the_command(run, arguments):
     status, _, error = run("predict", *arguments, "up|aaaaaaaaaaa")
@@ -296,11 +288,6 @@ def test_inspect_says_what_the_bundle_is_and_verifies_it(run):
         "verified: the sha256 of all 5 files is the manifest's.",
     ):
         assert line in output.splitlines()
-
-
-def test_inspect_prints_the_manifest_as_json(run, shared_bundle):
-    expected = (shared_bundle / "manifest.json").read_text()
-    assert run("inspect", "--json") == (0, expected, "")
 
 
 def test_inspect_refuses_a_bundle_with_any_file_altered(run, bundle):

@@ -114,25 +114,13 @@ def other_table(old, new):
     "damage, message",
     [
         (shutil.rmtree, "manifest.json is missing; expected a bundle"),
-        (
-            changed("manifest.json", lambda content: content[:-9]),
-            "manifest.json is truncated or altered: parse error at line ",
-        ),
-        (
-            other(b'"decoding"', b'"encoding"'),
-            "manifest.json is truncated or altered: key 'decoding' not found; copy or export the b",
-        ),
-        (
-            other(b'"schema_version": 3', b'"schema_version": "3"'),
-            "manifest.json is truncated or altered: type must be number, but is string; copy or ex",
-        ),
+        (changed("manifest.json", lambda content: content[:-9]), "manifest.json is truncated or a"),
+        (other(b'"decoding"', b'"encoding"'), "manifest.json is truncated or altered: key 'decodi"),
+        (other(b'"schema_version": 3', b'"schema_version": "3"'), "manifest.json is truncated or"),
         (other_table(b'"characters": ', b'"others": '), "source.json is truncated or altered: key"),
         (changed("onnx/generate.onnx", lambda content: content[:-1] + b"\0"), "generate.onnx does"),
         (changed("tokenizer/source.json", lambda content: content + b" "), "source.json does not"),
-        (
-            lambda bundle: (bundle / "onnx/generate.onnx").unlink(),
-            "generate.onnx is missing, or ca",
-        ),
+        (lambda bundle: (bundle / "onnx/generate.onnx").unlink(), "generate.onnx is missing, or c"),
         (other(b'"Translate"', b'"Classify"'), "Classify is not read in C++"),
         (other(b'"generate"', b'"others"'), "there is no graph that generates: export with --gen"),
         (other(b'"schema_version": 3', b'"schema_version": 4'), "the manifest has schema 4"),

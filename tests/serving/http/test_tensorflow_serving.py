@@ -97,18 +97,9 @@ def test_a_signature_may_be_named_and_strings_may_be_base64(client, folders):
         (b"{", "JSON Parse error: Expecting property name enclosed in double quotes at offset: 1"),
         (b"[]", "JSON Value: [] Is not object"),
         (b"{}", "Missing 'inputs' or 'instances' key"),
-        (
-            {"signature_name": 3, "inputs": []},
-            "not formatted correctly. 'signature_name' key must be a string value.",
-        ),
-        (
-            {"signature_name": "x", "inputs": []},
-            'Serving signature name: "x" not found in signature def',
-        ),
-        (
-            {"inputs": [], "instances": []},
-            "Not formatted correctly expecting only one of 'inputs' or 'instances' keys to exist ",
-        ),
+        ({"signature_name": 3, "inputs": []}, "not formatted correctly. 'signature_name' key must"),
+        ({"signature_name": "x", "inputs": []}, 'Serving signature name: "x" not found in signatu'),
+        ({"inputs": [], "instances": []}, "Not formatted correctly expecting only one of 'inputs'"),
         ({"instances": "a"}, "Excepting 'instances' to be an list/array"),
         ({"instances": []}, "No values in 'instances' array"),
         ({"inputs": {}}, "Missing named input: text in 'inputs' object."),
@@ -117,33 +108,12 @@ def test_a_signature_may_be_named_and_strings_may_be_base64(client, folders):
         ({"inputs": [None]}, "JSON Value: null Type: Null is not of expected type: string"),
         ({"inputs": {"text": [{"b64": "?"}]}}, "Unable to base64 decode"),
         ({"inputs": {"text": [{"b": "?"}]}}, "not formatted correctly for base64 data"),
-        (
-            {"instances": ["up|a", {"text": "up|a"}]},
-            "Expecting value/list but got object at item 1 of input list",
-        ),
-        (
-            {"instances": [{"text": "up|a"}, "up|a"]},
-            "Expecting object but got list at item 1 of input list",
-        ),
-        (
-            {"instances": [{"words": "up|a"}]},
-            "Failed to process element: 0 key: words of 'instances' list. Error: INVALID_ARGUMENT: "
-            "JSON object: does not have named input: words",
-        ),
-        (
-            {"instances": [{}]},
-            "Failed to process element: 0 of 'instances' list. JSON object: {} must only have "
-            "keys: text",
-        ),
-        (
-            {"instances": [["up|a"], ["up|a", "up|b"]]},
-            "Failed to process element: 1 of 'instances' list. Error: INVALID_ARGUMENT: Expecting "
-            "tensor size: 1 but got: 2",
-        ),
-        (
-            {"inputs": [["up|a"], ["up|a", "up|b"]]},
-            "Encountered list at unexpected size: 2 at level: 1 expected size: 1",
-        ),
+        ({"instances": ["up|a", {"text": "up|a"}]}, "Expecting value/list but got object at item"),
+        ({"instances": [{"text": "up|a"}, "up|a"]}, "Expecting object but got list at item 1 of i"),
+        ({"instances": [{"words": "up|a"}]}, "Failed to process element: 0 key: words of 'instanc"),
+        ({"instances": [{}]}, "Failed to process element: 0 of 'instances' list. JSON object: {}"),
+        ({"instances": [["up|a"], ["up|a", "up|b"]]}, "Failed to process element: 1 of 'instances"),
+        ({"inputs": [["up|a"], ["up|a", "up|b"]]}, "Encountered list at unexpected size: 2 at lev"),
         ({"inputs": [["up|a"], "b"]}, 'JSON Value: "b" found at incorrect level: 2 in the JSON'),
         ({"inputs": ["b", ["up|a"]]}, "Encountered list at unexpected level: 1 expected < 1"),
         ({"inputs": "up|a"}, "text must have shape (-1); received ()"),

@@ -244,20 +244,3 @@ def test_streams_take_turns_and_end_when_their_readers_leave():
     asyncio.run(asyncio.wait_for(test(), 60))
     assert sorted(closed) == ["e", "l", "o", "s"]
     assert log.count("e") <= 2 * AHEAD  # a reader that takes nothing does not run ahead
-
-
-def test_a_stream_that_says_nothing_is_given_up():
-    go = threading.Event()
-
-    def silent():
-        go.wait(60)
-        yield "late"
-
-    async def test():
-        streams = Streams(Bounds(timeout=0.05), Wanted())
-        with pytest.raises(TimeoutError):
-            await anext(streams.read(silent))
-        go.set()
-        await ended(streams)
-
-    asyncio.run(asyncio.wait_for(test(), 60))

@@ -8,8 +8,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.export.generation import one_graph
-from seqkeras.models import GPT, Transformer
+from seqkeras.models import GPT, BiDAF, Transformer
 from seqkeras.serving.manifest import DecodingDefaults, Limits
 from seqkeras.serving.text import (
     BOS,
@@ -20,6 +21,7 @@ from seqkeras.serving.text import (
     WordTable,
 )
 from seqkeras.tokenizers import learn_byte_pairs
+from tests import zoo
 from tests.arrays import randomize
 from tests.serving import toy_bundle, toy_language_model
 from tests.serving.exported import write_bundle as write_exported
@@ -92,61 +94,10 @@ def language_model(tokenizer, limit=29, start_id=BOS, end_id=EOS, **changes):
     return write
 
 
-def word_graph(side_outputs):
-    """start and end of each word of a context: its own vector, its characters', and the query's."""
-    random = np.random.default_rng(3)
-    E, C = (random.normal(size=(size, 2)).astype("float32") for size in (9, 30))
-    sides = ", ".join(
-        f"int64[batch,{side}_length] {side}_ids, int64[batch,{side}_length,{side}_width] "
-        f"{side}_characters, int64[batch] {side}_lengths"
-        for side in ("context", "query")
-    )
-    return model_of(
-        f"""
-        model ({sides}) => (float[batch,length] start, float[batch,length] end) {{
-            words = Gather (E, context_ids)
-            letters = Gather (C, context_characters)
-            spelled = ReduceSum <keepdims = 0> (letters, axis_2)
-            asked = Gather (E, query_ids)
-            question = ReduceSum <keepdims = 1> (asked, axis_1)
-            written = Gather (C, query_characters)
-            sums = ReduceSum <keepdims = 0> (written, axis_2)
-            question_letters = ReduceSum <keepdims = 1> (sums, axis_1)
-            own = Add (words, spelled)
-            with_question = Add (own, question)
-            both = Mul (with_question, question_letters)
-            context_float = Cast <to = 1> (context_lengths)
-            query_float = Cast <to = 1> (query_lengths)
-            counts = Add (context_float, query_float)
-            counts_3d = Unsqueeze (counts, axes_1_2)
-            all = Div (both, counts_3d)
-            a, b = Split <axis = -1, num_outputs = 2> (all)
-            start = Squeeze (a, last)
-            end = Squeeze (b, last)
-        }}
-        """,
-        E=E,
-        C=C,
-    )
-
-
-def spelled_graph():
-    """Two layers of three numbers for each word, from its characters."""
-    C = np.random.default_rng(4).normal(size=(len(TABLE), 3)).astype("float32")
-    return model_of(
-        """
-        model (int64[batch,length,width] character_ids, int64[batch] lengths) =>
-            (float[batch,2,length,3] output)
-        {
-            letters = Gather (C, character_ids)
-            words = ReduceSum <keepdims = 0> (letters, axis_2)
-            low = Unsqueeze (words, axis_1)
-            high = Tanh (low)
-            output = Concat <axis = 1> (low, high)
-        }
-        """,
-        C=C,
-    )
+def write_embed_words(folder):
+    run = folder.with_name("embed-words-run")
+    zoo.embed_words(run)
+    export(run, folder, options=ExportOptions(saved_models=False))
 
 
 def frame_graph(per_frame):
@@ -172,52 +123,26 @@ def frame_graph(per_frame):
     )
 
 
-def table_graph():
-    """The sum of a window times W, and what is known times V, for two steps."""
-    random = np.random.default_rng(6)
-    return model_of(
-        """
-        model (float[batch,length,9] window, int64[batch] lengths, float[batch,2,7] known) =>
-            (float[batch,2,1] output)
-        {
-            sum = ReduceSum <keepdims = 0> (window, axis_1)
-            flat = MatMul (sum, W)
-            own = Unsqueeze (flat, last)
-            more = MatMul (known, V)
-            ends = Cast <to = 1> (lengths)
-            zeros = Mul (ends, zero)
-            zero_sum = ReduceSum <keepdims = 0> (zeros)
-            both = Add (own, more)
-            output = Add (both, zero_sum)
-        }
-        """,
-        W=random.normal(size=(9, 2)).astype("float32"),
-        V=random.normal(size=(7, 1)).astype("float32"),
-        zero=np.float32(0),
-    )
-
-
 MONTHS = {
     "columns": [
         {"name": "load", "may_be_missing": True, "fill": 5, "decimal": "."},
         {"name": "wind", "categories": ["N", "S"], "known": True},
-        {"name": "plan", "known": True},
     ],
-    "time": {"columns": ["time"], "unit": "month", "day": 31, "cycles": ["day", "year"]},
+    "time": {"columns": ["time"], "unit": "month", "day": 31, "cycles": ["year"]},
 }
 
 
 def table(*changes, known=()):
     """A month of the table's rows after the other, with changes (row, name, value)."""
-    ends = ["2023-12-31", "2024-01-31 03:00", 1709164800, "2024-03-31T00:00:00Z", "20240430"]
+    ends = ["2023-12-31", "2024-01-31 03:00", 1709164800, "2024-03-31T00:00:00", "20240430"]
     loads = [None, "1,250", 7.5, "NA", "12 %"]
     rows = [
-        {"time": time, "load": load, "wind": "NS"[place % 2], "plan": place - 1.5, "more": [1]}
+        {"time": time, "load": load, "wind": "NS"[place % 2], "more": [1]}
         for place, (time, load) in enumerate(zip(ends, loads))
     ]
     for row, name, value in changes:
         rows[row][name] = value
-    return {"series": rows, "known": list(known) or [["S", 2], {"wind": "N", "plan": "-3"}]}
+    return {"series": rows, "known": list(known) or [["S"], {"wind": "N"}]}
 
 
 def frames(*lengths):
@@ -524,14 +449,18 @@ BUNDLES = {
         SPANS | {"no_answer": True},
         asked(QUESTIONS, {"n_best": 3}, {"no_answer_threshold": 9.0, "n_best": 2}),
     ),
-    "answer of words": single(
-        "Answer",
-        word_graph(2),
-        {"start": "start", "end": "end", "question_length": 6},
-        [([question | {"question": "who ran?"} for question in QUESTIONS], {"n_best": 3})],
-        each(QUESTIONS[0] | {"question": "a b c d e f g"}),
-        tokenizer={"words": WordTable.learn(["the", "cat", "who"]), "characters": TABLE},
-        limits=Limits(59),
+    "answer of words": Bundle(
+        exported(
+            "Answer",
+            lambda: BiDAF(5, 5, len(TABLE), 3, 7, 5),
+            {"words": WordTable.learn(["the", "cat", "who"]), "characters": TABLE},
+            settings={"start": "start_logits", "end": "end_logits", "question_length": 6},
+            limits=Limits(59),
+        ),
+        [
+            ([question | {"question": "who ran?"} for question in QUESTIONS], {"n_best": 3}),
+            (QUESTIONS[0] | {"question": "a b c d e f g"}, {}),
+        ],
     ),
     "choose": single(
         "Choose",
@@ -545,13 +474,7 @@ BUNDLES = {
         None,
         [*asked(TEXTS, {}, {"normalize": False}), *REFUSED, ("the cat", {"words": True})],
     ),
-    "embed words": single(
-        "Embed",
-        spelled_graph(),
-        {},
-        asked(TEXTS, {"words": True}, {}),
-        tokenizer={"characters": TABLE},
-    ),
+    "embed words": Bundle(write_embed_words, asked(TEXTS, {"words": True}, {})),
     "fill mask": single(
         "FillMask",
         ("tokens", len(toys.TOKENS)),
@@ -577,14 +500,14 @@ BUNDLES = {
     ),
     "forecast of rows": single(
         "Forecast",
-        table_graph(),
+        forecaster(6, known="yes"),
         {"rows": MONTHS},
         each([table(), table((4, "load", "1e3")), table((1, "wind", "W"), (2, "wind", None))]),
-        asked(table(known=[["W", 1], ["W", "2.5"]]), {}, {"strict": True}),
+        asked(table(known=[["W"], ["W"]]), {}, {"strict": True}),
         asked(table((1, "wind", "W")), {"strict": True}),
         each(
-            table(known=[["S", 1]]),
-            table(known=[["S", None], ["S", 1]]),
+            table(known=[["S"]]),
+            table(known=[[None], ["S"]]),
             table((3, "time", "2024-03-30")),
             table((3, "time", "2024-03-31T00:00Z")),
             table((3, "time", None)),
@@ -593,9 +516,9 @@ BUNDLES = {
             table((3, "load", True)),
             table((3, "load", 1e39)),
             table((3, "wind", ["N"])),
-            {"series": [], "known": [["S", 1]]},
-            {"series": [["2024-01-31", 1, "N"]], "known": [["S", 1], ["S", 2]]},
-            {"series": [{"time": "2024-01-31", "load": 1}], "known": [["S", 1]]},
+            {"series": [], "known": [["S"]]},
+            {"series": [["2024-01-31", 1, "N"]], "known": [["S"], ["S"]]},
+            {"series": [{"time": "2024-01-31", "load": 1}], "known": [["S"]]},
             {"series": [["2024-01-31", 1, "N", 1]]},
             {"series": table()["series"] * 8, "known": table()["known"]},
         ),

@@ -169,16 +169,8 @@ STRIDE = {"labels": LABELS, "stride": 5}
         (1, {"labels": ["a", "b"], "multi_label": True}, "labels names 2 labels; the model's outp"),
         (3, STRIDE | {"stride": 0, "pairs": False}, "stride must be at least 1; received 0"),
         (3, STRIDE, "stride needs settings.pairs false: a pair is not read in wind"),
-        (
-            3,
-            {"output": "logits", "multi_label": True},
-            "output must be one of output; received 'logits'; settings.multi_label needs labels.",
-        ),
-        (
-            3,
-            {"labels": "abc", "multi_label": 1},
-            'labels must be a list; received "abc"; settings.multi_label must be true or false; re',
-        ),
+        (3, {"output": "logits", "multi_label": True}, "output must be one of output; received 'l"),
+        (3, {"labels": "abc", "multi_label": 1}, 'labels must be a list; received "abc"; settings'),
     ],
 )
 def test_wrong_settings_are_refused_with_every_reason(tmp_path, outputs, settings, message):

@@ -27,10 +27,7 @@ from seqkeras.serving.results import (
     Word,
 )
 from tests.serving.pipelines.toys import (
-    TREE,
-    TREE_WORDS,
     forecaster,
-    tree_graph,
     write_bundle,
 )
 from tests.serving.zoo import SINGLE_PASS
@@ -83,27 +80,6 @@ def test_a_line_is_answered_as_what_it_holds(bundle, command, pipeline, line, gi
     assert set(content) <= {field.name for field in dataclasses.fields(answer)}
     _, of_line, _ = command("predict", folder, line, "--json")
     assert of_line.partition(", ")[2] == output.partition(", ")[2]
-
-
-@pytest.mark.parametrize(
-    "pipeline, names", [("Answer", ("question", "context")), ("Tag", ("text",))]
-)
-def test_json_may_be_an_object(bundle, command, pipeline, names):
-    line = KINDS[pipeline][1]
-    given = json.dumps(dict(zip(names, line.split("\t"), strict=True)))
-    expected = command("predict", bundle[pipeline], line)
-    assert command("predict", bundle[pipeline], "--json-input", stdin=given) == expected
-
-
-def test_a_tree_is_answered_with_its_nodes_where_they_are_asked_for(command, tmp_path):
-    _, graph = tree_graph()
-    settings, words = {"labels": ["good", "bad"]}, {"words": TREE_WORDS}
-    folder = write_bundle(tmp_path, "Classify", graph, settings, tokenizer=words)
-    answer = serving.load(folder)(TREE, nodes=True)
-    assert command("predict", folder, TREE, "--nodes")[1] == f"{as_line(answer)}\n"
-    status, output, _ = command("predict", folder, "--nodes", "--json", stdin=TREE)
-    assert status == 0
-    assert len(json.loads(output)["nodes"]) == len(answer.nodes) == 7
 
 
 ENTITIES = Entity("the cat", "PER", 0, 7, 0.5), Entity("Oslo", "LOC", 15, 19, 0.75)
@@ -199,16 +175,8 @@ def test_answers_are_marked_in_their_contexts_and_entities_in_their_texts(bundle
         ("Embed", ["--json-input", "{"], "argument 1: text must be JSON; received '{': Expecting"),
         ("Embed", ["--json-input", r'"the \ud800 cat"'], "argument 1: text must hold no lone surr"),
         ("Forecast", ["1 2"], "argument 1: series must be JSON; received '1 2': Extra data"),
-        (
-            "Forecast",
-            ["[[1, 2, NaN]]"],
-            "argument 1: series must be JSON; received '[[1, 2, NaN]]': its numbers",
-        ),
-        (
-            "Forecast",
-            ["[[1, 2, 1e39]]"],
-            "argument 1: series must be finite numbers in float32; re",
-        ),
+        ("Forecast", ["[[1, 2, NaN]]"], "argument 1: series must be JSON; received '[[1, 2, NaN]]"),
+        ("Forecast", ["[[1, 2, 1e39]]"], "argument 1: series must be finite numbers in float32; r"),
         ("Forecast", ["no.npy"], "argument 1: no.npy: No such file or directory.\n"),
         ("Embed", ["the " * 40], "argument 1: text has 42 tokens; the limit is 31. Nothing "),
         ("Embed", ["cat", "--num-beams", "2"], "Embed has no option --num-beams."),
@@ -223,14 +191,6 @@ def test_what_is_wrong_is_one_line(bundle, command, pipeline, arguments, message
     assert (status, output) == (1, "")
     assert error.startswith(f"seqkeras-serving: {message}")
     assert error.count("\n") == 1 and len(error) < 400
-
-
-def test_options_reach_the_pipeline(bundle, command):
-    folder = bundle["FillMask"]
-    _, output, _ = command("predict", folder, "the [MASK]", "--top-k", "2", "--json")
-    assert len(json.loads(output)["masks"][0]) == 2
-    assert command("predict", folder, "[MASK] " * 40, "--truncate")[0] == 0
-    assert command("predict", folder, "the [MASK]", "--provider", "CPU", "--threads", "1")[0] == 0
 
 
 def test_bench_takes_the_bundles_examples_and_inspect_shows_settings(command, tmp_path):
@@ -287,13 +247,3 @@ def test_a_lone_surrogate_is_written_in_json_and_refused_as_text(language_model,
         "seqkeras-serving: predict: an answer must hold no lone surrogate to be printed; it holds "
         r"'\ud800'. Ask for --json." + "\n"
     )
-
-
-def test_equal_lines_have_equal_samples_of_a_seed(language_model, command):
-    flags = "--sample --seed 3".split()
-    _, output, _ = command("predict", language_model, *flags, stdin="bad\ncab\nbad\n" * 100)
-    lines = output.splitlines()
-    assert len(lines) == 300
-    assert set(lines[::3]) == set(lines[2::3]) == {lines[0]}
-    assert command("predict", language_model, "bad", *flags)[1].strip() == lines[0]
-    assert command("predict", language_model, "bad", *flags, "--stream")[1].strip() == lines[0]

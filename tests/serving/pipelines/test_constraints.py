@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from seqkeras import serving
-from seqkeras.serving.__main__ import main
 from seqkeras.serving.manifest import BundleError, DecodingDefaults
 from seqkeras.serving.text import EOS, CharacterTable
 from tests.serving import toy_bundle, toy_language_model
@@ -152,25 +151,6 @@ def test_what_follows_a_prompt_matches(generate, options):
             assert re.fullmatch(regex, answer.text) and answer.finish == "end", (regex, answer)
 
 
-def test_a_text_ends_in_time_for_its_limit(generate):
-    pipeline, _ = generate
-    for most in (3, 4, 5):
-        answers = pipeline(["a", "bad"], regex="(ab)+", max_new_tokens=most, num_beams=2)
-        assert [each.finish for each in answers] == ["end", "end"]
-        assert all(len(each.text) < most for each in answers)
-
-
-def test_beams_find_the_best_continuation_that_matches(generate):
-    pipeline, model = generate
-    matches = re.compile("[ab]{1,3}|cc").fullmatch
-    for prompt in ("a", "bad"):
-        ids = TABLE.encode(prompt)
-        answer = pipeline(prompt, regex="[ab]{1,3}|cc", num_beams=9)
-        expected = best(model.behind(ids), "abc", 4, matches, TABLE)
-        assert answer.text == expected[0][1]
-        assert answer.score == pytest.approx(expected[0][0], rel=1e-4)
-
-
 @pytest.mark.parametrize("regex", ["(ab|c ){1,2}d?", "[ab]{1,3}|cc", "b*"])
 def test_one_beam_follows_each_prompt_of_a_batch_by_what_may_follow(generate, regex):
     pipeline, model = generate
@@ -220,20 +200,13 @@ def test_half_a_character_is_always_finished(tmp_path):
         decoding=DecodingDefaults(start_id=0, end_id=0),
     )
     generate = serving.load(folder)
+    regex = "[€-😀]{2,4}"
     for options in ({}, {"num_beams": 3}, {"sample": True, "seed": 2}):
-        for answer in generate(["x", "é"], regex="[€-😀]{2,}", **options):
-            assert re.fullmatch("[€-😀]{2,}", answer.text), answer
-    assert (
-        "".join(generate.stream("x", regex="[€-😀]{2,4}"))
-        == generate("x", regex="[€-😀]{2,4}").text
-    )
+        for answer in generate(["x", "é"], regex=regex, **options):
+            assert re.fullmatch(regex, answer.text), answer
+    assert "".join(generate.stream("x", regex=regex)) == generate("x", regex=regex).text
 
 
-def test_the_command_line_takes_both(translate, tmp_path, capsys):
-    folder = str(toy_bundle.write_bundle(tmp_path / "b"))
-    assert main(["predict", folder, "--regex", "g+f", "up|bad"]) == 0
-    assert re.fullmatch("g+f\n", capsys.readouterr().out)
-    assert main(["predict", folder, "--choices", "cbe", "--choices", "g", "up|bad"]) == 0
-    assert capsys.readouterr().out == "cbe\n"
-    assert main(["predict", folder, "--regex", "g(", "up|bad"]) == 1
-    assert capsys.readouterr().err.count("\n") == 1
+def test_the_command_line_takes_choices(shared_bundle, command):
+    options = "--choices", "cbe", "--choices", "g"
+    assert command("predict", shared_bundle, *options, "up|bad") == (0, "cbe\n", "")

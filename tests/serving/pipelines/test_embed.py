@@ -24,12 +24,6 @@ def test_vectors_are_the_models_of_length_1(embed):
         np.testing.assert_allclose(embed(text, normalize=False).vector, vector, atol=1e-5)
 
 
-def test_the_manifest_says_whether_vectors_have_length_1(tmp_path):
-    embed = load(tmp_path, "Embed", Toy(5).graph("pooled"), {"normalize": False})
-    vector = Toy(5).pooled(TOKENIZER.analyze("the cat"))
-    np.testing.assert_allclose(embed("the cat").vector, vector, atol=1e-5)
-
-
 @pytest.mark.parametrize("normalize", [True, False])
 def test_similarity_is_the_cosine(embed, normalize):
     first, second = texts_of_many_lengths(3), texts_of_many_lengths(2, seed=1)

@@ -47,6 +47,15 @@ KINDS = {
         *({"text": "the cat", "choices": ["sat", other]} for other in ("ran", "paris")),
     ),
     "vectors": ("Embed", 5, "pooled", {}, "texts[1]", "the cat", "paris"),
+    "masks": (
+        "FillMask",
+        len(TOKENS),
+        "tokens and pooled",
+        {},
+        "texts[1]",
+        "the [MASK]",
+        "[MASK] paris",
+    ),
     "normalized": ("Embed", 5, "pooled", {"normalize": True}, "texts[1]", "the cat", "paris"),
 }
 REASON = "the model gives no finite number for it."
@@ -70,14 +79,6 @@ def test_an_input_without_a_finite_number_is_refused_alone(name, number, tmp_pat
     first, error, last = answer.answers_or_errors([good, bad, good])
     assert isinstance(error, NoFiniteNumber) and REASON in str(error)
     assert type(first) is type(last) is type(answer(good))
-
-
-def test_a_mask_without_finite_numbers_is_refused(tmp_path):
-    toy = Toy(len(TOKENS))
-    toy.E[TOKENS.index("[MASK]")] = np.nan
-    answer = load(tmp_path / "toy", "FillMask", toy.graph("masked"))
-    with pytest.raises(NoFiniteNumber, match=f"^FillMask: text: {REASON}$"):
-        answer("the [MASK] ran")
 
 
 def test_a_label_that_no_order_ranks_is_not_hidden_behind_the_top(tmp_path):

@@ -83,9 +83,6 @@ def test_what_has_no_token_is_refused(pipeline, text):
     "options, message",
     [
         ({"token_budget": 0}, "token_budget must be a whole number of at least 1; received int 0."),
-        ({"token_budget": 2.5}, "token_budget must be a whole number .*; received float 2.5."),
-        ({"token_budget": "x"}, "token_budget must be a whole number .*; received 'x'."),
-        ({"token_budget": None}, "token_budget must be a whole number .*; received None."),
         ({"truncate": "no"}, "truncate must be True or False; received 'no'."),
     ],
     ids=str,

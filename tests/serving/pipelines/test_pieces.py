@@ -115,14 +115,6 @@ def test_bytes_of_a_character_are_held_back_until_none_can_follow():
     assert "".join(streamed(tokenizer, [], many)) == Detokenizer(tokenizer).text(many)
 
 
-def test_bytes_that_are_no_character_yet_stop_nothing():
-    token_ids = BYTES.encode("a\u20ac")
-    growing = Growing(Detokenizer(BYTES))
-    read = [growing.read(token_ids[:length]) for length in range(1, len(token_ids) + 1)]
-    assert read[-1] == "a\u20ac"
-    assert set(read[:-1]) == {"a"}
-
-
 def test_ids_behind_the_vocabulary_have_no_text():
     token_ids = PIECES.encode("the cat")
     assert Detokenizer(PIECES).text([*token_ids, len(PIECES)]) == "the cat"

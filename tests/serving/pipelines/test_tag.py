@@ -56,13 +56,6 @@ def test_a_word_has_the_tag_of_its_first_token(tmp_path):
     assert answer.entities == ()
 
 
-def test_the_words_may_be_those_between_spaces(tmp_path):
-    answer = tagger(tmp_path, words="spaces")(TEXT)
-    expected = [TEXT[found.start() : found.end()] for found in re.finditer(r"\S+", TEXT)]
-    assert [word.text for word in answer.words] == expected
-    assert [TEXT[word.start : word.end] for word in answer.words] == expected
-
-
 def test_words_may_be_given_and_a_text_or_its_words_in_a_dictionary(tmp_path):
     tag, words = tagger(tmp_path), ("the", "dogs,", "he", "ran")
     answer = tag(words)
@@ -113,13 +106,6 @@ def test_a_word_has_the_tag_of_its_first_byte_whatever_stands_in_it_and_before_i
     assert firsts == pytest.approx(first, rel=1e-5)
     tag = make(words="spaces")
     assert tag("  a").words[0].score == tag("a").words[0].score
-
-
-def test_a_word_ends_behind_its_marks(tmp_path):
-    text = "Zoe\u0308 नमस्ते, e\u0301"
-    answer = tagger(tmp_path, scheme=None)(text)
-    assert [word.text for word in answer.words] == ["Zoe\u0308", "नमस्ते", ",", "e\u0301"]
-    assert [text[word.start : word.end] for word in answer.words] == [w.text for w in answer.words]
 
 
 def test_a_word_begins_behind_the_space_that_is_part_of_its_token(tmp_path):

@@ -147,19 +147,3 @@ def test_attention_is_refused_of_a_model_that_does_not_attend(folder, tmp_path):
     assert translate("the cat").text == meaning("the cat")
     with pytest.raises(ValueError, match="^Translate: attention must be False; this model does"):
         translate("the cat", attention=True)
-
-
-@pytest.mark.parametrize(
-    "texts, options, message",
-    [
-        ([], {"early_stopping": "soon"}, 'early_stopping must be "never", False or True; received'),
-        ([], {"early_stopping": 1}, 'early_stopping must be "never", False or True; received int'),
-        ([], {"attention": "no"}, "attention must be True or False; received 'no'."),
-        ([], {"truncate": 1}, "truncate must be True or False; received int 1."),
-        ([], {"token_budget": 0}, "token_budget must be a whole number of at least 1; received"),
-        (["a", "a\ud800"], {}, r"texts\[1\] must hold no lone surrogate; received"),
-    ],
-)
-def test_wrong_texts_and_options_are_refused(translate, texts, options, message):
-    with pytest.raises(ValueError, match=f"^Translate: {message}"):
-        translate(texts, **options)

@@ -128,7 +128,7 @@ def texts_of_many_lengths(count, seed=0, most=LIMIT - 2):
     return [" ".join(random.choice(WORDS, random.integers(1, most + 1))) for _ in range(count)]
 
 
-FORECAST = np.random.default_rng(0).normal(size=(4, 2 * 4)).astype("float32")
+FORECAST = np.random.default_rng(0).normal(size=(6, 2 * 4)).astype("float32")
 
 
 def forecaster(num_features=3, known="", quantiles=""):
