@@ -10,7 +10,8 @@ import time
 
 import uvicorn
 
-from seqkeras.serving.http.application import Application
+from seqkeras.serving.http.application import Application, Service
+from seqkeras.serving.http.served_bundle import Opening
 from seqkeras.serving.http.server import _bound, _config
 from tests.conftest import start_python
 
@@ -28,6 +29,12 @@ def on_socket(service, application=None):
         finally:
             server.should_exit = True
             thread.join()
+
+
+def served(bundles, **options):
+    """Serve bundles, name -> folder, with options of `Service`, as `on_socket` does."""
+    options = {"opening": Opening(threads=1), "log": False} | options
+    return on_socket(Service([*bundles.items()], **options))
 
 
 @contextlib.contextmanager

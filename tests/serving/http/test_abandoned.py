@@ -13,12 +13,12 @@ import pytest
 from seqkeras.serving.http.application import Application, Service
 from seqkeras.serving.http.bounds import Bounds
 from seqkeras.serving.http.departure import Abandoned, Wanted
-from seqkeras.serving.http.served_bundle import LAST, Opening
+from seqkeras.serving.http.served_bundle import LAST
 from seqkeras.serving.http.streams import Streams
 from seqkeras.serving.pipelines import open_bundle
 from tests.conftest import others_long
 from tests.serving import toy_language_model
-from tests.serving.http.served import as_process, ask, on_socket, until
+from tests.serving.http.served import as_process, ask, on_socket, served, until
 from tests.serving.http.test_faults import Slow, connected, read_all, send
 from tests.serving.pipelines import toys
 from tests.serving.written import model_of
@@ -40,9 +40,7 @@ def endless(tmp_path_factory):
 
 
 def server(folder, **bounds):
-    return on_socket(
-        Service([("letters", folder)], Opening(threads=1), Bounds(**bounds), log=False)
-    )
+    return served({"letters": folder}, bounds=Bounds(**bounds))
 
 
 def is_abandoned(port):

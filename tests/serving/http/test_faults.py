@@ -12,8 +12,7 @@ import pytest
 from seqkeras.serving.http.application import Application, Service
 from seqkeras.serving.http.bounds import Bounds
 from seqkeras.serving.http.connection import MOST_HEAD
-from seqkeras.serving.http.served_bundle import Opening
-from tests.serving.http.served import ask, on_socket, until
+from tests.serving.http.served import ask, on_socket, served, until
 from tests.serving.pipelines.toys import forecaster, write_bundle
 
 POST = "POST /v1/bundles/letters HTTP/1.1\r\nhost: localhost\r\n"
@@ -27,11 +26,8 @@ def narrow(folders):
         yield port
 
 
-@contextlib.contextmanager
 def server(folders, **bounds):
-    bundles = [("letters", folders["letters"])]
-    with on_socket(Service(bundles, Opening(threads=1), Bounds(**bounds), log=False)) as port:
-        yield port
+    return served({"letters": folders["letters"]}, bounds=Bounds(**bounds))
 
 
 @contextlib.contextmanager
@@ -259,7 +255,7 @@ def test_pages_of_other_origins_are_allowed_only_if_named(folders, client):
 
 
 def test_each_request_is_a_line_of_the_log(folders, capfd):
-    with on_socket(Service([("letters", folders["letters"])])) as port:
+    with served({"letters": folders["letters"]}, log=True) as port:
         ask(port, "/v1/bundles/letters", GOOD)
         ask(port, "/%0a%1b[31mnothing")
     lines = capfd.readouterr().err.splitlines()
@@ -273,7 +269,7 @@ def test_unknown_categories_are_in_the_answer_and_in_the_metrics(tmp_path):
     settings = {"rows": {"columns": columns}}
     folder = write_bundle(tmp_path, "Forecast", forecaster(), settings, tokenizer={})
     inputs = [[[1, True]], [[1, "True"]], [[1, "2"], [1, 2.0]], [[1, None]]]
-    with on_socket(Service([("plan", folder)], log=False)) as port:
+    with served({"plan": folder}) as port:
         _, found = ask(port, "/v1/bundles/plan", {"inputs": inputs})
         content = {"inputs": inputs, "options": {"strict": True}}
         _, strict = ask(port, "/v1/bundles/plan", content)
@@ -289,7 +285,7 @@ def test_unknown_categories_are_in_the_answer_and_in_the_metrics(tmp_path):
 
 
 def test_metrics_count_requests_batches_and_inputs(folders):
-    with on_socket(Service([("letters", folders["letters"])], log=False)) as port:
+    with server(folders) as port:
         ask(port, "/v1/bundles/letters", {"inputs": ["up|bad", "up|ab", "bad"]})
         ask(port, "/v2/health/live")
         status, text = ask(port, "/metrics")

@@ -2,9 +2,8 @@
 
 import pytest
 
-from seqkeras.serving.http.application import Service
 from seqkeras.serving.http.hosts import hosts_of, is_asked_by
-from tests.serving.http.served import ask, on_socket
+from tests.serving.http.served import ask, served
 
 LOOPBACK = (
     "localhost localhost:8000 LOCALHOST. app.localhost:1 127.0.0.1:65535 127.8.9.1 [::1] "
@@ -32,7 +31,7 @@ def test_other_servers_are_asked_by_any_name_unless_some_are_allowed():
 
 @pytest.mark.parametrize("path", ["/v1/bundles", "/", "/metrics", "/v1/models/letters"])
 def test_a_foreign_name_is_refused_in_a_line_on_every_route(folders, path):
-    with on_socket(Service([("letters", folders["letters"])], log=False, hosts=())) as port:
+    with served({"letters": folders["letters"]}, hosts=()) as port:
         refused = ask(port, path, headers={"host": "evil.example"})
         assert refused == (
             421,

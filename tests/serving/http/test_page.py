@@ -18,15 +18,13 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from seqkeras.serving.__main__ import main
-from seqkeras.serving.http.application import Service
 from seqkeras.serving.http.bounds import Bounds
 from seqkeras.serving.http.page import POLICY
-from seqkeras.serving.http.served_bundle import Opening
 from seqkeras.serving.playground import page_of
 from seqkeras.serving.playground.compression import compressed
 from seqkeras.serving.playground.page import FROM_NPM, INSTALL, MODULES, STATIC
 from tests.conftest import CHECKOUT
-from tests.serving.http.served import ask, on_socket, until
+from tests.serving.http.served import ask, served, until
 from tests.serving.npm_folder import npm_folder
 
 TYPES = {"css": "text/css", "html": "text/html", "js": "text/javascript", "mjs": "text/javascript"}
@@ -46,9 +44,7 @@ def page(node_modules):
 
 @pytest.fixture(scope="module")
 def port(folders, page):
-    names = ("letters", "classes")
-    bundles = [(name, folders[name]) for name in names]
-    with on_socket(Service(bundles, Opening(threads=1), log=False, page=page)) as port:
+    with served({name: folders[name] for name in ("letters", "classes")}, page=page) as port:
         yield port
 
 
@@ -149,8 +145,7 @@ def test_a_file_is_compressed_once_until_it_is_replaced(folders, page, tmp_path,
     monkeypatch.setattr("seqkeras.serving.http.compressed_files.compressed", counted)
     file = tmp_path / "own.js"
     page = dataclasses.replace(page, files=page.files | {"page/own.js": file})
-    service = Service([("letters", folders["letters"])], log=False, page=page)
-    with on_socket(service) as port:
+    with served({"letters": folders["letters"]}, page=page) as port:
         for content in (b"a" * 5000, b"bc" * 4000):
             file.write_bytes(content)
             with ThreadPoolExecutor(7) as threads:
@@ -216,7 +211,7 @@ def test_a_link_out_of_the_bundle_is_not_followed(folders, page, tmp_path):
     folder = shutil.copytree(folders["letters"], tmp_path / "bundle")
     outside = tmp_path / "outside"
     name = "tokenizer/source.json"
-    with on_socket(Service([("letters", folder)], log=False, page=page)) as port:
+    with served({"letters": folder}, page=page) as port:
         assert ask(port, f"/v1/bundles/letters/files/{name}")[0] == 200
         os.rename(folder / name, outside)
         os.symlink(outside, folder / name)
@@ -232,13 +227,12 @@ def test_a_reader_that_takes_nothing_is_let_go(coding, folders, page, tmp_path):
     large = tmp_path / "large.js"
     large.write_bytes(random.Random(7).randbytes(2**24))
     files = page.files | {"page/large.js": large}
-    service = Service(
-        [("letters", folders["letters"])],
-        bounds=Bounds(timeout=0.3),
-        log=False,
-        page=dataclasses.replace(page, files=files),
-    )
-    with on_socket(service) as port, socket.create_connection(("127.0.0.1", port)) as connection:
+    options = {"bounds": Bounds(timeout=0.3), "page": dataclasses.replace(page, files=files)}
+    bundles = {"letters": folders["letters"]}
+    with (
+        served(bundles, **options) as port,
+        socket.create_connection(("127.0.0.1", port)) as connection,
+    ):
         headers = {"accept-encoding": coding}
         until(lambda: get(port, "/page/large.js", "HEAD", headers)[0].status == 200)
         line = (
@@ -256,15 +250,15 @@ def test_a_reader_that_takes_nothing_is_let_go(coding, folders, page, tmp_path):
 
 
 def test_the_page_needs_no_token_and_all_that_it_shows_does(folders, page):
-    bundles = [("letters", folders["letters"])]
+    bundles = {"letters": folders["letters"]}
     shown = ("/", "/index.html", "/page/main.js", f"/{MODULES}seqkeras-serving/index.js")
     kept = ("/page.json", "/v1/bundles/letters/files/manifest.json", "/page", "/v1/page/")
-    with on_socket(Service(bundles, token="se-cret", log=False, page=page)) as port:
+    with served(bundles, token="se-cret", page=page) as port:
         assert {ask(port, path)[0] for path in shown} == {200}
         assert {ask(port, path)[0] for path in kept} == {401}
         header = {"authorization": "Bearer se-cret"}
         assert ask(port, "/page.json", headers=header)[0] == 200
-    with on_socket(Service(bundles, log=False)) as port:  # without a page no address gives a file
+    with served(bundles) as port:  # without a page no address gives a file
         assert {ask(port, path)[0] for path in (*shown, *kept)} == {404}
 
 
@@ -279,8 +273,7 @@ def test_a_server_says_why_it_lacks_answers_in_the_browser(
     without = page_of()
     assert INSTALL in without.missing and without.missing.startswith("onnxruntime-web is not inst")
     assert not any(path.startswith(MODULES) for path in without.files)
-    service = Service([("letters", folders["letters"])], log=False, page=without)
-    with on_socket(service) as port:
+    with served({"letters": folders["letters"]}, page=without) as port:
         assert ask(port, "/page.json")[1]["browser"] == {"missing": without.missing, "bytes": 0}
         assert ask(port, f"/{MODULES}seqkeras-serving/index.js")[0] == 404
 

@@ -5,12 +5,8 @@ import json
 
 import numpy as np
 import pytest
-from starlette.testclient import TestClient
 
 from seqkeras import serving
-from seqkeras.serving.http.application import Application, Service
-from seqkeras.serving.http.served_bundle import Opening
-from seqkeras.serving.manifest import read_manifest
 
 
 def predict(client, name, content, status=200):
@@ -19,42 +15,6 @@ def predict(client, name, content, status=200):
     assert response.status_code == status, response.text
     assert response.headers["content-type"] == "application/json"
     return response.json()
-
-
-def test_answers_are_those_of_the_saved_model(dates_bundle):
-    import tensorflow as tf
-    import tensorflow_text  # noqa: F401 (the operators of saved_model_text)
-
-    manifest = read_manifest(dates_bundle)
-    right, *_ = manifest.examples
-    texts = [*manifest.examples, "", right + "9" * 999, "no locale"]
-    saved = tf.saved_model.load(str(dates_bundle / "saved_model_text/1"))
-    service = Service([("dates", dates_bundle)], Opening(threads=1), log=False)
-    with TestClient(Application(service)) as client:
-        for key in ("serving_default", "truncate"):
-            outputs = saved.signatures[key](text=tf.constant(texts))
-            expected = [text.decode() for text in outputs["text"].numpy()]
-            for name in ("dates_text", "dates", "dates/versions/1"):
-                content = {"signature_name": key, "inputs": {"text": texts}}
-                found = predict(client, name, content)["outputs"]
-                assert found["text"] == expected
-                np.testing.assert_allclose(found["score"], outputs["score"], rtol=1e-4, atol=1e-5)
-            refused = [bool(error) for error in found["error"]]
-            assert refused == [bool(error) for error in outputs["error"].numpy()]
-            assert refused[-4:] == [False, True, key == "serving_default", True]
-            content = {"signature_name": key, "instances": texts}
-            rows = predict(client, "dates", content)["predictions"]
-            assert [row["text"] for row in rows] == expected
-        told = client.get("/v1/models/dates_text/metadata").json()["metadata"]["signature_def"]
-        specs_of = manifest.saved_models["saved_model_text/1"]
-        assert set(told["signature_def"]) == set(specs_of) == {"serving_default", "truncate"}
-        dtypes = {"string": "DT_STRING", "float32": "DT_FLOAT"}
-        for key, spec in specs_of.items():
-            for part, specs in (("inputs", spec.inputs), ("outputs", spec.outputs)):
-                described = told["signature_def"][key][part]
-                assert {name: info["dtype"] for name, info in described.items()} == {
-                    spec.name: dtypes[spec.dtype] for spec in specs
-                }
 
 
 def test_rows_and_columns_have_the_forms_of_the_documentation(client, folders):

@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 from seqkeras.serving.playground import page_of
+from tests.serving.http.served import served
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 PATIENCE = 60_000  # milliseconds
@@ -43,6 +44,16 @@ def opened(browser, address, refusals=False, **options):
     if refusals:
         complaints = [text for text in complaints if not text.startswith(REFUSED)]
     assert not complaints
+
+
+@contextlib.contextmanager
+def served_page(browser, bundles, path="", token=None, **options):
+    """Serve bundles, name -> folder, and open their page as `opened` does."""
+    with (
+        served(bundles, page=page_of(), token=token) as port,
+        opened(browser, f"http://127.0.0.1:{port}/{path}", **options) as page,
+    ):
+        yield page
 
 
 def _require_own(address, url, complaints):

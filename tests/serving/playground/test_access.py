@@ -4,12 +4,8 @@ import json
 
 import pytest
 
-from seqkeras.serving.http.application import Service
-from seqkeras.serving.http.served_bundle import Opening
-from seqkeras.serving.playground import page_of
 from seqkeras.serving.playground.page import NODE_MODULES
-from tests.serving.http.served import on_socket
-from tests.serving.playground.chromium import NEEDS_CHROMIUM, opened, panel
+from tests.serving.playground.chromium import NEEDS_CHROMIUM, panel, served_page
 from tests.serving.playground.test_answers import ASKED
 
 AXE = NODE_MODULES / "axe-core" / "axe.min.js"
@@ -23,14 +19,11 @@ pytestmark = [
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_keeps_anybody_out(browser, scheme, folders):
-    service = Service([*folders.items()], Opening(threads=1), log=False, page=page_of())
-    with (
-        on_socket(service) as port,
-        opened(browser, f"http://127.0.0.1:{port}/", color_scheme=scheme, bypass_csp=True) as page,
-    ):
+    with served_page(browser, folders, color_scheme=scheme, bypass_csp=True) as page:
+        root = page.url.partition("#")[0]
         for name in folders:
             typed, _, _ = ASKED[name]
-            page.goto(f"http://127.0.0.1:{port}/#/{name}")
+            page.goto(f"{root}#/{name}")
             page.get_by_role("heading", name=name, exact=True).wait_for()
             for label, text in typed.items():
                 page.get_by_label(label, exact=True).fill(text)

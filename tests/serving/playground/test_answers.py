@@ -3,11 +3,9 @@
 import pytest
 
 from seqkeras import serving
-from seqkeras.serving.http.application import Service
-from seqkeras.serving.http.served_bundle import Opening
 from seqkeras.serving.playground import page_of
 from seqkeras.serving.printing import as_content
-from tests.serving.http.served import on_socket
+from tests.serving.http.served import served
 from tests.serving.javascript.bundles import BUNDLES
 from tests.serving.playground.chromium import NEEDS_CHROMIUM, NEEDS_PACKAGES, opened, panel
 
@@ -74,13 +72,8 @@ def bundles(folders, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def port(bundles):
-    service = Service(
-        [(name.replace(" ", "-"), folder) for name, folder in bundles.items()],
-        Opening(threads=1),
-        log=False,
-        page=page_of(),
-    )
-    with on_socket(service) as port:
+    folders = {name.replace(" ", "-"): folder for name, folder in bundles.items()}
+    with served(folders, page=page_of()) as port:
         yield port
 
 

@@ -4,13 +4,17 @@ import json
 
 import pytest
 
-from seqkeras.serving.http.application import Service
 from seqkeras.serving.playground import page_of, write_static
 from tests.serving import toy_bundle
-from tests.serving.http.served import ask, on_socket
+from tests.serving.http.served import ask, served
 from tests.serving.npm_folder import npm_folder
 from tests.serving.pipelines.toys import Toy, forecaster, sentence_pieces, write_bundle
-from tests.serving.playground.chromium import NEEDS_CHROMIUM, NEEDS_PACKAGES, opened, panel
+from tests.serving.playground.chromium import (
+    NEEDS_CHROMIUM,
+    NEEDS_PACKAGES,
+    panel,
+    served_page,
+)
 
 ROWS = {"rows": {"columns": [{"name": name} for name in "abc"]}}
 
@@ -37,7 +41,7 @@ UNREAD = {
 
 def test_the_server_and_the_static_page_tell_what_javascript_refuses(folders, tmp_path):
     page = page_of(npm_folder(tmp_path))
-    with on_socket(Service([*folders.items()], log=False, page=page)) as port:
+    with served(folders, page=page) as port:
         of_server = ask(port, "/page.json")[1]
     web = tmp_path / "web"
     web.mkdir()
@@ -51,8 +55,7 @@ class TestInChromium:
     pytestmark = [*NEEDS_CHROMIUM, NEEDS_PACKAGES]
 
     def test_the_switch_says_why_before_anything_is_loaded(self, browser, folders):
-        service = Service([*folders.items()], log=False, page=page_of())
-        with on_socket(service) as port, opened(browser, f"http://127.0.0.1:{port}/") as page:
+        with served_page(browser, folders) as page:
             page.get_by_role("radio", name="in this browser (loads 3.7 MB)").wait_for()
             loaded = []
             page.on("request", lambda request: loaded.append(request.url))

@@ -6,12 +6,16 @@ import shutil
 import pytest
 
 from seqkeras import serving
-from seqkeras.serving.http.application import Service
-from seqkeras.serving.http.served_bundle import Opening
 from seqkeras.serving.playground import page_of
-from tests.serving.http.served import on_socket
+from tests.serving.http.served import served
 from tests.serving.pipelines.toys import Toy, write_bundle
-from tests.serving.playground.chromium import NEEDS_CHROMIUM, NEEDS_PACKAGES, opened, panel
+from tests.serving.playground.chromium import (
+    NEEDS_CHROMIUM,
+    NEEDS_PACKAGES,
+    opened,
+    panel,
+    served_page,
+)
 
 pytestmark = NEEDS_CHROMIUM
 DESK = {"width": 1280, "height": 800}
@@ -20,8 +24,7 @@ PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True}
 
 @pytest.fixture(scope="module")
 def address(folders):
-    service = Service([*folders.items()], Opening(threads=1), log=False, page=page_of())
-    with on_socket(service) as port:
+    with served(folders, page=page_of()) as port:
         yield f"http://127.0.0.1:{port}"
 
 
@@ -69,11 +72,7 @@ def test_of_many_labels_the_most_probable_are_shown(browser, tmp_path):
     graph = Toy(len(labels)).graph("pooled")
     folder = write_bundle(tmp_path / "intents", "Classify", graph, {"labels": labels})
     scores = serving.load(folder, threads=1)("the cat").scores
-    service = Service([("intents", folder)], Opening(threads=1), log=False, page=page_of())
-    with (
-        on_socket(service) as port,
-        opened(browser, f"http://127.0.0.1:{port}/#/intents", viewport=DESK) as page,
-    ):
+    with served_page(browser, {"intents": folder}, "#/intents", viewport=DESK) as page:
         page.get_by_label("Text", exact=True).fill("the cat")
         panel(page).get_by_text("67 less probable labels are not shown.").wait_for()
         shown = panel(page).locator(".bars .label")
@@ -170,11 +169,8 @@ def test_a_text_from_right_to_left_stands_so(browser, address):
 
 @NEEDS_PACKAGES
 def test_the_browser_reads_the_bundle_with_the_token(browser, folders):
-    service = Service([("letters", folders["letters"])], token="se-cret", log=False, page=page_of())
-    with (
-        on_socket(service) as port,
-        opened(browser, f"http://127.0.0.1:{port}/", refusals=True) as page,
-    ):
+    bundles = {"letters": folders["letters"]}
+    with served_page(browser, bundles, token="se-cret", refusals=True) as page:
         field = page.get_by_label("This server wants a token")
         field.fill("wrong")
         field.press("Enter")
@@ -195,8 +191,7 @@ def test_what_a_browser_can_not_read_is_told_in_a_line_and_the_server_answers(
     browser, folders, tmp_path
 ):
     folder = shutil.copytree(folders["letters"], tmp_path / "letters")
-    service = Service([("letters", folder)], Opening(threads=1), log=False, page=page_of())
-    with on_socket(service) as port, opened(browser, f"http://127.0.0.1:{port}/") as page:
+    with served_page(browser, {"letters": folder}) as page:
         file = folder / "tokenizer" / "source.json"
         file.write_bytes(file.read_bytes().replace(b"a", b"b", 1))
         page.get_by_label("Text").fill("bad")
@@ -214,8 +209,7 @@ def test_a_server_without_the_packages_says_what_to_install(
     browser, folders, monkeypatch, tmp_path
 ):
     monkeypatch.setattr("seqkeras.serving.playground.page.NODE_MODULES", tmp_path)
-    service = Service([("letters", folders["letters"])], log=False, page=page_of())
-    with on_socket(service) as port, opened(browser, f"http://127.0.0.1:{port}/") as page:
+    with served_page(browser, {"letters": folders["letters"]}) as page:
         page.get_by_text("npm install --prefix").wait_for()
         assert page.get_by_role("radio", name="in this browser").is_disabled()
         page.get_by_label("Text").fill("bad")
