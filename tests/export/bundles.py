@@ -24,5 +24,5 @@ def bundled(
     ]
     limits = limits if isinstance(limits, dict) else {"source_length": limits}
     save_run(folder / "run", model, pipeline, examples, limits, tokenizers, **given)
-    export(folder / "run", folder / "bundle", say=print, options=options)
+    export(folder / "run", folder / "bundle", options=options)
     return serving.load(folder / "bundle", threads=1)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from seqkeras.export.text_graphs.reading import in_graph, writer
-from seqkeras.serving.text import word_piece
+from seqkeras.serving.text import WordTable, word_piece
 from tests.export.test_text_graphs import added, changed, pairs, pieces, wordpieces
 
 TWO_PROCESSORS = {
@@ -52,6 +52,7 @@ TWO_PROCESSORS = {
             lambda: changed(pairs(), post_processor=TWO_PROCESSORS),
             "its post_processor must trim places once",
         ),
+        (lambda: WordTable.learn(["the"]), "a WordTable splits words by rules that no graph here"),
     ],
 )
 def test_a_tokenizer_that_no_graph_can_be_is_refused(make, message):
