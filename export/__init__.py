@@ -12,8 +12,8 @@ of these five ways that fits; each file names the operations it lowers:
    one.
 3. tf2onnx does not know a TensorFlow operator, or converts it to something slow or wrong:
    a handler of that operator, `seqkeras.export.composites.op_handlers`.
-4. Several TensorFlow operators form a pattern that conversion would hide: a rewriter of
-   tf2onnx's graph, before it converts (`seqkeras.export.onnx_graphs`, `seqkeras.export.dilations`).
+4. Keras makes several TensorFlow operators of what ONNX has one for: another function in its
+   place while it is traced, `seqkeras.export.keras_layers.as_composites`.
 5. Converted nodes have a better form, which sizes and constants reveal:
    `seqkeras.export.rewrites` and `seqkeras.export.recurrent_rewrites`, on the ONNX graph.
 """

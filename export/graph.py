@@ -160,20 +160,6 @@ class Graph:
         both = [perms[0][axis] for axis in perms[1]]
         return first if both == sorted(both) else None
 
-    def is_size(self, name, tensor, axis):
-        """Return whether a scalar is the size of a tensor along an axis."""
-        if tensor in self.constants:
-            return self.is_constant(name, self.constants[tensor].shape[axis])
-        squeeze = self.maker(self.uncast(name), "Squeeze")
-        part = squeeze and self.maker(squeeze.input[0], "Slice")
-        shape = part and self.maker(self.uncast(part.input[0]), "Shape")
-        return bool(
-            shape
-            and shape.input[0] == tensor
-            and self.is_constant(part.input[1], [axis])
-            and self.is_constant(part.input[2], [axis + 1])
-        )
-
     def insert(self, place, *nodes):
         """Insert nodes before the node at an index."""
         for node in reversed(nodes):

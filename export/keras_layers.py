@@ -8,6 +8,9 @@ A `SeedGenerator` does not change its state. Keras's recurrent layers draw dropo
 outside of training; no output needs them, but drawing would make the graph write to a variable.
 
 A function that XLA is to compile, as Keras's grouped convolutions are, becomes part of the graph.
+
+A dilated convolution is one operator, as on a TPU; elsewhere TensorFlow spreads its steps over the
+batch. Indices below zero are left to ONNX's Gather, and -0.0 is not ordered below 0.0.
 """
 
 import contextlib
@@ -15,6 +18,7 @@ import contextlib
 import keras
 import tensorflow as tf
 from keras.src import backend, ops  # Keras's layers call these names; composites the public
+from tensorflow.python.platform import device_context
 
 from seqkeras import composites
 from seqkeras.recurrent.gru import gru
@@ -25,35 +29,70 @@ Function = type(tf.function(lambda: None))
 @contextlib.contextmanager
 def as_composites():
     """Let Keras's layers call the composites in this context."""
-    seeds = keras.random.SeedGenerator
-    own = [(ops, "layer_normalization"), (ops, "gelu"), (backend, "gru"), (seeds, "next")]
-    own.append((Function, "__call__"))
-    own = [(owner, name, getattr(owner, name)) for owner, name in own]
-    try:
-        ops.layer_normalization = _layer_normalization(ops.layer_normalization)
-        ops.gelu = _gelu(ops.gelu)
-        backend.gru = _gru
-        seeds.next = _next_seed
-        Function.__call__ = _without_xla(Function.__call__)
-        with steps_as_rows():
-            yield
-    finally:
-        for owner, name, function in own:
-            setattr(owner, name, function)
+    replaced = _replaced(
+        (ops, "layer_normalization", _layer_normalization),
+        (ops, "gelu", _gelu),
+        (backend, "gru", lambda own: _gru),
+        (backend.numpy, "take", _take),
+        (backend.numpy, "argmax", lambda own: _first_at(tf.argmax)),
+        (backend.numpy, "argmin", lambda own: _first_at(tf.argmin)),
+        (device_context, "enclosing_tpu_context", lambda own: lambda: True),
+        (tf.nn, "separable_conv2d", lambda own: _separable_conv2d),
+        (keras.random.SeedGenerator, "next", lambda own: _next_seed),
+        (Function, "__call__", _without_xla),
+    )
+    with replaced, steps_as_rows():
+        yield
 
 
-@contextlib.contextmanager
 def steps_as_rows():
-    """Let a `TimeDistributed` apply its layer once, to all steps as rows, in this context.
+    """Return a context in which a `TimeDistributed` applies its layer once, to all steps as rows.
 
     Keras's own code (3.15) maps over as many steps as the batch has rows if both sizes are open.
     """
-    own = keras.layers.TimeDistributed.call
+    return _replaced((keras.layers.TimeDistributed, "call", lambda own: _call_on_rows))
+
+
+@contextlib.contextmanager
+def _replaced(*replacements):
+    """Replace functions in this context: (owner, name, the owner's function -> another one)."""
+    functions = [getattr(owner, name) for owner, name, _ in replacements]
     try:
-        keras.layers.TimeDistributed.call = _call_on_rows
+        for function, (owner, name, other) in zip(functions, replacements, strict=True):
+            setattr(owner, name, other(function))
         yield
     finally:
-        keras.layers.TimeDistributed.call = own
+        for function, (owner, name, _) in zip(functions, replacements, strict=True):
+            setattr(owner, name, function)
+
+
+def _take(own):
+    def take(x, indices, axis=None):
+        if isinstance(indices, tf.SparseTensor | tf.RaggedTensor):
+            return own(x, indices, axis)
+        x, indices = backend.convert_to_tensor(x), backend.convert_to_tensor(indices)
+        return tf.gather(tf.reshape(x, [-1]) if axis is None else x, indices, axis=axis or 0)
+
+    return take
+
+
+def _first_at(search):
+    def first_at(x, axis=None, keepdims=False):
+        x = backend.convert_to_tensor(x)
+        place = search(tf.reshape(x, [-1]) if axis is None else x, axis, output_type="int32")
+        return backend.numpy._keepdims(x, place, axis) if keepdims else place
+
+    return first_at
+
+
+def _separable_conv2d(
+    inputs, depthwise_kernel, pointwise_kernel, strides, padding, data_format, dilations
+):
+    options = {"padding": padding, "data_format": data_format}
+    channels = tf.nn.depthwise_conv2d(
+        inputs, depthwise_kernel, strides, dilations=dilations, **options
+    )
+    return tf.nn.conv2d(channels, pointwise_kernel, 1, **options)
 
 
 def _next_seed(generator, ordered=True):

@@ -15,7 +15,6 @@ from keras.src.export.tf2onnx_lib import patch_tf2onnx
 from onnxruntime.tools import symbolic_shape_infer
 
 from seqkeras.export.composites import LOWERINGS, PORTABLE_LOWERINGS, op_handlers
-from seqkeras.export.dilations import dilations_of
 from seqkeras.export.folding import fold_constants
 from seqkeras.export.freezing import freeze
 from seqkeras.export.graph import Graph
@@ -75,7 +74,6 @@ def _to_onnx(frozen, by_name, name, lowerings):
                 custom_op_handlers=op_handlers(
                     frozen.graph.as_graph_def(), frozen.weights, lowerings
                 ),
-                custom_rewriter=[_compare_zeros, dilations_of(frozen.graph)],
             )
             # Otherwise each pass of tf2onnx works on a copy of the graph.
             model = tf2onnx.optimizer.optimize_graph(graph, catch_errors=False).make_model(name)
@@ -98,34 +96,6 @@ def _require_known_types(graph, name):
                 f"{name}: {operation.name} is computed in bfloat16, which onnxruntime does not on "
                 "a CPU; give its layer the dtype float32, and its weights, and save the run again."
             )
-
-
-def _compare_zeros(graph, nodes):
-    """Remove what Keras inserts before argmax and argmin to order -0.0 below 0.0.
-
-    argmax(where(x == 0 and signbit(x), -tiny, x)) becomes argmax(x): signbit has no ONNX operator.
-    """
-    for node in nodes:
-        if node.type not in ("ArgMax", "ArgMin"):
-            continue
-        ranked = node.inputs[0]
-        if ranked.type == "SelectV2" and _ranks_zeros(*ranked.inputs[:2]):
-            graph.replace_input(node, node.input[0], ranked.input[2], 0)
-    graph.delete_unused_nodes(graph.outputs)
-    return graph.get_nodes()
-
-
-def _ranks_zeros(condition, chosen):
-    """Return whether a `where` is that of Keras's argmax: a tiny number where a sign bit is set."""
-    return (
-        condition.type == "LogicalAnd"
-        and any(
-            comparison.type == "Less" and comparison.inputs[0].type == "BitwiseAnd"
-            for comparison in condition.inputs
-        )
-        and chosen.is_const()
-        and abs(chosen.get_tensor_value()) <= np.finfo("float32").tiny
-    )
 
 
 def _parts(errors):

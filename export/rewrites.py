@@ -1,7 +1,7 @@
 """Rewrites of what tf2onnx makes of common Keras code into the one ONNX operator that does it.
 
     x[:, None]         Unsqueeze, then a Slice that keeps everything    ->  Unsqueeze
-    table[indices]     Gather of where(indices < 0, indices + n, ...)   ->  Gather, which does that
+    SAME padding       Conv of stride 1, padded automatically           ->  Conv, padded by numbers
     GELU               x / 2 times 1 - erf(-x / sqrt(2))                ->  Gelu
     zero points of 0   of a MatMulInteger                               ->  none, which means 0
     a shape and back   Reshapes whose result has the first one's shape  ->  nothing
@@ -59,22 +59,13 @@ def _pass_whole_slice(graph, node):
         become(node, "Identity", node.input[:1])
 
 
-def _gather_any_sign(graph, node):
-    where = graph.maker(node.input[1], "Where")
-    if not where:
-        return
-    condition, shifted, indices = where.input
-    less, add = graph.maker(condition, "Less"), graph.maker(shifted, "Add")
-    axis = attributes_of(node).get("axis", 0)
-    if (
-        less
-        and add
-        and graph.uncast(less.input[0]) == indices
-        and graph.is_constant(less.input[1], 0)
-        and add.input[0] == indices
-        and graph.is_size(add.input[1], node.input[0], axis)
-    ):
-        node.input[1] = indices
+def _pad_explicitly(graph, node):
+    """Pad by numbers: onnxruntime knows no automatic padding of a dilated convolution."""
+    options = attributes_of(node)
+    if options.pop("auto_pad", b"") == b"SAME_UPPER" and {*options.get("strides", [1])} == {1}:
+        reach = [(k - 1) * d for k, d in zip(options["kernel_shape"], options["dilations"])]
+        pads = [size // 2 for size in reach] + [size - size // 2 for size in reach]
+        become(node, "Conv", node.input, pads=pads, **options)
 
 
 def _activate_by_gelu(graph, node):
@@ -317,7 +308,7 @@ def _projection(graph, name):
 
 REWRITES = (  # (operator of a node, what rewrites the node), in this order
     ("Slice", _pass_whole_slice),
-    ("Gather", _gather_any_sign),
+    ("Conv", _pad_explicitly),
     ("Mul", _activate_by_gelu),
     ("MatMulInteger", _pass_zero_points),
     ("Reshape", _pass_reshape),
