@@ -123,14 +123,7 @@ def export(run, bundle, overwrite=False, say=lambda line: None, options=ExportOp
 
 @dataclasses.dataclass(frozen=True)
 class Making:
-    """A bundle on its way through `STAGES`, each of which takes it and returns what it adds.
-
-    Attributes:
-        graphs: role -> `seqkeras.export.graph.Graph` in float32.
-        quantized: precision -> role -> graph.
-        files: precision -> role -> `GraphFile`.
-        saved_models: path -> name -> `SignatureSpec`.
-    """
+    """A bundle on its way through `STAGES`, each of which takes it and returns what it adds."""
 
     run: Run
     plan: ExportPlan
@@ -138,10 +131,10 @@ class Making:
     folder: Path
     name: str
     say: Callable
-    graphs: dict = dataclasses.field(default_factory=dict)
-    quantized: dict = dataclasses.field(default_factory=dict)
-    files: dict = dataclasses.field(default_factory=dict)
-    saved_models: dict = dataclasses.field(default_factory=dict)
+    graphs: dict = dataclasses.field(default_factory=dict)  # role -> `Graph` in float32
+    quantized: dict = dataclasses.field(default_factory=dict)  # precision -> role -> graph
+    files: dict = dataclasses.field(default_factory=dict)  # precision -> role -> `GraphFile`
+    saved_models: dict = dataclasses.field(default_factory=dict)  # path -> name -> `SignatureSpec`
     examples: list = dataclasses.field(default_factory=list)
     manifest: Manifest | None = None
 

@@ -18,18 +18,12 @@ from seqkeras.export.signatures import to_trace
 
 @dataclasses.dataclass(frozen=True)
 class Frozen:
-    """A traced function without variables.
-
-    Attributes:
-        inputs, outputs: names of its tensors, in the order of the specs and of the sorted names of
-            the function's results.
-        weights: name of an input tensor -> the array that it stands for.
-    """
+    """A traced function without variables."""
 
     graph: tf.Graph
-    inputs: list[str]
-    outputs: list[str]
-    weights: dict[str, np.ndarray]
+    inputs: list[str]  # names of tensors, in the order of the specs
+    outputs: list[str]  # names of tensors, in the order of the sorted names of the results
+    weights: dict[str, np.ndarray]  # name of an input tensor -> the array that it stands for
 
 
 def freeze(function, inputs, lowered):

@@ -87,18 +87,12 @@ def measure(folder, manifest, inputs, examples, precision, tolerances, scores=No
 
 @dataclasses.dataclass(frozen=True)
 class _Answer:
-    """A model's outputs for one row.
+    """A model's outputs for one row."""
 
-    Attributes:
-        row: name -> array, the model's inputs, which may be padded on the right.
-        log_probs, numbers: lists of arrays.
-        choices: the chosen classes or tokens; None for the most probable ones.
-    """
-
-    row: dict
+    row: dict  # name -> array, the model's inputs, which may be padded on the right
     log_probs: list
     numbers: list
-    choices: list | None = None
+    choices: list | None = None  # the chosen classes or tokens; None for the most probable ones
 
     def same_row(self, answers):
         """Return the answer, of several, to the same row with other padding."""

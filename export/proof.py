@@ -24,29 +24,19 @@ MOST_CALLED = 8  # examples, where the model is called for each
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
-    """How far outputs are from the reference.
+    """How far outputs are from the reference."""
 
-    Attributes:
-        relative: the largest difference, relative to the largest number of the reference.
-        problem: what is wrong, in words; "" if nothing is.
-    """
-
-    relative: float
-    problem: str = ""
+    relative: float  # the largest difference, relative to the largest number of the reference
+    problem: str = ""  # what is wrong, in words; "" if nothing is
 
 
 @dataclasses.dataclass(frozen=True)
 class UserCall:
-    """What the user's own call of a model gives, beside which others' outputs are held.
-
-    Attributes:
-        axes: name of an output -> sizes, and names of open axes, behind the rows.
-        trained_in: the policies in which the model was trained, in words.
-    """
+    """What the user's own call of a model gives, beside which others' outputs are held."""
 
     reference: Reference
-    axes: Mapping
-    trained_in: str
+    axes: Mapping  # name of an output -> sizes, and names of open axes, behind the rows
+    trained_in: str  # the policies in which the model was trained, in words
 
     def difference(self, answers):
         """Return the `Difference` between outputs and the reference.

@@ -39,33 +39,21 @@ from seqkeras.serving.manifest import PIPELINE_TEXTS, DecodingDefaults, Limits, 
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """A run, read from its folder.
-
-    Attributes:
-        record: its `RunRecord`; limits, decoding and prefix are parts of it.
-        model: the Keras model, in float32.
-        trained_in: the policies in which the model was trained, in words; "" for float32.
-        tokenizers: role -> tokenizer.
-        takes: list of `TensorSpec`, the model's inputs; None if the run does not name them.
-        examples: real inputs, {"input": ...} or {"text": ..., "target": ...}.
-        inputs: the same in the pipeline's form.
-        reference: the `Reference` of the user's call of the model for these, or None.
-        scores: what training measured.
-    """
+    """A run, read from its folder."""
 
     folder: Path
-    record: RunRecord
-    model: keras.Model
-    trained_in: str
-    tokenizers: dict
+    record: RunRecord  # limits, decoding and prefix are parts of it
+    model: keras.Model  # in float32
+    trained_in: str  # the policies in which the model was trained, in words; "" for float32
+    tokenizers: dict  # role -> tokenizer
     limits: Limits
     decoding: DecodingDefaults
     prefix: TextPrefix | None
-    takes: list | None
-    examples: list
-    inputs: list
-    reference: Reference | None
-    scores: dict
+    takes: list | None  # `TensorSpec`s of the model's inputs; None if the run does not name them
+    examples: list  # real inputs, {"input": ...} or {"text": ..., "target": ...}
+    inputs: list  # the same in the pipeline's form
+    reference: Reference | None  # the outputs of the user's call of the model for these
+    scores: dict  # what training measured
 
     @functools.cached_property
     def constraint(self):

@@ -21,15 +21,10 @@ from seqkeras.spreading import spread
 
 @dataclasses.dataclass(frozen=True)
 class Scores:
-    """The scores of a bundle.
+    """The scores of a bundle."""
 
-    Attributes:
-        examples: the number of scored examples.
-        of: name of a precision -> {name: number}; higher is better.
-    """
-
-    examples: int
-    of: Callable
+    examples: int  # the number of scored examples
+    of: Callable  # name of a precision -> {name: number}; higher is better
 
 
 def scores_of(run: Run, folder: Path, manifest: Manifest) -> Scores | None:

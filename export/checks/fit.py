@@ -34,19 +34,14 @@ ARGUMENTS = "", "validation"  # of `save_run`
 
 @dataclasses.dataclass(frozen=True)
 class Checked:
-    """What `CHECKS` look at.
-
-    Attributes:
-        names: `FILES` or `ARGUMENTS`.
-        calls: the model's calls by the pipeline since the list was cleared: (inputs, outputs).
-    """
+    """What `CHECKS` look at."""
 
     run: Run
     plan: ExportPlan
     own: PipelineRecord
     feeds: dict
-    names: tuple
-    calls: list = dataclasses.field(default_factory=list)
+    names: tuple  # `FILES` or `ARGUMENTS`
+    calls: list = dataclasses.field(default_factory=list)  # (inputs, outputs) of the last ones
 
     @functools.cached_property
     def pipeline(self):

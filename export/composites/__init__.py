@@ -41,47 +41,29 @@ def op_handlers(graph_def, weights, lowerings):
         lowering = lowerings[options.pop("composite")]
         input_names = [argument.name for argument in function.signature.input_arg]
         inputs = dict(zip(input_names, node.input, strict=True))
-        # By their names: freezing drops unused outputs.
-        places = [_output_index(argument.name) for argument in function.signature.output_arg]
+        # By their names, identity, identity_1, ...: freezing drops unused outputs.
+        names = [argument.name for argument in function.signature.output_arg]
+        places = [int(name.removeprefix("identity").removeprefix("_") or 0) for name in names]
         outputs = dict(zip(places, node.output, strict=True))
         graph.remove_node(node.name)
         lowering(Builder(graph, node, weights), inputs, outputs, **options)
 
     return {
         "PartitionedCall": (lower_function_node, []),
-        "SelectV2": (_lower_select, []),
-        "Erfc": (_lower_erfc, []),
-        "Expm1": (_lower_expm1, []),
+        # tf2onnx would multiply by the condition and its inverse, and does not know the others.
+        "SelectV2": (lambda graph, node, *_: Builder(graph, node).replace(node, "Where"), []),
+        "Erfc": (_difference(lambda builder, one, x: [one, builder.add("Erf", [x])]), []),
+        "Expm1": (_difference(lambda builder, one, x: [builder.add("Exp", [x]), one]), []),
     }
 
 
-def _lower_select(graph, node, name, args):
-    """Lower `where` to ONNX's Where; tf2onnx would multiply by the condition and its inverse."""
-    Builder(graph, node).replace(node, "Where")
+def _difference(terms):
+    """Return a handler that puts the difference of two terms, made of 1 and x, in place of f(x)."""
 
+    def lower(graph, node, name, args):
+        builder, [source], [output] = Builder(graph, node), node.input, node.output
+        one = np.ones((), utils.map_onnx_to_numpy_type(graph.get_dtype(source)))
+        graph.remove_node(node.name)
+        builder.add("Sub", terms(builder, builder.constant(one), source), outputs=[output])
 
-def _lower_erfc(graph, node, name, args):
-    """Lower erfc(x) = 1 - erf(x), which tf2onnx does not know; `export.rewrites` finds GELU in
-    it."""
-    builder, one, [source], [output] = _without_node(graph, node)
-    builder.add("Sub", [one, builder.add("Erf", [source])], outputs=[output])
-
-
-def _lower_expm1(graph, node, name, args):
-    """Lower expm1(x) = exp(x) - 1, which tf2onnx does not know."""
-    builder, one, [source], [output] = _without_node(graph, node)
-    builder.add("Sub", [builder.add("Exp", [source]), one], outputs=[output])
-
-
-def _without_node(graph, node):
-    """Return a builder in place of a node, a 1 of its type, and the node's inputs and outputs."""
-    builder, inputs, outputs = Builder(graph, node), node.input, node.output
-    one = builder.constant(np.ones((), utils.map_onnx_to_numpy_type(graph.get_dtype(inputs[0]))))
-    graph.remove_node(node.name)
-    return builder, one, inputs, outputs
-
-
-def _output_index(name):
-    """Return which result of a traced function an output is: they are named identity, identity_1,
-    ..."""
-    return int(name.removeprefix("identity").removeprefix("_") or 0)
+    return lower

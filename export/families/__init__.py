@@ -25,25 +25,16 @@ HAS_LANGUAGE_MODEL = ("read_beams", "state_entries", "vocab_size")
 
 @dataclasses.dataclass(frozen=True)
 class ExportPlan:
-    """What is exported of a model.
-
-    Attributes:
-        graphs: role -> `Signature` of an ONNX graph.
-        saved_model: name -> `Signature` of the SavedModel on token ids.
-        state: `StateEntry`s, which a decoder step passes to the next.
-        own_call: the `OwnCall` that has the outputs of the graph "model", or None.
-        delays: output -> the number of frames by which a stream's answers come late, or None of a
-            summary; None without a stream.
-        fields: of the bundle's manifest that do not describe its files, name -> value; those of
-            the run's plan.
-    """
+    """What is exported of a model."""
 
     kind: str
-    graphs: dict[str, Signature]
-    saved_model: dict[str, Signature]
-    state: tuple[StateEntry, ...] = ()
-    own_call: OwnCall | None = None
+    graphs: dict[str, Signature]  # role -> `Signature` of an ONNX graph
+    saved_model: dict[str, Signature]  # name -> `Signature` of the SavedModel on token ids
+    state: tuple[StateEntry, ...] = ()  # what a decoder step passes to the next
+    own_call: OwnCall | None = None  # the call that has the outputs of the graph "model"
+    # output -> frames by which a stream's answers come late, or None of a summary; None: no stream
     delays: Mapping | None = None
+    # name -> value of the manifest's fields that do not describe files; a run's plan has them
     fields: Mapping = dataclasses.field(default_factory=dict)
 
 

@@ -33,21 +33,13 @@ class AmbiguousInputs(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """An input where the model's own call has it.
+    """An input where the model's own call has it."""
 
-    Args:
-        path: keys and indices in what the model is called with; () for the tensor itself.
-        name: name of the `keras.Input`, or None if its user gave none.
-        dtype: of it, or None if that is unknown.
-        shape: of it, None for an open size; or None if that is unknown.
-        optional: whether the model can be called without it.
-    """
-
-    path: tuple
-    name: str | None
-    dtype: str | None
-    shape: tuple | None
-    optional: bool = False
+    path: tuple  # keys and indices in what the model is called with; () for the tensor itself
+    name: str | None  # name of the `keras.Input`, or None if its user gave none
+    dtype: str | None  # None if it is unknown
+    shape: tuple | None  # with None for an open size; None if it is unknown
+    optional: bool = False  # whether the model can be called without it
 
     @property
     def key(self):

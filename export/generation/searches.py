@@ -24,17 +24,10 @@ DRAWN_SPECS = [TensorSpec(name, dtype, ("batch",)) for name, (dtype, _) in DRAWN
 
 @dataclasses.dataclass(frozen=True)
 class Searches:
-    """Which signatures of generation there are beside that of the default search.
+    """Which signatures of generation there are beside that of the default search."""
 
-    Args:
-        n_best: how many results `n_best` gives to an input, by as many beams at least; 0 for no
-            such signature.
-        sampling: whether there is `sample`.
-
-    """
-
-    n_best: int = 0
-    sampling: bool = False
+    n_best: int = 0  # results of `n_best` for an input, by as many beams at least; 0 for none
+    sampling: bool = False  # whether there is `sample`
 
     def several(self, decoding, max_length):
         """Return the `seqkeras.decoding.Search` of `n_best`, by the manifest's `decoding`."""

@@ -7,18 +7,13 @@ MARGIN = 1e-4  # answers may differ if the scores of the best two differ by less
 
 @dataclasses.dataclass(frozen=True)
 class ExpectedAnswer:
-    """An answer of a signature on strings, and the expected one.
-
-    Attributes:
-        is_tie: whether another string has the same score, up to `MARGIN`.
-        numbers, expected_numbers: the numbers of both, of one shape.
-    """
+    """An answer of a signature on strings, and the expected one."""
 
     actual: str = ""
     expected: str = ""
-    is_tie: bool = False
+    is_tie: bool = False  # whether another string has the same score, up to `MARGIN`
     numbers: object = ()
-    expected_numbers: object = ()
+    expected_numbers: object = ()  # of the same shape
 
 
 def expected_text(outputs, expected, score, is_tie):

@@ -15,16 +15,11 @@ class TargetError(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class Targets:
-    """The targets of a pipeline.
+    """The targets of a pipeline."""
 
-    Attributes:
-        scores: name of a score -> (answers, targets) -> number; higher is better.
-        expected: what a target must be, in words.
-        is_valid: (target, the pipeline's encoding of the input) -> whether the target is valid.
-    """
-
-    scores: dict[str, Callable]
-    expected: str
+    scores: dict[str, Callable]  # name of a score -> (answers, targets) -> number; higher is better
+    expected: str  # what a target must be, in words
+    # (target, the pipeline's encoding of the input) -> whether the target is valid
     is_valid: Callable
 
 

@@ -22,33 +22,21 @@ WHITE_SPACE += [0x202F, 0x205F, 0x3000]
 
 @dataclasses.dataclass(frozen=True)
 class Characters:
-    """The code points of B texts; an added token is one code point, from `FIRST_NONCHARACTER` on.
+    """The code points of B texts; an added token is one, from `FIRST_NONCHARACTER` on."""
 
-    Attributes:
-        code_points: (N,) int32.
-        rows: (N,) int64, the index of each one's text.
-        starts, ends: (N,) int32, offsets in the text.
-        errors: (B,) strings, why a text is refused; it has no code points then.
-    """
-
-    code_points: tf.Tensor
-    rows: tf.Tensor
-    starts: tf.Tensor
-    ends: tf.Tensor
-    errors: tf.Tensor
+    code_points: tf.Tensor  # (N,) int32
+    rows: tf.Tensor  # (N,) int64, the index of each one's text
+    starts: tf.Tensor  # (N,) int32, offset in the text
+    ends: tf.Tensor  # (N,) int32
+    errors: tf.Tensor  # (B,) strings, why a text is refused; it has no code points then
 
 
 @dataclasses.dataclass(frozen=True)
 class Texts:
-    """The texts of a batch after their first checks.
+    """The texts of a batch after their first checks."""
 
-    Attributes:
-        values: (B,) strings; "" for a refused one.
-        errors: (B,) strings, why a text is refused; "" for the others.
-    """
-
-    values: tf.Tensor
-    errors: tf.Tensor
+    values: tf.Tensor  # (B,) strings; "" for a refused one
+    errors: tf.Tensor  # (B,) strings, why a text is refused; "" for the others
     name: str
 
     @classmethod

@@ -12,18 +12,12 @@ MOST_STEPS = 1000  # a word of random letters takes a merge for every two or thr
 
 @dataclasses.dataclass(frozen=True)
 class Parts:
-    """The symbols of all words, in order.
+    """The symbols of all words, in order."""
 
-    Attributes:
-        ids: (N,) int32, or -1 for a symbol that is never merged.
-        words: (N,) int32, the index of each one's word; from 0, ascending.
-        starts, ends: (N,) int32, the first and the last original symbol of each.
-    """
-
-    ids: tf.Tensor
-    words: tf.Tensor
-    starts: tf.Tensor
-    ends: tf.Tensor
+    ids: tf.Tensor  # (N,) int32, or -1 for a symbol that is never merged
+    words: tf.Tensor  # (N,) int32, the index of each one's word; from 0, ascending
+    starts: tf.Tensor  # (N,) int32, the first original symbol of each
+    ends: tf.Tensor  # (N,) int32, the last one
 
 
 def merged(parts, ranks, results):

@@ -25,27 +25,16 @@ from seqkeras.serving.text import (
 
 @dataclasses.dataclass(frozen=True)
 class EncodedTexts:
-    """The inputs of a model for texts, padded on the right.
+    """The inputs of a model for texts, padded on the right."""
 
-    Attributes:
-        token_ids: (B, T) int64.
-        lengths: (B,) int64.
-        segment_ids: (B, T) int64.
-        starts, ends: (B, T) int32, offsets in the token's own text; -1 for special tokens and
-            padding.
-        texts: (B, T) int32, the index of the token's own text; -1 as above.
-        errors: (B,) strings, why a row is refused; "" for the others.
-        masked_positions: (B, M) int64, which tokens are masked; None if unknown.
-    """
-
-    token_ids: tf.Tensor
-    lengths: tf.Tensor
-    segment_ids: tf.Tensor
-    starts: tf.Tensor
-    ends: tf.Tensor
-    texts: tf.Tensor
-    errors: tf.Tensor
-    masked_positions: tf.Tensor | None = None
+    token_ids: tf.Tensor  # (B, T) int64
+    lengths: tf.Tensor  # (B,) int64
+    segment_ids: tf.Tensor  # (B, T) int64
+    starts: tf.Tensor  # (B, T) int32, offset in the text; -1 for special tokens and padding
+    ends: tf.Tensor  # (B, T) int32, likewise
+    texts: tf.Tensor  # (B, T) int32, the index of the token's text; -1 likewise
+    errors: tf.Tensor  # (B,) strings, why a row is refused; "" for the others
+    masked_positions: tf.Tensor | None = None  # (B, M) int64; None if they are unknown
 
     @classmethod
     def of_rows(cls, rows, errors):
@@ -118,15 +107,10 @@ class _Rows:
 
 @dataclasses.dataclass(frozen=True)
 class _Template:
-    """The special tokens around texts.
+    """The special tokens around texts."""
 
-    Attributes:
-        around: lists of (id, segment, -1, -1, -1), before each text and after the last.
-        segments: segments of each text.
-    """
-
-    around: list
-    segments: list
+    around: list  # lists of (id, segment, -1, -1, -1), before each text and after the last
+    segments: list  # segments of each text
 
 
 class Reader:

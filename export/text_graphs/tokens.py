@@ -8,18 +8,12 @@ import tensorflow as tf
 
 @dataclasses.dataclass(frozen=True)
 class Tokens:
-    """The tokens of B texts, without a template's special tokens.
+    """The tokens of B texts, without a template's special tokens."""
 
-    Attributes:
-        token_ids: (B, None) ragged int32.
-        starts, ends: (B, None) ragged int32, offsets in the text, in code points.
-        errors: (B,) strings, why a text is refused; "" for the others.
-    """
-
-    token_ids: tf.RaggedTensor
-    starts: tf.RaggedTensor
-    ends: tf.RaggedTensor
-    errors: tf.Tensor
+    token_ids: tf.RaggedTensor  # (B, None) int32
+    starts: tf.RaggedTensor  # (B, None) int32, offset in the text, in code points
+    ends: tf.RaggedTensor  # (B, None) int32
+    errors: tf.Tensor  # (B,) strings, why a text is refused; "" for the others
 
     @classmethod
     def of_rows(cls, token_ids, starts, ends, rows, errors):

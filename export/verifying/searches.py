@@ -24,16 +24,12 @@ GREEDY = "generate"  # the signature; its name is the ONNX graph's too
 
 @dataclasses.dataclass(frozen=True)
 class KerasResults:
-    """The results of a search in Keras.
-
-    Attributes:
-        is_tie: (row, text, score) -> whether Keras gives that text the same score.
-    """
+    """The results of a search in Keras."""
 
     inputs: Sequence
     texts: Sequence[str]
     scores: np.ndarray
-    is_tie: Callable
+    is_tie: Callable  # (row, text, score) -> whether Keras gives that text the same score
 
     def of(self, rows):
         """Return the results of some rows; indices out of range are ignored."""
