@@ -20,7 +20,6 @@ from seqkeras.export.families.decoders import reads_prefix
 from seqkeras.export.families.saved_models import source_limits
 from seqkeras.export.feeds import ENCODER_DECODER, SINGLE_PASS
 from seqkeras.export.generation import one_graph
-from seqkeras.export.generation.searches import Searches
 from seqkeras.export.keras_layers import steps_as_rows
 from seqkeras.export.pipelines.strings import text_signatures
 from seqkeras.export.place import require_free
@@ -113,8 +112,8 @@ def export(run, bundle, overwrite=False, say=lambda line: None, options=ExportOp
         run = read_run(trained)
         if run.trained_in:
             say(f"the model was trained in {run.trained_in}; it is exported in float32")
-        searches = Searches(options.n_best, options.sampling)
-        plan = run.plan(options.attention_heads, searches, options.stream)
+        searches = {"n_best": options.n_best, "sampling": options.sampling}
+        plan = run.plan(options.attention_heads, options.stream, **searches)
         making = Making(run, plan, options, folder, place.name, say)
         for stage in STAGES:
             making = dataclasses.replace(making, **(stage(making) or {}))

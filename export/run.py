@@ -15,7 +15,6 @@ from seqkeras.export.families import plan_export
 from seqkeras.export.families.binding import AmbiguousInputs
 from seqkeras.export.families.calling import build, reason_of
 from seqkeras.export.families.inputs import candidates, first_that_works
-from seqkeras.export.generation.searches import DEFAULT_ONLY
 from seqkeras.export.pipelines import record_of
 from seqkeras.export.policies import in_float32, set_float32
 from seqkeras.export.proof import plan_by_numbers
@@ -79,28 +78,31 @@ class Run:
             )
         return found
 
-    def plan(self, attention_heads=False, searches=DEFAULT_ONLY, stream=False):
+    def plan(self, attention_heads=False, stream=False, **searches):
         """Return what is exported of the model: an `seqkeras.export.families.ExportPlan`.
 
+        Inputs that no name tells apart are bound as the numbers of the reference have it.
+
         Args:
-            attention_heads, searches, stream: see `plan_export`, as for what is raised. Inputs that
-                no name tells apart are bound as the numbers of the reference have it.
+            attention_heads, stream, searches: see `plan_export`, as for what is raised; `n_best`
+                and `sampling` are searches.
         """
+        pipeline = record_of(self.record.pipeline)
 
         def plan(binding):
             made = plan_export(
                 self.model,
                 self.takes,
+                attention_heads,
+                pipeline.feeds_of(self.tokenizers),
+                pipeline.vectors,
+                binding,
+                by_numbers=self.reference is not None,
                 max_length=self.limits.target_length,
                 decoding=self.decoding,
                 constraint=self.constraint,
-                attention_heads=attention_heads,
-                searches=searches,
-                feeds=record_of(self.record.pipeline).feeds_of(self.tokenizers),
-                vectors=record_of(self.record.pipeline).vectors,
-                binding=binding,
-                by_numbers=self.reference is not None,
                 stream=stream,
+                **searches,
             )
             return dataclasses.replace(made, fields=about(self, made.state))
 

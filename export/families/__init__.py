@@ -12,7 +12,7 @@ from seqkeras.export.families import decoders, saved_models, single
 from seqkeras.export.families.attending import attention_graph
 from seqkeras.export.families.streams import stream_graph
 from seqkeras.export.feeds import ENCODER_DECODER, LANGUAGE_MODEL, SINGLE_PASS
-from seqkeras.export.generation.searches import DEFAULT_ONLY
+from seqkeras.export.generation.searches import Generation
 from seqkeras.export.signatures import Signature
 from seqkeras.runs.reference import OwnCall
 from seqkeras.serving.manifest import StateEntry
@@ -41,22 +41,18 @@ class ExportPlan:
 def plan_export(
     model,
     inputs=None,
-    max_length=None,
-    decoding=None,
-    constraint=None,
     attention_heads=False,
-    searches=DEFAULT_ONLY,
     feeds=None,
     vectors=False,
     binding=None,
     by_numbers=False,
     stream=False,
+    **generation,
 ):
     """Return the graphs and signatures to export of a Keras model.
 
     Args:
         inputs: list of `TensorSpec` of a model that answers in a single pass; None to infer them.
-        max_length: the most tokens that the SavedModel generates.
         attention_heads: whether to export the attention of each head of each layer too: as outputs
             of an encoder-decoder's step, as a separate graph of any other model.
         feeds: name -> (dtype, shape) of what the pipeline feeds to a model that seqkeras does not
@@ -67,17 +63,19 @@ def plan_export(
         by_numbers: whether the caller can tell by numbers which feed of the pipeline an input of
             another name is; then the error has the possible bindings.
         stream: whether to export the stream of a model of frames, too.
+        generation: fields of a `Generation`.
 
     Raises:
         AmbiguousInputs: a ValueError, if nothing tells which input of the model is which.
         ValueError: if the model's inputs are unknown, it can not be called with them, or it has no
             attention, or no stream, to export.
     """
+    generation = Generation(**generation)
     if _has_all(model, HAS_ENCODER_DECODER):
         return ExportPlan(
             ENCODER_DECODER,
             decoders.encoder_decoder_graphs(model, attention_heads),
-            saved_models.encoder_decoder(model, max_length, decoding, constraint, searches),
+            saved_models.encoder_decoder(model, generation),
             decoders.state_entries(model),
         )
     if _has_all(model, HAS_LANGUAGE_MODEL):
@@ -88,7 +86,7 @@ def plan_export(
         return ExportPlan(
             LANGUAGE_MODEL,
             graphs,
-            saved_models.language_model(model, max_length, decoding, constraint, searches),
+            saved_models.language_model(model, generation),
             decoders.state_entries(model),
         )
     graphs, own_call = single.graphs(model, inputs, feeds, vectors, binding, by_numbers)

@@ -7,38 +7,24 @@ from keras import ops
 
 from seqkeras.decoding.loop import Loop, begun
 from seqkeras.export.families.decoders import left_to_right, log_probs_along, source_of, text_of
-from seqkeras.export.generation import shrinking_batch
-from seqkeras.export.generation.default_search import all_of, best_of, result_specs, search_of
+from seqkeras.export.generation import searches, shrinking_batch
 from seqkeras.export.generation.prompts import room_of, search_behind, with_first
-from seqkeras.export.generation.searches import (
-    DEFAULT_ONLY,
-    DRAWN,
-    DRAWN_SPECS,
-    N_BEST,
-    SAMPLE,
-    Sampled,
-    demands_of,
-)
 from seqkeras.export.signatures import Signature
 from seqkeras.models.limits import most_tokens
-from seqkeras.serving.manifest import DecodingDefaults, TensorSpec
+from seqkeras.serving.manifest import TensorSpec
 from seqkeras.serving.pipelines.forecast import WINDOW
 from seqkeras.serving.session import FRAMES
 
 _SEQUENCES = {"token_ids": -1, FRAMES: 1, WINDOW: 1}  # the axis of the length
 
 
-def encoder_decoder(model, max_length, decoding=None, constraint=None, searches=DEFAULT_ONLY):
+def encoder_decoder(model, generation):
     """Return signatures: `serving_default` scores a target (teacher forcing), `generate` decodes
     greedily.
 
     If the default is more than one beam, `generate_beam` searches with that many; `n_best` and
-    `sample` are there if they are asked for.
-
-    Args:
-        max_length: the most tokens that `generate` makes.
+    `sample` are there if the `Generation` asks for them.
     """
-    decoding = decoding or DecodingDefaults()
     source = source_of(model)
     scored = (*source, TensorSpec("target_ids", "int64", ("batch", "target_length")))
 
@@ -47,29 +33,26 @@ def encoder_decoder(model, max_length, decoding=None, constraint=None, searches=
 
     def generate(search, named, **given):
         checked = _checked(model, source, given)
-        room = room_of(model, model.encode, max_length)
+        room = room_of(model, model.encode, generation.max_length)
         state = model.encode(*(checked[spec.name] for spec in source), **room)
-        loop = Loop(search, max_length, constraint=constraint)
-        begin = begun(model.step, state, loop, decoding.start_id)
+        loop = Loop(search, generation.max_length, constraint=generation.constraint)
+        begin = begun(model.step, state, loop, generation.decoding.start_id)
         return named(search.results(*shrinking_batch.run(model.step, loop, *begin)))
 
     vocab_size = model.target_vocab_size
     log_probs = TensorSpec("log_probs", "float32", ("batch", "target_length", vocab_size))
     return {
         "serving_default": Signature(score, scored, [log_probs]),
-        **_generating(generate, source, max_length, decoding, searches),
+        **_generating(generate, source, generation),
     }
 
 
-def language_model(model, max_length, decoding=None, constraint=None, searches=DEFAULT_ONLY):
+def language_model(model, generation):
     """Return signatures: `serving_default` scores a text, `generate` continues a prompt greedily.
 
     Further signatures: see `encoder_decoder`. The common length of a batch's prompts is
     read in one step. A model with mask "prefix" reads each prompt whole, and its `serving_default`
     takes the lengths of prefixes too.
-
-    Args:
-        max_length: the most tokens of a prompt and what `generate` makes, together.
     """
     tokens = (
         TensorSpec("token_ids", "int64", ("batch", "length")),
@@ -83,16 +66,17 @@ def language_model(model, max_length, decoding=None, constraint=None, searches=D
 
     def generate(search, named, token_ids, lengths):
         given = {"token_ids": token_ids, "lengths": lengths}
-        prompts = _checked(model, tokens, given, room=max_length - 1)
+        room = generation.max_length - 1
+        prompts = _checked(model, tokens, given, room)
         found = search_behind(
-            model, search, **prompts, max_length=max_length - 1, constraint=constraint
+            model, search, **prompts, max_length=room, constraint=generation.constraint
         )
         return with_first(**prompts, results=named(found))
 
     log_probs = TensorSpec("log_probs", "float32", ("batch", "length", model.vocab_size))
     return {
         "serving_default": Signature(score, scored, [log_probs]),
-        **_generating(generate, tokens, max_length, decoding or DecodingDefaults(), searches, 1),
+        **_generating(generate, tokens, generation, 1),
     }
 
 
@@ -101,39 +85,41 @@ def by_default(signatures):
     return "generate_beam" if "generate_beam" in signatures else "generate"
 
 
-def _generating(generate, inputs, max_length, decoding, searches, first=0):
+def _generating(generate, inputs, generation, first=0):
     """Return the signatures that generate: `generate` with one beam, `generate_beam` with more if
     those are the default, and others.
 
     Args:
         generate: takes a `seqkeras.decoding.Search`, `best_of` or `all_of`, and the inputs by name.
-        max_length: most tokens of results; None where nothing will be generated.
         first: how many tokens of a result no search adds.
     """
-    results = result_specs(max_length)
+    decoding, max_length = generation.decoding, generation.max_length
+    results = searches.result_specs(max_length)
 
-    def by(search, own, named=best_of):
-        def asked(*inputs, **named_inputs):
-            return generate(search(own, max_length - first), named, *inputs, **named_inputs)
+    def by(search, named=searches.best_of):
+        return lambda **given: generate(search(max_length - first), named, **given)
 
-        return asked
+    def as_decoding(decoding):
+        return by(lambda length: searches.search_of(decoding, length))
 
-    greedy = dataclasses.replace(decoding, num_beams=1)
-    signatures = {"generate": Signature(by(search_of, greedy), inputs, results)}
+    greedy = as_decoding(dataclasses.replace(decoding, num_beams=1))
+    signatures = {"generate": Signature(greedy, inputs, results)}
     if decoding.num_beams > 1:
-        signatures["generate_beam"] = Signature(by(search_of, decoding), inputs, results)
-    if searches.n_best:
-        specs = result_specs(max_length, searches.n_best)
-        signatures[N_BEST] = Signature(by(searches.several, decoding, all_of), inputs, specs)
-    if searches.sampling:
+        signatures["generate_beam"] = Signature(as_decoding(decoding), inputs, results)
+    if generation.n_best:
+        specs = searches.result_specs(max_length, generation.n_best)
+        several = by(generation.several, searches.all_of)
+        signatures[searches.N_BEST] = Signature(several, inputs, specs)
+    if generation.sampling:
 
         def sample(**given):
-            drawn = {name: given.pop(name) for name in DRAWN}
-            drawn = required(drawn, demands_of(**drawn))
-            search = Sampled(**drawn, max_length=max_length - first, end_id=decoding.end_id)
-            return generate(search, best_of, **given)
+            drawn = {name: given.pop(name) for name in searches.DRAWN}
+            drawn = required(drawn, searches.demands_of(**drawn))
+            length = max_length - first
+            search = searches.Sampled(**drawn, max_length=length, end_id=decoding.end_id)
+            return generate(search, searches.best_of, **given)
 
-        signatures[SAMPLE] = Signature(sample, [*inputs, *DRAWN_SPECS], results)
+        signatures[searches.SAMPLE] = Signature(sample, [*inputs, *searches.DRAWN_SPECS], results)
     return signatures
 
 

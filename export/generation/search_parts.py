@@ -5,8 +5,8 @@ import dataclasses
 from keras import ops
 
 from seqkeras.decoding.loop import Loop
-from seqkeras.export.generation.default_search import best_of, result_specs, search_of
 from seqkeras.export.generation.prompts import begun, behind_first, with_first
+from seqkeras.export.generation.searches import best_of, result_specs, search_of
 from seqkeras.export.onnx_graphs import convert
 from seqkeras.serving.manifest import TensorSpec
 

@@ -1,4 +1,4 @@
-"""The searches of a SavedModel beside the default one: n best results, and sampling."""
+"""The searches of graphs: what the manifest's `decoding` describes, n best, and sampling."""
 
 import dataclasses
 
@@ -6,13 +6,15 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
+from seqkeras.decoding import Constraint
+from seqkeras.decoding.beam import beam_search
 from seqkeras.decoding.loop import OneSequence
 from seqkeras.decoding.processors import nucleus
 from seqkeras.decoding.sampling import inverse_cdf
-from seqkeras.export.generation.default_search import search_of
-from seqkeras.serving.manifest import TensorSpec
+from seqkeras.serving.manifest import DecodingDefaults, TensorSpec
 
 N_BEST, SAMPLE = "n_best", "sample"
+NAMES = ("generated_ids", "generated_lengths", "scores")  # of a search's results
 DRAWN = {  # how a row is sampled: name -> dtype and default
     "temperature": ("float32", 1.0),
     "top_k": ("int32", 0),
@@ -23,19 +25,55 @@ DRAWN_SPECS = [TensorSpec(name, dtype, ("batch",)) for name, (dtype, _) in DRAWN
 
 
 @dataclasses.dataclass(frozen=True)
-class Searches:
-    """Which signatures of generation there are beside that of the default search."""
+class Generation:
+    """How the SavedModel of a model generates, and which signatures it has for that."""
 
+    max_length: int | None = None  # tokens of a result; of a prompt and what follows together
+    decoding: DecodingDefaults = DecodingDefaults()
+    constraint: Constraint | None = None  # of what is generated
     n_best: int = 0  # results of `n_best` for an input, by as many beams at least; 0 for none
     sampling: bool = False  # whether there is `sample`
 
-    def several(self, decoding, max_length):
-        """Return the `seqkeras.decoding.Search` of `n_best`, by the manifest's `decoding`."""
-        beams = max(self.n_best, decoding.num_beams)
-        return search_of(dataclasses.replace(decoding, num_beams=beams), max_length, self.n_best)
+    def several(self, max_length):
+        """Return the `seqkeras.decoding.Search` of `n_best`."""
+        beams = max(self.n_best, self.decoding.num_beams)
+        decoding = dataclasses.replace(self.decoding, num_beams=beams)
+        return search_of(decoding, max_length, self.n_best)
 
 
-DEFAULT_ONLY = Searches()
+def search_of(decoding, max_length, n_best=1):
+    """Return the `seqkeras.decoding.Search` that the manifest's `DecodingDefaults` ask for."""
+    if decoding.num_beams == 1:
+        # Keras's own arg-max, of the first of equal ones, uses an operator that ONNX lacks.
+        return OneSequence(lambda log_probs, _: ops.top_k(log_probs, 1)[1][:, 0], decoding.end_id)
+    return beam_search(
+        num_beams=decoding.num_beams,
+        n_best=n_best,
+        max_length=max_length,
+        end_id=decoding.end_id,
+        length_penalty=decoding.length_penalty,
+    )
+
+
+def best_of(results):
+    """Return a search's results by name; of several hypotheses, the best."""
+    several = len(results[-1].shape) > 1
+    return {name: own[:, 0] if several else own for name, own in all_of(results).items()}
+
+
+def all_of(results):
+    """Return a search's results by name."""
+    return dict(zip(NAMES, results, strict=True))
+
+
+def result_specs(max_length, *several):
+    """Return the `TensorSpec`s of the results of `best_of`; of `all_of` with the number of
+    hypotheses."""
+    shapes = ("batch", *several, max_length), ("batch", *several), ("batch", *several)
+    return [
+        TensorSpec(name, dtype, shape)
+        for name, dtype, shape in zip(NAMES, ("int32", "int32", "float32"), shapes, strict=True)
+    ]
 
 
 class Sampled(OneSequence):

@@ -11,7 +11,6 @@ import tensorflow as tf
 from seqkeras.export import save_run
 from seqkeras.export.__main__ import main
 from seqkeras.export.families import plan_export
-from seqkeras.export.generation.searches import Searches
 from seqkeras.export.pipelines.strings import text_signatures
 from seqkeras.export.signatures import Signature
 from seqkeras.models import RNNLanguageModel, Transformer
@@ -21,7 +20,7 @@ from tests.arrays import close, randomize
 from tests.conftest import others_long
 from tests.export.text_models import in_graph
 
-BOTH = Searches(n_best=5, sampling=True)
+BOTH = {"n_best": 5, "sampling": True}
 DEFAULTS = DecodingDefaults(start_id=2, end_id=3)
 GREEDY = {"temperature": 1.0, "top_k": 1, "top_p": 1.0, "seed": 0}
 FREE = GREEDY | {"top_k": 0}
@@ -49,7 +48,7 @@ def transformer(vocab_size):
 
 
 def signatures_of(model, max_length, searches=BOTH):
-    plan = plan_export(model, max_length=max_length, decoding=DEFAULTS, searches=searches)
+    plan = plan_export(model, max_length=max_length, decoding=DEFAULTS, **searches)
     return plan.saved_model
 
 
@@ -76,13 +75,13 @@ MODELS = {
 def test_other_searches_are_there_if_they_are_asked_for(pipeline):
     model = MODELS[pipeline][0](7)
     assert {"n_best", "sample"} <= set(signatures_of(model, 6))
-    plain = signatures_of(model, 6, Searches())
+    plain = signatures_of(model, 6, {})
     assert set(plain) == {"serving_default", "generate"}
 
 
 def test_the_n_best_of_enough_beams_are_those_of_all_sequences():
     model, prompt, size = language_model(6), [2, 4], 3
-    signatures = signatures_of(model, len(prompt) + size, Searches(n_best=200))
+    signatures = signatures_of(model, len(prompt) + size, {"n_best": 200})
     every = [
         sequence
         for length in range(1, size + 1)

@@ -11,7 +11,7 @@ from seqkeras.decoding import StateEntry, decode
 from seqkeras.decoding.loop import Loop, begun
 from seqkeras.export.families import plan_export
 from seqkeras.export.generation import shrinking_batch
-from seqkeras.export.generation.default_search import search_of
+from seqkeras.export.generation.searches import search_of
 from seqkeras.serving.manifest import DecodingDefaults
 from tests.arrays import close, floats, numbers
 from tests.catalogue import transformer_models
