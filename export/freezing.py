@@ -45,18 +45,14 @@ def freeze(function, inputs, lowered):
     reads = _reads(concrete)
     if reads is None:
         constant = convert_variables_to_constants_v2(concrete, lower_control_flow=False)
-        _require_no_more(constant.inputs[len(inputs) :])
+        if more := constant.inputs[len(inputs) :]:
+            names = ", ".join(sorted(tensor.op.name for tensor in more))
+            raise ValueError(
+                f"the model reads {names}, which is neither an input nor a weight, as a lookup "
+                "table is: do that before the model, in its tokenizer."
+            )
         return Frozen(constant.graph, _names(constant.inputs), _names(constant.outputs), {})
     return _with_weights_as_inputs(concrete, reads, _names(concrete.inputs[: len(inputs)]))
-
-
-def _require_no_more(inputs):
-    if inputs:
-        names = ", ".join(sorted(tensor.op.name for tensor in inputs))
-        raise ValueError(
-            f"the model reads {names}, which is neither an input nor a weight, as a lookup table "
-            "is: do that before the model, in its tokenizer."
-        )
 
 
 def _reads(concrete):

@@ -12,16 +12,19 @@ import warnings
 import numpy as np
 import onnx
 from keras.src.export.tf2onnx_lib import patch_tf2onnx
+from onnx import helper
+from onnx.reference import ReferenceEvaluator
 from onnxruntime.tools import symbolic_shape_infer
 
 from seqkeras.export.composites import LOWERINGS, PORTABLE_LOWERINGS, op_handlers
-from seqkeras.export.folding import fold_constants
 from seqkeras.export.freezing import freeze
 from seqkeras.export.graph import Graph
 from seqkeras.export.rewrites import simplify
 
 OPSET = 17
 IR_VERSION = 8  # both are read by every onnxruntime from 1.12 on
+UNFOLDED = {"Identity", "Constant", "ConstantOfShape", "Expand", "Tile", "RandomNormal"}
+GROWTH = 2  # a result with more than this multiple of its inputs' bytes is not folded
 
 
 def convert(function, inputs, outputs, name, portable=False):
@@ -39,13 +42,10 @@ def convert(function, inputs, outputs, name, portable=False):
     # Structured outputs are flattened in the order of their sorted names.
     by_name |= dict(zip(frozen.outputs, sorted(spec.name for spec in outputs), strict=True))
     graph = Graph(_to_onnx(frozen, by_name, name, lowerings), frozen.weights)
-    specs = {spec.name: spec for spec in [*inputs, *outputs]}
-    for value in [*graph.model.graph.input, *graph.model.graph.output]:
-        _set_shape(value, specs[value.name].shape)
-    _put_in_order(graph.model.graph.input, inputs)
-    _put_in_order(graph.model.graph.output, outputs)
+    _declare(graph.model.graph.input, inputs)
+    _declare(graph.model.graph.output, outputs)
     _limit_loops(graph)
-    fold_constants(graph)
+    _fold_constants(graph)
     with _not_running(name):
         simplify(graph, portable)
     graph.declare_domains()
@@ -123,15 +123,13 @@ def _logged_errors(logger_name):
         logger.propagate = propagate
 
 
-def _set_shape(value, shape):
-    dimensions = value.type.tensor_type.shape
-    del dimensions.dim[:]
-    for size in shape:
-        dimension = dimensions.dim.add()
-        if isinstance(size, int):
-            dimension.dim_value = size
-        else:
-            dimension.dim_param = size
+def _declare(values, specs):
+    """Give inputs or outputs the order and the sizes of their specs."""
+    types = {value.name: value.type.tensor_type.elem_type for value in values}
+    del values[:]
+    values.extend(
+        helper.make_tensor_value_info(spec.name, types[spec.name], spec.shape) for spec in specs
+    )
 
 
 def _limit_loops(graph):
@@ -142,11 +140,20 @@ def _limit_loops(graph):
         graph.constants["most_turns"] = np.array(np.iinfo(np.int64).max)
 
 
-def _put_in_order(values, specs):
-    by_name = {value.name: value for value in values}
-    ordered = [by_name[spec.name] for spec in specs]
-    del values[:]
-    values.extend(ordered)
+def _fold_constants(graph):
+    """Replace nodes by their values where all inputs are constants, as a transposed kernel's."""
+    for node in list(graph.nodes):
+        names = [name for name in node.input if name]
+        values = [graph.constants.get(name) for name in names]
+        if not values or any(value is None for value in values):
+            continue
+        if node.domain or node.op_type in UNFOLDED or any(a.HasField("g") for a in node.attribute):
+            continue
+        evaluator = ReferenceEvaluator(node, opsets={"": graph.model.opset_import[0].version})
+        results = evaluator.run(None, dict(zip(names, values, strict=True)))
+        if sum(array.nbytes for array in results) <= GROWTH * sum(array.nbytes for array in values):
+            graph.constants.update(zip(node.output, results, strict=True))
+            graph.nodes.remove(node)
 
 
 def check(graph, name):

@@ -21,19 +21,15 @@ def to_trace(function, inputs):
     """Return a `tf.function` of tensors in the order of their `TensorSpec`s, of a function by
     keyword."""
     names = [spec.name for spec in inputs]
+    specs = [
+        tf.TensorSpec(
+            [n if isinstance(n, int) else None for n in spec.shape], spec.dtype, spec.name
+        )
+        for spec in inputs
+    ]
 
-    @tf.function(input_signature=_tensorflow_specs(inputs), autograph=False)
+    @tf.function(input_signature=specs, autograph=False)
     def traced(*tensors):
         return function(**dict(zip(names, tensors, strict=True)))
 
     return traced
-
-
-def _tensorflow_specs(specs):
-    """Return `TensorSpec`s as TensorFlow writes them; a symbolic size is None there."""
-    return [
-        tf.TensorSpec(
-            [size if isinstance(size, int) else None for size in spec.shape], spec.dtype, spec.name
-        )
-        for spec in specs
-    ]

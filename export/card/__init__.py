@@ -180,15 +180,15 @@ def about_operators(folder, manifest):
     graphs |= {name: precision.graphs for name, precision in manifest.precisions.items()}
     standard = [name for name, roles in graphs.items() if _domains(folder, roles) == {""}]
     others = [name for name in graphs if name not in standard]
-    lines = []
-    if standard:
-        lines.append(f"The graphs in {', '.join(standard)} have standard ONNX operators only.")
-    if others:
-        lines.append(
-            f"The graphs in {', '.join(others)} have operators of onnxruntime's own, which other "
-            "runtimes lack."
-        )
-    return "".join(f"\n{line}\n" for line in lines)
+    kinds = {
+        "standard ONNX operators only": standard,
+        "operators of onnxruntime's own, which other runtimes lack": others,
+    }
+    return "".join(
+        f"\nThe graphs in {', '.join(names)} have {kind}.\n"
+        for kind, names in kinds.items()
+        if names
+    )
 
 
 def _domains(folder, graphs):

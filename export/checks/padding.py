@@ -87,7 +87,8 @@ def _with_zeros(inputs, answered, signature):
             alone, padded = {}, {}
             for spec in signature.inputs:
                 whole = feed[spec.name]
-                sizes = [_kept(n) if _is_open(axis) else n for n, axis in _axes(whole, spec)]
+                axes = zip(whole.shape[1:], spec.shape[1:], strict=True)
+                sizes = [_kept(n) if isinstance(axis, str) else n for n, axis in axes]
                 own = whole[:, *map(slice, sizes)]
                 if spec.name == "lengths":
                     own = np.vectorize(_kept)(own)
@@ -95,18 +96,7 @@ def _with_zeros(inputs, answered, signature):
                 alone[spec.name], padded[spec.name] = own, np.pad(own, [(0, 0), *room])
             ours, theirs = signature.function(**alone), signature.function(**padded)
             for name in ours:
-                yield (
-                    name,
-                    *(keras.ops.convert_to_numpy(outputs[name]) for outputs in (ours, theirs)),
-                )
-
-
-def _axes(array, spec):
-    return zip(array.shape[1:], spec.shape[1:], strict=True)
-
-
-def _is_open(axis):
-    return isinstance(axis, str)
+                yield name, *map(keras.ops.convert_to_numpy, (ours[name], theirs[name]))
 
 
 def _in_a_batch(inputs, answered):

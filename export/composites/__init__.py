@@ -51,10 +51,14 @@ def op_handlers(graph_def, weights, lowerings):
     return {
         "PartitionedCall": (lower_function_node, []),
         # tf2onnx would multiply by the condition and its inverse, and does not know the others.
-        "SelectV2": (lambda graph, node, *_: Builder(graph, node).replace(node, "Where"), []),
+        "SelectV2": (_become_where, []),
         "Erfc": (_difference(lambda builder, one, x: [one, builder.add("Erf", [x])]), []),
         "Expm1": (_difference(lambda builder, one, x: [builder.add("Exp", [x]), one]), []),
     }
+
+
+def _become_where(graph, node, name, args):
+    node.type = "Where"
 
 
 def _difference(terms):

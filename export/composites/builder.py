@@ -14,19 +14,6 @@ class Builder:
         self.weights = dict(weights)
         self.name = node.name
 
-    def replace(self, node, op_type):
-        """Put another operator in place of a node, with the same inputs and outputs."""
-        shapes, dtypes = node.output_shapes, node.output_dtypes
-        self.graph.remove_node(node.name)
-        self.graph.make_node(
-            op_type,
-            node.input,
-            name=node.name,
-            outputs=node.output,
-            shapes=shapes,
-            dtypes=dtypes,
-        )
-
     def add(self, op_type, inputs, outputs=None, domain="", **attributes):
         """Return a node with one output, or with the named ones; returns the names of its
         outputs."""

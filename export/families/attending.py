@@ -88,7 +88,8 @@ def _weights_of(node):
     if isinstance(layer, GIVE_THEM_ON_REQUEST):
         return _ScoresOf(layer)(*arguments.args, **arguments.kwargs)
     if isinstance(layer, TokenModel):
-        return _AttentionOf(layer)(arguments.args[0])
+        weights = layers.Lambda(lambda inputs: next(iter(layer.attention_weights(inputs).values())))
+        return weights(arguments.args[0])
     return None
 
 
@@ -107,17 +108,6 @@ class _ScoresOf(layers.Layer):
     def call(self, *sequences, **options):
         options["return_attention_scores"] = True
         return _in_one_form(self.layer(*sequences, **options)[1])
-
-
-class _AttentionOf(layers.Layer):
-    """The attention of a model that is used as a layer."""
-
-    def __init__(self, model):
-        super().__init__()
-        self.model = model
-
-    def call(self, inputs):
-        return next(iter(self.model.attention_weights(inputs).values()))
 
 
 def _stacked(inputs, function, outputs):

@@ -92,9 +92,7 @@ def built_shape(model):
 def arguments_of(model, names):
     """Return the `Place`s of the arguments of a subclass's `call`, or None if it takes one alone:
     none of our names is an argument, and no second one is required."""
-    parameters = {
-        name: inspect.signature(model.call).parameters[name] for name in keywords_of(model)
-    }
+    parameters = keywords_of(model)
     required = [name for name, each in parameters.items() if each.default is each.empty]
     if len(names) == 1 or (len(required) < 2 and not parameters.keys() & set(names)):
         return None
@@ -203,14 +201,13 @@ def _paths(found, places):
 
 
 def keywords_of(model):
-    """Return the arguments of a model's `call` that can be tensors."""
-    parameters = inspect.signature(model.call).parameters.values()
+    """Return the parameters by name of a model's `call` that can be tensors."""
     kinds = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
-    return [
-        parameter.name
-        for parameter in parameters
-        if parameter.kind not in kinds and parameter.name != "training"
-    ]
+    return {
+        name: parameter
+        for name, parameter in inspect.signature(model.call).parameters.items()
+        if parameter.kind not in kinds and name != "training"
+    }
 
 
 def _place(path, tensor):
@@ -240,10 +237,7 @@ def _named_in(own, places):
     found = [place for place in places if place.path == path]
     found = found or [place for place in places if own == place.name]
     if not found:
-        known = ", ".join(
-            f"{place.name or (place.path[0] if len(place.path) == 1 else list(place.path))}"
-            for place in places
-        )
+        known = ", ".join(str(place.name or _shown(place)) for place in places)
         raise ValueError(f"binding: the model has no input {own!r}; it has {known}.")
     return found[0]
 
@@ -299,6 +293,4 @@ def question(model, names, places, example):
 
 
 def _shown(place):
-    if len(place.path) == 1:
-        return place.path[0]
-    return list(place.path)
+    return place.path[0] if len(place.path) == 1 else list(place.path)

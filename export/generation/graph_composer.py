@@ -69,17 +69,12 @@ class GraphComposer:
         shape, rows, whole = (f"{name}/{part}" for part in ("shape", "rows", "whole"))
         zero, one = (self.constant(f"[{n}]", np.array([n])) for n in (0, 1))
         rest = self.constant(f"{name}/rest", np.array(rest))
-        dtype = helper.np_dtype_to_tensor_dtype(np.dtype(spec.dtype))
+        zeros = helper.make_tensor("zero", _type_of(spec), [1], [0])
         self.nodes += [
             helper.make_node("Shape", ["lengths"], [shape]),
             helper.make_node("Slice", [shape, zero, one], [rows]),
             helper.make_node("Concat", [rows, rest], [whole], axis=0),
-            helper.make_node(
-                "ConstantOfShape",
-                [whole],
-                [name],
-                value=helper.make_tensor("zero", dtype, [1], [0]),
-            ),
+            helper.make_node("ConstantOfShape", [whole], [name], value=zeros),
         ]
         return name
 
@@ -149,9 +144,10 @@ class GraphComposer:
         names = self.add(results, "results", {**carried, **dict(given)})
         for spec in outputs:
             self.nodes.append(helper.make_node("Identity", [names[spec.name]], [spec.name]))
-        graph = helper.make_graph(
-            self.nodes, "generate", [_value(spec) for spec in inputs], list(outputs)
-        )
+        values = [
+            helper.make_tensor_value_info(spec.name, _type_of(spec), spec.shape) for spec in inputs
+        ]
+        graph = helper.make_graph(self.nodes, "generate", values, list(outputs))
         model = helper.make_model(
             graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=IR_VERSION
         )
@@ -166,9 +162,8 @@ def _of_any_shape(name, dtype):
     return helper.make_tensor_value_info(name, dtype, None)
 
 
-def _value(spec):
-    dtype = helper.np_dtype_to_tensor_dtype(np.dtype(spec.dtype))
-    return helper.make_tensor_value_info(spec.name, dtype, spec.shape)
+def _type_of(spec):
+    return helper.np_dtype_to_tensor_dtype(np.dtype(spec.dtype))
 
 
 def _renamed(node, prefix, names):

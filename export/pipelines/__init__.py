@@ -30,9 +30,5 @@ def record_of(pipeline):
         raise ValueError(
             f"pipeline must be one of {', '.join(PIPELINE_TEXTS)}; received {pipeline!r}."
         )
-    return importlib.import_module(f".{_file_of(pipeline)}", __name__).RECORD
-
-
-def _file_of(pipeline):
-    """Return the name of a pipeline's file: fill_mask for FillMask."""
-    return re.sub("(?<!^)(?=[A-Z])", "_", pipeline).lower()
+    file = re.sub("(?<!^)(?=[A-Z])", "_", pipeline).lower()  # fill_mask of FillMask
+    return importlib.import_module(f".{file}", __name__).RECORD

@@ -9,7 +9,7 @@ from seqkeras.export.pipelines.record import PipelineRecord
 from seqkeras.export.pipelines.targets import Targets, are_texts, is_text, of_answers, text_of
 from seqkeras.export.text_graphs.characters import BLANK, checked
 from seqkeras.export.text_graphs.reading import Reader
-from seqkeras.export.text_graphs.signatures import by_strings, outputs_of, score, strings
+from seqkeras.export.text_graphs.signatures import SCORE, by_strings, outputs_of, strings
 from seqkeras.export.text_graphs.whole_characters import whole_characters
 from seqkeras.metrics import squad_exact_match, squad_f1
 from seqkeras.serving.manifest import TensorSpec
@@ -63,7 +63,7 @@ def answer(signatures, tokenizers, limits, decoding, settings):
         strings("answer"),
         TensorSpec("start", "int32", ("batch",)),
         TensorSpec("end", "int32", ("batch",)),
-        score(),
+        SCORE,
         TensorSpec("null_score", "float32", ("batch",)),
     ]
     return by_strings(function, [strings("question"), strings("context")], outputs)

@@ -64,11 +64,6 @@ def _expected(outputs, answer, pipeline, given):
     )
 
 
-def _input_limits(manifest, unit):
-    most = manifest.limits.source_length
-    return f"A text and choices, of which none has more than {most} tokens with the text."
-
-
 RECORD = PipelineRecord(
     feeds={
         name: (dtype, (shape[0], "choices", *shape[1:])) for name, (dtype, shape) in TEXTS.items()
@@ -76,5 +71,8 @@ RECORD = PipelineRecord(
     targets=lambda settings: TARGETS,
     strings=choose,
     expected=_expected,
-    input_limits=_input_limits,
+    input_limits=lambda manifest, unit: (
+        "A text and choices, of which none has more than "
+        f"{manifest.limits.source_length} tokens with the text."
+    ),
 )

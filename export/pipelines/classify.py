@@ -11,10 +11,10 @@ from seqkeras.export.text_graphs.characters import checked
 from seqkeras.export.text_graphs.reading import Reader
 from seqkeras.export.text_graphs.signatures import (
     PAIR,
+    SCORE,
     by_strings,
     output_name,
     outputs_of,
-    score,
     strings,
 )
 from seqkeras.metrics import exact_match
@@ -50,7 +50,7 @@ def classify(signatures, tokenizers, limits, decoding, settings):
     def pair(text, pair, truncate):
         return answer(reader(checked(text), checked(pair, "pair"), truncate=truncate))
 
-    outputs = [score()]
+    outputs = [SCORE]
     if labels:
         outputs = [TensorSpec("scores", "float32", ("batch", len(labels))), strings("label")]
     of_two = [strings("text"), strings("pair")]
@@ -72,10 +72,6 @@ def _setting_problems(settings):
     labels, several = settings.get("labels"), settings.get("multi_label")
     if labels and len(labels) < 2 and not several:
         yield "settings.labels must be two at least, or settings.multi_label true"
-
-
-def _logits(settings):
-    return ("output",) if settings.get("labels") else ()
 
 
 def _targets(settings):
@@ -136,7 +132,7 @@ RECORD = PipelineRecord(
     feeds=TEXTS,
     feeds_frames=True,
     setting_problems=_setting_problems,
-    logits=_logits,
+    logits=lambda settings: ("output",) if settings.get("labels") else (),
     targets=_targets,
     strings=classify,
     expected=_expected,

@@ -31,16 +31,14 @@ def embed(signatures, tokenizers, limits, decoding, settings):
     return by_strings(function, [strings("text")], outputs)
 
 
-def _expected(outputs, answer, pipeline, given):
-    return ExpectedAnswer(numbers=outputs["embedding"], expected_numbers=answer.vector)
-
-
 RECORD = PipelineRecord(
     feeds=TEXTS,
     feeds_frames=True,
     logits=lambda settings: (),
     vectors=True,
     strings=embed,
-    expected=_expected,
+    expected=lambda outputs, answer, *_: ExpectedAnswer(
+        numbers=outputs["embedding"], expected_numbers=answer.vector
+    ),
     word_length=lambda settings: settings.get("word_length", WordSettings.word_length),
 )

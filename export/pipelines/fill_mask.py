@@ -36,7 +36,9 @@ def fill_mask(signatures, tokenizers, limits, decoding, settings):
     """
     reader = Reader(tokenizers["text"], limits.source_length)
     model = signatures["serving_default"]
-    masks = Masks(tokenizers["text"], settings.get("mask_token", Settings.mask_token))
+    mask_token = settings.get("mask_token", Settings.mask_token)
+    masks = Masks(tokenizers["text"], mask_token)
+    without_mask = f"text: must hold a mask; write {mask_token} for what to fill in."
     output = output_name(model, settings)
     [vocab_size] = [spec.shape[-1] for spec in model.outputs if spec.name == output]
     top_k = min(TOP_K, vocab_size)
@@ -46,7 +48,7 @@ def fill_mask(signatures, tokenizers, limits, decoding, settings):
         text = checked(text)
         encoded = reader(text, truncate=truncate)
         places = masks.places(encoded.token_ids)
-        errors = first_of(encoded.errors, masks.errors_without(places.row_lengths()))
+        errors = first_of(encoded.errors, errors_of((places.row_lengths() > 0, without_mask)))
         counts = tf.where(errors == "", places.row_lengths(), 0)
         places, _ = padded(places, errors)
         own = tf.sequence_mask(counts, tf.shape(places)[1])
@@ -101,11 +103,6 @@ class Masks:
         found = token_ids == self._mask_id
         places = tf.range(tf.shape(token_ids, tf.int64)[1])
         return tf.ragged.boolean_mask(tf.broadcast_to(places, tf.shape(token_ids)), found)
-
-    def errors_without(self, counts):
-        """Return (B,) errors of the rows that hold no mask."""
-        message = f"text: must hold a mask; write {self._mask_token} for what to fill in."
-        return errors_of((counts > 0, message))
 
     def tokens(self, token_ids):
         """Return the strings of ids."""

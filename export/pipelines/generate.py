@@ -82,10 +82,6 @@ def _firsts(ids):
     return tf.pad(ids.to_tensor(), [[0, 0], [0, 1]])[:, 0]
 
 
-def _differences(manifest):
-    yield "Why a text ends, `finish` of `serving`, is not said."
-
-
 def _input_limits(manifest, unit):
     limits = manifest.limits
     most = min(limits.source_length, limits.target_length - 1)
@@ -96,6 +92,6 @@ RECORD = PipelineRecord(
     model_kind=LANGUAGE_MODEL,
     targets=lambda settings: TEXTS,
     strings=generate,
-    differences=_differences,
+    differences=lambda manifest: ["Why a text ends, `finish` of `serving`, is not said."],
     input_limits=_input_limits,
 )

@@ -6,10 +6,6 @@ from collections.abc import Callable, Mapping
 from seqkeras.export.feeds import FRAMES, SINGLE_PASS
 
 
-def _output(settings):
-    return ("output",)
-
-
 def _none(*_):
     return ()
 
@@ -63,7 +59,7 @@ class PipelineRecord:
     needs_targets: bool = False
     row_length: Callable = lambda limits, settings: limits.source_length
     setting_problems: Callable = _none
-    logits: Callable = _output
+    logits: Callable = lambda settings: ("output",)
     vectors: bool = False
     targets: Callable = lambda settings: None
     strings: Callable | None = None

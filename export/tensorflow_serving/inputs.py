@@ -24,8 +24,12 @@ class Inputs:
             rows = self._of_strings([spec.name for spec in inputs])
         else:
             rows = self._of_arrays(inputs) or [{spec.name: _made_up(spec) for spec in inputs}]
-        drawn = [spec for spec in signature.inputs if spec.name in DRAWN]
-        return [row | {spec.name: _as_default(spec.name) for spec in drawn} for row in rows]
+        drawn = {
+            spec.name: np.asarray(DRAWN[spec.name][1], spec.dtype)
+            for spec in signature.inputs
+            if spec.name in DRAWN
+        }
+        return [row | drawn for row in rows]
 
     def shortest(self, signature):
         """Return the shortest row."""
@@ -106,12 +110,6 @@ def _with_length(example):
         if name in example and np.ndim(example[name]) == rank:
             return {"lengths": len(example[name]), **example}
     return example
-
-
-def _as_default(name):
-    """Return the default of an option of `sample`."""
-    dtype, default = DRAWN[name]
-    return np.asarray(default, dtype)
 
 
 def _made_up(spec):

@@ -77,7 +77,7 @@ def notes(folder, manifest, names, inputs, batched):
             exceptions = "\n".join(_exceptions(folder, manifest))
             about = STRINGS.format(
                 truncate=" and ".join(f"`{own}`" for own in signatures if TRUNCATE in own),
-                batches=_batches(path, batched),
+                batches=OF_CLIENTS if path in batched else ALONE,
                 operators=_operators(folder / path),
                 exceptions=f", but for these:\n\n{exceptions}" if exceptions else ".",
             )
@@ -142,10 +142,6 @@ def _row(key, signature):
     return f"| `{key}` | {takes} | {gives} |"
 
 
-def _batches(path, batched):
-    return OF_CLIENTS if path in batched else ALONE
-
-
 def _about_ids(path, specs, batched, word_length):
     if not batched:
         return ALONE
@@ -191,12 +187,6 @@ def _of_subwords(tokenizer):
             f"- A word that takes more than {MOST_STEPS} different merges, as thousands of random "
             "letters do, is refused."
         )
-    refused = _taking_spaces(tokenizer)
-    if refused:
-        yield f"- A text that holds {', '.join(refused)} is refused: spaces belong to it."
-
-
-def _taking_spaces(tokenizer):
-    """Return the added tokens that take the spaces after them."""
     added = json.loads(tokenizer.to_json())["added_tokens"]
-    return [token["content"] for token in added if token["rstrip"]]
+    if refused := [token["content"] for token in added if token["rstrip"]]:
+        yield f"- A text that holds {', '.join(refused)} is refused: spaces belong to it."

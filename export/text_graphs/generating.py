@@ -7,7 +7,7 @@ import tensorflow as tf
 from seqkeras.export.families.saved_models import by_default
 from seqkeras.export.generation.searches import DRAWN, DRAWN_SPECS, N_BEST, SAMPLE, demands_of
 from seqkeras.export.text_graphs.row_errors import errors_of, first_of
-from seqkeras.export.text_graphs.signatures import by_strings, score, strings
+from seqkeras.export.text_graphs.signatures import SCORE, by_strings, strings
 from seqkeras.serving.manifest import TensorSpec
 
 
@@ -22,7 +22,7 @@ def generating(answer, signatures):
             name; returns the texts and scores of all rows and of all their results, in order, and
             the (B,) errors of rows.
     """
-    text, results = [strings("text")], [strings("text"), score()]
+    text, results = [strings("text")], [strings("text"), SCORE]
 
     def one(model, text, truncate, **drawn):
         texts, scores, errors = answer(model, text, truncate, **drawn)

@@ -38,15 +38,13 @@ class EncodedTexts:
 
     @classmethod
     def of_rows(cls, rows, errors):
-        """Return encoded texts from a ragged row of each input; a refused row becomes a token of id
-        0."""
-        token_ids, lengths = padded(rows.token_ids, errors)
-        segment_ids, _ = padded(rows.segment_ids, errors)
-        places = (rows.starts, rows.ends, rows.texts)
+        """Return encoded texts from the ragged rows of `_joined`; a refused one is a token 0."""
+        token_ids, segment_ids, *places = rows
+        token_ids, lengths = padded(token_ids, errors)
         return cls(
             tf.cast(token_ids, tf.int64),
             lengths,
-            tf.cast(segment_ids, tf.int64),
+            tf.cast(padded(segment_ids, errors)[0], tf.int64),
             *(padded(own, errors, -1)[0] for own in places),
             errors,
         )
@@ -94,25 +92,6 @@ def padded(rows, errors, padding=0):
     return tf.cond(tf.reduce_all(well), plain, with_refused)
 
 
-@dataclasses.dataclass(frozen=True)
-class _Rows:
-    """Ragged (B, None) int32 rows of a batch: the attributes of `EncodedTexts` of these names."""
-
-    token_ids: tf.RaggedTensor
-    segment_ids: tf.RaggedTensor
-    starts: tf.RaggedTensor
-    ends: tf.RaggedTensor
-    texts: tf.RaggedTensor
-
-
-@dataclasses.dataclass(frozen=True)
-class _Template:
-    """The special tokens around texts."""
-
-    around: list  # lists of (id, segment, -1, -1, -1), before each text and after the last
-    segments: list  # segments of each text
-
-
 class Reader:
     """A tokenizer of `seqkeras.serving.text` in a graph.
 
@@ -148,8 +127,8 @@ class Reader:
             values = require(texts[0].values, (same, message))
             texts = dataclasses.replace(texts[0], values=values), texts[1]
         parts = [self._tokens(text) for text in texts]
-        template = self._template(len(parts) == 2)
-        room = self.limit - sum(map(len, template.around))
+        around, segments = self._template(len(parts) == 2)
+        room = self.limit - sum(map(len, around))
 
         def cut():
             sizes = [part.token_ids.row_lengths() for part in parts]
@@ -161,18 +140,21 @@ class Reader:
 
         columns = tf.cond(truncate, cut, lambda: [part.columns for part in parts])
         parts = [Tokens(*own, part.errors) for own, part in zip(columns, parts, strict=True)]
-        rows, name = _joined(parts, template), " and ".join(dict.fromkeys(e.name for e in texts))
+        rows, name = (
+            _joined(parts, around, segments),
+            " and ".join(dict.fromkeys(e.name for e in texts)),
+        )
         errors = first_of(*(part.errors for part in parts))
         if most_of_first is not None:
             length = parts[0].token_ids.row_lengths()
             errors = first_of(errors, self.over(length, texts[0].name, most_of_first))
-        errors = first_of(errors, self.over(rows.token_ids.row_lengths(), name))
+        errors = first_of(errors, self.over(rows[0].row_lengths(), name))
         return EncodedTexts.of_rows(rows, errors)
 
     def prompt_ids(self, text):
         """Map `Texts` to ragged (B, None) ids of any length, and their errors."""
         part = self._tokens(text)
-        return _joined([part], self._template(False)).token_ids, part.errors
+        return _joined([part], *self._template(False))[0], part.errors
 
     def over(self, lengths, name="text", limit=None):
         """Return (B,) errors of those lengths that are over the limit."""
@@ -198,8 +180,12 @@ class Reader:
         return dataclasses.replace(tokens, errors=errors)
 
     def _template(self, pair):
+        """Return the special tokens around texts, and the segment of each text.
+
+        The former are lists of (id, segment, -1, -1, -1), before each text and after the last.
+        """
         if not isinstance(self._tokenizer, Subwords | SentencePieces):
-            return _Template([[], []], [0])
+            return [[], []], [0]
         encoding = self._tokenizer.analyze(*(["a", "a"] if pair else ["a"]))
         size = len(self._tokenizer.encode("a"))  # tokens of a text
         around, segments, count = [[]], [], 0
@@ -216,7 +202,7 @@ class Reader:
         last = around[-1]
         if last and last[-1][0] == self._end_id:
             last.pop()
-        return _Template(around, segments)
+        return around, segments
 
 
 def _fitting(sizes, room):
@@ -228,24 +214,21 @@ def _fitting(sizes, room):
     return [first, tf.minimum(sizes[1], room - first)]
 
 
-def _joined(parts, template):
-    """Return the `_Rows` of texts with their special tokens."""
+def _joined(parts, specials, segments):
+    """Return the token ids, segments, starts, ends and texts of texts with their special tokens.
+
+    Each is ragged (B, None) int32.
+    """
     batch, columns = parts[0].token_ids.nrows(), []
     for number, part in enumerate([*parts, None]):
-        around = template.around[number]
-        if around:
-            columns.append([_repeated(batch, values) for values in zip(*around, strict=True)])
+        if specials[number]:
+            rows = [tf.constant([values], tf.int32) for values in zip(*specials[number])]
+            columns.append([tf.RaggedTensor.from_tensor(tf.tile(r, [batch, 1])) for r in rows])
         if part:
             nothing = tf.zeros_like(part.token_ids)
-            segments = nothing + template.segments[number]
-            columns.append((part.token_ids, segments, part.starts, part.ends, nothing + number))
-    return _Rows(*(tf.concat(column, axis=1) for column in zip(*columns, strict=True)))
-
-
-def _repeated(batch, values):
-    """Return ragged (B, n): the values in each row."""
-    rows = tf.tile(tf.constant([values], tf.int32), [batch, 1])
-    return tf.RaggedTensor.from_tensor(rows)
+            segment = nothing + segments[number]
+            columns.append((part.token_ids, segment, part.starts, part.ends, nothing + number))
+    return [tf.concat(column, axis=1) for column in zip(*columns, strict=True)]
 
 
 def in_graph(tokenizer):

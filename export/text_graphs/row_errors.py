@@ -2,8 +2,6 @@
 
 import tensorflow as tf
 
-from seqkeras.serving.manifest import TensorSpec
-
 ERROR = "error"
 NOT_FINITE = "the model gives no finite number for it."
 
@@ -54,8 +52,3 @@ def with_errors(outputs, errors):
         well = tf.reshape(errors == "", [-1, *[1] * (values.shape.rank - 1)])
         told[name] = tf.where(well, values, tf.constant(nothing, values.dtype))
     return {**told, ERROR: errors}
-
-
-def error():
-    """Return the spec of the errors of rows."""
-    return TensorSpec(ERROR, "string", ("batch",))

@@ -3,10 +3,11 @@
 import tensorflow as tf
 
 from seqkeras.export.signatures import Signature, to_trace
-from seqkeras.export.text_graphs.row_errors import error, with_errors
+from seqkeras.export.text_graphs.row_errors import ERROR, with_errors
 from seqkeras.serving.manifest import TensorSpec
 
 DEFAULT, PAIR, TRUNCATE = "serving_default", "pair", "truncate"
+SCORE = TensorSpec("score", "float32", ("batch",))
 
 
 def by_strings(function, inputs, outputs, name=DEFAULT):
@@ -29,7 +30,7 @@ def by_strings(function, inputs, outputs, name=DEFAULT):
         def asked(**texts):
             return shared(tf.constant(truncate), *(texts[spec.name] for spec in inputs))
 
-        return Signature(asked, inputs, [*outputs, error()])
+        return Signature(asked, inputs, [*outputs, strings(ERROR)])
 
     cuts = TRUNCATE if name == DEFAULT else f"{TRUNCATE}_{name}"
     return {name: of(False), cuts: of(True)}
@@ -49,8 +50,3 @@ def output_name(signature, settings):
 def strings(name):
     """Return the spec of one string for each row."""
     return TensorSpec(name, "string", ("batch",))
-
-
-def score():
-    """Return the spec of one score for each row."""
-    return TensorSpec("score", "float32", ("batch",))
