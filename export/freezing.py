@@ -56,8 +56,7 @@ def freeze(function, inputs, lowered):
 
 
 def _reads(concrete):
-    """Return a dictionary: node that reads a variable -> the variable; None if one is not merely
-    read."""
+    """Return node that reads a variable -> the variable; None if one is not merely read."""
     variables = {id(variable.handle): variable for variable in concrete.variables}
     captured = {
         placeholder.op.name: variables.get(id(outer))

@@ -143,8 +143,7 @@ class Graph:
         return names
 
     def reshaped_from(self, name, shape):
-        """Return the earliest tensor of that shape from which Reshapes computed this one, or
-        None."""
+        """Return the earliest tensor of that shape that Reshapes made this one of, or None."""
         fitting = [
             tensor for tensor in self.unmoved(name, "Reshape") if self.shape(tensor) == shape
         ]

@@ -118,8 +118,7 @@ class _Answer:
 
 
 def _likeness(one, other):
-    """Return 2 if the rows differ only in padding with zeros, 1 if in other padding, 0 if they
-    differ."""
+    """Return 2 if rows differ in padding with zeros alone, 1 if in other padding, else 0."""
     alike = 2
     for name, array in one.items():
         ours = array[tuple(map(slice, other[name].shape))]
@@ -291,8 +290,7 @@ class _LanguageModel(_AlongTokens):
 
 
 class _EncoderDecoder(_AlongTokens):
-    """Distributions after each token of the real target, and the text that the pipeline
-    generates."""
+    """Distributions after each token of the real target, and the pipeline's text."""
 
     def __init__(self, *arguments):
         super().__init__(*arguments)

@@ -138,8 +138,7 @@ class _Store:
         return model, tuple(sorted(names))
 
     def _key(self, value):
-        """Return the sha256 of an array's values, or of its transpose's if that is stored
-        already."""
+        """Return the sha256 of an array, or of its transpose if that is stored already."""
         key = hashlib.sha256(np.ascontiguousarray(value)).digest()
         if key not in self.values and value.ndim == 2:
             transposed = hashlib.sha256(np.ascontiguousarray(value.T)).digest()

@@ -78,8 +78,7 @@ def user_call(run, plan, calls, model):
 
 
 def calls_of(run, plan):
-    """Return for each of the first inputs, the feed and the outputs of the model's first call in
-    Keras."""
+    """Return the feed and the outputs of the first call in Keras for each of the first inputs."""
     calls = []
     pipeline = keras_pipeline(
         run.folder, plan.graphs, plan.fields, lambda role, *call: calls.append(call)

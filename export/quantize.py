@@ -173,8 +173,7 @@ class _Rewriter:
         self._become_product_by_row(nodes, node, source, kernel, bias)
 
     def _attention(self, nodes, node):
-        """Put one node on integers, or a product and the rest where rows have their own scales or
-        one node can not do it."""
+        """Make integers of a node, or of its product where rows have scales of their own."""
         source, kernel, bias, padding, past, scores = [*node.input, "", "", ""][:6]
         attributes = attributes_of(node)
         if not self._is_kernel(kernel) or past or "qkv_hidden_sizes" in attributes:
@@ -238,8 +237,7 @@ class _Rewriter:
         return self.embeddings or self.constants[name].shape[axis] != self.vocab_size
 
     def _become_product_by_row(self, nodes, node, source, kernel, bias):
-        """Compute a product x W + b as diag(r) ((x / r) W) + b, where that pays; r is the largest
-        number of each row."""
+        """Compute x W + b as diag(r) ((x / r) W) + b where that pays; r: the rows' largest numbers."""
         rows, columns = self.constants[kernel].shape
         if not self.by_row or rows == columns:
             self._become_product(node, source, kernel, bias)
@@ -292,8 +290,7 @@ def _int8_kernel(constants, kernel, bits):
 
 
 def _whole(values, axis, bits):
-    """Return (Q, s) with Q s near the values; the largest value along the axis becomes
-    `MOST[bits]`."""
+    """Return (Q, s), Q s near the values; the largest along the axis becomes `MOST[bits]`."""
     scales = np.abs(values).max(axis) / np.float32(MOST[bits])
     scales[scales == 0] = 1
     return np.rint(values / np.expand_dims(scales, axis)).astype(np.int8), scales

@@ -92,8 +92,7 @@ def _plain(graph, name):
 
 
 def _mask_of(graph, node):
-    """Return the mask whose gaps an If of `seqkeras.export.composites.recurrent` asks for, else
-    None."""
+    """Return the mask whose gaps an If of `composites.recurrent` asks for, else None."""
     if [each.op_type for each in _branches(node)[0]] != ["Transpose"]:
         return None
     name = node.input[0]

@@ -18,8 +18,7 @@ class Signature:
 
 
 def to_trace(function, inputs):
-    """Return a `tf.function` of tensors in the order of their `TensorSpec`s, of a function by
-    keyword."""
+    """Return a `tf.function` of tensors in order of a function of tensors by keyword."""
     names = [spec.name for spec in inputs]
     specs = [
         tf.TensorSpec(

@@ -78,8 +78,7 @@ class _Inference(SymbolicShapeInference):
         ]
 
     def _infer_GatherND(self, node):
-        """Infer data (B..., x..., rest), indices (B..., I..., K) -> (B..., I..., what K leaves of
-        it)."""
+        """Infer data (B..., x..., rest), indices (B..., I..., K) -> (B..., I..., rest of K)."""
         data, indices = self._get_shape(node, 0), self._get_shape(node, 1)
         batch_dims = symbolic_shape_infer.get_attribute(node, "batch_dims", 0)
         sizes = indices[:-1] + data[batch_dims + indices[-1] :]

@@ -174,8 +174,7 @@ def _saved_models(manifest):
 
 
 def about_operators(folder, manifest):
-    """Return which operator sets the graphs of each precision use: standard ONNX, or onnxruntime's
-    own."""
+    """Return which operator sets the graphs of each precision use."""
     graphs = {"float32": manifest.graphs}
     graphs |= {name: precision.graphs for name, precision in manifest.precisions.items()}
     standard = [name for name, roles in graphs.items() if _domains(folder, roles) == {""}]

@@ -18,8 +18,7 @@ TOLERANCE = 1e-4
 
 
 def same_rows(alone, padded):
-    """Return whether an output for rows stays the same with padding, apart from the padding
-    itself."""
+    """Return whether an output for rows stays the same in front of padding."""
     own = tuple(slice(size) for size in alone.shape)
     return np.allclose(alone, padded[own], rtol=TOLERANCE, atol=TOLERANCE)
 
@@ -96,8 +95,7 @@ def _without(model, activation):
 
 
 def _operators(graph):
-    """Return the TensorFlow operator that each output of a `Signature` comes from: name -> its
-    type."""
+    """Return the TensorFlow operator of each output of a `Signature`: name -> its type."""
     outputs = to_trace(graph.function, graph.inputs).get_concrete_function().structured_outputs
     return {name: _made_by(tensor.op) for name, tensor in outputs.items()}
 
@@ -114,8 +112,7 @@ def _are_probabilities(numbers):
 
 
 def _called(graph, tokens, padding=0):
-    """Return a model's outputs for a row of tokens, padded on the right, or two choices, by
-    name."""
+    """Return a model's outputs by name for a row of tokens, padded on the right, or two choices."""
     token_ids = np.pad(tokens, (0, padding))
     real = np.arange(len(token_ids)) < len(tokens)
     row = {

@@ -158,8 +158,7 @@ def _long_texts(tokenizer, limit, texts):
 
 
 def _texts(pipeline, tokenizer, inputs):
-    """Return a dictionary: index -> the text, or the pair, of an input; other inputs are left to
-    export."""
+    """Return index -> the text, or the pair, of each input; other inputs are left to export."""
     pairs = PIPELINE_TEXTS[pipeline].pairs and isinstance(tokenizer, Subwords)
     found = {}
     for place, value in enumerate(inputs):

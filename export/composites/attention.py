@@ -51,8 +51,7 @@ def _lower_attention(builder, inputs, outputs, causal, scale):
 
 
 def _lower_cached_attention(builder, inputs, outputs, window):
-    """Lower cached attention; the runtime appends tokens to the cache, since all rows have one
-    length."""
+    """Lower cached attention; all rows have one length, so the runtime appends to the cache."""
     _, heads, _, head_dim = builder.shape(inputs["query"])
     query, key, value = (
         _as_rows(builder, inputs[name], heads * head_dim) for name in ("query", "key", "value")
@@ -131,8 +130,7 @@ def _as_rows(builder, tensor, width):
 
 
 def _may_attend(builder, mask, axis=None):
-    """Return one where a query may attend to something and else zero, (B, N, T, 1), less an axis of
-    1."""
+    """Return (B, N, T, 1), less an axis of 1: one where a query attends to something, else zero."""
     steps = builder.add("Cast", [mask], to=TensorProto.FLOAT)
     some = builder.add("ReduceMax", [steps], axes=[-1], keepdims=1)
     return some if axis is None else builder.add("Squeeze", [some, builder.integers(axis)])
@@ -155,8 +153,7 @@ def _with_causality(builder, mask, query, key):
 
 
 def _causal_behind(builder, prefix, queries, keys):
-    """Return (B or 1, 1, T, S): whether a key is not after the query, or in a prefix of (B,)
-    keys."""
+    """Return (B or 1, 1, T, S): whether a key is not after the query, or in the (B,) prefix."""
     seen = builder.add("LessOrEqual", [keys, queries])
     seen = builder.add("Unsqueeze", [seen, builder.integers(0, 1)])
     if prefix is None:
@@ -177,8 +174,7 @@ def _in_window(builder, window, queries, keys, both_ways=False):
 
 
 def _places(builder, target_length, source_length):
-    """Return positions of queries (T, 1) and keys (S,) of lengths [T] and [S], aligned at their
-    ends."""
+    """Return positions of queries (T, 1) and keys (S,), which end together, from [T] and [S]."""
     target, source = (builder.add("Squeeze", [size]) for size in (target_length, source_length))
     zero, one = builder.constant(np.int64(0)), builder.constant(np.int64(1))
     first = builder.add("Sub", [source, target])

@@ -15,8 +15,7 @@ class Builder:
         self.name = node.name
 
     def add(self, op_type, inputs, outputs=None, domain="", **attributes):
-        """Return a node with one output, or with the named ones; returns the names of its
-        outputs."""
+        """Add a node; return the name of its output, or the names if `outputs` gives them."""
         node = self.graph.make_node(
             op_type,
             inputs,

@@ -42,8 +42,7 @@ def in_order(gates):
 
 
 def with_recurrent_bias(bias):
-    """Return (2 G U,): the bias of inputs and that of the state, zero if the network has one bias
-    only."""
+    """Return (2 G U,): the bias of inputs and that of the state, zero where there is one alone."""
     both = bias if bias.ndim == 2 else np.stack([bias, np.zeros_like(bias)])
     return both.reshape(-1)
 

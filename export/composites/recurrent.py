@@ -120,8 +120,7 @@ class Padding:
         self.is_right = builder.add("Equal", [gaps, none])
 
     def compact(self, sequence, perm):
-        """Return a transposed sequence, after the real steps of each row (B, T, ...) have come
-        first."""
+        """Return a sequence (B, T, ...) transposed, with the real steps of each row first."""
 
         def gathered(builder, sequence):
             steps = self._order(builder)
@@ -130,8 +129,7 @@ class Padding:
         return self._branch(sequence, perm, gathered)
 
     def spread(self, sequence, perm):
-        """Return a sequence transposed to (B, T, ...), before its steps return; masked steps are
-        zero."""
+        """Return a sequence transposed to (B, T, ...), its steps in place; masked ones are zero."""
 
         def scattered(builder, sequence):
             steps, sequence = self._places(builder), builder.transpose(sequence, perm)
@@ -148,8 +146,7 @@ class Padding:
         return self.builder.add_if(self.is_right, sequence, then, otherwise, shape)
 
     def _order(self, builder):
-        """Return (B, T) the steps in the order in which the node reads them: the real ones
-        first."""
+        """Return (B, T) the steps in the node's order: the real ones first."""
         length, steps = self._steps(builder)
         behind = builder.add("Add", [steps, length])
         keys = builder.add("Where", [self.mask, steps, behind])
@@ -157,8 +154,7 @@ class Padding:
         return builder.add("TopK", [keys, length], outputs=outputs, axis=1, largest=0)[1]
 
     def _places(self, builder):
-        """Return (B, T) where the node has each step's output: the zero behind all for masked
-        steps."""
+        """Return (B, T) the place of each step's output: of a masked one the zero behind all."""
         length, _ = self._steps(builder)
         one = builder.integers(1)
         real = builder.add("Cast", [self.mask], to=TensorProto.INT64)

@@ -195,8 +195,7 @@ def paths_of(found):
 
 
 def _paths(found, places):
-    """Return the paths of `paths_of` in the order of the model's dictionary, by which its code may
-    read it."""
+    """Return paths in the order of the model's dictionary, by which its code may read it."""
     return paths_of(dict(sorted(found.items(), key=lambda item: places.index(item[1]))))
 
 
@@ -280,8 +279,7 @@ def _kind(dtype):
 
 
 def question(model, names, places, example):
-    """Return the error of inputs that nothing tells from each other; `example`: one of the
-    bindings."""
+    """Return the error of inputs that nothing tells apart; `example` is one of the bindings."""
     given = " and ".join(names)
     own = " and ".join(map(str, places))
     shown = {name: _shown(place) for name, place in example.items()}

@@ -81,8 +81,7 @@ def by_keyword(way):
 
 
 def _ways(model, inputs, binding):
-    """Yield ways to call a model with a dictionary of tensors, the likeliest first, each with the
-    `OwnCall` that it should be."""
+    """Yield ways to call a model with tensors by name, the likeliest first, with its `OwnCall`."""
     paths = bound(model, inputs, binding)
     structure = structure_of(model)
     if structure is not None:

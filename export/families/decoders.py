@@ -91,8 +91,7 @@ def language_model_graphs(model):
 
 
 def log_probs_along(model, inputs):
-    """Return (B, T, V) log-probabilities at each target token, over the tokens that can be
-    generated."""
+    """Return (B, T, V) log-probabilities at each target token, of what can be generated."""
     return ops.log_softmax(without(model(inputs), getattr(model, "never_generated", ())))
 
 
@@ -201,8 +200,7 @@ def _decoder_step(model, state, vocab_size, several=False, attention_heads=False
 
 
 def _with_their_mean(step):
-    """Return a step that returns the mean over the last layer's heads before the heads of all
-    layers."""
+    """Return a step that returns the mean of the last layer's heads before all heads."""
 
     def advance(token_ids, state):
         (logits, heads), state = step(token_ids, state)

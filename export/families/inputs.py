@@ -1,5 +1,4 @@
-"""Inputs of models that seqkeras does not define: named by the user, known to Keras, or fed by the
-pipeline."""
+"""Inputs of models of one's own: named by the user, known to Keras, or fed by the pipeline."""
 
 import inspect
 import keyword

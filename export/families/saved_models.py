@@ -208,7 +208,6 @@ def _lengths(inputs, room):
 
 
 def source_limits(model):
-    """Return the limits of a source: `vocab_size` of its ids, and `source_length`; None for no
-    limit."""
+    """Return the limits of a source, `vocab_size` and `source_length`; None for no limit."""
     _, vocab_size = getattr(model, "id_limits", {}).get("token_ids", (None, None))
     return {"vocab_size": vocab_size, "source_length": most_tokens(model)}

@@ -63,8 +63,7 @@ class GraphComposer:
         }
 
     def _zeros(self, spec, rest):
-        """Return zeros with a row for each of the lengths, and the shape `rest` after the first
-        axis."""
+        """Return zeros with a row for each of the lengths, each of shape `rest`."""
         name = f"zeros/{spec.name}"
         shape, rows, whole = (f"{name}/{part}" for part in ("shape", "rows", "whole"))
         zero, one = (self.constant(f"[{n}]", np.array([n])) for n in (0, 1))

@@ -45,8 +45,7 @@ def behind_first(token_ids, lengths):
 
 
 def with_first(token_ids, lengths, results):
-    """Return results of a search (see `best_of`, `all_of`), after the first tokens of their
-    prompts."""
+    """Return results of a search by name, behind the first tokens of their prompts."""
     is_found = ops.cast(results["generated_lengths"] > 0, "int32")
     rows = (-1, *[1] * (len(is_found.shape) - 1))
     first = ops.reshape(ops.cast(token_ids[:, 0], "int32"), rows) * is_found

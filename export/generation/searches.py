@@ -67,8 +67,7 @@ def all_of(results):
 
 
 def result_specs(max_length, *several):
-    """Return the `TensorSpec`s of the results of `best_of`; of `all_of` with the number of
-    hypotheses."""
+    """Return the `TensorSpec`s of `best_of`; those of `all_of` with the number of hypotheses."""
     shapes = ("batch", *several, max_length), ("batch", *several), ("batch", *several)
     return [
         TensorSpec(name, dtype, shape)

@@ -49,8 +49,7 @@ def run(step, loop, carried, fixed):
 
 
 def _until_a_quarter_is_done(step, loop, length, part, given):
-    """Return the loop's variables after the last step with over three quarters of the rows
-    unfinished."""
+    """Return the loop's variables once a quarter of the rows is finished."""
     fixed, prompt = given
     if prompt:
         loop = Loop(loop.search, loop.max_length, prompt=prompt, constraint=loop.constraint)

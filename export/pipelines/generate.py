@@ -65,8 +65,7 @@ def _begun(ids, start_id, always):
 
 
 def _last(ids, room, start_id, truncate):
-    """Return the last ids of prompts over `room`, behind `start_id` if the prompt begins with
-    it."""
+    """Return the last ids of prompts over `room`, behind a `start_id` that they begin with."""
     sizes = ids.row_lengths()
     begins = (_firsts(ids) == start_id) & (room > 1)
     least = tf.where(

@@ -52,8 +52,7 @@ def are_numbers(target, _=None):
 
 
 def nearness(value):
-    """Return a function: (answers, targets) -> 1 - relative error; `value` takes the numbers of an
-    answer."""
+    """Return (answers, targets) -> 1 - relative error; `value` takes the numbers of an answer."""
 
     def score(answers, targets):
         pairs = [_of_one_shape(value(answer), target) for answer, target in zip(answers, targets)]

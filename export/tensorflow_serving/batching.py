@@ -35,8 +35,7 @@ def may_be_batched(loaded, rows):
 
 
 def have_lengths(signatures):
-    """Return whether signatures that read numbers or strings of any length tell how long each row
-    is.
+    """Return whether signatures of numbers or strings of any length tell how long each row is.
 
     Rows of numbers have `lengths`, and a row of strings is one of them, not a list of choices. If
     all real inputs have one length, trying them shows nothing about padding.

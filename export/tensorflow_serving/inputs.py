@@ -70,8 +70,7 @@ class Inputs:
 
 
 def _own_sizes(row, specs):
-    """Return a dictionary: axis -> its size without padding: by `lengths`, or up to the last id
-    that is not 0."""
+    """Return axis -> its size without padding, by `lengths` or the last id that is not 0."""
     axes = {axis for spec in specs for axis in spec.shape if isinstance(axis, str)}
     sizes = {}
     for spec in specs:

@@ -192,8 +192,7 @@ def byte_characters():
 
 @functools.cache
 def _classes():
-    """Return the `CodePointTable` of LETTER, NUMBER, OTHER and SPACE, as the library splits
-    words."""
+    """Return the `CodePointTable` of LETTER, NUMBER, OTHER and SPACE of the library."""
     splitter = require_library().pre_tokenizers.ByteLevel(add_prefix_space=False)
     everything = [c for c in range(CODE_POINTS) if not 0xD800 <= c < 0xE000]
     classes = np.full(CODE_POINTS, SPACE)

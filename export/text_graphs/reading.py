@@ -164,8 +164,7 @@ class Reader:
         )
 
     def _tokens(self, text):
-        """Return the `Tokens` of `Texts`, with errors of those far too long, and of those of no
-        token."""
+        """Return the `Tokens` of `Texts`, with errors of those far too long or without a token."""
         name, errors = text.name, text.errors
         if self._tokenize.most_characters is not None:
             most = self._tokenize.most_characters * self.limit

@@ -17,8 +17,7 @@ class Tokens:
 
     @classmethod
     def of_rows(cls, token_ids, starts, ends, rows, errors):
-        """Return `Tokens` from one list of all tokens, the row of each, and the errors of all
-        rows."""
+        """Return `Tokens` of one list of tokens, the row of each, and the errors of rows."""
         size = tf.size(errors, tf.int64)
         first = tf.RaggedTensor.from_value_rowids(token_ids, rows, size)
         return cls(first, first.with_values(starts), first.with_values(ends), errors)
