@@ -237,7 +237,7 @@ class _Rewriter:
         return self.embeddings or self.constants[name].shape[axis] != self.vocab_size
 
     def _become_product_by_row(self, nodes, node, source, kernel, bias):
-        """Compute x W + b as diag(r) ((x / r) W) + b where that pays; r: the rows' largest numbers."""
+        """Compute x W + b as diag(r) ((x / r) W) + b where that pays; r: the rows' largest."""
         rows, columns = self.constants[kernel].shape
         if not self.by_row or rows == columns:
             self._become_product(node, source, kernel, bias)
