@@ -27,14 +27,10 @@ class Frozen:
 
 
 def freeze(function, inputs, lowered):
-    """Return a traced function as a `Frozen`.
+    """Return a traced function as a `Frozen`; the composites in `lowered` are one node each.
 
-    Args:
-        lowered: names of the composites to trace as one node each.
-
-    Raises:
-        ValueError: if the function reads something that is neither an input nor a variable, such as
-            a lookup table.
+    A ValueError names what the function reads that is neither an input nor a variable, such as a
+    lookup table.
     """
 
     def in_nodes(**tensors):

@@ -18,9 +18,6 @@ class Graph:
     Args:
         model: an `onnx.ModelProto`; this object owns it and removes its initializers.
         weights: name -> array, for inputs that are constant.
-
-    Attributes:
-        shapes: name -> sizes, numbers or symbols, of the tensors whose sizes are known.
     """
 
     def __init__(self, model, weights=()):

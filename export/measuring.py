@@ -131,11 +131,7 @@ def _likeness(one, other):
 
 
 class _Differences:
-    """Sums over pairs of answers.
-
-    Args:
-        vectors: whether numbers other than log-probabilities are vectors.
-    """
+    """Sums over pairs of answers, whose numbers other than log-probabilities may be vectors."""
 
     def __init__(self, vectors):
         self.vectors = vectors
@@ -189,10 +185,7 @@ def _speed(float32, other, places):
 
 
 class _Runner:
-    """A bundle in one precision, which answers inputs by their indices.
-
-    Args: see `measure`.
-    """
+    """A bundle in one precision, which answers inputs by their indices; see `measure`."""
 
     def __init__(self, folder, manifest, inputs, examples, precision):
         self._manifest, self._inputs, self._examples = manifest, inputs, examples

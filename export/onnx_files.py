@@ -25,26 +25,16 @@ TURNED = "/transposed"
 
 
 def save(graphs, folder):
-    """Write graphs as `ROLE.onnx` into a folder.
-
-    Returns:
-        role -> the names of other files that the graph needs: none, or `WEIGHTS`.
-    """
+    """Write graphs as `ROLE.onnx` into a folder; return role -> other files that a graph needs."""
     return save_precisions({FLOAT32: graphs}, folder, MOST_IN_ONE_FILE)[FLOAT32]
 
 
 def save_precisions(precisions, folder, most_in_a_graph=MOST_IN_A_GRAPH):
-    """Write the graphs of several precisions into a folder, as `graph_file` names them.
+    """Write the graphs of several precisions, name -> role -> `Graph`, as `graph_file` names them.
 
     Weights that several precisions share have a file of their own, so that a precision reads only
-    what it needs.
-
-    Args:
-        precisions: name -> role -> `seqkeras.export.graph.Graph`; "float32" is one of the names.
-        most_in_a_graph: the most bytes of weights in the file of a graph that shares none.
-
-    Returns:
-        name -> role -> the names of other files that the graph needs, sorted.
+    what it needs. A graph that shares none has at most `most_in_a_graph` bytes of weights in its
+    own file. Returned is name -> role -> the names of other files that the graph needs, sorted.
     """
     graphs = {
         (precision, role): graph
@@ -87,11 +77,7 @@ def stored_bytes(graphs):
 
 
 class _Store:
-    """The contents of the files of weights, and their offsets.
-
-    Args:
-        graphs: (precision, role) -> `seqkeras.export.graph.Graph`.
-    """
+    """The contents of the files of weights, and their offsets, of (precision, role) -> `Graph`."""
 
     def __init__(self, graphs):
         self.keys = {}  # id of an array -> (key of its numbers, whether they lie transposed)

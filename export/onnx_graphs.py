@@ -28,13 +28,10 @@ GROWTH = 2  # a result with more than this multiple of its inputs' bytes is not 
 
 
 def convert(function, inputs, outputs, name, portable=False):
-    """Return an ONNX model of a function of tensors.
+    """Return a function of tensors as a `seqkeras.export.graph.Graph` that runs.
 
-    Returns:
-        An `seqkeras.export.graph.Graph`, checked by `onnx.checker`, shape inference and a session.
-
-    Raises:
-        ValueError: if a part of the function has no ONNX operator; it names the part.
+    It has passed `onnx.checker`, shape inference and a session. A ValueError names the part of the
+    function that has no ONNX operator.
     """
     lowerings = PORTABLE_LOWERINGS if portable else LOWERINGS
     frozen = freeze(function, inputs, lowerings)

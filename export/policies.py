@@ -19,13 +19,10 @@ OTHERS = ("mixed_float16", "mixed_bfloat16", "float16", "bfloat16", "float64")
 
 @contextlib.contextmanager
 def in_float32(path):
-    """Yield a copy of a .keras archive with float32 policies; the archive itself if it has no
-    others.
+    """Yield the path of a .keras archive with float32 policies, and the names of those replaced.
 
-    In this context layers without a policy get float32 too, whatever the user's module has set.
-
-    Yields:
-        The path to load, and the names of the policies that were replaced.
+    An archive that has no others is yielded itself. In this context layers without a policy get
+    float32 too, whatever the user's module has set.
     """
     with zipfile.ZipFile(path) as archive:
         config, others = _config_in_float32(archive.read(CONFIG))

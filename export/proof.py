@@ -39,11 +39,7 @@ class UserCall:
     trained_in: str  # the policies in which the model was trained, in words
 
     def difference(self, answers):
-        """Return the `Difference` between outputs and the reference.
-
-        Args:
-            answers: for each of the first examples its outputs by name.
-        """
+        """Return the `Difference` between the reference and outputs by name of the first examples."""
         pairs = {}
         for outputs, expected in zip(answers, self.reference.examples, strict=False):
             if missing := [name for name in outputs if name not in expected]:
@@ -64,8 +60,7 @@ class UserCall:
 def user_call(run, plan, calls, model):
     """Return the `UserCall` of a run; without a reference, one by the model's own names, or None.
 
-    Args:
-        calls: for each of the first examples the arrays that its pipeline feeds, and the outputs.
+    Calls are those of the first examples: the arrays that the pipeline feeds, and the outputs.
     """
     reference = run.reference
     if reference is None and plan.own_call is not None:
@@ -87,11 +82,9 @@ def calls_of(run, plan):
 
 
 def first_calls(inputs, pipeline, calls):
-    """Return the feed and the outputs of a pipeline's first call of its model for each input,
-    alone.
+    """Return the feed and the outputs of a pipeline's first call for each input, alone.
 
-    Args:
-        calls: the list to which its runtime appends (feed, outputs).
+    The pipeline's runtime appends (feed, outputs) to the list `calls`.
     """
     firsts = []
     for value in inputs:
@@ -102,12 +95,9 @@ def first_calls(inputs, pipeline, calls):
 
 
 def log_probs_difference(run, answers, begin=0):
-    """Return the `Difference` between log-probabilities and those that the user's call gives, as
-    logits.
+    """Return the `Difference` between (T, V) log-probabilities and the logits of the user's call.
 
-    Args:
-        answers: (T, V) of each example.
-        begin: the place of the first of them among the reference's.
+    They begin at the place `begin` of the reference's.
     """
     never = getattr(run.model, "never_generated", ())
     pairs = []
@@ -161,13 +151,9 @@ def _is_same(absolute, scale, trained_in):
 
 
 def plan_by_numbers(run, bindings, plan):
-    """Return the plan of the only binding of a model's inputs that answers as the user's call does.
+    """Return the plan, made by `plan`, of the only binding that answers as the user's call does.
 
-    Args:
-        plan: takes one of them, and returns the `ExportPlan`.
-
-    Raises:
-        ValueError: if no binding, or more than one, has the numbers of the reference.
+    A ValueError says that no binding, or more than one, has the numbers of the reference.
     """
     found = {}
     for place, binding in enumerate(bindings):

@@ -39,17 +39,10 @@ LEAST = "least_of_a_row"  # a constant
 
 
 def quantize(graphs, precision):
-    """Return the graphs of a bundle in another precision.
+    """Return the graphs of a bundle, role -> `Graph`, in another precision.
 
-    Args:
-        graphs: role -> `seqkeras.export.graph.Graph`, in float32; not modified.
-
-    Returns:
-        role -> `seqkeras.export.graph.Graph`. A weight that stays in float32 keeps its name and its
-        value.
-
-    Raises:
-        ValueError: if there is no such precision, or it would change nothing in these graphs.
+    A weight that stays in float32 keeps its name and its value. A ValueError says that there is no
+    such precision, or that it would change nothing in these graphs.
     """
     require_precision(precision, graphs)
     made = {role: PRECISIONS[precision](role, graph) for role, graph in graphs.items()}

@@ -58,8 +58,7 @@ class Run:
     def constraint(self):
         """The `seqkeras.decoding.Constraint` of generated texts; None if any text is allowed.
 
-        Raises:
-            RunError: if no text that matches the regular expression can be generated.
+        A RunError says that no text that matches the regular expression can be generated.
         """
         regex = self.decoding.regex
         role = PIPELINE_TEXTS[self.record.pipeline].generated
@@ -81,11 +80,8 @@ class Run:
     def plan(self, attention_heads=False, stream=False, **searches):
         """Return what is exported of the model: an `seqkeras.export.families.ExportPlan`.
 
-        Inputs that no name tells apart are bound as the numbers of the reference have it.
-
-        Args:
-            attention_heads, stream, searches: see `plan_export`, as for what is raised; `n_best`
-                and `sampling` are searches.
+        Inputs that no name tells apart are bound as the numbers of the reference have it; what is
+        raised: see `plan_export`. Searches are `n_best` and `sampling`.
         """
         pipeline = record_of(self.record.pipeline)
 
@@ -119,11 +115,7 @@ def _of_regex(reason):
 
 
 def read_run(folder: Path) -> Run:
-    """Read a run.
-
-    Raises:
-        RunError: if the run can not be used.
-    """
+    """Return the run in a folder; a RunError says why it can not be used."""
     begun = identity(folder / RECORD)
     record = RunRecord.read(folder)
     parsed = record.parse(folder / RECORD)

@@ -14,11 +14,7 @@ CALLS = ("PartitionedCall", "StatefulPartitionedCall")  # core, but not in `tf.r
 
 
 def write(model, signatures, folder):
-    """Write a model's signatures as a SavedModel.
-
-    Args:
-        model: the Keras model, for its weights.
-    """
+    """Write a model's signatures, with its weights, as a SavedModel."""
     module = tf.Module()  # Keras's ExportArchive stores every variable twice
     module.weights = [variable.value for variable in model.variables]
     functions = {name: _traced(signature) for name, signature in signatures.items()}

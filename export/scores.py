@@ -51,11 +51,7 @@ def scores_of(run: Run, folder: Path, manifest: Manifest) -> Scores | None:
 
 
 def wrong_target(pipeline, settings, example, row):
-    """Yield problems of an example's target, if it has one.
-
-    Args:
-        row: the pipeline's encoding of the input.
-    """
+    """Yield problems of an example's target, if there is one, for the pipeline's encoded input."""
     kind = record_of(pipeline).targets(settings)
     if kind is not None and "target" in example and not kind.is_valid(example["target"], row):
         yield f"target must be {kind.expected}; received {shown(example['target'])}"

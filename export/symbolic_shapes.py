@@ -11,11 +11,9 @@ from onnxruntime.tools.symbolic_shape_infer import SymbolicShapeInference
 
 
 def infer_shapes(model):
-    """Return a copy of an `onnx.ModelProto` that knows the types and the symbolic shapes of its
-    tensors.
+    """Return a copy of an `onnx.ModelProto` that knows types and symbolic shapes of its tensors.
 
-    Raises:
-        ValueError: if a size can not be inferred; it names the place and the reason.
+    A ValueError names the place of a size that can not be inferred, and the reason.
     """
     inference = _Inference(int_max=2**31 - 1, auto_merge=True, guess_output_rank=False, verbose=0)
     # onnxruntime's `infer_shapes` without its file in the working directory after a failure.
@@ -36,11 +34,7 @@ def infer_shapes(model):
 
 
 def without_contradicted(values, model):
-    """Return the `onnx.ValueInfoProto`s that ONNX's own inference does not contradict.
-
-    Args:
-        model: an `onnx.ModelProto`; its declared sizes are ignored.
-    """
+    """Return the `onnx.ValueInfoProto`s that ONNX's own inference does not contradict."""
     bare = onnx.ModelProto()
     bare.CopyFrom(model)
     del bare.graph.value_info[:]

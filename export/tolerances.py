@@ -46,11 +46,7 @@ def telling_scores(figures):
 
 
 def shortfalls(figures, tolerances):
-    """Return how a precision exceeds its tolerances.
-
-    Returns:
-        A list of parts of a sentence, each with its option; empty for an acceptable precision.
-    """
+    """Return how a precision exceeds its tolerances: parts of a sentence, each with its option."""
     if names := telling_scores(figures):
         drops = {name: figures["float32_scores"][name] - figures["scores"][name] for name in names}
         return [

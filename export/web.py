@@ -6,14 +6,10 @@ from seqkeras.serving.playground import foreign_file, page_of, write_static
 
 
 class WebFolder:
-    """A folder of static files to make.
+    """A folder of static files to make; a ValueError says why it can not be made.
 
-    Args:
-        taken: folders that it must not be, hold or lie in: the run and the bundle.
-        node_modules: npm's folder with onnxruntime-web; None for serving/javascript's.
-
-    Raises:
-        ValueError: if it can not be made.
+    It must not be, hold or lie in the folders `taken`: the run and the bundle. `node_modules` is
+    npm's folder with onnxruntime-web; None for serving/javascript's.
     """
 
     def __init__(self, folder, taken, overwrite=False, node_modules=None):

@@ -39,11 +39,9 @@ FIRST = "import json, sys; print(json.dumps(json.load(open(sys.argv[1], 'rb'))['
 
 
 def command(bundle, examples):
-    """Return a command line that answers an input of the bundle at `bundle`, to be pasted in a
-    shell.
+    """Return a command line, to be pasted in a shell, that answers an input of the bundle.
 
-    Args:
-        examples: the manifest's; where there are none, as arrays are too large, a file is named.
+    Where the manifest has no examples, as arrays are too large, the command names a file.
     """
     predict = f"seqkeras predict {shlex.quote(str(bundle))}"
     if not examples:

@@ -65,11 +65,7 @@ def frames(checked):
 
 
 def _probabilities(checked, operators, outputs):
-    """Yield which outputs are probabilities and should be logits.
-
-    Args:
-        operators: name of an output -> the TensorFlow operator that it comes from.
-    """
+    """Yield which outputs are probabilities and should be logits; `operators`: see `_operators`."""
     record = checked.run.record
     for name in checked.own.logits_among(record.settings, [*outputs]):
         if operators[name] in PROBABILITIES or _are_probabilities(outputs[name]):

@@ -45,11 +45,7 @@ class Checked:
 
     @functools.cached_property
     def pipeline(self):
-        """The pipeline of the future graphs, which calls Keras.
-
-        Raises:
-            BundleError: if the pipeline can not be opened.
-        """
+        """The pipeline of the future graphs, which calls Keras, or a BundleError."""
         fields = self.plan.fields | {"decoding": self._known_decoding()}
         return keras_pipeline(
             self.run.folder, self.plan.graphs, fields, lambda role, *call: self.calls.append(call)

@@ -22,11 +22,7 @@ MOST_EXAMPLES = 3  # in an error
 
 
 def own_problems(pipeline, model, tokenizers, decoding, inputs):
-    """Yield problems of `save_run`'s arguments that the saved run does not show.
-
-    Args:
-        decoding: the dictionary that the user gave.
-    """
+    """Yield problems of `save_run`'s arguments, `decoding` as given, that the saved run hides."""
     yield from unsaved_classes(model)
     yield from unsaved_functions(model)
     yield from layer_problems(model)

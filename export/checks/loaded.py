@@ -29,12 +29,8 @@ WAYS_OUT = (
 
 
 def refusals_of(folder, model):
-    """Return Export's reasons against a run that are known before tracing, in terms of `save_run`.
-
-    Returns:
-        Every reason, as a list, an empty one if there is none; and the `Reference` of the run, or
-        that of `model` called by its own names, or None.
-    """
+    """Return Export's reasons against a run that are known before tracing, in terms of `save_run`;
+    and the `Reference` of the run, or that of `model` called by its own names, or None."""
     with _same_random_numbers(), ThreadPoolExecutor(1) as pool:
         return pool.submit(_refusals, folder, model).result()
 

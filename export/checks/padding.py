@@ -57,11 +57,7 @@ def _pairs(checked):
 
 
 def _logits(run, rows):
-    """Yield the logits for the beginning of a source, and those for its padded copy.
-
-    Args:
-        rows: the pipeline's encodings of sources, of which the longest is tried.
-    """
+    """Yield the logits for the beginning of the longest source, and those for its padded copy."""
     source = max((np.asarray(getattr(row, "token_ids", row)) for row in rows), key=len)
     kept, start = _kept(len(source)), np.array([[run.decoding.start_id]])
     alone = source[np.newaxis, :kept]

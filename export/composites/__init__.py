@@ -22,11 +22,7 @@ PORTABLE_LOWERINGS = RECURRENT | attention.PORTABLE_LOWERINGS
 
 
 def op_handlers(graph_def, weights, lowerings):
-    """Return the `custom_op_handlers` of tf2onnx for a frozen graph and its composites.
-
-    Args:
-        weights: name -> array, of its constant inputs.
-    """
+    """Return the `custom_op_handlers` of tf2onnx for a frozen graph, its weights and composites."""
     functions = {
         function.signature.name: function
         for function in graph_def.library.function

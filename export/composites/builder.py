@@ -34,11 +34,9 @@ class Builder:
         return self.add("Transpose", [tensor], perm=perm)
 
     def add_scan(self, initial, sequences, step, reverse=False):
-        """Return a loop over the first axis of sequences; the names of its last state and of all
-        states.
+        """Return the last state, and all states, of a loop over the first axis of sequences.
 
         Args:
-            sequences: time-major tensors, of the state's dtype.
             step: (builder, state, an element of each sequence) -> the next state.
             reverse: from the last element to the first; results stay in the order of the elements.
         """
@@ -72,12 +70,7 @@ class Builder:
         return node.output
 
     def add_if(self, condition, tensor, then, otherwise, shape):
-        """Return a branch; the name of its output, of the tensor's dtype.
-
-        Args:
-            then, otherwise: (builder, tensor) -> the branch's output; a branch may read any tensor
-                of the graph.
-        """
+        """Return the output of a branch, made by one of two functions of a builder and the tensor."""
         name, dtype = utils.make_name(f"{self.name}/If"), self.graph.get_dtype(tensor)
         branches = {}
         for branch, make in (("then_branch", then), ("else_branch", otherwise)):

@@ -98,11 +98,7 @@ def _give_sequence(builder, name, output, directions, units, padding):
 
 
 class Padding:
-    """What a mask (B, T) says of the rows of a recurrent node.
-
-    Attributes:
-        lengths: (B,) int32, the number of real steps.
-    """
+    """What a mask (B, T) says of the rows of a recurrent node, with their (B,) `lengths`."""
 
     def __init__(self, builder, mask):
         if builder.graph.get_dtype(mask) != TensorProto.BOOL:

@@ -28,13 +28,9 @@ WAY_OUT = (
 def attention_graph(model, inputs, method=None, binding=None):
     """Return the graph of a model's attention, a `Signature` whose outputs are (B, L, N, T, S).
 
-    Args:
-        model: one with a method `attention_weights`; see `TokenModel`, or a functional model
-            with layers that attend: ours that give weights, models of ours, or Keras's.
-        method: called instead of `attention_weights`.
-
-    Raises:
-        ValueError: if the model has no attention over its inputs.
+    The model has a method `attention_weights`, in whose place `method` is called, or is functional
+    with layers that attend: ours that give weights, models of ours, or Keras's. A ValueError says
+    that the model has no attention over its inputs.
     """
     try:
         if hasattr(model, "attention_weights"):

@@ -19,12 +19,7 @@ MOST_TRIED = 24  # bindings, the orders of four inputs that are alike
 
 
 class AmbiguousInputs(ValueError):
-    """No name says which input of the model is which.
-
-    Args:
-        message: says which inputs, and the way out.
-        bindings: the possibilities, each our name -> path.
-    """
+    """No name says which input of the model is which; each possible binding is our name -> path."""
 
     def __init__(self, message, bindings):
         super().__init__(message)
@@ -166,7 +161,7 @@ def bound(model, specs, binding=None):
 
 
 def bound_by_user(binding, places):
-    """Return a dictionary: our name -> `Place`, for what a user says.
+    """Return our name -> `Place`, for what a user says.
 
     Raises:
         ValueError: if it names no input of the model, or two that are the same.

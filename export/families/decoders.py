@@ -41,11 +41,7 @@ def reads_prefix(model):
 
 
 def left_to_right(model, function):
-    """Turn a function of a language model's inputs into one of a text in generation order.
-
-    Args:
-        function: takes the dictionary that the model is called with.
-    """
+    """Turn a function of the dictionary that a language model takes into one of a text in order."""
     ordered = getattr(model, "from_left_to_right", dict)
     return lambda tensors: function(ordered(**tensors))
 
@@ -54,13 +50,8 @@ def encoder_decoder_graphs(model, attention_heads=False):
     """Return the graphs of an encoder-decoder by role: "encoder" and "decoder_step".
 
     The encoder returns the state before the first step, with one beam, without the caches, which
-    start empty.
-
-    Args:
-        attention_heads: whether a step returns the attention weights of all heads of all layers.
-
-    Raises:
-        ValueError: if `attention_heads` is set and the model does not attend to a source.
+    start empty. With `attention_heads` a step returns the weights of all heads of all layers; a
+    ValueError says that the model does not attend to a source.
     """
     if attention_heads and not getattr(model, "attends", False):
         raise ValueError(

@@ -27,8 +27,7 @@ ANY_FEED = {"token_ids": ("int64", ("batch", "length"))}  # of an example, witho
 def first_that_works(candidates, use):
     """Return the result of `use` for the first candidate for which it raises no ValueError.
 
-    Raises:
-        ValueError: the error of the first candidate, if `use` fails for all.
+    If it fails for all, the error is that of the first.
     """
     errors = []
     for specs in candidates:
@@ -43,11 +42,9 @@ def candidates(model, feeds, binding=None, by_numbers=False):
     """Return inputs with which a model that seqkeras does not define may be called: lists of
     `TensorSpec`, and the binding of each.
 
-    Args:
-        by_numbers: whether the numbers of a call can tell which feed an input of another name is.
-
     Raises:
-        AmbiguousInputs: if an input may be one of the pipeline's feeds, and no name says which.
+        AmbiguousInputs: if an input may be one of the pipeline's feeds, and no name says which;
+            with `by_numbers` also if its name is another one.
         ValueError: if nothing is known of the inputs.
     """
     if structure_of(model) is None:
@@ -56,11 +53,9 @@ def candidates(model, feeds, binding=None, by_numbers=False):
 
 
 def require_specs(inputs):
-    """Return the inputs of a model as a list of `TensorSpec`.
+    """Return the inputs of a model as a list of `TensorSpec`s that a graph can have.
 
-    Raises:
-        ValueError: with every reason, if one is not a `TensorSpec` with a name, type and shape that
-            a graph can have.
+    A ValueError has every reason why one is none.
     """
     inputs = list(inputs)
     reasons = [reason for spec in inputs for reason in _problems(spec)]

@@ -140,9 +140,7 @@ def single(model, graphs):
 def _checked(model, specs, inputs, room=None):
     """Return inputs after assertions: sizes agree, ids are within their vocabularies, lengths fit.
 
-    Args:
-        specs: their `TensorSpec`s: axes of one name have one size.
-        room: the most tokens of a prompt, so that something can follow; None for no prompts.
+    `room` is the most tokens of a prompt, so that something can follow; None for no prompts.
     """
     return required(inputs, [*_sizes(specs, inputs), *_ids(model, inputs), *_lengths(inputs, room)])
 

@@ -16,12 +16,8 @@ LONGER = 0, 8, 32, 128, 512  # additional steps, for models that reject short se
 def at_some_size(inputs, use):
     """Return the result of `use` for the first sizes for which it raises nothing.
 
-    Args:
-        inputs: list of `TensorSpec`, whose first symbol is the batch.
-        use: takes two dictionaries, of sizes by symbol.
-
-    Raises:
-        Exception: the error of the first sizes, if `use` fails for all sizes.
+    `use` takes two dictionaries, of sizes by symbol; the first symbol of the inputs is the batch.
+    If it fails for all sizes, the error is that of the first.
     """
     symbols = dict.fromkeys(size for spec in inputs for size in spec.shape if isinstance(size, str))
     errors = []
@@ -36,14 +32,11 @@ def at_some_size(inputs, use):
 
 
 def infer_outputs(function, inputs):
-    """Return the `TensorSpec`s of a function's results.
+    """Return the `TensorSpec`s of a function's results, in their order.
 
     The function is traced with two sizes for each symbol, the shortest that it accepts. An axis
     with the same size in both traces is a number; one with a symbol's two sizes is that symbol; any
     other axis gets a new name.
-
-    Returns:
-        A list of `TensorSpec`, in the order of the function's results.
     """
     return at_some_size(inputs, lambda *pair: _outputs(function, inputs, pair))
 

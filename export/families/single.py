@@ -83,11 +83,10 @@ INPUTS = {
 
 
 def graphs(model, inputs=None, feeds=None, vectors=False, binding=None, by_numbers=False):
-    """Return the graphs of a model by role: "model", and for a `BiLM` also "representations", which
-    are its "model" for a pipeline that answers with vectors.
+    """Return the graphs of a model by role, and the `OwnCall` that has the outputs of "model".
 
-    Returns:
-        The graphs, and the `OwnCall` that has the outputs of "model", or None if none has.
+    A `BiLM` has also "representations", which are its "model" for a pipeline of vectors. No call
+    has those outputs.
     """
     declared = _declared(model)
     if declared and binding:

@@ -23,7 +23,7 @@ class GraphComposer:
         return self.names[key]
 
     def add(self, graph, prefix, inputs, nodes=None):
-        """Add a graph's nodes; returns output name in that graph -> name in this graph.
+        """Add a graph's nodes; return output name in that graph -> name in this graph.
 
         Args:
             inputs: name in that graph -> name in this graph.
@@ -78,17 +78,14 @@ class GraphComposer:
         return name
 
     def loop(self, step, advance, carried, fixed, max_length, going=None):
-        """Add a Loop over decoder steps until the search is done.
+        """Add a Loop over decoder steps until the search is done; return what the last passes on.
+
+        Dictionaries map names in the parts to names in the composed graph.
 
         Args:
-            carried: what a step passes to the next, with its initial value: name there -> name
-                here.
-            fixed: what every step reads: name there -> name here. State that a step returns is
-                carried.
+            carried: what a step passes to the next, with its initial value.
+            fixed: what every step reads; state that a step returns is carried.
             going: name of the boolean that decides on the first step; None for true.
-
-        Returns:
-            What the last step passes on: name there -> name here.
         """
         beam_state = [
             output.name.removeprefix("next_")
@@ -135,9 +132,7 @@ class GraphComposer:
     def finish(self, results, carried, inputs, given=()):
         """Return the composed graph, checked by opening a session.
 
-        Args:
-            results: the `seqkeras.export.graph.Graph` of the last part.
-            carried, given: what the last part may read: name there -> name here.
+        The last part, `results`, may read what is carried and given: name there -> name here.
         """
         outputs = results.model.graph.output
         names = self.add(results, "results", {**carried, **dict(given)})

@@ -23,13 +23,9 @@ def encoder_decoder(
 ):
     """Return the graph (token_ids, lengths) -> (generated_ids, generated_lengths, scores).
 
-    For an encoder of frames, frames replace token_ids. Invalid inputs are an error of the runtime,
-    whose message states the condition.
-
-    Args:
-        max_length: the most tokens of a result, `<eos>` among them.
-        vocab_size: how many ids a source may have; None if unknown.
-        source_length: the most tokens of a source; None for any number.
+    For an encoder of frames, frames replace token_ids. A result has at most `max_length` tokens,
+    `<eos>` among them. Invalid inputs are an error of the runtime, whose message states the
+    condition; `vocab_size` and `source_length` limit a source, None for no limit.
     """
     search = SearchParts(decoding, max_length, signatures["decoder_step"], constraint)
     parts = search.convert(portable)
@@ -44,15 +40,11 @@ def encoder_decoder(
 
 
 def language_model(graphs, signatures, decoding, max_length, portable=False, constraint=None):
-    """Return the graph (token_ids, lengths) of prompts -> (generated_ids, generated_lengths,
-    scores).
+    """Return the graph (token_ids, lengths) -> (generated_ids, generated_lengths, scores) of prompts.
 
     The common length of all prompts is read in one step; the rest of the longer ones is forced,
-    step by step. A result begins with its prompt, which does not count in its score. Invalid inputs
-    are an error of the runtime, whose message states the condition.
-
-    Args:
-        max_length: the most tokens of a prompt and its continuation, `<eos>` among them.
+    step by step. A result begins with its prompt, which does not count in its score, and has at
+    most `max_length` tokens. Invalid inputs are an error of the runtime, as above.
     """
     signature = signatures["decoder_step"]
     search = PromptedSearchParts(decoding, max_length, signature, constraint)

@@ -60,8 +60,7 @@ def with_first(token_ids, lengths, results):
 def search_behind(model, search, token_ids, lengths, max_length, constraint=None):
     """Return what `seqkeras.decoding.decode` generates after prompts, in a TensorFlow graph.
 
-    Args:
-        max_length: T; a cache has no room for the last of the T + 1 tokens, which no step reads.
+    A cache has no room for the last of the T + 1 tokens, `max_length` being T: no step reads it.
     """
     batch_size = ops.shape(token_ids)[0]
     prompt = behind_first(token_ids, lengths)

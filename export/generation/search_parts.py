@@ -14,9 +14,7 @@ from seqkeras.serving.manifest import TensorSpec
 class SearchParts:
     """The parts of a search around its steps, as functions of tensors.
 
-    Attributes:
-        prompt: `TensorSpec`s of the parts' inputs that no step changes.
-        begun: `TensorSpec`s of the first part's outputs.
+    No step changes the inputs `prompt`; the first part's outputs are `begun`.
     """
 
     prompt = ()

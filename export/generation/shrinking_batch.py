@@ -20,8 +20,7 @@ def run(step, loop, carried, fixed):
         fixed: the entries of the state that belong to a source, not to a beam.
 
     Returns:
-        token_ids: (B, K, T) of the beams.
-        found: what the search has found.
+        (B, K, T) token ids of the beams, and what the search has found.
     """
     length, *part = carried
     given = (fixed, () if loop.prompt is None else (loop.prompt.token_ids, loop.prompt.lengths))

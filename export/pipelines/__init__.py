@@ -21,11 +21,7 @@ __all__ = ["PipelineRecord", "record_of"]
 
 @functools.cache
 def record_of(pipeline):
-    """Return the `PipelineRecord` of a pipeline.
-
-    Raises:
-        ValueError: if there is no such pipeline.
-    """
+    """Return the `PipelineRecord` of a pipeline, by its name."""
     if pipeline not in PIPELINE_TEXTS:
         raise ValueError(
             f"pipeline must be one of {', '.join(PIPELINE_TEXTS)}; received {pipeline!r}."

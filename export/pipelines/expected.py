@@ -17,11 +17,7 @@ class ExpectedAnswer:
 
 
 def expected_text(outputs, expected, score, is_tie):
-    """Return the `ExpectedAnswer` of a text that is generated.
-
-    Args:
-        is_tie: takes another text, and says whether its score is equally good.
-    """
+    """Return the `ExpectedAnswer` of a generated text; `is_tie` takes another text."""
     text = outputs["text"].decode()
     if text != expected:
         return ExpectedAnswer(text, expected, is_tie(text))

@@ -80,8 +80,7 @@ def _joined(parts):
 class Masks:
     """The masks of texts, and the text of each token that fills one.
 
-    Raises:
-        ValueError: if the vocabulary lacks that token, or has ids without a token.
+    A ValueError says that the vocabulary lacks that token, or has ids without a token.
     """
 
     def __init__(self, tokenizer, mask_token):
@@ -109,12 +108,7 @@ class Masks:
         return tf.gather(tf.constant(self._tokens), token_ids)
 
     def filled(self, texts, token_ids, counts):
-        """Return (B,) texts with their first masks filled.
-
-        Args:
-            token_ids: (M,) tokens for these masks of all texts, in order.
-            counts: (B,) how many each text has.
-        """
+        """Return (B,) texts with their first masks filled by (M,) tokens, (B,) `counts` of them."""
         parts = tf.strings.split(texts, self._mask_token)  # (B, masks + 1)
         places = tf.ragged.range(parts.row_lengths())
         is_filled = places < tf.expand_dims(counts, 1)

@@ -11,13 +11,10 @@ from seqkeras.export.pipelines import record_of
 def text_signatures(
     pipeline, signatures, tokenizers, limits, decoding, settings=None, text_prefix=None
 ):
-    """Return signatures on strings of a SavedModel, with the answers of the pipeline of that name.
+    """Return signatures on strings of a SavedModel by name, with the pipeline's answers.
 
-    Returns:
-        name -> `Signature`; empty for a pipeline without such signatures, or one that reads frames.
-
-    Raises:
-        ValueError: if a tokenizer can not be put into a graph.
+    There are none of a pipeline without such signatures, or one that reads frames. A ValueError
+    says why a tokenizer can not be put into a graph.
     """
     make = record_of(pipeline).strings
     if make is None:

@@ -50,12 +50,8 @@ services:
 def write_serving_files(folder, manifest, examples=()):
     """Write warm-up requests, `models.config`, `batching.config`, `compose.yaml` and notes.
 
-    Args:
-        examples: real inputs as arrays: a list of {name: array}, the inputs of one example without
-            the batch's axis.
-
-    Returns:
-        How many requests were written, by folder.
+    Examples are real inputs, {name: array} without the batch's axis. Returned is how many requests
+    were written, by folder.
     """
     folder, names, counts, batched = Path(folder), {}, {}, set()
     inputs = Inputs(manifest, examples)

@@ -28,8 +28,7 @@ TOLERANCE = 1e-3  # relative and absolute
 def may_be_batched(loaded, rows):
     """Return whether the server's padding does not change the answers to real inputs.
 
-    Args:
-        rows: signature -> inputs {name: array} without the batch's axis.
+    Rows are signature -> inputs {name: array} without the batch's axis.
     """
     return all(_same_in_a_batch(loaded[key], own) for key, own in rows.items())
 

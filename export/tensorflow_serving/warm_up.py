@@ -19,16 +19,10 @@ SECONDS = 1.0  # of warming up a model, not counting the first request of each s
 
 
 def write_requests(folder, loaded, name, rows):
-    """Write requests of each batch size and of common lengths, within `SECONDS`.
+    """Write requests of each batch size and of common lengths in `SECONDS`; return their number.
 
     The server refuses a model if a warm-up request fails, so each is tried and left out if it
-        fails.
-
-    Args:
-        rows: signature -> inputs {name: array} without the batch's axis, the most common first.
-
-    Returns:
-        The number of requests written.
+    fails. Rows are those of `may_be_batched`, the most common first.
     """
     file = folder / WARM_UP
     file.parent.mkdir(parents=True, exist_ok=True)

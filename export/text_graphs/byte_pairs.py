@@ -21,12 +21,8 @@ ENDINGS = ("s", "t", "re", "ve", "m", "ll", "d")  # of English, after an apostro
 class BytePairs(TextGraph):
     """The tokenizer of a `Subwords` of byte-level pairs, GPT-2's or RoBERTa's.
 
-    Args:
-        content: its `tokenizer.json`, parsed.
-
-    Raises:
-        ValueError: if it normalizes texts, splits words differently, lacks a byte, or has options
-            that the graph does not support.
+    `content` is its `tokenizer.json`, parsed. A ValueError says that it normalizes texts, splits
+    words differently, lacks a byte, or has options that the graph does not support.
     """
 
     most_characters = 32

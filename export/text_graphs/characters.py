@@ -52,9 +52,7 @@ class Texts:
 def checked(texts, name="text", accepted=ANYTHING, refusal="must not be empty or blank."):
     """Map (B,) strings to `Texts`; the graph raises an InvalidArgumentError if there is none.
 
-    Args:
-        accepted: the regular expression that a text must match.
-        refusal: the message for a text that does not match.
+    Each text must match the regular expression `accepted`; others get the message `refusal`.
     """
     texts = require(texts, (tf.size(texts) > 0, f"{name}: must be one at least."))
     again = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="replace")
@@ -65,11 +63,7 @@ def checked(texts, name="text", accepted=ANYTHING, refusal="must not be empty or
 
 def require(value, *conditions):
     """Return the value, after checks of the whole batch: an InvalidArgumentError if a condition is
-    false.
-
-    Args:
-        conditions: (booleans, the message if one of them is false).
-    """
+    false. Conditions are (booleans, message)."""
     checks = [
         tf.debugging.Assert(tf.reduce_all(condition), [said]) for condition, said in conditions
     ]
@@ -80,11 +74,9 @@ def require(value, *conditions):
 def characters(texts, added_tokens=()):
     """Split (B,) texts, which `checked` has accepted, into `Characters`.
 
-    Args:
-        added_tokens: as in a `tokenizer.json`, `MOST_ADDED_TOKENS` at most. One found in a text
-            becomes the code point of its index. It starts at the spaces that it absorbs on its
-            left, like RoBERTa's <mask>. A text with one that absorbs spaces on its right is
-            refused.
+    Added tokens, as in a `tokenizer.json`, are `MOST_ADDED_TOKENS` at most. One found in a text
+    becomes the code point of its index. It starts at the spaces that it absorbs on its left, like
+    RoBERTa's <mask>. A text with one that absorbs spaces on its right is refused.
     """
     errors = errors_of(
         (~_holds(texts, NONCHARACTERS), "text: must hold no noncharacter, U+FDD0 to U+FDEF."),
@@ -141,14 +133,9 @@ def _holds(texts, pattern):
 
 
 def _without_spaces_before(source, spaces, takes):
-    """Return the characters without the spaces that a following added token absorbs.
+    """Return the characters without the (N,) spaces that a following added token absorbs.
 
-    Args:
-        spaces: (N,) which of them are spaces.
-        takes: (N,) which of them are added tokens that absorb the spaces on their left.
-
-    Returns:
-        `Characters`; such a token starts where its spaces start.
+    (N,) `takes` says which are such tokens; these start where their spaces start.
     """
     size = tf.size(source.rows)
     solid = tf.boolean_mask(tf.range(size), ~spaces)

@@ -15,12 +15,11 @@ def generating(answer, signatures):
     """Map "text" to "text" and "score", as `serving` searches by default.
 
     "n_best" gives "texts" and "scores", and "sample" draws tokens by the options of a row, if the
-    model has these signatures.
+    model has these signatures on ids, name -> `Signature`.
 
-    Args:
-        answer: takes a signature on ids, the strings and `truncate`, and of "sample" its options by
-            name; returns the texts and scores of all rows and of all their results, in order, and
-            the (B,) errors of rows.
+    `answer` takes such a signature, the strings and `truncate`, and of "sample" its options by
+    name; it returns the texts and scores of all rows and of all their results, in order, and the
+    (B,) errors of rows.
     """
     text, results = [strings("text")], [strings("text"), SCORE]
 

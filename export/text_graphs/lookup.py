@@ -21,11 +21,7 @@ def find(ordered, values):
 
 
 class PairTable:
-    """(a, b) -> a number, for pairs of numbers under 2^31; -1 for unknown pairs.
-
-    Args:
-        pairs: (a, b) -> number; at least one.
-    """
+    """(a, b) -> a number, for pairs of numbers under 2^31, one at least; -1 for unknown pairs."""
 
     def __init__(self, pairs):
         keys = np.array([(a << 31) + b for a, b in pairs], "int64")
@@ -46,11 +42,7 @@ class PairTable:
 
 
 class CodePointTable:
-    """Code point -> a number, in pages; equal pages are stored once.
-
-    Args:
-        numbers: (1114112,) integers.
-    """
+    """Code point -> a number, of (1114112,) integers, in pages; equal pages are stored once."""
 
     def __init__(self, numbers):
         pages = np.asarray(numbers, "int32").reshape(-1, PAGE)
@@ -63,12 +55,9 @@ class CodePointTable:
 
 
 class StringTable:
-    """Non-empty string -> a number.
+    """Non-empty string -> a number, or the default.
 
     Implemented by the WordPiece kernel, with whole words as its tokens.
-
-    Args:
-        default: the number of all other strings.
     """
 
     def __init__(self, numbers, default):
@@ -88,13 +77,8 @@ class StringTable:
 def word_pieces(tokens, prefix, unknown):
     """Return the WordPiece kernel that splits words; a token's id is its index.
 
-    Args:
-        tokens: list of strings, `unknown` among them.
-        prefix: prefix of tokens that continue a word.
-        unknown: the token of a word that tokens can not compose.
-
-    Raises:
-        ValueError: if a token has too many bytes for the kernel.
+    A prefix marks tokens that continue a word. The token `unknown`, one of them, stands for a word
+    that tokens can not compose. A ValueError says that one has too many bytes for the kernel.
     """
     longest = max(tokens, key=lambda token: len(token.removeprefix(prefix).encode()))
     if len(longest.removeprefix(prefix).encode()) > MOST_BYTES:

@@ -99,9 +99,6 @@ class Reader:
         limit: the most tokens of an input, special ones too.
         end_id: id of a last special token to leave out, as for a prompt; None to keep all.
         empty: whether texts without a token are allowed.
-
-    Raises:
-        ValueError: if it can not be put into a graph.
     """
 
     def __init__(self, tokenizer, limit, end_id=None, empty=False):
@@ -116,10 +113,8 @@ class Reader:
 
         Args:
             truncate: a scalar boolean: whether texts over the limit are cut, as
-                `seqkeras.serving.text` does
-                it: of two the longer one.
-            most_of_first: of two texts, the most tokens of the first, which alone is cut; None for
-                no such limit.
+                `seqkeras.serving.text` does it: of two the longer one.
+            most_of_first: of two texts, the most tokens of the first, which alone is cut, or None.
         """
         if len(texts) == 2:
             same = tf.size(texts[0].values) == tf.size(texts[1].values)
@@ -231,11 +226,7 @@ def _joined(parts, specials, segments):
 
 
 def in_graph(tokenizer):
-    """Return the tokenizer in a graph, a `TextGraph`.
-
-    Raises:
-        ValueError: if it can not be put into a graph.
-    """
+    """Return the tokenizer in a graph, a `TextGraph`; a ValueError says why there can be none."""
     if isinstance(tokenizer, CharacterTable):
         return CharacterIds(tokenizer)
     if isinstance(tokenizer, SentencePieces):

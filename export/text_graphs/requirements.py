@@ -30,8 +30,7 @@ def require_word_piece(content):
 def require_byte_pairs(content, byte_characters):
     """Raise a ValueError, with every reason, unless a graph can split like these byte pairs.
 
-    Args:
-        byte_characters: the characters that represent the 256 bytes.
+    The byte characters are those that represent the 256 bytes.
     """
     model, splits = content["model"], content["pre_tokenizer"] or {}
     plain = splits.get("type") == "ByteLevel" and splits.get("use_regex", True)

@@ -12,11 +12,7 @@ def none_of(rows):
 
 
 def errors_of(*conditions):
-    """Return (B,) strings: the first message whose condition is false for a row, or "".
-
-    Args:
-        conditions: ((B,) booleans, the message if one is false).
-    """
+    """Return (B,) strings: the first message whose (B,) condition is false for a row, or ""."""
     return first_of(*(tf.where(holds, "", message) for holds, message in conditions))
 
 

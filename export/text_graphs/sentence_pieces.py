@@ -20,9 +20,8 @@ UNIGRAM = 1  # TrainerSpec.ModelType
 class Pieces(TextGraph):
     """The tokenizer of a `SentencePieces`.
 
-    Attributes:
-        has_ties: whether two segmentations of a text may have the same score. The kernel and the
-            Python library, which round sums differently, may then choose different ones.
+    It has ties if two segmentations of a text may have the same score. The kernel and the Python
+    library, which round sums differently, may then choose different ones.
     """
 
     def __init__(self, tokenizer):

@@ -11,14 +11,11 @@ SCORE = TensorSpec("score", "float32", ("batch",))
 
 
 def by_strings(function, inputs, outputs, name=DEFAULT):
-    """Return the signature of that name, and the one that cuts texts over the limit; both share a
-    graph.
+    """Return the signature of that name, and the one that cuts texts over the limit, "truncate" or
+    "truncate_pair" beside "pair"; both share a graph, and give the errors of rows too.
 
-    Args:
-        function: takes the inputs and `truncate`, a scalar boolean; returns the outputs by name,
-            and the (B,) errors of rows.
-        inputs, outputs: `TensorSpec`s. A signature gives the errors too.
-        name: name of the first; the other one is "truncate", or "truncate_pair" beside "pair".
+    `function` takes the inputs and `truncate`, a scalar boolean; it returns the outputs by name,
+    and the (B,) errors of rows.
     """
 
     def answer(truncate, **texts):

@@ -37,9 +37,8 @@ class Tokens:
 class TextGraph:
     """A tokenizer in a graph; a SavedModel stores its tables once for all calls.
 
-    Attributes:
-        most_characters: limit of characters for each token of the limit, which rejects texts that
-            are far too long before tokenizing; None for no limit.
+    A text of more than `most_characters` for each token of the limit is refused before it is
+    tokenized; None for no limit.
     """
 
     most_characters = None

@@ -33,9 +33,7 @@ LAST = rf"(?s)^(?:{PAIRS}({FLAG})|.*?({CHARACTER}|.))$"
 def whole_characters(text, start, end):
     """Return (start, end) of spans widened so that they do not cut a user-perceived character.
 
-    Args:
-        start, end: (B,) int32, offsets in code points, start < end; the result for an empty span is
-            undefined.
+    Both are (B,) int32 in code points, start < end; the result for an empty span is undefined.
     """
     end = tf.maximum(end, 0)
     start, last = start + 1 - _last(text, start + 1), end - _last(text, end)

@@ -32,11 +32,8 @@ SEPARATOR = "\ua66e"  # a letter that normalization neither changes nor creates
 class WordPiece(TextGraph):
     """The tokenizer of a `Subwords` of WordPiece.
 
-    Args:
-        content: its `tokenizer.json`, parsed.
-
-    Raises:
-        ValueError: if it is not BERT's, or has options or tokens that the graph does not support.
+    `content` is its `tokenizer.json`, parsed. A ValueError says that it is not BERT's, or has
+    options or tokens that the graph does not support.
     """
 
     def __init__(self, content):
@@ -102,12 +99,7 @@ class WordPiece(TextGraph):
         return text
 
     def _words(self, source):
-        """Normalize all characters, and split them into words.
-
-        Returns:
-            Ragged (W, None) code points of the words of all texts; and the index of the original
-            character of each.
-        """
+        """Return ragged (W, None) code points of normalized words, and the character of each."""
         kinds = self._kinds(source.code_points)
         kinds = tf.where(added_place(source.code_points) >= 0, ALONE, kinds)
         begins, counts, code_points, classes = self._expansions

@@ -27,12 +27,8 @@ VERIFY = {
 def verify(run: Run, plan: ExportPlan, folder: Path, manifest: Manifest) -> tuple[dict, list]:
     """Compare the models in an unfinished bundle, a folder with a manifest, with their Keras model.
 
-    Returns:
-        The figures for the manifest, and the real inputs as arrays: a list of {name: array}, the
-        inputs of one example without the batch's axis.
-
-    Raises:
-        ParityError: with every difference over the tolerance, or with the failure of a graph.
+    Returned are the figures for the manifest, and the real inputs as {name: array}, each without
+    the batch's axis. A ParityError has every difference over the tolerance, or a graph's failure.
     """
     try:
         return VERIFY[plan.kind](run, plan, folder, manifest)

@@ -14,13 +14,9 @@ class ParityError(ValueError):
 
 
 class Comparison:
-    """Collects figures and problems.
+    """Collects figures and problems of real inputs, as many as `examples`.
 
-    Args:
-        examples: how many real inputs are compared.
-
-    Attributes:
-        way_out: a sentence, after a space, on how to leave out the part that differed.
+    A sentence, `way_out`, says after a space how to leave out the part that differed.
     """
 
     def __init__(self, examples):
@@ -69,11 +65,7 @@ class Comparison:
         ][:3]
 
     def finish(self):
-        """Return the figures.
-
-        Raises:
-            ParityError: if something differed by too much.
-        """
+        """Return the figures, or raise a ParityError if something differed by too much."""
         if self.problems:
             raise ParityError(
                 f"the exported model is not the trained one: {'; '.join(self.problems)} "

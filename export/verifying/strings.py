@@ -21,14 +21,10 @@ BATCH = 64
 
 
 def answers_on_strings(folder, manifest, inputs, fields=()):
-    """Return the answers of the signatures on strings.
+    """Return the answers of the signatures on strings, or None for a bundle without these.
 
-    Args:
-        fields: the names of an input's parts.
-
-    Returns:
-        A list: for each input its outputs by name, {} for one that the graph splits differently in
-        a tie, None for a refused one. None for a bundle without such signatures.
+    Each input, whose parts have the names `fields`, has its outputs by name, {} if the graph splits
+    it differently in a tie, None if it is refused.
     """
     signatures = signatures_of(folder, manifest, f"{NAME}/1")
     if signatures is None:
@@ -51,11 +47,7 @@ def answers_on_strings(folder, manifest, inputs, fields=()):
 
 def split_otherwise(tokenizer, texts):
     """Return the rows whose texts a graph splits into the same pieces in another order, with equal
-    score.
-
-    Args:
-        tokenizer: any tokenizer; only `SentencePieces` has such rows.
-    """
+    score; only `SentencePieces` has such rows."""
     if not isinstance(tokenizer, SentencePieces) or not texts:
         return []
     split = in_graph(tokenizer)(tf.constant([*texts.values()])).token_ids.to_list()
@@ -68,11 +60,7 @@ def split_otherwise(tokenizer, texts):
 
 
 def compare_on_strings(comparison, answers, inputs, expected_answer):
-    """Compare the answers of the signatures on strings with the expected ones.
-
-    Args:
-        expected_answer: (row, outputs) -> `ExpectedAnswer`.
-    """
+    """Compare answers of the signatures on strings with `expected_answer` of a row and outputs."""
     if answers is None:
         return
     before = len(comparison.problems)

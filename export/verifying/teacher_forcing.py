@@ -45,12 +45,7 @@ def compare_along(comparison, run, by_ids, along, expected, arrays, lengths, beg
 
 
 def along_targets(graphs, source, lengths, target_ids):
-    """Return (N, T, V) log-probabilities after each token of the targets.
-
-    Args:
-        source, lengths: the encoder's inputs, N rows.
-        target_ids: (N, T), beginning with the start token.
-    """
+    """Return (N, T, V) log-probabilities after each token of (N, T) targets."""
     state = graphs.encode(source, lengths)
     rows = np.arange(len(target_ids))[:, np.newaxis]
     log_probs = np.empty((*target_ids.shape, graphs.vocab_size), np.float32)
@@ -65,9 +60,7 @@ def along_targets(graphs, source, lengths, target_ids):
 def along_texts(graphs, token_ids, first=1):
     """Return (N, T, V) log-probabilities after each of the (N, T) tokens of texts.
 
-    Args:
-        first: how many tokens are read before the first step; all of these get the
-            log-probabilities after the last of them.
+    The `first` tokens are read before the first step; all get the log-probabilities after the last.
     """
     state, own = graphs.begin(len(token_ids)), np.arange(len(token_ids))[:, np.newaxis]
     logits, _, state = graphs.step_to_logits(token_ids[:, :first], own, state)
