@@ -39,7 +39,7 @@ class UserCall:
     trained_in: str  # the policies in which the model was trained, in words
 
     def difference(self, answers):
-        """Return the `Difference` between the reference and outputs by name of the first examples."""
+        """Return the `Difference` between the reference and outputs of the first examples."""
         pairs = {}
         for outputs, expected in zip(answers, self.reference.examples, strict=False):
             if missing := [name for name in outputs if name not in expected]:

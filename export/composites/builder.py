@@ -70,7 +70,7 @@ class Builder:
         return node.output
 
     def add_if(self, condition, tensor, then, otherwise, shape):
-        """Return the output of a branch, made by one of two functions of a builder and the tensor."""
+        """Return the output of a branch, made by a function of a builder and the tensor."""
         name, dtype = utils.make_name(f"{self.name}/If"), self.graph.get_dtype(tensor)
         branches = {}
         for branch, make in (("then_branch", then), ("else_branch", otherwise)):

@@ -40,7 +40,7 @@ def encoder_decoder(
 
 
 def language_model(graphs, signatures, decoding, max_length, portable=False, constraint=None):
-    """Return the graph (token_ids, lengths) -> (generated_ids, generated_lengths, scores) of prompts.
+    """Return the graph (token_ids, lengths) -> (generated_ids, generated_lengths, scores).
 
     The common length of all prompts is read in one step; the rest of the longer ones is forced,
     step by step. A result begins with its prompt, which does not count in its score, and has at
