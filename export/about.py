@@ -43,8 +43,8 @@ def about(run, state):
 def _shown(inputs, targets):
     """Return inputs of all labels as JSON values; of arrays, as many as `MOST_NUMBERS` allows."""
     shown, room = [], MOST_NUMBERS
-    for place in spread(targets)[:MOST_SHOWN]:
-        value = inputs[place]
+    for index in spread(targets)[:MOST_SHOWN]:
+        value = inputs[index]
         parts = value.values() if isinstance(value, dict) else [value]
         arrays = [part for part in parts if isinstance(part, np.ndarray)]
         room -= sum(array.size for array in arrays)

@@ -106,15 +106,15 @@ def export(run, bundle, overwrite=False, say=lambda line: None, options=ExportOp
         OSError: if it can not be written. Whatever is raised, no file of `bundle` has changed.
     """
     trained, bundle = Path(run), Path(bundle)
-    place = bundle.resolve()  # a link to a bundle stays, what it points to is replaced
-    aside = written_aside(place, lambda: require_free(bundle, overwrite, trained))
+    target = bundle.resolve()  # a link to a bundle stays, what it points to is replaced
+    aside = written_aside(target, lambda: require_free(bundle, overwrite, trained))
     with aside as folder, steps_as_rows():
         run = read_run(trained)
         if run.trained_in:
             say(f"the model was trained in {run.trained_in}; it is exported in float32")
         searches = {"n_best": options.n_best, "sampling": options.sampling}
         plan = run.plan(options.attention_heads, options.stream, **searches)
-        making = Making(run, plan, options, folder, place.name, say)
+        making = Making(run, plan, options, folder, target.name, say)
         for stage in STAGES:
             making = dataclasses.replace(making, **(stage(making) or {}))
     return making.manifest

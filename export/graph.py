@@ -112,13 +112,13 @@ class Graph:
 
     def is_constant(self, name, value):
         """Return whether a tensor is constant and equal to a value."""
-        found = self.constant(name)
-        return found is not None and np.array_equal(found, np.array(value))
+        known = self.constant(name)
+        return known is not None and np.array_equal(known, np.array(value))
 
     def is_close(self, name, number):
         """Return whether a tensor is one constant number, up to rounding."""
-        found = self.constant(name)
-        return found is not None and found.size == 1 and bool(np.isclose(found, number).all())
+        known = self.constant(name)
+        return known is not None and known.size == 1 and bool(np.isclose(known, number).all())
 
     def uncast(self, name):
         """Return the tensor after any Casts."""
@@ -156,10 +156,10 @@ class Graph:
         both = [perms[0][axis] for axis in perms[1]]
         return first if both == sorted(both) else None
 
-    def insert(self, place, *nodes):
+    def insert(self, index, *nodes):
         """Insert nodes before the node at an index."""
         for node in reversed(nodes):
-            self.nodes.insert(place, node)
+            self.nodes.insert(index, node)
 
     def declare_domains(self):
         """Declare the operator sets that nodes belong to, and no others."""
@@ -173,8 +173,8 @@ class Graph:
     def pass_identities(self):
         """Skip Identities, and pairs of Transposes that undo each other."""
         for node in _every_node(self.model.graph):
-            for place, name in enumerate(node.input):
-                node.input[place] = self.unmoved(name)[-1]
+            for index, name in enumerate(node.input):
+                node.input[index] = self.unmoved(name)[-1]
 
     def remove_unused(self):
         """Remove nodes and constants that no output needs."""

@@ -39,9 +39,9 @@ class _Half:
     def converted(self):
         nodes = list(self.graph.nodes)
         kept = _made_of_angles(nodes)
-        for place, node in enumerate(nodes):
+        for index, node in enumerate(nodes):
             is_kept = node.op_type in KEPT and not self._only_moves(node)
-            if is_kept or place in kept or self._forbids(node):
+            if is_kept or index in kept or self._forbids(node):
                 self._read(node, FLOAT)
                 self.nodes.append(node)
             else:
@@ -87,18 +87,18 @@ class _Half:
                 if value.type.tensor_type.elem_type == FLOAT:
                     value.type.tensor_type.elem_type = FLOAT16
         self.nodes.append(node)
-        for place, name in enumerate(node.output):
+        for index, name in enumerate(node.output):
             if name in self.outputs & self.floats:
-                node.output[place] = name + SUFFIXES[FLOAT16]
-                self.made.add(node.output[place])
-                self.nodes.append(helper.make_node("Cast", [node.output[place]], [name], to=FLOAT))
+                node.output[index] = name + SUFFIXES[FLOAT16]
+                self.made.add(node.output[index])
+                self.nodes.append(helper.make_node("Cast", [node.output[index]], [name], to=FLOAT))
             elif name in self.floats:
                 self.in_float16.add(name)
 
     def _read(self, node, kind):
-        for place, name in enumerate(node.input):
+        for index, name in enumerate(node.input):
             if name in self.floats:
-                node.input[place] = self._in(name, kind)
+                node.input[index] = self._in(name, kind)
         for attribute in node.attribute:
             for inner in attribute.g.node:
                 self._read(inner, kind)
@@ -129,10 +129,10 @@ def _made_of_angles(nodes):
     A node whose result is read only for its sizes does not count.
     """
     needed, places = set(), set()
-    for place, node in reversed(list(enumerate(nodes))):
+    for index, node in reversed(list(enumerate(nodes))):
         if node.op_type == "Shape":
             continue
         if node.op_type in ANGLES or needed & set(node.output):
             needed.update(node.input)
-            places.add(place)
+            places.add(index)
     return places

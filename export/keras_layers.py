@@ -32,13 +32,13 @@ def as_composites():
     replaced = _replaced(
         (ops, "layer_normalization", _layer_normalization),
         (ops, "gelu", _gelu),
-        (backend, "gru", lambda own: _gru),
+        (backend, "gru", lambda original: _gru),
         (backend.numpy, "take", _take),
-        (backend.numpy, "argmax", lambda own: _first_at(tf.argmax)),
-        (backend.numpy, "argmin", lambda own: _first_at(tf.argmin)),
-        (device_context, "enclosing_tpu_context", lambda own: lambda: True),
-        (tf.nn, "separable_conv2d", lambda own: _separable_conv2d),
-        (keras.random.SeedGenerator, "next", lambda own: _next_seed),
+        (backend.numpy, "argmax", lambda original: _first_at(tf.argmax)),
+        (backend.numpy, "argmin", lambda original: _first_at(tf.argmin)),
+        (device_context, "enclosing_tpu_context", lambda original: lambda: True),
+        (tf.nn, "separable_conv2d", lambda original: _separable_conv2d),
+        (keras.random.SeedGenerator, "next", lambda original: _next_seed),
         (Function, "__call__", _without_xla),
     )
     with replaced, steps_as_rows():
@@ -50,7 +50,7 @@ def steps_as_rows():
 
     Keras's own code (3.15) maps over as many steps as the batch has rows if both sizes are open.
     """
-    return _replaced((keras.layers.TimeDistributed, "call", lambda own: _call_on_rows))
+    return _replaced((keras.layers.TimeDistributed, "call", lambda original: _call_on_rows))
 
 
 @contextlib.contextmanager
@@ -66,10 +66,10 @@ def _replaced(*replacements):
             setattr(owner, name, function)
 
 
-def _take(own):
+def _take(original):
     def take(x, indices, axis=None):
         if isinstance(indices, tf.SparseTensor | tf.RaggedTensor):
-            return own(x, indices, axis)
+            return original(x, indices, axis)
         x, indices = backend.convert_to_tensor(x), backend.convert_to_tensor(indices)
         return tf.gather(tf.reshape(x, [-1]) if axis is None else x, indices, axis=axis or 0)
 
@@ -79,8 +79,8 @@ def _take(own):
 def _first_at(search):
     def first_at(x, axis=None, keepdims=False):
         x = backend.convert_to_tensor(x)
-        place = search(tf.reshape(x, [-1]) if axis is None else x, axis, output_type="int32")
-        return backend.numpy._keepdims(x, place, axis) if keepdims else place
+        index = search(tf.reshape(x, [-1]) if axis is None else x, axis, output_type="int32")
+        return backend.numpy._keepdims(x, index, axis) if keepdims else index
 
     return first_at
 
@@ -99,11 +99,11 @@ def _next_seed(generator, ordered=True):
     return generator.state.value
 
 
-def _without_xla(own):
+def _without_xla(original):
     def call(function, *args, **kwargs):
         if function._jit_compile:
             function = tf.function(function.python_function)
-        return own(function, *args, **kwargs)
+        return original(function, *args, **kwargs)
 
     return call
 
@@ -124,22 +124,22 @@ def _rows(x):
     return ops.reshape(x, (-1, *ops.shape(x)[2:]))
 
 
-def _layer_normalization(own):
+def _layer_normalization(original):
     def layer_normalization(x, gamma=None, beta=None, axis=-1, epsilon=None, **options):
         axes = [axis] if isinstance(axis, int) else list(axis)
         whole = all(value is not None for value in (gamma, beta, epsilon))
         last = axes in ([-1], [len(x.shape) - 1])
         if not whole or not last or x.dtype != "float32" or options.get("rms_scaling"):
-            return own(x, gamma, beta, axis, epsilon, **options)
+            return original(x, gamma, beta, axis, epsilon, **options)
         return composites.layer_norm(x, gamma, beta, epsilon=float(epsilon))
 
     return layer_normalization
 
 
-def _gelu(own):
+def _gelu(original):
     def gelu(x, approximate=True):
         if getattr(x, "dtype", None) != "float32":
-            return own(x, approximate)
+            return original(x, approximate)
         return composites.gelu(x, approximate=bool(approximate))
 
     return gelu

@@ -61,11 +61,11 @@ def measure(folder, manifest, inputs, examples, precision, tolerances, scores=No
     beside_float32, by_batching = _Differences(record.vectors), _Differences(record.vectors)
     for begin in range(0, len(inputs), BATCH):
         places = range(len(inputs))[begin : begin + BATCH]
-        alone = [answer for place in places for answer in other.answers([place])]
+        alone = [answer for index in places for answer in other.answers([index])]
         for expected, actual in zip(float32.answers(places), other.answers(places), strict=True):
-            own = actual.same_row(alone)
-            beside_float32.add(expected.cut(own), actual.cut(own))
-            by_batching.add(own.cut(actual), actual.cut(own))
+            twin = actual.same_row(alone)
+            beside_float32.add(expected.cut(twin), actual.cut(twin))
+            by_batching.add(twin.cut(actual), actual.cut(twin))
     figures = {
         "examples": len(inputs),
         "tolerances": dataclasses.asdict(tolerances),
@@ -199,7 +199,7 @@ class _Runner:
         return kind(self._folder, self._manifest, Runtime(self._precision))
 
     def _inputs_at(self, places):
-        return [self._inputs[place] for place in places]
+        return [self._inputs[index] for index in places]
 
     def _require_finite(self, arrays):
         if not all(np.isfinite(array).all() for array in arrays):
@@ -258,15 +258,15 @@ class _AlongTokens(_Runner):
         self._require_finite(log_probs)
         chosen = self._chosen(places)
         return [
-            _Answer({"place": np.array(place)}, [array], [], choices)
-            for place, array, choices in zip(places, log_probs, chosen, strict=True)
+            _Answer({"place": np.array(index)}, [array], [], choices)
+            for index, array, choices in zip(places, log_probs, chosen, strict=True)
         ]
 
     def _chosen(self, places):
         return [None] * len(places)
 
     def _padded(self, places, name):
-        return pad([self._examples[place][name] for place in places])
+        return pad([self._examples[index][name] for index in places])
 
 
 class _LanguageModel(_AlongTokens):
@@ -278,8 +278,8 @@ class _LanguageModel(_AlongTokens):
 
     def run(self, places):
         token_ids, lengths = self._padded(places, "token_ids")
-        found = along_texts(self._graphs, token_ids)
-        return [row[:length] for row, length in zip(found, lengths, strict=True)]
+        log_probs = along_texts(self._graphs, token_ids)
+        return [row[:length] for row, length in zip(log_probs, lengths, strict=True)]
 
 
 class _EncoderDecoder(_AlongTokens):
@@ -295,8 +295,8 @@ class _EncoderDecoder(_AlongTokens):
         targets, lengths = self._padded(places, "target_ids")
         begin = np.full((len(targets), 1), self._manifest.decoding.start_id)
         before = np.concatenate([begin, targets[:, :-1]], axis=1)
-        found = along_targets(self._graphs, arrays[name], arrays["lengths"], before)
-        return [row[:length] for row, length in zip(found, lengths, strict=True)]
+        log_probs = along_targets(self._graphs, arrays[name], arrays["lengths"], before)
+        return [row[:length] for row, length in zip(log_probs, lengths, strict=True)]
 
     def _chosen(self, places):
         return [[answer.text] for answer in self._pipeline(self._inputs_at(places), num_beams=1)]

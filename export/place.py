@@ -7,11 +7,11 @@ from seqkeras.serving.manifest import MANIFEST, BundleError, read_manifest
 
 def require_free(bundle, overwrite, run):
     """Raise an ExportError unless a bundle of the run may be written there."""
-    place, of_run = bundle.resolve(), run.resolve()
-    if place in of_run.parents:
+    target, of_run = bundle.resolve(), run.resolve()
+    if target in of_run.parents:
         raise ExportError(f"{bundle}: the run {run} lies in it; choose another folder.")
-    if of_run in (place, *place.parents):
-        where = "is" if place == of_run else "lies in"
+    if of_run in (target, *target.parents):
+        where = "is" if target == of_run else "lies in"
         raise ExportError(f"{bundle}: {where} the run {run}; choose another folder.")
     if not bundle.exists():
         return
@@ -34,11 +34,11 @@ def require_free(bundle, overwrite, run):
 def _unknown_file(bundle):
     """Return the first file in a bundle that its manifest does not list, in words, or None."""
     try:
-        own = {*read_manifest(bundle).files, MANIFEST}
+        known = {*read_manifest(bundle).files, MANIFEST}
     except BundleError:
         return f"{MANIFEST} is not a bundle's, so which files are its own is unknown"
     for path in sorted(bundle.rglob("*")):  # hidden files too; empty folders do not matter
         is_file = path.is_symlink() or not path.is_dir()
-        if is_file and path.relative_to(bundle).as_posix() not in own:
+        if is_file and path.relative_to(bundle).as_posix() not in known:
             return f"{path.relative_to(bundle)} is not in its manifest"
     return None

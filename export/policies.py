@@ -52,11 +52,11 @@ def _config_in_float32(content):
 
     The types of tensors between layers are not policies.
     """
-    found = {"name": set(), "dtype": set()}
+    policies = {"name": set(), "dtype": set()}
 
     def rename(part, key):
         if part.get(key) in OTHERS:
-            found[key].add(part[key])
+            policies[key].add(part[key])
             part[key] = "float32"
 
     def read(part):
@@ -66,7 +66,7 @@ def _config_in_float32(content):
             rename(part["config"], "name")
         return part
 
-    return json.loads(content, object_hook=read), found["name"] or found["dtype"]
+    return json.loads(content, object_hook=read), policies["name"] or policies["dtype"]
 
 
 def _with_config(path, config, copy):

@@ -51,10 +51,10 @@ class UserCall:
         if not pairs:
             return Difference(np.inf, "no example is read in one row, as the user's call reads it")
         differences = [
-            difference_of(name, own, self.axes[name], self.trained_in)
-            for name, own in pairs.items()
+            difference_of(name, arrays, self.axes[name], self.trained_in)
+            for name, arrays in pairs.items()
         ]
-        return max(differences, key=lambda each: (bool(each.problem), each.relative))
+        return max(differences, key=lambda worst: (bool(worst.problem), worst.relative))
 
 
 def user_call(run, plan, calls, model):
@@ -115,7 +115,7 @@ def difference_of(name, pairs, axes, trained_in):
         pairs: (actual, expected) arrays of each example, the first axis rows.
         axes: the others: sizes, and names of open axes, along which the longer array is cut.
     """
-    found, largest = [0.0], [0.0]
+    differences, largest = [0.0], [0.0]
     for actual, expected in pairs:
         sizes = [*zip(actual.shape[1:], expected.shape[1:], strict=False)]
         if actual.ndim != expected.ndim or any(
@@ -130,10 +130,10 @@ def difference_of(name, pairs, axes, trained_in):
             return Difference(np.inf, f"{name} is NaN in the user's call of the model")
         may_be = expected > BANNED_LOGIT / 2
         if not np.array_equal(may_be, actual > BANNED_LOGIT / 2):
-            found.append(np.inf)
-        found.append(np.max(np.abs(actual - expected), where=may_be, initial=0))
+            differences.append(np.inf)
+        differences.append(np.max(np.abs(actual - expected), where=may_be, initial=0))
         largest.append(np.max(np.abs(expected), where=may_be, initial=0))
-    absolute, scale = float(np.max(found)), float(np.max(largest))
+    absolute, scale = float(np.max(differences)), float(np.max(largest))
     relative = absolute / scale if scale else absolute
     if _is_same(absolute, scale, trained_in):
         return Difference(relative)
@@ -155,8 +155,8 @@ def plan_by_numbers(run, bindings, plan):
 
     A ValueError says that no binding, or more than one, has the numbers of the reference.
     """
-    found = {}
-    for place, binding in enumerate(bindings):
+    plans = {}
+    for index, binding in enumerate(bindings):
         try:
             made = plan(binding)
             calls = calls_of(run, made)
@@ -164,10 +164,10 @@ def plan_by_numbers(run, bindings, plan):
             continue
         call = user_call(run, made, calls, run.model)
         if not call.difference([outputs for _, outputs in calls]).problem:
-            found[place] = made
-    if len(found) == 1:
-        return next(iter(found.values()))
-    fault = "several orders of its inputs give" if found else "no order of its inputs gives"
+            plans[index] = made
+    if len(plans) == 1:
+        return next(iter(plans.values()))
+    fault = "several orders of its inputs give" if plans else "no order of its inputs gives"
     raise ValueError(
         f"a {type(run.model).__name__} has inputs that no name tells apart, and {fault} the "
         "numbers of call: name each by binding={'window': 'past'}, our name to the model's; call "

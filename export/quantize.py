@@ -186,8 +186,8 @@ class _Rewriter:
         become(node, "MultiHeadAttention", [*parts, bias, padding, scores], MICROSOFT, **attributes)
         projected = helper.make_node("MatMul", [source, kernel], [f"{name}/projected"])
         apart = helper.make_node("Split", projected.output, parts, axis=-1)
-        place = _insert_before(nodes, node, [projected, apart])
-        self._become_product_by_row(nodes, nodes[place], source, kernel, "")
+        index = _insert_before(nodes, node, [projected, apart])
+        self._become_product_by_row(nodes, nodes[index], source, kernel, "")
 
     def _lstm(self, nodes, node):
         attributes = attributes_of(node)
@@ -197,13 +197,13 @@ class _Rewriter:
         ):
             return
         inputs, scales = [*node.input, *5 * [""]][:8], []
-        for place, kernel in enumerate(kernels, start=1):
+        for index, kernel in enumerate(kernels, start=1):
             columns = np.swapaxes(self.constants[kernel], 1, 2)  # (directions, inputs, 4 U)
             whole, scale = _whole(columns, axis=1, bits=self.bits)
-            inputs[place] = f"{kernel}/int{self.bits}"
-            names = [f"{inputs[place]}/{part}" for part in ("scales", "zeros")]
+            inputs[index] = f"{kernel}/int{self.bits}"
+            names = [f"{inputs[index]}/{part}" for part in ("scales", "zeros")]
             zeros = np.zeros(scale.shape, np.int8)
-            self.constants |= {inputs[place]: whole, names[0]: scale, names[1]: zeros}
+            self.constants |= {inputs[index]: whole, names[0]: scale, names[1]: zeros}
             scales += names
         become(node, "DynamicQuantizeLSTM", [*inputs, *scales], MICROSOFT, **attributes)
 
@@ -262,10 +262,10 @@ class _Rewriter:
 
 def _insert_before(nodes, node, added):
     """Put nodes before one of a list, in their order; returns the place of the first."""
-    place = list(nodes).index(node)
-    for number, added_node in enumerate(added, start=place):
-        nodes.insert(number, added_node)
-    return place
+    first = list(nodes).index(node)
+    for index, added_node in enumerate(added, start=first):
+        nodes.insert(index, added_node)
+    return first
 
 
 def _int8_product(constants, source, kernel, bias, bits):

@@ -46,7 +46,7 @@ def assume_right_padded(graph, node):
 def stay_compact(graph, node):
     """Keep the steps between two recurrent nodes with one mask in the order of the first."""
     before = graph.maker(graph.unmoved(_source(node))[-1], "If")
-    masks = [each and _mask_of(graph, each) for each in (before, node)]
+    masks = [branch and _mask_of(graph, branch) for branch in (before, node)]
     if not all(masks) or masks[0] != masks[1]:
         return
     (first, *_), (*_, second) = _branches(before)[0], _branches(node)[0]
@@ -93,7 +93,7 @@ def _plain(graph, name):
 
 def _mask_of(graph, node):
     """Return the mask whose gaps an If of `composites.recurrent` asks for, else None."""
-    if [each.op_type for each in _branches(node)[0]] != ["Transpose"]:
+    if [inner.op_type for inner in _branches(node)[0]] != ["Transpose"]:
         return None
     name = node.input[0]
     for op_type in ("Equal", "ReduceSum", "Cast", "Less", "Slice"):

@@ -142,8 +142,8 @@ def _multiply_any_rank(graph, node):
         become(node, "MatMul", [source, product.input[1]])
         return
     name = f"{node.output[0]}/product"
-    place = list(graph.nodes).index(node)
-    graph.insert(place, helper.make_node("MatMul", [source, product.input[1]], [name], name))
+    position = list(graph.nodes).index(node)
+    graph.insert(position, helper.make_node("MatMul", [source, product.input[1]], [name], name))
     become(node, "Add", [name, product.input[2]])
 
 
@@ -198,8 +198,8 @@ def _measure_source(graph, node):
     if not heads or not graph.is_constant(node.input[1], [2]):
         return
     apart = graph.maker(graph.unmoved(heads.input[0])[-1], "Reshape")
-    found = apart and _projection(graph, apart.input[0])
-    source = found and graph.shape(found[0])
+    projection = apart and _projection(graph, apart.input[0])
+    source = projection and graph.shape(projection[0])
     sizes = graph.shape(heads.output[0])
     if not source or not sizes or len(source) != 3 or source[1] != sizes[2]:
         return
@@ -209,7 +209,7 @@ def _measure_source(graph, node):
     options = {"start": 1, "end": 2}
     graph.insert(
         list(graph.nodes).index(node),
-        helper.make_node("Shape", found[:1], [length], length, **options),
+        helper.make_node("Shape", projection[:1], [length], length, **options),
     )
     become(node, "Identity", [length])
 
@@ -280,11 +280,11 @@ def _make_bias(graph, node, bias, heads):
 
 def _projected_together(graph, node, source, kernel, bias):
     """Insert one product before a node, split into three tensors of equal width."""
-    name, place = node.output[0], list(graph.nodes).index(node)
+    name, position = node.output[0], list(graph.nodes).index(node)
     products = [f"{name}/{part}" for part in ("product", "projected")]
     parts = [f"{name}/{part}" for part in ("query", "key", "value")]
     graph.insert(
-        place,
+        position,
         helper.make_node("MatMul", [source, kernel], products[:1], f"{name}/MatMul"),
         helper.make_node("Add", [products[0], bias], products[1:], f"{name}/Add"),
         helper.make_node("Split", products[1:], parts, f"{name}/Split", axis=-1),

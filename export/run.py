@@ -67,15 +67,15 @@ class Run:
         tokenizer = self.tokenizers[role]
         size = getattr(self.model, "target_vocab_size", getattr(self.model, "vocab_size", None))
         try:
-            found = Constraint.of_regex(regex, tokenizer, self.decoding.end_id, size)
+            allowed = Constraint.of_regex(regex, tokenizer, self.decoding.end_id, size)
         except ValueError as error:
             raise _of_regex(str(error)) from error
-        if found.shortest > self.limits.target_length:
+        if allowed.shortest > self.limits.target_length:
             raise _of_regex(
-                f"the shortest text that it allows has {found.shortest} tokens with <eos>; "
+                f"the shortest text that it allows has {allowed.shortest} tokens with <eos>; "
                 f"limits.target_length is {self.limits.target_length}."
             )
-        return found
+        return allowed
 
     def plan(self, attention_heads=False, stream=False, **searches):
         """Return what is exported of the model: an `seqkeras.export.families.ExportPlan`.
@@ -169,8 +169,8 @@ def _load_model(path, feeds, inputs, binding):
                 if warning not in later:
                     warnings.warn(warning.message, stacklevel=2)
             if later:
-                found = [(inputs, binding)] if inputs else candidates(model, feeds, binding)
-                first_that_works(found, lambda one: build(model, *one))
+                possible = [(inputs, binding)] if inputs else candidates(model, feeds, binding)
+                first_that_works(possible, lambda one: build(model, *one))
                 model.load_weights(archive)
         return model, policies
     except Exception as error:  # the model's own code can raise anything

@@ -38,7 +38,7 @@ def scores_of(run: Run, folder: Path, manifest: Manifest) -> Scores | None:
     if kind is None or not pairs:
         return None
     places = sorted(spread([target for _, target in pairs])[:EXAMPLES])
-    pairs = [pairs[place] for place in places]
+    pairs = [pairs[index] for index in places]
     inputs, targets = map(list, zip(*pairs))
 
     @functools.cache

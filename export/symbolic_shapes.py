@@ -38,10 +38,10 @@ def without_contradicted(values, model):
     bare = onnx.ModelProto()
     bare.CopyFrom(model)
     del bare.graph.value_info[:]
-    found = {
+    inferred = {
         value.name: value for value in onnx.shape_inference.infer_shapes(bare).graph.value_info
     }
-    return [value for value in values if _agree(value, found.get(value.name, value))]
+    return [value for value in values if _agree(value, inferred.get(value.name, value))]
 
 
 def _agree(one, other):

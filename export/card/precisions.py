@@ -61,8 +61,8 @@ def _notes(figures):
             f"was under {100 * allowed.agreement:g}%, or its log-probabilities were off by over "
             f"{allowed.log_prob:g} on average."
         )
-    for name, own in figures.items():
-        if mark := mark_of(own):
+    for name, precision_figures in figures.items():
+        if mark := mark_of(precision_figures):
             yield f"**{name} is {mark}.**"
 
 

@@ -19,8 +19,8 @@ TOLERANCE = 1e-4
 
 def same_rows(alone, padded):
     """Return whether an output for rows stays the same in front of padding."""
-    own = tuple(slice(size) for size in alone.shape)
-    return np.allclose(alone, padded[own], rtol=TOLERANCE, atol=TOLERANCE)
+    unpadded = tuple(slice(size) for size in alone.shape)
+    return np.allclose(alone, padded[unpadded], rtol=TOLERANCE, atol=TOLERANCE)
 
 
 def texts(checked):
@@ -123,5 +123,5 @@ def _called(graph, tokens, padding=0):
         shape = [2 if size == "choices" else 1 for size in spec.shape]
         value = row[spec.name]
         feed[spec.name] = np.tile(value, shape[: len(shape) - value.ndim] + [1] * value.ndim)
-    found = graph.function(**feed)
-    return {name: keras.ops.convert_to_numpy(tensor) for name, tensor in found.items()}
+    outputs = graph.function(**feed)
+    return {name: keras.ops.convert_to_numpy(tensor) for name, tensor in outputs.items()}

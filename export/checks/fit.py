@@ -80,8 +80,8 @@ def require_fit(run: Run, plan: ExportPlan) -> None:
 
 def reasons_against(run: Run, plan: ExportPlan, names: tuple[str, str]) -> list[str]:
     """Return every reason why no bundle can be made of a run and be served."""
-    own = record_of(run.record.pipeline)
-    checked = Checked(run, plan, own, own.feeds_of(run.tokenizers), names)
+    pipeline_record = record_of(run.record.pipeline)
+    checked = Checked(run, plan, pipeline_record, pipeline_record.feeds_of(run.tokenizers), names)
     for checks in CHECKS:
         reasons = dict.fromkeys(reason for check in checks for reason in check(checked))
         if reasons:
@@ -230,18 +230,18 @@ def _examples(checked, pipeline):
     run, name = checked.run, checked.names[1]
     needed = ("text" if "source" in run.tokenizers else "input"), "target"
     reasons = [
-        f"{name}[{place}]: must have {' and '.join(needed)}"
-        for place, example in enumerate(run.examples)
+        f"{name}[{index}]: must have {' and '.join(needed)}"
+        for index, example in enumerate(run.examples)
         if checked.own.needs_targets and not {*needed} <= set(example)
     ]
-    for place, (value, example) in enumerate(zip(run.inputs, run.examples, strict=True)):
+    for index, (value, example) in enumerate(zip(run.inputs, run.examples, strict=True)):
         try:
-            row = pipeline.encode(value, name=f"{name}[{place}]")
+            row = pipeline.encode(value, name=f"{name}[{index}]")
         except ValueError as error:
             said = error.reasons if isinstance(error, Refusal) else [str(error)]
             reasons.append("; ".join(said).rstrip("."))
             continue
         wrong = wrong_target(run.record.pipeline, run.record.settings, example, row)
-        reasons += [f"{name}[{place}]: {reason}" for reason in wrong]
+        reasons += [f"{name}[{index}]: {reason}" for reason in wrong]
     more = len(reasons) - MOST_EXAMPLES
     return reasons[:MOST_EXAMPLES] + ([f"{name}: {more} more like these"] if more > 0 else [])

@@ -91,10 +91,10 @@ def _is_loaded(function):
         return False
     try:
         saved = keras.saving.serialize_keras_object(function)
-        found = keras.saving.deserialize_keras_object(saved)
+        loaded = keras.saving.deserialize_keras_object(saved)
     except (TypeError, ValueError):
         return False
-    return found is function or function.__module__.startswith("keras.")
+    return loaded is function or function.__module__.startswith("keras.")
 
 
 def layer_problems(model):
@@ -142,26 +142,26 @@ def text_problems(model):
 def _long_texts(tokenizer, limit, texts):
     """Yield the first texts that are over the limit."""
     unit = "words" if isinstance(tokenizer, WordTable) else "tokens"
-    lengths = {place: len(tokenizer.analyze(*parts)) for place, parts in texts.items()}
-    found = [
-        f"validation[{place}] has {length} {unit}; limits.source_length is {limit}"
-        for place, length in lengths.items()
+    lengths = {index: len(tokenizer.analyze(*parts)) for index, parts in texts.items()}
+    reasons = [
+        f"validation[{index}] has {length} {unit}; limits.source_length is {limit}"
+        for index, length in lengths.items()
         if length > limit
     ]
-    yield from found[:MOST_EXAMPLES]
-    if len(found) > MOST_EXAMPLES:
-        yield f"validation: {len(found) - MOST_EXAMPLES} more like these"
+    yield from reasons[:MOST_EXAMPLES]
+    if len(reasons) > MOST_EXAMPLES:
+        yield f"validation: {len(reasons) - MOST_EXAMPLES} more like these"
 
 
 def _texts(pipeline, tokenizer, inputs):
     """Return index -> the text, or the pair, of each input; other inputs are left to export."""
     pairs = PIPELINE_TEXTS[pipeline].pairs and isinstance(tokenizer, Subwords)
-    found = {}
-    for place, value in enumerate(inputs):
+    texts = {}
+    for index, value in enumerate(inputs):
         parts = tuple(value) if pairs and isinstance(value, list) else (value,)
         if len(parts) < 3 and all(map(_says_something, parts)):
-            found[place] = parts
-    return found
+            texts[index] = parts
+    return texts
 
 
 def _says_something(text):

@@ -62,12 +62,12 @@ def _logits(run, rows):
     kept, start = _kept(len(source)), np.array([[run.decoding.start_id]])
     alone = source[np.newaxis, :kept]
     behind = [(0, 0), (0, len(source) - kept), *[(0, 0)] * (source.ndim - 1)]
-    found = []
+    results = []
     for sources in (alone, np.pad(alone, behind)):
         state = run.model.encode(sources, np.array([kept]))
         (logits, *_), _ = run.model.step(start, state)
-        found.append(keras.ops.convert_to_numpy(logits))
-    yield "logits", *found
+        results.append(keras.ops.convert_to_numpy(logits))
+    yield "logits", *results
 
 
 def _kept(length):
@@ -85,11 +85,11 @@ def _with_zeros(inputs, answered, signature):
                 whole = feed[spec.name]
                 axes = zip(whole.shape[1:], spec.shape[1:], strict=True)
                 sizes = [_kept(n) if isinstance(axis, str) else n for n, axis in axes]
-                own = whole[:, *map(slice, sizes)]
+                part = whole[:, *map(slice, sizes)]
                 if spec.name == "lengths":
-                    own = np.vectorize(_kept)(own)
+                    part = np.vectorize(_kept)(part)
                 room = [(0, n - m) for n, m in zip(whole.shape[1:], sizes, strict=True)]
-                alone[spec.name], padded[spec.name] = own, np.pad(own, [(0, 0), *room])
+                alone[spec.name], padded[spec.name] = part, np.pad(part, [(0, 0), *room])
             ours, theirs = signature.function(**alone), signature.function(**padded)
             for name in ours:
                 yield name, *map(keras.ops.convert_to_numpy, (ours[name], theirs[name]))
@@ -102,16 +102,16 @@ def _in_a_batch(inputs, answered):
         if len(alone) != 1 or len(together) != 1:
             continue  # read in windows, or in separate batches
         [(feed, outputs)], [(feeds, rows)] = alone, together
-        [place] = [row for row in range(2) if _is_padded(feed, feeds, row)][:1] or [None]
-        if place is not None:
+        [index] = [row for row in range(2) if _is_padded(feed, feeds, row)][:1] or [None]
+        if index is not None:
             for name, one in outputs.items():
-                yield name, one, rows[name][place : place + 1]
+                yield name, one, rows[name][index : index + 1]
 
 
 def _is_padded(feed, feeds, row):
     """Return whether the batch's inputs at `row` are those of the single row plus padding."""
-    own = {name: feeds[name][row : row + 1] for name in feed}
+    rows = {name: feeds[name][row : row + 1] for name in feed}
     begins = all(
-        np.array_equal(one, own[name][tuple(map(slice, one.shape))]) for name, one in feed.items()
+        np.array_equal(one, rows[name][tuple(map(slice, one.shape))]) for name, one in feed.items()
     )
-    return begins and any(one.shape != own[name].shape for name, one in feed.items())
+    return begins and any(one.shape != rows[name].shape for name, one in feed.items())

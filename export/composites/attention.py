@@ -57,7 +57,7 @@ def _lower_cached_attention(builder, inputs, outputs, window):
         _as_rows(builder, inputs[name], heads * head_dim) for name in ("query", "key", "value")
     )
     names = [utils.make_name(f"{builder.name}/{name}") for name in ("context", "key", "value")]
-    names[1:] = [outputs.get(place, name) for place, name in enumerate(names) if place]
+    names[1:] = [outputs.get(index, name) for index, name in enumerate(names) if index]
     prefix = inputs.get("prefix_lengths")
     is_causal = window is None and prefix is None
     bias = "" if is_causal else _cache_bias(builder, inputs, window, prefix)
@@ -67,7 +67,7 @@ def _lower_cached_attention(builder, inputs, outputs, window):
         [query, key, value, "", "", bias, *caches],
         outputs=[
             names[0],
-            *(outputs.get(place, name) for place, name in enumerate(names) if place),
+            *(outputs.get(index, name) for index, name in enumerate(names) if index),
         ],
         domain=MICROSOFT,
         num_heads=heads,
@@ -118,9 +118,9 @@ def _lower_cached_attention_portably(builder, inputs, outputs, window):
     masked = builder.add("Where", [seen, scores, builder.constant(np.float32(MASKED_SCORE))])
     weights = builder.add("Softmax", [masked], axis=-1)
     builder.add("MatMul", [weights, values], outputs=[outputs[0]])
-    for place, cache in ((1, keys), (2, values)):
-        if place in outputs:
-            builder.add("Identity", [cache], outputs=[outputs[place]])
+    for index, cache in ((1, keys), (2, values)):
+        if index in outputs:
+            builder.add("Identity", [cache], outputs=[outputs[index]])
 
 
 def _as_rows(builder, tensor, width):

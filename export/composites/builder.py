@@ -44,9 +44,9 @@ class Builder:
         body = self.graph.create_new_graph_with_same_config()
         body.parent_graph = self.graph
         places = [f"{name}/{part}" for part in ("state", *map(str, range(len(sequences))))]
-        for place, tensor in zip(places, [initial, *sequences], strict=True):
+        for inner_name, tensor in zip(places, [initial, *sequences], strict=True):
             shape = self.shape(tensor)
-            body.add_graph_input(place, dtype, shape[tensor != initial :])
+            body.add_graph_input(inner_name, dtype, shape[tensor != initial :])
         inner = Builder(body, self)
         after = step(inner, *places)
         shape = self.shape(initial)

@@ -35,16 +35,16 @@ def attention_graph(model, inputs, method=None, binding=None):
     try:
         if hasattr(model, "attention_weights"):
             function = by_keyword(method or model.attention_weights)
-            found = Signature(function, inputs, infer_outputs(function, inputs))
+            graph = Signature(function, inputs, infer_outputs(function, inputs))
         else:
-            found = _stacked(inputs, *called(_attending(model), inputs, binding)[:2])
-        _require_labels(found)
+            graph = _stacked(inputs, *called(_attending(model), inputs, binding)[:2])
+        _require_labels(graph)
     except Exception as error:  # the model's own code can raise anything
         raise ValueError(
             f"the attention of a {type(model).__name__} can not be exported: {reason_of(error)}; "
             f"{WAY_OUT}."
         ) from error
-    return found
+    return graph
 
 
 def _require_labels(graph):
@@ -65,15 +65,15 @@ def _attending(model):
     layer name.
     """
     by_depth = getattr(model, "_nodes_by_depth", {})
-    found, calls = {}, collections.Counter()
+    weights_by_name, calls = {}, collections.Counter()
     for node in (node for depth in sorted(by_depth, reverse=True) for node in by_depth[depth]):
         weights, name = _weights_of(node), node.operation.name
         if weights is not None:
-            found[f"{name}_{calls[name]}" if calls[name] else name] = weights
+            weights_by_name[f"{name}_{calls[name]}" if calls[name] else name] = weights
             calls[name] += 1
-    if not found:
+    if not weights_by_name:
         raise ValueError("none of its layers gives attention weights")
-    return keras.Model(model._inputs_struct, found)
+    return keras.Model(model._inputs_struct, weights_by_name)
 
 
 def _weights_of(node):
@@ -115,7 +115,7 @@ def _stacked(inputs, function, outputs):
     shape = (first.shape[0], len(names) * first.shape[1], *first.shape[2:])
 
     def stacked(**tensors):
-        found = function(**tensors)
-        return {HEADS: ops.concatenate([found[name] for name in names], axis=1)}
+        weights = function(**tensors)
+        return {HEADS: ops.concatenate([weights[name] for name in names], axis=1)}
 
     return Signature(stacked, inputs, [dataclasses.replace(first, name=HEADS, shape=shape)])

@@ -88,7 +88,7 @@ def arguments_of(model, names):
     """Return the `Place`s of the arguments of a subclass's `call`, or None if it takes one alone:
     none of our names is an argument, and no second one is required."""
     parameters = keywords_of(model)
-    required = [name for name, each in parameters.items() if each.default is each.empty]
+    required = [name for name, value in parameters.items() if value.default is value.empty]
     if len(names) == 1 or (len(required) < 2 and not parameters.keys() & set(names)):
         return None
     shape = built_shape(model)
@@ -135,29 +135,29 @@ def bound(model, specs, binding=None):
         places = None
     if places is None:
         return None
-    found = bound_by_user(binding, places)
-    found |= by_words(
-        [place for place in places if place not in found.values()],
-        [name for name in names if name not in found],
+    known = bound_by_user(binding, places)
+    known |= by_words(
+        [place for place in places if place not in known.values()],
+        [name for name in names if name not in known],
     )
-    rest = [spec for spec in specs if spec.name not in found]
-    free = [place for place in places if place not in found.values()]
+    rest = [spec for spec in specs if spec.name not in known]
+    free = [place for place in places if place not in known.values()]
     required = [place for place in free if not place.optional]
     possible = _assignments(rest, required) or _assignments(rest, free)
     if len(possible) > 1:
-        bindings = [_paths(found | own, places) for own in possible]
+        bindings = [_paths(known | assignment, places) for assignment in possible]
         raise AmbiguousInputs(
             question(model, [spec.name for spec in rest], free, possible[0]), bindings
         )
     if not possible or any(
         not place.optional for place in free if place not in possible[0].values()
     ):
-        own, named = (" and ".join(map(str, several)) or "none" for several in (free, rest))
+        there, wanted = (" and ".join(map(str, several)) or "none" for several in (free, rest))
         raise ValueError(
-            f"a {type(model).__name__} is called with {own}, which can not be {named}; name each "
-            "of its inputs, with the axes that it has: `inputs` of save_run or plan_export."
+            f"a {type(model).__name__} is called with {there}, which can not be {wanted}; name "
+            "each of its inputs, with the axes that it has: `inputs` of save_run or plan_export."
         )
-    return _paths(found | possible[0], places)
+    return _paths(known | possible[0], places)
 
 
 def bound_by_user(binding, places):
@@ -166,32 +166,32 @@ def bound_by_user(binding, places):
     Raises:
         ValueError: if it names no input of the model, or two that are the same.
     """
-    found = {name: _named_in(own, places) for name, own in binding.items()}
-    taken = [place.path for place in found.values()]
-    if twice := [name for name, place in found.items() if taken.count(place.path) > 1]:
+    known = {name: _named_in(key, places) for name, key in binding.items()}
+    taken = [place.path for place in known.values()]
+    if twice := [name for name, place in known.items() if taken.count(place.path) > 1]:
         raise ValueError(f"binding: {' and '.join(twice)} are the same input of the model.")
-    return found
+    return known
 
 
 def fed_by_form(feeds, places):
     """Return the bindings of unnamed inputs to feeds of the same form, each our name -> `Place`."""
     orders = itertools.permutations(feeds, len(places)) if len(places) <= len(feeds) else ()
-    found = (
+    bindings = (
         dict(zip(names, places, strict=True))
         for names in orders
         if all(_alike(*feeds[name], place) for name, place in zip(names, places, strict=True))
     )
-    return list(itertools.islice(found, MOST_TRIED))
+    return list(itertools.islice(bindings, MOST_TRIED))
 
 
-def paths_of(found):
+def paths_of(binding):
     """Return a dictionary: our name -> path, of our name -> `Place`."""
-    return {name: place.path for name, place in found.items()}
+    return {name: place.path for name, place in binding.items()}
 
 
-def _paths(found, places):
+def _paths(binding, places):
     """Return paths in the order of the model's dictionary, by which its code may read it."""
-    return paths_of(dict(sorted(found.items(), key=lambda item: places.index(item[1]))))
+    return paths_of(dict(sorted(binding.items(), key=lambda item: places.index(item[1]))))
 
 
 def keywords_of(model):
@@ -225,24 +225,24 @@ def _shapes(structure, path=()):
         yield from _shapes(inner, (*path, key))
 
 
-def _named_in(own, places):
+def _named_in(key, places):
     """Return the only place that a user calls so."""
-    path = tuple(own) if isinstance(own, list | tuple) else (own,)
-    found = [place for place in places if place.path == path]
-    found = found or [place for place in places if own == place.name]
-    if not found:
+    path = tuple(key) if isinstance(key, list | tuple) else (key,)
+    matching = [place for place in places if place.path == path]
+    matching = matching or [place for place in places if key == place.name]
+    if not matching:
         known = ", ".join(str(place.name or _shown(place)) for place in places)
-        raise ValueError(f"binding: the model has no input {own!r}; it has {known}.")
-    return found[0]
+        raise ValueError(f"binding: the model has no input {key!r}; it has {known}.")
+    return matching[0]
 
 
 def _assignments(specs, places):
     """Return the ways to give each spec a place of its form: those of the same kind of numbers if
     there are any, as dictionaries of name -> place; [{}] without specs."""
     for same_kind in (True, False):
-        found = list(itertools.islice(_fitting(specs, places, same_kind), MOST_TRIED))
-        if found:
-            return found
+        assignments = list(itertools.islice(_fitting(specs, places, same_kind), MOST_TRIED))
+        if assignments:
+            return assignments
     return []
 
 
@@ -264,8 +264,8 @@ def _alike(dtype, shape, place, same_kind=True):
     if place.shape is None:
         return True
     return len(shape) == len(place.shape) and not any(
-        isinstance(size, int) and isinstance(own, int) and size != own
-        for size, own in zip(shape[1:], place.shape[1:], strict=True)
+        isinstance(size, int) and isinstance(closed, int) and size != closed
+        for size, closed in zip(shape[1:], place.shape[1:], strict=True)
     )
 
 
@@ -276,10 +276,10 @@ def _kind(dtype):
 def question(model, names, places, example):
     """Return the error of inputs that nothing tells apart; `example` is one of the bindings."""
     given = " and ".join(names)
-    own = " and ".join(map(str, places))
+    inputs = " and ".join(map(str, places))
     shown = {name: _shown(place) for name, place in example.items()}
     return (
-        f"no name tells which input of the {type(model).__name__}, {own}, is {given}: give "
+        f"no name tells which input of the {type(model).__name__}, {inputs}, is {given}: give "
         "save_run call=, what model(...) takes for the validation examples, or name them by "
         f"binding={shown}, if that is right"
     )

@@ -102,9 +102,9 @@ def _ways(model, inputs, binding):
 def _calls(model, inputs, binding):
     """Yield the ways in which a subclass of `keras.Model` may take its inputs."""
     names = [spec.name for spec in inputs]
-    own = {name: binding.get(name, name) for name in names}
+    keys = {name: binding.get(name, name) for name in names}
     paths = {
-        name: tuple(key) if isinstance(key, list | tuple) else (key,) for name, key in own.items()
+        name: tuple(key) if isinstance(key, list | tuple) else (key,) for name, key in keys.items()
     }
     if {*paths.values()} <= {(keyword,) for keyword in keywords_of(model)}:
         yield OwnCall(paths, by_keyword=True)

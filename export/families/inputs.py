@@ -134,8 +134,8 @@ def _names(model, places, feeds, said, by_numbers):
     """Return our names of a functional model's inputs; `said`: our name -> `Place`, of the user."""
     names = {place.path: name for name, place in said.items()}
     free = [place for place in places if place.path not in names]
-    found = by_words(free, [name for name in feeds if name not in said])
-    names |= {place.path: name for name, place in found.items()}
+    known = by_words(free, [name for name in feeds if name not in said])
+    names |= {place.path: name for name, place in known.items()}
     if len(places) == 1 and feeds and not names:
         return [next(iter(feeds))]
     unknown = [place for place in places if place.path not in names]
@@ -145,7 +145,7 @@ def _names(model, places, feeds, said, by_numbers):
         given = {name: path for path, name in names.items()}
         raise AmbiguousInputs(
             question(model, [" or ".join(rest)], unknown, possible[0]),
-            [given | paths_of(found) for found in possible],
+            [given | paths_of(known) for known in possible],
         )
     for place in unknown:
         number = f"_{places.index(place)}" if len(places) > 1 else ""
@@ -161,7 +161,7 @@ def _spec(place, name, shared, feeds):
         dtype = place.dtype  # a feed of ids stays a feed of ids
     if len(axes) != len(place.shape):
         axes = ["length" if n in shared else f"{name}_axis_{n}" for n in range(len(place.shape))]
-    shape = (own if size is None else size for own, size in zip(axes, place.shape, strict=True))
+    shape = (axis if size is None else size for axis, size in zip(axes, place.shape, strict=True))
     return TensorSpec(name, dtype, ("batch", *[*shape][1:]))
 
 
@@ -197,21 +197,21 @@ def fed_specs(model, feeds, binding):
         others = [name for name in needed if name not in (*feeds, "kwargs", "training", "mask")]
         if feeds and len(needed) == len(others) == 1:  # one sequence, named by the user
             takes, others = [next(iter(feeds))], []
-    if others or not (own := [name for name in feeds if name in takes]):
+    if others or not (names := [name for name in feeds if name in takes]):
         unknown = f", {', '.join(others)} among others" if feeds and others else ""
         raise ValueError(
             f"it is not known what a {type(model).__name__} is called with{unknown}; "
             f"{_name_them(feeds, places or arguments_of(model, feeds) or ())}."
         )
-    first = own[0]
+    first = names[0]
     built = shape.get(first) if isinstance(shape, Mapping) else shape
     if feeds[first] != NUMBERS or len(built or ()) < 2:
-        return [[TensorSpec(name, *feeds[name]) for name in own]]
+        return [[TensorSpec(name, *feeds[name]) for name in names]]
     leading = ["length"] if len(built) > 2 else []
     return [
         [
             TensorSpec(first, "float32", ("batch", length, *built[2:])),
-            *(TensorSpec(name, *feeds[name]) for name in own[1:]),
+            *(TensorSpec(name, *feeds[name]) for name in names[1:]),
         ]
         for length in (*leading, built[1])
     ]

@@ -68,10 +68,10 @@ def language_model(model, generation):
         given = {"token_ids": token_ids, "lengths": lengths}
         room = generation.max_length - 1
         prompts = _checked(model, tokens, given, room)
-        found = search_behind(
+        continued = search_behind(
             model, search, **prompts, max_length=room, constraint=generation.constraint
         )
-        return with_first(**prompts, results=named(found))
+        return with_first(**prompts, results=named(continued))
 
     log_probs = TensorSpec("log_probs", "float32", ("batch", "length", model.vocab_size))
     return {
@@ -156,15 +156,15 @@ def _sizes(specs, inputs):
     """Yield conditions on the sizes of inputs, with their messages."""
     places = {}
     for spec in specs:
-        for place, axis in enumerate(spec.shape):
+        for index, axis in enumerate(spec.shape):
             if isinstance(axis, str):
-                places.setdefault(axis, []).append((spec.name, place))
-    for axis, own in places.items():
-        first, *others = (tf.shape(inputs[name])[place] for name, place in own)
+                places.setdefault(axis, []).append((spec.name, index))
+    for axis, uses in places.items():
+        first, *others = (tf.shape(inputs[name])[index] for name, index in uses)
         if others:
-            names = ", ".join(dict.fromkeys(name for name, _ in own))
+            names = ", ".join(dict.fromkeys(name for name, _ in uses))
             yield tf.stack(others) == first, f"{names}: must have the same size along {axis}."
-        if own[0] == (specs[0].name, 0):
+        if uses[0] == (specs[0].name, 0):
             yield first > 0, f"{specs[0].name}: must have a row at least."
 
 

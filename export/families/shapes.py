@@ -57,10 +57,10 @@ def _outputs(function, inputs, pair):
     ]
 
 
-def _name(own, pair, names):
+def _name(new, pair, names):
     if pair in names:
         return names[pair]
-    return pair[0] if pair[0] == pair[1] and pair[0] is not None else own
+    return pair[0] if pair[0] == pair[1] and pair[0] is not None else new
 
 
 def _trace(function, inputs, sizes):

@@ -99,7 +99,8 @@ def graphs(model, inputs=None, feeds=None, vectors=False, binding=None, by_numbe
     if declared:
         return _graphs(model, declared, binding, vectors)
     return first_that_works(
-        candidates(model, feeds or {}, binding, by_numbers), lambda found: _graphs(model, *found)
+        candidates(model, feeds or {}, binding, by_numbers),
+        lambda inputs_and_binding: _graphs(model, *inputs_and_binding),
     )
 
 

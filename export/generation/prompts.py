@@ -50,10 +50,10 @@ def with_first(token_ids, lengths, results):
     rows = (-1, *[1] * (len(is_found.shape) - 1))
     first = ops.reshape(ops.cast(token_ids[:, 0], "int32"), rows) * is_found
     # Every prompt has a token: `lengths` is read, so that it stays an input.
-    own = ops.reshape(ops.cast(ops.minimum(lengths, 1), "int32"), rows)
+    one = ops.reshape(ops.cast(ops.minimum(lengths, 1), "int32"), rows)
     return results | {
         "generated_ids": ops.concatenate([first[..., None], results["generated_ids"]], axis=-1),
-        "generated_lengths": results["generated_lengths"] + own * is_found,
+        "generated_lengths": results["generated_lengths"] + one * is_found,
     }
 
 
@@ -103,10 +103,10 @@ def _waiting(step):
         (logits,), after = step(last, state)
         is_waiting = waits > 0
 
-        def stay(own, further):
-            rank = len(own.shape) - len(is_waiting.shape)
+        def stay(before, further):
+            rank = len(before.shape) - len(is_waiting.shape)
             return ops.where(
-                ops.reshape(is_waiting, (*ops.shape(waits), *[1] * rank)), own, further
+                ops.reshape(is_waiting, (*ops.shape(waits), *[1] * rank)), before, further
             )
 
         after = {name: stay(state[name], after[name]) for name in state}

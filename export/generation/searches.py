@@ -58,7 +58,7 @@ def search_of(decoding, max_length, n_best=1):
 def best_of(results):
     """Return a search's results by name; of several hypotheses, the best."""
     several = len(results[-1].shape) > 1
-    return {name: own[:, 0] if several else own for name, own in all_of(results).items()}
+    return {name: result[:, 0] if several else result for name, result in all_of(results).items()}
 
 
 def all_of(results):
@@ -105,7 +105,7 @@ class Sampled(OneSequence):
         given = {name: found[name] for name in (*self._options, "uniform")}
         log_probs = _drawn_from(log_probs[:, 0], given)
         drawn = inverse_cdf(log_probs, ops.take(given["uniform"], prefix.length, axis=1))
-        one = OneSequence(lambda own, position: drawn, self.end_id)
+        one = OneSequence(lambda *_: drawn, self.end_id)
         token, beams, after = one.extend(log_probs[:, None], others, prefix, found)
         return token, beams, after | given
 

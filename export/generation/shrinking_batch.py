@@ -33,7 +33,7 @@ def run(step, loop, carried, fixed):
         length, part = _until_a_quarter_is_done(step, loop, length, part, given)
         _, token_ids, _, found = part
         results = _map(
-            lambda whole, own: tf.tensor_scatter_nd_update(whole, rows, own),
+            lambda whole, part_rows: tf.tensor_scatter_nd_update(whole, rows, part_rows),
             results,
             (token_ids, found),
         )

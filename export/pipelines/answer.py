@@ -40,24 +40,30 @@ def answer(signatures, tokenizers, limits, decoding, settings):
         starts, ends = outputs[options.start], outputs[options.end]
         size = tf.shape(starts)[1]
         order = tf.range(size)
-        own = encoded.texts == 1
+        in_context = encoded.texts == 1
         apart = order[None] - order[:, None]
-        allowed = own[:, :, None] & own[:, None] & (apart >= 0) & (apart < longest)
+        allowed = in_context[:, :, None] & in_context[:, None] & (apart >= 0) & (apart < longest)
         allowed &= _say_something(context, encoded)
         scores = tf.where(allowed, starts[:, :, None] + ends[:, None], -float("inf"))
         scores = tf.reshape(scores, [tf.shape(starts)[0], size * size])
-        place = tf.argmax(scores, axis=-1, output_type=tf.int32)
+        index = tf.argmax(scores, axis=-1, output_type=tf.int32)
         best, null = tf.reduce_max(scores, axis=-1), starts[:, 0] + ends[:, 0]
-        start = tf.gather(encoded.starts, place // size, batch_dims=1)
-        end = tf.gather(encoded.ends, place % size, batch_dims=1)
+        start = tf.gather(encoded.starts, index // size, batch_dims=1)
+        end = tf.gather(encoded.ends, index % size, batch_dims=1)
         start, end = _trimmed(context, *whole_characters(context, start, end))
         is_found = best > -float("inf")
         if options.no_answer:
             is_found &= best > null + options.no_answer_threshold
         start, end = tf.where(is_found, start, -1), tf.where(is_found, end, -1)
         text = _part(context, start, end)
-        found = {"answer": text, "start": start, "end": end, "score": best, "null_score": null}
-        return found, encoded.errors
+        answers = {
+            "answer": text,
+            "start": start,
+            "end": end,
+            "score": best,
+            "null_score": null,
+        }
+        return answers, encoded.errors
 
     outputs = [
         strings("answer"),

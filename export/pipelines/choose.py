@@ -30,12 +30,12 @@ def choose(signatures, tokenizers, limits, decoding, settings):
         encoded = reader(texts, flat_choices, truncate=truncate)
         logits = outputs_of(model, encoded.grouped(shape))[output_name(model, settings)]
         best = tf.argmax(logits, axis=-1, output_type=tf.int32)
-        found = {
+        answers = {
             "choice": tf.gather(choices, best, batch_dims=1),
             "index": best,
             "scores": tf.nn.softmax(logits),
         }
-        return found, first_in(tf.reshape(encoded.errors, shape))
+        return answers, first_in(tf.reshape(encoded.errors, shape))
 
     inputs = [strings("text"), TensorSpec("choices", "string", ("batch", "choices"))]
     outputs = [

@@ -51,17 +51,17 @@ def fill_mask(signatures, tokenizers, limits, decoding, settings):
         errors = first_of(encoded.errors, errors_of((places.row_lengths() > 0, without_mask)))
         counts = tf.where(errors == "", places.row_lengths(), 0)
         places, _ = padded(places, errors)
-        own = tf.sequence_mask(counts, tf.shape(places)[1])
+        is_mask = tf.sequence_mask(counts, tf.shape(places)[1])
         logits = outputs_of(model, dataclasses.replace(encoded, masked_positions=places))[output]
         if not at_masks:
             logits = tf.gather(logits, places, batch_dims=1)
         scores, best = tf.math.top_k(tf.nn.softmax(logits), top_k)
-        found = {
-            "text": masks.filled(text.values, tf.boolean_mask(best[:, :, 0], own), counts),
-            "tokens": tf.where(own[:, :, None], masks.tokens(best), ""),
-            "scores": tf.where(own[:, :, None], scores, 0.0),
+        answers = {
+            "text": masks.filled(text.values, tf.boolean_mask(best[:, :, 0], is_mask), counts),
+            "tokens": tf.where(is_mask[:, :, None], masks.tokens(best), ""),
+            "scores": tf.where(is_mask[:, :, None], scores, 0.0),
         }
-        return found, errors
+        return answers, errors
 
     shape = ("batch", "masks", top_k)
     outputs = [
@@ -99,9 +99,9 @@ class Masks:
 
     def places(self, token_ids):
         """Map (B, T) ids to ragged (B, M) positions of masks."""
-        found = token_ids == self._mask_id
+        is_mask = token_ids == self._mask_id
         places = tf.range(tf.shape(token_ids, tf.int64)[1])
-        return tf.ragged.boolean_mask(tf.broadcast_to(places, tf.shape(token_ids)), found)
+        return tf.ragged.boolean_mask(tf.broadcast_to(places, tf.shape(token_ids)), is_mask)
 
     def tokens(self, token_ids):
         """Return the strings of ids."""

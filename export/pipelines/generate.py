@@ -40,12 +40,12 @@ def generate(signatures, tokenizers, limits, decoding, settings):
         errors = first_of(errors, reader.over(ids.row_lengths()))
         ids, lengths = padded(ids, errors)
         ids = tf.cast(ids, tf.int64)
-        found = model.function(token_ids=ids, lengths=lengths, **drawn)
-        lengths = tf.repeat(lengths, tf.size(found["scores"]) // tf.size(lengths))
-        ids, kept = generated(found, decoding.end_id)
+        results = model.function(token_ids=ids, lengths=lengths, **drawn)
+        lengths = tf.repeat(lengths, tf.size(results["scores"]) // tf.size(lengths))
+        ids, kept = generated(results, decoding.end_id)
         whole = tokenizer.decode(ids, kept)
         prompt = tokenizer.decode(ids, kept & tf.sequence_mask(lengths, tf.shape(ids)[1]))
-        return behind(prompt, whole), found["scores"], errors
+        return behind(prompt, whole), results["scores"], errors
 
     return generating(answer, signatures)
 

@@ -29,14 +29,14 @@ def tag(signatures, tokenizers, limits, decoding, settings):
     def function(text, truncate):
         encoded = reader(checked(text), truncate=truncate)
         scores = tf.nn.softmax(outputs_of(model, encoded)[name])
-        own = encoded.starts >= 0
-        found = {
-            "tags": tf.where(own, tf.gather(labels, tf.argmax(scores, axis=-1)), ""),
-            "scores": tf.where(own, tf.reduce_max(scores, axis=-1), 0.0),
+        is_text = encoded.starts >= 0
+        answers = {
+            "tags": tf.where(is_text, tf.gather(labels, tf.argmax(scores, axis=-1)), ""),
+            "scores": tf.where(is_text, tf.reduce_max(scores, axis=-1), 0.0),
             "starts": encoded.starts,
             "ends": encoded.ends,
         }
-        return found, encoded.errors
+        return answers, encoded.errors
 
     shape = ("batch", "length")
     outputs = [

@@ -61,17 +61,17 @@ def nearness(value):
     return score
 
 
-def _of_one_shape(found, target):
+def _of_one_shape(value, target):
     """Return the numbers of an answer and its target, which may lack a last axis of size 1."""
-    found, target = np.asarray(found, "float64"), np.asarray(target, "float64")
-    if target.ndim < found.ndim and found.shape[-1] == 1:
+    value, target = np.asarray(value, "float64"), np.asarray(target, "float64")
+    if target.ndim < value.ndim and value.shape[-1] == 1:
         target = target[..., np.newaxis]
-    if found.shape != target.shape:
+    if value.shape != target.shape:
         raise TargetError(
-            f"validation.json: target must have shape {found.shape}, (horizon, targets); received "
+            f"validation.json: target must have shape {value.shape}, (horizon, targets); received "
             f"{target.shape}."
         )
-    return found, target
+    return value, target
 
 
 TEXTS = Targets(

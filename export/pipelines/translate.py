@@ -19,9 +19,9 @@ def translate(signatures, tokenizers, limits, decoding, settings):
 
     def answer(model, text, truncate, **drawn):
         encoded = reader(checked(text, accepted=pattern, refusal=refusal), truncate=truncate)
-        found = outputs_of(model, encoded, **drawn)
-        ids, kept = generated(found, decoding.end_id)
-        return target.decode(ids, kept), found["scores"], encoded.errors
+        results = outputs_of(model, encoded, **drawn)
+        ids, kept = generated(results, decoding.end_id)
+        return target.decode(ids, kept), results["scores"], encoded.errors
 
     return generating(answer, signatures)
 

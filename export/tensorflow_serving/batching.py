@@ -30,7 +30,7 @@ def may_be_batched(loaded, rows):
 
     Rows are signature -> inputs {name: array} without the batch's axis.
     """
-    return all(_same_in_a_batch(loaded[key], own) for key, own in rows.items())
+    return all(_same_in_a_batch(loaded[key], inputs) for key, inputs in rows.items())
 
 
 def have_lengths(signatures):
@@ -55,9 +55,9 @@ def padded(rows):
         sizes = np.max([row[name].shape for row in rows], axis=0).astype(int)
         dtype = object if first.dtype.kind == "U" else first.dtype
         batch[name] = np.empty((len(rows), *sizes), dtype)
-        for place, row in enumerate(rows):
-            batch[name][place] = row[name].flat[0]
-            batch[name][(place, *map(slice, row[name].shape))] = row[name]
+        for index, row in enumerate(rows):
+            batch[name][index] = row[name].flat[0]
+            batch[name][(index, *map(slice, row[name].shape))] = row[name]
     return batch
 
 
@@ -66,8 +66,8 @@ def _same_in_a_batch(function, rows):
     alone = [(row, expected) for row, expected in alone if expected is not None]
     together = _answers(function, padded([row for row, _ in alone])) if alone else {}
     return together is not None and all(
-        _close(together[name][place], expected[name][0])
-        for place, (_, expected) in enumerate(alone)
+        _close(together[name][index], expected[name][0])
+        for index, (_, expected) in enumerate(alone)
         for name in expected
     )
 

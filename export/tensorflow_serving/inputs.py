@@ -39,7 +39,7 @@ class Inputs:
         """Return the rows of common lengths, the middle one first."""
         rows = sorted(self.of(signature), key=size_of)
         places = dict.fromkeys((len(rows) // 2, len(rows) // 4, 3 * len(rows) // 4))
-        return [rows[place] for place in places]
+        return [rows[index] for index in places]
 
     def _of_arrays(self, specs):
         rows = [
@@ -79,8 +79,8 @@ def _own_sizes(row, specs):
             sizes[spec.shape[-1]] = int(places.max(initial=0)) + 1
     for spec in specs:
         if spec.name.endswith("lengths"):
-            own = spec.name.removesuffix("s")
-            axis = own if own in axes else specs[0].shape[len(spec.shape)]
+            length = spec.name.removesuffix("s")
+            axis = length if length in axes else specs[0].shape[len(spec.shape)]
             sizes[axis] = int(row[spec.name].max())
     return {axis: size for axis, size in sizes.items() if axis in axes}
 

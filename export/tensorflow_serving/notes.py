@@ -76,7 +76,7 @@ def notes(folder, manifest, names, inputs, batched):
         if strings:
             exceptions = "\n".join(_exceptions(folder, manifest))
             about = STRINGS.format(
-                truncate=" and ".join(f"`{own}`" for own in signatures if TRUNCATE in own),
+                truncate=" and ".join(f"`{role}`" for role in signatures if TRUNCATE in role),
                 batches=OF_CLIENTS if path in batched else ALONE,
                 operators=_operators(folder / path),
                 exceptions=f", but for these:\n\n{exceptions}" if exceptions else ".",
@@ -92,7 +92,7 @@ def notes(folder, manifest, names, inputs, batched):
                 name=name,
                 takes="strings" if strings else "arrays",
                 body=shlex.quote(request),
-                signatures="\n".join(_row(own, signatures[own]) for own in signatures),
+                signatures="\n".join(_row(role, signatures[role]) for role in signatures),
                 about=about,
             )
         )

@@ -53,10 +53,10 @@ def _seconds(function, inputs):
 def _requests(rows):
     """Yield (batch size, signature, row); every signature comes once before any comes again."""
     for size in BATCH_SIZES:
-        for place in range(max(map(len, rows.values()))):
-            for key, own in rows.items():
-                if place < len(own):
-                    yield size, key, own[place]
+        for index in range(max(map(len, rows.values()))):
+            for key, examples in rows.items():
+                if index < len(examples):
+                    yield size, key, examples[index]
 
 
 def prediction_log(model, signature, inputs):

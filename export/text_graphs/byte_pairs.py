@@ -47,36 +47,38 @@ class BytePairs(TextGraph):
 
     def split(self, texts):
         source = characters(texts, self.added_tokens)
-        place = added_place(source.code_points)
-        added = place >= 0
+        added_index = added_place(source.code_points)
+        added = added_index >= 0
         classes = tf.where(added, ADDED, self._classes(source.code_points))
         words = tf.cumsum(tf.cast(_starts(source, classes), tf.int32)) - 1
         owner, values = _utf_8(source.code_points, added)
         ids = tf.gather(self._byte_ids, values)
         if self.added_tokens:
-            own = tf.gather([token["id"] for token in self.added_tokens], tf.maximum(place, 0))
-            ids = tf.where(tf.gather(added, owner), tf.gather(own, owner), ids)
+            special = tf.gather(
+                [token["id"] for token in self.added_tokens], tf.maximum(added_index, 0)
+            )
+            ids = tf.where(tf.gather(added, owner), tf.gather(special, owner), ids)
         parts, unfinished = merged(
             Parts(ids, tf.gather(words, owner), owner, owner), self._ranks, self._results
         )
         starts, ends = tf.gather(source.starts, parts.starts), tf.gather(source.ends, parts.ends)
         rows = tf.gather(source.rows, parts.starts)
         if self._trimming:
-            place = tf.gather(place, parts.starts)
-            starts, ends = self._trimmed(parts.ids, place, rows, starts, ends)
+            added_index = tf.gather(added_index, parts.starts)
+            starts, ends = self._trimmed(parts.ids, added_index, rows, starts, ends)
         late = tf.math.unsorted_segment_max(
             tf.cast(unfinished, tf.int32), rows, tf.size(source.errors)
         )
         errors = first_of(source.errors, tf.where(late > 0, TOO_LONG, ""))
         return Tokens.of_rows(parts.ids, starts, ends, rows, errors)
 
-    def _trimmed(self, ids, place, rows, starts, ends):
+    def _trimmed(self, ids, added_index, rows, starts, ends):
         """Return the offsets of tokens without the spaces at their ends.
 
         Reference: https://github.com/huggingface/tokenizers (pre_tokenizers/byte_level.rs,
         process_offsets)
         """
-        before, behind = self._spaces(ids, place, ends - starts)
+        before, behind = self._spaces(ids, added_index, ends - starts)
         if self._trimming["add_prefix_space"]:  # a single first space may be the tokenizer's own
             first = (rows != shifted(rows, -1, -1)) | (starts == 0)
             before = tf.where(first & (before == 1), 0, before)
@@ -88,11 +90,11 @@ class BytePairs(TextGraph):
         size = max([*self.vocabulary.values(), *(e["id"] for e in self.added_tokens)]) + 1
         values = {character: value for value, character in enumerate(byte_characters())}
         pieces = [b""] * size
-        own = {token["content"]: token["id"] for token in self.added_tokens}
-        for token, place in (self.vocabulary | own).items():
+        added_ids = {token["content"]: token["id"] for token in self.added_tokens}
+        for token, token_id in (self.vocabulary | added_ids).items():
             is_bytes = set(token) <= set(values)
             if token not in self._special:
-                pieces[place] = bytes(map(values.get, token)) if is_bytes else token.encode()
+                pieces[token_id] = bytes(map(values.get, token)) if is_bytes else token.encode()
         pieces = tf.where(kept, tf.gather(tf.constant(pieces), token_ids), "")
         joined = tf.strings.reduce_join(pieces, axis=-1)
         return tf.strings.unicode_transcode(joined, "UTF-8", "UTF-8", errors="replace")
@@ -103,13 +105,13 @@ class _Spaces:
 
     def __init__(self, vocabulary, added_tokens):
         self._before, self._behind = np.zeros((2, max(vocabulary.values()) + 1), "int32")
-        for token, place in vocabulary.items():
-            self._before[place], self._behind[place] = _spaces_around(token, byte_characters()[32])
+        for token, index in vocabulary.items():
+            self._before[index], self._behind[index] = _spaces_around(token, byte_characters()[32])
         contents = [token["content"] for token in added_tokens] or [""]
         self._around_added = np.array([_spaces_around(content) for content in contents], "int32")
         self._widths = np.array(list(map(len, contents)), "int32")
 
-    def __call__(self, ids, place, widths):
+    def __call__(self, ids, added_index, widths):
         """Return (N,) spaces before and after.
 
         Args:
@@ -117,10 +119,10 @@ class _Spaces:
             place: (N,) index of the added token, or -1.
             widths: (N,) in characters, with the spaces that belong to an added token.
         """
-        added, place = place >= 0, tf.maximum(place, 0)
+        added, added_index = added_index >= 0, tf.maximum(added_index, 0)
         of_pair = tf.where(added, 0, ids)
-        around = tf.gather(self._around_added, place)
-        taken = widths - tf.gather(self._widths, place)
+        around = tf.gather(self._around_added, added_index)
+        taken = widths - tf.gather(self._widths, added_index)
         return (
             tf.where(added, around[:, 0] + taken, tf.gather(self._before, of_pair)),
             tf.where(added, around[:, 1], tf.gather(self._behind, of_pair)),
@@ -153,14 +155,14 @@ def _starts(source, classes):
     )
     apostrophe = starts & (code_points == ord("'"))
     for ending in ENDINGS:
-        found = apostrophe
+        is_ending = apostrophe
         for by, letter in enumerate(ending, start=1):
-            found &= shifted(code_points, by, -1) == ord(letter)
-            found &= rows == shifted(rows, by, -1)
+            is_ending &= shifted(code_points, by, -1) == ord(letter)
+            is_ending &= rows == shifted(rows, by, -1)
         size = len(ending) + 1
-        starts |= shifted(found, -size, False)
+        starts |= shifted(is_ending, -size, False)
         for by in range(1, size):
-            starts &= ~shifted(found, -by, False)
+            starts &= ~shifted(is_ending, -by, False)
     return starts
 
 
@@ -168,11 +170,11 @@ def _utf_8(code_points, single):
     """Return bytes of code points, and each byte's code point; a `single` one has the byte 0."""
     code_points = tf.where(single, 0, code_points)
     size = 1 + sum(tf.cast(code_points >= least, tf.int32) for least in (0x80, 0x800, 0x10000))
-    owner, place = copies(size)
+    owner, index = copies(size)
     size, code_point = tf.gather(size, owner), tf.gather(code_points, owner)
-    six_bits = tf.bitwise.right_shift(code_point, 6 * (size - 1 - place))
+    six_bits = tf.bitwise.right_shift(code_point, 6 * (size - 1 - index))
     lead = tf.gather([0, 0, 0xC0, 0xE0, 0xF0], size)
-    return owner, tf.where(place == 0, lead + six_bits, 0x80 + six_bits % 64)
+    return owner, tf.where(index == 0, lead + six_bits, 0x80 + six_bits % 64)
 
 
 @functools.cache

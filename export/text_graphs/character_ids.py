@@ -18,13 +18,13 @@ class CharacterIds(TextGraph):
     def __init__(self, table):
         special = len(SPECIAL_TOKENS)
         known = enumerate(table.characters[special:], start=special)
-        self._code_points, self._ids = zip(*sorted((ord(own), place) for place, own in known))
+        self._code_points, self._ids = zip(*sorted((ord(char), index) for index, char in known))
         self._characters = [""] * special + [*table.characters[special:]]
 
     def split(self, texts):
         decoded = tf.strings.unicode_decode(tf_text.normalize_utf8(texts, "NFC"), "UTF-8")
-        known, place = find(self._code_points, decoded.values)
-        ids = tf.where(known, tf.gather(self._ids, place), UNK)
+        known, index = find(self._code_points, decoded.values)
+        ids = tf.where(known, tf.gather(self._ids, index), UNK)
         places = tf.ragged.range(decoded.row_lengths()).values
         places = tf.cast(places, tf.int32)
         return Tokens(*map(decoded.with_values, (ids, places, places + 1)), none_of(texts))

@@ -93,19 +93,19 @@ def characters(texts, added_tokens=()):
     ragged = tf.strings.unicode_decode(_added(texts, added_tokens), "UTF-8", errors="strict")
     code_points, rows = ragged.values, ragged.value_rowids()
     widths = tf.ones_like(code_points)
-    place = added_place(code_points)
+    index = added_place(code_points)
     if added_tokens:
-        own = tf.gather([len(token["content"]) for token in added_tokens], tf.maximum(place, 0))
-        widths = tf.where(place >= 0, own, widths)
+        lengths = tf.gather([len(token["content"]) for token in added_tokens], tf.maximum(index, 0))
+        widths = tf.where(index >= 0, lengths, widths)
     ends = tf.cumsum(widths)
     before = tf.concat([[0], ends], axis=0)
     ends -= tf.gather(before, tf.gather(ragged.row_splits, rows))
     source = Characters(code_points, rows, ends - widths, ends, errors)
     if not any(token["lstrip"] for token in added_tokens):
         return source
-    takes = tf.gather([token["lstrip"] for token in added_tokens], tf.maximum(place, 0))
+    takes = tf.gather([token["lstrip"] for token in added_tokens], tf.maximum(index, 0))
     spaces = find(WHITE_SPACE, code_points)[0]
-    return _without_spaces_before(source, spaces, takes & (place >= 0))
+    return _without_spaces_before(source, spaces, takes & (index >= 0))
 
 
 def _added(texts, added_tokens):
@@ -114,17 +114,17 @@ def _added(texts, added_tokens):
     In the library's order: from the left, tokens that are not normalized first.
     """
     for normalized in (False, True):
-        own = {
-            token["content"]: chr(FIRST_NONCHARACTER + place)
-            for place, token in enumerate(added_tokens)
+        marks = {
+            token["content"]: chr(FIRST_NONCHARACTER + index)
+            for index, token in enumerate(added_tokens)
             if token["normalized"] == normalized
         }
-        longest_first = sorted(own, key=len, reverse=True)
-        if own:
+        longest_first = sorted(marks, key=len, reverse=True)
+        if marks:
             one_of_them = "|".join(map(re.escape, longest_first))
             texts = tf.strings.regex_replace(texts, f"({one_of_them})", rf"{MARK}\1")
         for token in longest_first:
-            texts = tf.strings.regex_replace(texts, MARK + re.escape(token), own[token])
+            texts = tf.strings.regex_replace(texts, MARK + re.escape(token), marks[token])
     return texts
 
 
@@ -154,8 +154,8 @@ def _without_spaces_before(source, spaces, takes):
 
 def added_place(code_points):
     """Return the index of each code point's added token, or -1."""
-    place = code_points - FIRST_NONCHARACTER
-    return tf.where((place >= 0) & (place < MOST_ADDED_TOKENS), place, -1)
+    index = code_points - FIRST_NONCHARACTER
+    return tf.where((index >= 0) & (index < MOST_ADDED_TOKENS), index, -1)
 
 
 def shifted(values, by, fill):
@@ -178,10 +178,10 @@ def in_code_points(texts, *places):
     ordered = begins.values + tf.gather(before, begins.value_rowids())
     for ragged in places:
         rows = ragged.value_rowids()
-        own = tf.cast(ragged.values, tf.int64) + tf.gather(before, rows)
-        found = tf.searchsorted(ordered, own, out_type=tf.int64)
-        found -= tf.gather(begins.row_splits, rows)
-        yield ragged.with_values(tf.cast(found, tf.int32))
+        offsets = tf.cast(ragged.values, tf.int64) + tf.gather(before, rows)
+        indices = tf.searchsorted(ordered, offsets, out_type=tf.int64)
+        indices -= tf.gather(begins.row_splits, rows)
+        yield ragged.with_values(tf.cast(indices, tf.int32))
 
 
 def behind(begins, texts):

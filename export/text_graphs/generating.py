@@ -49,10 +49,10 @@ def generating(answer, signatures):
     return made
 
 
-def generated(found, end_id):
+def generated(results, end_id):
     """Return the ids of all results of all rows, (R, T), and which of them are text."""
-    ids = found["generated_ids"]
+    ids = results["generated_ids"]
     size = tf.shape(ids)[-1]
     ids = tf.reshape(ids, [-1, size])
-    kept = tf.sequence_mask(tf.reshape(found["generated_lengths"], [-1]), size)
+    kept = tf.sequence_mask(tf.reshape(results["generated_lengths"], [-1]), size)
     return ids, kept & (ids != tf.cast(end_id, ids.dtype))

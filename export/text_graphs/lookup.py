@@ -15,9 +15,9 @@ MOST_BYTES = 256  # of a token, the kernel's limit
 def find(ordered, values):
     """Return whether each value is in an ascending list, and its index."""
     ordered = tf.convert_to_tensor(ordered, values.dtype)
-    place = tf.searchsorted(ordered, tf.reshape(values, [-1]))
-    place = tf.reshape(tf.minimum(place, tf.size(ordered) - 1), tf.shape(values))
-    return tf.gather(ordered, place) == values, place
+    index = tf.searchsorted(ordered, tf.reshape(values, [-1]))
+    index = tf.reshape(tf.minimum(index, tf.size(ordered) - 1), tf.shape(values))
+    return tf.gather(ordered, index) == values, index
 
 
 class PairTable:
@@ -37,8 +37,8 @@ class PairTable:
 
     def __call__(self, a, b):
         key = tf.bitwise.left_shift(tf.cast(a, tf.int64), tf.constant(31, tf.int64))
-        known, place = find(self.keys, key + tf.cast(b, tf.int64))
-        return tf.where(known & (a >= 0), tf.gather(self.values, place), -1)
+        known, index = find(self.keys, key + tf.cast(b, tf.int64))
+        return tf.where(known & (a >= 0), tf.gather(self.values, index), -1)
 
 
 class CodePointTable:
@@ -61,17 +61,17 @@ class StringTable:
     """
 
     def __init__(self, numbers, default):
-        self._long = {own: n for own, n in numbers.items() if len(own.encode()) > MOST_BYTES}
-        short = {own: n for own, n in numbers.items() if own and own not in self._long}
+        self._long = {text: n for text, n in numbers.items() if len(text.encode()) > MOST_BYTES}
+        short = {text: n for text, n in numbers.items() if text and text not in self._long}
         self._kernel = word_pieces([*short, NO_STRING], NO_STRING, NO_STRING)
         self._numbers = np.array([*short.values(), default], "int32")
 
     def __call__(self, strings):
         """Map (N,) strings to (N,) int32."""
-        found = tf.gather(self._numbers, self._kernel.tokenize(strings).values)
-        for own, number in self._long.items():
-            found = tf.where(strings == own, number, found)
-        return found
+        found_numbers = tf.gather(self._numbers, self._kernel.tokenize(strings).values)
+        for string, number in self._long.items():
+            found_numbers = tf.where(strings == string, number, found_numbers)
+        return found_numbers
 
 
 def word_pieces(tokens, prefix, unknown):

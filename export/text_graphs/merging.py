@@ -64,9 +64,11 @@ def merged(parts, ranks, results):
         # Only merged symbols, and the symbols before them, have new neighbours.
         changed = tf.reshape(tf.where(made | shifted(made, 1, False)), [-1])
         right = tf.minimum(changed + 1, tf.size(ids, tf.int64) - 1)
-        own, following = tf.gather(ids, changed), tf.gather(ids, right)
+        left_id, right_id = tf.gather(ids, changed), tf.gather(ids, right)
         same = (right > changed) & (tf.gather(words, changed) == tf.gather(words, right))
-        rank = tf.tensor_scatter_nd_update(rank, changed[:, None], ranks_of(own, following, same))
+        rank = tf.tensor_scatter_nd_update(
+            rank, changed[:, None], ranks_of(left_id, right_id, same)
+        )
         return step + 1, ids, words, starts, ends, rank
 
     same = parts.words == shifted(parts.words, 1, -1)

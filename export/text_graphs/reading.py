@@ -45,7 +45,7 @@ class EncodedTexts:
             tf.cast(token_ids, tf.int64),
             lengths,
             tf.cast(padded(segment_ids, errors)[0], tf.int64),
-            *(padded(own, errors, -1)[0] for own in places),
+            *(padded(column, errors, -1)[0] for column in places),
             errors,
         )
 
@@ -86,8 +86,8 @@ def padded(rows, errors, padding=0):
     def with_refused():
         lengths = tf.where(well, rows.row_lengths(), 1)
         wide = tf.pad(rows.to_tensor(padding), [[0, 0], [0, 1]], constant_values=padding)
-        own = tf.where(well[:, None], wide, tf.constant(padding, wide.dtype))
-        return own[:, : tf.reduce_max(lengths)], lengths
+        filled = tf.where(well[:, None], wide, tf.constant(padding, wide.dtype))
+        return filled[:, : tf.reduce_max(lengths)], lengths
 
     return tf.cond(tf.reduce_all(well), plain, with_refused)
 
@@ -183,10 +183,10 @@ class Reader:
         encoding = self._tokenizer.analyze(*(["a", "a"] if pair else ["a"]))
         size = len(self._tokenizer.encode("a"))  # tokens of a text
         around, segments, count = [[]], [], 0
-        for token_id, place, segment in zip(
+        for token_id, offset, segment in zip(
             encoding.token_ids, encoding.offsets, encoding.segment_ids, strict=True
         ):
-            if place is None:
+            if offset is None:
                 around[-1].append((token_id, segment, -1, -1, -1))
                 continue
             if count % size == 0:

@@ -26,8 +26,8 @@ def first_of(*errors):
 
 def first_in(groups):
     """Return (B,) strings: the first error in each row of (B, C)."""
-    place = tf.argmax(tf.cast(groups != "", tf.int32), axis=1)
-    return tf.gather(groups, place, batch_dims=1)
+    index = tf.argmax(tf.cast(groups != "", tf.int32), axis=1)
+    return tf.gather(groups, index, batch_dims=1)
 
 
 def with_errors(outputs, errors):

@@ -72,6 +72,6 @@ def _decoded(model, tokenizer):
         surfaces = {UNKNOWN: model.trainer_spec.unk_surface, CONTROL: ""}
         return [surfaces.get(piece.type, piece.piece) for piece in model.pieces]
     pieces = [""] * len(tokenizer)
-    for token, place in tokenizer.vocabulary.items():
-        pieces[place] = "" if token in SPECIAL_TOKENS else token
+    for token, token_id in tokenizer.vocabulary.items():
+        pieces[token_id] = "" if token in SPECIAL_TOKENS else token
     return pieces

@@ -26,7 +26,7 @@ class Tokens:
         """Return the first tokens of each text, (B,) `sizes` of them at most."""
         places = tf.ragged.range(self.token_ids.row_lengths())
         kept = places < tf.expand_dims(sizes, 1)
-        return Tokens(*(tf.ragged.boolean_mask(own, kept) for own in self.columns), self.errors)
+        return Tokens(*(tf.ragged.boolean_mask(part, kept) for part in self.columns), self.errors)
 
     @property
     def columns(self):

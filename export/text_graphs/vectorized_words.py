@@ -22,15 +22,15 @@ class WordIds(TextGraph):
 
     def __init__(self, table):
         special = len(table.special_tokens)
-        own = enumerate(table.words[special:], start=special)
-        self._ids = StringTable({word: place for place, word in own}, UNK)
+        known = enumerate(table.words[special:], start=special)
+        self._ids = StringTable({word: token_id for token_id, word in known}, UNK)
         self._lowercase, self._strips = table.lowercase, table.strips
         self._words = [f" {word}" for word in table.words]
 
     def split(self, texts):
         texts = tf.strings.regex_replace(texts, NUL, "\x01")  # the kernel ends a text at NUL
-        found = tf_text.regex_split_with_offsets(texts, BETWEEN)
-        rows, (words, starts, ends) = found[0], (ragged.values for ragged in found)
+        parts = tf_text.regex_split_with_offsets(texts, BETWEEN)
+        rows, (words, starts, ends) = parts[0], (ragged.values for ragged in parts)
         if self._strips:
             starts += _length(words) - _length(tf.strings.regex_replace(words, f"^{SIGNS}+", ""))
             ends -= _length(words) - _length(tf.strings.regex_replace(words, f"{SIGNS}+$", ""))

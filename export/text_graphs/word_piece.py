@@ -45,21 +45,21 @@ class WordPiece(TextGraph):
             json.dumps(content["normalizer"]), json.dumps(content["pre_tokenizer"])
         )
         prefix = model["continuing_subword_prefix"]
-        begins = {token: place for token, place in model["vocab"].items() if token}
+        begins = {token: token_id for token, token_id in model["vocab"].items() if token}
         continuations = {
-            MARK + token.removeprefix(prefix): place
-            for token, place in begins.items()
+            MARK + token.removeprefix(prefix): token_id
+            for token, token_id in begins.items()
             if token.startswith(prefix) and token != prefix
         }
         self._kernel = word_pieces([*begins, *continuations, UNKNOWN], MARK, UNKNOWN)
         self._ids = np.array([*begins.values(), *continuations.values(), unknown], "int32")
-        own = {token["content"]: token["id"] for token in self.added_tokens}
+        added_ids = {token["content"]: token["id"] for token in self.added_tokens}
         special = special_tokens(content)
-        self._pieces = [""] * (max([*model["vocab"].values(), *own.values()]) + 1)
-        for token, place in (model["vocab"] | own).items():
+        self._pieces = [""] * (max([*model["vocab"].values(), *added_ids.values()]) + 1)
+        for token, token_id in (model["vocab"] | added_ids).items():
             if token not in special:
                 continues = token.startswith(prefix)
-                self._pieces[place] = MARK + token[len(prefix) :] if continues else f" {token}"
+                self._pieces[token_id] = MARK + token[len(prefix) :] if continues else f" {token}"
         self._prefix = prefix
 
     def split(self, texts):
@@ -75,10 +75,10 @@ class WordPiece(TextGraph):
         ends = tf.where(tf.gather(too_long, word), tf.gather(sizes, word), ends)
         begins = tf.gather(words.row_starts(), word)
         first, last = tf.gather(owner, begins + starts), tf.gather(owner, begins + ends - 1)
-        place = added_place(tf.gather(words.values, begins))
-        own = tf.gather([0, *(token["id"] for token in self.added_tokens)], place + 1)
+        added_index = added_place(tf.gather(words.values, begins))
+        added_ids = tf.gather([0, *(token["id"] for token in self.added_tokens)], added_index + 1)
         return Tokens.of_rows(
-            tf.where(place >= 0, own, tf.gather(self._ids, ids.values)),
+            tf.where(added_index >= 0, added_ids, tf.gather(self._ids, ids.values)),
             tf.gather(source.starts, first),
             tf.gather(source.ends, last),
             tf.gather(source.rows, first),

@@ -40,8 +40,8 @@ def verify_encoder_decoder(run, plan, folder, manifest):
     along = along_targets(graphs, arrays[source], arrays["lengths"], target_ids)
     compare_along(comparison, run, by_ids, along, expected, arrays, target_lengths)
 
-    found = generated(in_keras(plan.saved_model["generate"]), given)
-    keras_ids = found["generated_ids"]
+    results = generated(in_keras(plan.saved_model["generate"]), given)
+    keras_ids = results["generated_ids"]
     margins = _margins(model, arrays, keras_ids, run.decoding.start_id)
     end_id = run.decoding.end_id
 
@@ -52,13 +52,11 @@ def verify_encoder_decoder(run, plan, folder, manifest):
         # Compare up to the first token whose text differs.
         places = range(1, 1 + len(keras_ids[row]))
         same = [
-            place
-            for place in places
-            if answer.startswith(_text(target, keras_ids[row][:place], end_id))
+            end for end in places if answer.startswith(_text(target, keras_ids[row][:end], end_id))
         ]
         return bool(margins[row, : 1 + max(same, default=0)].min() < MARGIN)
 
-    greedy = KerasResults(inputs, texts_of(keras_ids), found["scores"], is_tie)
+    greedy = KerasResults(inputs, texts_of(keras_ids), results["scores"], is_tie)
     answers = [answer.text for answer in pipeline(inputs, num_beams=1)]
     comparison.compare_texts("onnx", answers, greedy.texts, inputs, is_tie)
     whole = range(len(inputs))

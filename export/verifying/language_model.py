@@ -43,8 +43,8 @@ def verify_language_model(run, plan, folder, manifest):
     compare_along(comparison, run, by_ids, along, expected, *given, called)
 
     given = {"token_ids": token_ids, "lengths": lengths}
-    found = generated(in_keras(plan.saved_model["generate"]), given)
-    whole = {"token_ids": found["generated_ids"]}
+    results = generated(in_keras(plan.saved_model["generate"]), given)
+    whole = {"token_ids": results["generated_ids"]}
     whole |= {"prefix_lengths": lengths} if reads_prefix(model) else {}
     best = _margins(logits_of(whole))
 
@@ -55,14 +55,14 @@ def verify_language_model(run, plan, folder, manifest):
         return bool(best[row].min() < MARGIN)
 
     answers = pipeline(inputs, num_beams=1, max_new_tokens=new_tokens, truncate=True)
-    expected = texts_of(found["generated_ids"], new_tokens)
+    expected = texts_of(results["generated_ids"], new_tokens)
     comparison.compare_texts("onnx", [answer.text for answer in answers], expected, inputs, is_tie)
     # The pipeline with its defaults, and the signature on strings, read whole the texts that are
     # shortened here.
     whole = [
         row for row, text in enumerate(inputs) if rows[row] == pipeline.encode(text, truncate=True)
     ]
-    greedy = KerasResults(inputs, texts_of(found["generated_ids"]), found["scores"], is_tie)
+    greedy = KerasResults(inputs, texts_of(results["generated_ids"]), results["scores"], is_tie)
     compare_searches(comparison, plan, pipeline, folder, by_ids, given, greedy, texts_of, whole)
     compare_attention(
         comparison,

@@ -74,10 +74,10 @@ class Comparison:
         return self.figures
 
     def _has_nan(self, expected):
-        found = bool(np.isnan(expected).any())
-        if found:
+        has_nan = bool(np.isnan(expected).any())
+        if has_nan:
             self.problems.append("Keras itself gives NaN: look at what the model computes")
-        return found
+        return has_nan
 
     def _keep(self, figure, difference, what):
         difference = float(difference)

@@ -38,7 +38,7 @@ class KerasResults:
             [self.inputs[row] for row in rows],
             [self.texts[row] for row in rows],
             self.scores[rows],
-            lambda place, text, score: self.is_tie(rows[place], text, score),
+            lambda index, text, score: self.is_tie(rows[index], text, score),
         )
 
     def check_against(self, comparison, name, texts, scores):
@@ -78,27 +78,27 @@ def compare_searches(comparison, plan, pipeline, folder, by_ids, given, greedy, 
         whole: the rows whose inputs the pipeline and the signature on strings read whole.
     """
     default = by_default(plan.saved_model)
-    found = {GREEDY: greedy}
+    searches = {GREEDY: greedy}
     if default != GREEDY:
-        found[default] = _by_beams(plan.saved_model[default], given, greedy.inputs, texts_of)
-        own = found[default].of(whole)
-        answers = pipeline(own.inputs)
+        searches[default] = _by_beams(plan.saved_model[default], given, greedy.inputs, texts_of)
+        expected = searches[default].of(whole)
+        answers = pipeline(expected.inputs)
         scores = np.array([answer.score for answer in answers])
-        own.check_against(comparison, "onnx_beam", [answer.text for answer in answers], scores)
+        expected.check_against(comparison, "onnx_beam", [answer.text for answer in answers], scores)
     for name, key, function in _other_backends(folder, pipeline.manifest, by_ids, default):
-        answers = generated(function, _first(len(found[key].inputs), given))
+        answers = generated(function, _first(len(searches[key].inputs), given))
         texts = texts_of(answers["generated_ids"])
-        found[key].check_against(comparison, name, texts, answers["scores"])
-    own = found[default].of(whole)
+        searches[key].check_against(comparison, name, texts, answers["scores"])
+    expected = searches[default].of(whole)
     compare_on_strings(
         comparison,
-        answers_on_strings(folder, pipeline.manifest, own.inputs),
-        own.inputs,
+        answers_on_strings(folder, pipeline.manifest, expected.inputs),
+        expected.inputs,
         lambda row, outputs: expected_text(
             outputs,
-            own.texts[row],
-            own.scores[row],
-            lambda text: own.is_tie(row, text, outputs["score"]),
+            expected.texts[row],
+            expected.scores[row],
+            lambda text: expected.is_tie(row, text, outputs["score"]),
         ),
     )
 

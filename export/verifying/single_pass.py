@@ -20,7 +20,7 @@ def verify_single_pass(run, plan, folder, manifest):
     pipeline = PIPELINES[manifest.pipeline](folder, manifest, runtime)
     inputs = run.inputs[:EXAMPLES]
     record = record_of(manifest.pipeline)
-    found = pipeline(inputs, **record.expected_by)
+    served = pipeline(inputs, **record.expected_by)
     comparison = Comparison(len(inputs))
     saved_model = (signatures_of(folder, manifest) or {}).get("serving_default")
     function = in_keras(plan.graphs["model"])
@@ -56,7 +56,7 @@ def verify_single_pass(run, plan, folder, manifest):
         comparison,
         answers_on_strings(folder, manifest, inputs, fields),
         inputs,
-        lambda row, outputs: record.expected(outputs, found[row], pipeline, inputs[row]),
+        lambda row, outputs: record.expected(outputs, served[row], pipeline, inputs[row]),
     )
     return comparison.finish(), rows
 

@@ -31,10 +31,10 @@ def answers_on_strings(folder, manifest, inputs, fields=()):
         return None
     answers = [None] * len(inputs)
     named = [_named(value, fields) for value in inputs]
-    for function in (own for name, own in signatures.items() if name in (DEFAULT, PAIR)):
+    for function in (asked for name, asked in signatures.items() if name in (DEFAULT, PAIR)):
         takes = set(function.structured_input_signature[1])
-        own = [row for row, parts in enumerate(named) if set(parts) == takes]
-        for rows in _of_one_shape(own, named):
+        asked = [row for row, parts in enumerate(named) if set(parts) == takes]
+        for rows in _of_one_shape(asked, named):
             for row, outputs in zip(rows, _ask(function, [named[r] for r in rows]), strict=True):
                 answers[row] = outputs
     for role in {"text", "source"} & set(manifest.tokenizers):
@@ -54,8 +54,8 @@ def split_otherwise(tokenizer, texts):
     expected = [tokenizer.encode(text) for text in texts.values()]
     return [
         row
-        for row, found, ids in zip(texts, split, expected, strict=True)
-        if found != ids and sorted(found) == sorted(ids)
+        for row, split_ids, ids in zip(texts, split, expected, strict=True)
+        if split_ids != ids and sorted(split_ids) == sorted(ids)
     ]
 
 
@@ -65,18 +65,18 @@ def compare_on_strings(comparison, answers, inputs, expected_answer):
         return
     before = len(comparison.problems)
     rows = [row for row, outputs in enumerate(answers) if outputs]
-    found = [expected_answer(row, answers[row]) for row in rows]
+    pairs = [expected_answer(row, answers[row]) for row in rows]
     comparison.figures[f"{NAME}_refused"] = answers.count(None)
-    for answer in found:
+    for answer in pairs:
         numbers, expected = np.asarray(answer.numbers), np.asarray(answer.expected_numbers)
         if expected.size:
             comparison.compare_numbers(NAME, numbers, expected)
     comparison.compare_texts(
         NAME,
-        [answer.actual for answer in found],
-        [answer.expected for answer in found],
+        [answer.actual for answer in pairs],
+        [answer.expected for answer in pairs],
         [inputs[row] for row in rows],
-        lambda place, _: found[place].is_tie,
+        lambda index, _: pairs[index].is_tie,
     )
     comparison.figures[f"{NAME}_ties"] += answers.count({})
     if len(comparison.problems) > before:

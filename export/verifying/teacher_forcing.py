@@ -62,11 +62,11 @@ def along_texts(graphs, token_ids, first=1):
 
     The `first` tokens are read before the first step; all get the log-probabilities after the last.
     """
-    state, own = graphs.begin(len(token_ids)), np.arange(len(token_ids))[:, np.newaxis]
-    logits, _, state = graphs.step_to_logits(token_ids[:, :first], own, state)
+    state, rows = graphs.begin(len(token_ids)), np.arange(len(token_ids))[:, np.newaxis]
+    logits, _, state = graphs.step_to_logits(token_ids[:, :first], rows, state)
     steps = first * [logits[:, 0]]
     for t in range(first, token_ids.shape[1]):
-        logits, _, state = graphs.step_to_logits(token_ids[:, t : t + 1], own, state)
+        logits, _, state = graphs.step_to_logits(token_ids[:, t : t + 1], rows, state)
         steps.append(logits[:, 0])
     return log_softmax(np.stack(steps, axis=1))
 
