@@ -11,14 +11,13 @@ import json
 import numpy as np
 from tf2onnx import utils
 
-from seqkeras.export.composites import attention, recurrent, scan
+from seqkeras.export.composites import attention, recurrent
 from seqkeras.export.composites.builder import MICROSOFT, Builder
 
 __all__ = ["LOWERINGS", "MICROSOFT", "PORTABLE_LOWERINGS", "op_handlers"]
 
-RECURRENT = recurrent.LOWERINGS | scan.LOWERINGS
-LOWERINGS = RECURRENT | attention.LOWERINGS
-PORTABLE_LOWERINGS = RECURRENT | attention.PORTABLE_LOWERINGS
+LOWERINGS = recurrent.LOWERINGS | attention.LOWERINGS
+PORTABLE_LOWERINGS = recurrent.LOWERINGS | attention.PORTABLE_LOWERINGS
 
 
 def op_handlers(graph_def, weights, lowerings):

@@ -4,8 +4,13 @@ import numpy as np
 import tensorflow as tf
 
 from seqkeras.export.feeds import TEXTS
-from seqkeras.export.pipelines.expected import MARGIN, ExpectedAnswer
-from seqkeras.export.pipelines.record import PipelineRecord, text_of_tokens, without_windows
+from seqkeras.export.pipelines.record import (
+    MARGIN,
+    ExpectedAnswer,
+    PipelineRecord,
+    text_of_tokens,
+    without_windows,
+)
 from seqkeras.export.pipelines.targets import Targets, is_number, nearness, of_answers
 from seqkeras.export.text_graphs.characters import checked
 from seqkeras.export.text_graphs.reading import Reader

@@ -3,8 +3,7 @@
 import tensorflow as tf
 
 from seqkeras.export.feeds import TEXTS
-from seqkeras.export.pipelines.expected import ExpectedAnswer
-from seqkeras.export.pipelines.record import PipelineRecord
+from seqkeras.export.pipelines.record import ExpectedAnswer, PipelineRecord
 from seqkeras.export.text_graphs.characters import checked
 from seqkeras.export.text_graphs.reading import Reader
 from seqkeras.export.text_graphs.signatures import by_strings, output_name, outputs_of, strings

@@ -7,8 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from seqkeras.export.feeds import TEXTS
-from seqkeras.export.pipelines.expected import MARGIN, ExpectedAnswer
-from seqkeras.export.pipelines.record import PipelineRecord
+from seqkeras.export.pipelines.record import MARGIN, ExpectedAnswer, PipelineRecord
 from seqkeras.export.pipelines.targets import Targets, are_texts
 from seqkeras.export.text_graphs.characters import BLANK, checked
 from seqkeras.export.text_graphs.reading import Reader, padded

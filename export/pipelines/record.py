@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping
 
 from seqkeras.export.feeds import FRAMES, SINGLE_PASS
 
+MARGIN = 1e-4  # answers may differ if the scores of the best two differ by less
+
 
 def _none(*_):
     return ()
@@ -80,3 +82,22 @@ class PipelineRecord:
         keys = self.logits(settings)
         named = [settings[key] for key in keys if key in settings]
         return tuple(name for name in outputs if keys and name in (named or outputs))
+
+
+@dataclasses.dataclass(frozen=True)
+class ExpectedAnswer:
+    """An answer of a signature on strings, and the expected one."""
+
+    actual: str = ""
+    expected: str = ""
+    is_tie: bool = False  # whether another string has the same score, up to `MARGIN`
+    numbers: object = ()
+    expected_numbers: object = ()  # of the same shape
+
+
+def expected_text(outputs, expected, score, is_tie):
+    """Return the `ExpectedAnswer` of a generated text; `is_tie` takes another text."""
+    text = outputs["text"].decode()
+    if text != expected:
+        return ExpectedAnswer(text, expected, is_tie(text))
+    return ExpectedAnswer(text, expected, numbers=outputs["score"], expected_numbers=score)

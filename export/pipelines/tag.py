@@ -3,8 +3,7 @@
 import tensorflow as tf
 
 from seqkeras.export.feeds import TEXTS
-from seqkeras.export.pipelines.expected import MARGIN, ExpectedAnswer
-from seqkeras.export.pipelines.record import PipelineRecord, without_windows
+from seqkeras.export.pipelines.record import MARGIN, ExpectedAnswer, PipelineRecord, without_windows
 from seqkeras.export.pipelines.targets import Targets, of_answers
 from seqkeras.export.text_graphs.characters import checked
 from seqkeras.export.text_graphs.reading import Reader

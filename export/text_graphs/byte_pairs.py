@@ -86,7 +86,8 @@ class BytePairs(TextGraph):
         ends = tf.where(ends >= behind, tf.maximum(ends - behind, starts), ends)
         return starts, ends
 
-    def decode(self, token_ids, kept):
+    @functools.cached_property
+    def pieces(self):
         size = max([*self.vocabulary.values(), *(e["id"] for e in self.added_tokens)]) + 1
         values = {character: value for value, character in enumerate(byte_characters())}
         pieces = [b""] * size
@@ -95,8 +96,9 @@ class BytePairs(TextGraph):
             is_bytes = set(token) <= set(values)
             if token not in self._special:
                 pieces[token_id] = bytes(map(values.get, token)) if is_bytes else token.encode()
-        pieces = tf.where(kept, tf.gather(tf.constant(pieces), token_ids), "")
-        joined = tf.strings.reduce_join(pieces, axis=-1)
+        return pieces
+
+    def tidied(self, joined):
         return tf.strings.unicode_transcode(joined, "UTF-8", "UTF-8", errors="replace")
 
 

@@ -19,7 +19,7 @@ class CharacterIds(TextGraph):
         special = len(SPECIAL_TOKENS)
         known = enumerate(table.characters[special:], start=special)
         self._code_points, self._ids = zip(*sorted((ord(char), index) for index, char in known))
-        self._characters = [""] * special + [*table.characters[special:]]
+        self.pieces = [""] * special + [*table.characters[special:]]
 
     def split(self, texts):
         decoded = tf.strings.unicode_decode(tf_text.normalize_utf8(texts, "NFC"), "UTF-8")
@@ -28,7 +28,3 @@ class CharacterIds(TextGraph):
         places = tf.ragged.range(decoded.row_lengths()).values
         places = tf.cast(places, tf.int32)
         return Tokens(*map(decoded.with_values, (ids, places, places + 1)), none_of(texts))
-
-    def decode(self, token_ids, kept):
-        characters = tf.where(kept, tf.gather(tf.constant(self._characters), token_ids), "")
-        return tf.strings.reduce_join(characters, axis=-1)

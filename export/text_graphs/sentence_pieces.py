@@ -29,7 +29,7 @@ class Pieces(TextGraph):
         if self._vocabulary is not None:
             self._ids = StringTable(self._vocabulary, self._vocabulary["<unk>"])
         model = sentencepiece_model_pb2.ModelProto.FromString(self._model)
-        self._decoded = _decoded(model, tokenizer)
+        self.pieces = _decoded(model, tokenizer)
         self.has_ties = model.trainer_spec.model_type == UNIGRAM
         spaces = model.normalizer_spec
         one_or_none = "^▁" if spaces.add_dummy_prefix else "^$"
@@ -50,9 +50,7 @@ class Pieces(TextGraph):
         ids = pieces.with_values(self._ids(pieces.values))
         return Tokens(ids, *in_code_points(texts, starts, ends), none_of(texts))
 
-    def decode(self, token_ids, kept):
-        pieces = tf.where(kept, tf.gather(tf.constant(self._decoded), token_ids), "")
-        joined = tf.strings.reduce_join(pieces, axis=-1)
+    def tidied(self, joined):
         joined = tf.strings.regex_replace(joined, self._begin, "")
         return tf.strings.regex_replace(joined, "▁", " ")
 

@@ -38,7 +38,7 @@ class TextGraph:
     """A tokenizer in a graph; a SavedModel stores its tables once for all calls.
 
     A text of more than `most_characters` for each token of the limit is refused before it is
-    tokenized; None for no limit.
+    tokenized; None for no limit. An id's text is one of the list `pieces`.
     """
 
     most_characters = None
@@ -53,7 +53,12 @@ class TextGraph:
 
     def decode(self, token_ids, kept):
         """Map (B, T) ids and a mask of those to keep, to (B,) strings without special tokens."""
-        raise NotImplementedError
+        pieces = tf.where(kept, tf.gather(tf.constant(self.pieces), token_ids), "")
+        return self.tidied(tf.strings.reduce_join(pieces, axis=-1))
+
+    def tidied(self, joined):
+        """Map (B,) joined pieces to texts."""
+        return joined
 
     @functools.cached_property
     def _function(self):

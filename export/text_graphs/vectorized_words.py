@@ -25,7 +25,7 @@ class WordIds(TextGraph):
         known = enumerate(table.words[special:], start=special)
         self._ids = StringTable({word: token_id for token_id, word in known}, UNK)
         self._lowercase, self._strips = table.lowercase, table.strips
-        self._words = [f" {word}" for word in table.words]
+        self.pieces = [f" {word}" for word in table.words]
 
     def split(self, texts):
         texts = tf.strings.regex_replace(texts, NUL, "\x01")  # the kernel ends a text at NUL
@@ -45,9 +45,10 @@ class WordIds(TextGraph):
         return Tokens(ids, *in_code_points(texts, starts, ends), none_of(texts))
 
     def decode(self, token_ids, kept):
-        kept &= token_ids != PAD
-        words = tf.where(kept, tf.gather(tf.constant(self._words), token_ids), "")
-        return tf.strings.regex_replace(tf.strings.reduce_join(words, axis=-1), "^ ", "")
+        return super().decode(token_ids, kept & (token_ids != PAD))
+
+    def tidied(self, joined):
+        return tf.strings.regex_replace(joined, "^ ", "")
 
 
 def _length(strings):

@@ -55,11 +55,11 @@ class WordPiece(TextGraph):
         self._ids = np.array([*begins.values(), *continuations.values(), unknown], "int32")
         added_ids = {token["content"]: token["id"] for token in self.added_tokens}
         special = special_tokens(content)
-        self._pieces = [""] * (max([*model["vocab"].values(), *added_ids.values()]) + 1)
+        self.pieces = [""] * (max([*model["vocab"].values(), *added_ids.values()]) + 1)
         for token, token_id in (model["vocab"] | added_ids).items():
             if token not in special:
                 continues = token.startswith(prefix)
-                self._pieces[token_id] = MARK + token[len(prefix) :] if continues else f" {token}"
+                self.pieces[token_id] = MARK + token[len(prefix) :] if continues else f" {token}"
         self._prefix = prefix
 
     def split(self, texts):
@@ -85,9 +85,7 @@ class WordPiece(TextGraph):
             source.errors,
         )
 
-    def decode(self, token_ids, kept):
-        pieces = tf.where(kept, tf.gather(tf.constant(self._pieces), token_ids), "")
-        joined = tf.strings.reduce_join(pieces, axis=-1)
+    def tidied(self, joined):
         text = tf.strings.regex_replace(joined, "^ ", "")
         text = tf.strings.regex_replace(text, f"^{MARK}", self._prefix)
         text = tf.strings.regex_replace(text, MARK, "")

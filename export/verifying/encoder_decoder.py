@@ -8,10 +8,10 @@ import numpy as np
 from keras import ops
 
 from seqkeras.export.families.decoders import log_probs_along
-from seqkeras.export.pipelines.expected import MARGIN
+from seqkeras.export.pipelines.record import MARGIN
 from seqkeras.export.verifying import parity
-from seqkeras.export.verifying.parity import Comparison, signatures_of
-from seqkeras.export.verifying.searches import KerasResults, compare_searches, generated, in_keras
+from seqkeras.export.verifying.parity import Comparison, in_keras, signatures_of
+from seqkeras.export.verifying.searches import KerasResults, compare_searches, generated
 from seqkeras.export.verifying.teacher_forcing import along_targets, compare_along, sources_of
 from seqkeras.serving.pipelines import PIPELINES
 from seqkeras.serving.session import EncoderDecoder

@@ -4,10 +4,15 @@ import numpy as np
 from keras import ops
 
 from seqkeras.export.families.decoders import left_to_right, reads_prefix
-from seqkeras.export.pipelines.expected import MARGIN
-from seqkeras.export.verifying.attention import compare_attention
-from seqkeras.export.verifying.parity import EXAMPLES, Comparison, signatures_of
-from seqkeras.export.verifying.searches import KerasResults, compare_searches, generated, in_keras
+from seqkeras.export.pipelines.record import MARGIN
+from seqkeras.export.verifying.parity import (
+    EXAMPLES,
+    Comparison,
+    compare_attention,
+    in_keras,
+    signatures_of,
+)
+from seqkeras.export.verifying.searches import KerasResults, compare_searches, generated
 from seqkeras.export.verifying.teacher_forcing import along_texts, compare_along
 from seqkeras.serving.pipelines import PIPELINES
 from seqkeras.serving.pipelines.pieces import Detokenizer

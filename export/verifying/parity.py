@@ -3,10 +3,14 @@
 import numpy as np
 import tensorflow as tf
 
+from seqkeras.serving.opening import Runtime
+from seqkeras.serving.pipelines import PIPELINES
+from seqkeras.serving.pipelines.attention import HEADS, ROLE
 from seqkeras.values import BANNED_LOGIT
 
 TOLERANCE = 1e-4  # the largest difference allowed between float32 log-probabilities
 EXAMPLES = 512  # compared, at most
+WITH_ATTENTION = 8  # a text of 512 tokens has 38 million weights in BERT-base
 
 
 class ParityError(ValueError):
@@ -97,3 +101,28 @@ def signatures_of(folder, manifest, path="saved_model/1"):
 def tensors(arrays):
     """Return arrays by name as TensorFlow's tensors."""
     return {name: tf.constant(array) for name, array in arrays.items()}
+
+
+def of_arrays(function):
+    """Return a function of TensorFlow's tensors as one of arrays."""
+    return lambda **given: function(**tensors(given))
+
+
+def in_keras(signature):
+    """Return a signature as a function of arrays, run by Keras itself."""
+    return of_arrays(tf.function(signature.function, autograph=False, reduce_retracing=True))
+
+
+def compare_attention(comparison, plan, folder, manifest, inputs, **options):
+    """Compare the attention of each head of each layer in serving with Keras's."""
+    if ROLE not in plan.graphs:
+        return
+    runs = []
+    runtime = Runtime(observe=lambda *run: runs.append(run))
+    pipeline = PIPELINES[manifest.pipeline](folder, manifest, runtime)
+    pipeline(inputs[:WITH_ATTENTION], attention=HEADS, **options)
+    function = in_keras(plan.graphs[ROLE])
+    for feed, outputs in (run for role, *run in runs if role == ROLE):
+        expected = function(**feed)
+        for name, weights in outputs.items():
+            comparison.compare_numbers("onnx_attention", weights, np.asarray(expected[name]))

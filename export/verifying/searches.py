@@ -9,11 +9,10 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import tensorflow as tf
 
 from seqkeras.export.families.saved_models import by_default
-from seqkeras.export.pipelines.expected import MARGIN, expected_text
-from seqkeras.export.verifying.parity import tensors
+from seqkeras.export.pipelines.record import MARGIN, expected_text
+from seqkeras.export.verifying.parity import in_keras, of_arrays
 from seqkeras.export.verifying.strings import answers_on_strings, compare_on_strings
 from seqkeras.serving.opening import Runtime
 
@@ -62,11 +61,6 @@ def generated(function, given):
         for begin in range(0, rows, BATCH)
     ]
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-
-
-def in_keras(signature):
-    """Return a signature as a function of arrays, run by Keras itself."""
-    return _of_arrays(tf.function(signature.function, autograph=False, reduce_retracing=True))
 
 
 def compare_searches(comparison, plan, pipeline, folder, by_ids, given, greedy, texts_of, whole):
@@ -118,9 +112,9 @@ def _by_beams(signature, given, inputs, texts_of):
 def _other_backends(folder, manifest, by_ids, default):
     """Yield (backend, name of its search, function of arrays) of those that take ids."""
     if by_ids is not None:
-        yield "saved_model", GREEDY, _of_arrays(by_ids[GREEDY])
+        yield "saved_model", GREEDY, of_arrays(by_ids[GREEDY])
         if default != GREEDY:
-            yield "saved_model_beam", default, _of_arrays(by_ids[default])
+            yield "saved_model_beam", default, of_arrays(by_ids[default])
     if GREEDY in manifest.graphs:
         session = Runtime().session(folder / manifest.graphs[GREEDY].file)
         names = [output.name for output in session.get_outputs()]
@@ -133,7 +127,3 @@ def _other_backends(folder, manifest, by_ids, default):
 
 def _first(rows, arrays):
     return {name: array[:rows] for name, array in arrays.items()}
-
-
-def _of_arrays(function):
-    return lambda **given: function(**tensors(given))

@@ -4,9 +4,14 @@ import numpy as np
 
 from seqkeras.export.pipelines import record_of
 from seqkeras.export.proof import MOST_CALLED, first_calls, user_call
-from seqkeras.export.verifying.attention import compare_attention
-from seqkeras.export.verifying.parity import EXAMPLES, Comparison, signatures_of, tensors
-from seqkeras.export.verifying.searches import in_keras
+from seqkeras.export.verifying.parity import (
+    EXAMPLES,
+    Comparison,
+    compare_attention,
+    in_keras,
+    signatures_of,
+    tensors,
+)
 from seqkeras.export.verifying.streams import compare_streams
 from seqkeras.export.verifying.strings import answers_on_strings, compare_on_strings
 from seqkeras.serving.opening import Runtime

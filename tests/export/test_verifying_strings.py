@@ -11,7 +11,7 @@ from seqkeras.export import bundle
 from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.export.feeds import SINGLE_PASS
 from seqkeras.export.pipelines import record_of
-from seqkeras.export.pipelines.expected import ExpectedAnswer, expected_text
+from seqkeras.export.pipelines.record import ExpectedAnswer, expected_text
 from seqkeras.export.verifying import ParityError
 from seqkeras.export.verifying.parity import Comparison
 from seqkeras.export.verifying.strings import (
