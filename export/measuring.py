@@ -17,12 +17,7 @@ from seqkeras.export.feeds import ENCODER_DECODER, LANGUAGE_MODEL, SINGLE_PASS
 from seqkeras.export.onnx_files import FLOAT32
 from seqkeras.export.pipelines import record_of
 from seqkeras.export.tolerances import shortfalls
-from seqkeras.export.verifying.teacher_forcing import (
-    along_targets,
-    along_texts,
-    log_softmax,
-    sources_of,
-)
+from seqkeras.export.verifying import teacher_forcing
 from seqkeras.serving.opening import Runtime
 from seqkeras.serving.pipelines import PIPELINES
 from seqkeras.serving.pipelines.model import ROLE
@@ -237,7 +232,7 @@ class _SinglePass(_Runner):
 
     def _answer(self, row, outputs):
         log_probs = [
-            log_softmax(self._of_all(name, outputs[name]))
+            teacher_forcing.log_softmax(self._of_all(name, outputs[name]))
             for name in outputs
             if name in self._logits
         ]
@@ -278,7 +273,7 @@ class _LanguageModel(_AlongTokens):
 
     def run(self, places):
         token_ids, lengths = self._padded(places, "token_ids")
-        log_probs = along_texts(self._graphs, token_ids)
+        log_probs = teacher_forcing.along_texts(self._graphs, token_ids)
         return [row[:length] for row, length in zip(log_probs, lengths, strict=True)]
 
 
@@ -291,11 +286,13 @@ class _EncoderDecoder(_AlongTokens):
 
     def run(self, places):
         rows = [self._pipeline.encode(value) for value in self._inputs_at(places)]
-        name, _, arrays = sources_of(rows)
+        name, _, arrays = teacher_forcing.sources_of(rows)
         targets, lengths = self._padded(places, "target_ids")
         begin = np.full((len(targets), 1), self._manifest.decoding.start_id)
         before = np.concatenate([begin, targets[:, :-1]], axis=1)
-        log_probs = along_targets(self._graphs, arrays[name], arrays["lengths"], before)
+        log_probs = teacher_forcing.along_targets(
+            self._graphs, arrays[name], arrays["lengths"], before
+        )
         return [row[:length] for row, length in zip(log_probs, lengths, strict=True)]
 
     def _chosen(self, places):

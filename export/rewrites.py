@@ -24,14 +24,9 @@ symbols ("batch", "length"): equal symbols are equal sizes. Rules for recurrent 
 import numpy as np
 from onnx import TensorProto, helper
 
+from seqkeras.export import recurrent_rewrites
 from seqkeras.export.composites import MICROSOFT
 from seqkeras.export.graph import attributes_of, become
-from seqkeras.export.recurrent_rewrites import (
-    assume_right_padded,
-    begin_at_zeros,
-    end_at_zeros,
-    stay_compact,
-)
 from seqkeras.masks import MASKED_SCORE
 from seqkeras.values import BANNED_LOGIT
 
@@ -318,12 +313,12 @@ REWRITES = (  # (operator of a node, what rewrites the node), in this order
     ("Slice", _measure_source),
     ("MultiHeadAttention", _attend_to_itself),
     ("MultiHeadAttention", _pad_by_bias),
-    ("If", assume_right_padded),
-    ("If", stay_compact),
-    ("Where", end_at_zeros),
-    ("GRU", begin_at_zeros),
-    ("LSTM", begin_at_zeros),
+    ("If", recurrent_rewrites.assume_right_padded),
+    ("If", recurrent_rewrites.stay_compact),
+    ("Where", recurrent_rewrites.end_at_zeros),
+    ("GRU", recurrent_rewrites.begin_at_zeros),
+    ("LSTM", recurrent_rewrites.begin_at_zeros),
     ("Reshape", _share_sizes),
     ("Reshape", _join_reshapes),  # last, because other rules match nodes between two Reshapes
 )
-FUSED = (_activate_by_gelu, end_at_zeros)  # rewrites for ONNX Runtime alone
+FUSED = (_activate_by_gelu, recurrent_rewrites.end_at_zeros)  # rewrites for ONNX Runtime alone

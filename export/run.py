@@ -8,7 +8,7 @@ from pathlib import Path
 
 import keras
 
-from seqkeras import files
+from seqkeras import files, runs
 from seqkeras.decoding import Constraint
 from seqkeras.export.about import about
 from seqkeras.export.families import plan_export
@@ -19,20 +19,7 @@ from seqkeras.export.pipelines import record_of
 from seqkeras.export.policies import in_float32, set_float32
 from seqkeras.export.proof import plan_by_numbers
 from seqkeras.folders import identity
-from seqkeras.runs import (
-    ARRAYS,
-    EXAMPLES,
-    MODEL,
-    RECORD,
-    SCORES,
-    TRAIN_AGAIN,
-    VALIDATION,
-    Reference,
-    RunError,
-    RunRecord,
-    are_examples,
-    with_arrays,
-)
+from seqkeras.runs import Reference, RunError, RunRecord
 from seqkeras.serving.manifest import PIPELINE_TEXTS, DecodingDefaults, Limits, TextPrefix
 
 
@@ -111,17 +98,17 @@ class Run:
 
 
 def _of_regex(reason):
-    return RunError(f"decoding.regex: {reason}", subject=RECORD)
+    return RunError(f"decoding.regex: {reason}", subject=runs.RECORD)
 
 
 def read_run(folder: Path) -> Run:
     """Return the run in a folder; a RunError says why it can not be used."""
-    begun = identity(folder / RECORD)
+    begun = identity(folder / runs.RECORD)
     record = RunRecord.read(folder)
-    parsed = record.parse(folder / RECORD)
+    parsed = record.parse(folder / runs.RECORD)
     feeds = record_of(record.pipeline).feeds_of(record.tokenizers)
-    model, policies = _load_model(folder / MODEL, feeds, parsed.inputs, record.binding)
-    examples = _read_examples(folder / VALIDATION)
+    model, policies = _load_model(folder / runs.MODEL, feeds, parsed.inputs, record.binding)
+    examples = _read_examples(folder / runs.VALIDATION)
     run = Run(
         folder=folder,
         record=record,
@@ -132,12 +119,12 @@ def read_run(folder: Path) -> Run:
         examples=examples,
         inputs=[example.get("input", example.get("text")) for example in examples],
         reference=Reference.read(folder),
-        scores=_read_json(folder / SCORES),
+        scores=_read_json(folder / runs.SCORES),
         tokenizers=record.read_tokenizers(folder),
         model=model,
         trained_in=" and ".join(sorted(policies)),
     )
-    if identity(folder / RECORD) != begun:  # replacing a run removes its record first
+    if identity(folder / runs.RECORD) != begun:  # replacing a run removes its record first
         raise RunError(
             "was replaced while it was read",
             where=folder,
@@ -185,13 +172,13 @@ def _load_model(path, feeds, inputs, binding):
 def _read_examples(path):
     """Return the run's real inputs, with their targets if there are any."""
     examples = _read_json(path)
-    if not are_examples(examples):
-        raise RunError(f"must be {EXAMPLES}", where=path, advice=TRAIN_AGAIN)
+    if not runs.are_examples(examples):
+        raise RunError(f"must be {runs.EXAMPLES}", where=path, advice=runs.TRAIN_AGAIN)
     try:
-        examples = with_arrays(examples, path.parent)
+        examples = runs.with_arrays(examples, path.parent)
     except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
-        reason, file = f"can not be read: {error}", path.with_name(ARRAYS)
-        raise RunError(reason, where=file, advice=TRAIN_AGAIN) from error
+        reason, file = f"can not be read: {error}", path.with_name(runs.ARRAYS)
+        raise RunError(reason, where=file, advice=runs.TRAIN_AGAIN) from error
     return [_with_tuples(example) for example in examples]
 
 
@@ -207,4 +194,4 @@ def _read_json(path):
     try:
         return files.read_json(path)
     except (OSError, ValueError) as error:
-        raise RunError(f"can not be read: {error}", where=path, advice=TRAIN_AGAIN) from error
+        raise RunError(f"can not be read: {error}", where=path, advice=runs.TRAIN_AGAIN) from error

@@ -7,12 +7,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from seqkeras.export.tensorflow_serving.batching import (
-    BATCHING,
-    OF_ONE_MODEL,
-    have_lengths,
-    may_be_batched,
-)
+from seqkeras.export.tensorflow_serving import batching
 from seqkeras.export.tensorflow_serving.inputs import Inputs
 from seqkeras.export.tensorflow_serving.notes import notes
 from seqkeras.export.tensorflow_serving.warm_up import WARM_UP, prediction_log, write_requests
@@ -60,9 +55,9 @@ def write_serving_files(folder, manifest, examples=()):
         loaded = tf.saved_model.load(str(folder / path)).signatures
         rows = {key: inputs.common(signature) for key, signature in signatures.items()}
         counts[path] = write_requests(folder / path, loaded, names[path], rows)
-        if have_lengths(signatures.values()) and may_be_batched(loaded, rows):
+        if batching.have_lengths(signatures.values()) and batching.may_be_batched(loaded, rows):
             batched.add(path)
-            (folder / path / OF_ONE_MODEL).write_text(BATCHING, encoding="utf-8")
+            (folder / path / batching.OF_ONE_MODEL).write_text(batching.BATCHING, encoding="utf-8")
     if names:
         (folder / FOLDER).mkdir()
         files = _settings(names) | notes(folder, manifest, names, inputs, batched)
@@ -80,6 +75,6 @@ def _settings(names):
     first = next(iter(names.values()))
     return {
         "models.config": f"model_config_list {{\n{models}}}\n",
-        "batching.config": BATCHING,
+        "batching.config": batching.BATCHING,
         "compose.yaml": COMPOSE.format(name=first, image=IMAGE, volumes=volumes),
     }

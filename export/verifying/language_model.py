@@ -5,13 +5,7 @@ from keras import ops
 
 from seqkeras.export.families.decoders import left_to_right, reads_prefix
 from seqkeras.export.pipelines.record import MARGIN
-from seqkeras.export.verifying.parity import (
-    EXAMPLES,
-    Comparison,
-    compare_attention,
-    in_keras,
-    signatures_of,
-)
+from seqkeras.export.verifying import parity
 from seqkeras.export.verifying.searches import KerasResults, compare_searches, generated
 from seqkeras.export.verifying.teacher_forcing import along_texts, compare_along
 from seqkeras.serving.pipelines import PIPELINES
@@ -27,12 +21,12 @@ def verify_language_model(run, plan, folder, manifest):
 
     A text as long as the limit is shortened, to leave room for a continuation.
     """
-    inputs = run.inputs[:EXAMPLES]
+    inputs = run.inputs[: parity.EXAMPLES]
     pipeline = PIPELINES[manifest.pipeline](folder, manifest)
     new_tokens = max(1, min(NEW_TOKENS, manifest.limits.target_length // 2))
     rows = [pipeline.encode(text, max_new_tokens=new_tokens, truncate=True) for text in inputs]
     token_ids, lengths = pad(rows)
-    comparison = Comparison(len(inputs))
+    comparison = parity.Comparison(len(inputs))
     model = run.model
 
     # The tokens read before the first step: a prefix, or one token.
@@ -42,13 +36,13 @@ def verify_language_model(run, plan, folder, manifest):
     logits_of = left_to_right(model, model)
     expected = ops.convert_to_numpy(ops.log_softmax(logits_of(text)))
     along = along_texts(LanguageModel(folder, manifest), token_ids, first)
-    by_ids = signatures_of(folder, manifest)
+    by_ids = parity.signatures_of(folder, manifest)
     called = not reads_prefix(model)  # else the caller chooses how long the prefix is
     given = text, lengths, first - 1
     compare_along(comparison, run, by_ids, along, expected, *given, called)
 
     given = {"token_ids": token_ids, "lengths": lengths}
-    results = generated(in_keras(plan.saved_model["generate"]), given)
+    results = generated(parity.in_keras(plan.saved_model["generate"]), given)
     whole = {"token_ids": results["generated_ids"]}
     whole |= {"prefix_lengths": lengths} if reads_prefix(model) else {}
     best = _margins(logits_of(whole))
@@ -69,7 +63,7 @@ def verify_language_model(run, plan, folder, manifest):
     ]
     greedy = KerasResults(inputs, texts_of(results["generated_ids"]), results["scores"], is_tie)
     compare_searches(comparison, plan, pipeline, folder, by_ids, given, greedy, texts_of, whole)
-    compare_attention(
+    parity.compare_attention(
         comparison,
         plan,
         folder,

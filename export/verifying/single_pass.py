@@ -4,14 +4,7 @@ import numpy as np
 
 from seqkeras.export.pipelines import record_of
 from seqkeras.export.proof import MOST_CALLED, first_calls, user_call
-from seqkeras.export.verifying.parity import (
-    EXAMPLES,
-    Comparison,
-    compare_attention,
-    in_keras,
-    signatures_of,
-    tensors,
-)
+from seqkeras.export.verifying import parity
 from seqkeras.export.verifying.streams import compare_streams
 from seqkeras.export.verifying.strings import answers_on_strings, compare_on_strings
 from seqkeras.serving.opening import Runtime
@@ -23,17 +16,17 @@ def verify_single_pass(run, plan, folder, manifest):
     runs = []
     runtime = Runtime(observe=lambda role, inputs, outputs: runs.append((inputs, outputs)))
     pipeline = PIPELINES[manifest.pipeline](folder, manifest, runtime)
-    inputs = run.inputs[:EXAMPLES]
+    inputs = run.inputs[: parity.EXAMPLES]
     record = record_of(manifest.pipeline)
     served = pipeline(inputs, **record.expected_by)
-    comparison = Comparison(len(inputs))
-    saved_model = (signatures_of(folder, manifest) or {}).get("serving_default")
-    function = in_keras(plan.graphs["model"])
+    comparison = parity.Comparison(len(inputs))
+    saved_model = (parity.signatures_of(folder, manifest) or {}).get("serving_default")
+    function = parity.in_keras(plan.graphs["model"])
     for feed, outputs in runs:
         expected = function(**feed)
         answers = {"onnx": outputs}
         if saved_model is not None:
-            answers["saved_model"] = saved_model(**tensors(feed))
+            answers["saved_model"] = saved_model(**parity.tensors(feed))
         for name, given in answers.items():
             for output in outputs:
                 comparison.compare_numbers(
@@ -50,12 +43,12 @@ def verify_single_pass(run, plan, folder, manifest):
     if call is not None:
         backends = {"keras": lambda feed, _: function(**feed), "onnx": lambda _, outputs: outputs}
         if saved_model is not None:
-            backends["saved_model"] = lambda feed, _: saved_model(**tensors(feed))
+            backends["saved_model"] = lambda feed, _: saved_model(**parity.tensors(feed))
         for name, answered in backends.items():
             answers = [_of(outputs, answered(feed, outputs)) for feed, outputs in calls]
             comparison.compare_call(name, call.difference(answers), call.reference)
     compare_streams(comparison, plan, folder, manifest, rows, function)
-    compare_attention(comparison, plan, folder, manifest, inputs)
+    parity.compare_attention(comparison, plan, folder, manifest, inputs)
     fields = getattr(pipeline, "fields", ())
     compare_on_strings(
         comparison,
