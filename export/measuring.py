@@ -58,7 +58,7 @@ def measure(folder, manifest, inputs, examples, precision, tolerances, scores=No
         places = range(len(inputs))[begin : begin + BATCH]
         alone = [answer for index in places for answer in other.answers([index])]
         for expected, actual in zip(float32.answers(places), other.answers(places), strict=True):
-            twin = actual.same_row(alone)
+            twin = max(alone, key=lambda answer: _likeness(actual.row, answer.row))
             beside_float32.add(expected.cut(twin), actual.cut(twin))
             by_batching.add(twin.cut(actual), actual.cut(twin))
     figures = {
@@ -88,10 +88,6 @@ class _Answer:
     log_probs: list
     numbers: list
     choices: list | None = None  # the chosen classes or tokens; None for the most probable ones
-
-    def same_row(self, answers):
-        """Return the answer, of several, to the same row with other padding."""
-        return max(answers, key=lambda answer: _likeness(self.row, answer.row))
 
     def cut(self, other):
         """Return the answer without the padding that another answer to the same row lacks."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import TensorProto, external_data_helper, helper
+from onnx import TensorProto, helper
 
 FLOAT32 = "float32"
 WEIGHTS = "weights.bin"
@@ -135,12 +135,9 @@ class _Store:
 
 def _tensor(name, value, file, offset):
     """Return a tensor whose values are stored in a file."""
-    tensor = TensorProto(
-        name=name,
-        data_type=helper.np_dtype_to_tensor_dtype(value.dtype),
-        dims=value.shape,
-        raw_data=b"",
-    )
-    external_data_helper.set_external_data(tensor, file, offset, value.nbytes)
-    tensor.ClearField("raw_data")
+    dtype = helper.np_dtype_to_tensor_dtype(value.dtype)
+    tensor = TensorProto(name=name, data_type=dtype, dims=value.shape)
+    tensor.data_location = TensorProto.EXTERNAL
+    for key, entry in {"location": file, "offset": offset, "length": value.nbytes}.items():
+        tensor.external_data.add(key=key, value=str(entry))
     return tensor

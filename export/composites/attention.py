@@ -65,10 +65,7 @@ def _lower_cached_attention(builder, inputs, outputs, window):
     builder.add(
         "MultiHeadAttention",
         [query, key, value, "", "", bias, *caches],
-        outputs=[
-            names[0],
-            *(outputs.get(index, name) for index, name in enumerate(names) if index),
-        ],
+        outputs=names,
         domain=MICROSOFT,
         num_heads=heads,
         unidirectional=int(prefix is None),

@@ -8,7 +8,7 @@ import numpy as np
 
 from seqkeras.export.generation.checks import checked_inputs
 from seqkeras.export.generation.graph_composer import GraphComposer
-from seqkeras.export.generation.search_parts import PromptedSearchParts, SearchParts
+from seqkeras.export.generation.search_parts import PROMPT, SearchParts
 
 
 def encoder_decoder(
@@ -47,7 +47,7 @@ def language_model(graphs, signatures, decoding, max_length, portable=False, con
     most `max_length` tokens. Invalid inputs are an error of the runtime, as above.
     """
     signature = signatures["decoder_step"]
-    search = PromptedSearchParts(decoding, max_length, signature, constraint)
+    search = SearchParts(decoding, max_length, signature, constraint, prompted=True)
     parts = search.convert(portable)
     composer = GraphComposer()
     given = checked_inputs(composer, search.vocab_size, room=max_length - 1)
@@ -71,4 +71,4 @@ def language_model(graphs, signatures, decoding, max_length, portable=False, con
     carried = composer.loop(
         graphs["decoder_step"], parts["advance"], carried, given, max_length, going
     )
-    return composer.finish(parts["results"], carried, search.prompt, given)
+    return composer.finish(parts["results"], carried, PROMPT, given)

@@ -10,47 +10,54 @@ from seqkeras.export.generation.searches import best_of, result_specs, search_of
 from seqkeras.export.onnx_graphs import convert
 from seqkeras.serving.manifest import TensorSpec
 
+LENGTHS = TensorSpec("lengths", "int64", ("batch",))
+PROMPT = (TensorSpec("token_ids", "int64", ("batch", "length")), LENGTHS)
+
 
 class SearchParts:
     """The parts of a search around its steps, as functions of tensors.
 
-    No step changes the inputs `prompt`; the first part's outputs are `begun`.
+    A prompt is an input that no step changes; its first token takes the place of `<bos>`.
     """
 
-    prompt = ()
-
-    def __init__(self, decoding, max_length, step, constraint=None):
-        self.decoding, self.max_length, self.constraint = decoding, max_length, constraint
+    def __init__(self, decoding, max_length, step, constraint=None, prompted=False):
+        self.prompt = PROMPT if prompted else ()
+        self.decoding, self.constraint = decoding, constraint
+        self.max_length = max_length - prompted  # of the search's own tokens
         [logits] = [spec for spec in step.outputs if spec.name == "logits"]
         self.vocab_size = logits.shape[-1]
         self.beams = decoding.num_beams
-        self.search = search_of(decoding, max_length)
+        self.search = search_of(decoding, self.max_length)
+        rows = ("batch", self.beams)
+        self.length = TensorSpec("length", "int32", ())
+        self.tokens = TensorSpec("tokens", "int32", (*rows, self.max_length))
+        self.last = [TensorSpec(name, "int64", rows) for name in ("last", "beam_index")]
         self.found = [
             TensorSpec(f"found_{name}", array.dtype.name, ("batch", *array.shape[1:]))
             for name, array in self._loop().begin_search(1).items()
         ]
-        rows = ("batch", self.beams)
-        self.tokens = TensorSpec("tokens", "int32", (*rows, max_length))
-        self.length = TensorSpec("length", "int32", ())
-        self.carried = self.begun = [
-            self.length,
-            self.tokens,
-            TensorSpec("last", "int64", rows),
-            TensorSpec("beam_index", "int64", rows),
-            *self.found,
-        ]
 
     def convert(self, portable):
         """Return the parts as `seqkeras.export.graph.Graph`s, by name."""
-        lengths = TensorSpec("lengths", "int64", ("batch",))
         logits = TensorSpec("logits", "float32", ("batch", self.beams, self.vocab_size))
-        after = [dataclasses.replace(spec, name=f"next_{spec.name}") for spec in self.carried]
+        carried = [self.length, self.tokens, *self.last, *self.found]
+        common = [
+            TensorSpec("common", "int64", ("batch", 1, "common_length")),
+            TensorSpec("rows", "int64", ("batch", 1)),
+        ]
         specs = {
-            "begin": (self._begin, self.prompt or [lengths], self.begun),
+            "begin": (
+                self._begin,
+                self.prompt or [LENGTHS],
+                [self.length, self.tokens, *self.found, *common] if self.prompt else carried,
+            ),
             "advance": (
                 self._advance,
                 [logits, self.length, self.tokens, *self.found, *self.prompt],
-                [*after, TensorSpec("going", "bool", ())],
+                [
+                    *(dataclasses.replace(spec, name=f"next_{spec.name}") for spec in carried),
+                    TensorSpec("going", "bool", ()),
+                ],
             ),
             "results": (
                 self._results,
@@ -63,76 +70,49 @@ class SearchParts:
             for name, (function, inputs, outputs) in specs.items()
         }
 
-    def _loop(self, prompt=None):
-        return Loop(self.search, self.max_length, prompt=prompt, constraint=self.constraint)
+    def _loop(self, prompt=()):
+        rest = behind_first(*prompt) if prompt else None
+        return Loop(self.search, self.max_length, prompt=rest, constraint=self.constraint)
 
-    def _begin(self, lengths):
-        loop = self._loop()
+    def _begin(self, lengths, token_ids=None):
         batch_size = ops.shape(lengths)[0]
-        length, last, tokens, _, found = loop.begin(batch_size, self.decoding.start_id, {})
         rows = ops.arange(batch_size, dtype="int64")[:, None]  # one beam each at this point
-        return self._named(length, last, tokens, rows + 0 * ops.cast(last, "int64"), found)
+        if token_ids is None:
+            begin = self._loop().begin(batch_size, self.decoding.start_id, {})
+            length, last, tokens, _, found = begin
+            last = ops.cast(last, "int64")
+            named = {"last": last, "beam_index": rows + 0 * last}
+        else:
+            common, length, tokens = begun(token_ids, lengths, self.beams, self.max_length)
+            found = self._loop([token_ids, lengths]).begin_search(batch_size)
+            named = {"common": common, "rows": rows}
+        return named | {"length": length, "tokens": tokens, **_named(found)}
 
     def _advance(self, logits, length, tokens, **others):
-        prompt = [others.pop(spec.name) for spec in self.prompt]
-        loop = self._loop(self._rest(*prompt))
+        loop = self._loop([others.pop(spec.name) for spec in self.prompt])
         beams = ops.arange(self.beams, dtype="int32") + ops.zeros_like(tokens[:, :, 0])
         length, last, tokens, state, found = loop.advance(
             logits, [], length, tokens, {"beams": beams}, _found(others)
         )
         rows = self.beams * ops.arange(ops.shape(tokens)[0], dtype="int64")[:, None]
-        beam_index = rows + ops.cast(state["beams"], "int64")
-        going = loop.unfinished(length, last, tokens, state, found)
-        after = self._named(length, last, tokens, beam_index, found)
-        return {f"next_{name}": tensor for name, tensor in after.items()} | {"going": going}
-
-    def _rest(self):
-        """Return the prompt of the loop."""
-        return None
-
-    def _named(self, length, last, tokens, beam_index, found):
-        named = {"length": length, "tokens": tokens, "last": ops.cast(last, "int64")}
-        named["beam_index"] = beam_index
-        return named | {f"found_{name}": tensor for name, tensor in found.items()}
-
-    def _results(self, tokens, **found):
-        return best_of(self.search.results(tokens, _found(found)))
-
-
-class PromptedSearchParts(SearchParts):
-    """The parts of a search after prompts, whose first token takes the place of `<bos>`."""
-
-    prompt = (
-        TensorSpec("token_ids", "int64", ("batch", "length")),
-        TensorSpec("lengths", "int64", ("batch",)),
-    )
-
-    def __init__(self, decoding, max_length, step, constraint=None):
-        super().__init__(decoding, max_length - 1, step, constraint)
-        self.begun = [
-            self.length,
-            self.tokens,
-            *self.found,
-            TensorSpec("common", "int64", ("batch", 1, "common_length")),
-            TensorSpec("rows", "int64", ("batch", 1)),
-        ]
-
-    def _begin(self, token_ids, lengths):
-        common, length, tokens = begun(token_ids, lengths, self.beams, self.max_length)
-        named = {
+        after = {
             "length": length,
             "tokens": tokens,
-            "common": common,
-            "rows": ops.arange(ops.shape(token_ids)[0], dtype="int64")[:, None],
+            "last": ops.cast(last, "int64"),
+            "beam_index": rows + ops.cast(state["beams"], "int64"),
+            **_named(found),
         }
-        found = self._loop(self._rest(token_ids, lengths)).begin_search(ops.shape(token_ids)[0])
-        return named | {f"found_{name}": tensor for name, tensor in found.items()}
+        going = loop.unfinished(length, last, tokens, state, found)
+        return {f"next_{name}": tensor for name, tensor in after.items()} | {"going": going}
 
-    def _rest(self, token_ids, lengths):
-        return behind_first(token_ids, lengths)
+    def _results(self, tokens, **given):
+        prompt = [given.pop(spec.name) for spec in self.prompt]
+        results = best_of(self.search.results(tokens, _found(given)))
+        return with_first(*prompt, results) if prompt else results
 
-    def _results(self, tokens, token_ids, lengths, **found):
-        return with_first(token_ids, lengths, super()._results(tokens, **found))
+
+def _named(found):
+    return {f"found_{name}": tensor for name, tensor in found.items()}
 
 
 def _found(named):

@@ -5,6 +5,7 @@ import re
 
 import tensorflow as tf
 
+from seqkeras.export.families.saved_models import required
 from seqkeras.export.text_graphs.lookup import find
 from seqkeras.export.text_graphs.row_errors import errors_of
 
@@ -64,11 +65,7 @@ def checked(texts, name="text", accepted=ANYTHING, refusal="must not be empty or
 def require(value, *conditions):
     """Return the value, after checks of the whole batch: an InvalidArgumentError if a condition is
     false. Conditions are (booleans, message)."""
-    checks = [
-        tf.debugging.Assert(tf.reduce_all(condition), [said]) for condition, said in conditions
-    ]
-    with tf.control_dependencies(checks):
-        return tf.identity(value)
+    return required({"value": value}, conditions)["value"]
 
 
 def characters(texts, added_tokens=()):
