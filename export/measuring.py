@@ -18,6 +18,7 @@ from seqkeras.export.onnx_files import FLOAT32
 from seqkeras.export.pipelines import record_of
 from seqkeras.export.tolerances import shortfalls
 from seqkeras.export.verifying import teacher_forcing
+from seqkeras.serving.decoding.choosing import log_softmax
 from seqkeras.serving.opening import Runtime
 from seqkeras.serving.pipelines import PIPELINES
 from seqkeras.serving.pipelines.model import ROLE
@@ -228,7 +229,7 @@ class _SinglePass(_Runner):
 
     def _answer(self, row, outputs):
         log_probs = [
-            teacher_forcing.log_softmax(self._of_all(name, outputs[name]))
+            log_softmax(self._of_all(name, outputs[name]))
             for name in outputs
             if name in self._logits
         ]

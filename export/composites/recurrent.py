@@ -72,11 +72,14 @@ def _add_recurrent_node(builder, layout, direction, inputs, sides, outputs):
     )
     if 0 in outputs:
         _give_sequence(builder, names[0], outputs[0], len(sides), units, padding)
-    initial = [state for own in states for state in own]
-    final = [(name, side) for side in range(len(sides)) for name in names[1:]]
-    for index, (state, (name, side)) in enumerate(zip(initial, final, strict=True)):
-        if 1 + index in outputs:
-            _give_final_state(builder, name, side, outputs[1 + index], lengths, state)
+    final = [
+        (name, side, state)
+        for side, initial in enumerate(states)
+        for name, state in zip(names[1:], initial, strict=True)
+    ]
+    for index, (name, side, state) in enumerate(final, start=1):
+        if index in outputs:
+            _give_final_state(builder, name, side, outputs[index], lengths, state)
 
 
 def _stack(builder, states):

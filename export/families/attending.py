@@ -62,8 +62,7 @@ def _require_labels(graph):
 
 def _attending(model):
     """Return a functional model that returns the attention weights of another one's layers, by
-    layer name.
-    """
+    layer name."""
     by_depth = getattr(model, "_nodes_by_depth", {})
     weights_by_name, calls = {}, collections.Counter()
     for node in (node for depth in sorted(by_depth, reverse=True) for node in by_depth[depth]):

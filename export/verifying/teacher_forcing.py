@@ -4,6 +4,7 @@ import numpy as np
 
 from seqkeras.export.proof import log_probs_difference
 from seqkeras.export.verifying.parity import tensors
+from seqkeras.serving.decoding.choosing import log_softmax
 from seqkeras.serving.pipelines.arrays import padded
 from seqkeras.serving.session import FRAMES
 from seqkeras.serving.text import pad
@@ -11,8 +12,7 @@ from seqkeras.serving.text import pad
 
 def sources_of(rows):
     """Return the name of an encoder's input, the sources, and both as arrays by name with
-    `lengths`.
-    """
+    `lengths`."""
     if isinstance(rows[0], np.ndarray):
         arrays = padded(FRAMES, rows)
         return FRAMES, rows, {name: arrays[name] for name in (FRAMES, "lengths")}
@@ -69,10 +69,3 @@ def along_texts(graphs, token_ids, first=1):
         logits, _, state = graphs.step_to_logits(token_ids[:, t : t + 1], rows, state)
         steps.append(logits[:, 0])
     return log_softmax(np.stack(steps, axis=1))
-
-
-def log_softmax(logits):
-    """Return log softmax(x) over the last axis."""
-    with np.errstate(invalid="ignore"):  # the comparison reports values that are not finite
-        shifted = logits - logits.max(axis=-1, keepdims=True)
-        return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
