@@ -48,35 +48,18 @@ GENERATE = "generate"  # graphs of this role and of ATTENTION exist in float32 o
 
 @dataclasses.dataclass(frozen=True)
 class ExportOptions:
-    """What a bundle holds.
+    """What a bundle holds; a ValueError says that no model can be exported with these together."""
 
-    Args:
-        precisions: names beside float32, see `seqkeras.export.quantize`.
-        tolerances: how much worse these may answer.
-        portable: graphs of standard ONNX operators only, for runtimes other than onnxruntime.
-        generate_in_graph: also one graph from token ids to token ids.
-        saved_models: whether there are SavedModels beside the graphs.
-        strings: whether one of them takes strings.
-        attention_heads: whether the graphs can give the attention of each head of each layer.
-        n_best: how many results the SavedModels' signatures `n_best` give to an input; 0 for no
-            such signature.
-        sampling: whether the SavedModels have signatures `sample`.
-        stream: whether there is a graph that answers frames as they come.
-
-    Raises:
-        ValueError: if no model can be exported with these options together.
-    """
-
-    precisions: tuple[str, ...] = ()
-    tolerances: Tolerances = Tolerances()
-    portable: bool = False
-    generate_in_graph: bool = False
-    saved_models: bool = True
-    strings: bool = True
-    attention_heads: bool = False
-    n_best: int = 0
-    sampling: bool = False
-    stream: bool = False
+    precisions: tuple[str, ...] = ()  # beside float32, see `seqkeras.export.quantize`
+    tolerances: Tolerances = Tolerances()  # how much worse these may answer
+    portable: bool = False  # standard ONNX operators only, for runtimes other than onnxruntime
+    generate_in_graph: bool = False  # also one graph from token ids to token ids
+    saved_models: bool = True  # SavedModels beside the graphs
+    strings: bool = True  # one of them takes strings
+    attention_heads: bool = False  # graphs that give the attention of each head of each layer
+    n_best: int = 0  # results of the SavedModels' signatures `n_best`; 0 for no such signature
+    sampling: bool = False  # signatures `sample` of the SavedModels
+    stream: bool = False  # a graph that answers frames as they come
 
     def __post_init__(self):
         if self.n_best < 0 or self.n_best == 1:

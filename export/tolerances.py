@@ -10,22 +10,16 @@ import math
 
 @dataclasses.dataclass(frozen=True)
 class Tolerances:
-    """Limits on what another precision may lose.
+    """Limits on what another precision may lose; a ValueError names one that can be none.
 
-    Args:
-        score: how much lower than float32's each score may be.
-        agreement: without a telling score: the least share of answers equal to float32's; for
-            vectors, the least mean cosine; for other numbers, the least 1 - |difference| /
-            |numbers|.
-        log_prob: without a telling score: the largest mean difference of log-probabilities.
-
-    Raises:
-        ValueError: if a number is negative or NaN, or the agreement above 1.
+    The last two are for models without a telling score.
     """
 
-    score: float = 0.005
+    score: float = 0.005  # how much lower than float32's each score may be
+    # the least share of answers equal to float32's; for vectors, the least mean cosine; for other
+    # numbers, the least 1 - |difference| / |numbers|
     agreement: float = 0.99
-    log_prob: float = 0.1
+    log_prob: float = 0.1  # the largest mean difference of log-probabilities
 
     def __post_init__(self):
         for option, value, most, demand in (

@@ -15,16 +15,11 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """A recurrent network as a fused ONNX operator.
+    """A recurrent network as a fused ONNX operator."""
 
-    Args:
-        operator: "LSTM", "GRU" or "RNN".
-        weights: (kernel, recurrent kernel, bias) of Keras -> weights of the operator.
-        attributes: attributes of the node; a list holds what belongs to one direction.
-    """
-
-    operator: str
-    weights: Callable
+    operator: str  # "LSTM", "GRU" or "RNN"
+    weights: Callable  # (kernel, recurrent kernel, bias) of Keras -> weights of the operator
+    # of the node; a list holds what belongs to one direction
     attributes: Mapping = dataclasses.field(default_factory=dict)
 
 
