@@ -6,7 +6,7 @@ read out of range without an error.
 """
 
 import numpy as np
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
 LEAST, MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
@@ -55,31 +55,26 @@ class _Checks:
 
     def size(self, name, axis):
         """Return the size of a tensor along an axis, a scalar."""
-        shape = self._node("Shape", [name], f"{name}/shape/{axis}")
-        return self._node("Gather", [shape, self._scalar(axis)], f"{name}/size/{axis}")
+        shape = self.composer.node("Shape", [name], f"{name}/shape/{axis}")
+        return self.composer.node("Gather", [shape, self._scalar(axis)], f"{name}/size/{axis}")
 
     def require(self, name, least, most, demand):
         """Fail with the node name `demand` unless all values are from `least` to `most`."""
         limits = [
             limit if isinstance(limit, str) else self._scalar(limit) for limit in (least, most)
         ]
-        clipped = self._node("Clip", [name, *limits], f"{demand}/clipped")
-        equal = self._node("Equal", [clipped, name], f"{demand}/equal")
-        wrong = self._node("Not", [equal], f"{demand}/wrong")
-        ones = self._node("Cast", [wrong], f"{demand}/ones", to=TensorProto.INT64)
-        count = self._node("ReduceSum", [ones], f"{demand}/count", keepdims=0)
+        clipped = self.composer.node("Clip", [name, *limits], f"{demand}/clipped")
+        equal = self.composer.node("Equal", [clipped, name], f"{demand}/equal")
+        wrong = self.composer.node("Not", [equal], f"{demand}/wrong")
+        ones = self.composer.node("Cast", [wrong], f"{demand}/ones", to=TensorProto.INT64)
+        count = self.composer.node("ReduceSum", [ones], f"{demand}/count", keepdims=0)
         zeros = self.composer.constant("[0]", np.array([0]))
-        zero = self._node("Gather", [zeros, count], demand)
-        self.zero = self._node("Add", [self.zero, zero], f"{demand}/and before")
+        zero = self.composer.node("Gather", [zeros, count], demand)
+        self.zero = self.composer.node("Add", [self.zero, zero], f"{demand}/and before")
 
     def behind(self, name):
         """Return the name of a copy of a tensor that is available after all checks."""
-        return self._node("Add", [name, self.zero], f"{name}/checked")
+        return self.composer.node("Add", [name, self.zero], f"{name}/checked")
 
     def _scalar(self, number):
         return self.composer.constant(f"{number}", np.array(number))
-
-    def _node(self, op_type, inputs, name, **attributes):
-        node = helper.make_node(op_type, inputs, [name], name=name, **attributes)
-        self.composer.nodes.append(node)
-        return name

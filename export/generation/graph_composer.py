@@ -39,12 +39,15 @@ class GraphComposer:
             for output in graph.model.graph.output
         }
 
+    def node(self, op_type, inputs, name, **attributes):
+        """Add a node of that name; return its output, which has the same name."""
+        self.nodes.append(helper.make_node(op_type, inputs, [name], name=name, **attributes))
+        return name
+
     def apply(self, op_type, name, constant):
         """Return the result of an operator on a tensor and a constant."""
-        output = f"{name}/{op_type}"
-        inputs = [name, self.constant(f"{output}/constant", constant)]
-        self.nodes.append(helper.make_node(op_type, inputs, [output]))
-        return output
+        constant = self.constant(f"{name}/{op_type}/constant", constant)
+        return self.node(op_type, [name, constant], f"{name}/{op_type}")
 
     def empty_caches(self, step):
         """Return the caches of a step before any token: name -> name."""
@@ -65,17 +68,13 @@ class GraphComposer:
     def _zeros(self, spec, rest):
         """Return zeros with a row for each of the lengths, each of shape `rest`."""
         name = f"zeros/{spec.name}"
-        shape, rows, whole = (f"{name}/{part}" for part in ("shape", "rows", "whole"))
         zero, one = (self.constant(f"[{n}]", np.array([n])) for n in (0, 1))
+        shape = self.node("Shape", ["lengths"], f"{name}/shape")
+        rows = self.node("Slice", [shape, zero, one], f"{name}/rows")
         rest = self.constant(f"{name}/rest", np.array(rest))
+        whole = self.node("Concat", [rows, rest], f"{name}/whole", axis=0)
         zeros = helper.make_tensor("zero", _type_of(spec), [1], [0])
-        self.nodes += [
-            helper.make_node("Shape", ["lengths"], [shape]),
-            helper.make_node("Slice", [shape, zero, one], [rows]),
-            helper.make_node("Concat", [rows, rest], [whole], axis=0),
-            helper.make_node("ConstantOfShape", [whole], [name], value=zeros),
-        ]
-        return name
+        return self.node("ConstantOfShape", [whole], name, value=zeros)
 
     def loop(self, step, advance, carried, fixed, max_length, going=None):
         """Add a Loop over decoder steps until the search is done; return what the last passes on.
@@ -137,7 +136,7 @@ class GraphComposer:
         outputs = results.model.graph.output
         names = self.add(results, "results", {**carried, **dict(given)})
         for spec in outputs:
-            self.nodes.append(helper.make_node("Identity", [names[spec.name]], [spec.name]))
+            self.node("Identity", [names[spec.name]], spec.name)
         values = [
             helper.make_tensor_value_info(spec.name, _type_of(spec), spec.shape) for spec in inputs
         ]
