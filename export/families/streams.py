@@ -14,19 +14,10 @@ LENGTH = "frames"  # the symbol of the number of frames in a chunk
 
 
 def stream_graph(model, graph, own_call):
-    """Return the graph of a model's stream.
+    """Return the graph of a functional model's stream, the state's `StateEntry`s, and the delays.
 
-    Args:
-        model: a functional Keras model that answers in a single pass.
-        graph: the `Signature` of its graph "model".
-        own_call: the `OwnCall` of that graph.
-
-    Returns:
-        The `Signature`, the list of the state's `StateEntry`s, and output -> the number of frames
-        by which its answers come late, or None.
-
-    Raises:
-        ValueError: if the model reads no frames, or can not stream.
+    A delay is the number of frames by which the answers of an output come late, or None. A
+    ValueError says that the model reads no frames, or can not stream.
     """
     specs = {spec.name: spec for spec in graph.inputs}
     name = next((name for name in (FRAMES, WINDOW) if name in specs), None)

@@ -18,14 +18,7 @@ def compare_streams(comparison, plan, folder, manifest, rows, function):
     """Compare the stream of a bundle with its Keras model, and its chunks with each other.
 
     An answer to each frame is compared with the model's for that frame; a summary of the frames so
-    far with the model's for a recording that ends there.
-
-    Args:
-        comparison: a `Comparison`.
-        plan: the `ExportPlan`.
-        folder, manifest: the unfinished bundle, and its manifest.
-        rows: the inputs of each as arrays, without the batch's axis.
-        function: the model in Keras, by keyword.
+    far with the model's for a recording that ends there. Rows are inputs without the batch's axis.
     """
     if plan.delays is None:
         return
@@ -60,13 +53,7 @@ def compare_streams(comparison, plan, folder, manifest, rows, function):
 
 
 class _Recording:
-    """A recording as a stream, and as the model reads its first frames.
-
-    Args:
-        stream: a `StreamGraph`.
-        graph: the `GraphFile` of the model.
-        row: name -> array of the model's inputs, without the batch's axis.
-    """
+    """A recording, name -> array, as a stream, and as the model reads its first frames."""
 
     def __init__(self, stream, graph, row):
         self.stream, self.row = stream, row
