@@ -94,17 +94,17 @@ def save_run(
         reference = Reference.of_call(folder, model, call, count)
     run = RunFiles.of(
         folder,
-        pipeline,
         validation,
-        limits,
         tokenizers,
+        reference,
         task=task,
+        pipeline=pipeline,
+        limits=limits,
         decoding=decoding,
         settings=settings,
         text_prefix=text_prefix,
         inputs=inputs,
         binding=binding,
-        reference=reference,
     )
     given = run.inputs
     problems = [*own_problems(pipeline, model, run.tokenizers, run.record.decoding, given)]

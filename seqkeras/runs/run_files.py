@@ -61,25 +61,17 @@ class RunFiles:
     def of(
         cls,
         where: Path | str,
-        pipeline: str,
         validation: list[dict[str, Any]],
-        limits: Mapping[str, Any],
         tokenizers: Mapping[str, Tokenizer] | None = None,
-        task: str = "own",
-        decoding: Mapping[str, Any] | None = None,
-        settings: Mapping[str, Any] | None = None,
-        text_prefix: Mapping[str, Any] | None = None,
-        inputs: Mapping[str, Any] | None = None,
-        binding: Mapping[str, Any] | None = None,
-        evaluation: Mapping[str, Any] | None = None,
         reference: Reference | None = None,
+        **fields: Any,
     ) -> Self:
         """Return what the arguments say; they are those of `save_run`.
 
         Args:
             where: the run's folder, for errors.
-            evaluation: evaluation of the `RunRecord`.
             reference: reference of the `RunFiles`.
+            fields: fields of the `RunRecord` but tokenizers; None for what they are by default.
 
         Raises:
             RunError: with the reason, if no run can hold them.
@@ -95,17 +87,14 @@ class RunFiles:
                     f"{where}: tokenizers[{role!r}] must be a tokenizer of seqkeras.tokenizers; "
                     f"received a {type(tokenizer).__name__}{_way_of(tokenizer)}."
                 )
+        fields = {name: value for name, value in fields.items() if value is not None}
+        decoding = _decoding(fields["pipeline"], tokenizers, fields.get("decoding") or {})
+        fields = (
+            {"task": "own", "limits": None, "text_prefix": None} | fields | {"decoding": decoding}
+        )
         record = RunRecord(
-            task,
-            pipeline,
-            plain(where, "limits", limits),
-            plain(where, "decoding", _decoding(pipeline, tokenizers, decoding or {})),
-            plain(where, "text_prefix", text_prefix),
-            {role: f"tokenizer/{role}.json" for role in tokenizers},
-            plain(where, "settings", settings or {}),
-            plain(where, "inputs", inputs),
-            plain(where, "binding", binding or {}),
-            plain(where, "evaluation", evaluation or {}),
+            tokenizers={role: f"tokenizer/{role}.json" for role in tokenizers},
+            **{name: plain(where, name, value) for name, value in fields.items()},
         )
         record.parse(where)
         arrays = {}

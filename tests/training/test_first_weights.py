@@ -27,10 +27,10 @@ def classifier(run, units=5):
 def files(characters, labels):
     return RunFiles.of(
         "run",
-        "Classify",
         [{"input": characters[:2], "target": labels[0]}],
-        {"source_length": 7},
         {"text": CharacterTable.learn([characters])},
+        pipeline="Classify",
+        limits={"source_length": 7},
         settings={"labels": labels, "pairs": False},
         task="classification",
     )
