@@ -295,10 +295,18 @@ class WindowArrays:
         part: "window", "known" or "target".
         scaled: whether numbers are as the model reads and forecasts them, in float32; else they are
             the values of the file, in float64.
+        lengths: numbers of rows of the past; the windows of a batch have one of them, the last rows
+            of each. None: all rows.
     """
 
-    def __init__(self, windows: Sequence[Window], part: str, scaled: bool = True):
-        self.windows, self.part, self.scaled = windows, part, scaled
+    def __init__(
+        self,
+        windows: Sequence[Window],
+        part: str,
+        scaled: bool = True,
+        lengths: Sequence[int] | None = None,
+    ):
+        self.windows, self.part, self.scaled, self.lengths = windows, part, scaled, lengths
         self.dtype = np.dtype("float32" if scaled else "float64")
         rows, (context, horizon, targets) = windows[0].rows, windows[0].sizes
         numbers = [index for index, column in enumerate(rows.columns) if not column.categories]
@@ -308,7 +316,9 @@ class WindowArrays:
             "known": (horizon, rows.num_known),
             "target": (horizon, targets),
         }
-        self.shape = len(windows), *widths[part]
+        self.shape: tuple[int | None, ...] = len(windows), *widths[part]
+        if lengths is not None:
+            self.shape = len(windows), None, self.shape[-1]
 
     def __len__(self) -> int:
         return len(self.windows)
@@ -320,6 +330,8 @@ class WindowArrays:
         parts = [window.past if is_past else window.future for window in windows]
         tables = np.stack([window.table[part] for window, part in zip(windows, parts)])
         features = rows.filled(tables) if is_past else tables
+        if self.lengths is not None:
+            features = features[:, -self.lengths[places[0] % len(self.lengths)] :]
         features = rows.scaled(features) if self.scaled else features
         if self.part == "known":
             return features[..., self.places]

@@ -40,6 +40,8 @@ from seqkeras.training.wording import counted, listed
 KEPT = 32  # validation windows that go with the run
 LOOKED_AT = 256  # validation windows that are answered while it trains
 PICTURED = 4
+LONGEST = 2**20  # rows of a series that a causal model takes at once
+SHORTER = (1, 2, 4, 8)  # parts of --context that are windows of a causal model's training
 
 
 class ForecastingReading(Reading):
@@ -241,7 +243,7 @@ class ForecastingReading(Reading):
     def record(self, examples, tokenizers):
         return {
             "pipeline": "Forecast",
-            "limits": {"source_length": self.options.context},
+            "limits": {"source_length": LONGEST if self.options.causal else self.options.context},
             "settings": {
                 "quantiles": self.options.quantiles,
                 "rows": dataclasses.asdict(self.rows),
@@ -291,6 +293,13 @@ class ForecastingModelling(Modelling):
             inputs["known"] = WindowArrays(examples, "known")
         lengths = np.full(len(examples), self.options.context)
         return inputs, WindowArrays(examples, "target"), lengths
+
+    def batches(self, examples, run):
+        batches = super().batches(examples, run)
+        if self.options.causal:
+            lengths = [max(self.options.context // part, 1) for part in SHORTER]
+            batches.arrays[0]["window"] = WindowArrays(examples, "window", lengths=lengths)
+        return batches
 
     def model(self, run):
         return forecasting_model(self.options, self.reading.rows)

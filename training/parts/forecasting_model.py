@@ -8,7 +8,10 @@ from keras import ops
 
 from seqkeras.embeddings import SinusoidalPositions
 from seqkeras.models import Forecaster
+from seqkeras.training.parts.encoders import RECURRENT
 from seqkeras.transformer import Encoder, EncoderBlock
+
+CONVOLVED = 3  # steps
 
 
 def forecasting_model(options, rows):
@@ -25,10 +28,12 @@ def forecasting_model(options, rows):
         options: `ForecastingOptions`.
         rows: the `Rows`.
     """
-    inputs = {"window": keras.Input((options.context, rows.num_features), name="window")}
+    length = None if options.causal else options.context
+    inputs = {"window": keras.Input((length, rows.num_features), name="window")}
     if rows.num_known:
         inputs["known"] = keras.Input((options.horizon, rows.num_known), name="known")
     core = _transformer if options.model == "transformer" else _recurrent
+    core = _causal if options.causal else core
     values = core(options, rows, inputs)  # (B, horizon, C) or (B, horizon, C, quantiles)
     if options.from_last:
         last = inputs["window"][:, -1:, : len(options.targets)]  # (B, 1, C)
@@ -71,7 +76,6 @@ def _recurrent(options, rows, inputs):
 
 def _transformer(options, rows, inputs):
     """Return encoder blocks over the past; all steps come from the state of the last one."""
-    shape = (options.horizon, len(options.targets), max(1, len(options.quantiles)))
     hidden = keras.layers.Dense(options.units)(inputs["window"])  # (B, S, D)
     positions = np.arange(options.context, dtype="int32")[None]
     hidden = hidden + SinusoidalPositions(options.units)(positions)
@@ -83,7 +87,43 @@ def _transformer(options, rows, inputs):
         pre_norm=True,
         dropout=options.dropout,
     )
-    hidden = Encoder(block, options.num_layers)(hidden)[:, -1]
+    return _all_at_once(options, rows, inputs, Encoder(block, options.num_layers)(hidden)[:, -1])
+
+
+def _causal(options, rows, inputs):
+    """Return the same of layers that read no later step, from the start of a series.
+
+        h = cells over the past; or blocks over x + gelu(W [x(t - 2); x(t - 1); x(t)]), x = W z + b
+
+    Reference: Baevski et al. 2020, section 2, https://arxiv.org/abs/2006.11477 (convolution in
+    place of positions)
+    """
+    hidden = inputs["window"]
+    if options.model != "transformer":
+        for _ in range(options.num_layers):
+            hidden = keras.layers.Dropout(options.dropout)(hidden)
+            hidden = RECURRENT[options.model](options.units, return_sequences=True)(hidden)
+        return _all_at_once(options, rows, inputs, hidden[:, -1])
+    hidden = keras.layers.Dense(options.units)(hidden)
+    hidden = hidden + keras.layers.Conv1D(
+        options.units, CONVOLVED, padding="causal", activation="gelu"
+    )(hidden)
+    block = EncoderBlock(
+        options.units,
+        options.num_heads,
+        4 * options.units,
+        activation="gelu",
+        pre_norm=True,
+        dropout=options.dropout,
+        attention_window=options.attention_window,
+        causal=True,
+    )
+    return _all_at_once(options, rows, inputs, Encoder(block, options.num_layers)(hidden)[:, -1])
+
+
+def _all_at_once(options, rows, inputs, hidden):
+    """Return all steps from the vector (B, D) of the past, and what is known of the future."""
+    shape = (options.horizon, len(options.targets), max(1, len(options.quantiles)))
     if rows.num_known:
         known = keras.layers.Flatten()(inputs["known"])
         hidden = keras.layers.Concatenate()([hidden, known])

@@ -135,6 +135,15 @@ class ForecastingOptions(FitOptions, task="forecasting"):
         "Quantiles to forecast, such as 0.1,0.5,0.9. Default: one value for each step.",
     )
     loss: str = option("mae", click.Choice(["mae", "mse"]), "Loss without --quantiles.")
+    causal: bool = option(
+        False,
+        bool,
+        "Read a series from its start, and forecast after each row; the model can stream (export "
+        "--stream). Training reads windows of several lengths, up to --context.",
+    )
+    attention_window: int | None = option(
+        None, at_least(1), "Past steps that a causal Transformer attends to."
+    )
     from_last: bool = option(True, bool, "Forecast the difference from the last value.")
     units: int = option(64, at_least(1), "Size of each layer.")
     num_layers: int = option(1, at_least(1), "Layers of the model.")
@@ -180,5 +189,9 @@ class ForecastingOptions(FitOptions, task="forecasting"):
             yield ("--step and --gaps keep exclude each other: rows are as they come.")
         if self.model in ("qrnn", "transformer") and self.decoder == "recurrent":
             yield "--decoder recurrent goes with --model gru or lstm."
+        if self.causal and self.decoder == "recurrent":
+            yield "--causal: forecasts all steps at once; leave out --decoder recurrent."
+        if (self.causal and self.model == "transformer") != (self.attention_window is not None):
+            yield "--attention-window goes with --causal and --model transformer, which needs it."
         if self.model == "transformer" and self.units % self.num_heads:
             yield "--num-heads must divide --units."
