@@ -214,10 +214,7 @@ COLUMNS = (
 def of_rows(tmp_path):
     """A forecaster of rows: a number that may be missing, and a category."""
     weights = floats(4, 8, seed=3)
-    graphs = {
-        "model": forecaster(4),
-        "stream": stream_of(weights, "window", "2,4"),
-    }
+    graphs = {"model": forecaster(4), "stream": stream_of(weights, "window", "2,4")}
     settings = {"rows": dataclasses.asdict(Rows(COLUMNS))}
     return written(tmp_path / "rows", "Forecast", graphs, settings)
 

@@ -8,11 +8,7 @@ import numpy as np
 import pytest
 
 from seqkeras import serving
-from seqkeras.serving.manifest import (
-    Precision,
-    read_manifest,
-    write_manifest,
-)
+from seqkeras.serving.manifest import Precision, read_manifest, write_manifest
 from seqkeras.serving.printing import as_content, as_line, marked
 from seqkeras.serving.results import (
     Choice,
@@ -26,10 +22,7 @@ from seqkeras.serving.results import (
     Tagging,
     Word,
 )
-from tests.serving.pipelines.toys import (
-    forecaster,
-    write_bundle,
-)
+from tests.serving.pipelines.toys import forecaster, write_bundle
 from tests.serving.zoo import SINGLE_PASS
 
 # Pipeline -> its bundle in the zoo, and a line that it answers.

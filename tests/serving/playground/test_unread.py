@@ -9,12 +9,7 @@ from tests.serving import toy_bundle
 from tests.serving.http.served import ask, served
 from tests.serving.npm_folder import npm_folder
 from tests.serving.pipelines.toys import Toy, forecaster, sentence_pieces, write_bundle
-from tests.serving.playground.chromium import (
-    NEEDS_CHROMIUM,
-    NEEDS_PACKAGES,
-    panel,
-    served_page,
-)
+from tests.serving.playground.chromium import NEEDS_CHROMIUM, NEEDS_PACKAGES, panel, served_page
 
 ROWS = {"rows": {"columns": [{"name": name} for name in "abc"]}}
 
@@ -32,11 +27,7 @@ def folders(tmp_path_factory):
     }
 
 
-UNREAD = {
-    "letters": "",
-    "rows": "",
-    "pieces": "a SentencePiece model is not read in JavaScript",
-}
+UNREAD = {"letters": "", "rows": "", "pieces": "a SentencePiece model is not read in JavaScript"}
 
 
 def test_the_server_and_the_static_page_tell_what_javascript_refuses(folders, tmp_path):

@@ -6,12 +6,7 @@ import sentencepiece
 from seqkeras.serving.text import SentencePieces
 from tests.serving.pipelines import toys
 
-TEXTS = [
-    "the cat sat on the mat",
-    "a dog and a cat",
-    "the mat and the log",
-    "f\u00fchrer d\u00eda",
-]
+TEXTS = ["the cat sat on the mat", "a dog and a cat", "the mat and the log", "f\u00fchrer d\u00eda"]
 MARIAN = {"</s>": 0, "<unk>": 1, "\u2581the": 2, "\u2581cat": 3, ">>fra<<": 4, "<pad>": 5}
 
 
