@@ -48,28 +48,11 @@ def test_a_cache_begins_empty_and_grows_by_the_tokens_given(graphs):
     np.testing.assert_allclose(candidates.log_probs[:, 0], values, rtol=1e-4, atol=1e-5)
 
 
-def test_several_tokens_at_once_are_those_one_by_one(graphs):
-    logits, _, state = graphs.step_to_logits(IDS[:, np.newaxis], own(3), graphs.begin(3))
-    one_by_one = graphs.begin(3)
-    for token_ids in IDS.T[:-1]:
-        one_by_one = graphs.read(token_ids[:, np.newaxis], one_by_one)
-    expected, _, one_by_one = graphs.step_to_logits(IDS[:, -1:], own(3), one_by_one)
-    np.testing.assert_allclose(logits, expected, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(entries(state), entries(one_by_one), rtol=1e-6)
-
-
 def test_a_step_changes_no_state_before_it(graphs):
     state = graphs.read(IDS, graphs.begin(3))
     before = entries(state).copy()
     graphs.step(np.full((2, 2), BOS), np.array([[0, 0], [2, 2]]), 1, state)
     np.testing.assert_array_equal(entries(state), before)
-
-
-def test_rows_are_widened_and_leave_by_the_beam_index(graphs):
-    state = graphs.read(IDS, graphs.begin(3))
-    _, after = graphs.step(np.full((2, 2), BOS), np.array([[2, 2], [0, 0]]), 1, state)
-    rows = entries(after)[:, :, :-1]
-    np.testing.assert_array_equal(rows, entries(state)[[2, 2, 0, 0]])
 
 
 def test_finished_texts_leave_the_batch(graphs):

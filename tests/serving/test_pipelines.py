@@ -47,14 +47,6 @@ def test_a_text_gives_one_answer_and_a_list_a_list_in_its_order(pipeline):
     assert pipeline([]) == []
 
 
-def test_greedy_answers_are_those_of_the_model_itself(pipeline):
-    texts = texts_of_many_lengths(67)
-    for text, answer in zip(texts, pipeline(texts)):
-        ids, total = references.greedy(of(text), TARGET_LENGTH)
-        assert answer.text == TARGET.decode(ids)
-        assert answer.score == pytest.approx(total, rel=1e-5)
-
-
 @pytest.mark.parametrize("alpha", [0.0, 0.8])
 def test_beam_answers_are_those_of_the_model_itself(pipeline, alpha):
     texts = texts_of_many_lengths(11)

@@ -15,10 +15,10 @@ from seqkeras.serving.rows import Column, Rows, counted
 from seqkeras.serving.times import TimeColumn
 from tests.serving.pipelines.toys import FORECAST as W
 from tests.serving.pipelines.toys import forecaster as graph
-from tests.serving.pipelines.toys import load, write_bundle
-from tests.serving.written import model_of
+from tests.serving.pipelines.toys import frames_graph, load, write_bundle
 
 COLUMNS = (Column("load", fill=5.0, may_be_missing=True), Column("wind", ("N", "S"), known=True))
+COUNTING = np.float32([[0, 1], [0, 1]])  # 0, and how many frames there are
 HOURS = TimeColumn(("time",), step=2, unit="second", cycles=("day", "week"))
 NUMBER, CATEGORY = {"name": "load", "may_be_missing": True, "fill": 2.0}, {"name": "wind"}
 
@@ -201,23 +201,10 @@ def test_an_unknown_category_is_told_or_refused(folder, command):
 def test_frames_with_an_unknown_category_are_refused(tmp_path):
     rows = {"columns": [{"name": "wind", "categories": ["N", "S"]}]}
     given = {"labels": ["a", "b"], "rows": rows}
-    classify = load(tmp_path, "Classify", frame_graph(), given, tokenizers={})
+    classify = load(tmp_path, "Classify", frames_graph(COUNTING), given, tokenizers={})
     assert classify((("N",), ("S",))).labels == ("b",)
     with pytest.raises(ValueError, match=r"row 2: 'wind' must be one of 'N', 'S'; received 'E'\.$"):
         classify((("N",), ("E",)))
-
-
-def frame_graph():
-    """Logits of two labels: 0, and how many frames there are."""
-    return model_of(
-        """
-        model (float[batch,length,2] frames, int64[batch] lengths) => (float[batch,2] output) {
-            summed = ReduceSum <keepdims = 0> (frames, axis_1)
-            output = Mul (summed, W)
-        }
-        """,
-        W=np.float32([0, 1]),
-    )
 
 
 def test_lines_of_a_file_of_several_series_begin_with_their_names(tmp_path, command):

@@ -5,12 +5,11 @@ import numpy as np
 import onnx
 import pytest
 
-from seqkeras.serving.decoding import search
 from seqkeras.serving.manifest import BundleError, TensorSpec, describe_files, read_manifest
 from seqkeras.serving.opening import Runtime
 from seqkeras.serving.session import EncoderDecoder
-from seqkeras.serving.text import BOS, EOS, pad
-from tests.serving.toy_bundle import SOURCE, TARGET, ToyModel
+from seqkeras.serving.text import BOS, pad
+from tests.serving.toy_bundle import SOURCE, TARGET
 
 
 @pytest.fixture(scope="module")
@@ -20,19 +19,6 @@ def graphs(shared_bundle):
 
 def encode(graphs, *texts):
     return graphs.encode(*pad([SOURCE.encode(text) for text in texts]))
-
-
-def test_a_step_gives_the_best_continuations_and_what_they_attended_to(graphs):
-    source = SOURCE.encode("up|gab")
-    state = graphs.encode(*pad([source]))
-    candidates, _ = graphs.step(np.array([[BOS]]), np.array([[0]]), 3, state, attention=True)
-    expected = ToyModel().log_probs(source, [])
-    best = np.argsort(-expected)[:3]
-    np.testing.assert_array_equal(candidates.token_ids, best[None, None])
-    np.testing.assert_allclose(candidates.log_probs, expected[None, None, best], rtol=1e-5)
-    np.testing.assert_allclose(
-        candidates.attention_weights[0, 0], ToyModel().attention(source, 0), rtol=1e-4, atol=1e-6
-    )
 
 
 def test_no_more_is_computed_than_there_is_and_than_is_asked_for(graphs):
@@ -49,15 +35,6 @@ def test_beams_share_what_their_source_holds(graphs):
     assert state.source["keys"].shape[:2] == (2, 8)
     assert state.beam["memory"].shape[:2] == (2, 2)
     np.testing.assert_array_equal(state.source["lengths"], [4, 8])
-
-
-def test_searching_does_not_change_the_first_state(graphs):
-    state = encode(graphs, "up|bad", "down|cab")
-    entries = state.beam | state.source
-    before = {name: value.copy() for name, value in entries.items()}
-    search(graphs.step, state, np.full((2, 1), BOS), EOS, np.full(2, 7), num_beams=3)
-    for name, value in entries.items():
-        np.testing.assert_array_equal(value, before[name])
 
 
 def with_graph(manifest, role, **changes):

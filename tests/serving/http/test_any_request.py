@@ -11,8 +11,8 @@ from starlette.testclient import TestClient
 from seqkeras.serving.http.application import Application, Service
 from seqkeras.serving.http.served_bundle import Opening
 from tests.conftest import others_long
-from tests.serving.pipelines.toys import forecaster, write_bundle
-from tests.serving.test_rows import CATEGORY, NUMBER, frame_graph
+from tests.serving.pipelines.toys import forecaster, frames_graph, write_bundle
+from tests.serving.test_rows import CATEGORY, COUNTING, NUMBER
 from tests.serving.zoo import INPUTS
 
 OPTIONS = {
@@ -69,7 +69,7 @@ def client(folders, tmp_path_factory):
     """A client of all toy bundles, and of those that read rows of a table."""
     folder, found = tmp_path_factory.mktemp("tables"), dict(folders)
     for name, (pipeline, settings_of) in TABLES.items():
-        graph = forecaster() if pipeline == "Forecast" else frame_graph()
+        graph = forecaster() if pipeline == "Forecast" else frames_graph(COUNTING)
         found[name] = write_bundle(folder / name, pipeline, graph, settings_of, tokenizers={})
     with TestClient(
         Application(Service([*found.items()], Opening(threads=1), log=False))

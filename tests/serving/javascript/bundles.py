@@ -28,8 +28,15 @@ from tests.serving.exported import write_bundle as write_exported
 from tests.serving.pipelines import test_attention as attention
 from tests.serving.pipelines import test_finite as finite
 from tests.serving.pipelines import toys
-from tests.serving.pipelines.toys import TOKENIZER, TREE, TREE_WORDS, Toy, forecaster, tree_graph
-from tests.serving.written import model_of
+from tests.serving.pipelines.toys import (
+    TOKENIZER,
+    TREE,
+    TREE_WORDS,
+    Toy,
+    forecaster,
+    frames_graph,
+    tree_graph,
+)
 
 TABLE = CharacterTable.learn(["abcdefghijklm"])
 TEXTS = [
@@ -98,29 +105,6 @@ def write_embed_words(folder):
     run = folder.with_name("embed-words-run")
     zoo.embed_words(run)
     export(run, folder, options=ExportOptions(saved_models=False))
-
-
-def frame_graph(per_frame):
-    """Three logits of each frame, or of their sum."""
-    W = np.random.default_rng(5).normal(size=(4, 3)).astype("float32")
-    reduced = (
-        "logits = Identity (own)" if per_frame else "logits = ReduceSum <keepdims=0> (own, axis_1)"
-    )
-    shape = "batch,length,3" if per_frame else "batch,3"
-    return model_of(
-        f"""
-        model (float[batch,length,4] frames, int64[batch] lengths) => (float[{shape}] output) {{
-            own = MatMul (frames, W)
-            {reduced}
-            ends = Cast <to = 1> (lengths)
-            zeros = Mul (ends, zero)
-            zero_sum = ReduceSum <keepdims = 0> (zeros)
-            output = Add (logits, zero_sum)
-        }}
-        """,
-        W=W,
-        zero=np.float32(0),
-    )
 
 
 MONTHS = {
@@ -399,7 +383,7 @@ BUNDLES = {
     ),
     "frames": classes(
         [(frames(5, 1, 9), {}), *asked(frames(40)[0], {}, {"truncate": True})],
-        graph=frame_graph(False),
+        graph=frames_graph(),
         tokenizer={},
     ),
     "frames of rows": classes(
@@ -408,12 +392,15 @@ BUNDLES = {
             {"frames": [["1.250,5", 2, 3], {"x": None, "y": "a", "z": 1}]},
             {"frames": [["1,250.5", 2, 3]]},
         ),
-        graph=frame_graph(False),
+        graph=frames_graph(),
         rows=NUMBERS,
         tokenizer={},
     ),
     "frames tagged": tags(
-        frame_graph(True), each(frames(5, 1, 9)), labels=["O", "B-X", "I-X"], tokenizer={}
+        frames_graph(per_frame=True),
+        each(frames(5, 1, 9)),
+        labels=["O", "B-X", "I-X"],
+        tokenizer={},
     ),
     "tag": tags(
         "tokens",

@@ -76,19 +76,6 @@ def test_one_beam_follows_the_most_probable_token_that_may_follow(translate, reg
         assert (answer.text, answer.score) == (expected, pytest.approx(score, rel=1e-4))
 
 
-def test_a_wide_beam_finds_the_best_texts_that_match(translate):
-    model = ToyModel()
-    for text, answer in zip(TEXTS, translate(TEXTS, num_beams=11, n_best=3, regex=REGEX)):
-        source = SOURCE.encode(text)
-        matches = re.compile(REGEX).fullmatch
-        expected = best(partial(model.log_probs, source), "abcdefg", TARGET_LENGTH, matches, TARGET)
-        found = [(each.score, each.text) for each in (answer, *answer.alternatives)]
-        assert found[0][1] == expected[0][1]
-        every = {text: score for score, text in expected}
-        for score, each in found:
-            assert score == pytest.approx(every[each], rel=1e-4)
-
-
 def test_an_answer_is_one_of_the_choices_and_the_likelier_one(translate):
     model, choices = ToyModel(), ["abc", "cbe", "dbc", "g"]
     for text, answer in zip(TEXTS, translate(TEXTS, num_beams=5, choices=choices)):

@@ -1,12 +1,11 @@
-import json
-
 import numpy as np
 import pytest
 
 from seqkeras.serving.pipelines.pieces import Detokenizer, Growing, cut, pieces
-from seqkeras.serving.text import CharacterTable, SentencePieces, Subwords, word_piece
+from seqkeras.serving.text import CharacterTable, SentencePieces, word_piece
 from tests.serving.pipelines.test_translate import SOURCE as WITH_TEMPLATE
 from tests.serving.pipelines.test_translate import TARGET as BYTES
+from tests.serving.pipelines.toys import with_byte_fallback
 
 PIECES = SentencePieces(WITH_TEMPLATE.model)
 TOKENS = "[PAD] [UNK] [CLS] [SEP] [MASK] it don ' s t n't do n , . ? ##s ##'t hello world".split()
@@ -100,13 +99,7 @@ def test_what_may_begin_a_stop_is_held_back():
 
 def test_bytes_of_a_character_are_held_back_until_none_can_follow():
     """Where one byte of a run fits no character, the decoder reads none of the run as one."""
-    tokens = ["<unk>", "a", "b", *(f"<0x{byte:02X}>" for byte in range(256))]
-    content = {
-        "model": {"type": "BPE", "vocab": {token: i for i, token in enumerate(tokens)}},
-        "decoder": {"type": "Sequence", "decoders": [{"type": "ByteFallback"}, {"type": "Fuse"}]},
-    }
-    content["model"] |= {"merges": [], "byte_fallback": True, "unk_token": "<unk>"}
-    tokenizer = Subwords(json.dumps(content))
+    tokenizer = with_byte_fallback()
     euro = [tokenizer.id_of(f"<0x{byte:02X}>") for byte in "\u20ac".encode()]
     a, b = tokenizer.id_of("a"), tokenizer.id_of("b")
     assert streamed(tokenizer, [], [a, *euro, b]) == ["a", "\u20acb"]

@@ -71,14 +71,9 @@ def test_a_tree_may_have_a_number(tmp_path):
     [
         ("a film", "text must be a tree in brackets, as (3 (2 A) (2 film)): expected a tree in"),
         ("(3 (2 a)", "text must be .*: expected 1 more closing brackets; received '(3 (2 a)'."),
-        ("(" * 31, "text must be .*: expected 31 more closing brackets; received '((((("),
-        ("(" * 10**6, "text has 1000000 nodes; the limit is 31. A tree is never cut: ask about a"),
-        ("(3 a b)", "text must be .*: expected one word, or trees, under a node; received 2 wor"),
         ("", "text is empty; write something to answer."),
-        (("(a)", "(b)"), "text must be a string; received tuple ('(a)', '(b)')."),
         ("(a\ud800)", "text must hold no lone surrogate; received '\\ud800' at 2."),
         ("((a) (a) (a) (a))", "text has a node of 4 children; the model reads 3."),
-        ("(" * 31 + "(a)" + ")" * 31, "text has 32 nodes; the limit is 31. A tree is never cut: a"),
         ("(" * 500_000 + "a" + ")" * 500_000, "text has 500000 nodes; the limit is 31. A tree is "),
     ],
 )

@@ -11,10 +11,11 @@ import io
 import numpy as np
 import sentencepiece
 from onnx import TensorProto
+from tokenizers import Tokenizer, decoders, models
 
 from seqkeras import serving
 from seqkeras.serving.manifest import Limits
-from seqkeras.serving.text import SentencePieces, WordTable, byte_pairs, word_piece
+from seqkeras.serving.text import SentencePieces, Subwords, WordTable, byte_pairs, word_piece
 from tests.references.tokenizers import bytes_to_characters
 from tests.serving.written import model_of, save_graphs, write
 
@@ -163,6 +164,28 @@ def forecaster(num_features=3, known="", quantiles=""):
     )
 
 
+FRAMES = np.random.default_rng(5).normal(size=(4, 3)).astype("float32")
+
+
+def frames_graph(weights=FRAMES, per_frame=False):
+    """The logits of each frame, its numbers times weights, or the sum of them all."""
+    nodes = (
+        "output = Identity (own)" if per_frame else "output = ReduceSum <keepdims=0> (own, axis_1)"
+    )
+    num_features, size = weights.shape
+    shape = f"batch,length,{size}" if per_frame else f"batch,{size}"
+    inputs = f"float[batch,length,{num_features}] frames, int64[batch] lengths"
+    return model_of(
+        f"""
+        model ({inputs}) => (float[{shape}] output) {{
+            own = MatMul (frames, W)
+            {nodes}
+        }}
+        """,
+        W=weights,
+    )
+
+
 TREE_WORDS = WordTable.learn("a very good bad film".split())
 TREE = "(3 (2 A) (4 (2 good) (2 (very) (unheard))))"
 TREE_INPUTS = """int64[batch,nodes] token_ids, int64[batch] lengths, int64[batch,nodes,3] children,
@@ -194,6 +217,17 @@ BYTES = ["<|endoftext|>", *bytes_to_characters().values()]
 def of_bytes(more=(), merges=()):
     """Byte-level BPE of a token for each byte, <|endoftext|> before them, and of these merges."""
     return byte_pairs({token: place for place, token in enumerate([*BYTES, *more])}, [*merges])
+
+
+def with_byte_fallback():
+    """BPE as Llama's: spaces are part of tokens, and what is unknown is bytes."""
+    bytes_ = [f"<0x{byte:02X}>" for byte in range(256)]
+    vocabulary = {token: place for place, token in enumerate(["<unk>", *bytes_, *"▁abcdé,.", "▁a"])}
+    options = {"byte_fallback": True, "unk_token": "<unk>"}
+    tokenizer = Tokenizer(models.BPE(vocabulary, [("▁", "a")], **options))
+    parts = decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()
+    tokenizer.decoder = decoders.Sequence([*parts, decoders.Strip(" ", 1, 0)])
+    return Subwords(tokenizer.to_str())
 
 
 def sentence_pieces(texts=("the old dogs ran", "to the cat"), ends=True, **options):

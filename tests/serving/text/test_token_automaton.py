@@ -6,14 +6,12 @@ import re
 
 import numpy as np
 import pytest
-import tokenizers
 
 from seqkeras.serving.text import (
     UNREACHABLE,
     CharacterTable,
     Pattern,
     SentencePieces,
-    Subwords,
     TokenAutomaton,
     WordTable,
     text_trees,
@@ -21,6 +19,7 @@ from seqkeras.serving.text import (
     word_piece,
 )
 from seqkeras.serving.text.token_automaton import TextTree
+from seqkeras.tokenizers import learn_byte_pairs
 from tests.serving.pipelines import toys
 
 TEXTS = ["the cat sat on the mat, 2014-05-03", "a dog and a cat!", "führer día 12:30 €", "x?y"]
@@ -28,47 +27,6 @@ TEXTS = ["the cat sat on the mat, 2014-05-03", "a dog and a cat!", "führer día
 
 def sentence_pieces(**options):
     return toys.sentence_pieces(TEXTS, ends=False, **{"vocab_size": 90} | options)
-
-
-def learned(model, trainer, pre_tokenizer, decoder):
-    tokenizer = tokenizers.Tokenizer(model)
-    tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizer, decoder
-    tokenizer.train_from_iterator(TEXTS, trainer)
-    return Subwords(tokenizer.to_str())
-
-
-def byte_level():
-    trainer = tokenizers.trainers.BpeTrainer(
-        vocab_size=300,
-        show_progress=False,
-        special_tokens=["<|endoftext|>"],
-        initial_alphabet=tokenizers.pre_tokenizers.ByteLevel.alphabet(),
-    )
-    return learned(
-        tokenizers.models.BPE(),
-        trainer,
-        tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False),
-        tokenizers.decoders.ByteLevel(),
-    )
-
-
-def with_byte_fallback():
-    """A BPE as Llama's: spaces are part of tokens, and what is unknown is bytes."""
-    bytes_ = [f"<0x{byte:02X}>" for byte in range(256)]
-    vocabulary = {token: place for place, token in enumerate(["<unk>", *bytes_, *"▁abcdé,.", "▁a"])}
-    tokenizer = tokenizers.Tokenizer(
-        tokenizers.models.BPE(vocabulary, [("▁", "a")], byte_fallback=True, unk_token="<unk>")
-    )
-    decoders = tokenizers.decoders
-    tokenizer.decoder = decoders.Sequence(
-        [
-            decoders.Replace("▁", " "),
-            decoders.ByteFallback(),
-            decoders.Fuse(),
-            decoders.Strip(" ", 1, 0),
-        ]
-    )
-    return Subwords(tokenizer.to_str())
 
 
 def marian():
@@ -82,8 +40,9 @@ TOKENIZERS = {
     "characters": lambda: CharacterTable.learn(["abc 日2014-"]),
     "words": lambda: WordTable.learn(["the", "cat", "日", ",", "c"]),
     "word piece": lambda: word_piece(WORDS),
-    "byte level": byte_level,
-    "byte fallback": with_byte_fallback,
+    "byte level": lambda: learn_byte_pairs(TEXTS, 300),
+    "bytes of gpt-2": toys.of_bytes,
+    "byte fallback": toys.with_byte_fallback,
     "sentence pieces": sentence_pieces,
     "sentence pieces of bytes": lambda: sentence_pieces(byte_fallback=True, vocab_size=400),
     "sentence pieces of a unigram model": lambda: sentence_pieces(
@@ -198,7 +157,7 @@ def test_a_first_token_loses_its_space_and_one_behind_a_prompt_keeps_it():
 def test_a_large_vocabulary_gives_up_rows_that_it_keeps(monkeypatch):
     from seqkeras.serving.text import token_automaton
 
-    tokenizer = byte_level()
+    tokenizer = TOKENIZERS["byte level"]()
     automaton = automaton_of(Pattern.of_expression("[a-z ]{7}"), tokenizer)
     states = np.arange(len(automaton.distances))
     expected = automaton.next_states(states)
@@ -206,13 +165,6 @@ def test_a_large_vocabulary_gives_up_rows_that_it_keeps(monkeypatch):
     again = automaton_of(Pattern.of_expression("[a-z ]{7}"), tokenizer)
     np.testing.assert_array_equal(again.next_states(states), expected)
     assert len(again._rows) <= 4
-
-
-def test_byte_pairs_of_gpt2_write_any_text():
-    tokenizer = toys.of_bytes()
-    first, later = token_texts(tokenizer)
-    assert first is later and first[0] is None
-    assert sorted(first[1:]) == [bytes([byte]) for byte in range(256)]
 
 
 def test_what_a_vocabulary_makes_too_large_is_refused():

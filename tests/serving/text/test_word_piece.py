@@ -51,10 +51,6 @@ def test_a_word_that_is_too_long_is_unknown():
     assert len(tokens("a" * 200, [*PIECES, "a", "##a"], max_word_length=200)) == 200
 
 
-def test_control_characters_and_nul_are_left_out():
-    assert tokens("un\0want\u200bed\ufffd") == ["un", "##want", "##ed"]
-
-
 def test_a_special_token_in_a_text_is_that_token():
     assert tokens("un[SEP]un") == ["un", "[SEP]", "un"]
 
