@@ -19,6 +19,7 @@ from seqkeras.serving.text import word_piece
 from tests.serving.pipelines.toys import TOKENS, Toy, write_bundle
 from tests.serving.written import model_of, specs
 
+CUDA, XNNPACK = "CUDAExecutionProvider", "XnnpackExecutionProvider"
 ONNXRUNTIME = re.escape(onnxruntime.__version__)
 
 
@@ -70,25 +71,22 @@ def test_graphs_that_the_pipeline_does_not_open_are_not_needed(embed, precision)
 @pytest.mark.parametrize(
     "providers, message",
     [
-        ("CUDA", "received 'CUDA'"),
-        (["CPU", "TensorrtExecutionProvider"], "received 'TensorrtExecutionProvider'"),
-        (["coreml"], "received 'coreml'"),
-        ([7], "received int 7"),
-        (["CPU", ("CUDA", {"device_id": 1})], "received tuple ('CUDA', {'device_id': 1})"),
-        ([("CPU",)], "received tuple ('CPU',)"),
+        ("CUDA", "'CUDA'"),
+        (["CPU", "TensorrtExecutionProvider"], "'TensorrtExecutionProvider'"),
+        ([7], "int 7"),
+        (["CPU", ("CUDA", {"device_id": 1})], "tuple ('CUDA', {'device_id': 1})"),
+        ([("CPU",)], "tuple ('CPU',)"),
     ],
 )
 def test_a_provider_that_onnxruntime_has_not_is_refused_with_those_it_has(
     embed, monkeypatch, providers, message
 ):
-    monkeypatch.setattr(
-        onnxruntime, "get_available_providers", lambda: ["XnnpackExecutionProvider", CPU]
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: [XNNPACK, CPU])
+    message = (
+        f"^load: providers must be of this onnxruntime {ONNXRUNTIME}, which has Xnnpack, CPU; "
+        f"received {re.escape(message)}. Other builds of onnxruntime have others.$"
     )
-    with pytest.raises(
-        ValueError,
-        match=f"^load: providers must be of this onnxruntime {ONNXRUNTIME}, which has Xnnpack, "
-        f"CPU; {re.escape(message)}. Other builds of onnxruntime have others.$",
-    ):
+    with pytest.raises(ValueError, match=message):
         serving.load(embed, providers=providers)
 
 
@@ -97,28 +95,23 @@ def test_a_provider_that_onnxruntime_has_not_is_refused_with_those_it_has(
     [
         (None, [CPU]),
         ("CPU", [CPU]),
-        (["cuda"], ["CUDAExecutionProvider", CPU]),
-        (
-            ["CPUExecutionProvider", "CUDA", "XNNPACK", "cuda"],
-            ["CUDAExecutionProvider", "XnnpackExecutionProvider", CPU],
-        ),
+        (["cuda"], [CUDA, CPU]),
+        (["CPUExecutionProvider", "CUDA", "XNNPACK", "cuda"], [CUDA, XNNPACK, CPU]),
         (
             [("cuda", {"device_id": 1}), ["XNNPACK", {}], ("CPU", {})],
-            [("CUDAExecutionProvider", {"device_id": 1}), "XnnpackExecutionProvider", CPU],
+            [(CUDA, {"device_id": 1}), XNNPACK, CPU],
         ),
     ],
 )
 def test_providers_go_to_onnxruntime_with_the_cpu_behind_them(embed, monkeypatch, given, expected):
-    here = ["CUDAExecutionProvider", "XnnpackExecutionProvider", CPU]
-    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: here)
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: [CUDA, XNNPACK, CPU])
     received, session = [], onnxruntime.InferenceSession
 
     def inference_session(*arguments, providers, disabled_optimizers):
         received.append((providers, disabled_optimizers))
         opened = session(*arguments, providers=[CPU])
-        opened.get_providers = lambda: [
-            each[0] if isinstance(each, tuple) else each for each in providers
-        ]
+        names = [each[0] if isinstance(each, tuple) else each for each in providers]
+        opened.get_providers = lambda: names
         return opened
 
     monkeypatch.setattr(onnxruntime, "InferenceSession", inference_session)
@@ -144,14 +137,10 @@ def test_wrong_options_are_refused(embed, options, message):
         serving.load(embed, **options)
 
 
-@pytest.mark.parametrize("path", [None, 5, b"/tmp"])
-def test_what_is_no_path_is_refused(path):
-    with pytest.raises(ValueError, match="^load: path must be a bundle's folder; received "):
-        serving.load(path)
-
-
 @pytest.mark.parametrize("name", ["a" * 5000, "a\0b", "a\ud800b"], ids=["long", "nul", "surrogate"])
 def test_a_path_that_no_folder_can_have_is_refused_in_one_short_line(tmp_path, name):
+    with pytest.raises(ValueError, match="^load: path must be a bundle's folder; received bytes"):
+        serving.load(b"/tmp")
     message = "there is no such folder; expected a bu"
     with pytest.raises(serving.BundleError, match=message) as caught:
         serving.load(tmp_path / name)
@@ -167,19 +156,15 @@ def test_a_pipeline_that_is_not_known_is_refused_with_those_that_are(tmp_path):
 
 
 def test_a_provider_that_does_not_start_is_refused(embed, monkeypatch):
-    monkeypatch.setattr(
-        onnxruntime, "get_available_providers", lambda: ["CUDAExecutionProvider", CPU]
-    )
     session = onnxruntime.InferenceSession
-    monkeypatch.setattr(
-        onnxruntime,
-        "InferenceSession",
-        lambda *arguments, providers, **others: session(*arguments, providers=[CPU]),
-    )
-    with pytest.raises(
-        serving.BundleError,
-        match="has CUDAExecutionProvider and can not start it. Are its driver and libraries inst",
-    ):
+
+    def on_cpu(*arguments, providers, **others):
+        return session(*arguments, providers=[CPU])
+
+    monkeypatch.setattr(onnxruntime, "get_available_providers", lambda: [CUDA, CPU])
+    monkeypatch.setattr(onnxruntime, "InferenceSession", on_cpu)
+    message = "has CUDAExecutionProvider and can not start it. Are its driver and libraries inst"
+    with pytest.raises(serving.BundleError, match=message):
         serving.load(embed, providers="CUDA")
 
 

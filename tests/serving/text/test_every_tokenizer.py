@@ -78,10 +78,7 @@ def test_text_that_is_none_is_refused(made, name):
         (b'{"model": {"type": "Words"}}', "Subwords: content must be the text of a tokenizer"),
         (b'{"type": "sentencepiece"}', "not a SentencePiece model: 'model'"),
         (b'{"type": "sentencepiece", "model": "!"}', "not a SentencePiece model: "),
-        (
-            b'{"type": "sentencepiece", "model": "", "vocabulary": {"a": -1}}',
-            "not a SentencePiece model: SentencePieces: ",
-        ),
+        (b'{"type": "sentencepiece", "model": "", "vocabulary": {"a": -1}}', "not a SentencePiece"),
     ],
 )
 def test_a_file_that_holds_no_tokenizer_is_refused(tmp_path, content, message):
@@ -90,16 +87,11 @@ def test_a_file_that_holds_no_tokenizer_is_refused(tmp_path, content, message):
         read_tokenizer(tmp_path / "source.json")
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: Subwords('{"model": {"type": "WordPiece"}}'),
-        lambda: SentencePieces(TOKENIZERS["marian"][0].model),
-    ],
-    ids=["tokenizers", "sentencepiece"],
-)
-def test_a_library_that_is_not_installed_is_named(make, monkeypatch, request):
-    name = request.node.callspec.id
-    monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ImportError, match=f"need the library {name}: pip install {name}"):
-        make()
+def test_a_library_that_is_not_installed_is_named(monkeypatch):
+    model = TOKENIZERS["marian"][0].model
+    for name in ("tokenizers", "sentencepiece"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ImportError, match="need the library tokenizers: pip install tokenizers"):
+        Subwords('{"model": {"type": "WordPiece"}}')
+    with pytest.raises(ImportError, match="the library sentencepiece: pip install sentencepiece"):
+        SentencePieces(model)
