@@ -227,6 +227,10 @@ def tags(kind, *cases, labels=TAGS, **more):
     return single("Tag", graph, {"labels": labels} | settings, *cases, **more)
 
 
+def forecasts(graph, settings, *cases):
+    return single("Forecast", graph, settings, *cases, tokenizer={})
+
+
 SETTINGS = {"pairs", "stride", "multi_label", "rows", "words", "scheme"}
 NUMBERS = {"columns": [{"name": "x", "decimal": ",", "may_be_missing": True}]}
 NUMBERS["columns"] += [{"name": "y", "fill": 0.5}, {"name": "z"}]
@@ -470,23 +474,16 @@ BUNDLES = {
         [("the [MASK]", {"top_k": 99})],
     ),
     "fill mask at places": single("FillMask", ("masked", len(toys.TOKENS)), None, each(MASKED)),
-    "forecast": single(
-        "Forecast",
+    "forecast": forecasts(
         forecaster(),
         {},
         [(series(5, 1, 31, 2), {"token_budget": 20}), (series(40)[0], {"truncate": True})],
         each(series(40)[0], {"series": [[1, 2]]}, {"series": [[1, "a", 2]]}),
-        tokenizer={},
     ),
-    "quantiles": single(
-        "Forecast",
-        forecaster(quantiles="yes"),
-        {"quantiles": [0.1, 0.6]},
-        each(series(5, 3)),
-        tokenizer={},
+    "quantiles": forecasts(
+        forecaster(quantiles="yes"), {"quantiles": [0.1, 0.6]}, each(series(5, 3))
     ),
-    "forecast of rows": single(
-        "Forecast",
+    "forecast of rows": forecasts(
         forecaster(6, known="yes"),
         {"rows": MONTHS},
         each([table(), table((4, "load", "1e3")), table((1, "wind", "W"), (2, "wind", None))]),
@@ -509,10 +506,8 @@ BUNDLES = {
             {"series": [["2024-01-31", 1, "N", 1]]},
             {"series": table()["series"] * 8, "known": table()["known"]},
         ),
-        tokenizer={},
     ),
-    "forecast of sizes": single(
-        "Forecast",
+    "forecast of sizes": forecasts(
         forecaster(4, known="yes"),
         {"rows": SIZES},
         each(
@@ -525,14 +520,9 @@ BUNDLES = {
                 )
             )
         ),
-        tokenizer={},
     ),
-    "forecast with known": single(
-        "Forecast",
-        forecaster(known="yes"),
-        {},
-        each(known_series(5, 3), series(5)[0]),
-        tokenizer={},
+    "forecast with known": forecasts(
+        forecaster(known="yes"), {}, each(known_series(5, 3), series(5)[0])
     ),
 }
 LARGE = [{"series": 5 * [3 * [3e38]]}]  # which overflows in the model
@@ -541,8 +531,4 @@ BUNDLES |= {
         pipeline, finite.graph_of(outputs, kind, np.nan), settings, each([good, bad], bad, good)
     )
     for name, (pipeline, outputs, kind, settings, _, good, bad) in finite.KINDS.items()
-} | {
-    "not finite forecast": single(
-        "Forecast", forecaster(), None, each([*series(3), *LARGE], [*LARGE]), tokenizer={}
-    )
-}
+} | {"not finite forecast": forecasts(forecaster(), None, each([*series(3), *LARGE], [*LARGE]))}
