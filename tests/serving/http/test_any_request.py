@@ -11,6 +11,7 @@ from starlette.testclient import TestClient
 from seqkeras.serving.http.application import Application, Service
 from seqkeras.serving.http.served_bundle import Opening
 from tests.conftest import others_long
+from tests.serving.pipelines.test_finite import strict
 from tests.serving.pipelines.toys import forecaster, frames_graph, write_bundle
 from tests.serving.test_rows import CATEGORY, COUNTING, NUMBER
 from tests.serving.zoo import INPUTS
@@ -189,22 +190,17 @@ def bodies(draw):
     return path, body, headers
 
 
-def strict_json(text):
-    """The content of JSON, which has no word for a number that is not finite."""
-    return json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} in {text}"))
-
-
 def require_answer(client, path, body, headers):
     sent = {name.encode(): value.encode("latin-1") for name, value in headers.items()}
     response = client.post(path, content=body, headers=sent)
     assert response.status_code in STATUSES, (path, body, response.text)
     if response.headers["content-type"].startswith("application/json"):
-        assert strict_json(response.text) is not None
+        assert strict(response) is not None
     else:
         assert b"the server failed" not in response.content
 
 
-HEALTH = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+HEALTH = list(HealthCheck)
 
 
 @pytest.mark.parametrize(("path", "content"), ROUTES, ids=lambda value: str(value)[:40])
@@ -253,10 +249,6 @@ def test_every_field_of_a_wrong_type_is_answered(client, path, content, step):
     st.text(max_size=5),
 )
 @settings(deadline=None, max_examples=100, suppress_health_check=HEALTH)
-def every_path_is_answered(client, method, path, behind, text):
+def test_every_path_is_answered(client, method, path, behind, text):
     response = client.request(method, f"{path}{behind}{text!a}")
     assert response.status_code in STATUSES, (method, path, behind, text)
-
-
-def test_every_path_is_answered(client):
-    every_path_is_answered(client)

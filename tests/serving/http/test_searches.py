@@ -44,12 +44,10 @@ DTYPES = {"string": "DT_STRING", "float32": "DT_FLOAT", "int32": "DT_INT32", "in
 def searched(tmp_path_factory):
     """Bundles with all searches: a language model, and a translator."""
     folder = tmp_path_factory.mktemp("searched")
-    model = toy_language_model.ToyLanguageModel(unknown=-1.0)
+    model, changes = toy_language_model.ToyLanguageModel(unknown=-1.0), {"saved_models": SEARCHES}
     return {
-        "generator": toy_language_model.write_bundle(
-            folder / "generator", model, saved_models=SEARCHES
-        ),
-        "letters": toy_bundle.write_bundle(folder / "letters", saved_models=SEARCHES),
+        "generator": toy_language_model.write_bundle(folder / "generator", model, **changes),
+        "letters": toy_bundle.write_bundle(folder / "letters", **changes),
     }
 
 
@@ -88,11 +86,8 @@ def test_n_best_gives_as_many_answers_as_were_exported(client, searched, name):
 
 
 def test_where_there_are_fewer_answers_scores_are_missing(searched, tmp_path):
-    folder = toy_bundle.write_bundle(
-        tmp_path / "letters",
-        saved_models=SEARCHES,
-        decoding=DecodingDefaults(start_id=BOS, end_id=EOS, regex="cb|a"),
-    )
+    decoding = DecodingDefaults(start_id=BOS, end_id=EOS, regex="cb|a")
+    folder = toy_bundle.write_bundle(tmp_path, saved_models=SEARCHES, decoding=decoding)
     with TestClient(Application(Service([("few", folder)], log=False))) as client:
         found = predict(client, "few", "n_best", ["up|bad"])
     assert sorted(found["texts"][0][:2]) == ["a", "cb"] and found["texts"][0][2] == ""
@@ -118,10 +113,8 @@ def test_each_row_is_drawn_by_its_own_options(client, searched):
         )
         assert (found["text"][row], found["error"][row]) == (expected.text, "")
         assert found["score"][row] == pytest.approx(expected.score, rel=1e-4)
-        alone = {name: [values[row]] for name, values in ROWS.items()}
-        assert predict(client, "generator", "sample", {"text": ["bad"], **alone})["text"] == [
-            expected.text
-        ]
+        alone = {"text": ["bad"]} | {name: [values[row]] for name, values in ROWS.items()}
+        assert predict(client, "generator", "sample", alone)["text"] == [expected.text]
     assert found["text"][1] == found["text"][2] != found["text"][4]
 
 
@@ -153,13 +146,10 @@ def test_a_prompt_is_cut_and_what_fits_has_all_its_room(client, searched, kind):
         options = {"sample": True, "top_k": 1}
     if kind == "n_best":
         options = {"n_best": COUNT, "num_beams": COUNT}
-    found = predict(
-        client, "generator", f"truncate_{kind}".strip("_"), {"text": ["bad", long], **drawn}
-    )
-    expected = [
-        generate("bad", **options),
-        generate(long, truncate=True, max_new_tokens=1, **options),
-    ]
+    signature = f"truncate_{kind}".strip("_")
+    found = predict(client, "generator", signature, {"text": ["bad", long], **drawn})
+    cut = generate(long, truncate=True, max_new_tokens=1, **options)
+    expected = [generate("bad", **options), cut]
     given = [texts[0] for texts in found["texts"]] if kind == "n_best" else found["text"]
     assert given == [answer.text for answer in expected] and found["error"] == ["", ""]
 

@@ -166,12 +166,8 @@ def test_a_full_queue_is_refused_until_somebody_leaves():
         waiting[1].cancel()
         [later] = worker.add(["d"], {"n_best": 2}, "2")
         pipeline.go.set()
-        assert [await future for future in (first, waiting[0], waiting[2], later)] == [
-            "FIRST",
-            "A",
-            "C",
-            "D",
-        ]
+        answered = await asyncio.gather(first, waiting[0], waiting[2], later)
+        assert answered == ["FIRST", "A", "C", "D"]
         assert (["a", "c"], {}) in pipeline.calls
         assert worker.waiting == 0
 
@@ -196,9 +192,8 @@ def test_another_pipeline_answers_what_comes_later():
 def test_an_input_of_too_many_tokens_is_refused_alone():
     async def test(pipeline, worker):
         pipeline.go.set()
-        found = await asyncio.gather(
-            *worker.add([7 * "a", 8 * "a", "b"], {}, ""), return_exceptions=True
-        )
+        futures = worker.add([7 * "a", 8 * "a", "b"], {}, "")
+        found = await asyncio.gather(*futures, return_exceptions=True)
         assert [found[0], found[2]] == [7 * "A", "B"]
         assert as_http(found[1]).status == 413
         assert str(found[1]) == "an input may have 7 tokens; it has 8"

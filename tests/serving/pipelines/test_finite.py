@@ -109,6 +109,7 @@ def test_a_vector_of_large_numbers_keeps_its_direction(tmp_path):
 
 
 def strict(response):
+    """Return the content of JSON, which has no word for a number that is not finite."""
     return json.loads(response.text, parse_constant=lambda name: pytest.fail(name))
 
 
