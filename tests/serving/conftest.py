@@ -34,6 +34,23 @@ def pipeline(shared_bundle):
     return serving.load(shared_bundle, threads=1)
 
 
+@pytest.fixture
+def calls(monkeypatch):
+    """Takes a function's owner and name; returns a list that each call adds its arguments to."""
+
+    def watch(owner, name):
+        found, function = [], getattr(owner, name)
+
+        def watched(*arguments, **options):
+            found.append(arguments)
+            return function(*arguments, **options)
+
+        monkeypatch.setattr(owner, name, watched)
+        return found
+
+    return watch
+
+
 class StandardInput(io.TextIOWrapper):
     """Bytes to read, as they come from a file or from a terminal."""
 

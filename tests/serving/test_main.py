@@ -101,11 +101,9 @@ def test_a_text_over_the_limit_names_the_option_of_the_command(run, arguments):
 
 @pytest.mark.parametrize("options", [[], ["--stream"]])
 def test_a_bad_argument_fails_alone(run, options):
-    assert run("predict", "up|bad", "", "down|cab", *options) == (
-        1,
-        "cbe\n\ndbc\n",
-        "seqkeras-serving: argument 2: text is empty; write something to answer.\n",
-    )
+    error = "seqkeras-serving: argument 2: text is empty; write something to answer.\n"
+    found = run("predict", "up|bad", "", "down|cab", *options)
+    assert found == (1, "cbe\n\ndbc\n", error)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="arguments are bytes on POSIX only")
@@ -294,11 +292,7 @@ def test_inspect_refuses_a_bundle_with_any_file_altered(run, bundle):
     (bundle / "saved_model/1/saved_model.pb").write_bytes(b"Not opened by serving")
     status, output, error = run("inspect", bundle=bundle)
     assert (status, output) == (1, "")
-    assert re.fullmatch(
-        "seqkeras-serving: .*toy: saved_model/1/saved_model.pb does not have the manifest's "
-        "sha256: altered. Copy or export the bundle again.\n",
-        error,
-    )
+    assert re.fullmatch("seqkeras-serving: .*saved_model.pb does not have the .*again.\n", error)
 
 
 def test_names_do_not_steer_a_terminal(run, bundle):

@@ -32,13 +32,8 @@ def test_other_servers_are_asked_by_any_name_unless_some_are_allowed():
 @pytest.mark.parametrize("path", ["/v1/bundles", "/", "/metrics", "/v1/models/letters"])
 def test_a_foreign_name_is_refused_in_a_line_on_every_route(folders, path):
     with served({"letters": folders["letters"]}, hosts=()) as port:
-        refused = ask(port, path, headers={"host": "evil.example"})
-        assert refused == (
-            421,
-            {
-                "error": "the header Host must be localhost, a loopback address or a name of "
-                "--allow-host; received 'evil.example'"
-            },
-        )
+        status, content = ask(port, path, headers={"host": "evil.example"})
+        assert status == 421 and content["error"].startswith("the header Host must be localhost, ")
+        assert content["error"].endswith("--allow-host; received 'evil.example'")
         assert ask(port, path, headers={"host": "localhost:3"})[0] in (200, 404)
         assert ask(port, "/v2/health/ready", headers={"host": "10.1.2.3:80"})[0] == 200  # a probe

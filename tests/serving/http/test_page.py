@@ -18,10 +18,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from seqkeras.serving.__main__ import main
+from seqkeras.serving.http import compressed_files
 from seqkeras.serving.http.bounds import Bounds
 from seqkeras.serving.http.page import POLICY
 from seqkeras.serving.playground import page_of
-from seqkeras.serving.playground.compression import compressed
 from seqkeras.serving.playground.page import FROM_NPM, INSTALL, MODULES, STATIC
 from tests.conftest import CHECKOUT
 from tests.serving.http.served import ask, served, until
@@ -135,26 +135,17 @@ def test_a_part_of_a_file_and_weights_are_sent_as_they_are(port):
         assert response.getheader("content-encoding") is None
 
 
-def test_a_file_is_compressed_once_until_it_is_replaced(folders, page, tmp_path, monkeypatch):
-    calls = []
-
-    def counted(path):
-        calls.append(path)
-        return compressed(path)
-
-    monkeypatch.setattr("seqkeras.serving.http.compressed_files.compressed", counted)
-    file = tmp_path / "own.js"
+def test_a_file_is_compressed_once_until_it_is_replaced(folders, page, tmp_path, calls):
+    read = calls(compressed_files, "compressed")
+    file, headers = tmp_path / "own.js", {"accept-encoding": "gzip"}
     page = dataclasses.replace(page, files=page.files | {"page/own.js": file})
     with served({"letters": folders["letters"]}, page=page) as port:
         for content in (b"a" * 5000, b"bc" * 4000):
             file.write_bytes(content)
             with ThreadPoolExecutor(7) as threads:
-                found = [
-                    threads.submit(get, port, "/page/own.js", headers={"accept-encoding": "gzip"})
-                    for _ in range(7)
-                ]
-            assert {gzip.decompress(future.result()[1]) for future in found} == {content}
-    assert calls == [file, file]
+                found = threads.map(lambda _: get(port, "/page/own.js", headers=headers), range(7))
+            assert {gzip.decompress(body) for _, body in found} == {content}
+    assert read == [(file,), (file,)]
 
 
 def test_the_page_learns_what_it_can_ask(port, page):

@@ -31,16 +31,11 @@ def test_inputs_of_any_number_of_choices_are_answered_in_their_order(choose):
         assert answer.score == max(answer.scores)
 
 
-def test_all_choices_of_an_input_are_read_at_once_whatever_the_budget(choose, monkeypatch):
-    shapes, run = [], choose._model._run
-
-    def spy(inputs):
-        shapes.append(inputs["token_ids"].shape)
-        return run(inputs)
-
-    monkeypatch.setattr(choose._model, "_run", spy)
+def test_all_choices_of_an_input_are_read_at_once_whatever_the_budget(choose, calls):
+    runs = calls(choose._model, "_run")
     choices = ["cat"] * 19
     choose([("the", choices), ("the", choices), ("the", ["cat", "dog"])], token_budget=1)
+    shapes = [inputs["token_ids"].shape for [inputs] in runs]
     assert sorted(shapes) == [(1, 2, 5), (1, 19, 5), (1, 19, 5)]
 
 

@@ -41,6 +41,10 @@ def text_of(token_ids):
     return TABLE.decode([each for each in token_ids if each != EOS])
 
 
+def texts_of(answer):
+    return [answer.text, *(each.text for each in answer.alternatives)]
+
+
 def test_greedy_answers_are_those_of_the_model_itself(generate):
     pipeline, model = generate
     finishes = set()
@@ -80,12 +84,8 @@ def test_beam_answers_are_those_of_the_model_itself(generate, alpha):
 def test_a_prompt_is_answered_as_it_is_alone(generate, options, new):
     pipeline, _ = generate
     together = pipeline(PROMPTS, max_new_tokens=new, **options)
-    for place, prompt in enumerate(PROMPTS):
-        alone = pipeline(prompt, max_new_tokens=new, **options)
-        assert [alone.text, *(each.text for each in alone.alternatives)] == [
-            together[place].text,
-            *(each.text for each in together[place].alternatives),
-        ]
+    for prompt, answer in zip(PROMPTS, together, strict=True):
+        assert texts_of(answer) == texts_of(pipeline(prompt, max_new_tokens=new, **options))
 
 
 def test_tokens_are_banned_and_forced_behind_the_prompt(generate):
@@ -167,13 +167,9 @@ def test_a_stream_of_bytes_gives_whole_characters(of_bytes):
     assert list(of_bytes.stream("x", forced_tokens=forced)) == [*characters[:-1], "\ufffd"]
 
 
-def test_a_stream_gives_a_piece_before_the_next_step(generate, monkeypatch):
+def test_a_stream_gives_a_piece_before_the_next_step(generate, calls):
     pipeline, _ = generate
-    steps = []
-    step = pipeline._graphs.step_to_logits
-    monkeypatch.setattr(
-        pipeline._graphs, "step_to_logits", lambda *inputs: steps.append(1) or step(*inputs)
-    )
+    steps = calls(pipeline._graphs, "step_to_logits")
     stream = pipeline.stream("fed", forced_tokens={0: "a", 1: "b", 2: EOS})
     assert steps == []
     assert [(piece, len(steps)) for piece in stream] == [("a", 1), ("b", 2)]
@@ -192,15 +188,13 @@ def test_every_prompt_begins_with_the_start_if_the_settings_say_so(tmp_path):
         serving.load(write_bundle(tmp_path / "wrong", MODEL, settings={"stop": True}))
 
 
-def test_prompts_of_very_different_lengths_are_not_one_batch(generate, monkeypatch):
+def test_prompts_of_very_different_lengths_are_not_one_batch(generate, calls):
     pipeline, _ = generate
-    sizes = []
-    begin = pipeline._graphs.begin
-    monkeypatch.setattr(pipeline._graphs, "begin", lambda size: sizes.append(size) or begin(size))
+    sizes = calls(pipeline._graphs, "begin")
     pipeline(["a", "abcdefga", "ab", "abcdefgb"], max_new_tokens=2)
-    assert sizes == [2, 2]
+    assert sizes == [(2,), (2,)]
     pipeline(["a", "abcdefga", "ab", "abcdefgb"], max_new_tokens=8)
-    assert sizes[2:] == [4]
+    assert sizes[2:] == [(4,)]
 
 
 def refused(message):
@@ -320,23 +314,6 @@ def test_the_manifest_holds_the_defaults(tmp_path, generate):
         pipeline("facade")
 
 
-def texts_of(answer):
-    return [answer.text, *(each.text for each in answer.alternatives)]
-
-
-@pytest.fixture
-def drawn(generate, monkeypatch):
-    """How many rows each run of the graph had that drew tokens, as they are run."""
-    sizes = []
-    step = generate[0]._graphs.step_to_logits
-    monkeypatch.setattr(
-        generate[0]._graphs,
-        "step_to_logits",
-        lambda token_ids, *others: sizes.append(len(token_ids)) or step(token_ids, *others),
-    )
-    return sizes
-
-
 def test_samples_follow_the_distribution_behind_the_prompt(generate):
     pipeline, model = generate
     answer = pipeline("bad", sample=True, n_best=4000, max_new_tokens=1, seed=0)
@@ -368,30 +345,25 @@ def test_the_coldest_sample_is_greedy(generate, cold):
     assert [each.text for each in pipeline(PROMPTS, sample=True, seed=1, **cold)] == greedy
 
 
-def test_a_prompt_is_read_once_for_all_its_samples(generate, monkeypatch):
+def test_a_prompt_is_read_once_for_all_its_samples(generate, calls):
     pipeline, _ = generate
-    read = []
-    run = pipeline._graphs._decoder._run
-    monkeypatch.setattr(
-        pipeline._graphs._decoder,
-        "_run",
-        lambda token_ids, *others: read.append(token_ids.shape) or run(token_ids, *others),
-    )
+    read = calls(pipeline._graphs._decoder, "_run")
     pipeline("deadbeef", sample=True, n_best=5, max_new_tokens=1)
-    assert read == [(1, 1, 7), (5, 1, 1)]
+    assert [token_ids.shape for token_ids, *_ in read] == [(1, 1, 7), (5, 1, 1)]
 
 
-def test_samples_are_drawn_by_batches_of_the_token_budget_and_are_the_same(generate, drawn):
+def test_samples_are_drawn_by_batches_of_the_token_budget_and_are_the_same(generate, calls):
     pipeline, _ = generate
+    drawn = calls(pipeline._graphs, "step_to_logits")
     options = {"sample": True, "n_best": 11, "seed": 4, "max_new_tokens": 3}
     prompts = ["bad", "bad", "a", "deadbeef"]
     expected = [texts_of(answer) for answer in pipeline(prompts, **options)]
-    assert max(drawn) == 33  # "deadbeef" is a batch of its own
+    assert max(len(token_ids) for token_ids, *_ in drawn) == 33  # "deadbeef" is a batch of its own
     for budget, most in ((30, 7), (11, 2), (1, 1)):  # tokens; rows of "a", which has 4 with its own
         drawn.clear()
         answers = pipeline(prompts, token_budget=budget, **options)
         assert [texts_of(answer) for answer in answers] == expected
-        assert max(drawn) == most
+        assert max(len(token_ids) for token_ids, *_ in drawn) == most
 
 
 def test_divisors_of_logits_at_their_bounds_leave_numbers(generate):
