@@ -5,6 +5,8 @@ import logging
 import subprocess
 import sys
 
+import pytest
+
 from seqkeras.quiet import OfResults
 from tests.conftest import CHECKOUT
 
@@ -22,6 +24,7 @@ def test_a_warning_of_a_log_that_tells_of_a_result_comes_once_in_a_line():
     assert written.getvalue() == expected + "it failed\nhere\n"
 
 
+@pytest.mark.long
 def test_a_warning_of_python_is_a_line():
     source = (
         "from seqkeras.quiet import import_keras; import_keras(); import warnings\n"

@@ -8,7 +8,7 @@ from keras import tree
 from seqkeras.embeddings import TokenEmbedding
 from seqkeras.models import GPT
 from tests.arrays import close, needs_tensorflow, numbers
-from tests.catalogue import CASES, options_long
+from tests.catalogue import CASES
 from tests.catalogue.models import LANGUAGE
 from tests.catalogue.seq2seq import CASES as RECURRENT_PAIRS
 from tests.catalogue.transformer_models import BERTS, GPTS, TRANSFORMERS, WITH_HEADS
@@ -21,7 +21,7 @@ FIT = {
     "two steps at once": {"steps_per_execution": 2, "jit_compile": False},
     "compiled": {"jit_compile": True},
 }
-every_model = options_long(MODELS)
+every_model = pytest.mark.parametrize("case", others_long(MODELS, 3), ids=lambda case: case.name)
 some_models = pytest.mark.parametrize("case", SOME, ids=lambda case: case.name)
 
 
@@ -31,7 +31,7 @@ def as_floats(inputs):
 
 
 @needs_tensorflow
-@every_model
+@pytest.mark.parametrize("case", others_long(MODELS, 3), ids=lambda case: case.name)
 def test_a_model_is_built_from_the_mean_of_several_replicas_inputs(case):
     from keras.src.backend import compute_output_spec  # what `fit` under a strategy calls
 

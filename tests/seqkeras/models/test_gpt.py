@@ -9,6 +9,7 @@ from tests.arrays import close, numbers
 from tests.catalogue import options_long
 from tests.catalogue.case import B
 from tests.catalogue.transformer_models import GPTS
+from tests.conftest import others_long
 from tests.refusals import refusals
 
 SIZES = {"hidden_dim": 6, "num_layers": 2, "num_heads": 3, "feed_forward_dim": 11}
@@ -33,10 +34,12 @@ def test_gpt1_agrees_with_hugging_face(dtype):
     assert_agrees(lambda: GPT(17, **sizes, max_length=13, pre_norm=False), arrays, dtype, logits_of)
 
 
-def test_published_sizes_have_the_published_number_of_parameters():
-    assert count_parameters(GPT(**presets.GPT2_SMALL)) == 124_439_808
-    assert count_parameters(GPT(**presets.GPT2_XL)) == 1_557_611_200
-    assert count_parameters(GPT(**presets.GPT1)) == 116_534_784
+COUNTS = {"GPT2_SMALL": 124_439_808, "GPT1": 116_534_784, "GPT2_XL": 1_557_611_200}
+
+
+@pytest.mark.parametrize("name, count", others_long(COUNTS.items()))
+def test_published_sizes_have_the_published_number_of_parameters(name, count):
+    assert count_parameters(GPT(**getattr(presets, name))) == count
 
 
 @every_model
