@@ -62,10 +62,7 @@ test_what_does_not_belong_together_is_refused = refusals(
         case
         for layer, make in ATTENTIONS.items()
         for case in (
-            (
-                masked("query_mask", (B, 1), layer),
-                f"query_mask {FITS} query, (2, 3); received (2, ",
-            ),
+            (masked("query_mask", (B, 1), layer), f"query_mask {FITS} query, (2, 3); received"),
             (masked("key_mask", (1, S), layer), f"key_mask {FITS} key, (2, 5); received (1, 5)."),
             (masked("value_mask", (B, S, 1), layer), f"value_mask {FITS} value, (2, 5); received"),
             (
@@ -88,14 +85,8 @@ test_what_does_not_belong_together_is_refused = refusals(
         for make in (Attention, HardAttention, lambda score: LocalAttention(score, 1))
         for score in (5, "dot", DotScore)
     ),
-    (
-        lambda: BiAttention()(*of_size((2, 0, 7), (2, 3, 7))),
-        "context must have at least one step; ",
-    ),
-    (
-        lambda: BiAttention()(*of_size((2, 5, 7), (2, 0, 7))),
-        "query must have at least one step; re",
-    ),
+    (lambda: BiAttention()(*of_size((2, 0, 7), (2, 3, 7))), "context must have at least one step"),
+    (lambda: BiAttention()(*of_size((2, 5, 7), (2, 0, 7))), "query must have at least one step"),
     (
         lambda: BiAttention().call(*of_size((2, 5, 7), (2, 3, 7)), np.ones((2, 1), bool)),
         f"BiAttention: context_mask {FITS} context, (2, 5); received (2, 1).",
@@ -104,13 +95,9 @@ test_what_does_not_belong_together_is_refused = refusals(
         lambda: BiAttention().call(*of_size((2, 5, 7), (2, 3, 7)), None, np.ones((2, 1), bool)),
         f"BiAttention: query_mask {FITS} query, (2, 3); received (2, 1).",
     ),
-    (
-        lambda: BiAttention()(*of_size((2, 5, 7), (2, 3, 11))),
-        "BiAttention: context and query must have the same dim; received 7 and 11.",
-    ),
+    (lambda: BiAttention()(*of_size((2, 5, 7), (2, 3, 11))), "the same dim; received 7 and 11."),
     (lambda: KeyValueAttention(2)(floats(2, 3, 7)), "dim of sequence must be a multiple of 2; rec"),
     (lambda: KeyValuePredictAttention(2)(floats(2, 3, 8)), "a multiple of 3; received 8."),
-    (lambda: KeyValueAttention(1.5), f"KeyValueAttention: window {POSITIVE} 1.5."),
     (
         lambda: KeyValueAttention(2)(SELF, mask=np.ones((2, 1), bool)),
         f"KeyValueAttention: mask {FITS} sequence, (2, 3); received (2, 1).",
@@ -123,19 +110,13 @@ test_what_does_not_belong_together_is_refused = refusals(
     (lambda: RestrictedSelfAttention(0, 2, window=2), f"num_heads {POSITIVE} 0."),
     (lambda: RestrictedSelfAttention(3, 0, window=2), f"head_dim {POSITIVE} 0."),
     (lambda: RestrictedSelfAttention(3, 2, window=2, output_dim=0), f"output_dim {POSITIVE} 0."),
-    (lambda: RestrictedSelfAttention(3, 2, window=2).build((5, 7)), "sequence must have shape"),
     (lambda: LocalAttention(DotScore(), 0), f"LocalAttention: window {POSITIVE} 0."),
     (lambda: LocalAttention(DotScore(), 1, "global"), "kind must be one of ('monotonic', 'predict"),
     (lambda: MultiHeadAttention(1.5, 2), f"MultiHeadAttention: num_heads {POSITIVE} 1.5."),
     (lambda: MultiHeadAttention(3, -1), f"MultiHeadAttention: head_dim {POSITIVE} -1."),
     (lambda: MultiHeadAttention(3, 2, True), f"MultiHeadAttention: output_dim {POSITIVE} True."),
-    (
-        lambda: MultiHeadAttention(3, 2).build((5, 5, 7), (5, 5, 7), (5, 7)),
-        "value must have shape ",
-    ),
     (lambda: StructuredSelfAttention(5, 0), f"StructuredSelfAttention: num_hops {POSITIVE} 0."),
     (lambda: StructuredSelfAttention(5, 3, penalty=-1), "penalty must be at least 0; received -1."),
-    (lambda: AdditiveScore("17"), f"AdditiveScore: units {POSITIVE} '17'."),
     (lambda: ConcatScore(0), f"ConcatScore: units {POSITIVE} 0."),
     *(
         (
@@ -148,10 +129,7 @@ test_what_does_not_belong_together_is_refused = refusals(
             "key": ((2, 3, 7), (2, 5, None)),
         }.items()
     ),
-    (
-        lambda: ScaledDotScore()(*of_size((2, 3, 7), (2, 5, 11))),
-        "query and key must have the same dim; received 7 and 11. GeneralScore takes different one",
-    ),
+    (lambda: ScaledDotScore()(*of_size((2, 3, 7), (2, 5, 11))), "dim; received 7 and 11. Genera"),
     (lambda: reinforce_loss(floats(5), floats(5, 2)), "losses and log_probabilities must ... (5,"),
     (lambda: reinforce_loss(floats(5), floats(1)), "the same shape; received (5,) and (1,)."),
     (lambda: MovingAverageBaseline(momentum=1), "MovingAverageBaseline: momentum must ... receive"),
