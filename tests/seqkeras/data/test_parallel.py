@@ -12,32 +12,21 @@ SENTENCES = "Ein Haus.\nZwei\u2028Häuser.\x85\n".encode()
 PACKED = gzip.compress(SENTENCES)
 
 
-def written(folder, **contents):
-    """The paths of new files, name -> content."""
-    for name, content in contents.items():
-        content = content if isinstance(content, bytes) else content.encode()
-        (folder / name).write_bytes(content)
-    return [folder / name for name in contents]
-
-
-def test_a_line_of_one_file_stands_beside_that_of_the_other(tmp_path):
-    source, target = written(tmp_path, en=b"\xef\xbb\xbfA house.\r\nTwo houses.", de=SENTENCES)
+def test_a_line_of_one_file_stands_beside_that_of_the_other(write):
+    source = write("en", "\ufeffA house.\r\nTwo houses.")
     rows = [(1, ("A house.", "Ein Haus.")), (2, ("Two houses.", "Zwei\u2028Häuser.\x85"))]
-    assert read_parallel(source, target) == rows
-    packed = tmp_path / "de.gz"
-    packed.write_bytes(PACKED)
-    assert read_parallel(source, packed) == rows
+    for name in ("de", "de.gz"):
+        assert read_parallel(source, write(name, SENTENCES)) == rows
 
 
-def test_the_first_two_fields_are_read(tmp_path):
-    content = 'Go.\tVa !\tCC-BY 2.0\n\n"Go."\t« Va ! »\r\n'
-    [path] = written(tmp_path, pairs=content)
+def test_the_first_two_fields_are_read(write):
+    path = write("pairs", 'Go.\tVa !\tCC-BY 2.0\n\n"Go."\t« Va ! »\r\n')
     assert read_tab_separated(path) == [(1, ("Go.", "Va !")), (3, ('"Go."', "« Va ! »"))]
 
 
-def test_variants_are_pairs_and_comments_are_none(tmp_path):
+def test_variants_are_pairs_and_comments_are_none(write):
     content = ";;; of 1998\na AH0\na(2) EY1\na(3) EY2\nd'artagnan D AH0 # name, french\n"
-    [path] = written(tmp_path, words=content)
+    path = write("words", content)
     rows = [(2, ("a", "AH0")), (3, ("a", "EY1")), (4, ("a", "EY2")), (5, ("d'artagnan", "D AH0"))]
     assert read_pronunciations(path) == rows
     assert [row for _, row in read_pronunciations(path, stress=False)] == [
@@ -65,30 +54,30 @@ def test_public_files_are_read_whole():
         ({"en": "a\nb\n", "de": "a\n \n"}, "de, line 2: expected a sentence; the line is empty"),
         ({"en": "a\n", "de": b"\xff\n"}, "de, line 1: the byte 0xff is not UTF-8"),
         ({"en": "a\n", "de": ""}, "de: the file is empty."),
-        ({"en.gz": PACKED[:-9], "de": "a\n"}, "gz: not a whole gzip file: Compressed file"),
-        ({"en.gz": "a\n", "de": "a\n"}, "en.gz: not a whole gzip file: Not a gzipped file"),
-        (
-            {"en.gz": PACKED[:20] + b"\xff\xff" + PACKED[22:], "de": "a\n"},
-            "not a whole gzip file: ",
-        ),
         ({"pairs": "a b\n"}, "pairs, line 1: expected a source, a tab .*; found no tab"),
         ({"pairs": "a\tb\n\tc\n"}, "pairs, line 2: the source is empty; remove the line."),
         ({"pairs": "a\t \tc\n"}, "pairs, line 1: the target is empty; remove the line."),
+        ({"words": "a AH0\nb\n"}, "line 2: expected phonemes behind the word 'b'"),
+        ({"words": ";;; a\n"}, "there is no word"),
     ],
 )
-def test_a_file_in_another_form_is_named_with_its_line(contents, message, tmp_path):
-    read = read_parallel if len(contents) == 2 else read_tab_separated
+def test_a_file_in_another_form_is_named_with_its_line(contents, message, write):
+    [name, *_] = contents
+    read = {"en": read_parallel, "pairs": read_tab_separated, "words": read_pronunciations}[name]
     with pytest.raises(DataError, match=message):
-        read(*written(tmp_path, **contents))
+        read(*map(write, contents, contents.values()))
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("packed", "message"),
     [
-        ("a AH0\nb\n", "line 2: expected phonemes behind the word 'b'"),
-        (";;; a\n", "there is no word"),
+        (PACKED[:-9], "gz: not a whole gzip file: Compressed file"),
+        (b"a\n", "en.gz: not a whole gzip file: Not a gzipped file"),
+        (PACKED[:20] + b"\xff\xff" + PACKED[22:], "not a whole gzip file: "),
     ],
 )
-def test_a_word_without_phonemes_is_refused(content, message, tmp_path):
+def test_a_file_that_is_not_packed_whole_is_refused(packed, message, tmp_path):
+    path = tmp_path / "en.gz"
+    path.write_bytes(packed)
     with pytest.raises(DataError, match=message):
-        read_pronunciations(*written(tmp_path, words=content))
+        read_text(path)

@@ -24,13 +24,18 @@ def corpus_of(folder, **options):
     return Corpus.of_files([folder / "text.txt"], **{"shard_bytes": 12, **options})
 
 
+def records_of(folder, text, tokenizer=None, **options):
+    """The records of a text, all of whose shards are written."""
+    (folder / "text.txt").write_text(text, encoding="utf-8")
+    corpus = Corpus.of_files([folder / "text.txt"], **options)
+    for number in begin_records(folder / "records", corpus, tokenizer or word_piece(VOCABULARY)):
+        write_shard(folder / "records", number)
+    return TokenRecords(folder / "records")
+
+
 def test_the_arrays_hold_the_tokens_of_each_sentence_of_each_document(tmp_path):
     tokenizer = word_piece(VOCABULARY)
-    missing = begin_records(tmp_path / "records", corpus_of(tmp_path), tokenizer)
-    assert missing == [0, 1, 2]
-    for number in missing:
-        write_shard(tmp_path / "records", number)
-    records = TokenRecords(tmp_path / "records")
+    records = records_of(tmp_path, TEXT, shard_bytes=12)
     found = [
         [
             [tokenizer.token_of(token) for token in shard.tokens[start:end]]
@@ -55,10 +60,7 @@ def test_the_arrays_hold_the_tokens_of_each_sentence_of_each_document(tmp_path):
 
 def test_there_may_be_more_shards_than_files_that_may_be_open(tmp_path):
     resource = pytest.importorskip("resource")
-    (tmp_path / "text.txt").write_text("\n\n".join(["a b.", "c d", "e"] * 29))
-    corpus = Corpus.of_files([tmp_path / "text.txt"], shard_bytes=1)
-    for number in begin_records(tmp_path / "records", corpus, word_piece(VOCABULARY)):
-        write_shard(tmp_path / "records", number)
+    records_of(tmp_path, "\n\n".join(["a b.", "c d", "e"] * 29), shard_bytes=1)
     code = f"""
 import resource
 from seqkeras.data.sentence_pairs import SentencePairs
@@ -77,11 +79,7 @@ print(len(records.shards), records.num_documents, records.num_tokens, sum(rows.c
 def test_more_than_65_536_tokens_are_kept_in_32_bits(tmp_path):
     tokens = [f"t{number}" for number in range(2**16)]
     tokenizer = word_piece([*VOCABULARY, *tokens])
-    (tmp_path / "text.txt").write_text("t65535\n\nb")
-    corpus = Corpus.of_files([tmp_path / "text.txt"])
-    for number in begin_records(tmp_path / "records", corpus, tokenizer):
-        write_shard(tmp_path / "records", number)
-    [shard] = TokenRecords(tmp_path / "records").shards
+    [shard] = records_of(tmp_path, "t65535\n\nb", tokenizer).shards
     assert shard.tokens.dtype == "uint32"
     assert tokenizer.token_of(int(shard.tokens[0])) == "t65535"
 
@@ -131,27 +129,19 @@ def test_records_of_other_options_and_other_folders_are_refused(tmp_path):
 
 
 def test_a_damaged_shard_and_a_text_without_a_token_are_refused(tmp_path):
-    (tmp_path / "text.txt").write_text("\u200b\n\n\u200b")
-    corpus = Corpus.of_files([tmp_path / "text.txt"])
-    begin_records(tmp_path / "records", corpus, word_piece(VOCABULARY))
-    write_shard(tmp_path / "records", 0)
     with pytest.raises(DataError, match="no token is left"):
-        TokenRecords(tmp_path / "records")
+        records_of(tmp_path, "\u200b\n\n\u200b")
     tokens = tmp_path / "records/shard-00000/tokens.npy"
-    for damage in (
-        lambda: tokens.write_bytes(b"\x93NUMPY"),
-        lambda: tokens.write_bytes(b""),
-        tokens.unlink,
-    ):
-        damage()
+    for damage in (b"\x93NUMPY", b"", None):
+        tokens.unlink()
+        if damage is not None:
+            tokens.write_bytes(damage)
         with pytest.raises(DataError, match="00000: damaged .*; remove it, and prepare again"):
             TokenRecords(tmp_path / "records")
 
 
 def test_a_shard_that_can_not_be_opened_is_not_called_damaged(tmp_path, monkeypatch):
-    begin_records(tmp_path / "records", corpus_of(tmp_path), word_piece(VOCABULARY))
-    for number in range(3):
-        write_shard(tmp_path / "records", number)
+    records_of(tmp_path, TEXT)
 
     def load(path, mmap_mode):
         raise OSError(errno.EMFILE, "Too many open files", str(path))

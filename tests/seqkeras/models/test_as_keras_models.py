@@ -21,7 +21,6 @@ FIT = {
     "two steps at once": {"steps_per_execution": 2, "jit_compile": False},
     "compiled": {"jit_compile": True},
 }
-every_model = pytest.mark.parametrize("case", others_long(MODELS, 3), ids=lambda case: case.name)
 some_models = pytest.mark.parametrize("case", SOME, ids=lambda case: case.name)
 
 

@@ -36,18 +36,11 @@ def first_loss(model, labels, **options):
 
 
 def test_a_head_without_labels_counts_nothing():
-    both = compiled()
-    heads = {name: weight.numpy() for name, weight in _weights(both, "tags").items()}
-    alone = compiled(["classes"])
+    both, alone = compiled(), compiled(["classes"])
+    tags = both.heads["tags"].get_weights()
     assert first_loss(both, {"classes": CLASSES}) == first_loss(alone, {"classes": CLASSES})
-    for name, weight in _weights(both, "tags").items():
-        np.testing.assert_array_equal(weight.numpy(), heads[name])
-    pairs = zip(both.encoder.get_weights(), alone.encoder.get_weights(), strict=True)
-    close(*map(list, zip(*pairs)))
-
-
-def _weights(model, head):
-    return {each.path: each for each in model.heads[head].weights}
+    close(both.heads["tags"].get_weights(), tags, rtol=0, atol=0)
+    close(both.encoder.get_weights(), alone.encoder.get_weights())
 
 
 def test_losses_of_what_is_labelled_have_their_weights():
@@ -118,20 +111,14 @@ def test_a_metric_keeps_its_name_when_another_is_left_out():
     whole = model.test_on_batch(INPUTS, labels, return_dict=True)
     found = model.test_on_batch(INPUTS, {"span": labels["span"]}, return_dict=True)
     assert {name for name in whole if "right" in name} == {"right", "right_1", "right_2"}
-    assert {name: each for name, each in found.items() if "right" in name} == {
-        "right_1": 1,
-        "right_2": 1,
-    }
+    assert {name for name in found if "right" in name} == {"right_1", "right_2"}
+    assert found["right_1"] == found["right_2"] == 1
 
 
 @pytest.mark.parametrize(
     "losses, metrics, message",
     [
-        (
-            "crossentropy",
-            None,
-            "the loss of .* what the labels are, as 'sparse_cat.*'; received 'c",
-        ),
+        ("crossentropy", None, "the loss of .* what the labels are, as 'sparse_cat.*'; received"),
         (ENTROPY, {"tags": ["accuracy"]}, "metrics of .* objects, as .*; received 'accuracy' for"),
     ],
 )

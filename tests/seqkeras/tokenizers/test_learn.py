@@ -56,15 +56,6 @@ def test_a_learned_word_piece_knows_every_character_of_its_texts():
     assert len(tokenizer.encode("unwanted")) < len("unwanted")
 
 
-@pytest.mark.parametrize("model", ["unigram", "bpe"])
-def test_sentence_pieces_give_their_texts_back(model):
-    tokenizer = learn_sentence_pieces(TEXTS, 60, model, suffix=["</s>"], character_coverage=1.0)
-    for text in TEXTS:
-        assert tokenizer.decode(tokenizer.encode(text)) == text
-        assert tokenizer.analyze(text).tokens[-1] == "</s>"
-    assert len(tokenizer) == 60
-
-
 @pytest.mark.parametrize(
     "learn, mask, others",
     [
