@@ -129,7 +129,7 @@ def test_the_entries_of_the_model_whose_step_it_is_need_not_be_given(function, o
 
 def test_one_beam_of_a_models_step_is_refused_what_its_cache_has_no_room_for():
     """Before the first step, which in a compiled loop does not know where the cache is full."""
-    model = GPTS[0].build()
+    model = GPTS[0].built()
 
     def generate(start_id):
         state = model.initial_state(2, 7)

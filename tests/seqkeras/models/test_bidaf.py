@@ -64,14 +64,14 @@ def test_logits_and_gradients_are_the_papers_six_layers(dtype):
 
 def test_no_answer_lies_behind_the_contexts_end():
     real = right_padded(models.LENGTHS, S)
-    for logits in numbers(CASE.build()(CASE.inputs())).values():
+    for logits in numbers(CASE.built()(CASE.inputs())).values():
         assert np.all(logits[~real] == BANNED_LOGIT)
         assert np.all(logits[real] > BANNED_LOGIT)
 
 
 @pytest.mark.parametrize("side", ["context", "query"])
 def test_an_empty_side_gives_numbers(side):
-    model, inputs = CASE.build(), CASE.inputs()
+    model, inputs = CASE.built(), CASE.inputs()
     whole = numbers(model(inputs))
     lengths = np.array(inputs[f"{side}_lengths"])
     lengths[1] = 0

@@ -62,7 +62,7 @@ def test_logits_representations_and_gradients_are_the_papers_formula(make, dtype
 
 
 def test_no_direction_sees_the_words_that_it_predicts():
-    model, inputs = CASE.build(), CASE.inputs()
+    model, inputs = CASE.built(), CASE.inputs()
     inputs = {"character_ids": inputs["character_ids"], "lengths": np.array([S, S])}
     whole = numbers(model(inputs))
     for t in range(S):

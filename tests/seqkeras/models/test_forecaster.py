@@ -97,7 +97,7 @@ def test_targets_teach_in_training_and_are_not_seen_at_inference():
 
 @every_forecaster
 def test_a_window_without_a_step_gives_numbers(case):
-    model, inputs = case.build(), case.inputs()
+    model, inputs = case.built(), case.inputs()
     predictions = numbers(model(inputs | {"lengths": np.array([S, 0])}))
     assert np.all(np.isfinite(predictions))
 

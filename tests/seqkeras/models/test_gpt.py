@@ -44,7 +44,7 @@ def test_published_sizes_have_the_published_number_of_parameters(name, count):
 
 @every_model
 def test_text_is_read_in_pieces(case):
-    model, token_ids = case.build(), case.inputs()["token_ids"]
+    model, token_ids = case.built(), case.inputs()["token_ids"]
     lengths = np.array([3, 2])
     _, state = model.read(token_ids[:, :3], lengths)
     logits, _ = model.read(token_ids[:, 3:5], state=state)
@@ -56,7 +56,7 @@ def test_text_is_read_in_pieces(case):
 @every_model
 def test_no_text_is_read_too(case):
     """One token is all there is before it, where the last one starts the decoding."""
-    model, token_ids = case.build(), case.inputs()["token_ids"]
+    model, token_ids = case.built(), case.inputs()["token_ids"]
     for before in (None, model.read(token_ids[:, :3])[1]):
         logits, state = model.read(token_ids[:, :0], state=before)
         assert logits.shape == (B, 0, model.config["vocab_size"])
@@ -65,7 +65,7 @@ def test_no_text_is_read_too(case):
 
 
 def test_a_cache_too_small_for_the_tokens_is_refused_before_the_first_one():
-    model = GPTS[0].build()
+    model = GPTS[0].built()
     options = {"start_id": 1, "end_id": 2, "state_entries": model.state_entries}
     message = (
         "^decode: the state must have room for max_length, {}, tokens; key_0 has 7 places, and {} "

@@ -53,7 +53,7 @@ READERS = MODELS + models.BILM + models.FORECASTERS + SENTENCES
 
 @options_long(READERS)
 def test_without_lengths_every_step_is_real(case):
-    model, inputs = case.built(), case.inputs()
+    model, inputs = case.built(), {**case.inputs()}
     del inputs["lengths"]
     batch_size, length, *_ = next(iter(inputs.values())).shape
     close(model(inputs), model(inputs | {"lengths": np.full(batch_size, length)}))
@@ -72,7 +72,7 @@ def test_tied_weights_add_a_projection_only_where_sizes_differ():
 
 @every_model
 def test_a_text_read_in_pieces_is_the_text_read_at_once(case):
-    model, inputs = case.build(), case.inputs()
+    model, inputs = case.built(), case.inputs()
     token_ids, lengths = inputs["token_ids"], inputs["lengths"]
     whole, end = model.read(token_ids, lengths)
     first, state = model.read(token_ids[:, :3])
@@ -83,7 +83,7 @@ def test_a_text_read_in_pieces_is_the_text_read_at_once(case):
 
 @every_model
 def test_the_state_is_that_behind_the_last_real_token(case):
-    model, inputs = case.build(), case.inputs()
+    model, inputs = case.built(), case.inputs()
     _, state = model.read(**inputs)
     for row, length in enumerate(inputs["lengths"]):
         _, alone = model.read(inputs["token_ids"][row : row + 1, :length])
@@ -92,7 +92,7 @@ def test_the_state_is_that_behind_the_last_real_token(case):
 
 @options_long(MODELS + GPTS)
 def test_a_model_step_by_step_is_all_at_once(case):
-    model, token_ids = case.build(), case.inputs()["token_ids"]
+    model, token_ids = case.built(), case.inputs()["token_ids"]
     state, logits = model.initial_state(B), []
     for t in range(token_ids.shape[1]):
         (step_logits,), state = model.step(token_ids[:, t : t + 1], state)
@@ -103,7 +103,7 @@ def test_a_model_step_by_step_is_all_at_once(case):
 
 @every_model
 def test_beams_do_not_meet(case):
-    model, token_ids = case.build(), case.inputs()["token_ids"][:, :3]
+    model, token_ids = case.built(), case.inputs()["token_ids"][:, :3]
     _, start = model.read(token_ids)
     state = {
         name: ops.concatenate([each] * 3 if name == "real" else [each, 2 * each, -each], 1)
