@@ -37,54 +37,52 @@ SERIES = [{"series": past, "known": known} for past, known in zip(PAST, FUTURE, 
 EXAMPLES = [{"input": value} for value in SERIES]
 
 
-def unlike(past, future):
-    """(B, HORIZON): the one is not the other's part."""
-    return layers.Dense(HORIZON)(layers.Flatten()(2.0 * past - ops.flip(future, axis=1) * future))
-
-
-def two(names):
-    return (keras.Input((STEPS, 2), name=name) for name in names)
-
-
-def dictionary(first, second, names=(None, None)):
-    past, future = two(names)
-    return randomize(keras.Model({first: past, second: future}, unlike(past, future)))
-
-
-def of_list(*names):
-    past, future = two(names or (None, None))
-    return randomize(keras.Model([past, future], unlike(past, future)))
-
-
-def nested():
-    past, future = two((None, None))
-    return randomize(keras.Model({"series": {"b": past, "a": [future]}}, unlike(past, future)))
+# Keys and values of each input -> what the model is called with.
+STRUCTURES = {
+    "dictionary": lambda keys, values: dict(zip(keys, values, strict=True)),
+    "list": lambda keys, values: [*values],
+    "nested": lambda keys, values: {keys[0]: {"first": values[0]}, "others": [*values[1:]]},
+    "list of dictionaries": lambda keys, values: [
+        {key: value} for key, value in zip(keys, values, strict=True)
+    ],
+}
 
 
 @keras.saving.register_keras_serializable("tests")
-class OfValues(keras.Model):
-    """Reads a dictionary's values, or a list, by their order."""
+class Weighted(keras.Model):
+    """Multiplies each input by its place, in whatever it is called with."""
 
-    def __init__(self, scale=2.0, **kwargs):
+    def __init__(self, scale=1.0, **kwargs):
         super().__init__(**kwargs)
         self.scale = scale
         self.flatten, self.out = layers.Flatten(), layers.Dense(HORIZON)
 
     def call(self, inputs):
-        past, future = inputs.values() if isinstance(inputs, dict) else inputs
-        return self.out(self.flatten(self.scale * past - ops.flip(future, axis=1) * future))
+        values = inputs.values() if isinstance(inputs, dict) else inputs
+        parts = [(place + self.scale) * value for place, value in enumerate(values)]
+        return self.out(self.flatten(sum(parts)))
 
 
 @keras.saving.register_keras_serializable("tests")
-class OfArguments(OfValues):
+class OfArguments(Weighted):
     def call(self, past, future):
         return super().call([past, future])
 
 
 @keras.saving.register_keras_serializable("tests")
-class OfKeywords(OfValues):
+class OfKeywords(Weighted):
     def call(self, x, *, known, training=False):
         return super().call([x, known])
+
+
+def functional(kind, keys=(), names=(None, None)):
+    """A model of a structure of inputs, which `keys` and the names of its `keras.Input`s make."""
+    inputs = [keras.Input((STEPS, 2), name=name) for name in names]
+    return randomize(keras.Model(STRUCTURES[kind](keys, inputs), Weighted()(inputs)))
+
+
+def dictionary(first, second, names=(None, None)):
+    return functional("dictionary", (first, second), names)
 
 
 def built(model, *args, **kwargs):
@@ -96,6 +94,7 @@ def saved(folder, model, **options):
     save_run(folder / "run", model, "Forecast", EXAMPLES, LIMITS, **options)
 
 
+NESTED = {"series": {"first": PAST}, "others": [FUTURE]}
 OURS, THEIRS = {"window": PAST, "known": FUTURE}, {"past": PAST, "future": FUTURE}
 BINDING = {"window": "past", "known": "future"}
 # Model, how its user calls it, and what save_run is told of its names.
@@ -103,9 +102,13 @@ NAMED = [
     (lambda: dictionary("window", "known"), OURS, {"inputs": dict(reversed(INPUTS.items()))}),
     (lambda: dictionary("window", "known"), OURS, {}),
     (lambda: dictionary("window", "known", ("known", "window")), OURS, {"inputs": INPUTS}),
-    (lambda: of_list("window", "known"), [PAST, FUTURE], {"inputs": INPUTS}),
-    (lambda: of_list("known", "window"), [PAST, FUTURE], {"binding": {"window": 0, "known": 1}}),
-    (lambda: built(OfValues(), OURS), OURS, {"inputs": dict(reversed(INPUTS.items()))}),
+    (lambda: functional("list", (), [*OURS]), [PAST, FUTURE], {"inputs": INPUTS}),
+    (
+        lambda: functional("list", (), ("known", "window")),
+        [PAST, FUTURE],
+        {"binding": {"window": 0, "known": 1}},
+    ),
+    (lambda: built(Weighted(), OURS), OURS, {"inputs": dict(reversed(INPUTS.items()))}),
     (lambda: dictionary("past", "future"), THEIRS, {"binding": BINDING}),
     (
         lambda: dictionary("past", "future"),
@@ -113,9 +116,9 @@ NAMED = [
         {"binding": {"known": "future"}, "inputs": INPUTS},
     ),
     (
-        nested,
-        {"series": {"b": PAST, "a": [FUTURE]}},
-        {"binding": {"window": ["series", "b"], "known": ["series", "a", 0]}},
+        lambda: functional("nested", ["series"]),
+        NESTED,
+        {"binding": {"window": ["series", "first"], "known": ["others", 0]}},
     ),
     (
         lambda: built(OfArguments(), PAST, FUTURE),
@@ -131,10 +134,10 @@ NAMED = [
 # Model, and how its user calls it, where no name is one of ours.
 UNNAMED = [
     (lambda: dictionary("past", "future", ("known", "window")), THEIRS),
-    (of_list, [PAST, FUTURE]),
-    (nested, {"series": {"b": PAST, "a": [FUTURE]}}),
-    (lambda: built(OfValues(), {"z": PAST, "a": FUTURE}), {"z": PAST, "a": FUTURE}),
-    (lambda: built(OfValues(), [PAST, FUTURE]), [PAST, FUTURE]),
+    (lambda: functional("list"), [PAST, FUTURE]),
+    (lambda: functional("nested", ["series"]), NESTED),
+    (lambda: built(Weighted(), {"z": PAST, "a": FUTURE}), {"z": PAST, "a": FUTURE}),
+    (lambda: built(Weighted(), [PAST, FUTURE]), [PAST, FUTURE]),
     (lambda: built(OfArguments(), PAST, FUTURE), lambda model: model(PAST, FUTURE)),
 ]
 
@@ -172,7 +175,7 @@ def test_where_no_name_decides_the_numbers_of_the_call_do(make, call, order, nam
     model = make()
     expected = called(model, call)
     inputs = dict([*INPUTS.items()][::order])
-    options = {"inputs": inputs} if named or isinstance(model, OfValues) else {}
+    options = {"inputs": inputs} if named or isinstance(model, Weighted) else {}
     asks = "no name tells which input of .*: give save_run call=|give save_run binding= or call="
     with pytest.raises(RunError, match=asks):
         saved(tmp_path, model, **options)
@@ -182,29 +185,6 @@ def test_where_no_name_decides_the_numbers_of_the_call_do(make, call, order, nam
 
 
 WORDS = ("window", "known", "more", "past", "future")
-# Keys and values of each input -> what the model is called with.
-STRUCTURES = {
-    "dictionary": lambda keys, values: dict(zip(keys, values, strict=True)),
-    "list": lambda keys, values: [*values],
-    "nested": lambda keys, values: {keys[0]: {"first": values[0]}, "others": [*values[1:]]},
-    "list of dictionaries": lambda keys, values: [
-        {key: value} for key, value in zip(keys, values, strict=True)
-    ],
-}
-
-
-@keras.saving.register_keras_serializable("tests")
-class Weighted(keras.Model):
-    """Multiplies each input by its place, in whatever it is called with."""
-
-    def __init__(self, **kwargs):
-        super().__init__(**kwargs)
-        self.flatten, self.out = layers.Flatten(), layers.Dense(HORIZON)
-
-    def call(self, inputs):
-        values = inputs.values() if isinstance(inputs, dict) else inputs
-        parts = [(place + 1.0) * value for place, value in enumerate(values)]
-        return self.out(self.flatten(sum(parts)))
 
 
 @st.composite
@@ -227,10 +207,8 @@ def of_any_names(kind, keys, names, meant):
     values = [floats(COUNT, STEPS, 2, seed=10 * WORDS.index(name)) for name in meant]
     structure = STRUCTURES.get(kind, STRUCTURES["dictionary"])
     call, arrays = structure(keys, values), dict(zip(meant, values, strict=True))
-    if kind == "subclass":
-        return built(Weighted(), call), call, arrays
-    inputs = [keras.Input((STEPS, 2), name=name) for name in names]
-    return randomize(keras.Model(structure(keys, inputs), Weighted()(inputs))), call, arrays
+    own = built(Weighted(), call) if kind == "subclass" else functional(kind, keys, names)
+    return own, call, arrays
 
 
 @pytest.mark.parametrize("most", others_long([8, 400]))
@@ -306,7 +284,8 @@ def test_a_wrapper_that_exchanges_inputs_is_refused(keys, options, tmp_path, mon
 def test_weights_that_are_not_those_of_the_call_are_refused_by_export(tmp_path):
     model = dictionary("window", "known")
     saved(tmp_path, model)
-    model.layers[-1].kernel.assign(2 * model.layers[-1].kernel)
+    kernel = model.layers[-1].out.kernel
+    kernel.assign(2 * kernel)
     model.save(tmp_path / "run/model.keras")
     with pytest.raises(ParityError, match="from the user's call of the model"):
         export(tmp_path / "run", tmp_path / "bundle")
@@ -382,7 +361,7 @@ def theirs():
 
 
 def symmetric():
-    past, future = two((None, None))
+    past, future = keras.Input((STEPS, 2)), keras.Input((STEPS, 2))
     return keras.Model([past, future], layers.Dense(HORIZON)(layers.Flatten()(past * future)))
 
 
@@ -410,7 +389,7 @@ WRONG = [
     ),
     (symmetric, {"call": [PAST, FUTURE]}, "several orders of its inputs give the numbers of call"),
     (
-        lambda: built(OfValues(scale=3.0), OURS),  # which is not saved
+        lambda: built(Weighted(scale=3.0), OURS),  # which is not saved
         {"inputs": INPUTS},
         "and the model must be the same when it is loaded again",
     ),
