@@ -197,9 +197,9 @@ def start_python(*arguments, env=(), **options):
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     return subprocess.Popen(
         [sys.executable, *map(str, arguments)],
-        cwd=CHECKOUT,
         **pipes
         | {"env": {**os.environ, "COLUMNS": "100", **dict(env)}, "encoding": "utf-8"}
+        | {"cwd": CHECKOUT}
         | options,
     )
 

@@ -65,7 +65,7 @@ SINGLE = {
         transformer_models.WITH_HEADS[0], masked_positions=np.array([[3, 1, 2], [0, 2, 0]])
     ),
     "multiple choice": of_catalogue(
-        transformer_models.WITH_HEADS[3],
+        transformer_models.WITH_HEADS[-1],
         segment_ids=transformer_models.choice_inputs()["token_ids"] % 3,
     ),
     "sentences": of_catalogue(transformer_models.SENTENCES[0]),
@@ -73,8 +73,8 @@ SINGLE = {
     "bilm": of_catalogue(models.BILM[0]),
     "forecaster": of_catalogue(models.FORECASTERS[0]),
     "forecaster, known": of_catalogue(models.FORECASTERS[2]),
-    "tree rnn": of_catalogue(trees.CASES[3]),
-    "tree lstm": of_catalogue(trees.CASES[5]),
+    "tree rnn": of_catalogue(trees.CASES[-3]),
+    "tree lstm": of_catalogue(trees.CASES[-1]),
     "functional": lambda: (functional(), {"ids": np.array([[5, 3, 0], [7, 16, 1]])}),
     "subclass": lambda: (subclass(), {"sequence": floats(2, 5, 4)}),
 }

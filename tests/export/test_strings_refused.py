@@ -1,5 +1,6 @@
 """Signatures on strings: what they let through, what they refuse, and what a bundle says of it."""
 
+import json
 from types import SimpleNamespace
 
 import pytest
@@ -15,7 +16,7 @@ from seqkeras.serving.manifest import DecodingDefaults, Limits, TensorSpec, read
 from seqkeras.tokenizers import CharacterTable
 from tests.arrays import randomize
 from tests.export.bundles import bundled
-from tests.export.test_text_graphs import added, pairs, pieces, trimming, wordpieces
+from tests.export.test_text_graphs import ADDED, added, pairs, pieces, trimming, wordpieces
 from tests.export.text_models import TAGS, in_graphs
 from tests.zoo import classify, encoder
 
@@ -168,9 +169,9 @@ def test_strings_may_be_left_out(tmp_path, capsys):
 def test_a_tokenizer_that_no_graph_can_be_leaves_out_strings(tmp_path, capsys):
     classify(tmp_path / "run")
     [file] = (tmp_path / "run/tokenizer").glob("*")
-    content = file.read_text(encoding="utf-8")
-    assert '"single_word":false' in content
-    file.write_text(content.replace('"single_word":false', '"single_word":true'), "utf-8")
+    unknown = ADDED | {"id": 1, "content": "[UNK]", "single_word": True, "special": True}
+    content = json.loads(file.read_text(encoding="utf-8")) | {"added_tokens": [unknown]}
+    file.write_text(json.dumps(content), encoding="utf-8")
     assert main([str(tmp_path / "run"), str(tmp_path / "bundle")]) == 0
     assert set(read_manifest(tmp_path / "bundle").saved_models) == {"saved_model/1"}
     reason = "no added token may be a single_word"
