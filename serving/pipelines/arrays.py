@@ -198,8 +198,11 @@ def numbers(value, name):
         given = np.asarray(value)
         if given.dtype.kind not in "biufO":
             raise TypeError(f"{given.dtype} is no kind of real numbers")
-        with np.errstate(over="ignore"):
-            array = given.astype("float32")
+        if given.dtype == np.float32:
+            array = given
+        else:
+            with np.errstate(over="ignore"):
+                array = given.astype("float32")
     except (OverflowError, TypeError, ValueError) as error:
         raise ValueError(f"{name} must be numbers; received {shown(value)}.") from error
     if not np.isfinite(array).all():

@@ -184,8 +184,9 @@ class Tag(Pipeline):
         return one_or_all(texts, answers, name)
 
     def _answer_of_frame(self, logits, frame, _):
-        [tag], [score] = best_tags(logits[np.newaxis])
-        return Word("", self._settings.labels[tag], frame, frame + 1, score)
+        scores = softmax(logits)
+        tag = int(scores.argmax())
+        return Word("", self._settings.labels[tag], frame, frame + 1, float(scores[tag]))
 
     def marked_text(self, value: Any) -> str:
         """Return the text of an input in which entities have their places."""

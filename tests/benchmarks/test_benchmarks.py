@@ -90,6 +90,10 @@ SMOKES = [
         "minilm ONNX int8-embedding vs 25 MB"}
         | crossed("minilm first answer {} vs 1 s", PRECISIONS)
         | crossed("minilm memory beside the weights {} vs 120 MB", PRECISIONS)),
+    ("streams", [], [], crossed("{} 2 layers frame vs {}", ("lstm", "gru"),
+            ("session.run", "window", "stateful", "SavedModel"))
+        | crossed("{} 2 layers frame {}", ("lstm", "gru"),
+            ("of 64 streams vs one", "1,000,000 vs an early one"))),
     ("text_beams", [], [], crossed("transformer beam 4, 11 texts, {} vs serving",
         ("time", "processors' time"))),
     ("transformer_layers", [], ["--only", "attention"],
