@@ -43,6 +43,10 @@ recipe-%: training/recipes/%.toml .venv/requirements.done
 		PATH="$(CURDIR)/$(BIN):$$PATH" sh -ec "$$command"
 	$(BIN)/seqkeras export runs/$* bundles/$* --overwrite
 
+# The commands of examples/NAME/run.sh, in runs/NAME.
+example-%: .venv/requirements.done
+	PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/$*/run.sh runs/$*
+
 ifdef BACKEND
 test-all: test
 test: lint $(if $(filter torch,$(BACKEND)),.venv/requirements-parity.done)
