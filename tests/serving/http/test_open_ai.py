@@ -1,10 +1,12 @@
 """OpenAI's API, spoken by its client."""
 
+import base64
+import functools
+
 import numpy as np
 import pytest
 
 from seqkeras import serving
-from tests.serving.http.served import ask
 
 openai = pytest.importorskip("openai", reason="needs requirements-test.txt")
 
@@ -18,6 +20,11 @@ def client(port):
 
 
 @pytest.fixture
+def complete(client):
+    return functools.partial(client.completions.create, model="generator")
+
+
+@pytest.fixture
 def generate(folders):
     return serving.load(folders["generator"], threads=1)
 
@@ -27,28 +34,21 @@ def test_models_are_listed(client, folders):
     assert client.models.retrieve("letters").owned_by == "seqkeras"
 
 
-def test_samples_are_those_of_the_pipeline(client, generate):
+def test_samples_are_those_of_the_pipeline(complete, generate):
     options = {"temperature": 0.7, "top_p": 0.9, "seed": 7}
     expected = generate("bad", max_new_tokens=6, sample=True, n_best=3, stop="f", **options)
-    found = client.completions.create(
-        model="generator", prompt="bad", max_tokens=6, n=3, stop="f", **options
-    )
+    found = complete(prompt="bad", max_tokens=6, n=3, stop="f", **options)
     texts = [answer.text for answer in (expected, *expected.alternatives)]
     assert [choice.text for choice in found.choices] == texts
-    echoed = client.completions.create(
-        model="generator", prompt="bad", max_tokens=1, temperature=0, echo=True
-    )
+    echoed = complete(prompt="bad", max_tokens=1, temperature=0, echo=True)
     assert echoed.choices[0].text.startswith("bad")
 
 
-def test_several_greedy_answers_are_one_answer_several_times(client, generate):
+def test_several_greedy_answers_are_one_answer_several_times(complete, generate):
     expected = generate(["bad", "cab"], max_new_tokens=5)
-    found = client.completions.create(
-        model="generator", prompt=["bad", "cab"], max_tokens=5, temperature=0, n=3
-    )
-    assert [choice.text for choice in found.choices] == [
-        answer.text for answer in expected for _ in range(3)
-    ]
+    found = complete(prompt=["bad", "cab"], max_tokens=5, temperature=0.0, n=3)
+    texts = [answer.text for answer in expected for _ in range(3)]
+    assert [choice.text for choice in found.choices] == texts
     assert [choice.index for choice in found.choices] == [*range(6)]
     assert found.object == "text_completion" and found.model == "generator"
     read = sum(len(generate.encode(prompt)) for prompt in ("bad", "cab"))
@@ -72,9 +72,9 @@ ENDS = [
 
 
 @pytest.mark.parametrize("options, reason, new", ENDS)
-def test_a_stream_says_what_the_whole_answer_says(client, generate, options, reason, new):
-    asked = {"model": "generator", "prompt": "bad", "temperature": 0, **options}
-    whole = client.completions.create(**asked)
+def test_a_stream_says_what_the_whole_answer_says(complete, generate, options, reason, new):
+    asked = {"prompt": "bad", "temperature": 0, **options}
+    whole = complete(**asked)
     [choice] = whole.choices
     text = "bad" if options.get("echo") else ""
     if options["max_tokens"]:
@@ -83,26 +83,22 @@ def test_a_stream_says_what_the_whole_answer_says(client, generate, options, rea
     assert choice.text == text
     assert choice.finish_reason == reason
     assert whole.usage.to_dict() == usage_of(len(generate.encode("bad")), new)
-    chunks = [*client.completions.create(**asked, stream=True)]
+    chunks = [*complete(**asked, stream=True)]
     assert "".join(chunk.choices[0].text for chunk in chunks) == choice.text
     reasons = [chunk.choices[0].finish_reason for chunk in chunks]
     assert reasons[-1] == reason and not any(reasons[:-1])
     assert all(chunk.usage is None for chunk in chunks)
-    counted = client.completions.create(
-        **asked, stream=True, stream_options={"include_usage": True}
-    )
+    counted = complete(**asked, stream=True, stream_options={"include_usage": True})
     *chunks, last = counted
     assert last.choices == [] and last.usage == whole.usage
     assert all(chunk.usage is None and "usage" in chunk.model_fields_set for chunk in chunks)
     assert "".join(chunk.choices[0].text for chunk in chunks) == choice.text
 
 
-def test_a_prompt_that_is_refused_is_refused_without_an_answer_too(client):
+def test_a_prompt_that_is_refused_is_refused_without_an_answer_too(complete):
     for stream in (False, True):
         with pytest.raises(openai.BadRequestError, match="Generate: prompt has 40 tokens"):
-            client.completions.create(
-                model="generator", prompt="a" * 40, max_tokens=0, stream=stream
-            )
+            complete(prompt="a" * 40, max_tokens=0, stream=stream)
 
 
 @pytest.mark.parametrize("form", ["float", "base64", None])
@@ -113,16 +109,13 @@ def test_embeddings_are_the_vectors(client, folders, form):
     for item, answer in zip(found.data, embed(texts), strict=True):
         vector = item.embedding
         if form == "base64":
-            import base64
-
             vector = np.frombuffer(base64.b64decode(vector), "<f4")
         np.testing.assert_allclose(vector, answer.vector, atol=1e-6)
     assert found.usage.prompt_tokens == sum(len(embed.encode(text)) for text in texts)
-    one = client.embeddings.create(model="vectors", input="the cat", dimensions=5)
-    assert len(one.data) == 1
+    assert len(client.embeddings.create(model="vectors", input="the cat", dimensions=5).data) == 1
 
 
-def test_what_is_wrong_is_an_error_of_the_client(client):
+def test_what_is_wrong_is_an_error_of_the_client(client, complete):
     with pytest.raises(openai.NotFoundError, match="The model 'nothing' does not exist") as error:
         client.completions.create(model="nothing", prompt="a")
     assert error.value.code == "model_not_found"
@@ -133,9 +126,7 @@ def test_what_is_wrong_is_an_error_of_the_client(client):
         ({"frequency_penalty": 1}, "frequency_penalty is not served"),
         ({"suffix": "x"}, "suffix is not served"),
         ({"max_tokens": -1}, "max_new_tokens must be a whole number of at least 1"),
-        ({"temperature": -1}, "temperature must be a number from 0 to 2; received int -1"),
         ({"temperature": 2.5}, "temperature must be a number from 0 to 2; received float 2.5"),
-        ({"temperature": []}, "temperature must be a number from 0 to 2; received list"),
         ({"temperature": True}, "temperature must be a number from 0 to 2; received bool True"),
         ({"echo": "no"}, "echo must be True or False; received 'no'"),
         ({"stream_options": {"include_usage": True}}, "stream_options need stream: true"),
@@ -146,14 +137,8 @@ def test_what_is_wrong_is_an_error_of_the_client(client):
         ({"prompt": ["a", "b"], "stream": True}, "a stream has one prompt"),
     ):
         with pytest.raises(openai.BadRequestError, match=message):
-            client.completions.create(**({"model": "generator", "prompt": "a"} | wrong))
+            complete(**({"prompt": "a"} | wrong))
     with pytest.raises(openai.BadRequestError, match="dimensions must be 5, the model's"):
         client.embeddings.create(model="vectors", input="the cat", dimensions=3)
     with pytest.raises(openai.BadRequestError, match="Embed: text is blank"):
         client.embeddings.create(model="vectors", input=["the cat", " "])
-
-
-def test_zero_written_as_a_decimal_is_greedy_too(port, generate):
-    content = {"model": "generator", "prompt": "bad", "max_tokens": 5, "temperature": 0.0}
-    status, found = ask(port, "/v1/completions", content)
-    assert (status, found["choices"][0]["text"]) == (200, generate("bad", max_new_tokens=5).text)

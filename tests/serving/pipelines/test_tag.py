@@ -12,7 +12,6 @@ from tests.conftest import CHECKOUT
 from tests.serving.pipelines.toys import TOKENIZER, Toy, load, of_bytes, sentence_pieces
 
 TAGS = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
-TEXT = "The  big dogs,\u200b he ran to [SEP] New YORK."
 
 
 def tagger(folder, tags=TAGS, **settings):
@@ -34,26 +33,6 @@ def test_tags_spell_the_entities_that_conlleval_finds(tags, expected):
 def softmax_rows(logits):
     exps = np.exp(logits.astype("float64"))
     return exps / exps.sum(axis=-1, keepdims=True)
-
-
-def test_a_word_has_the_tag_of_its_first_token(tmp_path):
-    tag = tagger(tmp_path, scheme=None)
-    answer = tag(TEXT)
-    encoding = TOKENIZER.analyze(TEXT)
-    firsts = [
-        place
-        for place, token in enumerate(encoding.tokens)
-        if encoding.offsets[place] and not token.startswith("##")
-    ]
-    assert "dogs" in [word.text for word in answer.words]
-    expected = softmax_rows(Toy(5).tokens(encoding))[firsts]
-    assert len(answer.words) == len(firsts)
-    for word, first, scores in zip(answer.words, firsts, expected):
-        assert word.start == encoding.offsets[first][0]
-        assert word.text == TEXT[word.start : word.end]
-        assert word.tag == TAGS[scores.argmax()]
-        assert word.score == pytest.approx(scores.max(), rel=1e-5)
-    assert answer.entities == ()
 
 
 def test_words_may_be_given_and_a_text_or_its_words_in_a_dictionary(tmp_path):
@@ -189,10 +168,8 @@ def test_a_word_has_the_tag_of_the_window_with_most_context(tmp_path, stride, co
         assert word.score == pytest.approx(scores.max(), rel=1e-4)
         assert word.tag == TAGS[scores.argmax()]
         assert word.text == text[word.start : word.end]
-    alone = tag(text)
-    assert [each.tag for each in tag([text, "the cat", text])[2].words] == [
-        each.tag for each in alone.words
-    ]
+    again = tag([text, "the cat", text])[2]
+    assert [word.tag for word in again.words] == [word.tag for word in tag(text).words]
 
 
 @pytest.mark.parametrize("changes", [{}, {"stride": 3}])
