@@ -123,6 +123,15 @@ def test_the_status_is_available(client, path):
     assert status == {"version": "1", "state": "AVAILABLE", "status": well}
 
 
+def test_signatures_are_described(client):
+    metadata = client.get("/v1/models/choices/metadata").json()["metadata"]
+    signature = metadata["signature_def"]["signature_def"]["serving_default"]
+    tensors = signature["inputs"] | signature["outputs"]
+    kinds = {name: tensor["dtype"] for name, tensor in tensors.items()}
+    texts = dict.fromkeys(["text", "choices", "choice", "error"], "DT_STRING")
+    assert kinds == texts | {"index": "DT_INT32", "scores": "DT_FLOAT"}
+
+
 def test_numbers_go_in_as_floats(client, folders):
     forecast = serving.load(folders["series"], threads=1)
     window = [[1, 2, 3], [4.5, 5, 6]]

@@ -188,6 +188,13 @@ def test_every_prompt_begins_with_the_start_if_the_settings_say_so(tmp_path):
         serving.load(write_bundle(tmp_path / "wrong", MODEL, settings={"stop": True}))
 
 
+def test_a_failure_of_onnxruntime_is_one_line(generate, monkeypatch):
+    monkeypatch.setattr(generate[0], "_token_ids", lambda text: [999])
+    message = "decoder_step.onnx: onnxruntime .* can not run it: .*out of data bounds.* If ids are "
+    with pytest.raises(serving.BundleError, match=message):
+        generate[0]("a")
+
+
 def test_prompts_of_very_different_lengths_are_not_one_batch(generate, calls):
     pipeline, _ = generate
     sizes = calls(pipeline._graphs, "begin")
@@ -208,9 +215,11 @@ def refused(message):
         ({"min_new_tokens": 10**6}, "max_new_tokens and min_new_tokens must be under 17, the limi"),
         ({"min_new_tokens": -1}, "min_new_tokens must be a whole number of at least 0; received"),
         ({"min_new_tokens": 3, "max_new_tokens": 2}, "min_new_tokens must be at most max_new"),
+        ({"num_beams": 12}, "num_beams must be a whole number from 1 to 11; received int 12."),
         ({"n_best": 10**8, "sample": True}, "n_best must be a whole number from 1 to 10000; recei"),
         ({"num_beams": 2, "sample": True}, "sample needs num_beams=1; received 2."),
         ({"num_beams": 2, "stop": "a"}, "stop needs num_beams=1; received 2."),
+        ({"length_penalty": "1"}, "length_penalty must be a number from -10 to 10; received '1'."),
         ({"sample": True, "temperature": 0}, "temperature must be a number from 1e-15 to 1e[+]15;"),
         ({"sample": True, "top_k": 0}, "top_k must be a whole number of at least 1; received"),
         ({"sample": True, "top_p": 1.5}, "top_p must be a number from 1e-15 to 1; received"),
