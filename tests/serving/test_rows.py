@@ -58,9 +58,7 @@ def test_unknown_categories_are_counted_and_missing_ones_are_none():
     assert counted(unknown) == {"wind": {"E": 2}, "zone": {"2": 2, "x": 1}}
     assert str(unknown[0]) == "series, row 1: 'wind' must be one of 'N', 'S'; received 'E'."
     known = rows.unknown([{"wind": "W"}], "known", known_alone=True)
-    assert [str(one) for one in known] == [
-        "known, row 1: 'wind' must be one of 'N', 'S'; received 'W'."
-    ]
+    assert str(known[0]) == "known, row 1: 'wind' must be one of 'N', 'S'; received 'W'."
     many = Rows((Column("c", tuple(f"c{place}" for place in range(15))),))
     assert "'c11' and 3 more; received 'd'." in str(many.unknown((("d",),), "series")[0])
 
@@ -247,10 +245,9 @@ def test_settings_that_are_not_the_graph_s_are_refused(tmp_path):
     with pytest.raises(BundleError, match=re.escape(message)):
         load(tmp_path / "spelled", "Forecast", graph(4), spelled, tokenizers={})
     wrong = {"rows": {"columns": [NUMBER, NUMBER], "time": {"columns": [], "cycles": ["moon"]}}}
-    with pytest.raises(BundleError) as caught:
-        load(tmp_path / "other", "Forecast", graph(), wrong, tokenizers={})
-    assert "settings.rows: rows must have columns of different names; received l" in str(
-        caught.value
+    message = (
+        "rows must have columns of different names; received l.*the time must be of 1 to 6 columns;"
+        ".*cycles must be day, week, year; received 'moon'"
     )
-    assert "settings.rows: the time must be of 1 to 6 columns; received 0" in str(caught.value)
-    assert "settings.rows: cycles must be day, week, year; received 'moon'" in str(caught.value)
+    with pytest.raises(BundleError, match=message):
+        load(tmp_path / "other", "Forecast", graph(), wrong, tokenizers={})

@@ -72,7 +72,7 @@ def test_what_is_out_of_time_ends(endless):
 
 def test_sigterm_ends_the_process_in_time_whatever_runs(endless):
     with (
-        as_process(f"letters={endless}", "--no-log", "--timeout", 4) as (process, _, port),
+        as_process(f"letters={endless}", "--no-log", "--timeout", 2) as (process, _, port),
         connected(port) as connection,
     ):
         send(connection, ENDLESS)

@@ -79,18 +79,14 @@ def test_what_has_no_token_is_refused(pipeline, text):
             answer(("the cat", ["sat", text]))
 
 
-@pytest.mark.parametrize(
-    "options, message",
-    [
+def test_wrong_options_of_every_pipeline_are_refused(pipeline):
+    answer, name, _ = pipeline
+    for options, message in (
         ({"token_budget": 0}, "token_budget must be a whole number of at least 1; received int 0."),
         ({"truncate": "no"}, "truncate must be True or False; received 'no'."),
-    ],
-    ids=str,
-)
-def test_wrong_options_of_every_pipeline_are_refused(pipeline, options, message):
-    answer, name, _ = pipeline
-    with pytest.raises(ValueError, match=f"^{name.partition(':')[0]}: {message}$"):
-        answer([], **options)
+    ):
+        with pytest.raises(ValueError, match=f"^{name.partition(':')[0]}: {message}$"):
+            answer([], **options)
 
 
 def test_a_text_of_many_tokens_is_refused_unless_it_may_be_cut(pipeline):

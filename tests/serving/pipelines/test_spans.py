@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from seqkeras.serving.pipelines.spans import Window, best_spans
+from tests.serving.pipelines.test_tag import context_in
 
 
 def windows_of(count, room, step, seed=0):
@@ -20,9 +21,7 @@ def windows_of(count, room, step, seed=0):
 
 
 def context_of(token, window):
-    """How much context a token has in a window; -1 if it is not in there."""
-    own = range(window.first, window.first + len(window.tokens))
-    return min(token - own[0], own[-1] - token) + 0.01 * len(own) if token in own else -1
+    return context_in(range(window.first, window.first + len(window.tokens)), token)
 
 
 @pytest.mark.parametrize("count, room, step", [(5, 7, 3), (23, 7, 3), (17, 7, 7), (11, 5, 1)])
