@@ -26,6 +26,12 @@ TARGET = CharacterTable.learn([LETTERS])
 PREFIXES = ("down", "up")
 EXAMPLES = ("up|bad", "up|cab", "down|egad")
 SOURCE_LENGTH, TARGET_LENGTH, MEMORY = 13, 7, 5
+STATE = (
+    StateEntry("position", "beam"),
+    StateEntry("memory", "beam"),
+    StateEntry("keys", "source"),
+    StateEntry("lengths", "source"),
+)
 
 
 class ToyModel:
@@ -73,12 +79,7 @@ def write_bundle(folder, model=None, **changes):
         "task": "letters",
         "text_prefix": TextPrefix(name="direction", separator="|", values=PREFIXES),
         "limits": Limits(source_length=SOURCE_LENGTH, target_length=TARGET_LENGTH),
-        "state": (
-            StateEntry("position", "beam"),
-            StateEntry("memory", "beam"),
-            StateEntry("keys", "source"),
-            StateEntry("lengths", "source"),
-        ),
+        "state": STATE,
         "saved_models": {
             "saved_model/1": {
                 "serving_default": SignatureSpec(
@@ -96,13 +97,14 @@ def write_bundle(folder, model=None, **changes):
     return write(folder, graphs=graphs, tokenizers=tokenizers, **fields)
 
 
-def encoder_graph():
-    """token_ids, lengths -> the state before the first step."""
+def encoder_graph(tokenizer=SOURCE, bar="|"):
+    """token_ids, lengths -> the state before the first step, which looks behind the token `bar`."""
+    vocab_size = len(tokenizer)
     return model_of(
         f"""
         encoder (int64[batch,source_length] token_ids, int64[batch] lengths) => (
             float[batch,1,1] position, float[batch,1,{MEMORY}] memory,
-            float[batch,source_length,{len(SOURCE)}] keys, int64[batch] lengths
+            float[batch,source_length,{vocab_size}] keys, int64[batch] lengths
         ) {{
             keys = OneHot (token_ids, depth, off_on)
             is_bar = Equal (token_ids, bar)
@@ -114,23 +116,23 @@ def encoder_graph():
             memory = Mul (position, no_memory)
         }}
         """,
-        depth=np.int64(len(SOURCE)),
+        depth=np.int64(vocab_size),
         off_on=np.float32([0, 1]),
-        bar=np.int64(SOURCE.encode("|")[0]),
+        bar=np.int64(tokenizer.id_of(bar)),
         no_memory=np.zeros((1, 1, MEMORY), "float32"),
     )
 
 
-def decoder_step_graph(model):
+def decoder_step_graph(model, end_id=EOS):
     """token_ids, beam_index, k, state -> candidates, the next state."""
-    vocab_size = len(TARGET)
+    source_size, vocab_size = model.M.shape
     return model_of(
         f"""
         decoder_step (
             int64[batch,beam] token_ids, int64[batch,beam] beam_index, int64 k,
             float[previous_batch,previous_beam,1] position,
             float[previous_batch,previous_beam,{MEMORY}] memory,
-            float[batch,source_length,{len(SOURCE)}] keys, int64[batch] lengths
+            float[batch,source_length,{source_size}] keys, int64[batch] lengths
         ) => (
             float[batch,beam,k] candidate_log_probs, int64[batch,beam,k] candidate_ids,
             float[batch,beam,{vocab_size}] logits,
@@ -183,7 +185,7 @@ def decoder_step_graph(model):
         sharpness=np.float32(-2),
         minus_infinity=np.float32(-np.inf),
         one_half=np.float32(0.5),
-        eos=np.float32(9) * np.eye(vocab_size, dtype="float32")[EOS],
-        banned=np.float32([-np.inf] * EOS + [0] * (vocab_size - EOS)),
+        eos=np.float32(9) * np.eye(vocab_size, dtype="float32")[end_id],
+        banned=np.float32([-np.inf] * end_id + [0] * (vocab_size - end_id)),
         **vars(model),
     )
