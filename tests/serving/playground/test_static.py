@@ -8,7 +8,6 @@ import pytest
 from seqkeras import serving
 from seqkeras.serving.manifest import MANIFEST, BundleError
 from seqkeras.serving.playground import foreign_file, page_of, write_static
-from tests.serving import toy_bundle
 from tests.serving.npm_folder import npm_folder
 from tests.serving.playground.chromium import NEEDS_CHROMIUM, NEEDS_PACKAGES, opened, panel
 from tests.serving.web_server import web_server
@@ -25,8 +24,9 @@ def written(folder, bundle, page):
     return folder
 
 
-def test_the_folder_holds_the_page_and_what_a_browser_needs_of_the_bundle(tmp_path, node_modules):
-    bundle = toy_bundle.write_bundle(tmp_path / "toy")
+def test_the_folder_holds_the_page_and_what_a_browser_needs_of_the_bundle(
+    bundle, tmp_path, node_modules
+):
     page = page_of(node_modules)
     folder = written(tmp_path / "web", bundle, page)
     for path, file in page.files.items():
@@ -43,8 +43,7 @@ def test_the_folder_holds_the_page_and_what_a_browser_needs_of_the_bundle(tmp_pa
     assert all((copy / name).read_bytes() == (bundle / name).read_bytes() for name in needed)
 
 
-def test_beside_a_large_file_lies_its_gzip_for_servers_that_send_it(tmp_path, node_modules):
-    bundle = toy_bundle.write_bundle(tmp_path / "toy")
+def test_beside_a_large_file_lies_its_gzip_for_servers_that_send_it(bundle, tmp_path, node_modules):
     runtime = next(node_modules.rglob("*.wasm"))
     runtime.write_bytes(b"a function of many" * 1000)
     folder = written(tmp_path / "web", bundle, page_of(node_modules))
@@ -58,26 +57,22 @@ def test_beside_a_large_file_lies_its_gzip_for_servers_that_send_it(tmp_path, no
     assert foreign_file(folder) is None
 
 
-def test_only_a_folder_of_such_files_alone_is_its_own(tmp_path, node_modules):
-    bundle = toy_bundle.write_bundle(tmp_path / "toy")
+def test_only_a_folder_of_such_files_alone_is_its_own(bundle, tmp_path, node_modules):
     folder = written(tmp_path / "web", bundle, page_of(node_modules))
-    assert foreign_file(folder) is None
     (folder / "notes.txt").touch()
     assert foreign_file(folder) == "notes.txt"
     assert foreign_file(bundle) == "index.html"
 
 
-def test_a_damaged_bundle_is_refused(tmp_path, node_modules):
-    bundle = toy_bundle.write_bundle(tmp_path / "toy")
+def test_a_damaged_bundle_is_refused(bundle, tmp_path, node_modules):
     (bundle / "tokenizer/source.json").write_text("{}")
     with pytest.raises(BundleError, match="source.json"):
         written(tmp_path / "web", bundle, page_of(node_modules))
 
 
 @pytest.fixture
-def address(tmp_path):
+def address(bundle, tmp_path):
     """The address of a static page, below a folder of its web server."""
-    bundle = toy_bundle.write_bundle(tmp_path / "toy")
     (tmp_path / "root").mkdir()
     written(tmp_path / "root" / "demo", bundle, page_of())
     with web_server(tmp_path / "root") as server:
