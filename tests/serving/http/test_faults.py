@@ -228,19 +228,6 @@ def test_a_stream_ends_when_its_reader_leaves(slow):
     until(lambda: bundle.pipeline.closed)  # long before the server's timeout
 
 
-def test_a_token_is_asked_for(folders):
-    service = Service([("letters", folders["letters"])], token="secret", log=False)
-    assert "secret" not in repr(service)
-    with on_socket(service) as port:
-        for header in ({}, {"authorization": "Bearer wrong"}, {"authorization": "secret"}):
-            status, content = ask(port, "/v1/bundles/letters", GOOD, header)
-            assert status == 401 and "Bearer" in content["error"]
-            assert ask(port, "/metrics", headers=header)[0] == 401
-        header = {"authorization": "Bearer secret"}
-        assert ask(port, "/v1/bundles/letters", GOOD, header)[0] == 200
-        assert ask(port, "/v2/health/ready") == (200, {"ready": True})
-
-
 def test_pages_of_other_origins_are_allowed_only_if_named(folders, client):
     from starlette.testclient import TestClient
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from seqkeras.serving.http.application import Service
 from seqkeras.serving.http.hosts import hosts_of, is_asked_by
 from tests.serving.http.served import ask, served
 
@@ -14,6 +15,10 @@ FOREIGN = (
     "10.0.0.1 [2001:db8::1]:8000 [::1 [localhost].evil.example localhost:8000:1 "
     "127.0.0.1@evil.example"
 ).split()
+
+
+def test_a_service_does_not_show_its_token():
+    assert "secret" not in repr(Service([], token="secret"))
 
 
 def test_a_server_on_loopback_is_asked_by_names_of_loopback():

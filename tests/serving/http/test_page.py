@@ -246,7 +246,10 @@ def test_the_page_needs_no_token_and_all_that_it_shows_does(folders, page):
     kept = ("/page.json", "/v1/bundles/letters/files/manifest.json", "/page", "/v1/page/")
     with served(bundles, token="se-cret", page=page) as port:
         assert {ask(port, path)[0] for path in shown} == {200}
-        assert {ask(port, path)[0] for path in kept} == {401}
+        for header in ({}, {"authorization": "Bearer wrong"}, {"authorization": "se-cret"}):
+            found = [ask(port, path, headers=header) for path in (*kept, "/metrics")]
+            assert all(status == 401 and "Bearer" in content["error"] for status, content in found)
+        assert ask(port, "/v2/health/ready") == (200, {"ready": True})
         header = {"authorization": "Bearer se-cret"}
         assert ask(port, "/page.json", headers=header)[0] == 200
     with served(bundles) as port:  # without a page no address gives a file

@@ -174,21 +174,6 @@ def test_a_full_queue_is_refused_until_somebody_leaves():
     run(test, max_queue=3)
 
 
-def test_another_pipeline_answers_what_comes_later():
-    async def test(pipeline, worker):
-        first = await begun(pipeline, worker)
-        [waiting] = worker.add(["a"], {}, "")
-        another = Pipeline()
-        another.go.set()
-        worker.pipeline = another
-        [later] = worker.add(["b"], {}, "")
-        pipeline.go.set()
-        assert (await first, await waiting, await later) == ("FIRST", "A", "B")
-        assert [len(asked.calls) for asked in (pipeline, another)] == [2, 1]
-
-    run(test)
-
-
 def test_an_input_of_too_many_tokens_is_refused_alone():
     async def test(pipeline, worker):
         pipeline.go.set()
