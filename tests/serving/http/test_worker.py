@@ -189,7 +189,7 @@ def test_an_input_of_too_many_tokens_is_refused_alone():
 def test_sizes_are_those_of_all_parts():
     assert size_of("abc") == 3
     assert size_of(("abc", ["de", {"f": "g", "h": (1, 2)}])) == 8
-    assert tokens_of([1, 2, 3]) == 3
+    assert tokens_of([1, 2, 3]) == tokens_of(SimpleNamespace(encodings=["ab", "c"])) == 3
 
 
 def test_streams_take_turns_and_end_when_their_readers_leave():
