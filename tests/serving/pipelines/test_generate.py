@@ -147,15 +147,6 @@ def test_tokens_are_counted(generate):
             assert as_content(answer).keys() == {"text", "score", "finish"}
 
 
-@pytest.mark.parametrize("seed", range(7))
-def test_a_stream_of_bytes_that_are_no_text_gives_the_answer(of_bytes, seed):
-    options = {"sample": True, "seed": seed, "banned_tokens": [0]}
-    pieces = list(of_bytes.stream("é", **options))
-    assert "".join(pieces) == of_bytes("é", **options).text
-    assert len(pieces) > 5
-    assert not any(each.endswith("\ufffd") for each in pieces[:-1])
-
-
 def test_a_stream_of_bytes_gives_whole_characters(of_bytes):
     characters = ["n", "é", "😀", " ", "ü"]
     token_ids = of_bytes.encode("".join(characters))

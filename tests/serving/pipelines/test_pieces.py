@@ -84,12 +84,6 @@ def test_words_of_word_pieces_are_sure_when_the_next_one_begins():
     assert streamed(WORD_PIECES, [], token_ids) == ["hello,", " it's", " world"]
 
 
-@pytest.mark.parametrize("words", ["it do n ' t world", "n ' t", "' n ' s n '", "do n ' n ' t ."])
-def test_words_of_word_pieces_that_an_apostrophe_joins_are_held_back(words):
-    token_ids = [WORD_PIECES.id_of(token) for token in words.split()]
-    assert "".join(streamed(WORD_PIECES, [], token_ids)) == Detokenizer(WORD_PIECES).text(token_ids)
-
-
 def test_what_may_begin_a_stop_is_held_back():
     token_ids = CHARACTERS.encode("a bab ac")
     assert streamed(CHARACTERS, [], token_ids, ["ba", "b ac"]) == ["a", " "]
