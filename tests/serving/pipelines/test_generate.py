@@ -261,6 +261,9 @@ def test_a_lone_surrogate_is_refused_where_text_is_bytes(generate, of_bytes):
     with refused("prompt must hold no lone surrogate; received .* at 1."):
         of_bytes("a\ud800")
     assert generate[0]("a\ud800").finish
+
+
+def test_a_stream_of_several_answers_is_refused(generate):
     for options in ({"num_beams": 3}, {"sample": True, "n_best": 3}):
         with refused(r"a stream needs (num_beams|n_best)=1; received 3\."):
             generate[0].stream("a", **options)
