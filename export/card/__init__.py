@@ -6,10 +6,8 @@ import shlex
 import onnx
 
 from seqkeras import serving
-from seqkeras.export.card.generation import about_generation
+from seqkeras.export.card.hosts import about_generation, about_streams
 from seqkeras.export.card.precisions import about_precisions
-from seqkeras.export.card.streams import about_streams
-from seqkeras.export.card.template import CARD, SCORES
 from seqkeras.export.pipelines import record_of
 from seqkeras.serving.manifest import MANIFEST
 from seqkeras.serving.pipelines.arrays import FRAMES
@@ -17,6 +15,47 @@ from seqkeras.serving.pipelines.forecast import WINDOW
 from seqkeras.serving.printing import as_line
 from seqkeras.tokenizers import CharacterTable, WordTable, read_tokenizer
 
+CARD = """# {name}
+
+{task}: {pipeline}, exported {created} by seqkeras {version}.
+
+## Run it
+
+From the folder that holds this one:
+
+```
+{command}
+```
+
+With NumPy and onnxruntime only{libraries}. In Python: `serving.load("{name}")({example})`.
+What each part of this folder is, and how to replace it while it is served: `docs/bundles.md` of
+seqkeras.
+{saved_models}{operators}
+| input | answer |
+|---|---|
+{answers}
+
+## Input
+
+{input}
+
+{generation}{stream}## Measured
+{scores}
+| Keras against what was exported, on {examples} real inputs | largest difference |
+|---|---|
+{parity}
+{precisions}
+## Files
+
+| file | bytes |
+|---|---|
+{files}
+"""
+SCORES = """
+| on test data | |
+|---|---|
+{rows}
+"""
 IDS = "SavedModel on arrays"
 COMPARED = {  # a figure of the manifest's `parity` -> in words
     "onnx": "ONNX",

@@ -1,10 +1,39 @@
-"""What a host must know of the graph that generates, for the model card."""
+"""What a host must know of the graphs that generate and that stream, for the model card."""
 
-from seqkeras.export.card.template import GENERATION
+import math
+
+import numpy as np
+
 from seqkeras.export.feeds import LANGUAGE_MODEL
 from seqkeras.export.pipelines import record_of
+from seqkeras.serving.streams import NEXT
+from seqkeras.serving.streams import ROLE as STREAM
 
 ROLE = "generate"
+GENERATION = """## `{file}`
+
+From {source} to token ids, {how}, for hosts that are not Python.{weights_note}
+
+| | name | type | shape |
+|---|---|---|---|
+{tensors}
+
+| | |
+|---|---|
+{facts}
+
+"""
+STREAMING = """## Stream
+
+`serving.load("{name}").open()` answers each frame as it comes, {late}: `push(frames)`. The
+state of a stream has {size} bytes. Another host gives `{file}` frames and the state, first zeros,
+and takes the next state from the outputs `{next}…`.
+
+| takes | type | shape |
+|---|---|---|
+{tensors}
+
+"""
 
 
 def about_generation(manifest):
@@ -69,4 +98,24 @@ def _facts(manifest, graph):
         "a host",
         "runs onnxruntime alone with `ORT_DISABLE_TELEMETRY=1` in its environment: from 1.29 on "
         "onnxruntime otherwise reports processes and graphs to Microsoft",
+    )
+
+
+def about_streams(manifest):
+    """Return the section of the model card, "" for a bundle without a stream."""
+    if STREAM not in manifest.graphs:
+        return ""
+    graph, names = manifest.graphs[STREAM], {*manifest.stream_state}
+    state = [spec for spec in graph.inputs if spec.name in names]
+    size = sum(np.dtype(spec.dtype).itemsize * math.prod(spec.shape[1:]) for spec in state)
+    return STREAMING.format(
+        name=manifest.name,
+        file=graph.file,
+        size=f"{size:,}",
+        late=f"{graph.delay} frames late" if graph.delay else "at once",
+        next=NEXT,
+        tensors="\n".join(
+            f"| `{spec.name}` | {spec.dtype} | ({', '.join(map(str, spec.shape))}) |"
+            for spec in graph.inputs
+        ),
     )
