@@ -3,8 +3,7 @@
 given.py       what `save_run` is given, before there is a run
 loaded.py      a saved run, loaded again, before `save_run` returns
 fit.py         the list of checks of a run and its plan, which `save_run` and export share
-behaviour.py   outputs of a model for made-up tokens
-padding.py     outputs of a model for padded inputs of the run
+outputs.py     outputs of a model for made-up tokens, and for padded inputs of the run
 """
 
 

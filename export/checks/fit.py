@@ -9,9 +9,8 @@ import dataclasses
 import functools
 
 from seqkeras.export.checks import ExportError
-from seqkeras.export.checks.behaviour import texts
 from seqkeras.export.checks.given import MOST_EXAMPLES
-from seqkeras.export.checks.padding import padding
+from seqkeras.export.checks.outputs import padding, texts
 from seqkeras.export.families import ExportPlan
 from seqkeras.export.families.calling import axes_of
 from seqkeras.export.feeds import LANGUAGE_MODEL, NUMBERS, SINGLE_PASS
