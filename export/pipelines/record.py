@@ -31,45 +31,32 @@ def without_windows(manifest):
 
 @dataclasses.dataclass(frozen=True)
 class PipelineRecord:
-    """What export must know about a pipeline of `serving`.
+    """What export must know about a pipeline of `serving`."""
 
-    Attributes:
-        model_kind: the kind of models that the pipeline serves (`seqkeras.export.families`).
-        feeds: the inputs that it can feed: name -> (dtype, symbolic shape). A model takes a subset.
-        feeds_frames: whether a pipeline that has no tokenizer feeds frames instead.
-        needs_targets: whether each example must have a target, on which models are compared.
-        row_length: (limits, settings) -> the most tokens of a row that a model reads.
-        setting_problems: settings -> problems that serving would accept.
-        logits: settings -> names of the settings that name outputs of logits; by default the only
-            output.
-        vectors: whether answers are vectors, which are compared by direction.
-        targets: settings -> the `Targets` of examples, or None if there is no score.
-        strings: makes the signatures on strings of a SavedModel: (signatures, tokenizers, limits,
-            decoding, settings) -> name -> `Signature`; None if there are none.
-        expected: (outputs of that signature, the pipeline's answer, the pipeline, its input) -> an
-            `ExpectedAnswer`; None for models that generate, which are compared as texts.
-        expected_by: options with which the pipeline's answers hold all that is compared.
-        differences: manifest -> sentences on how answers of signatures on strings differ from the
-            pipeline's.
-        input_limits: (manifest, unit) -> a sentence on what an input is, and how long it may be.
-        word_length: settings -> how many characters of a word a word model reads.
-    """
-
-    model_kind: str = SINGLE_PASS
+    model_kind: str = SINGLE_PASS  # of the models that the pipeline serves, see `families`
+    # the inputs that it can feed: name -> (dtype, symbolic shape); a model takes a subset
     feeds: Mapping = dataclasses.field(default_factory=dict)
-    feeds_frames: bool = False
-    needs_targets: bool = False
+    feeds_frames: bool = False  # instead, where there is no tokenizer
+    needs_targets: bool = False  # of each example, on which models are compared
+    # (limits, settings) -> the most tokens of a row that a model reads
     row_length: Callable = lambda limits, settings: limits.source_length
-    setting_problems: Callable = _none
+    setting_problems: Callable = _none  # settings -> problems that serving would accept
+    # settings -> names of the settings that name outputs of logits; by default the only output
     logits: Callable = lambda settings: ("output",)
-    vectors: bool = False
-    targets: Callable = lambda settings: None
+    vectors: bool = False  # answers are vectors, which are compared by direction
+    targets: Callable = lambda settings: None  # settings -> the `Targets`; None for no score
+    # (signatures, tokenizers, limits, decoding, settings) -> signatures on strings by name
     strings: Callable | None = None
+    # (outputs of such a signature, the pipeline's answer, the pipeline, its input) -> an
+    # `ExpectedAnswer`; None for models that generate, which are compared as texts
     expected: Callable | None = None
+    # options with which the pipeline's answers hold all that is compared
     expected_by: Mapping = dataclasses.field(default_factory=dict)
+    # manifest -> sentences on how answers of signatures on strings differ from the pipeline's
     differences: Callable = _none
+    # (manifest, unit) -> a sentence on what an input is, and how long it may be
     input_limits: Callable = text_of_tokens
-    word_length: Callable = lambda settings: None
+    word_length: Callable = lambda settings: None  # settings -> characters of a word that are read
 
     def feeds_of(self, tokenizers=None):
         """Return the pipeline's feeds; `tokenizers`: role -> tokenizer, None for those of texts."""
