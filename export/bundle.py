@@ -48,7 +48,7 @@ GENERATE = "generate"  # graphs of this role and of ATTENTION exist in float32 o
 
 @dataclasses.dataclass(frozen=True)
 class ExportOptions:
-    """What a bundle holds; a ValueError says that no model can be exported with these together."""
+    """Options of a bundle; a ValueError says that no model can be exported with these together."""
 
     precisions: tuple[str, ...] = ()  # beside float32, see `seqkeras.export.quantize`
     tolerances: Tolerances = Tolerances()  # how much worse these may answer

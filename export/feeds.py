@@ -1,4 +1,4 @@
-"""What pipelines feed to models, name -> (dtype, symbolic shape), and the kinds of models."""
+"""The feeds of pipelines, name -> (dtype, symbolic shape), and the kinds of models."""
 
 ENCODER_DECODER, LANGUAGE_MODEL, SINGLE_PASS = "encoder-decoder", "language model", "single pass"
 

@@ -1,4 +1,4 @@
-"""Where a bundle may be written, so that only another bundle can be overwritten."""
+"""A check of a bundle's folder: only another bundle can be overwritten."""
 
 from seqkeras.export.checks import ExportError
 from seqkeras.runs import RECORD

@@ -1,4 +1,4 @@
-"""What was made of a model, beside the outputs of the user's own call of it.
+"""A comparison of exported models with the outputs of the user's own call of a model.
 
 The reference of a run (`seqkeras.runs.Reference`) is computed without any function of export's, so
 a wrapper that binds an input wrongly, and a model that has lost weights on the way, differ from it.
@@ -24,7 +24,7 @@ MOST_CALLED = 8  # examples, where the model is called for each
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
-    """How far outputs are from the reference."""
+    """The distance of outputs from the reference."""
 
     relative: float  # the largest difference, relative to the largest number of the reference
     problem: str = ""  # what is wrong, in words; "" if nothing is
@@ -32,7 +32,7 @@ class Difference:
 
 @dataclasses.dataclass(frozen=True)
 class UserCall:
-    """What the user's own call of a model gives, beside which others' outputs are held."""
+    """The outputs of the user's own call of a model, with which others' are compared."""
 
     reference: Reference
     axes: Mapping  # name of an output -> sizes, and names of open axes, behind the rows

@@ -1,4 +1,4 @@
-"""What a host must know of the graphs that generate and that stream, for the model card."""
+"""Sections of the model card for hosts of the graphs that generate and that stream."""
 
 import math
 

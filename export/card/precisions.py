@@ -1,4 +1,4 @@
-"""What the model card says of the precisions beside float32."""
+"""The section of the model card on the precisions beside float32."""
 
 from seqkeras.export.tolerances import Tolerances, agreement, shortfalls, telling_scores
 

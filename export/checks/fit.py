@@ -33,7 +33,7 @@ ARGUMENTS = "", "validation"  # of `save_run`
 
 @dataclasses.dataclass(frozen=True)
 class Checked:
-    """What `CHECKS` look at."""
+    """The subject of `CHECKS`: a run, its plan, and its pipeline on Keras."""
 
     run: Run
     plan: ExportPlan

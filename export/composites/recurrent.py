@@ -101,7 +101,7 @@ def _give_sequence(builder, name, output, directions, units, padding):
 
 
 class Padding:
-    """What a mask (B, T) says of the rows of a recurrent node, with their (B,) `lengths`."""
+    """The padding of a recurrent node's rows by a mask (B, T), and their (B,) `lengths`."""
 
     def __init__(self, builder, mask):
         if builder.graph.get_dtype(mask) != TensorProto.BOOL:

@@ -25,7 +25,7 @@ HAS_LANGUAGE_MODEL = ("read_beams", "state_entries", "vocab_size")
 
 @dataclasses.dataclass(frozen=True)
 class ExportPlan:
-    """What is exported of a model."""
+    """The graphs and signatures that are exported of a model."""
 
     kind: str
     graphs: dict[str, Signature]  # role -> `Signature` of an ONNX graph

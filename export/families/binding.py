@@ -1,4 +1,4 @@
-"""Which input of a model's own call is which of ours.
+"""The inputs of a model's own call, bound to our names.
 
 The word decides it that the user's call has: a key of a dictionary, an argument of `call`, or in a
 list the name of a `keras.Input`. Where no word does, the shapes and types of the inputs may leave

@@ -26,7 +26,7 @@ DRAWN_SPECS = [TensorSpec(name, dtype, ("batch",)) for name, (dtype, _) in DRAWN
 
 @dataclasses.dataclass(frozen=True)
 class Generation:
-    """How the SavedModel of a model generates, and which signatures it has for that."""
+    """The generation of a SavedModel: its limits, its default search, and further signatures."""
 
     max_length: int | None = None  # tokens of a result; of a prompt and what follows together
     decoding: DecodingDefaults = DecodingDefaults()

@@ -31,7 +31,7 @@ def without_windows(manifest):
 
 @dataclasses.dataclass(frozen=True)
 class PipelineRecord:
-    """What export must know about a pipeline of `serving`."""
+    """The knowledge of export about a pipeline of `serving`."""
 
     model_kind: str = SINGLE_PASS  # of the models that the pipeline serves, see `families`
     # the inputs that it can feed: name -> (dtype, symbolic shape); a model takes a subset

@@ -103,7 +103,7 @@ class BytePairs(TextGraph):
 
 
 class _Spaces:
-    """How many spaces tokens begin and end with."""
+    """The numbers of spaces that tokens begin and end with."""
 
     def __init__(self, vocabulary, added_tokens):
         self._before, self._behind = np.zeros((2, max(vocabulary.values()) + 1), "int32")

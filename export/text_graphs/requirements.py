@@ -1,4 +1,4 @@
-"""What a `tokenizer.json` must contain so that a graph gives the library's tokens.
+"""Requirements on a `tokenizer.json` whose tokens a graph gives as the library does.
 
 Other tokenizers are refused, with every reason.
 """
