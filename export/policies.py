@@ -6,34 +6,32 @@ rounded. Casts in a model's own code, as by `ops.cast`, stay.
 
 import contextlib
 import json
-import shutil
-import zipfile
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import keras
+from keras.src.saving import saving_lib
 
-CONFIG = "config.json"  # of a .keras archive
 OTHERS = ("mixed_float16", "mixed_bfloat16", "float16", "bfloat16", "float64")
 
 
 @contextlib.contextmanager
-def in_float32(path):
-    """Yield the path of a .keras archive with float32 policies, and the names of those replaced.
+def in_float32():
+    """Load models with float32 policies in this context; yield the names of those replaced.
 
-    An archive that has no others is yielded itself. In this context layers without a policy get
-    float32 too, whatever the user's module has set.
+    Layers without a policy get float32 too, whatever the user's module has set.
     """
-    with zipfile.ZipFile(path) as archive:
-        config, others = _config_in_float32(archive.read(CONFIG))
-    policy = keras.config.dtype_policy()
+    others, policy, original = set(), keras.config.dtype_policy(), saving_lib._model_from_config
+
+    def from_config(content, *options):
+        config, replaced = _config_in_float32(content)
+        others.update(replaced)
+        return original(json.dumps(config), *options)
+
     keras.config.set_dtype_policy("float32")
+    saving_lib._model_from_config = from_config
     try:
-        with TemporaryDirectory() as folder:
-            if others:
-                path = _with_config(path, config, Path(folder) / Path(path).name)
-            yield path, others
+        yield others
     finally:
+        saving_lib._model_from_config = original
         keras.config.set_dtype_policy(policy)
 
 
@@ -67,14 +65,3 @@ def _config_in_float32(content):
         return part
 
     return json.loads(content, object_hook=read), policies["name"] or policies["dtype"]
-
-
-def _with_config(path, config, copy):
-    with zipfile.ZipFile(path) as archive, zipfile.ZipFile(copy, "w") as written:
-        for entry in archive.infolist():
-            if entry.filename == CONFIG:
-                written.writestr(CONFIG, json.dumps(config))
-                continue
-            with archive.open(entry) as source, written.open(entry, "w") as target:
-                shutil.copyfileobj(source, target)
-    return copy

@@ -146,10 +146,10 @@ def _load_model(path, feeds, inputs, binding):
     with a warning only; such a model is called before its weights are loaded.
     """
     try:
-        with in_float32(path) as (archive, policies):
+        with in_float32() as policies:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                model = keras.models.load_model(archive, compile=False)
+                model = keras.models.load_model(path, compile=False)
             policies |= set_float32(model)
             later = [warning for warning in caught if _LACKS_WEIGHTS in str(warning.message)]
             for warning in caught:
@@ -158,7 +158,7 @@ def _load_model(path, feeds, inputs, binding):
             if later:
                 possible = [(inputs, binding)] if inputs else candidates(model, feeds, binding)
                 first_that_works(possible, lambda one: build(model, *one))
-                model.load_weights(archive)
+                model.load_weights(path)
         return model, policies
     except Exception as error:  # the model's own code can raise anything
         reason = reason_of(error)
