@@ -216,9 +216,11 @@ PRIVATE = {
         "seqkeras/values.py",
         "export/keras_layers.py",
         "export/onnx_graphs.py",
+        "export/policies.py",
     },
     "tensorflow.python": {
         "export/freezing.py",
+        "export/keras_layers.py",
         "seqkeras/composites/nodes.py",
         "training/strategies.py",
     },
