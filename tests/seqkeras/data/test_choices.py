@@ -122,6 +122,7 @@ def test_a_row_with_a_text_of_no_token_may_be_left_out(write, row, name):
         ("a.csv", "question,A,B\na,b,c\n", "there is no column 'answer'"),
         ("a.jsonl", '{"text": "a", "choices": "b", "answer": 1}', "line 1: expected {.text., .cho"),
         ("a.jsonl", '{"text": "a", "choices": ["b", 1], "answer": 1}', "line 1: expected {.text"),
+        ("a.jsonl", '{"text": "a", "choices": ["b", "c"]}', "line 1: expected {.text., .choices"),
         (
             "a.jsonl",
             json.dumps({**ARC_ROW, "choices": {"text": ["fire", "ice"], "label": ["A"]}}),

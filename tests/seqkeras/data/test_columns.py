@@ -71,6 +71,8 @@ def test_numbers_in_json_are_read_as_they_are_written(write):
         ),
         ("rows.csv", "text,label\n ,b\n", "line 2: 'text' is empty; remove the line."),
         ("rows.tsv", "text\tlabel\na\n", "line 2: expected 2 fields, as in the header; found 1."),
+        ("rows.tsv", "text\tlabel\n\na\tb\tc\n", "line 3: expected 2 fields, as in the header;"),
+        ("rows.tsv", "text\tlabel\na\t\n", "line 2: 'label' is empty; remove the line."),
         ("rows.jsonl", "[1]\n", "line 1: expected a JSON object, one a line."),
         ("rows.jsonl", '{"text": "a"}\n', "line 1: there is no column 'label'; there are 'text'."),
         ("rows.jsonl", '\n{"text": "a" "b"}\n', "line 2: not JSON: Expecting ',' delimiter: col"),

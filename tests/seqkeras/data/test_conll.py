@@ -164,6 +164,7 @@ def test_tags_of_iob1_become_those_of_iob2_and_these_stay():
     "tags, scheme",
     [
         (["O", "B-X", "I-X"], "IOB2"),
+        (["O", "I-X"], "IOB2"),
         (["O", "B-X", "E-X", "S-Y"], "IOBES"),
         (["O", "B-X", "L-X", "U-Y"], "BILOU"),
         (["O", "B-X", "M-X", "E-X"], "BMES"),
@@ -181,7 +182,9 @@ def test_a_scheme_is_told_by_the_letters_of_its_tags(tags, scheme):
     "tag, intended",
     [
         ("0", "O"),
+        ("o", "O"),
         ("B_PER", "B-PER"),
+        ("I.PER", "I-PER"),
         ("B\u2013PER", "B-PER"),
         ("i-PER", "I-PER"),
         ("B:PER", "B-PER"),

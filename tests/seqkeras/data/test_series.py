@@ -101,6 +101,7 @@ def step_of(folder, times, gaps="refuse", step=None):
         ("QE-NOV", "1964-02-29", (3, "month", 31)),
         ("YE", "1964-12-31", (12, "month", 31)),
         ("365D", "1964-12-31", (365 * 86_400, "second", None)),
+        ("28D", "2024-01-01", (28 * 86_400, "second", None)),
         ("W-FRI", "2024-01-05", (7 * 86_400, "second", None)),
         ("B", "2024-01-05", (1, "business day", None)),
         ("D", "2024-01-05", (86_400, "second", None)),

@@ -76,6 +76,8 @@ def test_offsets_of_other_units_are_recognised_and_read(write, offsets, encoding
         (answer("Köln", 3), "the answer 'Köln' is not at answer_start 3; it stands at 14"),
         (answer(" ", 3), "an answer is blank"),
         (answer("Köln", "14"), "'answer_start' of the answer 'Köln' must be a number from 0"),
+        (answer("Köln", -1), "'answer_start' of the answer 'Köln' must be a number from 0; found"),
+        (answer("Köln", 14) | {"question": "\u200b\x07"}, "the question is blank"),
         ({"answers": []}, "there is no answer; a question that has none says so by"),
         ({"is_impossible": "no", "answers": []}, "'is_impossible' must be true or false"),
         (answer("Köln", 14) | {"question": " "}, "the question is blank"),

@@ -76,8 +76,14 @@ test_initial_states_that_do_not_fit_are_refused = refusals(
             of_states(QRNN(U, window=3), *shapes),
             f"QRNN: {SHAPES} [(2, 11), (2, 2, 7)]; received {shapes}.",
         )
-        for shapes in ([(B, 12), (B, 2, D)], [(B, U), (B, 3, D)], [(B, U), (B, 2, 8)])
+        for shapes in (
+            [(B, 12), (B, 2, D)],
+            [(B, U), (B, 3, D)],
+            [(B, U), (B, 2, 8)],
+            [(3, U), (3, 2, D)],
+        )
     ),
+    (of_states(Bidirectional(GRU(U)), (3, U), (3, U)), "shapes [(2, 11), (2, 11)]; received [(3,"),
 )
 test_masks_that_do_not_fit_are_refused = refusals(
     *(
