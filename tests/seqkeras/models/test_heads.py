@@ -66,13 +66,13 @@ def test_a_span_head_gives_two_logits_for_each_real_token():
         close(outputs[name], expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("activation", ["gelu", "relu"])
-def test_masked_tokens_are_predicted_with_the_encoders_own_embeddings(activation):
-    model = built({"masked": MaskedLMHead(V, epsilon=1e-3, activation=activation)})
+@pytest.mark.parametrize("activation, tied", [("gelu", True), ("relu", False)])
+def test_masked_tokens_are_predicted_with_the_encoders_embeddings_or_others(activation, tied):
+    model = built({"masked": MaskedLMHead(V, epsilon=1e-3, activation=activation, tied=tied)})
     hidden = numbers(model.encoder(TOKENS))["hidden"].astype("float64")
     head = model.heads["masked"]
     kernel, bias = head.transform.get_weights()
-    [E] = model.encoder.embedding.get_weights()
+    [E] = (model.encoder if tied else head).embedding.get_weights()
     activated = ACTIVATIONS[activation](hidden @ kernel + bias)
     transformed = layer_norm(activated, *head.norm.get_weights(), 1e-3)
     expected = transformed @ E.T + numbers(head.bias)
