@@ -151,6 +151,8 @@ TABLE = {
         {
             "seqkeras.attention",
             "seqkeras.composites",
+            "seqkeras.models.forecaster",
+            "seqkeras.models.rnn_cells",
             "seqkeras.recurrent",
             "seqkeras.runs.reference",
             "seqkeras.streams",

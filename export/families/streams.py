@@ -4,6 +4,7 @@ import keras
 
 from seqkeras.export.families.binding import structure_of
 from seqkeras.export.signatures import Signature
+from seqkeras.models import Forecaster
 from seqkeras.serving.manifest import StateEntry, TensorSpec
 from seqkeras.serving.pipelines.forecast import WINDOW
 from seqkeras.serving.session import FRAMES
@@ -29,6 +30,12 @@ def stream_graph(model, graph, own_call):
             "keras.Input((None, features))."
         )
     structure = structure_of(model)
+    if isinstance(model, Forecaster):
+        structure = {
+            spec.name: keras.Input(_open(spec.shape), dtype=spec.dtype, name=spec.name)
+            for spec in graph.inputs
+        }
+        model = keras.Model(structure, model(structure))
     if structure is None:
         raise ValueError(f"--stream: a {type(model).__name__} is no functional model.")
     tensors = {tuple(path): tensor for path, tensor in keras.tree.flatten_with_path(structure)}
@@ -66,6 +73,10 @@ def stream_graph(model, graph, own_call):
         [StateEntry(spec.name, PER) for spec in entries],
         streaming.delays,
     )
+
+
+def _open(shape):
+    return [size if isinstance(size, int) else None for size in shape[1:]]
 
 
 def _with_length(spec, first):

@@ -180,7 +180,7 @@ class Forecaster(keras.Model):
         else:
             known = ops.zeros((ops.shape(window)[0], self.sizes["horizon"], 0), self.values_dtype)
         if self.decoder is None:
-            outputs = self._direct(states, known)
+            outputs = self._direct(states[-self.encoder.num_states], known)
         elif training and "targets" in inputs:
             targets = (ops.cast(inputs["targets"], self.values_dtype) - mean) / deviation
             previous = ops.concatenate([self._last(window, real)[:, None], targets[:, :-1]], axis=1)
@@ -215,10 +215,15 @@ class Forecaster(keras.Model):
         last = ops.sum(ops.where(is_last[..., None], window, 0), axis=1)
         return last[:, : self.sizes["num_targets"]]
 
-    def _direct(self, states, known):
+    def of_state(self, state, known):
+        """Return the forecasts of the direct decoder, by the state (B, U) of the highest layer and
+        `known` (B, horizon, K), of windows that are not scaled."""
+        return self._values(self._direct(state, known))
+
+    def _direct(self, state, known):
         """Return (B, horizon, C quantiles), all steps at once."""
         batch_size, horizon, num_known = ops.shape(known)
-        hidden = ops.cast(states[-self.encoder.num_states], self.values_dtype)
+        hidden = ops.cast(state, self.values_dtype)
         if num_known:
             known = ops.reshape(known, (batch_size, horizon * num_known))
             hidden = ops.concatenate([hidden, known], axis=-1)

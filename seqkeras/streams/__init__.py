@@ -8,7 +8,7 @@ frame alone stays as it is; a layer that remembers keeps its memory in the state
 ahead is refused by its name.
 """
 
-from seqkeras.streams import attention, convolutions, pooling, recurrent  # the rules
+from seqkeras.streams import attention, convolutions, forecaster, pooling, recurrent  # the rules
 from seqkeras.streams.flow import StreamError
 from seqkeras.streams.streaming import Entry, Streaming
 
@@ -18,6 +18,7 @@ __all__ = [
     "Streaming",
     "attention",
     "convolutions",
+    "forecaster",
     "pooling",
     "recurrent",
 ]

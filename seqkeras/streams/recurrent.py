@@ -5,7 +5,7 @@ from keras import activations
 
 from seqkeras.recurrent import QRNN, Bidirectional, GRUCell, LSTMCell, SimpleRNNCell
 from seqkeras.recurrent.rnn import repeated
-from seqkeras.recurrent.stacked import as_list, output_size_of, run_cell, sizes_of
+from seqkeras.recurrent.stacked import as_list, run_cell, sizes_of
 from seqkeras.streams.flow import StreamError
 from seqkeras.streams.walk import streamed
 
@@ -20,6 +20,26 @@ NETWORKS = {
 @streamed.register
 def _(layer: keras.layers.RNN, walk, sequences, initial_state=None, mask=None, **_):
     _require_forward(layer, initial_state)
+    outputs, real = read(layer, walk, sequences, mask)
+    if real is not None and not (layer.return_sequences and layer.zero_output_for_mask):
+        name = walk.name(layer, "output")
+        before = walk.recall(name, (outputs.shape[-1],), outputs.dtype)
+        outputs = repeated(outputs, real, before)
+        walk.keep(name, outputs[:, -1])
+    if layer.return_sequences:
+        return _with_mask(sequences.with_tensor(outputs), real)
+    return walk.so_far(sequences, outputs)
+
+
+def read(layer, walk, sequences, mask=None):
+    """Return the outputs (B, T, U) of a recurrent layer at each frame, and where frames are real.
+
+    Args:
+        layer: a layer of Keras or ours that reads forwards.
+        walk: the `Walk`, which has the layer's states.
+        sequences: the `Flow` of its inputs.
+        mask: a `Flow` of (B, T) booleans, or None.
+    """
     sequence, real = walk.without_padding(sequences, mask)
     cells = getattr(layer.cell, "cells", [layer.cell])
     sizes = [as_list(size) for cell in cells for size in sizes_of(cell)]
@@ -30,14 +50,7 @@ def _(layer: keras.layers.RNN, walk, sequences, initial_state=None, mask=None, *
         outputs, *after = _run(cell, outputs, real, before[:count])
         before, states = before[count:], states + after
     _keep(walk, layer, states)
-    if real is not None and not (layer.return_sequences and layer.zero_output_for_mask):
-        name, size = walk.name(layer, "output"), output_size_of(cells[-1])
-        before = walk.recall(name, (size,), outputs.dtype)
-        outputs = repeated(outputs, real, before)
-        walk.keep(name, outputs[:, -1])
-    if layer.return_sequences:
-        return _with_mask(sequences.with_tensor(outputs), real)
-    return walk.so_far(sequences, outputs)
+    return outputs, real
 
 
 @streamed.register

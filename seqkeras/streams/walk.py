@@ -43,13 +43,17 @@ class Walk:
         flows = flows_of(args, kwargs)
         if not flows:
             return operation(*args, **kwargs)
-        self.calls[operation.name] = self.calls.get(operation.name, 0) + 1
+        self.count_call(operation)
         result = streamed(operation, self, *args, **kwargs)
         if result is not NotImplemented:
             return result
         if all(flow.kind == SO_FAR for flow in flows):
             return self.mapped(operation, flows[0].with_tensor, args, kwargs)
         return self.of_frames(operation, args, kwargs)
+
+    def count_call(self, operation):
+        """Count a call of an operation, which names what it keeps."""
+        self.calls[operation.name] = self.calls.get(operation.name, 0) + 1
 
     # The state.
 

@@ -11,6 +11,7 @@ from seqkeras.export import save_run
 from seqkeras.export.__main__ import main
 from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.serving.manifest import read_manifest
+from seqkeras.serving.opening import Runtime
 from tests.arrays import floats, numbers, randomize
 from tests.conftest import others_long
 
@@ -96,6 +97,30 @@ def test_the_stream_answers_as_the_model_does_after_each_frame(streaming):
     assert answers[: stream.delay] == [None] * stream.delay
     for answer, values in zip(answers[stream.delay :], expected, strict=True):
         np.testing.assert_allclose(as_numbers(answer), values, rtol=1e-4, atol=1e-5)
+
+
+def test_a_hundred_thousand_frames_are_those_of_the_whole_recording(streaming):
+    _, bundle = streaming
+    pipeline = serving.load(bundle, threads=1)
+    graph, count = pipeline.streaming.graph, 100_000
+    random = np.random.default_rng(0)
+    frames = random.normal(size=(1, count, F)).astype("float32")
+    name = "window" if pipeline.manifest.pipeline == "Forecast" else "frames"
+    zeros = {entry: array[np.newaxis] for entry, array in graph.zeros.items()}
+    whole, _ = graph.run({name: frames}, zeros)
+    state, parts, start = zeros, [], 0
+    while start < count:
+        size = int(random.integers(1, 2000))
+        numbers, state = graph.run({name: frames[:, start : start + size]}, state)
+        parts.append(numbers)
+        start += size
+    assert np.isfinite(whole).all()
+    np.testing.assert_allclose(np.concatenate(parts, axis=1), whole, rtol=1e-4, atol=1e-5)
+    session = Runtime(threads=1).session(str(bundle / "onnx/model.onnx"))
+    [model] = session.run(None, {name: frames})
+    last = whole[0, graph.delay :] if graph.delay else whole[0, -1:]
+    expected = model[0, : -graph.delay] if graph.delay else model
+    np.testing.assert_allclose(last, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_the_manifest_names_the_state_and_the_card_tells_of_the_stream(streaming):

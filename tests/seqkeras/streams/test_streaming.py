@@ -7,6 +7,7 @@ from keras import ops
 
 from seqkeras import recurrent
 from seqkeras.attention import RestrictedSelfAttention, StructuredSelfAttention
+from seqkeras.models import Forecaster
 from seqkeras.streams import StreamError, Streaming
 from seqkeras.transformer import Encoder, EncoderBlock, LayerNorm
 from tests.arrays import floats, numbers, randomize
@@ -302,3 +303,33 @@ def test_a_subclassed_model_is_refused():
 
     with pytest.raises(StreamError, match="is no functional model"):
         Streaming(Model())
+
+
+@pytest.mark.parametrize("cell", ["lstm", "gru"])
+def test_a_forecaster_answers_after_each_step(cell):
+    window = keras.Input((None, D), name="window")
+    known = keras.Input((2, 5), name="known")
+    lengths = keras.Input((), dtype="int64", name="lengths")
+    inputs = {"window": window, "known": known, "lengths": lengths}
+    forecaster = Forecaster(2, 7, 2, cell, num_known=5, quantiles=[0.1, 0.5])
+    model = keras.Model(inputs, forecaster(inputs))
+    randomize(model)
+    streaming = Streaming(model, "window")
+    x, plans = floats(B, T, D, seed=3), floats(B, T, 2, 5, seed=4)
+    state, answers = streaming.initial_state(B), []
+    for start, end in ((0, 5), (5, 6), (6, T)):
+        chunk = {"known": ops.convert_to_tensor(plans[:, start:end])}
+        found, state = streaming(ops.convert_to_tensor(x[:, start:end]), state, chunk)
+        answers.append(numbers(found["output"]))
+    answers = np.concatenate(answers, axis=1)
+    for end in (1, 5, 6, T):
+        given = {"window": x[:, :end], "known": plans[:, end - 1], "lengths": np.full(B, end)}
+        np.testing.assert_allclose(answers[:, end - 1], numbers(model(given)), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("options", [{"scale": True}, {"decoder": "recurrent"}, {"cell": "qrnn"}])
+def test_a_forecaster_that_needs_its_whole_window_is_refused(options):
+    window = keras.Input((None, D), name="window")
+    model = keras.Model({"window": window}, Forecaster(2, 7, **options)({"window": window}))
+    with pytest.raises(StreamError, match=r"forecaster\w*: (scale=True reads|set decoder=)"):
+        Streaming(model, "window")
