@@ -12,6 +12,7 @@ import pytest
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 LINKED = ("training", "export", "serving")  # folders of the checkout that are packages of seqkeras
+IMPORTS = ast.Import | ast.ImportFrom
 OURS = {"seqkeras", *LINKED, "tests", "benchmarks"}
 NUMERIC = {"keras", "tensorflow", "numpy"}
 
@@ -86,14 +87,8 @@ TABLE = {
         NUMERIC,
     ),
     "seqkeras/decoding/compiled.py": (set(), {*NUMERIC, "jax"}),
-    "seqkeras/decoding/constraint.py": (
-        {"seqkeras.decoding", "seqkeras.tensors", "serving.text"},
-        NUMERIC,
-    ),
-    "seqkeras/decoding/": (
-        {"seqkeras.decoding", "seqkeras.tensors", "seqkeras.values"},
-        NUMERIC,
-    ),
+    "seqkeras/decoding/constraint.py": ({"seqkeras.decoding", "serving.text"}, NUMERIC),
+    "seqkeras/decoding/": ({"seqkeras.decoding", "seqkeras.values"}, NUMERIC),
     "seqkeras/embeddings/": (
         {"seqkeras.embeddings", "seqkeras.shapes", "seqkeras.values"},
         NUMERIC,
@@ -103,7 +98,7 @@ TABLE = {
     "seqkeras/metrics/rouge.py": ({"seqkeras.metrics", "serving.text"}, {"rouge_score"}),
     "seqkeras/metrics/squad.py": ({"seqkeras.metrics", "serving.text"}, NUMERIC),
     "seqkeras/metrics/tagging.py": ({"seqkeras.metrics", "serving.entities"}, set()),
-    "seqkeras/metrics/": ({"seqkeras.metrics", "seqkeras.tensors"}, NUMERIC),
+    "seqkeras/metrics/": ({"seqkeras.metrics"}, NUMERIC),
     "seqkeras/models/": (
         {
             "seqkeras.models",
@@ -126,16 +121,7 @@ TABLE = {
         {*NUMERIC, "safetensors"},
     ),
     "seqkeras/pretrained/tokenizer_files.py": ({"serving.text"}, set()),
-    "seqkeras/pretrained/": (
-        {
-            "seqkeras.pretrained",
-            "seqkeras.attention",
-            "seqkeras.models",
-            "seqkeras.transformer",
-            "serving.text",
-        },
-        NUMERIC,
-    ),
+    "seqkeras/pretrained/": ({"seqkeras.pretrained", "seqkeras.models"}, NUMERIC),
     "seqkeras/transformer/": (
         {
             "seqkeras.transformer",
@@ -175,7 +161,7 @@ TABLE = {
             "serving.manifest",
             "serving.text",
         },
-        {"keras", "numpy"},
+        {"numpy"},
     ),
     "seqkeras/locking.py": (set(), {"filelock"}),
     "seqkeras/__main__.py": ({"seqkeras", "training", "export", "serving"}, set()),
@@ -241,8 +227,30 @@ SOURCES = sorted(
 @functools.cache
 def nodes(source):
     """The statements of a file that import, anywhere in it."""
-    tree = ast.parse((CHECKOUT / source).read_text(encoding="utf-8"))
-    return [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    return [node for node in ast.walk(tree_of(source)) if isinstance(node, IMPORTS)]
+
+
+@functools.cache
+def nodes_of_types(source):
+    """The statements under `if TYPE_CHECKING`, which import nothing.
+
+    Beside a `__getattr__` they name what it imports at the first use.
+    """
+    tree = tree_of(source)
+    if any(getattr(node, "name", None) == "__getattr__" for node in tree.body):
+        return []
+    return [
+        node
+        for block in ast.walk(tree)
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
+        for node in ast.walk(block)
+        if isinstance(node, IMPORTS)
+    ]
+
+
+@functools.cache
+def tree_of(source):
+    return ast.parse((CHECKOUT / source).read_text(encoding="utf-8"))
 
 
 def imports(source):
@@ -257,6 +265,8 @@ def full_names(source):
     """Every module that a file imports, by the name that stands there, or by its folder."""
     package = source.removesuffix(".py").split("/")[:-1]
     for node in nodes(source):
+        if node in nodes_of_types(source):
+            continue
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         else:

@@ -3,6 +3,7 @@
 import os
 import sys
 import time
+from collections.abc import Sequence
 
 import click
 
@@ -21,7 +22,7 @@ from seqkeras.training.tasks import TASKS
 OUT_OF_MEMORY = {"ResourceExhaustedError", "OutOfMemoryError"}  # of TensorFlow, of PyTorch
 
 
-def main(arguments=None):
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run a task; returns the exit status."""
     allow_any_text()
     left = _Left()
@@ -32,7 +33,8 @@ def main(arguments=None):
         print(help_text.format_message())
         return 2
     except click.ClickException as error:
-        path = error.ctx.command_path if getattr(error, "ctx", None) else "seqkeras train"
+        context = getattr(error, "ctx", None)
+        path = context.command_path if context else "seqkeras train"
         print(f"training: {one_line(error.format_message())} See {path} --help.", file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:  # whoever read our output has gone

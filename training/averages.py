@@ -1,10 +1,19 @@
 """Averages of weights over a training: what is looked at, and kept, instead of the last weights."""
 
+from __future__ import annotations
+
 import collections
 import contextlib
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from keras import ops
+
+if TYPE_CHECKING:
+    import keras
+
+    from seqkeras.training.options import FitOptions
 
 
 class Averages:
@@ -21,17 +30,17 @@ class Averages:
     section 6.1, https://arxiv.org/abs/1706.03762
     """
 
-    def __init__(self, options, kept=()):
+    def __init__(self, options: FitOptions, kept: Sequence[list[np.ndarray]] = ()):
         self.is_moving = options.ema is not None
         self.kept = collections.deque(kept, maxlen=options.average_checkpoints)
         self.is_mean = options.average_checkpoints > 1
 
-    def add(self, model):
+    def add(self, model: keras.Model) -> None:
         """Take the weights of a checkpoint into the mean."""
         if self.is_mean:
             self.kept.append(model.get_weights())
 
-    def of(self, model):
+    def of(self, model: keras.Model) -> list[np.ndarray] | None:
         """Return the averages of a model's weights, in the form that `set_weights` takes; None
         without any, as before the first checkpoint."""
         if self.is_moving:
@@ -49,7 +58,7 @@ class Averages:
         return None
 
     @contextlib.contextmanager
-    def in_place(self, model):
+    def in_place(self, model: keras.Model) -> Iterator[None]:
         """Let a model have the averages; behind the block it has its own weights again."""
         averages = self.of(model)
         if averages is None:

@@ -3,6 +3,8 @@
 import itertools
 import math
 import time
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import keras
 from keras import ops
@@ -18,7 +20,7 @@ class DivergedError(ArithmeticError):
         what: which, in words.
     """
 
-    def __init__(self, step, what):
+    def __init__(self, step: int, what: str):
         super().__init__(f"step {step}: {what}")
         self.step, self.what = step, what
 
@@ -34,18 +36,18 @@ class StopAtNaN(keras.callbacks.Callback):
         batches_per_step: batches whose gradients make a step.
     """
 
-    def __init__(self, first_step=0, batches_per_step=1):
+    def __init__(self, first_step: int = 0, batches_per_step: int = 1):
         super().__init__()
         self.step, self.batches, self.batches_per_step = first_step, 0, batches_per_step
 
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
         self.step += self.batches % self.batches_per_step == 0
         self.batches += 1
         loss = float(logs["loss"])
         if not math.isfinite(loss):
             raise DivergedError(self.step, f"the loss is {loss}")
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         for variable in (*self.model.variables, *self.model.optimizer.variables):
             if "float" in variable.dtype and not ops.all(ops.isfinite(variable.value)):
                 raise DivergedError(self.step, f"{variable.path} is not finite")
@@ -54,11 +56,11 @@ class StopAtNaN(keras.callbacks.Callback):
 class Reseed(keras.callbacks.Callback):
     """Make dropout's random numbers a function of seed and epoch: no checkpoint holds them."""
 
-    def __init__(self, seed):
+    def __init__(self, seed: int):
         super().__init__()
         self.seed = seed
 
-    def on_epoch_begin(self, epoch, logs=None):
+    def on_epoch_begin(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         variables = self.model.variables
         states = [state for state in variables if state.path.endswith("seed_generator_state")]
         for number, state in enumerate(states):
@@ -76,7 +78,13 @@ class Progress(keras.callbacks.Callback):
         batches_per_step: batches whose gradients make a step.
     """
 
-    def __init__(self, num_steps, first_step=0, tokens=None, batches_per_step=1):
+    def __init__(
+        self,
+        num_steps: int,
+        first_step: int = 0,
+        tokens: Iterator[int] | None = None,
+        batches_per_step: int = 1,
+    ):
         super().__init__()
         self.num_steps, self.step = num_steps, first_step
         self.batches, self.batches_per_step = 0, batches_per_step
@@ -84,12 +92,12 @@ class Progress(keras.callbacks.Callback):
         self.counted = 0
         self.bar = progress_bar()
 
-    def on_train_begin(self, logs=None):
+    def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
         self.task = self.bar.add_task("training", total=self.num_steps, completed=self.step)
         self.bar.start()
         self.began, self.shown = time.monotonic(), 0
 
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
         self.batches += 1
         self.step += self.batches % self.batches_per_step == 0
         tokens = next(self.tokens)
@@ -100,13 +108,13 @@ class Progress(keras.callbacks.Callback):
         if self.step >= self.num_steps:
             self.model.stop_training = True
 
-    def on_train_end(self, logs=None):
+    def on_train_end(self, logs: Mapping[str, Any] | None = None) -> None:
         self.close()
 
-    def take_tokens(self):
+    def take_tokens(self) -> int:
         """Return the tokens since this was last asked for."""
         taken, self.counted = self.counted, 0
         return taken
 
-    def close(self):
+    def close(self) -> None:
         self.bar.stop()

@@ -1,9 +1,17 @@
 """A recurrent language model in training whose rows go on from batch to batch."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self
+
 import keras
 from keras import ops
 
 from seqkeras.values import build_once
+
+if TYPE_CHECKING:
+    from seqkeras.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable("seqkeras")
@@ -28,11 +36,11 @@ class CarriedState(keras.Model):
     Reference: Williams and Peng 1990, https://doi.org/10.1162/neco.1990.2.4.490
     """
 
-    def __init__(self, model, batch_size, **kwargs):
+    def __init__(self, model: keras.Model, batch_size: int, **kwargs: Any):
         super().__init__(autocast=False, **kwargs)
         self.model, self.batch_size = model, batch_size
 
-    def build(self, inputs_shape=None):
+    def build(self, inputs_shape: Any = None) -> None:
         build_once(self.model, None)
         self.state = {
             entry.name: self.add_weight(
@@ -45,7 +53,7 @@ class CarriedState(keras.Model):
             for entry in self.model.state_entries
         }
 
-    def call(self, inputs, training=False):
+    def call(self, inputs: Mapping[str, Tensor], training: bool = False) -> Tensor:
         begins = inputs["begins"]
         state = {
             name: ops.where(_as_row(begins, value), ops.zeros_like(value), value)
@@ -56,12 +64,12 @@ class CarriedState(keras.Model):
             self.state[name].assign(ops.stop_gradient(value))
         return logits
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         model = keras.saving.serialize_keras_object(self.model)
         return {**super().get_config(), "model": model, "batch_size": self.batch_size}
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict[str, Any]) -> Self:
         return cls(**{**config, "model": keras.saving.deserialize_keras_object(config["model"])})
 
 

@@ -1,9 +1,14 @@
 """The checkpoint from which a stopped training goes on bit for bit: one file, whole or absent."""
 
+from __future__ import annotations
+
 import dataclasses
 import io
 import json
 import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
@@ -11,6 +16,9 @@ import numpy as np
 from seqkeras import files
 from seqkeras.runs import RunError
 from seqkeras.terminal import one_line
+
+if TYPE_CHECKING:
+    from seqkeras.training.averages import Averages
 
 STATE = "training.json"  # members of the .keras archive, which Keras does not read
 AVERAGED = "averaged.npz"
@@ -34,11 +42,11 @@ class State:
     looks: list = dataclasses.field(default_factory=list)
     samples: list = dataclasses.field(default_factory=list)
 
-    def best_step(self):
+    def best_step(self) -> int | None:
         """Return the step of the first of the best looks; None before the first look."""
         return max(self.looks, key=lambda look: look[1])[0] if self.looks else None
 
-    def looks_since_best(self):
+    def looks_since_best(self) -> int:
         return len(self.looks) - 1 - [step for step, _ in self.looks].index(self.best_step())
 
 
@@ -51,11 +59,11 @@ class Checkpoint(keras.callbacks.Callback):
         averages: a `seqkeras.training.averages.Averages`.
     """
 
-    def __init__(self, path, state, averages):
+    def __init__(self, path: Path, state: State, averages: Averages):
         super().__init__()
         self.path, self.state, self.averages = path, state, averages
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         with files.written_aside(self.path) as aside:
             self.model.save(aside)
             with zipfile.ZipFile(aside, "a") as archive:
@@ -65,7 +73,7 @@ class Checkpoint(keras.callbacks.Callback):
                         np.savez(member, **_named(self.averages.kept))
 
 
-def restore(path, model):
+def restore(path: Path, model: keras.Model) -> tuple[State, list[list[np.ndarray]]]:
     """Give a compiled model, whose optimizer is built, the weights and the state of a checkpoint.
 
     Returns:
@@ -88,7 +96,7 @@ def restore(path, model):
     return state, kept
 
 
-def saved_step(path):
+def saved_step(path: Path) -> int:
     """Return the step of a checkpoint; 0 where there is none, or it can not be read."""
     try:
         with zipfile.ZipFile(path) as archive:
@@ -97,7 +105,7 @@ def saved_step(path):
         return 0
 
 
-def load_model(path, way_out, **options):
+def load_model(path: Path | str, way_out: str, **options: Any) -> keras.Model:
     """Return a saved model.
 
     Args:

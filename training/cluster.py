@@ -4,6 +4,8 @@ import json
 import os
 import socket
 import time
+from collections.abc import Callable, Sequence
+from typing import Self
 
 from seqkeras.runs import RunError
 
@@ -26,11 +28,11 @@ class Cluster:
         index: index of this process.
     """
 
-    def __init__(self, names, addresses, index):
+    def __init__(self, names: Sequence[str], addresses: Sequence[str], index: int):
         self.names, self.addresses, self.index = names, addresses, index
 
     @classmethod
-    def of_environment(cls):
+    def of_environment(cls) -> Self:
         """Return the cluster of the environment variable TF_CONFIG.
 
         Raises:
@@ -63,15 +65,15 @@ class Cluster:
         return cls([*tasks], [*tasks.values()], [*tasks].index(here))
 
     @property
-    def is_chief(self):
+    def is_chief(self) -> bool:
         return self.index == 0
 
     @property
-    def name(self):
+    def name(self) -> str:
         """The name of this process."""
         return self.names[self.index]
 
-    def meet(self, say, patience=PATIENCE):
+    def meet(self, say: Callable[[str], object], patience: float = PATIENCE) -> None:
         """Wait until all have visited each other; then the addresses are free again.
 
         TensorFlow waits too, but can neither say for whom nor be interrupted.

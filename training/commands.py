@@ -11,7 +11,9 @@ import inspect
 import itertools
 import json
 import tomllib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -46,11 +48,11 @@ class TaskCommand(click.Command):
         arguments: what `click.Command` takes.
     """
 
-    def __init__(self, *arguments, usual, **named):
+    def __init__(self, *arguments: Any, usual: Sequence[str], **named: Any):
         super().__init__(*arguments, **named)
         self.usual = usual
 
-    def parse_args(self, context, arguments):
+    def parse_args(self, context: click.Context, arguments: list[str]) -> list[str]:
         try:
             self._require_values(arguments)
             return super().parse_args(context, arguments)
@@ -69,7 +71,7 @@ class TaskCommand(click.Command):
                     "shell, that is empty."
                 )
 
-    def format_options(self, context, formatter):
+    def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         common = options_of(FitOptions)
         sections = {title: [] for title in SECTIONS}
         shows_all = context.meta.get(SHOWS_ALL, False)
@@ -93,13 +95,13 @@ def _show_all(context, parameter, value):
         context.exit()
 
 
-def usual_options(options_class):
+def usual_options(options_class: type[FitOptions]) -> list[str]:
     """Return the names of the options that --help shows: the class's USUAL, then ours."""
     ordered = dict.fromkeys((*options_class.USUAL, *USUAL))
     return [name for name in ordered if name in options_of(options_class)][:MOST_SHOWN]
 
 
-def command(name, options_class):
+def command(name: str, options_class: type[FitOptions]) -> click.Command:
     """Return the click command of a task, which returns its options, folder and overwrite."""
     fields = options_of(options_class).values()
     parameters = [
@@ -158,7 +160,9 @@ def _defaults_with(options_class, values):
     }
 
 
-def parse_options(name, options_class, arguments, values):
+def parse_options(
+    name: str, options_class: type[FitOptions], arguments: Sequence[str], values: Mapping[str, Any]
+) -> FitOptions:
     """Return a task's options, of a command that reads a user's files but trains nothing.
 
     Args:
@@ -177,7 +181,7 @@ def parse_options(name, options_class, arguments, values):
     return options_class(**context.params)
 
 
-def evaluation_options(options):
+def evaluation_options(options: FitOptions) -> dict[str, Any]:
     """Return a dictionary: name -> value of the options that say how files are read and answers
     scored: of all but those of `FitOptions` and those that name files or folders."""
     read = {field.name for field in _without_paths(type(options))} - options_of(FitOptions).keys()
@@ -193,9 +197,11 @@ def _without_paths(options_class):
     ]
 
 
-def parameter(field, options_class):
+def parameter(field: dataclasses.Field, options_class: type[FitOptions]) -> click.Parameter:
     if field.metadata.get("is_argument"):
-        several = {"nargs": -1, "required": True} if field.metadata["several"] else {}
+        several: dict[str, Any] = (
+            {"nargs": -1, "required": True} if field.metadata["several"] else {}
+        )
         help = field.metadata["help"]
         return click.Argument([field.name], type=field.metadata["type"], help=help, **several)
     others = [
@@ -250,7 +256,7 @@ def _problems_of_config(options_class, values):
     return problems + ([f"known: {', '.join(known)}"] if is_strange else [])
 
 
-def config_values(path):
+def config_values(path: Path | str) -> dict[str, Any]:
     """Return the dictionary of a TOML or JSON file; dates and times of TOML are strings.
 
     Raises:

@@ -1,6 +1,11 @@
 """The terminal: one console, and the look of every progress bar."""
 
+from __future__ import annotations
+
 import collections
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import (
@@ -15,12 +20,15 @@ from seqkeras.serving.categories import category_text
 from seqkeras.terminal import one_line
 from seqkeras.training.wording import counted, listed
 
+if TYPE_CHECKING:
+    from rich.table import Table
+
 MOST_ROWS = 20  # of a table
 
 console = Console(highlight=False, markup=False, soft_wrap=True)  # "[red]" may be a folder's name
 
 
-def progress_bar():
+def progress_bar() -> Any:
     """Return a bar with a count and the time that remains; silent where output is no terminal."""
     return Progress(
         TextColumn("  {task.description}"),
@@ -33,7 +41,7 @@ def progress_bar():
     )
 
 
-def add_rows(table, rows):
+def add_rows(table: Table, rows: Sequence[Any]) -> None:
     """Add the first rows to a table, and say how many there are more.
 
     Args:
@@ -46,7 +54,7 @@ def add_rows(table, rows):
         table.add_row(f"and {len(rows) - MOST_ROWS:,} more")
 
 
-def say_left_out(reasons, noun):
+def say_left_out(reasons: Sequence[str], noun: str) -> None:
     """Say how many examples of a file are left out, if there are any.
 
     Args:
@@ -58,7 +66,7 @@ def say_left_out(reasons, noun):
         console.print(f"  {count} left out; the first: {one_line(reasons[0])}")
 
 
-def say_merged(path, column, texts):
+def say_merged(path: Path | str, column: str, texts: Iterable[str]) -> None:
     """Say which texts of a column are read as one category, label or name, as "1.10" and "1.1" are.
 
     Args:

@@ -1,6 +1,9 @@
 """Learning curves: the loss and every other number of a training against the steps."""
 
 import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from seqkeras.analysis.figure_style import STYLES, frame, new_figure, write_png
 
@@ -8,7 +11,7 @@ NOT_DRAWN = ("step", "seconds", "tokens_per_second")
 VALIDATION = "validation_"  # before the name of what training has, too
 
 
-def draw_curves(rows, path):
+def draw_curves(rows: Sequence[Mapping[str, Any]], path: Path | str) -> None:
     """Draw a panel for each number, training and validation together, into a PNG.
 
     Args:

@@ -5,6 +5,7 @@ A run answers by its Keras model, as while it was trained, a bundle by onnxrunti
 
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -49,7 +50,7 @@ class Evaluation:
     arguments: tuple[str, ...] = ()
 
 
-def evaluate_command():
+def evaluate_command() -> click.Command:
     """Return the click command, which returns an `Evaluation`."""
 
     @click.command(
@@ -91,7 +92,7 @@ def evaluate_command():
     return evaluate_folder
 
 
-def evaluate(evaluation):
+def evaluate(evaluation: Evaluation) -> dict[str, Any]:
     """Return score a run or a bundle; prints a table, and returns the scores.
 
     Raises:

@@ -3,6 +3,8 @@
 import os
 import socket
 import time
+from collections.abc import Mapping
+from pathlib import Path
 
 
 class EventFile:
@@ -13,7 +15,7 @@ class EventFile:
         step: events of this step and later ones in older files of the folder are void.
     """
 
-    def __init__(self, folder, step):
+    def __init__(self, folder: Path, step: int):
         from tensorboard.compat.proto import event_pb2, summary_pb2
         from tensorboard.summary.writer.record_writer import RecordWriter
 
@@ -25,7 +27,7 @@ class EventFile:
         started = event_pb2.SessionLog(status=event_pb2.SessionLog.START)
         self._write(step=step, session_log=started)
 
-    def write(self, step, scalars):
+    def write(self, step: int, scalars: Mapping[str, float]) -> None:
         """Add numbers of a step.
 
         Args:
@@ -37,7 +39,7 @@ class EventFile:
         ]
         self._write(step=step, summary=self.summary.Summary(value=values))
 
-    def close(self):
+    def close(self) -> None:
         self.records.close()
 
     def _write(self, **fields):

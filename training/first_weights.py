@@ -1,8 +1,12 @@
 """First weights of a model: those of another run, and weights that do not learn."""
 
+from __future__ import annotations
+
 import dataclasses
 import fnmatch
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
@@ -13,11 +17,14 @@ from seqkeras.runs import MODEL, OPTIONS, RunError, RunRecord
 from seqkeras.tokenizers import read_tokenizer
 from seqkeras.training.console import console
 
+if TYPE_CHECKING:
+    from seqkeras.serving.text import Tokenizer
+
 EXTRA = (7, 11, 13, 17, 19)  # entries by which vocabularies grow to find their axes
 SHOWN = 12  # paths of variables in a message
 
 
-def freeze(model, patterns):
+def freeze(model: keras.Model, patterns: Sequence[str]) -> None:
     """Let the variables whose path matches a pattern keep their values.
 
     Args:
@@ -42,7 +49,9 @@ def freeze(model, patterns):
         raise RunError("--freeze: no variable is left to learn; choose a narrower pattern.")
 
 
-def take_weights(model, build, run, folder, takes_pretrained=False):
+def take_weights(
+    model: keras.Model, build: Any, run: Any, folder: Path, takes_pretrained: bool = False
+) -> None:
     """Give a model the weights of another run of the same task.
 
     Rows of tokens or labels that stand in both vocabularies are taken; rows of new entries keep
@@ -78,7 +87,15 @@ def take_weights(model, build, run, folder, takes_pretrained=False):
     console.print(f"  weights of {folder}: {', '.join(words)} are known there")
 
 
-def take_rows(model, build, run, other, known, folder, takes_pretrained=False):
+def take_rows(
+    model: keras.Model,
+    build: Any,
+    run: Any,
+    other: keras.Model,
+    known: Mapping[str, tuple[np.ndarray, np.ndarray]],
+    folder: Path,
+    takes_pretrained: bool = False,
+) -> None:
     """Give a model the weights of another one, but for the rows of what is known to it alone.
 
     Args:
@@ -130,7 +147,9 @@ def _learned(model):
     return [variable for variable in model.weights if variable.name != COUNTER]
 
 
-def vocabularies(tokenizers, settings):
+def vocabularies(
+    tokenizers: Mapping[str, Tokenizer], settings: Mapping[str, Any]
+) -> dict[str, list[str]]:
     """Return a dictionary: name -> entries in their order, of every tokenizer, and of the
     labels."""
     found = {role: _entries(tokenizer) for role, tokenizer in tokenizers.items()}
@@ -142,7 +161,7 @@ def _entries(tokenizer):
     return entries or [tokenizer.token_of(place) for place in range(len(tokenizer))]
 
 
-def places_in_both(here, there):
+def places_in_both(here: Sequence[str], there: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """Return the places of what stands in both of two lists of entries, here and there."""
     place = {entry: index for index, entry in enumerate(there)}
     own = [index for index, entry in enumerate(here) if entry in place]
@@ -173,16 +192,16 @@ def _axes(model, build, run):
 class _Longer:
     """A tokenizer that says that it has more entries."""
 
-    def __init__(self, tokenizer, extra):
+    def __init__(self, tokenizer: Tokenizer, extra: int):
         self._tokenizer, self._extra = tokenizer, extra
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self._tokenizer) + self._extra
 
     def token_of(self, index):
         return self._tokenizer.token_of(min(index, len(self._tokenizer) - 1))
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         return getattr(self._tokenizer, name)
 
 

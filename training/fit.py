@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -64,22 +64,22 @@ class Plan:
     devices: OneDevice = ONE_DEVICE
 
     @property
-    def epochs(self):
+    def epochs(self) -> int:
         """Checkpoints of the whole training, an epoch of Keras each."""
         return math.ceil(self.steps / self.options.steps_per_save)
 
     @property
-    def steps_per_epoch(self):
+    def steps_per_epoch(self) -> int:
         return math.ceil(self.steps / self.epochs)
 
     @property
-    def num_steps(self):
+    def num_steps(self) -> int:
         """Steps of the whole training: where options name no `max_steps`, whole epochs."""
         whole = self.epochs * self.steps_per_epoch
         return whole if self.options.max_steps is None else self.steps
 
 
-def fit(plan):
+def fit(plan: Plan) -> keras.Model:
     """Train a model, from the checkpoint in the folder if there is one.
 
     Steps, batches and random numbers are functions of the seed, so a run that was stopped ends as
@@ -210,7 +210,7 @@ def _failing_in_words(plan, progress):
 
 
 @contextlib.contextmanager
-def computing_in(name):
+def computing_in(name: str | None) -> Iterator[None]:
     """Let layers that are made compute in float16 or bfloat16; None leaves them as they are."""
     before = keras.config.dtype_policy()
     if name is not None:
@@ -221,7 +221,7 @@ def computing_in(name):
         keras.config.set_dtype_policy(before)
 
 
-def summed(loss):
+def summed(loss: Any) -> Any:
     """Return the loss as a sum, for batches whose weights make the mean over a whole step of it.
 
     Args:
@@ -237,7 +237,7 @@ def summed(loss):
     return type(loss).from_config({**loss.get_config(), "reduction": "sum"})
 
 
-def ignored_by(loss):
+def ignored_by(loss: Any) -> Any:
     """Return the target that a loss ignores, or several by the names of outputs do; None if they
     count all."""
     first = next(iter(loss.values())) if isinstance(loss, dict) else loss

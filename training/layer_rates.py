@@ -1,7 +1,16 @@
 """Learning rates of the layers of an encoder that is fine-tuned."""
 
+from __future__ import annotations
 
-def rates_of_layers(model, options):
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import keras
+
+    from seqkeras.training.options import FitOptions
+
+
+def rates_of_layers(model: keras.Model, options: FitOptions) -> list[Any] | None:
     """Return learning rates of single variables, in the form that `seqkeras.optimizers` takes, in
     the order of `model.trainable_variables`; None where all variables have the same.
 

@@ -1,6 +1,11 @@
 """Looks: measuring, showing, keeping the best model, and ending a training early."""
 
+from __future__ import annotations
+
 import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import keras
 from keras import ops
@@ -8,6 +13,14 @@ from keras import ops
 from seqkeras import files
 from seqkeras.training.console import console
 from seqkeras.training.run import BEST
+
+if TYPE_CHECKING:
+    from seqkeras.training.averages import Averages
+    from seqkeras.training.callbacks import Progress
+    from seqkeras.training.checkpoint import State
+    from seqkeras.training.history import History
+    from seqkeras.training.options import FitOptions
+    from seqkeras.training.validation import Validation
 
 
 class Looks(keras.callbacks.Callback):
@@ -28,7 +41,15 @@ class Looks(keras.callbacks.Callback):
     """
 
     def __init__(
-        self, folder, state, history, progress, options, num_steps, averages, validation=None
+        self,
+        folder: Path,
+        state: State,
+        history: History,
+        progress: Progress,
+        options: FitOptions,
+        num_steps: int,
+        averages: Averages,
+        validation: Validation | None = None,
     ):
         super().__init__()
         self.averages = averages
@@ -36,7 +57,7 @@ class Looks(keras.callbacks.Callback):
         self.options, self.num_steps, self.validation = options, num_steps, validation
         self.went_on = time.monotonic()
 
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
         every, step = self.options.steps_per_look, self.progress.step
         ends = batch + 1 == self.params["steps"] or step == self.num_steps  # then the epoch looks
         if every is None or ends or step == self.state.step or step % every:
@@ -46,7 +67,7 @@ class Looks(keras.callbacks.Callback):
         self._add_row(logs)
         self.model.reset_metrics()  # the next row is of the steps that follow
 
-    def on_epoch_end(self, epoch, logs=None):
+    def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
         if self.progress.step > self.state.step:  # else patience ended the epoch after a look
             self.averages.add(self.model)
             self._add_row(logs)
@@ -74,7 +95,7 @@ class Looks(keras.callbacks.Callback):
         if self.is_over():
             self.model.stop_training = True
 
-    def is_over(self):
+    def is_over(self) -> bool:
         """Return whether the last looks were as many without a better model as the patience
         allows."""
         patience = self.options.patience

@@ -1,9 +1,17 @@
 """The optimizer and its learning rate, as the options say."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 import keras
 
 from seqkeras import optimizers
 from seqkeras.learning_rates import Noam, WarmUp
+
+if TYPE_CHECKING:
+    from seqkeras.training.options import FitOptions
 
 KINDS = {
     "adam": optimizers.Adam,
@@ -15,7 +23,9 @@ KINDS = {
 }
 
 
-def make_optimizer(options, num_steps, rates=None):
+def make_optimizer(
+    options: FitOptions, num_steps: int, rates: Sequence[Any] | None = None
+) -> keras.optimizers.Optimizer:
     """Return the optimizer of a training of so many steps.
 
     Args:
@@ -38,7 +48,9 @@ def make_optimizer(options, num_steps, rates=None):
     return KINDS[options.optimizer](learning_rate(options, num_steps), **given)
 
 
-def learning_rate(options, num_steps):
+def learning_rate(
+    options: FitOptions, num_steps: int
+) -> keras.optimizers.schedules.LearningRateSchedule:
     """Return the schedule; each grows linearly over the warm-up.
 
     cosine        falls along half a cosine to the last rate, m + (r - m) (1 + cos(pi t)) / 2

@@ -4,7 +4,10 @@ import concurrent.futures
 import multiprocessing
 import signal
 import time
+from collections.abc import Sequence
 from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Any
 
 from seqkeras.data.token_records import write_shard
 from seqkeras.runs import RunError
@@ -13,7 +16,7 @@ from seqkeras.training.console import console, progress_bar
 SECONDS_PER_LINE = 30  # where there is no bar, at least
 
 
-def prepare(folder, missing, processes):
+def prepare(folder: Path | str, missing: Sequence[int], processes: int) -> Any:
     """Make the shards that are missing.
 
     Args:

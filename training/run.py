@@ -1,9 +1,13 @@
 """The life of a run folder: new, begun, finished."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 import re
 import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from seqkeras import files
 from seqkeras.runs import (
@@ -22,6 +26,10 @@ from seqkeras.runs import (
 from seqkeras.tokenizers import read_tokenizer
 from seqkeras.training.options import options_of
 
+if TYPE_CHECKING:
+    from seqkeras.serving.text import Tokenizer
+    from seqkeras.training.options import FitOptions
+
 TOKENIZER = "tokenizer"
 BEST = "best.keras"  # only while the run is not finished
 TEACHER = "teacher.npz"  # what a teacher answered; the same
@@ -39,7 +47,7 @@ TOKENIZER_FILES = tuple(f"{role}.json" for role in ROLES)
 EVENTS = "events.out.tfevents."  # begins the name of every file in `TENSORBOARD`
 
 
-def is_finished(folder, task, options, overwrite):
+def is_finished(folder: Path, task: str, options: FitOptions, overwrite: bool) -> bool:
     """Return whether the folder holds a finished run with the same options; nothing is changed.
 
     Args: see `open_run`.
@@ -63,7 +71,7 @@ def is_finished(folder, task, options, overwrite):
     return not overwrite and (folder / RECORD).is_file()
 
 
-def open_run(folder, task, options, overwrite):
+def open_run(folder: Path, task: str, options: FitOptions, overwrite: bool) -> bool:
     """Make the folder, or find what is in it; whether it is finished.
 
     The caller holds the folder's lock (`seqkeras.locking`). A process that is killed at any moment
@@ -99,14 +107,14 @@ def open_run(folder, task, options, overwrite):
     return False
 
 
-def require_begun(folder, task, options):
+def require_begun(folder: Path, task: str, options: FitOptions) -> None:
     """Raise a `RunError` unless the folder holds a run with the same options, as the chief's."""
     if not (folder / OPTIONS).is_file():
         raise RunError(f"{folder}: holds no run of the chief; all workers need the same folder.")
     is_finished(folder, task, options, False)
 
 
-def kept_tokenizers(folder, with_checkpoint=True):
+def kept_tokenizers(folder: Path, with_checkpoint: bool = True) -> dict[str, Tokenizer] | None:
     """Return the tokenizers of a run, role -> tokenizer.
 
     Args:
@@ -135,7 +143,7 @@ def _is_begun(folder):
     return folder.exists() and any(path.name != _aside(OPTIONS) for path in folder.iterdir())
 
 
-def options_content(task, options):
+def options_content(task: str, options: FitOptions) -> dict[str, Any]:
     """Return the content of options.json: the task, its options, and the digests of the user's
     files."""
     content, digests = {"task": task}, {}

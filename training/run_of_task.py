@@ -1,9 +1,25 @@
 """The run of a task before it is trained: its record, and real inputs."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
 from seqkeras.runs import RunFiles
 
+if TYPE_CHECKING:
+    from seqkeras.serving.text import Tokenizer
+    from seqkeras.training.task import Task
 
-def run_files(task, folder, examples, validation, tokenizers):
+
+def run_files(
+    task: Task,
+    folder: Path,
+    examples: list[Any],
+    validation: list[Any],
+    tokenizers: Mapping[str, Tokenizer],
+) -> RunFiles:
     """Return the `seqkeras.runs.RunFiles` of a task, without a model.
 
     Args:

@@ -1,6 +1,11 @@
 """The language model of a bundle in the place of Keras's, to score a text by onnxruntime."""
 
+from __future__ import annotations
+
 import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -8,6 +13,9 @@ from seqkeras.runs import RunFiles, RunRecord
 from seqkeras.serving.opening import Runtime
 from seqkeras.serving.session import CACHE_LENGTH, LanguageModel
 from seqkeras.tokenizers import read_tokenizer
+
+if TYPE_CHECKING:
+    from seqkeras.serving.manifest import Manifest
 
 
 class ServedModel:
@@ -24,18 +32,18 @@ class ServedModel:
             such attribute.
     """
 
-    def __init__(self, folder, manifest, precision=None):
-        runtime = Runtime(**({} if precision is None else {"precision": precision}))
+    def __init__(self, folder: Path, manifest: Manifest, precision: str | None = None):
+        runtime = Runtime() if precision is None else Runtime(precision=precision)
         self._graphs = LanguageModel(folder, manifest, runtime)
         self.vocab_size = self._graphs.vocab_size
         [role] = LanguageModel.roles
         if any(CACHE_LENGTH in spec.shape for spec in runtime.graphs_of(manifest)[role].inputs):
             self.max_length = manifest.limits.target_length
 
-    def initial_state(self, batch_size):
+    def initial_state(self, batch_size: int) -> Any:
         return self._graphs.begin(batch_size)
 
-    def read(self, token_ids, state):
+    def read(self, token_ids: np.ndarray, state: Any) -> tuple[np.ndarray, Any]:
         """Map (B, T) tokens to (B, T, V) logits, and the state behind them."""
         own, logits = np.arange(len(token_ids))[:, np.newaxis], []
         for column in np.asarray(token_ids, "int64").T:
@@ -43,12 +51,14 @@ class ServedModel:
             logits.append(np.array(found).reshape(len(own), -1))
         return np.stack(logits, axis=1), state
 
-    def __call__(self, inputs, training=False):
+    def __call__(self, inputs: Mapping[str, Any], training: bool = False) -> Any:
         logits, _ = self.read(inputs["token_ids"], self.initial_state(len(inputs["token_ids"])))
         return logits
 
 
-def served(folder, manifest, precision=None):
+def served(
+    folder: Path, manifest: Manifest, precision: str | None = None
+) -> tuple[ServedModel, RunFiles]:
     """Return the model of a bundle that generates, and the `RunFiles` that stand for its run.
 
     Args: see `ServedModel`.

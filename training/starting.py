@@ -1,8 +1,10 @@
 """The start of a training from a folder that holds weights and a tokenizer."""
 
+from __future__ import annotations
+
 import dataclasses
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import keras
 
@@ -10,6 +12,9 @@ from seqkeras.models import GPT, RNNLanguageModel
 from seqkeras.pretrained import load_hugging_face
 from seqkeras.runs import MODEL, RECORD, RunError, RunRecord
 from seqkeras.tokenizers import Subwords, byte_pairs, read_byte_pairs, read_tokenizer
+
+if TYPE_CHECKING:
+    from seqkeras.serving.text import Tokenizer
 
 BYTE_PAIRS = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))  # Hugging Face, OpenAI
 
@@ -30,17 +35,17 @@ class Start:
     decoding: dict
     settings: dict
 
-    def new_model(self):
+    def new_model(self) -> keras.Model:
         """Return a model of the same weights, in the precision and on the devices of where it is
         made."""
         return _copied(self.model)
 
-    def like(self, vocab_size):
+    def like(self, vocab_size: int) -> keras.Model:
         """Return a new model of the same sizes, for another vocabulary."""
         return _rebuilt(self.model, vocab_size=vocab_size)
 
 
-def read_start(folder, dropout=None):
+def read_start(folder: Path | str, dropout: float | None = None) -> Start:
     """Return the `Start` of a run, or of a GPT-2 folder of Hugging Face.
 
     Args:
@@ -73,7 +78,7 @@ def read_start(folder, dropout=None):
     return Start(_with_dropout(model, dropout), tokenizer, ids, record.settings)
 
 
-def tokenizer_of(path):
+def tokenizer_of(path: Path | str) -> Tokenizer:
     """Return the tokenizer of a file, or of a folder as GPT-2's.
 
     Raises:

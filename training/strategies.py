@@ -5,6 +5,8 @@ device on the same batches. Measured on Keras 3.15.1: what is overridden here on
 model, Keras does wrong under a strategy (`tests/training/test_strategies.py` has an eye on it).
 """
 
+from __future__ import annotations
+
 import contextlib
 import copy
 import functools
@@ -12,7 +14,10 @@ import os
 import signal
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import keras
 from keras import ops
@@ -22,6 +27,10 @@ from seqkeras.targets import counts
 from seqkeras.terminal import one_line
 from seqkeras.training.cluster import VARIABLE, Cluster
 from seqkeras.training.console import console
+
+if TYPE_CHECKING:
+    from seqkeras.data.batches import Batches
+    from seqkeras.training.options import FitOptions
 
 SECONDS_TO_CONNECT = 120  # for TensorFlow, after the workers have met
 
@@ -38,38 +47,38 @@ class OneDevice:
     num_replicas = num_processes = 1
     is_chief = True
 
-    def refuse(self, options):
+    def refuse(self, options: FitOptions) -> None:
         """Raise a `RunError` for options that do not go with the strategy; nothing is read yet."""
 
-    def meet(self):
+    def meet(self) -> None:
         """Wait until all processes are there."""
 
-    def running(self):
+    def running(self) -> AbstractContextManager[Any]:
         """Return the context of the whole training."""
         return contextlib.nullcontext()
 
-    def scope(self):
+    def scope(self) -> AbstractContextManager[Any]:
         """Return the context in which a model is made, not trained: what the chief alone makes
         while it trains, the others would wait for."""
         return contextlib.nullcontext()
 
-    def require_same_step(self, step):
+    def require_same_step(self, step: int) -> None:
         """Raise a `RunError` if another process has the checkpoint of another step."""
 
-    def prepare(self, model, batches):
+    def prepare(self, model: keras.Model, batches: Batches) -> Any:
         """Make a compiled model ready for `fit`; returns the batches that `fit` takes."""
         return batches
 
-    def folder(self, folder):
+    def folder(self, folder: Path) -> Path:
         """Return where this process writes what it makes while it trains: the run's, of the
         chief."""
         return folder
 
-    def callbacks(self):
+    def callbacks(self) -> list[keras.callbacks.Callback]:
         """Return what stands last in the callbacks of `fit`."""
         return []
 
-    def part(self):
+    def part(self) -> keras.Model:
         """Wait until the chief has written all."""
 
 
@@ -79,14 +88,14 @@ ONE_DEVICE = OneDevice()
 class DataParallel(OneDevice):
     """All devices of this machine, on JAX."""
 
-    def __init__(self, devices):
+    def __init__(self, devices: Any):
         self.num_replicas = len(devices)
         self.distribution = keras.distribution.DataParallel(devices=devices)
 
-    def refuse(self, options):
+    def refuse(self, options: FitOptions) -> None:
         _refuse(self, options)
 
-    def running(self):
+    def running(self) -> AbstractContextManager[Any]:
         return self.distribution.scope()
 
 
@@ -97,10 +106,10 @@ class Replicas(OneDevice):
         strategy: the strategy.
     """
 
-    def __init__(self, strategy):
+    def __init__(self, strategy: Any):
         self.strategy, self.num_replicas = strategy, strategy.num_replicas_in_sync
 
-    def refuse(self, options):
+    def refuse(self, options: FitOptions) -> None:
         _refuse(self, options)
         reasons = {
             "--gradient-accumulation": (
@@ -122,10 +131,10 @@ class Replicas(OneDevice):
             if is_asked:
                 raise RunError(f"{name}: not with several devices: {reason}.")
 
-    def scope(self):
+    def scope(self) -> AbstractContextManager[Any]:
         return self.strategy.scope()
 
-    def prepare(self, model, batches):
+    def prepare(self, model: keras.Model, batches: Batches) -> Any:
         import tensorflow as tf
 
         if not isinstance(batches, tf.data.Dataset):
@@ -152,13 +161,13 @@ class Workers(Replicas):
         devices: that each of them has.
     """
 
-    def __init__(self, cluster, devices):
+    def __init__(self, cluster: Cluster, devices: Any):
         self.cluster, self.is_chief = cluster, cluster.is_chief
         self.num_processes = len(cluster.names)
         self.num_replicas = self.num_processes * devices
         console.quiet = not self.is_chief
 
-    def meet(self):
+    def meet(self) -> None:
         import tensorflow as tf
 
         self.cluster.meet(say=lambda line: print(f"training: {line}", file=sys.stderr))
@@ -172,7 +181,7 @@ class Workers(Replicas):
             signal.signal(number, handler)
 
     @contextlib.contextmanager
-    def running(self):
+    def running(self) -> Iterator[Any]:
         import tensorflow as tf
 
         try:
@@ -184,7 +193,7 @@ class Workers(Replicas):
                 "checkpoint, if there is one."
             ) from None
 
-    def require_same_step(self, step):
+    def require_same_step(self, step: int) -> None:
         steps = self._of_all(step)
         if len(set(steps)) > 1:
             found = ", ".join(f"{name} {at:,}" for name, at in zip(self.cluster.names, steps))
@@ -193,23 +202,23 @@ class Workers(Replicas):
                 "all need the same folder as --out."
             )
 
-    def prepare(self, model, batches):
+    def prepare(self, model: keras.Model, batches: Batches) -> Any:
         batches = super().prepare(model, batches)
         # Keras takes a mean over the first axis of what a step returns.
         model.train_step = _with_an_axis(model.train_step)
         model.test_step = _with_an_axis(model.test_step)
         return batches
 
-    def folder(self, folder):
+    def folder(self, folder: Path) -> Path:
         if self.is_chief:
             return folder
         self.temporary = tempfile.TemporaryDirectory()
         return Path(self.temporary.name)
 
-    def callbacks(self):
+    def callbacks(self) -> list[keras.callbacks.Callback]:
         return [_AsTheChief(self)]
 
-    def part(self):
+    def part(self) -> keras.Model:
         self._of_all(0)
 
     def _of_all(self, number):
@@ -226,7 +235,7 @@ class Workers(Replicas):
 class _AsTheChief(keras.callbacks.Callback):
     """All workers stop when the chief does."""
 
-    def __init__(self, workers):
+    def __init__(self, workers: Workers):
         super().__init__()
         self.workers = workers
 
@@ -271,7 +280,7 @@ def _summed(loss):
     return call
 
 
-def choose_operations(xla):
+def choose_operations(xla: bool) -> None:
     """Let TensorFlow compute by deterministic operations; Keras takes no XLA beside them."""
     if keras.backend.backend() != "tensorflow":
         return
@@ -287,7 +296,7 @@ def choose_operations(xla):
         )
 
 
-def strategy(name):
+def strategy(name: str) -> OneDevice:
     """Return the strategy of a name; TensorFlow or JAX are asked for what devices there are.
 
     Args:

@@ -10,13 +10,27 @@ The module imports Keras in its methods alone, so that the command line reads a 
 without Keras.
 """
 
+from __future__ import annotations
+
 import abc
 import dataclasses
 import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
 from seqkeras.runs import ATTENTION_MAP, RunError
 from seqkeras.training.commands import evaluation_options
 from seqkeras.training.wording import counted
+
+if TYPE_CHECKING:
+    import keras
+    import numpy as np
+
+    from seqkeras.data.batches import Batches
+    from seqkeras.runs import RunFiles
+    from seqkeras.serving.text import Tokenizer
+    from seqkeras.training.options import FitOptions
 
 
 class Task:
@@ -29,20 +43,36 @@ class Task:
         scoring: a `Scoring`, answers to scores.
     """
 
-    def __init__(self, options, reading, modelling, scoring):
+    def __init__(
+        self, options: FitOptions, reading: Reading, modelling: Modelling, scoring: Scoring
+    ):
         self.name, self.options = options.task, options
-        self.reading, self.modelling, self.scoring = reading, modelling, scoring
+        self.reading: Any = reading
+        self.modelling: Any = modelling
+        self.scoring: Any = scoring
 
     @classmethod
-    def of(cls, options, reading, modelling, scoring):
+    def of(
+        cls,
+        options: FitOptions,
+        reading: type[Reading],
+        modelling: type[Modelling],
+        scoring: type[Scoring],
+    ) -> Self:
         """Return a task of the classes of its parts, each of which is made of the options and of
         the parts before it."""
-        parts = [reading(options)]
+        parts: list[Any] = [reading(options)]
         for part in (modelling, scoring):
             parts.append(part(options, *parts))
         return cls(options, *parts)
 
-    def prepared(self, folder, examples, kept, tokenizers):
+    def prepared(
+        self,
+        folder: Path,
+        examples: list[Any],
+        kept: list[Any],
+        tokenizers: Mapping[str, Tokenizer],
+    ) -> tuple[Any, Any]:
         """Return the `seqkeras.runs.RunFiles` that is trained, and what answers while it is, of
         `seqkeras.training.answering`.
 
@@ -58,7 +88,9 @@ class Task:
         run = run_files(self, folder, examples, kept, tokenizers)
         return run, answerer(run, self.scoring.asked)
 
-    def fitting(self, run, folder, kept, answer, model):
+    def fitting(
+        self, run: RunFiles, folder: Path, kept: list[Any], answer: Any, model: keras.Model
+    ) -> RunFiles:
         """Return the run with those of its validation examples that a model takes as they are.
 
         Args:
@@ -74,7 +106,7 @@ class Task:
             raise RunError(self.reading.why_none_fits(run, folder))
         return dataclasses.replace(run, validation=[*itertools.compress(run.validation, fit)])
 
-    def runs(self, folder):
+    def runs(self, folder: Path) -> list[Path]:
         """Return the folders that export takes, of a run's folder."""
         return [folder]
 
@@ -97,17 +129,17 @@ class Reading(abc.ABC):
     not_in_bundle: str = ""
     way_out_of_unknown: str = ""
 
-    def __init__(self, options):
-        self.options = options
+    def __init__(self, options: FitOptions):
+        self.options: Any = options
 
     @abc.abstractmethod
-    def read(self):
+    def read(self) -> tuple[list[Any], list[Any]]:
         """Return two lists of examples: of training, and of validation.
 
         Nothing is written yet: what can not be read is a `RunError` here.
         """
 
-    def examples_of(self, paths, settings):
+    def examples_of(self, paths: Sequence[Path | str], settings: Mapping[str, Any]) -> list[Any]:
         """Return the examples of files in the form of the training's, for `evaluate`.
 
         Args:
@@ -119,16 +151,18 @@ class Reading(abc.ABC):
         """
         raise RunError(f"{paths[0]}: the task {self.options.task} reads no files.")
 
-    def evaluation(self):
+    def evaluation(self) -> dict[str, Any]:
         """Return a dictionary: name -> value of the options by which files are read and answers
         scored, for bundles."""
         return evaluation_options(self.options)
 
     @abc.abstractmethod
-    def tokenizers(self, examples):
+    def tokenizers(self, examples: list[Any]) -> dict[str, Tokenizer]:
         """Return a dictionary: role -> tokenizer, learned on training examples."""
 
-    def with_tokenizers(self, validation, tokenizers):
+    def with_tokenizers(
+        self, validation: list[Any], tokenizers: Mapping[str, Tokenizer]
+    ) -> list[Any]:
         """Return the validation examples, once the tokenizers are known: as they are, unless what a
         text is depends on its tokens.
 
@@ -139,11 +173,13 @@ class Reading(abc.ABC):
         return validation
 
     @abc.abstractmethod
-    def record(self, examples, tokenizers):
+    def record(self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]) -> dict[str, Any]:
         """Return what run.json says: a dictionary of `save_run`'s pipeline, limits, decoding,
         settings, text_prefix and inputs, as far as the pipeline needs them."""
 
-    def texts_read(self, examples, tokenizers):
+    def texts_read(
+        self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]
+    ) -> Iterable[tuple[str, str, Iterable[str]]]:
         """Yield (use, role, texts): what vocabularies read of examples; unknown tokens are told.
 
         Args:
@@ -156,12 +192,12 @@ class Reading(abc.ABC):
         """
         return ()
 
-    def kept(self, validation):
+    def kept(self, validation: list[Any]) -> list[Any]:
         """Return the validation examples that stay with the run, on which export proves itself:
         all, unless they are too many or too large."""
         return validation
 
-    def why_none_fits(self, run, folder):
+    def why_none_fits(self, run: RunFiles, folder: Path) -> str:
         """Return the error where the pipeline takes no validation example whole: where, why, a way
         out."""
         limit = run.record.limits["source_length"]
@@ -170,7 +206,9 @@ class Reading(abc.ABC):
             "check nothing; choose a larger --max-length, or hold shorter texts out."
         )
 
-    def require_batch(self, file, examples, noun, way_out=""):
+    def require_batch(
+        self, file: object, examples: list[Any], noun: str, way_out: str = ""
+    ) -> None:
         """Raise a `RunError` if the training examples fill no batch.
 
         Args:
@@ -201,25 +239,26 @@ class Modelling(abc.ABC):
     """
 
     validation_loss: bool = False
-    folder = None
+    folder: Path | None = None
 
-    def __init__(self, options, reading):
-        self.options, self.reading = options, reading
+    def __init__(self, options: FitOptions, reading: Reading):
+        self.options: Any = options
+        self.reading: Any = reading  # with what `read` found
 
-    def arrays(self, examples, run):
+    def arrays(self, examples: list[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
         """Return the inputs and targets of examples, in the form that
         `seqkeras.data.batches.Batches` takes, and (examples,) lengths: rows of about one length
         share a batch. For `batches` and the validation loss alone."""
         raise NotImplementedError
 
-    def batches(self, examples, run):
+    def batches(self, examples: list[Any], run: RunFiles) -> Batches:
         """Return the `seqkeras.data.batches.Batches` of training examples."""
         from seqkeras.data.batches import Batches
 
         inputs, targets, lengths = self.arrays(examples, run)
         return Batches(inputs, targets, self.order(lengths))
 
-    def order(self, lengths):
+    def order(self, lengths: np.ndarray) -> Any:
         """Return which rows make the batches, of rows of (rows,) lengths: as many, or as many
         tokens, as the options say."""
         from seqkeras.data.batching import BucketedBatches, TokenBatches
@@ -232,42 +271,42 @@ class Modelling(abc.ABC):
         except ValueError as error:
             raise RunError(f"--batch-tokens: {error}") from error
 
-    def carries_state(self):
+    def carries_state(self) -> bool:
         """Return whether the state of a row goes on to the next batch, so that rows can not be
         shared."""
         return False
 
-    def num_steps(self, batches):
+    def num_steps(self, batches: Batches) -> int:
         """Return how many steps to train."""
         return self.options.passes * batches.order.batches_per_pass
 
     @abc.abstractmethod
-    def model(self, run):
+    def model(self, run: RunFiles) -> keras.Model:
         """Return a new Keras model that is built."""
 
     @abc.abstractmethod
-    def loss(self):
+    def loss(self) -> Any:
         """Return the loss of `compile`: one, or a dictionary of them by the name of an output."""
 
-    def loss_weights(self):
+    def loss_weights(self) -> Any:
         """Return weights of the losses by the name of an output; None: each counts once."""
         return None
 
-    def metrics(self):
+    def metrics(self) -> Any:
         """Return a list of Keras metrics, measured on the training batches; or such lists by the
         name of an output."""
         return []
 
-    def begun(self, folder):
+    def begun(self, folder: Path) -> None:
         """Take note that the run's folder is there, for what a training that goes on shall find."""
         return None
 
-    def measure(self, model, examples, run):
+    def measure(self, model: keras.Model, examples: list[Any], run: RunFiles) -> dict[str, float]:
         """Return a dictionary: name -> number, of a model on validation examples without answers,
         as a loss: while it trains, and of the trained one for scores.json."""
         return {}
 
-    def trained(self, model):
+    def trained(self, model: keras.Model) -> keras.Model:
         """Return what is served of the model that was trained, where it is only a part."""
         return model
 
@@ -297,16 +336,18 @@ class Scoring(abc.ABC):
     score_formats: dict = {}
     asked: dict = {}
 
-    def __init__(self, options, reading, modelling):
-        self.options, self.reading, self.modelling = options, reading, modelling
+    def __init__(self, options: FitOptions, reading: Reading, modelling: Modelling):
+        self.options: Any = options
+        self.reading: Any = reading
+        self.modelling: Any = modelling
 
-    def looked_at(self, validation):
+    def looked_at(self, validation: list[Any]) -> list[Any]:
         """Return the validation examples that are answered while it trains: all, unless they are
         many."""
         return validation
 
     @abc.abstractmethod
-    def validation_scores(self, examples, answers):
+    def validation_scores(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
         """Return a dictionary: name -> number, of validation examples and their answers while it
         trains.
 
@@ -316,7 +357,7 @@ class Scoring(abc.ABC):
             answers: as the pipeline gives them, of `seqkeras.serving.results`.
         """
 
-    def sample(self, example, answer):
+    def sample(self, example: Any, answer: Any) -> dict[str, str]:
         """Return a dictionary: name -> text, what samples.txt shows of a validation example: those
         of a pipeline whose answers have neither a text nor labels say how they are written."""
         text = example.text
@@ -326,17 +367,21 @@ class Scoring(abc.ABC):
             "answer": answer.text if hasattr(answer, "text") else ", ".join(answer.labels),
         }
 
-    def samples(self, model, run, examples, answers):
+    def samples(
+        self, model: keras.Model, run: RunFiles, examples: list[Any], answers: Sequence[Any]
+    ) -> list[dict[str, str]]:
         """Return what samples.txt shows of some validation examples and their answers, a `sample`
         each."""
         return [self.sample(*pair) for pair in zip(examples, answers, strict=True)]
 
-    def tests(self, validation):
+    def tests(self, validation: list[Any]) -> Iterable[tuple[str, list[Any]]]:
         """Yield (name, list of examples), what the trained model is scored on: the validation
         examples, unless a task has others."""
         yield "validation", validation
 
-    def tuned(self, run, answered):
+    def tuned(
+        self, run: RunFiles, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]
+    ) -> tuple[RunFiles, Mapping[str, Any]]:
         """Return the run with settings that are chosen by the trained model's answers, as a
         threshold, and the answers by these.
 
@@ -347,21 +392,21 @@ class Scoring(abc.ABC):
         return run, answered
 
     @abc.abstractmethod
-    def scores(self, answered):
+    def scores(self, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]) -> dict[str, Any]:
         """Return the content of scores.json, after what `Modelling.measure` gives.
 
         Args:
             answered: name -> (examples, answers) of every test.
         """
 
-    def draw(self, model, run, path):
+    def draw(self, model: keras.Model, run: RunFiles, path: Path | str) -> None:
         """Draw the model's attention, or its answers, into a PNG, if the task has some to show."""
         return None
 
-    def table(self, scores):
+    def table(self, scores: Mapping[str, Any]) -> Any:
         """Return the scores as a `rich.table.Table`, or None."""
         return None
 
     @abc.abstractmethod
-    def summary(self, scores):
+    def summary(self, scores: Mapping[str, Any]) -> str:
         """Return the scores in a few words, for the last line."""

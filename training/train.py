@@ -1,9 +1,13 @@
 """A training from its options to a run that export takes."""
 
+from __future__ import annotations
+
 import contextlib
 import dataclasses
 import shlex
-from typing import Any
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from seqkeras.locking import locked
 from seqkeras.runs import CHECKPOINT, MODEL, SCORES, RunError
@@ -27,8 +31,11 @@ from seqkeras.training.strategies import strategy
 from seqkeras.training.unknown_tokens import require_known_targets, tell_unknown_tokens
 from seqkeras.training.validation import Validation
 
+if TYPE_CHECKING:
+    from seqkeras.training.task import Task
 
-def train(task, folder, overwrite=False):
+
+def train(task: Task, folder: Path, overwrite: bool = False) -> Any:
     """Train a task, or continue where an earlier process stopped; a finished run is left alone.
 
     What can not be trained is refused before anything is written.
@@ -180,7 +187,7 @@ def _takes_weights(options):
     return options.start_from is not None and type(kind) is RunFolder
 
 
-def answered(tests, answer):
+def answered(tests: Iterable[tuple[str, list[Any]]], answer: Callable[..., Any]) -> dict[str, Any]:
     """Return a dictionary: name -> (examples, answers) of a task's tests, with a progress bar.
 
     Args:

@@ -1,18 +1,29 @@
 """The share of tokens that a training's vocabularies do not know, told before it begins."""
 
+from __future__ import annotations
+
 import itertools
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from seqkeras.runs import RunError
 from seqkeras.terminal import one_line
 from seqkeras.tokenizers.unknown import unknown_tokens
 from seqkeras.training.console import console
 
+if TYPE_CHECKING:
+    from seqkeras.serving.text import Tokenizer
+    from seqkeras.tokenizers.unknown import UnknownTokens
+    from seqkeras.training.task import Task
+
 TARGETS = "targets"
 MOST_TEXTS = 100_000  # of a use, in which unknown tokens are counted
 SHOWN = 5  # unknown tokens in a message
 
 
-def tell_unknown_tokens(task, examples, tokenizers, source):
+def tell_unknown_tokens(
+    task: Task, examples: list[Any], tokenizers: Mapping[str, Tokenizer], source: str
+) -> dict[str, UnknownTokens]:
     """Print a line if the vocabularies do not know all tokens of examples.
 
     Args:
@@ -43,7 +54,7 @@ def tell_unknown_tokens(task, examples, tokenizers, source):
     return found
 
 
-def require_known_targets(task, found, most):
+def require_known_targets(task: Task, found: Mapping[str, UnknownTokens], most: float) -> None:
     """Raise a `RunError` if more than a share of the tokens of targets is unknown: an answer holds
     none of them.
 

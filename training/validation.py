@@ -1,7 +1,10 @@
 """A look at the validation examples while a model trains."""
 
+from __future__ import annotations
+
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from keras import tree
@@ -14,6 +17,12 @@ from seqkeras.spreading import spread
 from seqkeras.targets import counts
 from seqkeras.training.console import console
 from seqkeras.training.fit import ignored_by
+
+if TYPE_CHECKING:
+    import keras
+
+    from seqkeras.runs import RunFiles
+    from seqkeras.training.task import Modelling, Task
 
 LOSS = "validation_loss"
 SHOWN = 5  # examples in samples.txt
@@ -43,7 +52,7 @@ class Validation:
         answer: answer of `seqkeras.training.answering`.
     """
 
-    def __init__(self, task, examples, run, answer):
+    def __init__(self, task: Task, examples: list[Any], run: RunFiles, answer: Callable[..., Any]):
         self.options, self.modelling, self.scoring = task.options, task.modelling, task.scoring
         self.examples, self.run, self.answer = examples, run, answer
         self.answered = self.scoring.looked_at(examples)
@@ -52,7 +61,7 @@ class Validation:
         self.has_loss = self.modelling.validation_loss
         self.loss = Loss(self.modelling, examples, run) if self.has_loss else lambda model: {}
 
-    def __call__(self, model):
+    def __call__(self, model: keras.Model) -> Any:
         loss = self.loss(model)
         model = self.modelling.trained(model)
         measured, scores, answers = self._scores(model)
@@ -63,7 +72,7 @@ class Validation:
         answers = self.answer(model, [example.text for example in self.answered])
         return measured, self.scoring.validation_scores(self.answered, answers), answers
 
-    def require_best(self, model):
+    def require_best(self, model: keras.Model) -> None:
         """Ask a model that has learned nothing for its scores, if the options name one as the best.
 
         Raises:
@@ -87,7 +96,7 @@ class Validation:
             )
         return found[0]
 
-    def rank(self, look):
+    def rank(self, look: Look) -> list[float]:
         """Return the score by which looks are compared; ties go to the lower loss."""
         named = look.scores | look.measured
         name = self._best([*named])
@@ -95,7 +104,7 @@ class Validation:
         value, loss = -named[name] if lower else named[name], -named.get(LOSS, 0.0)
         return [-math.inf if math.isnan(number) else number for number in (value, loss)]
 
-    def in_words(self, look):
+    def in_words(self, look: Look) -> list[str]:
         """Return the numbers of a look for the terminal."""
         measured = [f"{name} {value:.4f}" for name, value in look.measured.items()]
         formats = self.scoring.score_formats
@@ -115,7 +124,7 @@ class Validation:
 class Loss:
     """Model -> {"validation_loss"}, the mean over all targets that count."""
 
-    def __init__(self, modelling, examples, run):
+    def __init__(self, modelling: Modelling, examples: list[Any], run: RunFiles):
         with console.capture():  # what `arrays` prints was said of the training examples
             inputs, targets, lengths = modelling.arrays(examples, run)
         self.batches = Batches(inputs, targets, InOrder(lengths, modelling.options.batch_size))
@@ -124,7 +133,7 @@ class Loss:
         if modelling.options.gradient_accumulation > 1:  # the loss is a sum then
             self.batches = self.batches.in_groups(1, self.ignored)
 
-    def __call__(self, model):
+    def __call__(self, model: keras.Model) -> Any:
         total = weight = 0.0
         for batch in self.batches.from_step(0):
             model.reset_metrics()

@@ -1,9 +1,12 @@
 """Counts and lists in the words of messages."""
 
+from collections.abc import Sequence
+from typing import Any
+
 MOST_LISTED = 20
 
 
-def counted(count, plural, singular=None):
+def counted(count: int, plural: str, singular: str | None = None) -> str:
     """Return a count with its noun: "1 row", "2,000 rows".
 
     Args:
@@ -16,7 +19,7 @@ def counted(count, plural, singular=None):
     return f"{count:,} {plural}"
 
 
-def listed(values):
+def listed(values: Sequence[Any]) -> str:
     """Return values of a file with commas between them, and how many there are more."""
     more = f" and {len(values) - MOST_LISTED:,} more" if len(values) > MOST_LISTED else ""
     return ", ".join(f"{value!r:.40}" for value in values[:MOST_LISTED]) + more

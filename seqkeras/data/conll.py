@@ -24,7 +24,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from seqkeras.data.json_lines import json_objects
 from seqkeras.data.left_out import usable
@@ -122,7 +122,7 @@ class _Columns(NamedTuple):
     places: list
 
     @classmethod
-    def of(cls, path, text, *columns):
+    def of(cls, path: Path | str, text: str, *columns: int) -> Self:
         contents = [(line, content) for line, content in _contents(text) if content]
         if not contents:
             raise DataError(f"{path}: there is no sentence in it.")

@@ -100,7 +100,9 @@ class Corpus:
         return corpus
 
     @classmethod
-    def _of_files(cls, paths, form, held_out, shard_bytes):
+    def _of_files(
+        cls, paths: Iterable[Path | str], form: str, held_out: float, shard_bytes: int
+    ) -> Self:
         digests, shards, kept, count = {}, [], {}, 0
         for path in map(Path, paths):
             digest, begin = hashlib.sha256(), None

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from seqkeras.serving.text import Subwords
+    from seqkeras.serving.text import Subwords, Tokenizer
 
 KINDS = ("tokens", "words", "spans")
 IGNORED = -1  # the target of a place that holds no chosen token
@@ -132,7 +132,7 @@ class Masking:
         return taken
 
 
-def mask_token_of(tokenizer: Subwords) -> str:
+def mask_token_of(tokenizer: Tokenizer) -> str:
     """Return the mask of a vocabulary, [MASK] or <mask>.
 
     Raises:

@@ -60,7 +60,7 @@ class Recording:
         parts = [slice(start, start + length) for start in range(0, len(self), length)]
         return [self._part(part, self.target[part]) for part in parts]
 
-    def beginnings(self, every):
+    def beginnings(self, every: int) -> list[Recording]:
         """Return the recording up to every so many frames, and the whole; all have its label."""
         ends = [*range(every, len(self), every), len(self)]
         return [self._part(slice(end), self.target) for end in ends]

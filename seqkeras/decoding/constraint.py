@@ -81,7 +81,9 @@ class Constraint:
         return cls._of(Pattern.of_texts(choices), tokenizer, end_id, vocab_size)
 
     @classmethod
-    def _of(cls, pattern, tokenizer, end_id, vocab_size):
+    def _of(
+        cls, pattern: Pattern, tokenizer: Tokenizer, end_id: int, vocab_size: int | None
+    ) -> Self:
         size = len(tokenizer) if vocab_size is None else vocab_size
         automaton = TokenAutomaton(pattern, text_trees(tokenizer), end_id, size)
         if automaton.distances[automaton.first] == UNREACHABLE:

@@ -320,7 +320,7 @@ class OneSequence(Search):
         choose, end_id: see `generate`.
     """
 
-    def __init__(self, choose: Callable[[Tensor, Tensor], Tensor], end_id: int):
+    def __init__(self, choose: Callable[[Tensor, Tensor], Tensor] | None, end_id: int):
         self.choose, self.end_id = choose, end_id
 
     def begin(self, batch_size: Any) -> dict[str, Tensor]:

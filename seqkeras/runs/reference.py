@@ -122,7 +122,7 @@ class Reference:
             )
 
     @classmethod
-    def _limited(cls, examples):
+    def _limited(cls, examples: Iterable[dict[str, np.ndarray]]) -> Self:
         kept, room = [], MOST_BYTES
         for outputs in examples:
             room -= sum(array.nbytes for array in outputs.values())

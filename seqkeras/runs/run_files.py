@@ -52,7 +52,7 @@ class RunFiles:
     """
 
     record: RunRecord
-    tokenizers: Mapping[str, Tokenizer]
+    tokenizers: Mapping[str, Any]  # of `Tokenizer`s
     validation: list
     arrays: dict
     reference: Reference | None = None

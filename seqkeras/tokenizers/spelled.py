@@ -8,14 +8,14 @@ from seqkeras.serving.text.vocabularies import UNK
 from seqkeras.serving.text.word_piece import SPECIAL_TOKENS
 
 if TYPE_CHECKING:
-    from seqkeras.serving.text import CharacterTable, Subwords
+    from seqkeras.serving.text import CharacterTable, Tokenizer
 
 UNKNOWN = "[UNK]"
 INNER = "##"  # begins a piece that goes on with a word
 
 
 def spelled_pieces(
-    tokenizer: Subwords, characters: CharacterTable
+    tokenizer: Tokenizer, characters: CharacterTable
 ) -> tuple[list[list[int]], list[int]]:
     """Return what `BiLMFeatures` and `WordCharacters` must know of a vocabulary.
 

@@ -1,5 +1,10 @@
 """`Generate` while it trains: prompts to what follows them, by the search that the run asks for."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
 from keras import ops
 
 from seqkeras.decoding import greedy, in_batches
@@ -9,6 +14,11 @@ from seqkeras.serving.text import Turns
 from seqkeras.tokenizers import pad
 from seqkeras.training.compiling import OncePerModel
 
+if TYPE_CHECKING:
+    import keras
+
+    from seqkeras.runs import RunFiles
+
 
 class Generate:
     """Prompts to `Generation`s, each token the most probable one; compiled once for a model.
@@ -17,7 +27,7 @@ class Generate:
         run: a `seqkeras.runs.RunFiles`.
     """
 
-    def __init__(self, run):
+    def __init__(self, run: RunFiles):
         parsed = run.record.parse("run.json")
         self.tokenizer, self.limits = run.tokenizers["text"], parsed.limits
         turns = run.record.settings.get("turns")
@@ -25,7 +35,12 @@ class Generate:
         self.start_id, self.end_id = parsed.decoding.start_id, parsed.decoding.end_id
         self.decode = OncePerModel(self._decoder)
 
-    def __call__(self, model, texts, advance=None):
+    def __call__(
+        self,
+        model: keras.Model,
+        texts: Sequence[str],
+        advance: Callable[[int], object] | None = None,
+    ) -> Any:
         """Return the answers of a model to prompts.
 
         Args:
@@ -35,12 +50,12 @@ class Generate:
         found = in_batches(self.decode(model), prompts, pad, batch_size=64, advance=advance)
         return [self._generation(*row) for row in zip(prompts, *found, strict=True)]
 
-    def fits(self, model, text):
+    def fits(self, model: keras.Model, text: Any) -> bool:
         """Return whether a prompt is within the limit, with a token behind it."""
         most = min(self.limits.source_length, self.limits.target_length - 1)
         return len(self.token_ids(text)) <= most
 
-    def token_ids(self, text):
+    def token_ids(self, text: Any) -> list[int]:
         """Return the ids of a prompt, as the pipeline reads it."""
         prompt = text if self.turns is None else self.turns.prompt(text, "prompt")
         return self.tokenizer.encode(prompt) or [self.start_id]

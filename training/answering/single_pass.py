@@ -1,12 +1,22 @@
 """Answers of a model that gives them in a single pass, by the pipeline that will serve it."""
 
+from __future__ import annotations
+
 import tempfile
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from seqkeras.keras_pipeline import keras_pipeline
 from seqkeras.serving.manifest import SCHEMA_VERSION
 from seqkeras.serving.pipelines.model import ROLE
 from seqkeras.training.answering.graphs import graph_of
+
+if TYPE_CHECKING:
+    import keras
+
+    from seqkeras.runs import RunFiles
+    from seqkeras.serving.pipelines.pipeline import Pipeline
 
 AT_ONCE = 4096  # inputs that a pipeline is given
 # Tokens of a batch: more make a call cheaper for a token, and rows of other lengths share it. The
@@ -23,14 +33,20 @@ class SinglePass:
         asked: options of the pipeline beside `truncate`.
     """
 
-    def __init__(self, run, asked):
+    def __init__(self, run: RunFiles, asked: Mapping[str, Any]):
         self.run = run
         usual = TOKEN_BUDGET if run.tokenizers else FRAME_BUDGET
         budget = BUDGETS.get(run.record.pipeline, usual)
         self.options = {"truncate": True, "token_budget": budget, **asked}
-        self._model = self._pipeline = None
+        self._model: keras.Model | None = None
+        self._pipeline: Any = None
 
-    def __call__(self, model, texts, advance=None):
+    def __call__(
+        self,
+        model: keras.Model,
+        texts: Sequence[str],
+        advance: Callable[[int], object] | None = None,
+    ) -> Any:
         """Return the answers of a model to texts.
 
         Args:
@@ -43,7 +59,7 @@ class SinglePass:
                 advance(len(answers) - start)
         return answers
 
-    def fits(self, model, text):
+    def fits(self, model: keras.Model, text: Any) -> bool:
         """Return whether the pipeline of a model takes a text, and cuts nothing off."""
         try:
             self.pipeline(model).encode(text)
@@ -51,7 +67,7 @@ class SinglePass:
             return False
         return True
 
-    def pipeline(self, model):
+    def pipeline(self, model: keras.Model) -> Pipeline:
         """Return the pipeline of a model; it is made anew only for another model."""
         if model is not self._model:
             graphs = {ROLE: graph_of(model, self.run)}

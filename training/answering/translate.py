@@ -1,9 +1,20 @@
 """`Translate` while it trains: texts to texts, by the search that the run asks for."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
 from seqkeras.decoding import Constraint, beam, greedy, in_batches
 from seqkeras.serving.results import Translation
 from seqkeras.tokenizers import CharacterTable, encode_all, pad
 from seqkeras.training.compiling import OncePerModel
+
+if TYPE_CHECKING:
+    import keras
+
+    from seqkeras.runs import RunFiles
+    from seqkeras.serving.text import Tokenizer
 
 
 class Translate:
@@ -14,7 +25,7 @@ class Translate:
         run: a `seqkeras.runs.RunFiles`.
     """
 
-    def __init__(self, run):
+    def __init__(self, run: RunFiles):
         parsed = run.record.parse("run.json")
         self.source, self.target = run.tokenizers["source"], run.tokenizers["target"]
         self.decoding, self.limit = parsed.decoding, parsed.limits.source_length
@@ -29,7 +40,12 @@ class Translate:
             )
         self.decode = OncePerModel(self._decoder)
 
-    def __call__(self, model, texts, advance=None):
+    def __call__(
+        self,
+        model: keras.Model,
+        texts: Sequence[str],
+        advance: Callable[[int], object] | None = None,
+    ) -> Any:
         """Return the answers of a model to texts.
 
         Args:
@@ -45,7 +61,7 @@ class Translate:
             for row, score in zip(token_ids.tolist(), scores, strict=True)
         ]
 
-    def fits(self, model, text):
+    def fits(self, model: keras.Model, text: Any) -> bool:
         """Return whether a text has tokens, and nothing is cut off."""
         [token_ids] = source_ids(self.source, [text])
         return bool(self.source.encode(text)) and len(token_ids) <= self.limit
@@ -78,6 +94,6 @@ class Translate:
         return most_probable if num_beams == 1 else best_of_beams
 
 
-def source_ids(tokenizer, texts):
+def source_ids(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[int]]:
     """Return for each text the ids that an encoder reads, with the special tokens around them."""
     return encode_all(tokenizer, texts, special_tokens=not isinstance(tokenizer, CharacterTable))

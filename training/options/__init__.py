@@ -9,17 +9,21 @@ import dataclasses
 import functools
 import importlib.util
 import math
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
 from seqkeras.runs import MODEL, RECORD
 
+if TYPE_CHECKING:
+    from seqkeras.training.task import Task
+
 MOST = 2**31 - 1  # of a count: more fits no size of a tensor
 
 
-def option(default, type, help, decides=True):
+def option(default: Any, type: Any, help: str, decides: bool = True) -> Any:
     """Return a dataclass field that is also an option of the command line.
 
     Args:
@@ -30,19 +34,19 @@ def option(default, type, help, decides=True):
     )
 
 
-def argument(type, help, several=False):
+def argument(type: Any, help: str, several: bool = False) -> Any:
     """Return a dataclass field that stands on the command line without a name; a tuple of
     `several`."""
     metadata = {"type": type, "help": help, "is_argument": True, "several": several}
     return dataclasses.field(default=None, metadata=metadata)
 
 
-def part(kind):
+def part(kind: "type[Options]") -> Any:
     """Return a dataclass field that holds further options, those of another `Options`."""
     return dataclasses.field(metadata={"part": kind})
 
 
-def shown(name):
+def shown(name: str) -> str:
     """Return an option as the command line has it."""
     return f"--{name.replace('_', '-')}"
 
@@ -53,14 +57,16 @@ class DataFile(click.ParamType):
     name = "file"
     of_folder = "is a folder; name a file"  # what is wrong with one
 
-    def convert(self, value, parameter, context):
+    def convert(
+        self, value: Any, parameter: click.Parameter | None, context: click.Context | None
+    ) -> Any:
         if isinstance(value, str) and Path(value).is_dir():
             self.fail(f"{value}: {self.of_folder}.", parameter, context)
         if not isinstance(value, str) or not Path(value).is_file():
             self.fail(f"{value}: no such file.", parameter, context)
         return value
 
-    def read_file(self, path):
+    def read_file(self, path: str | Path) -> str | Path:
         """Return the file that is read where the option is this path."""
         return path
 
@@ -70,12 +76,14 @@ class RunFolder(click.ParamType):
 
     name = "run"
 
-    def convert(self, value, parameter, context):
+    def convert(
+        self, value: Any, parameter: click.Parameter | None, context: click.Context | None
+    ) -> Any:
         if not isinstance(value, str) or not (Path(value) / RECORD).is_file():
             self.fail(f"{value}: no finished run, {RECORD} is missing.", parameter, context)
         return value
 
-    def read_file(self, path):
+    def read_file(self, path: str | Path) -> str | Path:
         """Return the file that is read where the option is this path."""
         return str(Path(path) / MODEL)
 
@@ -85,7 +93,9 @@ class Patterns(click.ParamType):
 
     name = "patterns"
 
-    def convert(self, value, parameter, context):
+    def convert(
+        self, value: Any, parameter: click.Parameter | None, context: click.Context | None
+    ) -> Any:
         patterns = value.split(",") if isinstance(value, str) else value
         if not all(isinstance(pattern, str) and pattern for pattern in patterns):
             self.fail(f"needs patterns with commas between them; received {value!r}.")
@@ -97,10 +107,12 @@ class Names(click.ParamType):
 
     name = "names"
 
-    def __init__(self, known=None):
+    def __init__(self, known: Collection[str] | None = None):
         self.known = known
 
-    def convert(self, value, parameter, context):
+    def convert(
+        self, value: Any, parameter: click.Parameter | None, context: click.Context | None
+    ) -> Any:
         names = value.split(",") if isinstance(value, str) else value
         if not all(isinstance(name, str) and name for name in names):
             self.fail(f"needs names with commas between them; received {value!r}.")
@@ -115,21 +127,25 @@ class Names(click.ParamType):
 class Count(click.IntRange):
     """An integer from a least one on."""
 
-    def convert(self, value, parameter, context):
+    def convert(
+        self, value: Any, parameter: click.Parameter | None, context: click.Context | None
+    ) -> Any:
         count = super().convert(value, parameter, context)
         if count > MOST:
             self.fail(f"{count:,} is more than {MOST:,}.", parameter, context)
         return count
 
 
-def at_least(minimum):
+def at_least(minimum: int) -> "Count":
     return Count(min=minimum)
 
 
 class Number(click.FloatRange):
     """A number within bounds: FloatRange alone lets NaN pass."""
 
-    def convert(self, value, parameter, context):
+    def convert(
+        self, value: Any, parameter: click.Parameter | None, context: click.Context | None
+    ) -> Any:
         number = super().convert(value, parameter, context)
         if math.isnan(number):
             self.fail(f"nan is not in the range {self._describe_range()}.", parameter, context)
@@ -147,12 +163,16 @@ WITH_BETAS = ("adam", "adamw", "lion", "keras-adam")
 WITH_LAST_RATE = ("cosine", "linear")
 
 
-@functools.cache
-def options_of(kind):
+def options_of(kind: type) -> dict[str, dataclasses.Field]:
     """Return the options of a dataclass and of the parts that it holds, name -> field.
 
     Where a part has an option of the same name, the field of the dataclass itself counts.
     """
+    return _options_of(kind)
+
+
+@functools.cache
+def _options_of(kind):
     own, found = {}, {}
     for field in dataclasses.fields(kind):
         if "part" in field.metadata:
@@ -182,12 +202,12 @@ class Options:
     # Defaults that follow from another option: its name -> name of an option -> default.
     DEFAULTS_WITH: dict = {}
 
-    def __init_subclass__(cls):
+    def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         dataclasses.dataclass(frozen=True, init=False)(cls)
 
-    def __init__(self, **values):
-        known, fields = options_of(type(self)), dataclasses.fields(self)
+    def __init__(self, **values: Any):
+        known, fields = options_of(type(self)), dataclasses.fields(self)  # type: ignore[arg-type]
         for field in fields:
             if "part" in field.metadata and field.name in values:
                 values = values_of(values.pop(field.name)) | values
@@ -200,30 +220,30 @@ class Options:
                 value = kind(**{name: values[name] for name in options_of(kind)})
             object.__setattr__(self, field.name, value)
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         for held in _parts(self):
             if name in options_of(type(held)):
                 return getattr(held, name)
         raise AttributeError(f"{type(self).__name__}: there is no option {name!r}.")
 
-    def is_given(self, name):
+    def is_given(self, name: str) -> bool:
         """Return whether an option differs from its default; False for an option that there is
         not."""
         field = options_of(type(self)).get(name)
         return field is not None and getattr(self, name) != field.default
 
-    def check(self):
+    def check(self) -> None:
         """Raise a `click.UsageError` for options that do not go together; nothing is read yet."""
         for problem in self.all_problems(self):
             raise click.UsageError(problem)
 
-    def all_problems(self, of):
+    def all_problems(self, of: "Options") -> Iterator[str]:
         """Yield what `problems` yields, of the parts first."""
         for held in _parts(self):
             yield from held.all_problems(of)
         yield from self.problems(of)
 
-    def problems(self, of):
+    def problems(self, of: "Options") -> Iterable[str]:
         """Yield a sentence for each two options that do not go together.
 
         Args:
@@ -232,16 +252,16 @@ class Options:
         return ()
 
     @classmethod
-    def defaults_with(cls):
+    def defaults_with(cls) -> dict[str, Any]:
         """Return `DEFAULTS_WITH`, those of parts among them."""
         found = dict(cls.DEFAULTS_WITH)
-        for field in dataclasses.fields(cls):
+        for field in dataclasses.fields(cls):  # type: ignore[arg-type]
             if "part" in field.metadata:
                 found |= field.metadata["part"].defaults_with()
         return found
 
 
-def values_of(options):
+def values_of(options: Options) -> dict[str, Any]:
     """Return name -> value of all options, those of parts among them."""
     return {name: getattr(options, name) for name in options_of(type(options))}
 
@@ -306,7 +326,7 @@ class OptimizerOptions(Options):
         1, at_least(1), "Last checkpoints whose mean is evaluated and kept."
     )
 
-    def problems(self, of):
+    def problems(self, of: Options) -> Iterable[str]:
         if self.schedule == "noam" and not hasattr(of, "hidden_dim"):
             yield (
                 "--schedule noam needs a task with --hidden-dim; choose inverse-root, which has "
@@ -361,7 +381,7 @@ class LookOptions(Options):
     )
     tensorboard: bool = option(True, bool, "Write events for TensorBoard.", decides=False)
 
-    def problems(self, of):
+    def problems(self, of: Options) -> Iterable[str]:
         if self.tensorboard and importlib.util.find_spec("tensorboard") is None:
             yield (
                 "--tensorboard needs the package tensorboard, which is not installed: pip install "
@@ -423,17 +443,17 @@ class FitOptions(Options):
     # names.
     USUAL = ()
 
-    def __init_subclass__(cls, task=None):
+    def __init_subclass__(cls, task: str | None = None) -> None:
         super().__init_subclass__()
         if task is not None:
             cls.task = task
             TASKS[task] = cls
 
-    def make(self):
+    def make(self) -> "Task":
         """Return the `seqkeras.training.task.Task` of these options; Keras is imported here."""
         raise NotImplementedError
 
-    def files_within(self):
+    def files_within(self) -> dict[str, list[Path | str]]:
         """Return name of a file of the user's -> paths of the files that it names; a run continues
         only while their content stays the same, too."""
         return {}

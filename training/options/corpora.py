@@ -1,5 +1,8 @@
 """Options of tasks that learn from several corpora."""
 
+from collections.abc import Iterable
+from typing import Any
+
 import click
 
 from seqkeras.training.options import DataFile, Options, option
@@ -10,7 +13,9 @@ class DataFiles(DataFile):
 
     name = "files"
 
-    def convert(self, value, parameter, context):
+    def convert(
+        self, value: Any, parameter: click.Parameter | None, context: click.Context | None
+    ) -> Any:
         paths = value.split(",") if isinstance(value, str) else value
         return tuple(super(DataFiles, self).convert(path, parameter, context) for path in paths)
 
@@ -20,7 +25,9 @@ class Weights(click.ParamType):
 
     name = "weights"
 
-    def convert(self, value, parameter, context):
+    def convert(
+        self, value: Any, parameter: click.Parameter | None, context: click.Context | None
+    ) -> Any:
         try:
             weights = tuple(map(float, value.split(",") if isinstance(value, str) else value))
         except (TypeError, ValueError):
@@ -41,11 +48,11 @@ class CorporaOptions(Options):
         "Default: equal.",
     )
 
-    def mixture(self):
+    def mixture(self) -> tuple[float, ...]:
         """Return the weight of FILE, and of each further corpus."""
         return self.weights or (1.0,) * (1 + len(self.also))
 
-    def problems(self, of):
+    def problems(self, of: Options) -> Iterable[str]:
         if self.weights and len(self.weights) != 1 + len(self.also):
             yield (
                 f"--weights: expected {1 + len(self.also)}, for FILE and each file of --also; "

@@ -1,5 +1,7 @@
 """Options of columns whose numbers are written for people, as 1,250.5, 12 % or 204.93亿."""
 
+from collections.abc import Iterator, Sequence
+
 from seqkeras.training.options import Names, Options, option
 
 
@@ -18,14 +20,14 @@ class DecimalOptions(Options):
         "Columns of numbers written for people with a decimal comma, such as 1.250,5 or 12,5 %.",
     )
 
-    def signs(self):
+    def signs(self) -> dict[str, str]:
         """Return a dictionary: name of a column -> its decimal sign."""
         return {
             **dict.fromkeys(self.decimal_point, "."),
             **dict.fromkeys(self.decimal_comma, ","),
         }
 
-    def problems_of_columns(self, names, of):
+    def problems_of_columns(self, names: Sequence[str], of: str) -> Iterator[str]:
         """Yield a sentence unless the options are of columns of numbers, each of one sign.
 
         Args:

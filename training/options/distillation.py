@@ -1,5 +1,7 @@
 """Options of the tasks whose model may learn from the answers of another."""
 
+from collections.abc import Iterable
+
 import click
 
 from seqkeras.training.options import (
@@ -67,7 +69,7 @@ class DistillationOptions(Options):
         "Layers of --pretrained that a student begins with, evenly spread. Default: all layers.",
     )
 
-    def problems(self, of):
+    def problems(self, of: Options) -> Iterable[str]:
         own = [
             name
             for name in options_of(DistillationOptions)

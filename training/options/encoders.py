@@ -1,5 +1,7 @@
 """Options of the encoders that tasks of texts and of frames choose from."""
 
+from collections.abc import Iterable
+
 import click
 
 from seqkeras.training.options import Number, Options, RunFolder, at_least, option
@@ -69,7 +71,7 @@ class EncoderOptions(Options):
         False, bool, "Train the model of --features too, and not only the mix of its layers."
     )
 
-    def problems(self, of):
+    def problems(self, of: Options) -> Iterable[str]:
         if self.train_features and self.features is None:
             yield "--train-features is for the model of --features; name its run."
         if self.attention_window is not None and self.encoder != "transformer":

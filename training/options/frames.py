@@ -1,5 +1,9 @@
 """Options of tasks that read frames of numbers as well as texts."""
 
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
 from seqkeras.data.recordings import files_of_table
 from seqkeras.training.options import Names, Options, option, part
 from seqkeras.training.options.decimals import DecimalOptions
@@ -20,7 +24,7 @@ class FrameOptions(Options):
         None, str, "Column that names .npy files, in a file with a row for each recording."
     )
 
-    def problems(self, of):
+    def problems(self, of: Options) -> Iterable[str]:
         yield from self.decimals.problems_of_columns(self.numbers, "--numbers")
         if self.numbers and self.frames_column is not None:
             yield "--numbers and --frames-column are two forms; choose one."
@@ -29,11 +33,11 @@ class FrameOptions(Options):
         if self.series_column is not None and not self.numbers:
             yield "--series-column needs --numbers."
 
-    def reads_frames(self, path):
+    def reads_frames(self, path: Path | str) -> bool:
         """Return whether a file is of frames, and not of texts."""
         return str(path).lower().endswith(ARRAYS) or bool(self.numbers or self.frames_column)
 
-    def files_within(self, paths, *columns):
+    def files_within(self, paths: Sequence[Any], *columns: str) -> dict[str, list[Path | str]]:
         """Return name of a file of the user's -> the files that it names.
 
         Args:

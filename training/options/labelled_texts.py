@@ -1,5 +1,8 @@
 """Options of tasks that read texts, or pairs of texts, with a label or a number each."""
 
+from collections.abc import Iterable, Sequence
+from typing import Any
+
 import click
 
 from seqkeras.training.options import FRACTION, DataFile, Options, at_least, option, shown
@@ -58,7 +61,7 @@ class LabelledTextOptions(Options):
     )
     hops: int = option(4, at_least(1), "Queries of the attention that sums up the text.")
 
-    def problems(self, of):
+    def problems(self, of: Options) -> Iterable[str]:
         if of.teacher is None and (self.unlabelled is not None or self.augment):
             name = "--augment" if self.unlabelled is None else "--unlabelled"
             yield f"{name} needs --teacher, which answers what has no label."
@@ -75,7 +78,7 @@ class LabelledTextOptions(Options):
         if self.stride is not None and of.teacher is not None:
             yield "--stride: a teacher answers whole texts; leave it or --teacher out."
 
-    def reading(self, names):
+    def reading(self, names: Sequence[str]) -> dict[str, Any]:
         """Return how `seqkeras.data.columns.read_columns` reads the columns of these options.
 
         Args:

@@ -1,6 +1,8 @@
 """Options of the tasks that fine-tune a pre-trained encoder."""
 
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -24,7 +26,9 @@ class PretrainedFolder(RunFolder):
 
     name = "folder"
 
-    def convert(self, value, parameter, context):
+    def convert(
+        self, value: Any, parameter: click.Parameter | None, context: click.Context | None
+    ) -> Any:
         folder = Path(value)
         if not folder.is_dir():
             self.fail(f"{value}: there is no such folder.", parameter, context)
@@ -36,7 +40,7 @@ class PretrainedFolder(RunFolder):
             )
         return str(value)
 
-    def read_file(self, path):
+    def read_file(self, path: Path | str) -> str | Path:
         """Return the file that is read where the option is this path."""
         found = (file for name in WEIGHTS for file in sorted(Path(path).glob(name)))
         return str(next(found, Path(path) / HUGGING_FACE))
@@ -45,7 +49,9 @@ class PretrainedFolder(RunFolder):
 class LanguageModelFolder(PretrainedFolder):
     """The folder of a language model."""
 
-    def convert(self, value, parameter, context):
+    def convert(
+        self, value: Any, parameter: click.Parameter | None, context: click.Context | None
+    ) -> Any:
         if not any((Path(value) / name).is_file() for name in (RECORD, HUGGING_FACE)):
             self.fail(
                 f"{value}: no language model; expected a finished run, or a GPT-2 folder of "
@@ -94,7 +100,7 @@ class PretrainedOptions(Options):
         }
     }
 
-    def problems(self, of):
+    def problems(self, of: Options) -> Iterable[str]:
         if self.pretrained is None:
             for name in self.OF_PRETRAINED:
                 if of.is_given(name):

@@ -1,12 +1,20 @@
 """Where answers stand in the windows that a model reads."""
 
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from seqkeras.data.batches import Sequences
 from seqkeras.data.nested import NestedSequences
 
+if TYPE_CHECKING:
+    from seqkeras.data.squad import Answer
 
-def tokens_of(row, answer):
+
+def tokens_of(row: Any, answer: Answer) -> tuple[int, int] | None:
     """Return (first, last) token of a context of those that share a character with an answer; None
     if no token that is read does.
 
@@ -29,7 +37,7 @@ def _is_cut(row, end):
     return bool(row.context[row.offsets[-1][1] : end].strip())
 
 
-def places_in_windows(row, span):
+def places_in_windows(row: Any, span: tuple[int, int] | None) -> Iterator[tuple[int, int]]:
     """Yield (start, end) of an answer in each window: positions of the window's tokens.
 
     Position 0, the first special token, stands for none: without an answer, and in a window that
@@ -49,7 +57,7 @@ def places_in_windows(row, span):
             yield tuple(tokens.start + place - first for place in span)
 
 
-def inputs_of_words(rows):
+def inputs_of_words(rows: Sequence[Any]) -> tuple[dict[str, Any], np.ndarray]:
     """Return the inputs of `seqkeras.models.BiDAF`, and the lengths of the contexts.
 
     Args:

@@ -1,8 +1,12 @@
 """Plain text of the user's to a BERT that classification, tagging and others begin with."""
 
+from __future__ import annotations
+
 import dataclasses
 import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
@@ -40,6 +44,11 @@ from seqkeras.training.preparing import prepare
 from seqkeras.training.task import Modelling, Reading
 from seqkeras.training.wording import counted
 
+if TYPE_CHECKING:
+    from seqkeras.data.batches import Batches
+    from seqkeras.runs import RunFiles
+    from seqkeras.serving.text import Tokenizer
+
 KEPT = 200  # validation sentences that stay with the run
 SHOWN = 5  # of them in samples.txt
 MOST_ROWS = 2000  # of validation, with fixed masks
@@ -51,10 +60,12 @@ LEAST_FOLLOWING = 0.4  # share of pairs whose second text goes on, of which noth
 class BertPretrainingReading(Reading):
     """Plain text to a BERT, by masked words and pairs of sentences."""
 
-    corpus = tokenizer = pretrained = None
+    corpus: Any = None
+    tokenizer: Any = None
+    pretrained: Any = None
     source = None  # of the validation examples, for errors
 
-    def read(self):
+    def read(self) -> tuple[list[Any], list[Any]]:
         options = self.options
         if options.pretrained is not None:
             self.pretrained = Pretrained.read(options.pretrained)
@@ -173,38 +184,40 @@ class BertPretrainingReading(Reading):
             )
         return found
 
-    def examples_of(self, paths, settings):
+    def examples_of(self, paths: Sequence[Path | str], settings: Mapping[str, Any]) -> list[Any]:
         documents = [
             document for path in paths for document in read_documents(path, self.options.form)
         ]
         return self._sentences(documents, self.known_tokenizers["text"], paths)
 
-    def tokenizers(self, examples):
+    def tokenizers(self, examples: list[Any]) -> dict[str, Tokenizer]:
         return {"text": self.tokenizer}
 
-    def texts_read(self, examples, tokenizers):
+    def texts_read(
+        self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]
+    ) -> Iterator[tuple[str, str, Iterable[str]]]:
         if isinstance(examples, Corpus):
             yield "inputs", "text", self._sample()
         elif examples is not None:
             yield "inputs", "text", [example.sentence for example in examples]
 
-    def record(self, examples, tokenizers):
+    def record(self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]) -> dict[str, Any]:
         return {
             "pipeline": "FillMask",
             "limits": {"source_length": self.options.max_length},
             "settings": {"output": "masked", "mask_token": mask_token_of(tokenizers["text"])},
         }
 
-    def kept(self, validation):
+    def kept(self, validation: list[Any]) -> list[Any]:
         return _spread(_with_text(validation), KEPT)
 
 
 class BertPretrainingModelling(Modelling):
     """Documents to a BERT with heads of masked words and next sentences."""
 
-    validation = None  # a `MaskedValidation`
+    validation: Any = None  # a `MaskedValidation`
 
-    def batches(self, examples, run):
+    def batches(self, examples: list[Any], run: RunFiles) -> Batches:
         options = self.options
         if self.reading.corpus is None:
             folder = Path(options.files[0])
@@ -240,7 +253,7 @@ class BertPretrainingModelling(Modelling):
             return SentencePairs(shards, *limits, self.options.short)
         return FullSentences(shards, self.options.max_length, ids.start_id, ids.end_id)
 
-    def model(self, run):
+    def model(self, run: RunFiles) -> keras.Model:
         options, vocab_size = self.options, len(run.tokenizers["text"])
         if self.reading.pretrained is not None:
             pretrained = self.reading.pretrained
@@ -267,7 +280,7 @@ class BertPretrainingModelling(Modelling):
         heads = {"masked": MaskedLMHead(vocab_size)}
         return heads | ({"next": NextSentenceHead()} if self.options.pairs else {})
 
-    def loss(self):
+    def loss(self) -> Any:
         return {
             name: keras.losses.SparseCategoricalCrossentropy(
                 from_logits=True, ignore_class=IGNORED, reduction="mean_with_sample_weight"
@@ -275,13 +288,13 @@ class BertPretrainingModelling(Modelling):
             for name in self._names()
         }
 
-    def metrics(self):
+    def metrics(self) -> Any:
         return {name: [TokenAccuracy(IGNORED, "accuracy")] for name in self._names()}
 
     def _names(self):
         return ("masked", "next") if self.options.pairs else ("masked",)
 
-    def measure(self, model, examples, run):
+    def measure(self, model: keras.Model, examples: list[Any], run: RunFiles) -> dict[str, float]:
         """Return the scores of rows of the validation documents, whose masks are the same at each
         look."""
         if self.validation is None or self.validation.examples is not examples:
@@ -310,13 +323,13 @@ class BertPretrainingScoring(MeasuredScoring):
     measured = "of the held-out documents"
     lower_is_better = ("validation_masked_loss", "validation_next_loss")
 
-    def looked_at(self, validation):
+    def looked_at(self, validation: list[Any]) -> list[Any]:
         return _spread(_with_text(validation), SHOWN)
 
-    def tests(self, validation):
+    def tests(self, validation: list[Any]) -> Iterable[tuple[str, list[Any]]]:
         yield "validation", _spread(_with_text(validation), MOST_FILLED)
 
-    def scores(self, answered):
+    def scores(self, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]) -> dict[str, Any]:
         """Return scores beside those of `measure`: the shares of right answers without a model, and
         how many masked words of single sentences are told."""
         [(examples, answers)] = answered.values()
@@ -329,7 +342,7 @@ class BertPretrainingScoring(MeasuredScoring):
         validation = self.modelling.validation
         return words if validation is None else {**validation.baselines, **words}
 
-    def sample(self, example, answer):
+    def sample(self, example: Any, answer: Any) -> dict[str, str]:
         fillers = [
             " ".join(f"{filler.token} {filler.score:.0%}" for filler in mask[:3])
             for mask in answer.masks
@@ -340,7 +353,7 @@ class BertPretrainingScoring(MeasuredScoring):
             "answer": " | ".join(fillers),
         }
 
-    def summary(self, scores):
+    def summary(self, scores: Mapping[str, Any]) -> str:
         words = f"{scores['words_right']:.2%} of masked words are told"
         if "validation_masked_accuracy" not in scores:
             return words

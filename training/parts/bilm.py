@@ -1,7 +1,11 @@
 """Plain text of the user's to features of words, by a language model in both directions."""
 
+from __future__ import annotations
+
 import math
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import keras
 import numpy as np
@@ -20,6 +24,10 @@ from seqkeras.tokenizers import BOS, EOS, PAD, UNK, CharacterTable, learn_words,
 from seqkeras.training.compiling import OncePerModel
 from seqkeras.training.parts.plain_texts import MeasuredScoring, perplexity, read_texts
 from seqkeras.training.task import Modelling, Reading
+
+if TYPE_CHECKING:
+    from seqkeras.runs import RunFiles
+    from seqkeras.serving.text import Tokenizer
 
 KEPT = 200  # validation sentences that stay with the run
 SHOWN = 5  # of them in samples.txt
@@ -40,7 +48,7 @@ class BiLMReading(Reading):
 
     not_in_bundle = "a bundle gives features of words, and does not tell the next ones"
 
-    def read(self):
+    def read(self) -> tuple[list[Any], list[Any]]:
         parts = read_texts(self.options, self.options.task, at_lines=True)
         train, validation = ([*map(Sentence, self._sentences(texts))] for texts in parts)
         for part, kind in ((train, "training"), (validation, "validation")):
@@ -58,27 +66,29 @@ class BiLMReading(Reading):
                     last = places[min(first + most, len(places)) - 1]
                     yield line[places[first][0] : last[1]]
 
-    def examples_of(self, paths, settings):
+    def examples_of(self, paths: Sequence[Path | str], settings: Mapping[str, Any]) -> list[Any]:
         return [*map(Sentence, self._sentences(map(read_text, paths)))]
 
-    def tokenizers(self, examples):
+    def tokenizers(self, examples: list[Any]) -> dict[str, Tokenizer]:
         texts = [example.text for example in examples]
         words = learn_words(texts, self.options.vocab_size)
         return {"words": words, "characters": CharacterTable.learn(texts)}
 
-    def texts_read(self, examples, tokenizers):
+    def texts_read(
+        self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]
+    ) -> Iterator[tuple[str, str, Iterable[str]]]:
         texts = [example.text for example in examples]
         yield "inputs", "characters", texts
         yield "targets", "words", texts
 
-    def record(self, examples, tokenizers):
+    def record(self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]) -> dict[str, Any]:
         return {
             "pipeline": "Embed",
             "limits": {"source_length": self.options.max_length},
             "settings": {"word_length": self.options.word_length},
         }
 
-    def kept(self, validation):
+    def kept(self, validation: list[Any]) -> list[Any]:
         return validation[:KEPT]
 
 
@@ -87,7 +97,7 @@ class BiLMModelling(Modelling):
 
     validation_losses = None
 
-    def arrays(self, examples, run):
+    def arrays(self, examples: list[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
         """Return the characters of `begin word(1) ... word(T) end`; at each place the next word and
         the word before it are the targets."""
         words, characters = run.tokenizers["words"], run.tokenizers["characters"]
@@ -102,12 +112,12 @@ class BiLMModelling(Modelling):
         inputs = {"character_ids": characters, "lengths": characters.lengths}
         return inputs, NestedSequences(targets, width=2, padding=PAD), characters.lengths
 
-    def batches(self, examples, run):
+    def batches(self, examples: list[Any], run: RunFiles) -> Batches:
         if self.options.batch_tokens is None:
             self.reading.require_batch(" and ".join(self.options.files), examples, "sentences")
         return super().batches(examples, run)
 
-    def model(self, run):
+    def model(self, run: RunFiles) -> keras.Model:
         options = self.options
         widths = range(1, options.character_widths + 1)
         model = BiLM(
@@ -132,13 +142,13 @@ class BiLMModelling(Modelling):
         logits = model(inputs)
         return keras.Model(inputs, ops.stack([logits[name] for name in LOGITS], axis=2))
 
-    def trained(self, model):
+    def trained(self, model: keras.Model) -> keras.Model:
         return model if isinstance(model, BiLM) else model.get_layer(NAME)
 
-    def loss(self):
+    def loss(self) -> Any:
         return SmoothedCrossEntropy(0.0, ignore_class=PAD)
 
-    def measure(self, model, examples, run):
+    def measure(self, model: keras.Model, examples: list[Any], run: RunFiles) -> dict[str, float]:
         """Return the scores of the words of sentences, with their ends (forward) or beginnings
         (backward)."""
         if self.validation_losses is None or self.validation_losses.examples is not examples:
@@ -158,10 +168,12 @@ class BiLMScoring(MeasuredScoring):
     measured = "of the validation sentences"
     lower_is_better = ("forward_perplexity", "backward_perplexity")
 
-    def looked_at(self, validation):
+    def looked_at(self, validation: list[Any]) -> list[Any]:
         return validation[:: math.ceil(len(validation) / SHOWN)]
 
-    def samples(self, model, run, examples, answers):
+    def samples(
+        self, model: keras.Model, run: RunFiles, examples: list[Any], answers: Sequence[Any]
+    ) -> list[dict[str, str]]:
         """Return what each direction expects instead of the word in the middle."""
         inputs, _, lengths = self.modelling.arrays(examples, run)
         characters = inputs["character_ids"].padded(np.arange(len(examples)))
@@ -175,7 +187,7 @@ class BiLMScoring(MeasuredScoring):
             for row, example in enumerate(examples)
         ]
 
-    def summary(self, scores):
+    def summary(self, scores: Mapping[str, Any]) -> str:
         forward, backward = scores["forward_perplexity"], scores["backward_perplexity"]
         return f"perplexity is {forward:,.2f} forward and {backward:,.2f} backward"
 
@@ -187,7 +199,7 @@ class _Losses:
         unknown_words: the share of words that are not in the table.
     """
 
-    def __init__(self, task, examples, run):
+    def __init__(self, task: Any, examples: list[Any], run: RunFiles):
         inputs, targets, lengths = task.arrays(examples, run)
         self.examples = examples
         self.batches = Batches(inputs, targets, InOrder(lengths, task.options.batch_size))
@@ -196,7 +208,7 @@ class _Losses:
         self.unknown_words = words.count(UNK) / len(words)
         self.costs = OncePerModel(_costs_of)
 
-    def __call__(self, model):
+    def __call__(self, model: keras.Model) -> Any:
         """Return (2,) float64."""
         costs, total = self.costs(model), np.zeros(2)
         for inputs, targets in self.batches.from_step(0):

@@ -1,6 +1,10 @@
 """Sentences, pairs of sentences, or frames of numbers, and their labels, from a user's file."""
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import keras
 import numpy as np
@@ -20,6 +24,11 @@ from seqkeras.training.parts.splitting import folds_apart, split
 from seqkeras.training.task import Scoring
 from seqkeras.training.wording import counted, listed
 
+if TYPE_CHECKING:
+    from seqkeras.data.batches import Batches
+    from seqkeras.runs import RunFiles
+    from seqkeras.serving.text import Tokenizer
+
 UNLABELLED = -1  # the target of an example without a label, which a teacher answers
 SHOWN = {  # the scores of a look, and their names in history.csv
     "accuracy": "validation examples right",
@@ -30,10 +39,10 @@ SHOWN = {  # the scores of a look, and their names in history.csv
 
 
 class Example(NamedTuple):
-    """A text, or a tuple of two, and its label."""
+    """A text, or a tuple of two, and its label; None where a teacher gives it."""
 
     text: str | tuple[str, str]
-    target: str
+    target: str | None
 
 
 class ClassificationReading(LabelledTexts):
@@ -42,7 +51,7 @@ class ClassificationReading(LabelledTexts):
     target_option = "label_column"
     frames = None  # `Frames`, where inputs are no texts
 
-    def read(self):
+    def read(self) -> tuple[list[Any], list[Any]]:
         options = self.options
         if options.recordings.reads_frames(options.file):
             self.frames = Frames(options, options.label_column, for_each_frame=False)
@@ -89,7 +98,7 @@ class ClassificationReading(LabelledTexts):
             )
 
     @property
-    def positive(self):
+    def positive(self) -> str | None:
         """--positive-label as labels are read."""
         positive = self.options.positive_label
         return None if positive is None else category_text(positive)
@@ -102,7 +111,7 @@ class ClassificationReading(LabelledTexts):
                 "training; choose fewer --folds, or another --seed."
             )
 
-    def examples_of(self, paths, settings):
+    def examples_of(self, paths: Sequence[Path | str], settings: Mapping[str, Any]) -> list[Any]:
         if self.options.recordings.reads_frames(paths[0]) or settings.get("rows"):
             frames = Frames(self.options, self.options.label_column, for_each_frame=False)
             self.frames = frames.of_settings(settings)
@@ -123,13 +132,13 @@ class ClassificationReading(LabelledTexts):
                 )
         return [example for _, example, _ in rows]
 
-    def tokenizers(self, examples):
+    def tokenizers(self, examples: list[Any]) -> dict[str, Tokenizer]:
         return {} if self.frames else super().tokenizers(examples)
 
-    def kept(self, validation):
+    def kept(self, validation: list[Any]) -> list[Any]:
         return self.frames.kept(validation) if self.frames else validation
 
-    def record(self, examples, tokenizers):
+    def record(self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]) -> dict[str, Any]:
         if self.frames:
             limits, settings = self.frames.record(examples)
         else:
@@ -147,7 +156,7 @@ class ClassificationModelling(LabelledTextModelling):
 
     ignored = None  # the target that counts nothing: `UNLABELLED`, where there are such
 
-    def arrays(self, examples, run):
+    def arrays(self, examples: list[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
         place = {label: index for index, label in enumerate(run.record.settings["labels"])}
         targets = np.array([place.get(example.target, UNLABELLED) for example in examples])
         if self.reading.frames:
@@ -157,13 +166,13 @@ class ClassificationModelling(LabelledTextModelling):
             return inputs, targets, lengths
         return self.text_inputs(examples, targets, run)
 
-    def batches(self, examples, run):
+    def batches(self, examples: list[Any], run: RunFiles) -> Batches:
         every = self.options.answer_every
         if every is not None:
             examples = [part for example in examples for part in example.beginnings(every)]
         return super().batches(examples, run)
 
-    def model(self, run):
+    def model(self, run: RunFiles) -> keras.Model:
         options, labels = self.options, run.record.settings["labels"]
         if self.reading.pretrained:
             return self.reading.pretrained.with_heads(
@@ -176,15 +185,15 @@ class ClassificationModelling(LabelledTextModelling):
             inputs, summary = self.encoded(run)
         return keras.Model(inputs, keras.layers.Dense(len(labels), name="label")(summary))
 
-    def heads(self, run):
+    def heads(self, run: RunFiles) -> dict[str, keras.Layer]:
         """Return a dictionary: name -> head, of a pre-trained encoder."""
         labels = run.record.settings["labels"]
         return {"label": ClassificationHead(len(labels), self.options.dropout)}
 
-    def loss(self):
+    def loss(self) -> Any:
         return SmoothedCrossEntropy(self.options.label_smoothing, self.ignored)
 
-    def metrics(self):
+    def metrics(self) -> Any:
         return [TokenAccuracy(self.ignored, "accuracy")]
 
 
@@ -193,7 +202,7 @@ class ClassificationScoring(Scoring):
 
     score_formats = {"Matthews' correlation": ".3f"}
 
-    def validation_scores(self, examples, answers):
+    def validation_scores(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
         scores = self._scores(examples, answers)
         return {shown: scores[name] for name, shown in SHOWN.items() if name in scores}
 
@@ -214,17 +223,17 @@ class ClassificationScoring(Scoring):
             },
         }
 
-    def sample(self, example, answer):
+    def sample(self, example: Any, answer: Any) -> dict[str, str]:
         if not self.reading.frames:
             return super().sample(example, answer)
         labels = {"target": example.target, "answer": ", ".join(answer.labels)}
         return self.reading.frames.sample(example) | labels
 
-    def scores(self, answered):
+    def scores(self, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]) -> dict[str, Any]:
         [(examples, answers)] = answered.values()
         return {"examples": len(examples)} | self._scores(examples, answers)
 
-    def table(self, scores):
+    def table(self, scores: Mapping[str, Any]) -> Any:
         table = Table(title=f"of {counted(scores['examples'], 'examples')}")
         table.add_column("label")
         table.add_column("examples", justify="right")
@@ -241,7 +250,7 @@ class ClassificationScoring(Scoring):
         table.add_row("all, macro", f"{scores['examples']:,}", f"{scores['macro_f1']:.2%}")
         return table
 
-    def summary(self, scores):
+    def summary(self, scores: Mapping[str, Any]) -> str:
         f1 = f"F1 is {scores['f1']:.2%}, " if "f1" in scores else ""
         return (
             f"right are {scores['accuracy']:.2%}, {f1}macro F1 is {scores['macro_f1']:.2%}, "

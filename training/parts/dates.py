@@ -5,8 +5,13 @@ dates are of 1950 to 2049; text that holds none of these is answered with "none"
 the search, which the bundle keeps, allows no other answer.
 """
 
+from __future__ import annotations
+
 import collections
 import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
@@ -25,6 +30,10 @@ from seqkeras.training.answering.translate import Translate
 from seqkeras.training.console import console
 from seqkeras.training.task import Modelling, Reading, Scoring
 
+if TYPE_CHECKING:
+    from seqkeras.runs import RunFiles
+    from seqkeras.serving.text import Tokenizer
+
 TARGET_LENGTH = 11  # ten characters and <eos>
 SOURCE_LENGTH = 128  # room beyond the longest text of training
 VALIDATION_EXAMPLES = 560
@@ -39,7 +48,7 @@ MAPPED_LOCALES = ("de", "ru", "ar", "he", "ja", "ko")
 class DateReading(Reading):
     """Dates in 28 locales to ISO dates, or none."""
 
-    def read(self):
+    def read(self) -> tuple[list[Any], list[Any]]:
         began, options = time.monotonic(), self.options
         train = dates.sample(
             "train", options.examples, options.seed, options.noisy, options.locales, options.in_text
@@ -53,20 +62,22 @@ class DateReading(Reading):
         )
         return train, validation
 
-    def evaluation(self):
+    def evaluation(self) -> dict[str, Any]:
         return {}  # there are no files
 
-    def tokenizers(self, examples):
+    def tokenizers(self, examples: list[Any]) -> dict[str, Tokenizer]:
         return {
             "source": CharacterTable.learn(dates.characters()),
             "target": CharacterTable.learn(["0123456789-", NONE]),
         }
 
-    def texts_read(self, examples, tokenizers):
+    def texts_read(
+        self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]
+    ) -> Iterator[tuple[str, str, Iterable[str]]]:
         yield "inputs", "source", [example.text for example in examples]
         yield "targets", "target", [example.target for example in examples]
 
-    def record(self, examples, tokenizers):
+    def record(self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]) -> dict[str, Any]:
         return {
             "pipeline": "Translate",
             "limits": {"source_length": SOURCE_LENGTH, "target_length": TARGET_LENGTH},
@@ -82,7 +93,7 @@ class DateReading(Reading):
 class DateModelling(Modelling):
     """Dates as written to an encoder with a decoder of characters."""
 
-    def arrays(self, examples, run):
+    def arrays(self, examples: list[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
         source, target = run.tokenizers["source"], run.tokenizers["target"]
         texts = Sequences([source.encode(example.text) for example in examples])
         targets = [[BOS, *target.encode(example.target), EOS] for example in examples]
@@ -93,7 +104,7 @@ class DateModelling(Modelling):
         }
         return inputs, Sequences([row[1:] for row in targets], TARGET_LENGTH), texts.lengths
 
-    def model(self, run):
+    def model(self, run: RunFiles) -> keras.Model:
         model = RNNSeq2Seq.bahdanau(
             source_vocab_size=len(run.tokenizers["source"]),
             target_vocab_size=len(run.tokenizers["target"]),
@@ -106,7 +117,7 @@ class DateModelling(Modelling):
         model.build(None)
         return model
 
-    def loss(self):
+    def loss(self) -> Any:
         if self.options.label_smoothing:
             return SmoothedCrossEntropy(self.options.label_smoothing, ignore_class=0)
         return keras.losses.SparseCategoricalCrossentropy(
@@ -117,17 +128,17 @@ class DateModelling(Modelling):
 class DateScoring(Scoring):
     """Dates that are right, by locale and noise."""
 
-    def validation_scores(self, examples, answers):
+    def validation_scores(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
         return {"validation dates right": float(np.mean(_right(examples, answers)))}
 
-    def tests(self, validation):
+    def tests(self, validation: list[Any]) -> Iterable[tuple[str, list[Any]]]:
         options = self.options
         count = options.test_examples * len(options.locales)
         for kind, shares in KINDS.items():
             examples = dates.sample("test", count, options.seed, locales=options.locales, **shares)
             yield f"test dates {kind}", examples
 
-    def scores(self, answered):
+    def scores(self, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]) -> dict[str, Any]:
         """Return exact match of each kind: over all, per locale, per noise; and the AURC.
 
         The area under the risk-coverage curve says how well the scores rank right above wrong.
@@ -155,7 +166,7 @@ class DateScoring(Scoring):
                 }
         return scores | {"aurc": aurc, "by_locale": by_locale}
 
-    def draw(self, model, run, path):
+    def draw(self, model: keras.Model, run: RunFiles, path: Path | str) -> None:
         """Draw where the decoder looks as it writes its answer, for one unseen date in full in each
         of a few locales; dates with an empty answer are left out."""
         source, target = run.tokenizers["source"], run.tokenizers["target"]
@@ -177,7 +188,7 @@ class DateScoring(Scoring):
         if maps:
             plot_attention_maps(maps, path)
 
-    def table(self, scores):
+    def table(self, scores: Mapping[str, Any]) -> Any:
         title = f"dates right, of {scores['examples']:,} clean, noisy and in text each"
         table = Table(title=title)
         table.add_column("locale")
@@ -190,7 +201,7 @@ class DateScoring(Scoring):
         table.add_row("AURC", *(f"{scores['aurc'][kind]:.5f}" for kind in KINDS))
         return table
 
-    def summary(self, scores):
+    def summary(self, scores: Mapping[str, Any]) -> str:
         return f"right are {', '.join(f'{scores[kind]:.2%} {kind}' for kind in KINDS)}"
 
 

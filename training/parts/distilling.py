@@ -1,5 +1,11 @@
 """Distillation: a task around a task, whose model learns the answers of another run, too."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from seqkeras.data.augmenting import altered
@@ -20,10 +26,16 @@ from seqkeras.training.parts.teacher import Teacher
 from seqkeras.training.task import Modelling, Reading, Task
 from seqkeras.training.wording import counted
 
+if TYPE_CHECKING:
+    import keras
+
+    from seqkeras.runs import RunFiles
+    from seqkeras.serving.text import Tokenizer
+
 WEIGHTS = {"hidden": "distil_hidden", "attention": "distil_attention"}  # of what, its option
 
 
-def distilled(task):
+def distilled(task: Task) -> Task:
     """Return a task around one of classification, regression or tagging with a --teacher."""
     read, model = DISTILLED[task.name]
     reading = read(task.reading)
@@ -39,11 +51,11 @@ class DistilledReading(Reading):
 
     pipeline: str  # of the teacher's run
 
-    def __init__(self, inner):
+    def __init__(self, inner: Any):
         super().__init__(inner.options)
         self.inner = inner
 
-    def read(self):
+    def read(self) -> tuple[list[Any], list[Any]]:
         options = self.options
         self.teacher = Teacher(options.teacher, self.pipeline)
         if options.pretrained is None and options.encoder == "bert":
@@ -53,22 +65,24 @@ class DistilledReading(Reading):
             self.inner.pretrained = self.inner.pretrained.with_layers(options.keep_layers)
         return train + self.unlabelled(train), validation
 
-    def unlabelled(self, train):
+    def unlabelled(self, train: list[Any]) -> list[Any]:
         """Return examples without labels."""
         return []
 
-    def tokenizers(self, examples):
+    def tokenizers(self, examples: list[Any]) -> dict[str, Tokenizer]:
         return self.inner.tokenizers(examples)
 
-    def texts_read(self, examples, tokenizers):
+    def texts_read(
+        self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]
+    ) -> Iterator[tuple[str, str, Iterable[str]]]:
         return self.inner.texts_read(examples, tokenizers)
 
     @property
-    def compared(self):
+    def compared(self) -> list[str]:
         """Which of the layers are compared: "hidden", "attention"."""
         return [name for name, option in WEIGHTS.items() if getattr(self.options, option)]
 
-    def record(self, examples, tokenizers):
+    def record(self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]) -> dict[str, Any]:
         labelled = [own for own in examples if own.target is not None]
         record = self.inner.record(labelled, tokenizers)
         theirs = self.teacher.run.record.settings
@@ -98,7 +112,7 @@ class DistilledTexts(DistilledReading):
 
     pipeline = "Classify"
 
-    def unlabelled(self, train):
+    def unlabelled(self, train: list[Any]) -> list[Any]:
         texts = {example.text: None for example in train}
         known = len(texts)
         texts |= dict.fromkeys(self._more())
@@ -117,7 +131,7 @@ class DistilledTexts(DistilledReading):
             console.print(f"  {more} the teacher's")
         return [self.without_label(text) for text in [*texts][known:]]
 
-    def without_label(self, text):
+    def without_label(self, text: Any) -> Any:
         """Return the example of a text."""
         return Labelled(text, None)
 
@@ -137,7 +151,7 @@ class DistilledTexts(DistilledReading):
 class DistilledNumbers(DistilledTexts):
     """Texts and pairs with a number each."""
 
-    def without_label(self, text):
+    def without_label(self, text: Any) -> Any:
         return Numbered(text, float("nan"))
 
 
@@ -160,12 +174,12 @@ class DistilledModelling(Modelling):
 
     ignored = UNLABELLED  # the target of what has no label
 
-    def __init__(self, inner, reading):
+    def __init__(self, inner: Any, reading: Reading):
         super().__init__(inner.options, reading)
         self.inner, self.validation_loss = inner, inner.validation_loss
         inner.ignored = self.ignored
 
-    def arrays(self, examples, run):
+    def arrays(self, examples: list[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
         inputs, labels, lengths = self.inner.arrays(examples, run)
         answers = self.reading.teacher.answers([own.text for own in examples], self.folder)
         logits, soft = self.soft_targets(answers, examples, run)
@@ -173,19 +187,21 @@ class DistilledModelling(Modelling):
         targets |= {name: np.zeros(len(examples), "float32") for name in self.reading.compared}
         return {**inputs, LOGITS: logits}, targets, lengths
 
-    def soft_targets(self, answers, examples, run):
+    def soft_targets(
+        self, answers: Sequence[Any], examples: list[Any], run: RunFiles
+    ) -> tuple[Any, Any]:
         """Return the teacher's logits as an input of the model, and the targets of their
         distance."""
         return answers, np.zeros(len(examples), "float32")
 
-    def batches(self, examples, run):
+    def batches(self, examples: list[Any], run: RunFiles) -> Batches:
         inputs, targets, lengths = self.arrays(examples, run)
         return Batches(inputs, targets, self.order(lengths), tokens=lengths)
 
-    def begun(self, folder):
+    def begun(self, folder: Path) -> None:
         self.reading.teacher.keep(folder)
 
-    def model(self, run):
+    def model(self, run: RunFiles) -> keras.Model:
         options, student = self.options, self.inner.model(run)
         teacher, pairs = None, {}
         if self.reading.compared:
@@ -202,23 +218,23 @@ class DistilledModelling(Modelling):
         model.build(None)
         return model
 
-    def of_numbers(self):
+    def of_numbers(self) -> dict[str, Any]:
         """Return arguments of the `Distillation` where answers are no logits."""
         return {}
 
-    def trained(self, model):
+    def trained(self, model: keras.Model) -> keras.Model:
         return model.student
 
-    def loss(self):
+    def loss(self) -> Any:
         distances = {name: DistanceLoss(self.ignored) for name in ("soft", *self.reading.compared)}
         return {"labels": self.inner.loss(), **distances}
 
-    def loss_weights(self):
+    def loss_weights(self) -> Any:
         options = self.options
         weights = {"labels": 1 - options.distil_weight, "soft": options.distil_weight}
         return weights | {name: getattr(options, WEIGHTS[name]) for name in self.reading.compared}
 
-    def metrics(self):
+    def metrics(self) -> Any:
         return {"labels": self.inner.metrics()}
 
 
@@ -227,10 +243,10 @@ class DistilledNumberModelling(DistilledModelling):
 
     ignored = None
 
-    def of_numbers(self):
+    def of_numbers(self) -> dict[str, Any]:
         return {"soft": "mse", "scale": self.reading.inner.deviation}
 
-    def metrics(self):
+    def metrics(self) -> Any:
         return {}
 
 
@@ -239,7 +255,9 @@ class DistilledTagModelling(DistilledModelling):
 
     ignored = NO_TAG
 
-    def soft_targets(self, answers, examples, run):
+    def soft_targets(
+        self, answers: Sequence[Any], examples: list[Any], run: RunFiles
+    ) -> tuple[Any, Any]:
         rows, targets = [], []
         for example, of_words in zip(examples, answers, strict=True):
             read = read_words(run, example.text)

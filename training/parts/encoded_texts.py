@@ -1,12 +1,18 @@
 """Texts that one tokenizer reads: that of an encoder, or WordPieces that are learned from them."""
 
+from __future__ import annotations
+
 import functools
+from typing import TYPE_CHECKING
 
 from seqkeras.serving.text.word_piece import SPECIAL_TOKENS, word_piece
 from seqkeras.tokenizers import learn_word_piece
 from seqkeras.training.parts.pretrained import Pretrained, known_tokenizer
 from seqkeras.training.parts.vocabularies import learned_from
 from seqkeras.training.task import Reading
+
+if TYPE_CHECKING:
+    from seqkeras.serving.text import Tokenizer
 
 MOST_WORDS = 2**16  # of which is remembered whether they have a token
 
@@ -20,12 +26,12 @@ class EncodedTexts(Reading):
 
     pretrained: Pretrained | None = None
 
-    def read_pretrained(self):
+    def read_pretrained(self) -> None:
         """Read the encoder of --pretrained, if it is given."""
         if self.options.pretrained is not None:
             self.pretrained = Pretrained.read(self.options.pretrained)
 
-    def tokenizer_of(self, texts):
+    def tokenizer_of(self, texts: list[str]) -> dict[str, Tokenizer]:
         """Return a dictionary: role -> tokenizer, that of the encoder or one that is learned on a
         list of texts."""
         if self.pretrained:
@@ -34,7 +40,7 @@ class EncodedTexts(Reading):
             tokenizer = learn_word_piece(texts, self.options.vocab_size, self.options.lowercase)
         return {"text": tokenizer}
 
-    def has_token(self, text):
+    def has_token(self, text: str) -> bool:
         """Return whether the tokenizer finds a token in a text, known before one is learned."""
         return any(map(self._is_read, text.split()))
 

@@ -1,5 +1,10 @@
 """Encoders of the tasks of texts and of frames: a vector for each token, or each frame."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
 import keras
 from keras import ops
 
@@ -9,11 +14,18 @@ from seqkeras.tokenizers import PAD, CharacterTable, spelled_pieces
 from seqkeras.training.parts.features import features_of
 from seqkeras.transformer import Encoder, EncoderBlock
 
+if TYPE_CHECKING:
+    from seqkeras.serving.text import Tokenizer
+    from seqkeras.tensors import Tensor
+    from seqkeras.training.options.encoders import EncoderOptions
+
 CHARACTER_DIM, CHARACTER_WIDTH = 30, 3  # as Ma and Hovy 2016 have them
 RECURRENT = {"gru": GRU, "lstm": LSTM, "qrnn": QRNN, "rnn": SimpleRNN}
 
 
-def encoded(options, tokenizer, takes_pairs=False):
+def encoded(
+    options: EncoderOptions, tokenizer: Tokenizer, takes_pairs: bool = False
+) -> tuple[Any, ...]:
     """Return symbolic inputs and hidden states of a functional model.
 
         x(t) = E w(t), or E w(t) + S s(t) of pairs; beside it the characters' vector of
@@ -69,7 +81,9 @@ def _characters(options, tokenizer):
     return WordCharacters(len(table), CHARACTER_DIM, [CHARACTER_WIDTH], filters, pieces, goes_on)
 
 
-def encoded_frames(options, scaling, num_features):
+def encoded_frames(
+    options: EncoderOptions, scaling: Callable[[Tensor], Tensor], num_features: int
+) -> tuple[Any, ...]:
     """Return the same of frames z: numbers, and the number of frames in each row.
 
         x(t) = W scaling(z(t)) + b

@@ -1,6 +1,9 @@
 """The features of a bidirectional language model beside a task's own embeddings."""
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import keras
 
@@ -9,8 +12,12 @@ from seqkeras.runs import MODEL, RunError, RunRecord
 from seqkeras.serving.pipelines.embed import WordSettings
 from seqkeras.tokenizers import CharacterTable, read_tokenizer, spelled_pieces
 
+if TYPE_CHECKING:
+    from seqkeras.serving.text import Tokenizer
+    from seqkeras.training.options.encoders import EncoderOptions
 
-def require_features(options, frames):
+
+def require_features(options: EncoderOptions, frames: Any) -> None:
     """Raise a `RunError` unless --features, if it is given, is a run whose words the task reads.
 
     Args:
@@ -30,13 +37,13 @@ def require_features(options, frames):
         )
 
 
-def features_of(options, tokenizer):
+def features_of(options: EncoderOptions, tokenizer: Tokenizer) -> BiLMFeatures:
     """Return the `BiLMFeatures` of --features for a WordPiece tokenizer.
 
     Raises:
         RunError: if the run holds no `BiLM`.
     """
-    folder = Path(options.features)
+    folder = Path(str(options.features))
     record, characters = _read(folder)
     try:
         bilm = keras.models.load_model(folder / MODEL, compile=False)

@@ -1,7 +1,12 @@
 """The values that follow a series of a user's file."""
 
+from __future__ import annotations
+
 import collections
 import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,6 +42,14 @@ from seqkeras.training.task import Modelling, Reading, Scoring
 from seqkeras.training.validation import LOSS
 from seqkeras.training.wording import counted, listed
 
+if TYPE_CHECKING:
+    import keras
+
+    from seqkeras.data.batches import Batches
+    from seqkeras.runs import RunFiles
+    from seqkeras.serving.text import Tokenizer
+    from seqkeras.training.options import FitOptions
+
 KEPT = 32  # validation windows that go with the run
 LOOKED_AT = 256  # validation windows that are answered while it trains
 PICTURED = 4
@@ -47,12 +60,12 @@ SHORTER = (1, 2, 4, 8)  # parts of --context that are windows of a causal model'
 class ForecastingReading(Reading):
     """Windows of series, and the values that follow."""
 
-    def __init__(self, options):
+    def __init__(self, options: FitOptions):
         super().__init__(options)
         self.train = []
         self.naive_errors = {}  # of the training part: name of a series -> of each target
 
-    def read(self):
+    def read(self) -> tuple[list[Any], list[Any]]:
         options = self.options
         found, time = self._series(options.file)
         parts = [len(series) - round(options.held_out * len(series)) for series in found]
@@ -81,7 +94,7 @@ class ForecastingReading(Reading):
         self.train, self.validation = train, validation
         return train, validation
 
-    def examples_of(self, paths, settings):
+    def examples_of(self, paths: Sequence[Path | str], settings: Mapping[str, Any]) -> list[Any]:
         found = Settings(**parse_fields(Settings, settings, "settings", []))
         rows, self.naive_errors = found.rows, found.naive_errors
         window = Window
@@ -107,7 +120,7 @@ class ForecastingReading(Reading):
         return windows
 
     @property
-    def num_targets(self):
+    def num_targets(self) -> int:
         return len(self.options.targets)
 
     @property
@@ -237,10 +250,10 @@ class ForecastingReading(Reading):
                 "--batch-size."
             )
 
-    def tokenizers(self, examples):
+    def tokenizers(self, examples: list[Any]) -> dict[str, Tokenizer]:
         return {}
 
-    def record(self, examples, tokenizers):
+    def record(self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]) -> dict[str, Any]:
         return {
             "pipeline": "Forecast",
             "limits": {"source_length": LONGEST if self.options.causal else self.options.context},
@@ -255,7 +268,7 @@ class ForecastingReading(Reading):
             },
         }
 
-    def kept(self, validation):
+    def kept(self, validation: list[Any]) -> list[Any]:
         return _spread(self._whole(self.options.file, validation), KEPT)
 
     def _whole(self, path, windows):
@@ -287,24 +300,24 @@ class ForecastingModelling(Modelling):
 
     validation_loss = True
 
-    def arrays(self, examples, run):
+    def arrays(self, examples: list[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
         inputs = {"window": WindowArrays(examples, "window")}
         if examples[0].rows.num_known:
             inputs["known"] = WindowArrays(examples, "known")
         lengths = np.full(len(examples), self.options.context)
         return inputs, WindowArrays(examples, "target"), lengths
 
-    def batches(self, examples, run):
+    def batches(self, examples: list[Any], run: RunFiles) -> Batches:
         batches = super().batches(examples, run)
         if self.options.causal:
             lengths = [max(self.options.context // part, 1) for part in SHORTER]
             batches.arrays[0]["window"] = WindowArrays(examples, "window", lengths=lengths)
         return batches
 
-    def model(self, run):
+    def model(self, run: RunFiles) -> keras.Model:
         return forecasting_model(self.options, self.reading.rows)
 
-    def loss(self):
+    def loss(self) -> Any:
         options = self.options
         kind = "quantiles" if options.quantiles else options.loss
         scale, growth = scale_and_growth(self.reading.rows, self.reading.spreads)
@@ -321,7 +334,7 @@ class ForecastingScoring(Scoring):
 
     ridge = None  # of the training windows
 
-    def looked_at(self, examples):
+    def looked_at(self, examples: list[Any]) -> list[Any]:
         if len(examples) > LOOKED_AT:
             console.print(
                 f"  MAE, RMSE and MASE of looks are of {LOOKED_AT} of the {len(examples):,} "
@@ -329,7 +342,7 @@ class ForecastingScoring(Scoring):
             )
         return _spread(examples, LOOKED_AT)
 
-    def sample(self, example, answer):
+    def sample(self, example: Any, answer: Any) -> dict[str, str]:
         past, came = (example.table[part, 0] for part in (example.past, example.future))
         return {
             "past": _written(past[-self.options.horizon :]),
@@ -337,7 +350,7 @@ class ForecastingScoring(Scoring):
             "answer": _written(answer.values[:, 0]),
         }
 
-    def validation_scores(self, examples, answers):
+    def validation_scores(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
         values = np.stack([answer.values for answer in answers])
         errors = forecast_errors(values, _targets_of(examples), self._scales(examples))
         return {name.upper(): error for name, error in errors.items()}
@@ -356,7 +369,7 @@ class ForecastingScoring(Scoring):
             [self.reading.naive_errors.get(window.series.name, unknown) for window in windows]
         )
 
-    def scores(self, answered):
+    def scores(self, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]) -> dict[str, Any]:
         [(examples, answers)] = answered.values()
         self._require_shape(answers[0].values.shape, examples[0].target.shape)
         if self.ridge is None and self.reading.train:
@@ -379,7 +392,7 @@ class ForecastingScoring(Scoring):
             )
         return found
 
-    def draw(self, model, run, path):
+    def draw(self, model: keras.Model, run: RunFiles, path: Path | str) -> None:
         """Draw the first target of a few validation windows: the past, what came, and the
         forecast."""
         windows = _spread(self.reading.validation, PICTURED)
@@ -397,10 +410,10 @@ class ForecastingScoring(Scoring):
         ]
         plot_forecasts(plots, self.options.targets[0], path)
 
-    def table(self, scores):
+    def table(self, scores: Mapping[str, Any]) -> Any:
         return forecast_table(scores)
 
-    def summary(self, scores):
+    def summary(self, scores: Mapping[str, Any]) -> str:
         return forecast_summary(scores)
 
 

@@ -1,8 +1,16 @@
 """Forecasts that a model must beat: by the last value, by the last season, and linear ones."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from seqkeras.data.series import WindowArrays
+
+if TYPE_CHECKING:
+    from seqkeras.data.series import Window
 
 PERSISTENCE, SEASONAL = NAIVE = ("persistence", "seasonal naive")
 AT_ONCE = 256  # windows
@@ -10,12 +18,12 @@ ROUNDING = 1e-13  # of a feature that never changes, of its size
 MOST_FEATURES = 2500  # of the linear forecast: beyond, it reads the targets' past alone
 
 
-def persistence(window, horizon):
+def persistence(window: np.ndarray, horizon: int) -> np.ndarray:
     """Return (B, horizon, C), the last of (B, context, C) values."""
     return np.repeat(window[:, -1:], horizon, axis=1)
 
 
-def seasonal_naive(windows, horizon, period):
+def seasonal_naive(windows: Sequence[Window], horizon: int, period: int) -> np.ndarray:
     """Return (B, horizon, C), the values one period before, again and again: f(t + h) = y(t + h - k
     p), with the least k for which that row is not to come; a missing value is the last one before
     it.
@@ -45,7 +53,7 @@ class Ridge:
         targets: C, how many of a step's features are targets.
     """
 
-    def __init__(self, arrays, targets):
+    def __init__(self, arrays: Any, targets: np.ndarray):
         window, known, target = arrays
         known_width = known.shape[1] * known.shape[2] if known else 0
         features = window.shape[1] * window.shape[2] + known_width
@@ -73,7 +81,7 @@ class Ridge:
         right = covariance[:size, size:] / self.deviation[:, None]
         self.weights = np.linalg.solve(gram + np.eye(size), right)
 
-    def __call__(self, window, known):
+    def __call__(self, window: Any, known: Any) -> np.ndarray:
         """Return (B, horizon, C) forecasts of (B, context, features) and (B, horizon,
         covariates)."""
         z = (self._features(window, known) - self.mean) / self.deviation
@@ -85,7 +93,7 @@ class Ridge:
         return np.concatenate(flat, axis=1)
 
 
-def unscaled_arrays(windows):
+def unscaled_arrays(windows: Sequence[Window]) -> tuple[Any, ...]:
     """Return what `Ridge` learns from: `WindowArrays` of window, known or None, and target."""
     known = WindowArrays(windows, "known", scaled=False) if windows[0].rows.num_known else None
     return (
@@ -95,7 +103,9 @@ def unscaled_arrays(windows):
     )
 
 
-def baselines(windows, options, ridge=None):
+def baselines(
+    windows: Sequence[Window], options: Any, ridge: Ridge | None = None
+) -> dict[str, np.ndarray]:
     """Return a dictionary: name -> (windows, horizon, C) forecasts; the seasonal one where there is
     a season, and the series has a whole one before each window's targets.
 

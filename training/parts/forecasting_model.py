@@ -1,6 +1,10 @@
 """The model of the task `forecasting`: scaled numbers in, scaled numbers out."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
@@ -11,10 +15,13 @@ from seqkeras.models import Forecaster
 from seqkeras.training.parts.encoders import RECURRENT
 from seqkeras.transformer import Encoder, EncoderBlock
 
+if TYPE_CHECKING:
+    from seqkeras.serving.rows import Rows
+
 CONVOLVED = 3  # steps
 
 
-def forecasting_model(options, rows):
+def forecasting_model(options: Any, rows: Rows) -> keras.Model:
     """Return a functional model of "window" (B, context, features) and "known" (B, horizon,
     covariates), from `seqkeras.serving.rows.Rows`, to (B, horizon, targets), or (…,
     quantiles).
@@ -41,7 +48,7 @@ def forecasting_model(options, rows):
     return keras.Model(inputs, values)
 
 
-def scale_and_growth(rows, spreads):
+def scale_and_growth(rows: Rows, spreads: Sequence[float]) -> tuple[Any, Any]:
     """Return the scale and the growth of `seqkeras.losses.ForecastLoss` by which the loss of scaled
     numbers is the loss of the file's numbers, in units of their spread.
 

@@ -1,5 +1,10 @@
 """Scores of forecasts, beside scores of naive forecasts."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 from rich.table import Table
 
@@ -13,10 +18,19 @@ from seqkeras.terminal import one_line
 from seqkeras.training.parts.forecasting_baselines import NAIVE
 from seqkeras.training.wording import counted
 
+if TYPE_CHECKING:
+    from seqkeras.serving.results import Forecasting
+
 MOST_STEPS = 12  # in a table
 
 
-def forecast_scores(answers, targets, baselines, names, scales):
+def forecast_scores(
+    answers: Sequence[Forecasting],
+    targets: np.ndarray,
+    baselines: Mapping[str, np.ndarray],
+    names: Sequence[str],
+    scales: np.ndarray,
+) -> dict[str, Any]:
     """Return errors of the model and of other forecasts: of all steps and targets, by target, by
     step.
 
@@ -31,7 +45,12 @@ def forecast_scores(answers, targets, baselines, names, scales):
         A dictionary that JSON can hold.
     """
     forecasts = {"model": np.stack([answer.values for answer in answers])} | baselines
-    scores = {"windows": len(targets), "forecasts": {}, "by_target": {}, "by_step": {}}
+    scores: dict[str, Any] = {
+        "windows": len(targets),
+        "forecasts": {},
+        "by_target": {},
+        "by_step": {},
+    }
     for method, values in forecasts.items():
         scores["forecasts"][method] = forecast_errors(values, targets, scales)
         scores["by_step"][method] = mean_absolute_error(values, targets, (0, 2)).tolist()
@@ -55,7 +74,9 @@ def forecast_scores(answers, targets, baselines, names, scales):
     return scores
 
 
-def forecast_errors(values, targets, scales):
+def forecast_errors(
+    values: np.ndarray, targets: np.ndarray, scales: np.ndarray
+) -> dict[str, float]:
     """Return the errors of (n, horizon, C) forecasts, means over targets; "mase" where the scales
     (n, C) that divide it are neither 0 nor NaN."""
     scales = np.where(scales == 0, np.nan, scales)
@@ -67,7 +88,7 @@ def forecast_errors(values, targets, scales):
     return errors | ({} if np.isnan(scaled) else {"mase": float(scaled)})
 
 
-def forecast_table(scores):
+def forecast_table(scores: Mapping[str, Any]) -> Table:
     """Return a column for each forecast; rows of all, of targets if there are several, of steps."""
     forecasts, by_target = scores["forecasts"], scores["by_target"]
     table = Table(title=f"of {counted(scores['windows'], 'windows')}")
@@ -89,7 +110,7 @@ def forecast_table(scores):
     return table
 
 
-def forecast_summary(scores):
+def forecast_summary(scores: Mapping[str, Any]) -> str:
     """Return the scores in a few words."""
     better = scores["better_than_naive"]
     than = f"{abs(better):.1%} {'under' if better >= 0 else 'over'}"

@@ -1,7 +1,12 @@
 """Frames of numbers as the inputs of a task: read, scaled, and given to an encoder."""
 
+from __future__ import annotations
+
 import dataclasses
 import itertools
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +20,9 @@ from seqkeras.training.parts.encoders import encoded_frames
 from seqkeras.training.parts.scaling import deviation_of, learned_numbers, require_float32, scaling
 from seqkeras.training.wording import counted
 
+if TYPE_CHECKING:
+    from seqkeras.data.recordings import Recording
+
 KEPT = 128  # validation recordings that go with the run
 
 
@@ -27,10 +35,10 @@ class Frames:
         for_each_frame: whether each frame has a label.
     """
 
-    def __init__(self, options, label_column, for_each_frame):
+    def __init__(self, options: Any, label_column: str | None, for_each_frame: bool):
         self.options, self.label_column, self.for_each_frame = options, label_column, for_each_frame
 
-    def read(self, path):
+    def read(self, path: Path | str) -> list[Recording]:
         """Return the `Recording`s of a file of training or validation."""
         recordings = self._read(path)
         for column in recordings[0].spellings:
@@ -52,7 +60,7 @@ class Frames:
         names = options.numbers, column, self.for_each_frame, options.series_column
         return read_rows(path, *names, options.recordings.decimals.signs())
 
-    def of_settings(self, settings):
+    def of_settings(self, settings: Mapping[str, Any]) -> Frames:
         """Return the same, to read further files as those that a run or a bundle was trained on."""
         rows = settings.get("rows")
         if rows is None:
@@ -67,7 +75,7 @@ class Frames:
         options = dataclasses.replace(self.options, **own)
         return Frames(options, self.label_column, self.for_each_frame)
 
-    def require_size(self, examples, others):
+    def require_size(self, examples: list[Any], others: list[Any]) -> None:
         """Raise a `RunError` unless frames of two files have as many numbers."""
         sizes = [recordings[0].numbers.shape[1] for recordings in (examples, others)]
         if sizes[0] != sizes[1]:
@@ -76,7 +84,7 @@ class Frames:
                 f"{sizes[0]}."
             )
 
-    def record(self, examples):
+    def record(self, examples: list[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the limits and settings of a run, as learned of training examples."""
         longest = max(map(len, examples))
         self._learn(np.concatenate([example.numbers for example in examples]))
@@ -104,12 +112,12 @@ class Frames:
         ]
         self.rows = Rows(tuple(own.column for own in learned), None, options.series_column)
 
-    def kept(self, validation):
+    def kept(self, validation: list[Any]) -> list[Any]:
         """Return the examples that go with the run, evenly spread."""
         places = np.linspace(0, len(validation) - 1, min(KEPT, len(validation))).astype(int)
         return [validation[place] for place in places]
 
-    def inputs(self, examples, limit):
+    def inputs(self, examples: list[Any], limit: int | None) -> tuple[Any, Any]:
         """Return the arrays of examples, cut to so many frames, and their lengths."""
         cut = sum(len(example) > limit for example in examples)
         if cut:
@@ -121,11 +129,11 @@ class Frames:
         frames = FrameSequences([own[:limit] for own in numbers])
         return {"frames": frames, "lengths": frames.lengths}, frames.lengths
 
-    def sample(self, example):
+    def sample(self, example: Any) -> dict[str, str]:
         """Return what samples.txt shows of the input."""
         return {"input": f"{example.where}, {len(example):,} frames"}
 
-    def encoded(self):
+    def encoded(self) -> tuple[Any, ...]:
         """See `seqkeras.training.parts.encoders.encoded_frames`."""
         if self.rows is not None:  # they scale the numbers
             return encoded_frames(self.options, lambda frames: frames, self.rows.num_features)

@@ -1,5 +1,11 @@
 """Texts, or pairs of texts, with a label or a number each, from a user's file."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
 import keras
 import numpy as np
 
@@ -15,6 +21,11 @@ from seqkeras.training.parts.pretrained import inputs_of
 from seqkeras.training.task import Modelling
 from seqkeras.training.wording import counted
 
+if TYPE_CHECKING:
+    from seqkeras.runs import RunFiles
+    from seqkeras.serving.text import Encoding, Tokenizer
+    from seqkeras.tensors import Tensor
+
 MOST_TOKENS = 128  # of a text or a pair, by default
 WAYS_OUT = WaysOut(empty="--skip-empty true", form="--format", header="--header false")
 NOT_FILLED = "an empty column or a text without a token"
@@ -25,7 +36,7 @@ class LabelledTexts(EncodedTexts):
 
     target_option: str  # the option that names the column of targets
 
-    def rows(self, path):
+    def rows(self, path: Path | str) -> list[tuple[Any, ...]]:
         """Return a list of (where, text or tuple of two, target as it is written, group) of a file.
 
         The target is without the white space around it.
@@ -49,7 +60,9 @@ class LabelledTexts(EncodedTexts):
             found.append((f"{path}, line {line}", text, target, group))
         return found
 
-    def filled_rows(self, path, columns, names):
+    def filled_rows(
+        self, path: Path | str, columns: Sequence[str], names: Sequence[str]
+    ) -> list[tuple[int, dict[str, str]]]:
         """Return a list of (line, column -> text) of a file's rows whose columns are not empty, and
         whose texts have a token; others are left out with --skip-empty, and a line says how many.
 
@@ -85,21 +98,23 @@ class LabelledTexts(EncodedTexts):
             raise RunError(f"{path}: each row has {NOT_FILLED}.")
         return found
 
-    def tokenizers(self, examples):
+    def tokenizers(self, examples: list[Any]) -> dict[str, Tokenizer]:
         return self.tokenizer_of([text for own in examples for text in parts(own.text)])
 
-    def texts_read(self, examples, tokenizers):
+    def texts_read(
+        self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]
+    ) -> Iterator[tuple[str, str, Iterable[str]]]:
         if tokenizers:
             yield "inputs", "text", [text for own in examples for text in parts(own.text)]
 
-    def limits(self):
+    def limits(self) -> dict[str, int]:
         """Return the run's limits."""
         asked = self.options.max_length
         if self.pretrained:
             return {"source_length": self.pretrained.limit(asked, MOST_TOKENS)}
         return {"source_length": asked or MOST_TOKENS}
 
-    def settings(self):
+    def settings(self) -> dict[str, Any]:
         """Return the run's settings that any target has."""
         stride = {} if self.options.stride is None else {"stride": self.options.stride}
         return {"pairs": self.options.pair_column is not None} | stride
@@ -110,7 +125,9 @@ class LabelledTextModelling(Modelling):
 
     validation_loss = True
 
-    def text_inputs(self, examples, targets, run):
+    def text_inputs(
+        self, examples: list[Any], targets: np.ndarray, run: RunFiles
+    ) -> tuple[Any, Any, np.ndarray]:
         """Return the inputs, targets and lengths of examples, from `arrays`: a row for
         each, or for each window of its text.
 
@@ -133,25 +150,25 @@ class LabelledTextModelling(Modelling):
             more = f"of more than --max-length {limit} tokens"
             console.print(f"  {counted(cut, f'texts {more} are', f'text {more} is')} cut")
 
-    def summarized(self, inputs, hidden, real):
+    def summarized(self, inputs: Tensor, hidden: Tensor, real: Tensor) -> Tensor:
         """Return the vector of a text, by attention over its tokens (B, T, D); (B, hops D)."""
         options = self.options
         summary, _ = StructuredSelfAttention(options.units, options.hops)(hidden, mask=real)
         return keras.layers.Dropout(options.dropout)(summary)
 
-    def encoded(self, run):
+    def encoded(self, run: RunFiles) -> tuple[Any, Any]:
         """Return the symbolic inputs of a model that --encoder makes, and the vector of a text."""
         takes_pairs = self.options.pair_column is not None
         inputs, hidden, real = encoded(self.options, run.tokenizers["text"], takes_pairs)
         return inputs, self.summarized(inputs, hidden, real)
 
 
-def parts(text):
+def parts(text: Any) -> tuple[str, ...]:
     """Return a text, or two, as a tuple."""
     return text if isinstance(text, tuple) else (text,)
 
 
-def text_encodings(run, text):
+def text_encodings(run: RunFiles, text: Any) -> list[Encoding]:
     """Return the `Encoding`s that a model reads of a text, or of a tuple of two: one, or with a
     stride those of a text's windows."""
     stride = run.record.settings.get("stride")
@@ -160,7 +177,7 @@ def text_encodings(run, text):
     return run.tokenizers["text"].windows(None, text, run.record.limits["source_length"], stride)
 
 
-def text_encoding(run, text):
+def text_encoding(run: RunFiles, text: Any) -> Encoding:
     """Return the `Encoding` of a text, or of a tuple of two; what is over the run's limit is cut
     off."""
     limit = run.record.limits["source_length"]

@@ -1,9 +1,13 @@
 """Plain text to a model of what follows, from files of the user's."""
 
+from __future__ import annotations
+
 import functools
 import math
 import re
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import keras
 import numpy as np
@@ -23,6 +27,12 @@ from seqkeras.training.parts.plain_texts import MeasuredScoring, perplexity, rea
 from seqkeras.training.parts.vocabularies import learned_from
 from seqkeras.training.starting import read_start, tokenizer_of
 from seqkeras.training.task import Modelling, Reading
+
+if TYPE_CHECKING:
+    from seqkeras.data.batches import Batches
+    from seqkeras.runs import RunFiles
+    from seqkeras.serving.text import Tokenizer
+    from seqkeras.training.starting import Start
 
 PASSAGES = 8  # of the validation text, each with a prompt
 MOST_OF_PROMPT = 32  # characters
@@ -55,7 +65,7 @@ class LanguageModelReading(Reading):
 
     further: list = []  # the texts of --also, the last ones of training
 
-    def read(self):
+    def read(self) -> tuple[list[Any], list[Any]]:
         texts, held_out = read_texts(self.options, self.options.task)
         prompt = self._most_of_prompt()
         self.further = [read_text(path) for path in self.options.also]
@@ -66,12 +76,14 @@ class LanguageModelReading(Reading):
             for passage in _passages(text, prompt, is_cut and place == 0)
         ]
 
-    def examples_of(self, paths, settings):
+    def examples_of(self, paths: Sequence[Path | str], settings: Mapping[str, Any]) -> list[Any]:
         prompt = self._most_of_prompt()
         found = [passage for path in paths for passage in _passages(read_text(path), prompt)]
         return self.with_tokenizers(found, self.known_tokenizers)
 
-    def with_tokenizers(self, validation, tokenizers):
+    def with_tokenizers(
+        self, validation: list[Any], tokenizers: Mapping[str, Tokenizer]
+    ) -> list[Any]:
         most = self._most_of_prompt()
         return [_with_whole_tokens(passage, most, tokenizers["text"]) for passage in validation]
 
@@ -79,7 +91,7 @@ class LanguageModelReading(Reading):
         """Return how many characters a prompt has, of which many tokens may follow."""
         return min(MOST_OF_PROMPT, max(self.options.context // 2, 1))
 
-    def tokenizers(self, examples):
+    def tokenizers(self, examples: list[Any]) -> dict[str, Tokenizer]:
         return {"text": self._tokenizer(examples)}
 
     def _tokenizer(self, examples):
@@ -91,7 +103,9 @@ class LanguageModelReading(Reading):
         with learned_from(" and ".join(options.files)):
             return STREAM_TOKENIZERS[options.tokens](examples, options.vocab_size)
 
-    def texts_read(self, examples, tokenizers):
+    def texts_read(
+        self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]
+    ) -> Iterator[tuple[str, str, Iterable[str]]]:
         texts = examples if examples and isinstance(examples[0], str) else _texts(examples)
         use = "inputs and targets" if self._learns_words() else "targets"
         for text in texts:
@@ -105,13 +119,13 @@ class LanguageModelReading(Reading):
         return options.tokens == "words" and options.tokenizer is None and is_new
 
     @property
-    def way_out_of_unknown(self):
+    def way_out_of_unknown(self) -> str:
         if self.options.tokenizer is not None:
             return "Choose another --tokenizer, or leave it out, and tokens are learned."
         return "Add --new-tokens true to learn tokens anew; the weights of known ones are taken."
 
     @functools.cached_property
-    def start(self):
+    def start(self) -> Start:
         """The `Start` that training begins from."""
         start = read_start(self.options.start_from, self.options.dropout)
         if self.options.windows == "consecutive" and isinstance(start.model, GPT):
@@ -121,12 +135,12 @@ class LanguageModelReading(Reading):
             )
         return start
 
-    def known_places(self, tokenizer):
+    def known_places(self, tokenizer: Tokenizer) -> tuple[np.ndarray, np.ndarray]:
         """Return where the tokens stand that the start model knows, here and there."""
         both = ({"text": tokenizer}, {"text": self.start.tokenizer})
         return places_in_both(*(vocabularies(each, {})["text"] for each in both))
 
-    def record(self, examples, tokenizers):
+    def record(self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]) -> dict[str, Any]:
         tokenizer, length = tokenizers["text"], self.length()
         if self.options.new_tokens:
             known, _ = self.known_places(tokenizer)
@@ -140,7 +154,7 @@ class LanguageModelReading(Reading):
             "decoding": self._ids(tokenizer),
         }
 
-    def length(self):
+    def length(self) -> int:
         """Return the most tokens of a prompt and what follows."""
         if self.options.start_from is not None:
             return getattr(self.start.model, "max_length", MOST_GENERATED)
@@ -164,7 +178,7 @@ class LanguageModelModelling(Modelling):
 
     likelihood = None  # of the validation text
 
-    def batches(self, examples, run):
+    def batches(self, examples: list[Any], run: RunFiles) -> Batches:
         options = self.options
         own = len(examples) - len(self.reading.further)
         corpora = [examples[:own], *([text] for text in self.reading.further)]
@@ -192,7 +206,7 @@ class LanguageModelModelling(Modelling):
         )
         return found
 
-    def carries_state(self):
+    def carries_state(self) -> bool:
         """Return whether the state of a row goes on to the next batch."""
         if self.options.start_from is not None:
             recurrent = isinstance(self.reading.start.model, RNNLanguageModel)
@@ -203,7 +217,7 @@ class LanguageModelModelling(Modelling):
     def _stream(self, texts, run):
         return token_stream(texts, run.tokenizers["text"], run.record.decoding["end_id"])
 
-    def model(self, run):
+    def model(self, run: RunFiles) -> keras.Model:
         if self.options.start_from is None:
             model = self._new_model(len(run.tokenizers["text"]))
         else:
@@ -258,10 +272,10 @@ class LanguageModelModelling(Modelling):
         model.build(None)
         return model
 
-    def trained(self, model):
+    def trained(self, model: keras.Model) -> keras.Model:
         return model.model if isinstance(model, CarriedState) else model
 
-    def loss(self):
+    def loss(self) -> Any:
         return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
     def _likelihood(self, examples, run):
@@ -273,7 +287,7 @@ class LanguageModelModelling(Modelling):
             self.likelihood = examples, found
         return self.likelihood[1]
 
-    def measure(self, model, examples, run):
+    def measure(self, model: keras.Model, examples: list[Any], run: RunFiles) -> dict[str, float]:
         """Return the scores of the whole validation text, behind the token that begins a text."""
         likelihood, texts = self._likelihood(examples, run), _texts(examples)
         tokens, loss = likelihood.tokens[1:], likelihood(model)
@@ -297,10 +311,10 @@ class LanguageModelScoring(MeasuredScoring):
     measured = "of the whole text"
     lower_is_better = ("perplexity", "perplexity_per_word", "bits_per_character")
 
-    def sample(self, passage, answer):
+    def sample(self, passage: Any, answer: Any) -> dict[str, str]:
         return {"prompt": passage.text, "goes on": answer.text}
 
-    def summary(self, scores):
+    def summary(self, scores: Mapping[str, Any]) -> str:
         return (
             f"validation loss is {scores['validation_loss']:.4f}, perplexity "
             f"{scores['perplexity']:,.2f}, {scores['bits_per_character']:.3f} bits per character"

@@ -1,11 +1,17 @@
 """Sentences of validation with masks for some of their words, as FillMask is asked."""
 
+from __future__ import annotations
+
 from collections import Counter
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from seqkeras.data.masking import mask_token_of
+
+if TYPE_CHECKING:
+    from seqkeras.serving.text import Subwords
 
 SEED = 0  # of the masks of validation, whatever the training's is
 
@@ -26,7 +32,9 @@ class MaskedSentence(NamedTuple):
     document: int
 
 
-def masked_sentences(documents, tokenizer, share, max_length):
+def masked_sentences(
+    documents: Iterable[Any], tokenizer: Subwords, share: float, max_length: int
+) -> list[MaskedSentence]:
     """Return the `MaskedSentence`s of documents; masks are the same each time.
 
     Args:

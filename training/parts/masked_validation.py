@@ -1,12 +1,19 @@
 """Losses and accuracies of pre-training, over rows with fixed masks."""
 
+from __future__ import annotations
+
 from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from keras import ops
 
 from seqkeras.data.masking import IGNORED
 from seqkeras.training.compiling import OncePerModel
+
+if TYPE_CHECKING:
+    import keras
 
 BASELINES = {"masked": "most_frequent_token", "next": "majority"}  # by the head
 
@@ -22,7 +29,7 @@ class MaskedValidation:
         baselines: the accuracies of always the same answer, the most frequent among these targets.
     """
 
-    def __init__(self, examples, batches):
+    def __init__(self, examples: Any, batches: Any):
         self.examples, self.batches = examples, batches
         self.sums = OncePerModel(_sums_of)
         self.baselines = {}
@@ -30,9 +37,9 @@ class MaskedValidation:
             targets = np.concatenate([batch[name].ravel() for _, batch in batches])
             self.baselines[BASELINES[name]] = most_frequent(targets[targets != IGNORED].tolist())
 
-    def __call__(self, model):
+    def __call__(self, model: keras.Model) -> Any:
         sums = self.sums(model)
-        totals = sum(np.array(sums(*batch), "float64") for batch in self.batches)
+        totals: Any = sum(np.array(sums(*batch), "float64") for batch in self.batches)
         found = {"validation_loss": 0.0}
         for name, (loss, right, count) in zip(self.batches[0][1], totals, strict=True):
             found[f"validation_{name}_loss"] = loss / count
@@ -59,6 +66,6 @@ def _sums_of(model):
     return sums
 
 
-def most_frequent(targets):
+def most_frequent(targets: Sequence[Any]) -> float:
     """Return the share of the most frequent of targets."""
     return Counter(targets).most_common(1)[0][1] / len(targets)

@@ -1,7 +1,11 @@
 """Texts with choices, of which one is right, from a user's file."""
 
+from __future__ import annotations
+
 from collections import Counter
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import keras
 import numpy as np
@@ -19,6 +23,10 @@ from seqkeras.training.parts.pretrained import known_tokenizer
 from seqkeras.training.parts.splitting import split
 from seqkeras.training.task import Modelling, Scoring
 
+if TYPE_CHECKING:
+    from seqkeras.runs import RunFiles
+    from seqkeras.serving.text import Encoding, Tokenizer
+
 MOST_TOKENS = 128  # of a text with a choice, by default
 NAME_OPTIONS = NameOptions("--text-column", "--choice-columns", "--answer-column")
 
@@ -33,7 +41,7 @@ class Example(NamedTuple):
 class ChoiceReading(EncodedTexts):
     """Texts with choices, of which one is right."""
 
-    def read(self):
+    def read(self) -> tuple[list[Any], list[Any]]:
         options = self.options
         self.read_pretrained()
         train = self._examples(options.file)
@@ -59,17 +67,19 @@ class ChoiceReading(EncodedTexts):
         say_left_out(left_out, "row")
         return [Example({"text": row.text, "choices": [*row.choices]}, row.answer) for row in rows]
 
-    def examples_of(self, paths, settings):
+    def examples_of(self, paths: Sequence[Path | str], settings: Mapping[str, Any]) -> list[Any]:
         return [example for path in paths for example in self._examples(path)]
 
-    def tokenizers(self, examples):
+    def tokenizers(self, examples: list[Any]) -> dict[str, Tokenizer]:
         return {"text": self.pretrained.tokenizer}
 
-    def texts_read(self, examples, tokenizers):
+    def texts_read(
+        self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]
+    ) -> Iterator[tuple[str, str, Iterable[str]]]:
         rows = [example.text for example in examples]
         yield "inputs", "text", [text for row in rows for text in (row["text"], *row["choices"])]
 
-    def record(self, examples, tokenizers):
+    def record(self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]) -> dict[str, Any]:
         limit = self.pretrained.limit(self.options.max_length, MOST_TOKENS)
         return {"pipeline": "Choose", "limits": {"source_length": limit}}
 
@@ -79,7 +89,7 @@ class ChoiceModelling(Modelling):
 
     validation_loss = True
 
-    def arrays(self, examples, run):
+    def arrays(self, examples: list[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
         rows = [choice_encodings(run, example.text) for example in examples]
         limit = run.record.limits["source_length"]
         full = sum(any(len(encoding) == limit for encoding in row) for row in rows)
@@ -95,37 +105,37 @@ class ChoiceModelling(Modelling):
         longest = np.array([max(map(len, row)) for row in rows])
         return inputs, np.array([example.target for example in examples]), longest
 
-    def batches(self, examples, run):
+    def batches(self, examples: list[Any], run: RunFiles) -> Batches:
         inputs, targets, lengths = self.arrays(examples, run)
         counts = [sum(map(len, row)) for row in inputs["token_ids"].rows]
         return Batches(inputs, targets, self.order(lengths), tokens=counts)
 
-    def model(self, run):
+    def model(self, run: RunFiles) -> keras.Model:
         options = self.options
         head = MultipleChoiceHead(options.dropout)
         return self.reading.pretrained.with_heads({"choice": head}, options.frozen, options.pooling)
 
-    def loss(self):
+    def loss(self) -> Any:
         return SmoothedCrossEntropy(0.0)
 
-    def metrics(self):
+    def metrics(self) -> Any:
         return [keras.metrics.SparseCategoricalAccuracy("accuracy")]
 
 
 class ChoiceScoring(Scoring):
     """Choices that are right."""
 
-    def validation_scores(self, examples, answers):
+    def validation_scores(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
         return {"right choices": exact_match(*_places(examples, answers))}
 
-    def sample(self, example, answer):
+    def sample(self, example: Any, answer: Any) -> dict[str, str]:
         return {
             "input": example.text["text"],
             "target": example.text["choices"][example.target],
             "answer": answer.text,
         }
 
-    def scores(self, answered):
+    def scores(self, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]) -> dict[str, Any]:
         [(examples, answers)] = answered.values()
         chance = np.mean([1 / len(example.text["choices"]) for example in examples])
         most = Counter(example.target for example in examples).most_common(1)[0][1]
@@ -143,7 +153,7 @@ class ChoiceScoring(Scoring):
             },
         }
 
-    def table(self, scores):
+    def table(self, scores: Mapping[str, Any]) -> Any:
         if len(scores["by_choices"]) < 2:
             return None
         table = Table(title=f"of {scores['examples']:,} examples")
@@ -154,14 +164,14 @@ class ChoiceScoring(Scoring):
             table.add_row(size, f"{of_size['examples']:,}", f"{of_size['accuracy']:.2%}")
         return table
 
-    def summary(self, scores):
+    def summary(self, scores: Mapping[str, Any]) -> str:
         return (
             f"{scores['accuracy']:.2%} of the choices are right, by chance "
             f"{scores['chance']:.2%} would be"
         )
 
 
-def choice_encodings(run, text):
+def choice_encodings(run: RunFiles, text: Any) -> list[Encoding]:
     """Return the `Encoding` of a text with each of its choices; what is over the run's limit is cut
     off."""
     tokenizer, limit = run.tokenizers["text"], run.record.limits["source_length"]

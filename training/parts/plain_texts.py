@@ -1,6 +1,8 @@
 """Plain texts of the user's, of training and of validation."""
 
 import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from rich.table import Table
 
@@ -19,16 +21,16 @@ class MeasuredScoring(Scoring):
 
     measured: str
 
-    def validation_scores(self, examples, answers):
+    def validation_scores(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
         return {}
 
-    def tests(self, validation):
+    def tests(self, validation: list[Any]) -> Iterable[tuple[str, list[Any]]]:
         return ()
 
-    def scores(self, answered):
+    def scores(self, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]) -> dict[str, Any]:
         return {}
 
-    def table(self, scores):
+    def table(self, scores: Mapping[str, Any]) -> Any:
         table = Table(title=self.measured)
         table.add_column("")
         table.add_column("", justify="right")
@@ -37,12 +39,12 @@ class MeasuredScoring(Scoring):
         return table
 
 
-def perplexity(loss):
+def perplexity(loss: float) -> float:
     """Return exp(loss), or the exponential of 700, which float64 can hold."""
     return math.exp(min(loss, 700.0))
 
 
-def read_texts(options, task, at_lines=False):
+def read_texts(options: Any, task: str, at_lines: bool = False) -> tuple[list[str], list[str]]:
     """Return two lists of texts, of training and of validation; a line says how long they are.
 
     Args:

@@ -1,7 +1,11 @@
 """The encoder of --pretrained: a folder to a tokenizer, a `Bert`, and its inputs."""
 
+from __future__ import annotations
+
 import dataclasses
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
 import keras
 
@@ -19,6 +23,9 @@ from seqkeras.tokenizers import (
 )
 from seqkeras.training.options.pretrained import GOOGLE, HUGGING_FACE
 from seqkeras.training.starting import BYTE_PAIRS, tokenizer_of
+
+if TYPE_CHECKING:
+    from seqkeras.serving.text import Tokenizer
 
 ROUNDED_UP_TO = (64, 128)  # multiples of which a table may have rows behind its vocabulary
 MOST_SHOWN = 3  # tensors in a line that a folder lacks, or has in another shape
@@ -44,7 +51,7 @@ class Pretrained:
     tokenizer: Subwords
 
     @classmethod
-    def read(cls, folder):
+    def read(cls, folder: Path | str) -> Self:
         """Return the encoder of a folder.
 
         Raises:
@@ -75,7 +82,7 @@ class Pretrained:
         _require_padding(path, tokenizer)
         return cls(str(folder), dict(encoder.config), encoder.get_weights(), tokenizer)
 
-    def limit(self, max_length, default):
+    def limit(self, max_length: int | None, default: int) -> int:
         """Return the most tokens of an input: what the option says, or the default.
 
         Raises:
@@ -90,11 +97,11 @@ class Pretrained:
         return min(max_length or default, positions)
 
     @property
-    def has_segments(self):
+    def has_segments(self) -> bool:
         """Whether the encoder tells two texts apart."""
         return self.config["num_segments"] > 0
 
-    def with_layers(self, num_layers):
+    def with_layers(self, num_layers: int) -> Self:
         """Return the same with so many of its blocks, evenly spread, the top one among them.
 
         Raises:
@@ -118,7 +125,9 @@ class Pretrained:
                 own.set_weights(other.get_weights())
         return dataclasses.replace(self, config=dict(part.config), weights=part.get_weights())
 
-    def with_heads(self, heads, frozen=False, pooling="pooler"):
+    def with_heads(
+        self, heads: Mapping[str, keras.Layer], frozen: bool = False, pooling: str = "pooler"
+    ) -> WithHeads:
         """Return a new `WithHeads` on the encoder, built.
 
         The encoder has a pooler where a head takes what it gives: the folder's, or, if it has none,
@@ -140,7 +149,7 @@ class Pretrained:
         model.build(None)
         return model
 
-    def give_heads(self, model):
+    def give_heads(self, model: WithHeads) -> None:
         """Give the heads of a `WithHeads` the weights of the folder's heads, where it has the same:
         those of pre-training, of Hugging Face or of a run."""
         folder = Path(self.folder)
@@ -155,7 +164,7 @@ class Pretrained:
                 model.heads[name].set_weights(head.get_weights())
 
 
-def known_tokenizer(reading):
+def known_tokenizer(reading: Any) -> Tokenizer | None:
     """Return the tokenizer of a task's texts that is known before one is learned: that of
     --pretrained, or of the run or bundle that is evaluated; else None."""
     if reading.pretrained is not None:
@@ -163,12 +172,14 @@ def known_tokenizer(reading):
     return reading.known_tokenizers.get("text")
 
 
-def spread(few, many):
+def spread(few: int, many: int) -> list[int]:
     """Return a list of `few` of the layers 1..many, evenly spread, the last one among them."""
     return [max(1, round(layer * many / few)) for layer in range(1, few + 1)]
 
 
-def inputs_of(encodings, pairs=False, pretrained=None):
+def inputs_of(
+    encodings: Sequence[Any], pairs: bool = False, pretrained: Pretrained | None = None
+) -> dict[str, Any]:
     """Return the inputs of a model of texts, in the form that `seqkeras.data.batches.Batches`
     takes.
 

@@ -1,8 +1,12 @@
 """A language model that is tuned to answer, on prompts and answers of the user's."""
 
+from __future__ import annotations
+
 import dataclasses
 import functools
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import keras
 from rich.table import Table
@@ -20,6 +24,13 @@ from seqkeras.training.starting import read_start
 from seqkeras.training.task import Modelling, Reading, Scoring
 from seqkeras.training.wording import counted
 
+if TYPE_CHECKING:
+    import numpy as np
+
+    from seqkeras.runs import RunFiles
+    from seqkeras.serving.text import Tokenizer
+    from seqkeras.training.starting import Start
+
 NO_TARGET = -1
 MOST_TOKENS = 512  # of a prompt and its answer, for a model without positions
 
@@ -34,7 +45,7 @@ class Example(NamedTuple):
 class PromptAnswerReading(Reading):
     """A language model is tuned to answer prompts."""
 
-    def read(self):
+    def read(self) -> tuple[list[Any], list[Any]]:
         options = self.options
         train = self._examples(options.file)
         if options.validation is not None:
@@ -59,7 +70,7 @@ class PromptAnswerReading(Reading):
             Example(_as_input(turns), answer) for _, turns, answer in read_dialogues(path, names)
         ]
 
-    def examples_of(self, paths, settings):
+    def examples_of(self, paths: Sequence[Path | str], settings: Mapping[str, Any]) -> list[Any]:
         return [example for path in paths for example in self._examples(path)]
 
     def _fitting(self, examples):
@@ -82,7 +93,7 @@ class PromptAnswerReading(Reading):
         return [*tokenizer.encode(prompt), *tokenizer.encode(example.target), self._end_id()]
 
     @functools.cached_property
-    def start(self):
+    def start(self) -> Start:
         """The `Start` that training begins from."""
         return read_start(self.options.start_from, self.options.dropout)
 
@@ -115,22 +126,24 @@ class PromptAnswerReading(Reading):
         start = self.start
         return start.decoding.get("end_id", special_ids(start.tokenizer).end_id)
 
-    def tokenizers(self, examples):
+    def tokenizers(self, examples: list[Any]) -> dict[str, Tokenizer]:
         return {"text": self.start.tokenizer}
 
-    def texts_read(self, examples, tokenizers):
+    def texts_read(
+        self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]
+    ) -> Iterator[tuple[str, str, Iterable[str]]]:
         yield "inputs", "text", [text for own in examples for text in _contents(own.text)]
         yield "targets", "text", [example.target for example in examples]
 
     @property
-    def way_out_of_unknown(self):
+    def way_out_of_unknown(self) -> str:
         return (
             f"Leave such answers out, or name by --start-from another model than "
             f"{self.options.start_from}: one of byte pairs knows every text, one of characters "
             "those of its own texts (language-model, --tokens)."
         )
 
-    def record(self, examples, tokenizers):
+    def record(self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]) -> dict[str, Any]:
         length = self._max_length()
         return {
             "pipeline": "Generate",
@@ -143,7 +156,7 @@ class PromptAnswerReading(Reading):
 class PromptAnswerModelling(Modelling):
     """Prompts with answers to a language model, by the loss of the answers alone."""
 
-    def arrays(self, examples, run):
+    def arrays(self, examples: list[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
         answerer, tokenizer = Generate(run), run.tokenizers["text"]
         rows, targets = [], []
         for example in examples:
@@ -154,10 +167,10 @@ class PromptAnswerModelling(Modelling):
         token_ids = Sequences(rows)
         return {"token_ids": token_ids}, Sequences(targets, padding=NO_TARGET), token_ids.lengths
 
-    def model(self, run):
+    def model(self, run: RunFiles) -> keras.Model:
         return self.reading.start.new_model()
 
-    def loss(self):
+    def loss(self) -> Any:
         return keras.losses.SparseCategoricalCrossentropy(
             from_logits=True, ignore_class=NO_TARGET, reduction="mean_with_sample_weight"
         )
@@ -166,14 +179,14 @@ class PromptAnswerModelling(Modelling):
 class PromptAnswerScoring(Scoring):
     """ROUGE, chrF and exact match of answers."""
 
-    def sample(self, example, answer):
+    def sample(self, example: Any, answer: Any) -> dict[str, str]:
         shown = super().sample(example, answer)
         if isinstance(example.text, dict):
             turns = example.text[MESSAGES]
             shown["input"] = " | ".join(f"{turn['role']}: {turn['content']}" for turn in turns)
         return shown
 
-    def validation_scores(self, examples, answers):
+    def validation_scores(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
         texts, targets = _both(examples, answers)
         found = rouge(texts, targets)
         return {
@@ -184,7 +197,7 @@ class PromptAnswerScoring(Scoring):
             "exact match": exact_match(texts, targets),
         }
 
-    def scores(self, answered):
+    def scores(self, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]) -> dict[str, Any]:
         [(examples, answers)] = answered.values()
         texts, targets = _both(examples, answers)
         return {
@@ -194,7 +207,7 @@ class PromptAnswerScoring(Scoring):
             **rouge(texts, targets),
         }
 
-    def table(self, scores):
+    def table(self, scores: Mapping[str, Any]) -> Any:
         table = Table(title=f"of {counted(scores['examples'], 'examples')}")
         table.add_column("")
         table.add_column("", justify="right")
@@ -203,7 +216,7 @@ class PromptAnswerScoring(Scoring):
                 table.add_row(name.replace("_", " "), f"{value:.2%}")
         return table
 
-    def summary(self, scores):
+    def summary(self, scores: Mapping[str, Any]) -> str:
         return f"ROUGE-L is {scores['rougeL']:.2%}, exact match {scores['exact_match']:.2%}"
 
 

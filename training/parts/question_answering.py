@@ -1,9 +1,13 @@
 """Questions about contexts, answered by a span: windows, targets, and the threshold of none."""
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 import math
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +28,12 @@ from seqkeras.training.parts.splitting import split
 from seqkeras.training.task import Modelling, Scoring
 from seqkeras.training.wording import counted
 
+if TYPE_CHECKING:
+    import keras
+
+    from seqkeras.runs import RunFiles
+    from seqkeras.serving.text import Tokenizer
+
 NAME = "Answer: input"
 NONE = ""  # the target of a question that has no answer
 
@@ -40,7 +50,7 @@ class Example(NamedTuple):
 class QuestionAnsweringReading(EncodedTexts):
     """Questions about contexts, and the spans that answer them."""
 
-    def read(self):
+    def read(self) -> tuple[list[Any], list[Any]]:
         options = self.options
         self.read_pretrained()
         train = self._examples(options.file)
@@ -98,10 +108,10 @@ class QuestionAnsweringReading(EncodedTexts):
             parts[example.text["context"] not in kept].append(example)
         return parts
 
-    def examples_of(self, paths, settings):
+    def examples_of(self, paths: Sequence[Path | str], settings: Mapping[str, Any]) -> list[Any]:
         return [example for path in paths for example in self._examples(path)]
 
-    def tokenizers(self, examples):
+    def tokenizers(self, examples: list[Any]) -> dict[str, Tokenizer]:
         if self.pretrained:
             return {"text": self.pretrained.tokenizer}
         options, texts = self.options, _texts_read(examples)
@@ -112,11 +122,13 @@ class QuestionAnsweringReading(EncodedTexts):
             "characters": CharacterTable.learn(texts),
         }
 
-    def texts_read(self, examples, tokenizers):
+    def texts_read(
+        self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]
+    ) -> Iterator[tuple[str, str, Iterable[str]]]:
         for role in tokenizers:
             yield "inputs", role, _texts_read(examples)
 
-    def record(self, examples, tokenizers):
+    def record(self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]) -> dict[str, Any]:
         options = self.options
         settings = {
             "question_length": options.question_length,
@@ -133,7 +145,7 @@ class QuestionAnsweringReading(EncodedTexts):
             settings["no_answer"] = any(example.answer is None for example in examples)
         return {"pipeline": "Answer", "limits": {"source_length": limit}, "settings": settings}
 
-    def why_none_fits(self, run, folder):
+    def why_none_fits(self, run: RunFiles, folder: Path) -> str:
         options = self.options
         limit = f"from 1 to --question-length {options.question_length}"
         if options.model == "bidaf":
@@ -151,7 +163,7 @@ class QuestionAnsweringModelling(Modelling):
 
     validation_loss = True
 
-    def arrays(self, examples, run):
+    def arrays(self, examples: list[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
         read, windows, starts, ends, lost = questions_of(run).read, [], [], [], 0
         for example in examples:
             try:
@@ -183,7 +195,7 @@ class QuestionAnsweringModelling(Modelling):
         targets = {"start_logits": np.array(starts), "end_logits": np.array(ends)}
         return inputs, {"span": targets} if self.reading.pretrained else targets, lengths
 
-    def model(self, run):
+    def model(self, run: RunFiles) -> keras.Model:
         options = self.options
         if self.reading.pretrained:
             return self.reading.pretrained.with_heads(
@@ -201,7 +213,7 @@ class QuestionAnsweringModelling(Modelling):
         model.build(None)
         return model
 
-    def loss(self):
+    def loss(self) -> Any:
         losses = {name: SmoothedCrossEntropy(0.0) for name in ("start_logits", "end_logits")}
         return losses if self.options.model == "bidaf" else {"span": losses}
 
@@ -211,11 +223,13 @@ class QuestionAnsweringScoring(Scoring):
 
     asked = {"n_best": 2}  # as `seqkeras.training.answering.answer` answers
 
-    def validation_scores(self, examples, answers):
+    def validation_scores(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
         scores = squad_scores(*_texts_of(examples, _at_best_threshold(examples, answers)[1]))
         return {"F1": scores["f1"], "exact match": scores["exact_match"]}
 
-    def tuned(self, run, answered):
+    def tuned(
+        self, run: RunFiles, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]
+    ) -> tuple[RunFiles, Mapping[str, Any]]:
         if not run.record.settings.get("no_answer"):
             return run, answered
         [(name, (examples, answers))] = answered.items()
@@ -224,7 +238,7 @@ class QuestionAnsweringScoring(Scoring):
         record = dataclasses.replace(run.record, settings=settings)
         return dataclasses.replace(run, record=record), {name: (examples, answers)}
 
-    def sample(self, example, answer):
+    def sample(self, example: Any, answer: Any) -> dict[str, str]:
         target = example.target if isinstance(example.target, str) else example.target[0]
         return {
             "input": example.text["question"],
@@ -233,7 +247,7 @@ class QuestionAnsweringScoring(Scoring):
             "answer": answer.text or "(none)",
         }
 
-    def scores(self, answered):
+    def scores(self, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]) -> dict[str, Any]:
         [(examples, answers)] = answered.values()
         scores = squad_scores(*_texts_of(examples, answers))
         if "with_answer" in scores and answers[0].margin is not None:
@@ -242,7 +256,7 @@ class QuestionAnsweringScoring(Scoring):
             scores["best_threshold"] = round(threshold, 3)  # as good as anything close to it
         return scores
 
-    def summary(self, scores):
+    def summary(self, scores: Mapping[str, Any]) -> str:
         words = f"F1 is {scores['f1']:.2%}, {scores['exact_match']:.2%} of the answers are exact"
         if "with_answer" in scores:
             has, none = scores["with_answer"], scores["without_answer"]
@@ -250,7 +264,7 @@ class QuestionAnsweringScoring(Scoring):
         return words
 
 
-def questions_of(run):
+def questions_of(run: RunFiles) -> Any:
     """Return what reads the questions of a run, as the pipeline reads them.
 
     Raises:

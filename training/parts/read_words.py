@@ -1,10 +1,16 @@
 """The words of a sentence as a model of tags reads them."""
 
+from __future__ import annotations
+
 import bisect
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from seqkeras.serving.pipelines.tag import joined, tokens_of_words, words_of_tokenizer
 from seqkeras.serving.pipelines.windows import Windows
+
+if TYPE_CHECKING:
+    from seqkeras.runs import RunFiles
 
 NAME = "Tag: text"
 
@@ -26,17 +32,17 @@ class Read(NamedTuple):
     numbers: list
     first_tokens: list
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.token_ids)
 
 
-def read_words(run, words):
+def read_words(run: RunFiles, words: Sequence[str]) -> Read:
     """Return the `Read` of a tuple of words; words over the run's limit are cut off."""
     read, *_ = _read(run, words)
     return read
 
 
-def read_words_and_parts(run, words):
+def read_words_and_parts(run: RunFiles, words: Sequence[str]) -> tuple[Read, Any]:
     """Return a `Read`, and (number of the word, first token) of each word that `Tag` finds in a
     text alone, where a Chinese character or a sign is a word."""
     read, places, windows = _read(run, words)

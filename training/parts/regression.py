@@ -1,7 +1,11 @@
 """Sentences, or pairs of sentences, and a number for each, from a user's file."""
 
+from __future__ import annotations
+
 import math
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import keras
 import numpy as np
@@ -24,6 +28,10 @@ from seqkeras.training.parts.scaling import deviation_of, require_float32
 from seqkeras.training.parts.splitting import folds_apart, split
 from seqkeras.training.task import Scoring
 
+if TYPE_CHECKING:
+    from seqkeras.runs import RunFiles
+    from seqkeras.serving.text import Tokenizer
+
 
 class Example(NamedTuple):
     """A text, or a tuple of two, and its number."""
@@ -40,7 +48,7 @@ class RegressionReading(LabelledTexts):
 
     target_option = "number_column"
 
-    def read(self):
+    def read(self) -> tuple[list[Any], list[Any]]:
         options = self.options
         require_features(options, None)
         self.read_pretrained()
@@ -87,10 +95,10 @@ class RegressionReading(LabelledTexts):
             )
         return number
 
-    def examples_of(self, paths, settings):
+    def examples_of(self, paths: Sequence[Path | str], settings: Mapping[str, Any]) -> list[Any]:
         return [example for path in paths for example, _ in self._rows(path)]
 
-    def record(self, examples, tokenizers):
+    def record(self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]) -> dict[str, Any]:
         return {
             "pipeline": "Classify",
             "limits": self.limits(),
@@ -101,11 +109,11 @@ class RegressionReading(LabelledTexts):
 class RegressionModelling(LabelledTextModelling):
     """Texts to a model that gives a number."""
 
-    def arrays(self, examples, run):
+    def arrays(self, examples: list[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
         targets = np.array([[example.target] for example in examples], "float32")
         return self.text_inputs(examples, targets, run)
 
-    def model(self, run):
+    def model(self, run: RunFiles) -> keras.Model:
         if self.reading.pretrained:
             options = self.options
             return self.reading.pretrained.with_heads(
@@ -116,7 +124,7 @@ class RegressionModelling(LabelledTextModelling):
         scaling = keras.layers.Rescaling(self.reading.deviation, self.reading.mean, name="number")
         return keras.Model(inputs, scaling(number))
 
-    def heads(self, run):
+    def heads(self, run: RunFiles) -> dict[str, keras.Layer]:
         """Return a dictionary: name -> head, of a pre-trained encoder."""
         return {
             "number": RegressionHead(
@@ -124,7 +132,7 @@ class RegressionModelling(LabelledTextModelling):
             )
         }
 
-    def loss(self):
+    def loss(self) -> Any:
         return ForecastLoss("mse", [self.reading.deviation])
 
 
@@ -133,7 +141,7 @@ class RegressionScoring(Scoring):
 
     score_formats = {"Pearson's correlation": ".4f", "Spearman's correlation": ".4f"}
 
-    def validation_scores(self, examples, answers):
+    def validation_scores(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
         scores = self._scores(examples, answers)
         return {
             "Pearson's correlation": scores["pearson_correlation"],
@@ -150,14 +158,14 @@ class RegressionScoring(Scoring):
             "root_mean_squared_error": float(root_mean_squared_error(found, targets)),
         }
 
-    def sample(self, example, answer):
+    def sample(self, example: Any, answer: Any) -> dict[str, str]:
         return super().sample(example, answer) | {"answer": f"{answer.score:.4g}"}
 
-    def scores(self, answered):
+    def scores(self, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]) -> dict[str, Any]:
         [(examples, answers)] = answered.values()
         return {"examples": len(examples)} | self._scores(examples, answers)
 
-    def summary(self, scores):
+    def summary(self, scores: Mapping[str, Any]) -> str:
         return (
             f"Pearson's correlation {scores['pearson_correlation']:.4f}, Spearman's "
             f"{scores['spearman_correlation']:.4f}, the mean absolute error is "

@@ -1,12 +1,20 @@
 """Numbers of a user's file: what is learned of them, and how the model scales them."""
 
+from __future__ import annotations
+
 import dataclasses
 import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from seqkeras.runs import RunError
 from seqkeras.serving.rows import Column
+
+if TYPE_CHECKING:
+    from seqkeras.tensors import Tensor
 
 LEAST = 1e-5  # deviation beside the mean of numbers that float32 tells apart
 SMALLEST, LARGEST = 1e-30, 1e30  # deviation by which float32 divides
@@ -26,7 +34,14 @@ class Numbers:
     spread: float
 
 
-def learned_numbers(path, name, values, log=False, known=False, decimal=None):
+def learned_numbers(
+    path: Path | str,
+    name: str,
+    values: np.ndarray,
+    log: bool = False,
+    known: bool = False,
+    decimal: str | None = None,
+) -> Numbers:
     """Return the `Numbers` of a column.
 
     Args:
@@ -53,12 +68,12 @@ def learned_numbers(path, name, values, log=False, known=False, decimal=None):
             "it; leave it out."
         )
     fill, missing = float(np.median(real)), len(real) < len(values)
-    scaled = {"mean": float(read.mean()), "deviation": deviation_of(read), "log": log}
-    column = Column(name, (), fill, missing and not known, known, decimal, **scaled)
+    mean, deviation, marks = float(read.mean()), deviation_of(read), missing and not known
+    column = Column(name, (), fill, marks, known, decimal, mean, deviation, log)
     return Numbers(column, deviation_of(real))
 
 
-def deviation_of(numbers):
+def deviation_of(numbers: np.ndarray) -> float:
     """Return the standard deviation of numbers, of which the squares may be under what float64
     holds."""
     numbers = numbers.astype("float64")
@@ -66,7 +81,7 @@ def deviation_of(numbers):
     return float(size * ((numbers - numbers.mean()) / size).std())
 
 
-def scaling(mean, deviation):
+def scaling(mean: Any, deviation: Any) -> Callable[[Tensor], Tensor]:
     """Return a function: numbers (..., C) -> (number - mean) / deviation, in float32.
 
     Args:
@@ -76,7 +91,7 @@ def scaling(mean, deviation):
     return lambda numbers: (numbers - mean) / deviation
 
 
-def require_float32(name, mean, deviation, way_out=""):
+def require_float32(name: str, mean: Any, deviation: Any, way_out: str = "") -> None:
     """Raise a `RunError` unless a graph can scale numbers in float32.
 
     Args:

@@ -1,7 +1,11 @@
 """Several tasks over one pre-trained encoder, trained at once."""
 
+from __future__ import annotations
+
 import dataclasses
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from rich.console import Group
@@ -19,6 +23,13 @@ from seqkeras.training.run import TASKS as FOLDER
 from seqkeras.training.run import options_content
 from seqkeras.training.task import Modelling, Reading, Scoring, Task
 
+if TYPE_CHECKING:
+    import keras
+
+    from seqkeras.runs import RunFiles
+    from seqkeras.serving.text import Tokenizer
+    from seqkeras.training.options import FitOptions
+
 MEAN = "mean"  # of the tasks' first scores
 
 
@@ -26,21 +37,21 @@ class Text(NamedTuple):
     """A task's examples, and the task's name."""
 
     task: str
-    text: object
+    text: Any
 
 
 class Example(NamedTuple):
     """An example of a task, by its name."""
 
     task: str
-    own: object
+    own: Any
 
     @property
-    def text(self):
+    def text(self) -> Text:
         return Text(self.task, self.own.text)
 
     @property
-    def target(self):
+    def target(self) -> Any:
         return self.own.target
 
 
@@ -55,7 +66,7 @@ class Several(Task):
         tasks: name -> task.
     """
 
-    def __init__(self, options):
+    def __init__(self, options: FitOptions):
         self.tables = options.tables()
         self.tasks = {name: table.options.make() for name, table in self.tables.items()}
         for task in self.tasks.values():
@@ -65,7 +76,13 @@ class Several(Task):
         modelling = SeveralModelling(options, reading, weights)
         super().__init__(options, reading, modelling, SeveralScoring(options, reading, modelling))
 
-    def prepared(self, folder, examples, kept, tokenizers):
+    def prepared(
+        self,
+        folder: Path,
+        examples: list[Any],
+        kept: list[Any],
+        tokenizers: Mapping[str, Tokenizer],
+    ) -> tuple[Any, Any]:
         runs, answers = {}, {}
         for name, task in self.tasks.items():
             own, others = _of_task(name, examples), task.reading.kept(_of_task(name, kept))
@@ -73,7 +90,9 @@ class Several(Task):
             runs[name], answers[name] = task.prepared(path, own, others, tokenizers)
         return SeveralRuns(self, runs), SeveralAnswers(self.modelling, runs, answers)
 
-    def fitting(self, run, folder, kept, answer, model):
+    def fitting(
+        self, run: Any, folder: Path, kept: list[Any], answer: Any, model: keras.Model
+    ) -> Any:
         fitting = {}
         for name, task in self.tasks.items():
             own, others = run.runs[name], task.reading.kept(_of_task(name, kept))
@@ -82,24 +101,25 @@ class Several(Task):
             fitting[name] = task.fitting(own, path, others, answer.answers[name], part)
         return SeveralRuns(self, fitting)
 
-    def runs(self, folder):
+    def runs(self, folder: Path) -> list[Path]:
         return [folder / FOLDER / name for name in self.tasks]
 
 
 class SeveralReading(Reading):
     """The examples of all tasks, each with the name of its task."""
 
-    def __init__(self, options, tasks):
+    def __init__(self, options: FitOptions, tasks: Mapping[str, Task]):
         super().__init__(options)
         self.tasks = tasks
 
-    def read(self):
+    def read(self) -> tuple[list[Any], list[Any]]:
         self.pretrained = Pretrained.read(self.options.pretrained)
         parts = {name: self._read(name, task) for name, task in self.tasks.items()}
-        return tuple(
+        train, validation = (
             [Example(name, own) for name, part in parts.items() for own in part[place]]
             for place in (0, 1)
         )
+        return train, validation
 
     def _read(self, name, task):
         try:
@@ -108,14 +128,16 @@ class SeveralReading(Reading):
             option = f"validation = … in the table [{name}] of {self.options.file}"
             raise NoneHeldOutError(*error.reasons, option=option) from error
 
-    def tokenizers(self, examples):
+    def tokenizers(self, examples: list[Any]) -> dict[str, Tokenizer]:
         return {"text": self.pretrained.tokenizer}
 
-    def texts_read(self, examples, tokenizers):
+    def texts_read(
+        self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]
+    ) -> Iterator[tuple[str, str, Iterable[str]]]:
         for name, task in self.tasks.items():
             yield from task.reading.texts_read(_of_task(name, examples), tokenizers)
 
-    def record(self, examples, tokenizers):
+    def record(self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]) -> dict[str, Any]:
         """Return the record of the whole, which no pipeline serves."""
         runs = [f"{FOLDER}/{name}" for name in self.tasks]
         return {"pipeline": "", "limits": {}, "settings": {RUNS: runs}}
@@ -124,13 +146,13 @@ class SeveralReading(Reading):
 class SeveralModelling(Modelling):
     """The rows of all tasks to an encoder with a head for each."""
 
-    def __init__(self, options, reading, weights):
+    def __init__(self, options: FitOptions, reading: SeveralReading, weights: Mapping[str, float]):
         super().__init__(options, reading)
         self.weights = weights
         self.tasks = {name: task.modelling for name, task in reading.tasks.items()}
         self._model, self._parts = None, {}
 
-    def batches(self, examples, run):
+    def batches(self, examples: list[Any], run: Any) -> Batches:
         parts = [
             modelling.arrays(_of_task(name, examples), run.runs[name])
             for name, modelling in self.tasks.items()
@@ -159,17 +181,17 @@ class SeveralModelling(Modelling):
             self.batches_per_pass = sum(own.batches_per_pass for own in orders)
         return Batches(inputs, targets, order, tokens=everything)
 
-    def num_steps(self, batches):
+    def num_steps(self, batches: Batches) -> int:
         return self.options.passes * self.batches_per_pass
 
-    def model(self, run):
+    def model(self, run: Any) -> keras.Model:
         heads = {}
         for name, modelling in self.tasks.items():
             [heads[name]] = modelling.heads(run.runs[name]).values()
         pretrained = self.reading.pretrained
         return pretrained.with_heads(heads, self.options.frozen, self.options.pooling)
 
-    def part(self, model, name, run):
+    def part(self, model: keras.Model, name: str, run: RunFiles) -> keras.Model:
         """Return the model of one task: the encoder with its head; the same until there is
         another."""
         if model is not self._model:
@@ -182,20 +204,20 @@ class SeveralModelling(Modelling):
             self._parts[name] = part
         return self._parts[name]
 
-    def loss(self):
+    def loss(self) -> Any:
         return {name: modelling.loss() for name, modelling in self.tasks.items()}
 
-    def loss_weights(self):
+    def loss_weights(self) -> Any:
         return self.weights
 
-    def metrics(self):
+    def metrics(self) -> Any:
         return {name: modelling.metrics() for name, modelling in self.tasks.items()}
 
 
 class SeveralScoring(Scoring):
     """The scores of each task, and the mean of their first ones."""
 
-    def __init__(self, options, reading, modelling):
+    def __init__(self, options: FitOptions, reading: SeveralReading, modelling: Modelling):
         super().__init__(options, reading, modelling)
         self.tasks = {name: task.scoring for name, task in reading.tasks.items()}
         self.score_formats = {
@@ -204,7 +226,7 @@ class SeveralScoring(Scoring):
             for score, form in scoring.score_formats.items()
         }
 
-    def validation_scores(self, examples, answers):
+    def validation_scores(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
         found, firsts = {}, []
         for name, scoring in self.tasks.items():
             pairs = zip(examples, answers, strict=True)
@@ -214,27 +236,28 @@ class SeveralScoring(Scoring):
             found |= {_named(name, score): number for score, number in own.items()}
         return {MEAN: float(np.mean(firsts)), **found}
 
-    def sample(self, example, answer):
+    def sample(self, example: Any, answer: Any) -> dict[str, str]:
         return {"task": example.task, **self.tasks[example.task].sample(example.own, answer)}
 
-    def tests(self, validation):
+    def tests(self, validation: list[Any]) -> Iterable[tuple[str, list[Any]]]:
         for name in self.tasks:
             yield name, [example for example in validation if example.task == name]
 
-    def scores(self, answered):
+    def scores(self, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]) -> dict[str, Any]:
         pairs = [pair for both in answered.values() for pair in zip(*both, strict=True)]
-        mean = self.validation_scores(*zip(*pairs))[MEAN]
+        examples, answers = map(list, zip(*pairs))
+        mean = self.validation_scores(examples, answers)[MEAN]
         found = {
             name: scoring.scores({name: (_of_task(name, answered[name][0]), answered[name][1])})
             for name, scoring in self.tasks.items()
         }
         return {MEAN: mean, **found}
 
-    def table(self, scores):
+    def table(self, scores: Mapping[str, Any]) -> Any:
         tables = [scoring.table(scores[name]) for name, scoring in self.tasks.items()]
         return Group(*(table for table in tables if table is not None))
 
-    def summary(self, scores):
+    def summary(self, scores: Mapping[str, Any]) -> str:
         parts = [f"{name}: {scoring.summary(scores[name])}" for name, scoring in self.tasks.items()]
         return "; ".join(parts)
 
@@ -251,10 +274,10 @@ class SeveralRuns:
     task: Several
     runs: dict
 
-    def write_tokenizers(self, folder):
+    def write_tokenizers(self, folder: Path) -> None:
         next(iter(self.runs.values())).write_tokenizers(folder)
 
-    def write(self, folder, model, scores):
+    def write(self, folder: Path, model: keras.Model, scores: Mapping[str, Any]) -> None:
         """Write the files like `RunFiles.write`; the record of the whole is last."""
         for name, run in self.runs.items():
             path, table = folder / FOLDER / name, self.task.tables[name]
@@ -266,7 +289,7 @@ class SeveralRuns:
             model.save(aside)
         files.write_json(folder / SCORES, scores)
         tokenizers = next(iter(self.runs.values())).record.tokenizers
-        record = self.task.reading.record((), {})
+        record = self.task.reading.record([], {})
         RunRecord(
             self.task.name, decoding={}, text_prefix=None, tokenizers=tokenizers, **record
         ).write(folder)
@@ -281,10 +304,17 @@ class SeveralAnswers:
         answers: name -> what answers, of `seqkeras.training.answering`.
     """
 
-    def __init__(self, modelling, runs, answers):
+    def __init__(
+        self, modelling: SeveralModelling, runs: Mapping[str, RunFiles], answers: Mapping[str, Any]
+    ):
         self.modelling, self.runs, self.answers = modelling, runs, answers
 
-    def __call__(self, model, texts, advance=None):
+    def __call__(
+        self,
+        model: keras.Model,
+        texts: Sequence[Text],
+        advance: Callable[[int], object] | None = None,
+    ) -> Any:
         """Answer as the answerers of `seqkeras.training.answering` do."""
         found = [None] * len(texts)
         for name, answer in self.answers.items():

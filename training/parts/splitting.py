@@ -1,6 +1,8 @@
 """Which examples of a file are held out for validation."""
 
 from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -16,11 +18,18 @@ class NoneHeldOutError(RunError):
         option: the one that names the file, as the user writes it.
     """
 
-    def __init__(self, reason, way_out="", option="--validation"):
+    def __init__(self, reason: str, way_out: str = "", option: str = "--validation"):
         super().__init__(reason, advice=f"Name a file by {option}{way_out}.")
 
 
-def split(examples, options, labels_of=lambda example: (), noun="row", label="label", way_out=""):
+def split(
+    examples: list[Any],
+    options: Any,
+    labels_of: Callable[[Any], Iterable[Any]] = lambda example: (),
+    noun: str = "row",
+    label: str = "label",
+    way_out: str = "",
+) -> tuple[list[Any], list[Any]]:
     """Return the examples without those that are held out, and those, both in their order.
 
     Args:
@@ -52,7 +61,9 @@ def split(examples, options, labels_of=lambda example: (), noun="row", label="la
     return train, [examples[place] for place in sorted(held_out)]
 
 
-def folds_apart(examples, groups, options):
+def folds_apart(
+    examples: list[Any], groups: Sequence[Any], options: Any
+) -> tuple[list[Any], list[Any]]:
     """Return the examples without one part of several, and that part, both in their order.
 
     Args:

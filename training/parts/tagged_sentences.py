@@ -1,8 +1,12 @@
 """Sentences whose words have tags, from a user's file: as they are learned, and what is wrong."""
 
+from __future__ import annotations
+
 import itertools
 from collections import Counter
-from typing import NamedTuple
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from seqkeras.data.conll import (
     begun_inside,
@@ -17,6 +21,9 @@ from seqkeras.serving.entities import is_tag
 from seqkeras.terminal import one_line
 from seqkeras.training.console import console
 from seqkeras.training.wording import counted
+
+if TYPE_CHECKING:
+    from seqkeras.data.conll import Sentence
 
 ODD = 0.05  # share of words whose tags do not fit the scheme of the others, at most: typing errors
 INSIDE = {"IOB2": "I-", "IOBES": "I- or E-", "BILOU": "I- or L-", "BMES": "M- or E-"}
@@ -43,7 +50,7 @@ class TaggedSentences:
         left_out: what was wrong with those that are not among them, as texts.
     """
 
-    def __init__(self, path, options, has_token):
+    def __init__(self, path: Path | str, options: Any, has_token: Callable[[str], bool]):
         self.path, self.skip_bad = path, options.skip_bad
         columns = options.word_column, options.tag_column
         read, self.left_out = read_sentences(path, *columns, options.skip_bad)
@@ -62,7 +69,7 @@ class TaggedSentences:
             how = "I- is read as B-" if self.scheme == "IOB2" else "entities are read from there on"
             self._say(begun, f"entities begin with {letter}", f"entity begins with {letter}", how)
 
-    def example(self, sentence):
+    def example(self, sentence: Sentence) -> Example:
         """Return the `Example` of a sentence.
 
         Raises:

@@ -1,6 +1,11 @@
 """The words of sentences, or frames of numbers, and their tags, from a file of the user's."""
 
+from __future__ import annotations
+
 import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
@@ -28,6 +33,10 @@ from seqkeras.training.parts.tagged_sentences import TaggedSentences
 from seqkeras.training.task import Modelling, Scoring
 from seqkeras.training.wording import counted, listed
 
+if TYPE_CHECKING:
+    from seqkeras.runs import RunFiles
+    from seqkeras.serving.text import Tokenizer
+
 NO_TAG = -1  # the target of a token that is not the first of its word
 OUTSIDE = "O"
 MOST_TOKENS = 256  # of a sentence, by default
@@ -39,7 +48,7 @@ class TaggingReading(EncodedTexts):
     frames = None  # `Frames`, where inputs are no texts
     scheme = None  # the scheme of the training tags, from `scheme_of`
 
-    def read(self):
+    def read(self) -> tuple[list[Any], list[Any]]:
         options = self.options
         if options.recordings.reads_frames(options.file):
             self.frames = self._frames()
@@ -70,7 +79,7 @@ class TaggingReading(EncodedTexts):
         return train, validation
 
     @property
-    def unit(self):
+    def unit(self) -> str:
         return "recording" if self.frames else "sentence"
 
     def _frames(self):
@@ -84,7 +93,7 @@ class TaggingReading(EncodedTexts):
             return examples
         return [piece for example in examples for piece in example.pieces(length)]
 
-    def examples_of(self, paths, settings):
+    def examples_of(self, paths: Sequence[Path | str], settings: Mapping[str, Any]) -> list[Any]:
         if self.options.recordings.reads_frames(paths[0]) or settings.get("rows"):
             self.frames = self._frames().of_settings(settings)
         labels = settings["labels"]
@@ -126,19 +135,21 @@ class TaggingReading(EncodedTexts):
         say_left_out([*before, *left_out], self.unit)
         return found
 
-    def tokenizers(self, examples):
+    def tokenizers(self, examples: list[Any]) -> dict[str, Tokenizer]:
         if self.frames:
             return {}
         return self.tokenizer_of([" ".join(example.text) for example in examples])
 
-    def texts_read(self, examples, tokenizers):
+    def texts_read(
+        self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]
+    ) -> Iterator[tuple[str, str, Iterable[str]]]:
         if not self.frames:
             yield "inputs", "text", [" ".join(example.text) for example in examples]
 
-    def kept(self, validation):
+    def kept(self, validation: list[Any]) -> list[Any]:
         return self.frames.kept(validation) if self.frames else validation
 
-    def record(self, examples, tokenizers):
+    def record(self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]) -> dict[str, Any]:
         labels, settings = _labels(examples), {}
         scheme = scheme_of(labels)
         if not self.frames and _gives_parts_tags(scheme):
@@ -158,7 +169,7 @@ class TaggingReading(EncodedTexts):
 class TaggingModelling(Modelling):
     """Sentences or frames to a model that gives each tag a logit."""
 
-    def arrays(self, examples, run):
+    def arrays(self, examples: list[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
         place = {label: index for index, label in enumerate(run.record.settings["labels"])}
         limit = run.record.limits["source_length"]
         if self.reading.frames:
@@ -188,7 +199,7 @@ class TaggingModelling(Modelling):
         inputs = inputs_of(rows, pretrained=self.reading.pretrained)
         return inputs, Sequences(targets, padding=NO_TAG), inputs["token_ids"].lengths
 
-    def model(self, run):
+    def model(self, run: RunFiles) -> keras.Model:
         options, labels = self.options, run.record.settings["labels"]
         if self.reading.pretrained:
             return self.reading.pretrained.with_heads(self.heads(run), options.frozen)
@@ -203,18 +214,18 @@ class TaggingModelling(Modelling):
             )
         return keras.Model(inputs, keras.layers.Dense(len(labels), name="tag")(hidden))
 
-    def heads(self, run):
+    def heads(self, run: RunFiles) -> dict[str, keras.Layer]:
         """Return a dictionary: name -> head, of a pre-trained encoder."""
         labels = run.record.settings["labels"]
         head = ChainTaggingHead if self.options.crf else TaggingHead
         return {"tag": head(len(labels), self.options.dropout)}
 
-    def loss(self):
+    def loss(self) -> Any:
         if self.options.crf:
             return ChainLoss(NO_TAG)
         return SmoothedCrossEntropy(0.0, ignore_class=NO_TAG)
 
-    def metrics(self):
+    def metrics(self) -> Any:
         if self.options.crf:
             return []
         return [TokenAccuracy(ignore_class=NO_TAG, name="accuracy")]
@@ -223,7 +234,7 @@ class TaggingModelling(Modelling):
 class TaggingScoring(Scoring):
     """Tags that are right, F1 of entities or of frames."""
 
-    def sample(self, example, answer):
+    def sample(self, example: Any, answer: Any) -> dict[str, str]:
         tags = [word.tag for word in answer.words]
         if self.reading.frames:
             written = {"target": " ".join(example.target), "answer": " ".join(tags)}
@@ -234,7 +245,7 @@ class TaggingScoring(Scoring):
             "answer": answer.line(),
         }
 
-    def validation_scores(self, examples, answers):
+    def validation_scores(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
         found, targets = self._tags_of(examples, answers)
         words = "frames" if self.reading.frames else "words"
         scores = {f"{words} right": tag_accuracy(found, targets)}
@@ -242,11 +253,11 @@ class TaggingScoring(Scoring):
             return {"F1 of entities": entity_f1(found, targets)} | scores
         return scores
 
-    def scores(self, answered):
+    def scores(self, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]) -> dict[str, Any]:
         [(examples, answers)] = answered.values()
         found, targets = self._tags_of(examples, answers)
         words = "frames" if self.reading.frames else "words"
-        scores = {
+        scores: dict[str, Any] = {
             f"{self.reading.unit}s": len(examples),
             words: sum(map(len, targets)),
             "accuracy": tag_accuracy(found, targets),
@@ -263,7 +274,7 @@ class TaggingScoring(Scoring):
             scores |= {"macro_f1": float(np.mean([*f1.values()])), "by_label": by_label}
         return scores
 
-    def table(self, scores):
+    def table(self, scores: Mapping[str, Any]) -> Any:
         if "by_label" not in scores:
             return None
         kind = "entities" if "entity_f1" in scores else "frames"
@@ -285,7 +296,7 @@ class TaggingScoring(Scoring):
             table.add_row("all, macro", *_cells({"f1": scores["macro_f1"]}))
         return table
 
-    def summary(self, scores):
+    def summary(self, scores: Mapping[str, Any]) -> str:
         f1 = ""
         if "entity_f1" in scores:
             shares = ", as there are none"

@@ -1,11 +1,15 @@
 """A finished run as a teacher: its model, and what that answers to texts."""
 
+from __future__ import annotations
+
 import functools
 import hashlib
 import json
 import time
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from keras import ops
@@ -22,6 +26,9 @@ from seqkeras.training.parts.pretrained import Pretrained
 from seqkeras.training.parts.read_words import read_words
 from seqkeras.training.run import TEACHER
 from seqkeras.training.wording import counted
+
+if TYPE_CHECKING:
+    import keras
 
 BATCH = 64  # texts that it answers at once
 
@@ -41,7 +48,7 @@ class Teacher:
         RunError: if it is of another pipeline, or reads no texts.
     """
 
-    def __init__(self, folder, pipeline):
+    def __init__(self, folder: Path | str, pipeline: str):
         self.folder = Path(folder)
         self.run = RunFiles.read(self.folder)
         record = self.run.record
@@ -52,17 +59,17 @@ class Teacher:
             )
         self.kept = {}
 
-    def load(self):
+    def load(self) -> keras.Model:
         """Return the teacher's model, new."""
         return load_model(self.folder / MODEL, "train it again", compile=False)
 
     @functools.cached_property
-    def model(self):
+    def model(self) -> keras.Model:
         """Its model, which is asked."""
         return self.load()
 
     @property
-    def encoder(self):
+    def encoder(self) -> Bert:
         """Its `Bert`.
 
         Raises:
@@ -75,7 +82,7 @@ class Teacher:
             )
         return self.model.encoder
 
-    def small(self, options):
+    def small(self, options: Any) -> Pretrained:
         """Return a `Pretrained` of the teacher's tokens without weights, of the sizes of the
         options."""
         sizes = {
@@ -87,7 +94,7 @@ class Teacher:
         config = {**self.encoder.config, **sizes}
         return Pretrained(str(self.folder), config, [], self.run.tokenizers["text"])
 
-    def require_same_tokens(self, student, limit, pairs):
+    def require_same_tokens(self, student: Pretrained, limit: int, pairs: bool) -> None:
         """Raise a `RunError` unless teacher and student can read the same token ids.
 
         Args:
@@ -112,7 +119,7 @@ class Teacher:
                 "their layers can not be compared."
             )
 
-    def answers(self, texts, folder):
+    def answers(self, texts: Sequence[Any], folder: Path) -> list[np.ndarray]:
         """Return a list of the logits of each text, (V,), or of words, (words, V), with NaN for
         words that it did not read.
 
@@ -131,7 +138,7 @@ class Teacher:
         ends = np.cumsum([len(words) for words in texts])
         return np.split(flat, ends[:-1])
 
-    def keep(self, folder):
+    def keep(self, folder: Path) -> None:
         """Write what it answered into the folder of the run that is trained."""
         path = folder / TEACHER
         with files.written_aside(path) as aside, open(aside, "wb") as file:

@@ -1,5 +1,11 @@
 """One text into another, from a user's files: sentences, or letters to phonemes."""
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from seqkeras.data.batches import Batches, Sequences
@@ -23,13 +29,19 @@ from seqkeras.training.parts.translation_models import model_of
 from seqkeras.training.parts.vocabularies import learned_from
 from seqkeras.training.task import Modelling, Reading, Scoring
 
+if TYPE_CHECKING:
+    import keras
+
+    from seqkeras.runs import RunFiles
+    from seqkeras.serving.text import Tokenizer
+
 PASSES, LEAST_STEPS = 20, 1000  # of a training, unless options say so
 
 
 class TranslationReading(Reading):
     """A sequence of tokens to another, by attention or a recurrent state."""
 
-    def read(self):
+    def read(self) -> tuple[list[Any], list[Any]]:
         options = self.options
         train, validation = training_examples(options)
         console.print(
@@ -53,12 +65,12 @@ class TranslationReading(Reading):
                 "--bleu-tokenizer zh, or char, counts characters"
             )
 
-    def examples_of(self, paths, settings):
+    def examples_of(self, paths: Sequence[Path | str], settings: Mapping[str, Any]) -> list[Any]:
         if len(paths) > 2:
             raise RunError(f"{paths[2]}: one file of pairs, or two of sources and of targets.")
         return examples_to_answer(self.options, *paths)
 
-    def tokenizers(self, examples):
+    def tokenizers(self, examples: list[Any]) -> dict[str, Tokenizer]:
         options = self.options
         sources = [example.text for example in examples]
         targets = [example.target for example in examples]
@@ -80,12 +92,14 @@ class TranslationReading(Reading):
         with learned_from(self.options.file, **named):
             return learn_tokenizer(kind, texts, size, self.options.lowercase)
 
-    def texts_read(self, examples, tokenizers):
+    def texts_read(
+        self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]
+    ) -> Iterator[tuple[str, str, Iterable[str]]]:
         yield "inputs", "source", [example.text for example in examples]
         yield "targets", "target", [text for example in examples for text in example.targets]
 
     @property
-    def way_out_of_unknown(self):
+    def way_out_of_unknown(self) -> str:
         options = self.options
         size = "--target-vocab-size" if options.target_vocab_size else "--vocab-size"
         kind = "--target-tokens" if options.target_tokens else "--tokens"
@@ -94,7 +108,7 @@ class TranslationReading(Reading):
             f"{kind} unigram, bpe or byte-pairs."
         )
 
-    def record(self, examples, tokenizers):
+    def record(self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]) -> dict[str, Any]:
         options = self.options
         limit = options.max_length
         return {
@@ -112,7 +126,7 @@ class TranslationModelling(Modelling):
 
     validation_loss = True
 
-    def batches(self, examples, run):
+    def batches(self, examples: list[Any], run: RunFiles) -> Batches:
         options = self.options
         corpora = [
             [example for example in examples if example.corpus == number]
@@ -133,13 +147,13 @@ class TranslationModelling(Modelling):
             order = MixedBatches(orders, offsets, options.corpora.mixture(), options.seed)
         return Batches(inputs, targets, order)
 
-    def num_steps(self, batches):
+    def num_steps(self, batches: Batches) -> int:
         if self.options.passes is not None:
             return super().num_steps(batches)
         least = LEAST_STEPS * self.options.gradient_accumulation
         return max(PASSES * batches.order.batches_per_pass, least)
 
-    def arrays(self, examples, run):
+    def arrays(self, examples: list[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
         return _arrays(self._kept(examples, run))
 
     def _kept(self, examples, run):
@@ -157,14 +171,14 @@ class TranslationModelling(Modelling):
             )
         return kept
 
-    def model(self, run):
+    def model(self, run: RunFiles) -> keras.Model:
         sizes = (len(run.tokenizers[role]) for role in ("source", "target"))
         return model_of(self.options, *sizes)
 
-    def loss(self):
+    def loss(self) -> Any:
         return SmoothedCrossEntropy(self.options.label_smoothing, ignore_class=PAD)
 
-    def metrics(self):
+    def metrics(self) -> Any:
         return [TokenAccuracy(ignore_class=PAD)]
 
 
@@ -174,7 +188,7 @@ class TranslationScoring(Scoring):
     lower_is_better = ("phoneme error",)
     score_formats = {"BLEU": ".2f", "chrF": ".2f"}
 
-    def validation_scores(self, examples, answers):
+    def validation_scores(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
         texts, targets = _texts_of(examples, answers)
         if self.options.scores_phonemes:
             return {
@@ -186,7 +200,7 @@ class TranslationScoring(Scoring):
             "chrF": 100 * signed_chrf(texts, targets)[0],
         }
 
-    def scores(self, answered):
+    def scores(self, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]) -> dict[str, Any]:
         """Return the scores in percent, as they are published, with sacrebleu's signatures."""
         [(examples, answers)] = answered.values()
         texts, targets = _texts_of(examples, answers)
@@ -206,11 +220,11 @@ class TranslationScoring(Scoring):
             "chrf_signature": chrf_signature,
         }
 
-    def draw(self, model, run, path):
+    def draw(self, model: keras.Model, run: RunFiles, path: Path | str) -> None:
         if model.attends:
             draw_attention(model, run, path)
 
-    def summary(self, scores):
+    def summary(self, scores: Mapping[str, Any]) -> str:
         if self.options.scores_phonemes:
             return (
                 f"wrong are {scores['word_error_rate']:.2f} % of the words and "

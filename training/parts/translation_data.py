@@ -1,6 +1,9 @@
 """The examples of a translation: what is read of the user's files, held out and grouped."""
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -8,6 +11,9 @@ from seqkeras.data.columns import read_columns
 from seqkeras.data.parallel import read_parallel, read_pronunciations, read_tab_separated
 from seqkeras.data.texts import suffix_of
 from seqkeras.runs import RunError
+
+if TYPE_CHECKING:
+    from seqkeras.training.options import FitOptions
 
 OF_TWO_FILES = (
     "; targets in a file of their own are named by --targets, of evaluate by a second --data"
@@ -25,11 +31,11 @@ class Example(NamedTuple):
     corpus: int = 0
 
     @property
-    def targets(self):
+    def targets(self) -> list[str]:
         return [self.target, *self.others]
 
 
-def training_examples(options):
+def training_examples(options: FitOptions) -> tuple[list[Example], list[Example]]:
     """Return two lists of `Example`s, of training and of validation, from the files that options
     name.
 
@@ -60,7 +66,9 @@ def training_examples(options):
     return train, validation
 
 
-def examples_to_answer(options, path, targets=None):
+def examples_to_answer(
+    options: FitOptions, path: Path | str, targets: Path | str | None = None
+) -> list[Example]:
     """Return a list of `Example`s of a file, or of two whose lines belong together.
 
     Raises:

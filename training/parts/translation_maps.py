@@ -1,7 +1,11 @@
 """A picture of where a translator looks, as it writes its answers to a few validation examples."""
 
+from __future__ import annotations
+
 import dataclasses
 import unicodedata
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from keras import ops
@@ -10,12 +14,17 @@ from seqkeras.analysis.attention_maps import maps_of_heads, plot_attention_maps
 from seqkeras.tokenizers import BOS, CharacterTable
 from seqkeras.training.answering.translate import Translate, source_ids
 
+if TYPE_CHECKING:
+    import keras
+
+    from seqkeras.runs import RunFiles
+
 EXAMPLES = 3
 ANSWERED = 32  # the most examples that are answered, to find so many
 LENGTH = 24  # the most tokens of a source or an answer that is drawn
 
 
-def draw_attention(model, run, path):
+def draw_attention(model: keras.Model, run: RunFiles, path: Path | str) -> None:
     """Draw the mean of the last layer's heads for each example, and every head for the last
     example.
 

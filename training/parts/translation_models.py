@@ -1,13 +1,22 @@
 """The models of a translation, from its options and the sizes of two vocabularies."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from seqkeras.models import RNNSeq2Seq, Transformer
 from seqkeras.schedules import LinearDecay
 from seqkeras.tokenizers import BOS, PAD, UNK
 
+if TYPE_CHECKING:
+    import keras
+
+    from seqkeras.training.options import FitOptions
+
 TRANSFORMER_LAYERS = 3
 
 
-def model_of(options, source_size, target_size):
+def model_of(options: FitOptions, source_size: int, target_size: int) -> keras.Model:
     """Return a model that is built, by the name that `options.model` is."""
     make = _transformer if options.model == "transformer" else _recurrent
     model = make(options, source_size, target_size)

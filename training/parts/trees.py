@@ -1,7 +1,11 @@
 """Trees with a label at every node, from a file of the user's."""
 
+from __future__ import annotations
+
 import itertools
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.table import Table
 
@@ -19,6 +23,13 @@ from seqkeras.training.parts.splitting import split
 from seqkeras.training.task import Modelling, Reading, Scoring
 from seqkeras.training.wording import counted, listed
 
+if TYPE_CHECKING:
+    import keras
+    import numpy as np
+
+    from seqkeras.runs import RunFiles
+    from seqkeras.serving.text import Tokenizer
+
 NO_LABEL = -1  # the target of a node without one
 SENTIMENT = ("0", "1", "2", "3", "4")  # labels of which 2 is neutral
 
@@ -35,7 +46,7 @@ class Example(NamedTuple):
 class TreeReading(Reading):
     """Trees with a label at every node."""
 
-    def read(self):
+    def read(self) -> tuple[list[Any], list[Any]]:
         options = self.options
         train = self._examples(options.file)
         if options.validation is not None:
@@ -55,7 +66,7 @@ class TreeReading(Reading):
         )
         return train, validation
 
-    def examples_of(self, paths, settings):
+    def examples_of(self, paths: Sequence[Path | str], settings: Mapping[str, Any]) -> list[Any]:
         examples = []
         for path in paths:
             found = self._examples(path)
@@ -102,15 +113,17 @@ class TreeReading(Reading):
             )
         return max(most, 2)
 
-    def tokenizers(self, examples):
+    def tokenizers(self, examples: list[Any]) -> dict[str, Tokenizer]:
         options, words = self.options, itertools.chain.from_iterable(map(_words_of, examples))
         table = WordTable.learn(words, options.lowercase, options.min_count)
         return {"words": WordTable(table.words[: options.vocab_size], options.lowercase)}
 
-    def texts_read(self, examples, tokenizers):
+    def texts_read(
+        self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]
+    ) -> Iterator[tuple[str, str, Iterable[str]]]:
         yield "inputs", "words", map(_words_of, examples)
 
-    def record(self, examples, tokenizers):
+    def record(self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]) -> dict[str, Any]:
         return {
             "pipeline": "Classify",
             "limits": {"source_length": self.options.max_nodes},
@@ -123,7 +136,7 @@ class TreeModelling(Modelling):
 
     validation_loss = True
 
-    def arrays(self, examples, run):
+    def arrays(self, examples: list[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
         lookup = run.tokenizers["words"].lookup
         place = {label: index for index, label in enumerate(run.record.settings["labels"])}
         rows = [example.nodes for example in examples]
@@ -148,7 +161,7 @@ class TreeModelling(Modelling):
         }
         return inputs, Sequences(targets, padding=NO_LABEL), token_ids.lengths
 
-    def model(self, run):
+    def model(self, run: RunFiles) -> keras.Model:
         options = self.options
         model = TreeClassifier(
             len(run.tokenizers["words"].words),
@@ -162,10 +175,10 @@ class TreeModelling(Modelling):
         model.build(None)
         return model
 
-    def loss(self):
+    def loss(self) -> Any:
         return SmoothedCrossEntropy(0.0, ignore_class=NO_LABEL)
 
-    def metrics(self):
+    def metrics(self) -> Any:
         return [TokenAccuracy(ignore_class=NO_LABEL, name="accuracy")]
 
 
@@ -174,7 +187,7 @@ class TreeScoring(Scoring):
 
     asked = {"nodes": True}
 
-    def validation_scores(self, examples, answers):
+    def validation_scores(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
         scores = self.scores({"validation": (examples, answers)})
         found = {f"{name.replace('_', ' ')} right": scores[name] for name in ("roots", "all_nodes")}
         right = {name: own["accuracy"] for name, own in found.items()}
@@ -185,7 +198,7 @@ class TreeScoring(Scoring):
         }
         return right | binary
 
-    def scores(self, answered):
+    def scores(self, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]) -> dict[str, Any]:
         [(examples, answers)] = answered.values()
         roots = [(answer, example.target) for example, answer in zip(examples, answers)]
         nodes = [
@@ -194,7 +207,7 @@ class TreeScoring(Scoring):
             for node, tree in zip(answer.nodes, _written(example), strict=True)
             if tree.label is not None
         ]
-        scores = {"trees": len(roots), "nodes": len(nodes)}
+        scores: dict[str, Any] = {"trees": len(roots), "nodes": len(nodes)}
         for name, rows in (("roots", roots), ("all_nodes", nodes)):
             found = [answer.labels[0] for answer, _ in rows]
             scores[name] = {"accuracy": exact_match(found, [target for _, target in rows])}
@@ -202,7 +215,7 @@ class TreeScoring(Scoring):
                 scores[name]["binary_accuracy"] = binary_accuracy(rows)
         return scores
 
-    def table(self, scores):
+    def table(self, scores: Mapping[str, Any]) -> Any:
         table = Table(title=f"of {counted(scores['trees'], 'trees')}")
         table.add_column("")
         for name in scores["roots"]:
@@ -211,7 +224,7 @@ class TreeScoring(Scoring):
             table.add_row(name.replace("_", " "), *(f"{v:.2%}" for v in scores[name].values()))
         return table
 
-    def summary(self, scores):
+    def summary(self, scores: Mapping[str, Any]) -> str:
         return (
             f"right are {scores['roots']['accuracy']:.2%} of the roots, "
             f"{scores['all_nodes']['accuracy']:.2%} of all nodes"
@@ -235,7 +248,7 @@ def _labels_of_one(example):
     return {str(tree.label) for tree in example.nodes.trees if tree.label is not None}
 
 
-def binary_accuracy(rows):
+def binary_accuracy(rows: Sequence[tuple[Any, str]]) -> float | None:
     """Return the share of rows that are not neutral whose side, good or bad, is the likelier one.
 
     Reference: Socher et al. 2013, section 5, https://aclanthology.org/D13-1170

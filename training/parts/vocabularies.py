@@ -1,13 +1,15 @@
 """Messages on a vocabulary that a user's files do not make."""
 
 import contextlib
+from collections.abc import Iterator
+from pathlib import Path
 
 from seqkeras.runs import RunError
 from seqkeras.tokenizers.learn import NoRoomError
 
 
 @contextlib.contextmanager
-def learned_from(file, option="--vocab-size"):
+def learned_from(file: Path | str, option: str = "--vocab-size") -> Iterator[None]:
     """Turn a ValueError of the tokenizer that is learned within into a `RunError` of the file.
 
     Args:

@@ -1,6 +1,8 @@
 """`seqkeras train bert-pretraining`: its options, and what it is made of."""
 
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -16,6 +18,7 @@ from seqkeras.training.options import (
     DataFile,
     FitOptions,
     Number,
+    Options,
     argument,
     at_least,
     option,
@@ -42,12 +45,14 @@ class Texts(DataFile):
 
     of_folder = f"is a folder without {RECORDS}; name files of text, or a folder of records"
 
-    def convert(self, value, parameter, context):
+    def convert(
+        self, value: Any, parameter: click.Parameter | None, context: click.Context | None
+    ) -> Any:
         if isinstance(value, str) and is_records(value):
             return value
         return super().convert(value, parameter, context)
 
-    def read_file(self, path):
+    def read_file(self, path: Path | str) -> str | Path:
         return str(Path(path) / RECORDS) if Path(path).is_dir() else path
 
 
@@ -139,7 +144,7 @@ class BertPretrainingOptions(FitOptions, task="bert-pretraining"):
 
     USUAL = ("vocab_size", "num_layers", "hidden_dim")
 
-    def make(self):
+    def make(self) -> Task:
         from seqkeras.training.parts import bert_pretraining as parts
 
         return Task.of(
@@ -149,17 +154,17 @@ class BertPretrainingOptions(FitOptions, task="bert-pretraining"):
             parts.BertPretrainingScoring,
         )
 
-    def __init__(self, **values):
+    def __init__(self, **values: Any):
         super().__init__(**values)
         if self.form is None:
             records = self.given_records()
             object.__setattr__(self, "form", form_of(records) if records else "lines")
 
-    def given_records(self):
+    def given_records(self) -> str | None:
         """Return the folder of records that stands in place of files; None without one."""
         return next(filter(is_records, self.files or ()), None)
 
-    def without_effect(self):
+    def without_effect(self) -> list[str]:
         """Return the options that were given, and that a folder of records decides, as it stands in
         place of files: names as the command line has them."""
         return [shown(name) for name in OF_TEXT if self.given_records() and self.is_given(name)]
@@ -173,7 +178,7 @@ class BertPretrainingOptions(FitOptions, task="bert-pretraining"):
                 "out, or give the files."
             )
 
-    def problems(self, of):
+    def problems(self, of: Options) -> Iterable[str]:
         records = self.given_records()
         if records is not None:
             yield from self._problems_of_records(records)

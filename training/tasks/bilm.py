@@ -64,7 +64,7 @@ class BiLMOptions(FitOptions, task="bilm"):
 
     USUAL = ("vocab_size", "units", "num_layers")
 
-    def make(self):
+    def make(self) -> Task:
         from seqkeras.training.parts import bilm as parts
 
         return Task.of(self, parts.BiLMReading, parts.BiLMModelling, parts.BiLMScoring)

@@ -1,9 +1,13 @@
 """`seqkeras train classification`: its options, and what it is made of."""
 
+from collections.abc import Iterable
+from pathlib import Path
+
 from seqkeras.training.options import (
     DataFile,
     FitOptions,
     Number,
+    Options,
     argument,
     at_least,
     option,
@@ -75,7 +79,7 @@ class ClassificationOptions(FitOptions, task="classification"):
 
     USUAL = ("validation", "text_column", "label_column")
 
-    def make(self):
+    def make(self) -> Task:
         from seqkeras.training.parts import classification as parts
         from seqkeras.training.parts.distilling import distilled
 
@@ -89,7 +93,7 @@ class ClassificationOptions(FitOptions, task="classification"):
 
     OF_SCRATCH = OF_SCRATCH
 
-    def problems(self, of):
+    def problems(self, of: Options) -> Iterable[str]:
         frames = self.recordings.reads_frames(self.file)
         if self.pretrained is not None and frames:
             yield "--pretrained: reads texts; sequences of numbers have none."
@@ -104,5 +108,5 @@ class ClassificationOptions(FitOptions, task="classification"):
         if self.pair_column is not None and frames:
             yield "--pair-column is of texts; frames have no pairs."
 
-    def files_within(self):
+    def files_within(self) -> dict[str, list[Path | str]]:
         return self.recordings.files_within((self.file, self.validation))

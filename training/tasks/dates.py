@@ -1,9 +1,19 @@
 """`seqkeras train dates`: its options, and what it is made of."""
 
+from collections.abc import Iterable
+
 import click
 
 from seqkeras.data import dates
-from seqkeras.training.options import FRACTION, OPTIMIZERS, FitOptions, Number, at_least, option
+from seqkeras.training.options import (
+    FRACTION,
+    OPTIMIZERS,
+    FitOptions,
+    Number,
+    Options,
+    at_least,
+    option,
+)
 from seqkeras.training.task import Task
 
 
@@ -64,12 +74,12 @@ class DatesOptions(FitOptions, task="dates"):
 
     USUAL = ("examples", "locales", "cell", "units", "dropout")
 
-    def make(self):
+    def make(self) -> Task:
         from seqkeras.training.parts import dates as parts
 
         return Task.of(self, parts.DateReading, parts.DateModelling, parts.DateScoring)
 
-    def problems(self, of):
+    def problems(self, of: Options) -> Iterable[str]:
         if self.examples < self.batch_size:
             yield (
                 f"--examples must be at least --batch-size, {self.batch_size}; "

@@ -1,5 +1,8 @@
 """`seqkeras train forecasting`: its options, and what it is made of."""
 
+from collections.abc import Iterable
+from typing import Any
+
 import click
 
 from seqkeras.data.series import GAPS
@@ -11,6 +14,7 @@ from seqkeras.training.options import (
     FitOptions,
     Names,
     Number,
+    Options,
     argument,
     at_least,
     option,
@@ -25,7 +29,9 @@ class Quantiles(click.ParamType):
 
     name = "quantiles"
 
-    def convert(self, value, parameter, context):
+    def convert(
+        self, value: Any, parameter: click.Parameter | None, context: click.Context | None
+    ) -> Any:
         try:
             numbers = (
                 [float(each) for each in value.split(",")] if isinstance(value, str) else value
@@ -44,7 +50,9 @@ class Step(click.ParamType):
 
     name = "step"
 
-    def convert(self, value, parameter, context):
+    def convert(
+        self, value: Any, parameter: click.Parameter | None, context: click.Context | None
+    ) -> Any:
         if not isinstance(value, str) or named_step(value) is None:
             self.fail(
                 f"must be {', '.join(STEPS)}, or several as '15 minutes'; received {value!r}."
@@ -155,7 +163,7 @@ class ForecastingOptions(FitOptions, task="forecasting"):
 
     USUAL = ("targets", "numbers", "categories", "time", "context", "horizon", "quantiles")
 
-    def make(self):
+    def make(self) -> Task:
         from seqkeras.training.parts import forecasting as parts
 
         return Task.of(
@@ -165,7 +173,7 @@ class ForecastingOptions(FitOptions, task="forecasting"):
             parts.ForecastingScoring,
         )
 
-    def problems(self, of):
+    def problems(self, of: Options) -> Iterable[str]:
         if not self.targets:
             yield "--targets is missing: the columns to forecast."
         series = () if self.series_column is None else (self.series_column,)

@@ -1,5 +1,7 @@
 """`seqkeras train language-model`: its options, and what it is made of."""
 
+from collections.abc import Iterable
+
 import click
 
 from seqkeras.training.options import (
@@ -8,6 +10,7 @@ from seqkeras.training.options import (
     DataFile,
     FitOptions,
     Number,
+    Options,
     argument,
     at_least,
     option,
@@ -111,7 +114,7 @@ class LanguageModelOptions(FitOptions, task="language-model"):
 
     USUAL = ("start_from", "tokens", "num_layers", "hidden_dim", "context")
 
-    def make(self):
+    def make(self) -> Task:
         from seqkeras.training.parts import language_model as parts
 
         return Task.of(
@@ -121,7 +124,7 @@ class LanguageModelOptions(FitOptions, task="language-model"):
             parts.LanguageModelScoring,
         )
 
-    def problems(self, of):
+    def problems(self, of: Options) -> Iterable[str]:
         yield from self._problems_of_start()
         if self.also and (self.windows or "") != "random" and self.model != "gpt":
             yield (

@@ -1,11 +1,14 @@
 """`seqkeras train multiple-choice`: its options, and what it is made of."""
 
+from collections.abc import Iterable
+
 from seqkeras.training.options import (
     FRACTION,
     DataFile,
     FitOptions,
     Names,
     Number,
+    Options,
     argument,
     at_least,
     option,
@@ -51,11 +54,11 @@ class MultipleChoiceOptions(FitOptions, task="multiple-choice"):
 
     USUAL = ("validation", "text_column", "choice_columns", "answer_column")
 
-    def make(self):
+    def make(self) -> Task:
         from seqkeras.training.parts import multiple_choice as parts
 
         return Task.of(self, parts.ChoiceReading, parts.ChoiceModelling, parts.ChoiceScoring)
 
-    def problems(self, of):
+    def problems(self, of: Options) -> Iterable[str]:
         if self.pretrained is None:
             yield "--pretrained is missing: the folder of the encoder that reads texts and choices."

@@ -1,11 +1,14 @@
 """`seqkeras train prompt-answer`: its options, and what it is made of."""
 
+from collections.abc import Iterable
+
 from seqkeras.training.options import (
     FRACTION,
     POSITIVE,
     DataFile,
     FitOptions,
     Number,
+    Options,
     argument,
     at_least,
     option,
@@ -62,7 +65,7 @@ class PromptAnswerOptions(FitOptions, task="prompt-answer"):
 
     USUAL = ("start_from", "prompt_column", "answer_column")
 
-    def make(self):
+    def make(self) -> Task:
         from seqkeras.training.parts import prompt_answer as parts
 
         return Task.of(
@@ -72,7 +75,7 @@ class PromptAnswerOptions(FitOptions, task="prompt-answer"):
             parts.PromptAnswerScoring,
         )
 
-    def problems(self, of):
+    def problems(self, of: Options) -> Iterable[str]:
         if self.start_from is None:
             yield (
                 "--start-from is missing: a run of language-model, or a GPT-2 folder of Hugging "

@@ -1,5 +1,7 @@
 """`seqkeras train question-answering`: its options, and what it is made of."""
 
+from collections.abc import Iterable
+
 import click
 
 from seqkeras.data.squad import OFFSETS
@@ -8,6 +10,7 @@ from seqkeras.training.options import (
     DataFile,
     FitOptions,
     Number,
+    Options,
     argument,
     at_least,
     option,
@@ -92,7 +95,7 @@ class QuestionAnsweringOptions(FitOptions, task="question-answering"):
 
     OF_SCRATCH = OF_BIDAF
 
-    def make(self):
+    def make(self) -> Task:
         from seqkeras.training.parts import question_answering as parts
 
         return Task.of(
@@ -102,7 +105,7 @@ class QuestionAnsweringOptions(FitOptions, task="question-answering"):
             parts.QuestionAnsweringScoring,
         )
 
-    def problems(self, of):
+    def problems(self, of: Options) -> Iterable[str]:
         if self.model == "encoder" and self.pretrained is None:
             yield (
                 "--pretrained is missing: the folder of an encoder; or choose --model bidaf, which "
@@ -117,6 +120,6 @@ class QuestionAnsweringOptions(FitOptions, task="question-answering"):
             )
 
     @property
-    def window(self):
+    def window(self) -> int:
         """Tokens of a window, or words of a context."""
         return self.max_length or (384 if self.model == "encoder" else 400)

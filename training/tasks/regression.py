@@ -1,6 +1,16 @@
 """`seqkeras train regression`: its options, and what it is made of."""
 
-from seqkeras.training.options import DataFile, FitOptions, argument, at_least, option, part
+from collections.abc import Iterable
+
+from seqkeras.training.options import (
+    DataFile,
+    FitOptions,
+    Options,
+    argument,
+    at_least,
+    option,
+    part,
+)
 from seqkeras.training.options.decimals import DecimalOptions
 from seqkeras.training.options.distillation import DistillationOptions
 from seqkeras.training.options.labelled_texts import OF_SCRATCH, LabelledTextOptions
@@ -37,7 +47,7 @@ class RegressionOptions(FitOptions, task="regression"):
     OF_SCRATCH = OF_SCRATCH
     LEARNS_CLASSES = False
 
-    def make(self):
+    def make(self) -> Task:
         from seqkeras.training.parts import regression as parts
         from seqkeras.training.parts.distilling import distilled
 
@@ -49,5 +59,5 @@ class RegressionOptions(FitOptions, task="regression"):
         )
         return task if self.teacher is None else distilled(task)
 
-    def problems(self, of):
+    def problems(self, of: Options) -> Iterable[str]:
         yield from self.decimals.problems_of_columns((self.number_column,), "--number-column")

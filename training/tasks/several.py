@@ -1,8 +1,9 @@
 """`seqkeras train several`: its options, and what it is made of."""
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
@@ -12,6 +13,7 @@ from seqkeras.training.options import (
     DataFile,
     FitOptions,
     Number,
+    Options,
     argument,
     option,
     options_of,
@@ -20,6 +22,7 @@ from seqkeras.training.options import (
 from seqkeras.training.options.distillation import DistillationOptions
 from seqkeras.training.options.frames import FrameOptions
 from seqkeras.training.options.pretrained import PooledOptions
+from seqkeras.training.task import Task
 from seqkeras.training.tasks.classification import ClassificationOptions
 from seqkeras.training.tasks.regression import RegressionOptions
 from seqkeras.training.tasks.tagging import TaggingOptions
@@ -37,7 +40,7 @@ class Table(NamedTuple):
     """A table of the file: the task's kind, its options, and the weight of its loss."""
 
     task: str
-    options: object
+    options: Any
     weight: float
 
 
@@ -79,12 +82,12 @@ class SeveralOptions(FitOptions, task="several"):
 
     USUAL = ("alpha", "batches")
 
-    def make(self):
+    def make(self) -> Task:
         from seqkeras.training.parts.several import Several
 
         return Several(self)
 
-    def problems(self, of):
+    def problems(self, of: Options) -> Iterable[str]:
         if self.pretrained is None:
             yield "--pretrained is missing: the folder of the tasks' encoder."
         if self.gradient_accumulation > 1:
@@ -98,7 +101,7 @@ class SeveralOptions(FitOptions, task="several"):
             for problem in table.options.all_problems(table.options):
                 yield f"{self.file}: {name}: {problem}"
 
-    def tables(self):
+    def tables(self) -> dict[str, Table]:
         """Return a dictionary: name of a task -> its `Table`.
 
         Raises:
@@ -149,9 +152,9 @@ class SeveralOptions(FitOptions, task="several"):
         common = {field: getattr(self, field) for field in shared if field in options_of(kind)}
         return Table(task, kind(**{**common, "best_by": None, **given}), weight)
 
-    def files_within(self):
+    def files_within(self) -> dict[str, list[Path | str]]:
         """Return the files that the tables name."""
-        found = []
+        found: list[Path | str] = []
         for table in self.tables().values():
             paths = (table.options.file, table.options.validation)
             found += [Path(path) for path in paths if path is not None]

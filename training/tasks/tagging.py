@@ -1,9 +1,13 @@
 """`seqkeras train tagging`: its options, and what it is made of."""
 
+from collections.abc import Iterable
+from pathlib import Path
+
 from seqkeras.training.options import (
     FRACTION,
     DataFile,
     FitOptions,
+    Options,
     argument,
     at_least,
     option,
@@ -92,7 +96,7 @@ class TaggingOptions(FitOptions, task="tagging"):
 
     USUAL = ("validation", "word_column", "tag_column")
 
-    def make(self):
+    def make(self) -> Task:
         from seqkeras.training.parts import tagging as parts
         from seqkeras.training.parts.distilling import distilled
 
@@ -101,7 +105,7 @@ class TaggingOptions(FitOptions, task="tagging"):
 
     OF_SCRATCH = (*OF_ENCODER, "vocab_size", "lowercase")
 
-    def problems(self, of):
+    def problems(self, of: Options) -> Iterable[str]:
         frames = self.recordings.reads_frames(self.file)
         if self.pretrained is not None and frames:
             yield "--pretrained: reads texts; sequences of numbers have none."
@@ -112,6 +116,6 @@ class TaggingOptions(FitOptions, task="tagging"):
         if self.teacher is not None and frames:
             yield "--teacher: reads texts; sequences of numbers have none."
 
-    def files_within(self):
+    def files_within(self) -> dict[str, list[Path | str]]:
         tags = self.tag_column or TAG
         return self.recordings.files_within((self.file, self.validation), tags)

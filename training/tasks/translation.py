@@ -1,5 +1,7 @@
 """`seqkeras train translation`: its options, and what it is made of."""
 
+from collections.abc import Iterable
+
 import click
 
 from seqkeras.tokenizers.of_kind import KEEP_CASE, TOKENIZERS
@@ -9,6 +11,7 @@ from seqkeras.training.options import (
     DataFile,
     FitOptions,
     Number,
+    Options,
     argument,
     at_least,
     option,
@@ -190,7 +193,7 @@ class TranslationOptions(FitOptions, task="translation"):
 
     USUAL = ("targets", "validation", "validation_targets", "tokens", "vocab_size", "hidden_dim")
 
-    def make(self):
+    def make(self) -> Task:
         from seqkeras.training.parts import translation as parts
 
         return Task.of(
@@ -201,11 +204,11 @@ class TranslationOptions(FitOptions, task="translation"):
         )
 
     @property
-    def scores_phonemes(self):
+    def scores_phonemes(self) -> bool:
         """Whether error rates are the scores, and not BLEU."""
         return (self.metrics or self.format) in ("phonemes", "cmudict")
 
-    def problems(self, of):
+    def problems(self, of: Options) -> Iterable[str]:
         if len(self.also_targets) != (len(self.also) if self.targets else 0):
             yield (
                 "--also-targets: expected a file for each of --also where FILE has --targets, and "

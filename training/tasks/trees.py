@@ -52,7 +52,7 @@ class TreesOptions(FitOptions, task="trees"):
 
     USUAL = ("cell", "embedding_dim", "units", "dropout")
 
-    def make(self):
+    def make(self) -> Task:
         from seqkeras.training.parts import trees as parts
 
         return Task.of(self, parts.TreeReading, parts.TreeModelling, parts.TreeScoring)
