@@ -29,6 +29,15 @@ INPUTS = {
     "series": [[[1, 2, 3], [4, 5, 6]]],
 }
 
+# Texts that are answered, whatever they hold.
+STRANGE = {
+    "nul": "a\0b",
+    "right to left": "\u0627\u0644 \u202e\u05d7\u05ea\u202c",
+    "emoji": "\U0001f468\u200d\U0001f469 e\u0301",
+    "no spaces": "\u732b\u304c",
+    "controls": "a\ufeff\ufffd\x7f",
+}
+
 
 def write(name, folder):
     """Write the bundle of a name; its folder."""
