@@ -428,6 +428,7 @@ def test_a_causal_classifier_streams_and_learns_to_answer_early(tmp_path, name):
     options += ["--answer-every", "3", *CAUSAL[name]]
     run, bundle = str(tmp_path / "run"), str(tmp_path / "bundle")
     assert main(["classification", file, "--out", run, *options]) == 0
+    assert 1 <= json.loads((tmp_path / "run/scores.json").read_text())["delay_frames"] < 4
     assert export([run, bundle, "--stream"]) == 0
     classify = serving.load(bundle, threads=1)
     right = 0
@@ -446,6 +447,7 @@ def test_a_causal_tagger_streams(tmp_path):
     options = [*SENSORS, *OF_TAGS, "--passes", "8", "--held-out", "0.2", "--causal", "true"]
     run, bundle = str(tmp_path / "run"), str(tmp_path / "bundle")
     assert main(["tagging", file, "--out", run, *options]) == 0
+    assert 1 <= json.loads((tmp_path / "run/scores.json").read_text())["delay_frames"] < 2
     assert export([run, bundle, "--stream"]) == 0
     tag = serving.load(bundle, threads=1)
     frames, tags, _ = recordings(3, seed=1)[2]

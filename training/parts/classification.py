@@ -17,6 +17,7 @@ from seqkeras.runs import RunError
 from seqkeras.serving.categories import category_text
 from seqkeras.terminal import one_line
 from seqkeras.training.console import add_rows, console, say_merged
+from seqkeras.training.parts.delays import Delays
 from seqkeras.training.parts.features import require_features
 from seqkeras.training.parts.frames import Frames
 from seqkeras.training.parts.labelled_texts import LabelledTextModelling, LabelledTexts
@@ -155,6 +156,7 @@ class ClassificationModelling(LabelledTextModelling):
     """Texts or frames to a model that gives each label a logit."""
 
     ignored = None  # the target that counts nothing: `UNLABELLED`, where there are such
+    delays: Delays | None = None  # of a causal model of frames
 
     def arrays(self, examples: list[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
         place = {label: index for index, label in enumerate(run.record.settings["labels"])}
@@ -165,6 +167,12 @@ class ClassificationModelling(LabelledTextModelling):
             )
             return inputs, targets, lengths
         return self.text_inputs(examples, targets, run)
+
+    def measure(self, model: keras.Model, examples: list[Any], run: RunFiles) -> dict[str, float]:
+        if not (self.reading.frames and self.options.causal):
+            return {}
+        self.delays = self.delays or Delays()
+        return self.delays(model, *self.arrays(examples, run))
 
     def batches(self, examples: list[Any], run: RunFiles) -> Batches:
         every = self.options.answer_every

@@ -22,6 +22,7 @@ from seqkeras.runs import RunError
 from seqkeras.terminal import one_line
 from seqkeras.training.console import add_rows, console, say_left_out
 from seqkeras.training.options.frames import TAG
+from seqkeras.training.parts.delays import Delays
 from seqkeras.training.parts.encoded_texts import EncodedTexts
 from seqkeras.training.parts.encoders import encoded
 from seqkeras.training.parts.features import require_features
@@ -198,6 +199,14 @@ class TaggingModelling(Modelling):
             console.print(f"  {counted(cut, f'sentences {more} are', f'sentence {more} is')} cut")
         inputs = inputs_of(rows, pretrained=self.reading.pretrained)
         return inputs, Sequences(targets, padding=NO_TAG), inputs["token_ids"].lengths
+
+    delays: Delays | None = None  # of a causal model of frames
+
+    def measure(self, model: keras.Model, examples: list[Any], run: RunFiles) -> dict[str, float]:
+        if not (self.reading.frames and self.options.causal):
+            return {}
+        self.delays = self.delays or Delays()
+        return self.delays(model, *self.arrays(examples, run))
 
     def model(self, run: RunFiles) -> keras.Model:
         options, labels = self.options, run.record.settings["labels"]
