@@ -20,7 +20,7 @@ of these five ways that fits; each file names the operations it lowers:
 
 import importlib
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from seqkeras import serving  # noqa: F401 (turns onnxruntime's telemetry off)
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["save_run"]
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     """`save_run`, with its module, where it is used first."""
     if name == "save_run":
         return importlib.import_module("seqkeras.export.saving").save_run

@@ -6,7 +6,9 @@ import os
 import shlex
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from seqkeras.folders import identity
 from seqkeras.interrupts import Interrupts
@@ -15,12 +17,12 @@ from seqkeras.terminal import allow_any_text, one_line
 
 
 class _Parser(argparse.ArgumentParser):
-    def error(self, message):
+    def error(self, message: str) -> NoReturn:
         print(f"export: {one_line(message)}; see {self.prog} --help", file=sys.stderr)
         sys.exit(2)
 
 
-def main(arguments=None):
+def main(arguments: Sequence[str] | None = None) -> int:
     """Export a run; returns the exit status."""
     options = _parser().parse_args(arguments)
     allow_any_text()

@@ -1,7 +1,11 @@
 """The fields of a bundle's manifest that do not describe its files."""
 
+from __future__ import annotations
+
 import datetime
 import importlib.metadata
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,11 +15,15 @@ from seqkeras.serving.manifest import SCHEMA_VERSION
 from seqkeras.serving.printing import as_content
 from seqkeras.spreading import spread
 
+if TYPE_CHECKING:
+    from seqkeras.export.run import Run
+    from seqkeras.serving.manifest import StateEntry
+
 LIBRARIES = ("tensorflow", "keras", "tf2onnx", "onnx", "onnxruntime", "numpy")
 MOST_SHOWN, MOST_NUMBERS = 64, 20_000  # inputs in a manifest, and the numbers that these hold
 
 
-def about(run, state):
+def about(run: Run, state: Sequence[StateEntry]) -> dict[str, Any]:
     """Return the fields of a `Run`, name -> value; state: `StateEntry`s of its model."""
     record = run.record
     return {

@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import tensorflow as tf
 
@@ -61,7 +62,7 @@ class ExportOptions:
     sampling: bool = False  # signatures `sample` of the SavedModels
     stream: bool = False  # a graph that answers frames as they come
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.n_best < 0 or self.n_best == 1:
             raise ExportError(f"--n-best must be 2 at least; received {self.n_best}.")
         for precision in self.precisions:
@@ -73,7 +74,13 @@ class ExportOptions:
             )
 
 
-def export(run, bundle, overwrite=False, say=lambda line: None, options=ExportOptions()):
+def export(
+    run: Path | str,
+    bundle: Path | str,
+    overwrite: bool = False,
+    say: Callable[[str], object] = lambda line: None,
+    options: ExportOptions = ExportOptions(),
+) -> Manifest:
     """Make a bundle from a finished run; return its `Manifest`.
 
     Args:
@@ -92,12 +99,12 @@ def export(run, bundle, overwrite=False, say=lambda line: None, options=ExportOp
     target = bundle.resolve()  # a link to a bundle stays, what it points to is replaced
     aside = written_aside(target, lambda: require_free(bundle, overwrite, trained))
     with aside as folder, steps_as_rows():
-        run = read_run(trained)
-        if run.trained_in:
-            say(f"the model was trained in {run.trained_in}; it is exported in float32")
-        searches = {"n_best": options.n_best, "sampling": options.sampling}
-        plan = run.plan(options.attention_heads, options.stream, **searches)
-        making = Making(run, plan, options, folder, target.name, say)
+        loaded = read_run(trained)
+        if loaded.trained_in:
+            say(f"the model was trained in {loaded.trained_in}; it is exported in float32")
+        searches: dict[str, Any] = {"n_best": options.n_best, "sampling": options.sampling}
+        plan = loaded.plan(options.attention_heads, options.stream, **searches)
+        making = Making(loaded, plan, options, folder, target.name, say)
         for stage in STAGES:
             making = dataclasses.replace(making, **(stage(making) or {}))
     return making.manifest
@@ -118,7 +125,7 @@ class Making:
     files: dict = dataclasses.field(default_factory=dict)  # precision -> role -> `GraphFile`
     saved_models: dict = dataclasses.field(default_factory=dict)  # path -> name -> `SignatureSpec`
     examples: list = dataclasses.field(default_factory=list)
-    manifest: Manifest | None = None
+    manifest: Manifest = None  # until `prove` makes it
 
 
 @contextlib.contextmanager
@@ -135,7 +142,7 @@ def _as_export_error(what):
         ) from error
 
 
-def check(making):
+def check(making: Making) -> None:
     """Raise an ExportError, with every reason, unless the bundle can be made and served."""
     run, plan, options = making.run, making.plan, making.options
     require_fit(run, plan)
@@ -160,7 +167,7 @@ def check(making):
         require_precision(precision, plan.graphs)
 
 
-def write_run_files(making):
+def write_run_files(making: Making) -> None:
     """Write what the bundle has from its run: the tokenizers, and how the task is evaluated."""
     record, folder = making.run.record, making.folder
     for role, path in record.tokenizers.items():
@@ -170,7 +177,7 @@ def write_run_files(making):
         files.write_json(folder / EVALUATION, record.evaluation)
 
 
-def convert(making):
+def convert(making: Making) -> dict[str, Any]:
     """Make the ONNX graph of each role."""
     graphs = {}
     for role, signature in making.plan.graphs.items():
@@ -186,7 +193,7 @@ def convert(making):
     return {"graphs": graphs}
 
 
-def convert_to_precisions(making):
+def convert_to_precisions(making: Making) -> dict[str, Any]:
     """Make the graphs in the other precisions."""
     quantized = {}
     for precision in making.options.precisions:
@@ -195,7 +202,7 @@ def convert_to_precisions(making):
     return {"quantized": quantized}
 
 
-def generate_in_graph(making):
+def generate_in_graph(making: Making) -> dict[str, Any]:
     """Make the graph that generates, if it is asked for."""
     if not making.options.generate_in_graph:
         return {}
@@ -216,7 +223,7 @@ def generate_in_graph(making):
     return {"graphs": making.graphs | {GENERATE: graph}}
 
 
-def write_graphs(making):
+def write_graphs(making: Making) -> dict[str, Any]:
     """Write the graphs of all precisions."""
     written = {onnx_files.FLOAT32: making.graphs} | making.quantized
     needs = onnx_files.save_precisions(written, making.folder / "onnx")
@@ -244,7 +251,7 @@ def _delay(making):
     return delays.get(output, max((delay or 0 for delay in delays.values()), default=0)) or 0
 
 
-def write_saved_models(making):
+def write_saved_models(making: Making) -> dict[str, Any]:
     """Write the SavedModels on arrays and on strings, if they are asked for."""
     if not making.options.saved_models:
         return {}
@@ -284,7 +291,7 @@ def _text_signatures(making):
         return {}
 
 
-def prove(making):
+def prove(making: Making) -> dict[str, Any]:
     """Compare Keras, the SavedModels and the ONNX graphs on real inputs."""
     manifest = Manifest(
         graphs=making.files[onnx_files.FLOAT32],
@@ -298,14 +305,14 @@ def prove(making):
     return {"manifest": dataclasses.replace(manifest, parity=parity), "examples": examples}
 
 
-def write_requests(making):
+def write_requests(making: Making) -> None:
     """Write requests and settings for TensorFlow Serving, if there are SavedModels."""
     if making.saved_models:
         making.say("requests and settings for TensorFlow Serving")
         write_serving_files(making.folder, making.manifest, making.examples)
 
 
-def measure(making):
+def measure(making: Making) -> dict[str, Any]:
     """Compare the other precisions with float32."""
     precisions = {
         name: Precision(graph_files, {})
@@ -331,7 +338,7 @@ def measure(making):
     return {"manifest": dataclasses.replace(manifest, precisions=precisions)}
 
 
-def describe(making):
+def describe(making: Making) -> dict[str, Any]:
     """Write the model card and the manifest."""
     making.say("writing the model card and the manifest")
     card.write(making.folder, making.manifest)

@@ -4,7 +4,11 @@ Weights become inputs of the graph, so that no later step copies or compares the
 is impossible, as for a variable that a loop reads, they become constants.
 """
 
+from __future__ import annotations
+
 import dataclasses
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
@@ -14,6 +18,9 @@ from tensorflow.python.framework.convert_to_constants import convert_variables_t
 from seqkeras import composites
 from seqkeras.export.keras_layers import as_composites
 from seqkeras.export.signatures import to_trace
+
+if TYPE_CHECKING:
+    from seqkeras.serving.manifest import TensorSpec
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,7 +33,9 @@ class Frozen:
     weights: dict[str, np.ndarray]  # name of an input tensor -> the array that it stands for
 
 
-def freeze(function, inputs, lowered):
+def freeze(
+    function: Callable[..., Any], inputs: Sequence[TensorSpec], lowered: Collection[str]
+) -> Frozen:
     """Return a traced function as a `Frozen`; the composites in `lowered` are one node each.
 
     A ValueError names what the function reads that is neither an input nor a variable, such as a

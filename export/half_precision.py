@@ -18,7 +18,7 @@ FLOAT, FLOAT16 = TensorProto.FLOAT, TensorProto.FLOAT16
 SUFFIXES = {FLOAT: "/float32", FLOAT16: "/float16"}
 
 
-def to_float16(graph):
+def to_float16(graph: Graph) -> Graph:
     """Return a copy of an `seqkeras.export.graph.Graph` in float16."""
     return _Half(graph).converted()
 
@@ -26,7 +26,7 @@ def to_float16(graph):
 class _Half:
     """Converts the nodes in order, and casts each tensor at most once."""
 
-    def __init__(self, graph):
+    def __init__(self, graph: Graph):
         self.outputs = {output.name for output in graph.model.graph.output}
         inferred = graph.infer().graph
         self.graph = graph.copy(self.outputs)

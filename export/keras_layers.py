@@ -14,6 +14,8 @@ batch. Indices below zero are left to ONNX's Gather, and -0.0 is not ordered bel
 """
 
 import contextlib
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 
 import keras
 import tensorflow as tf
@@ -27,7 +29,7 @@ Function = type(tf.function(lambda: None))
 
 
 @contextlib.contextmanager
-def as_composites():
+def as_composites() -> Iterator[None]:
     """Let Keras's layers call the composites in this context."""
     replaced = _replaced(
         (ops, "layer_normalization", _layer_normalization),
@@ -45,7 +47,7 @@ def as_composites():
         yield
 
 
-def steps_as_rows():
+def steps_as_rows() -> AbstractContextManager[None]:
     """Return a context in which a `TimeDistributed` applies its layer once, to all steps as rows.
 
     Keras's own code (3.15) maps over as many steps as the batch has rows if both sizes are open.

@@ -6,10 +6,15 @@ targets and the texts of greedy generation; for a language model, the log-probab
 texts.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import operator
 import statistics
 import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +31,10 @@ from seqkeras.serving.session import EncoderDecoder, LanguageModel
 from seqkeras.tokenizers import pad
 from seqkeras.values import BANNED_LOGIT
 
+if TYPE_CHECKING:
+    from seqkeras.export.tolerances import Tolerances
+    from seqkeras.serving.manifest import Manifest
+
 BATCH = 16
 ROUNDS = 5
 
@@ -34,7 +43,15 @@ class PrecisionError(ValueError):
     """A precision's answers differ too much; the message says by how much, and names a way out."""
 
 
-def measure(folder, manifest, inputs, examples, precision, tolerances, scores=None):
+def measure(
+    folder: Path,
+    manifest: Manifest,
+    inputs: Sequence[Any],
+    examples: Sequence[Any],
+    precision: str,
+    tolerances: Tolerances,
+    scores: Any = None,
+) -> dict[str, Any]:
     """Compare a precision with float32, and refuse it if its answers are too much worse.
 
     Args:
@@ -125,7 +142,7 @@ def _likeness(one, other):
 class _Differences:
     """Sums over pairs of answers, whose numbers other than log-probabilities may be vectors."""
 
-    def __init__(self, vectors):
+    def __init__(self, vectors: bool):
         self.vectors = vectors
         self.largest, self.total, self.count = 0.0, 0.0, 0  # for log-probabilities
         self.square, self.expected_square, self.cosines = 0.0, 0.0, []  # for other numbers
@@ -179,7 +196,14 @@ def _speed(float32, other, places):
 class _Runner:
     """A bundle in one precision, which answers inputs by their indices; see `measure`."""
 
-    def __init__(self, folder, manifest, inputs, examples, precision):
+    def __init__(
+        self,
+        folder: Path,
+        manifest: Manifest,
+        inputs: Sequence[Any],
+        examples: Sequence[Any],
+        precision: str,
+    ):
         self._manifest, self._inputs, self._examples = manifest, inputs, examples
         self._folder, self._precision = folder, precision
 
@@ -203,7 +227,7 @@ class _Runner:
 class _SinglePass(_Runner):
     """The graph's outputs for each row that the pipeline feeds it."""
 
-    def __init__(self, folder, manifest, *arguments):
+    def __init__(self, folder: Path, manifest: Manifest, *arguments: Any):
         super().__init__(folder, manifest, *arguments)
         self._calls, self._pipeline = [], self._open_pipeline(self._observe)
         outputs = {spec.name: spec for spec in manifest.graphs[ROLE].outputs}
@@ -264,7 +288,7 @@ class _AlongTokens(_Runner):
 class _LanguageModel(_AlongTokens):
     """Distributions after each token of a text."""
 
-    def __init__(self, *arguments):
+    def __init__(self, *arguments: Any):
         super().__init__(*arguments)
         self._graphs = self._open_graphs(LanguageModel)
 
@@ -277,7 +301,7 @@ class _LanguageModel(_AlongTokens):
 class _EncoderDecoder(_AlongTokens):
     """Distributions after each token of the real target, and the pipeline's text."""
 
-    def __init__(self, *arguments):
+    def __init__(self, *arguments: Any):
         super().__init__(*arguments)
         self._graphs, self._pipeline = self._open_graphs(EncoderDecoder), self._open_pipeline()
 

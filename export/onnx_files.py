@@ -5,14 +5,21 @@ an embedding table and the matrix of the logits. Separate files also allow model
 the limit of an ONNX file.
 """
 
+from __future__ import annotations
+
 import collections
 import contextlib
 import hashlib
+from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
 from onnx import TensorProto, helper
+
+if TYPE_CHECKING:
+    from seqkeras.export.graph import Graph
 
 FLOAT32 = "float32"
 WEIGHTS = "weights.bin"
@@ -24,12 +31,16 @@ MOST_IN_A_GRAPH = 2**24
 TURNED = "/transposed"
 
 
-def save(graphs, folder):
+def save(graphs: Mapping[str, Graph], folder: Path) -> dict[str, list[str]]:
     """Write graphs as `ROLE.onnx` into a folder; return role -> other files that a graph needs."""
     return save_precisions({FLOAT32: graphs}, folder, MOST_IN_ONE_FILE)[FLOAT32]
 
 
-def save_precisions(precisions, folder, most_in_a_graph=MOST_IN_A_GRAPH):
+def save_precisions(
+    precisions: Mapping[str, Mapping[str, Graph]],
+    folder: Path,
+    most_in_a_graph: int = MOST_IN_A_GRAPH,
+) -> dict[str, Any]:
     """Write the graphs of several precisions, name -> role -> `Graph`, as `graph_file` names them.
 
     Weights that several precisions share have a file of their own, so that a precision reads only
@@ -57,19 +68,19 @@ def save_precisions(precisions, folder, most_in_a_graph=MOST_IN_A_GRAPH):
     return needs
 
 
-def graph_file(role, precision=FLOAT32):
+def graph_file(role: str, precision: str = FLOAT32) -> str:
     """Return the name of a graph's file."""
     return f"{role}.onnx" if precision == FLOAT32 else f"{role}.{precision}.onnx"
 
 
-def weights_file(precisions):
+def weights_file(precisions: Collection[str]) -> str:
     """Return the name of the file of the weights that these precisions, and no others, read."""
     if set(precisions) == {FLOAT32}:
         return WEIGHTS
     return ".".join(["weights", *sorted(precisions), "bin"])
 
 
-def stored_bytes(graphs):
+def stored_bytes(graphs: Mapping[str, Graph]) -> int:
     """Return the bytes of one precision's files without the gaps between weights."""
     store = _Store({(FLOAT32, role): graph for role, graph in graphs.items()})
     weights = sum(value.nbytes for value in store.values.values())
@@ -79,7 +90,7 @@ def stored_bytes(graphs):
 class _Store:
     """The contents of the files of weights, and their offsets, of (precision, role) -> `Graph`."""
 
-    def __init__(self, graphs):
+    def __init__(self, graphs: Any):
         self.keys = {}  # id of an array -> (key of its numbers, whether they lie transposed)
         self.values = {}  # key -> array
         users = {}

@@ -4,10 +4,14 @@ The steps: trace and freeze, convert with tf2onnx and the lowerings of `seqkeras
 name the dimensions, fold constants, rewrite, and check that the graph runs.
 """
 
+from __future__ import annotations
+
 import contextlib
 import logging
 import re
 import warnings
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
@@ -21,13 +25,22 @@ from seqkeras.export.freezing import freeze
 from seqkeras.export.graph import Graph
 from seqkeras.export.rewrites import simplify
 
+if TYPE_CHECKING:
+    from seqkeras.serving.manifest import TensorSpec
+
 OPSET = 17
 IR_VERSION = 8  # both are read by every onnxruntime from 1.12 on
 UNFOLDED = {"Identity", "Constant", "ConstantOfShape", "Expand", "Tile", "RandomNormal"}
 GROWTH = 2  # a result with more than this multiple of its inputs' bytes is not folded
 
 
-def convert(function, inputs, outputs, name, portable=False):
+def convert(
+    function: Callable[..., Any],
+    inputs: Sequence[TensorSpec],
+    outputs: Sequence[TensorSpec],
+    name: str,
+    portable: bool = False,
+) -> Graph:
     """Return a function of tensors as a `seqkeras.export.graph.Graph` that runs.
 
     It has passed `onnx.checker`, shape inference and a session. A ValueError names the part of the
@@ -153,7 +166,7 @@ def _fold_constants(graph):
             graph.nodes.remove(node)
 
 
-def check(graph, name):
+def check(graph: Graph, name: str) -> None:
     """Check a graph: ONNX's checker, opening a session, and a type for each tensor."""
     check_that_it_runs(graph, name)
     with _not_running(name):
@@ -165,7 +178,7 @@ def check(graph, name):
     graph.remember_shapes(inferred)
 
 
-def check_that_it_runs(graph, name):
+def check_that_it_runs(graph: Graph, name: str) -> None:
     """Check a graph: ONNX's checker, and opening a session."""
     with _not_running(name):
         onnx.checker.check_model(graph.skeleton(), full_check=True)

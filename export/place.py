@@ -1,11 +1,13 @@
 """A check of a bundle's folder: only another bundle can be overwritten."""
 
+from pathlib import Path
+
 from seqkeras.export.checks import ExportError
 from seqkeras.runs import RECORD
 from seqkeras.serving.manifest import MANIFEST, BundleError, read_manifest
 
 
-def require_free(bundle, overwrite, run):
+def require_free(bundle: Path, overwrite: bool, run: Path) -> None:
     """Raise an ExportError unless a bundle of the run may be written there."""
     target, of_run = bundle.resolve(), run.resolve()
     if target in of_run.parents:

@@ -6,6 +6,7 @@ rounded. Casts in a model's own code, as by `ops.cast`, stay.
 
 import contextlib
 import json
+from collections.abc import Iterator
 
 import keras
 from keras.src.saving import saving_lib
@@ -14,7 +15,7 @@ OTHERS = ("mixed_float16", "mixed_bfloat16", "float16", "bfloat16", "float64")
 
 
 @contextlib.contextmanager
-def in_float32():
+def in_float32() -> Iterator[set[str]]:
     """Load models with float32 policies in this context; yield the names of those replaced.
 
     Layers without a policy get float32 too, whatever the user's module has set.
@@ -35,7 +36,7 @@ def in_float32():
         keras.config.set_dtype_policy(policy)
 
 
-def set_float32(model):
+def set_float32(model: keras.Model) -> set[str]:
     """Set float32 where a model's code sets another policy; returns the replaced names."""
     layers = [layer for layer in model._flatten_layers() if layer.dtype_policy.name in OTHERS]
     others = {layer.dtype_policy.name for layer in layers}

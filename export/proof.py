@@ -4,8 +4,11 @@ The reference of a run (`seqkeras.runs.Reference`) is computed without any funct
 a wrapper that binds an input wrongly, and a model that has lost weights on the way, differ from it.
 """
 
+from __future__ import annotations
+
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from keras import ops
@@ -15,6 +18,13 @@ from seqkeras.keras_pipeline import keras_pipeline
 from seqkeras.models.never_generated import without
 from seqkeras.runs import Reference
 from seqkeras.values import BANNED_LOGIT
+
+if TYPE_CHECKING:
+    import keras
+
+    from seqkeras.export.families import ExportPlan
+    from seqkeras.export.run import Run
+    from seqkeras.serving.pipelines.pipeline import Pipeline
 
 TOLERANCE = 1e-4  # beside numbers of 1 and more, relative to the largest
 OF_SMALL = 1e-2  # relative to the largest number, however small that is
@@ -38,7 +48,7 @@ class UserCall:
     axes: Mapping  # name of an output -> sizes, and names of open axes, behind the rows
     trained_in: str  # the policies in which the model was trained, in words
 
-    def difference(self, answers):
+    def difference(self, answers: Sequence[Mapping[str, np.ndarray]]) -> Difference:
         """Return the `Difference` between the reference and outputs of the first examples."""
         pairs = {}
         for outputs, expected in zip(answers, self.reference.examples, strict=False):
@@ -57,7 +67,9 @@ class UserCall:
         return max(differences, key=lambda worst: (bool(worst.problem), worst.relative))
 
 
-def user_call(run, plan, calls, model):
+def user_call(
+    run: Run, plan: ExportPlan, calls: Sequence[Any], model: keras.Model
+) -> UserCall | None:
     """Return the `UserCall` of a run; without a reference, one by the model's own names, or None.
 
     Calls are those of the first examples: the arrays that the pipeline feeds, and the outputs.
@@ -72,7 +84,7 @@ def user_call(run, plan, calls, model):
     return UserCall(reference, axes, run.trained_in)
 
 
-def calls_of(run, plan):
+def calls_of(run: Run, plan: ExportPlan) -> list[Any]:
     """Return the feed and the outputs of the first call in Keras for each of the first inputs."""
     calls = []
     pipeline = keras_pipeline(
@@ -81,7 +93,7 @@ def calls_of(run, plan):
     return first_calls(run.inputs[:MOST_CALLED], pipeline, calls)
 
 
-def first_calls(inputs, pipeline, calls):
+def first_calls(inputs: Sequence[Any], pipeline: Pipeline, calls: list[Any]) -> list[Any]:
     """Return the feed and the outputs of a pipeline's first call for each input, alone.
 
     The pipeline's runtime appends (feed, outputs) to the list `calls`.
@@ -94,7 +106,7 @@ def first_calls(inputs, pipeline, calls):
     return firsts
 
 
-def log_probs_difference(run, answers, begin=0):
+def log_probs_difference(run: Run, answers: Sequence[np.ndarray], begin: int = 0) -> Difference:
     """Return the `Difference` between (T, V) log-probabilities and the logits of the user's call.
 
     They begin at the place `begin` of the reference's.
@@ -108,7 +120,9 @@ def log_probs_difference(run, answers, begin=0):
     return difference_of("log_probs", pairs, ("length", None), run.trained_in)
 
 
-def difference_of(name, pairs, axes, trained_in):
+def difference_of(
+    name: str, pairs: Sequence[tuple[np.ndarray, np.ndarray]], axes: Sequence[Any], trained_in: Any
+) -> Difference:
     """Return the `Difference` of one output.
 
     Args:
@@ -150,7 +164,9 @@ def _is_same(absolute, scale, trained_in):
     return absolute <= TOLERANCE * max(1.0, scale) and absolute <= OF_SMALL * scale
 
 
-def plan_by_numbers(run, bindings, plan):
+def plan_by_numbers(
+    run: Run, bindings: Sequence[Mapping[str, Any]], plan: Callable[..., ExportPlan]
+) -> ExportPlan:
     """Return the plan, made by `plan`, of the only binding that answers as the user's call does.
 
     A ValueError says that no binding, or more than one, has the numbers of the reference.

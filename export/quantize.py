@@ -23,7 +23,11 @@ these out.
 version.
 """
 
+from __future__ import annotations
+
 import collections
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from onnx import AttributeProto, TensorProto, helper
@@ -32,13 +36,16 @@ from seqkeras.export.composites import MICROSOFT
 from seqkeras.export.graph import attributes_of, become
 from seqkeras.export.half_precision import to_float16
 
+if TYPE_CHECKING:
+    from seqkeras.export.graph import Graph
+
 STEP = "decoder_step"
 BLOCK = 32
 MOST = {8: 127, 7: 63}  # of so many bits
 LEAST = "least_of_a_row"  # a constant
 
 
-def quantize(graphs, precision):
+def quantize(graphs: Mapping[str, Graph], precision: str) -> dict[str, Graph]:
     """Return the graphs of a bundle, role -> `Graph`, in another precision.
 
     A weight that stays in float32 keeps its name and its value. A ValueError says that there is no
@@ -53,7 +60,7 @@ def quantize(graphs, precision):
     return made
 
 
-def require_precision(precision, roles=(STEP,)):
+def require_precision(precision: str, roles: Collection[str] = (STEP,)) -> None:
     """Raise a ValueError unless the precision exists and applies to graphs of these roles."""
     if precision not in PRECISIONS:
         known = ", ".join(PRECISIONS)
@@ -84,7 +91,7 @@ class _Rewriter:
             too: it has a scale for each column, so that it stays the transpose of its table.
     """
 
-    def __init__(self, role, graph, product, embeddings=False):
+    def __init__(self, role: str, graph: Graph, product: Any, embeddings: bool = False):
         self.by_row = role != STEP
         self.bits = 8  # of the kernels in the nodes that are being rewritten
         self.outputs = {output.name for output in graph.model.graph.output}

@@ -6,19 +6,28 @@ a mask of lengths  If(no gaps in range < lengths, Transpose, ...)   ->  the Tran
 layers on layers   steps go back, and real ones come first again    ->  they stay where they are
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from seqkeras.export.graph import attributes_of, become
+
+if TYPE_CHECKING:
+    import onnx
+
+    from seqkeras.export.graph import Graph
 
 OPERATORS = ("GRU", "LSTM")
 STATES = 5  # the first input of a recurrent node that is an initial state
 
 
-def begin_at_zeros(graph, node):
+def begin_at_zeros(graph: Graph, node: onnx.NodeProto) -> None:
     """Leave out initial states that are zeros."""
     if all(_is_zeros(graph, name) for name in node.input[STATES:]):
         del node.input[STATES:]
 
 
-def end_at_zeros(graph, node):
+def end_at_zeros(graph: Graph, node: onnx.NodeProto) -> None:
     """Pass the final state on: ONNX Runtime's node itself gives empty rows zeros."""
     if not _is_zeros(graph, node.input[1]):
         return
@@ -35,7 +44,7 @@ def end_at_zeros(graph, node):
         become(node, "Identity", node.input[2:])
 
 
-def assume_right_padded(graph, node):
+def assume_right_padded(graph: Graph, node: onnx.NodeProto) -> None:
     """Let a mask made of lengths be padded on the right."""
     mask = _mask_of(graph, node)
     if mask and _is_right_padded(graph, mask):
@@ -43,7 +52,7 @@ def assume_right_padded(graph, node):
         become(node, "Transpose", transpose[0].input, **attributes_of(transpose[0]))
 
 
-def stay_compact(graph, node):
+def stay_compact(graph: Graph, node: onnx.NodeProto) -> None:
     """Keep the steps between two recurrent nodes with one mask in the order of the first."""
     before = graph.maker(graph.unmoved(_source(node))[-1], "If")
     masks = [branch and _mask_of(graph, branch) for branch in (before, node)]

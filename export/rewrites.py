@@ -21,6 +21,10 @@ symbols ("batch", "length"): equal symbols are equal sizes. Rules for recurrent 
 `seqkeras.export.recurrent_rewrites`.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 from onnx import TensorProto, helper
 
@@ -30,10 +34,13 @@ from seqkeras.export.graph import attributes_of, become
 from seqkeras.masks import MASKED_SCORE
 from seqkeras.values import BANNED_LOGIT
 
+if TYPE_CHECKING:
+    from seqkeras.export.graph import Graph
+
 WHOLE = 10**9  # tf2onnx's end of a slice that has no end
 
 
-def simplify(graph, portable=False):
+def simplify(graph: Graph, portable: bool = False) -> None:
     """Apply the rewrites to an `export.graph.Graph`, in place; portable: to standard operators."""
     graph.infer()
     for op_type, rewrite in REWRITES:

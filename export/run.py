@@ -1,10 +1,14 @@
 """The contents of a run, read and checked before anything is traced or written."""
 
+from __future__ import annotations
+
 import dataclasses
 import functools
 import warnings
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import keras
 
@@ -20,7 +24,16 @@ from seqkeras.export.policies import in_float32, set_float32
 from seqkeras.export.proof import plan_by_numbers
 from seqkeras.folders import identity
 from seqkeras.runs import Reference, RunError, RunRecord
-from seqkeras.serving.manifest import PIPELINE_TEXTS, DecodingDefaults, Limits, TextPrefix
+from seqkeras.serving.manifest import (
+    PIPELINE_TEXTS,
+    DecodingDefaults,
+    Limits,
+    TensorSpec,
+    TextPrefix,
+)
+
+if TYPE_CHECKING:
+    from seqkeras.export.families import ExportPlan
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,14 +48,16 @@ class Run:
     limits: Limits
     decoding: DecodingDefaults
     prefix: TextPrefix | None
-    takes: list | None  # `TensorSpec`s of the model's inputs; None if the run does not name them
+    takes: (
+        Sequence[TensorSpec] | None
+    )  # `TensorSpec`s of the model's inputs; None if the run does not name them
     examples: list  # real inputs, {"input": ...} or {"text": ..., "target": ...}
     inputs: list  # the same in the pipeline's form
     reference: Reference | None  # the outputs of the user's call of the model for these
     scores: dict  # what training measured
 
     @functools.cached_property
-    def constraint(self):
+    def constraint(self) -> Constraint | None:
         """The `seqkeras.decoding.Constraint` of generated texts; None if any text is allowed.
 
         A RunError says that no text that matches the regular expression can be generated.
@@ -64,7 +79,9 @@ class Run:
             )
         return allowed
 
-    def plan(self, attention_heads=False, stream=False, **searches):
+    def plan(
+        self, attention_heads: bool = False, stream: bool = False, **searches: Any
+    ) -> ExportPlan:
         """Return what is exported of the model: an `seqkeras.export.families.ExportPlan`.
 
         Inputs that no name tells apart are bound as the numbers of the reference have it; what is
@@ -115,7 +132,7 @@ def read_run(folder: Path) -> Run:
         limits=parsed.limits,
         decoding=parsed.decoding,
         prefix=parsed.text_prefix,
-        takes=parsed.inputs and list(parsed.inputs),
+        takes=None if parsed.inputs is None else list(parsed.inputs),
         examples=examples,
         inputs=[example.get("input", example.get("text")) for example in examples],
         reference=Reference.read(folder),

@@ -4,16 +4,27 @@
 takes strings, and may have operators of tensorflow-text too. Both load without seqkeras.
 """
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 from seqkeras import composites
 from seqkeras.export.signatures import to_trace
 
+if TYPE_CHECKING:
+    import keras
+
+    from seqkeras.export.signatures import Signature
+
 CALLS = ("PartitionedCall", "StatefulPartitionedCall")  # core, but not in `tf.raw_ops`
 
 
-def write(model, signatures, folder):
+def write(model: keras.Model, signatures: Mapping[str, Signature], folder: Path) -> None:
     """Write a model's signatures, with its weights, as a SavedModel."""
     module = tf.Module()  # Keras's ExportArchive stores every variable twice
     module.weights = [variable.value for variable in model.variables]
@@ -21,7 +32,7 @@ def write(model, signatures, folder):
     tf.saved_model.save(module, str(folder), signatures=functions)
 
 
-def foreign_operators(folder):
+def foreign_operators(folder: Path) -> set[str]:
     """Return the names of a SavedModel's operators outside TensorFlow's core."""
     content = (folder / "saved_model.pb").read_bytes()
     [meta_graph] = saved_model_pb2.SavedModel.FromString(content).meta_graphs

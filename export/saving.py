@@ -1,6 +1,10 @@
 """`save_run` writes a run of any model, however it was trained."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import keras
 
@@ -11,6 +15,9 @@ from seqkeras.runs.reference import Reference
 from seqkeras.runs.run_files import RunFiles, plain
 from seqkeras.serving.manifest import PIPELINE_TEXTS
 
+if TYPE_CHECKING:
+    from seqkeras.serving.text import Tokenizer
+
 DICTIONARIES = {
     "tokenizers": "{'text': tokenizer}",
     "settings": "{'labels': ['no', 'yes']}",
@@ -19,22 +26,22 @@ DICTIONARIES = {
 
 
 def save_run(
-    folder,
-    model,
-    pipeline,
-    validation,
-    limits,
-    tokenizers=None,
-    task="own",
-    decoding=None,
-    settings=None,
-    scores=None,
-    text_prefix=None,
-    inputs=None,
-    binding=None,
-    call=None,
-    check_export=True,
-):
+    folder: Path | str,
+    model: keras.Model,
+    pipeline: str,
+    validation: list[dict[str, Any]],
+    limits: Mapping[str, int],
+    tokenizers: Mapping[str, Tokenizer] | None = None,
+    task: str = "own",
+    decoding: Mapping[str, Any] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    scores: Any = None,
+    text_prefix: Mapping[str, Any] | None = None,
+    inputs: Mapping[str, Any] | None = None,
+    binding: Mapping[str, Any] | None = None,
+    call: Any = None,
+    check_export: bool = True,
+) -> None:
     """Write a run folder, from which `seqkeras export` makes a bundle.
 
     What the model answers to your own call is stored, and compared with what export makes of it.

@@ -6,8 +6,9 @@ with beams if the run's decoding has beams.
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from seqkeras.export.pipelines import record_of
 from seqkeras.export.run import Run
@@ -50,7 +51,9 @@ def scores_of(run: Run, folder: Path, manifest: Manifest) -> Scores | None:
     return Scores(len(pairs), of)
 
 
-def wrong_target(pipeline, settings, example, row):
+def wrong_target(
+    pipeline: str, settings: Mapping[str, Any], example: Mapping[str, Any], row: Any
+) -> Iterator[str]:
     """Yield problems of an example's target, if there is one, for the pipeline's encoded input."""
     kind = record_of(pipeline).targets(settings)
     if kind is not None and "target" in example and not kind.is_valid(example["target"], row):

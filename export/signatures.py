@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import tensorflow as tf
 
@@ -17,7 +18,7 @@ class Signature:
     outputs: Sequence[TensorSpec]
 
 
-def to_trace(function, inputs):
+def to_trace(function: Callable[..., Any], inputs: Sequence[TensorSpec]) -> Any:
     """Return a `tf.function` of tensors in order of a function of tensors by keyword."""
     names = [spec.name for spec in inputs]
     specs = [

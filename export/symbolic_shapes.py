@@ -4,13 +4,15 @@
 axes of a partly unknown shape.
 """
 
+from collections.abc import Iterable
+
 import onnx
 from onnx import helper
 from onnxruntime.tools import symbolic_shape_infer
 from onnxruntime.tools.symbolic_shape_infer import SymbolicShapeInference
 
 
-def infer_shapes(model):
+def infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a copy of an `onnx.ModelProto` that knows types and symbolic shapes of its tensors.
 
     A ValueError names the place of a size that can not be inferred, and the reason.
@@ -33,7 +35,9 @@ def infer_shapes(model):
     return inference.out_mp_
 
 
-def without_contradicted(values, model):
+def without_contradicted(
+    values: Iterable[onnx.ValueInfoProto], model: onnx.ModelProto
+) -> list[onnx.ValueInfoProto]:
     """Return the `onnx.ValueInfoProto`s that ONNX's own inference does not contradict."""
     bare = onnx.ModelProto()
     bare.CopyFrom(model)

@@ -6,6 +6,8 @@ targets, answers must agree with float32's, and log-probabilities must be close.
 
 import dataclasses
 import math
+from collections.abc import Mapping
+from typing import Any
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,7 +23,7 @@ class Tolerances:
     agreement: float = 0.99
     log_prob: float = 0.1  # the largest mean difference of log-probabilities
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for option, value, most, demand in (
             ("--tolerance", self.score, math.inf, "a number from 0 on"),
             ("--agreement", self.agreement, 1, "a share from 0 to 1"),
@@ -34,12 +36,12 @@ class Tolerances:
 UNLIMITED = Tolerances(score=1e9, agreement=0, log_prob=1e9)  # accepts any precision
 
 
-def telling_scores(figures):
+def telling_scores(figures: Mapping[str, Any]) -> list[str]:
     """Return names of the scores above 0 in float32; figures: see `seqkeras.export.measuring`."""
     return [name for name, value in figures.get("float32_scores", {}).items() if value > 0]
 
 
-def shortfalls(figures, tolerances):
+def shortfalls(figures: Mapping[str, Any], tolerances: Tolerances) -> list[str]:
     """Return how a precision exceeds its tolerances: parts of a sentence, each with its option."""
     if names := telling_scores(figures):
         drops = {name: figures["float32_scores"][name] - figures["scores"][name] for name in names}
@@ -64,7 +66,7 @@ def shortfalls(figures, tolerances):
     return reasons
 
 
-def agreement(figures):
+def agreement(figures: Mapping[str, Any]) -> float:
     """Return the share that `Tolerances.agreement` bounds from below."""
     if "agreement" in figures:
         return figures["agreement"]

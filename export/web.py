@@ -1,5 +1,8 @@
 """--web: the page of `seqkeras serve`, with the bundle, as static files."""
 
+from collections.abc import Collection
+from pathlib import Path
+
 from seqkeras.export.checks import ExportError
 from seqkeras.folders import written_aside
 from seqkeras.serving.playground import foreign_file, page_of, write_static
@@ -12,7 +15,13 @@ class WebFolder:
     npm's folder with onnxruntime-web; None for serving/javascript's.
     """
 
-    def __init__(self, folder, taken, overwrite=False, node_modules=None):
+    def __init__(
+        self,
+        folder: Path,
+        taken: Collection[Path],
+        overwrite: bool = False,
+        node_modules: Path | None = None,
+    ):
         self._folder, self._overwrite = folder.resolve(), overwrite
         self._page = page_of(node_modules)
         if self._page.missing:
@@ -26,7 +35,7 @@ class WebFolder:
                 raise ExportError(f"--web {folder}: {other} is there; choose another folder.")
         self.require_free()
 
-    def require_free(self):
+    def require_free(self) -> None:
         """Raise an ExportError unless it may be written."""
         if not self._folder.exists():
             return
@@ -38,7 +47,7 @@ class WebFolder:
         if not self._overwrite:
             raise ExportError(f"--web {self._folder}: exists already; replace it with --overwrite.")
 
-    def write(self, bundle, name):
+    def write(self, bundle: Path, name: str) -> None:
         """Write it, with a bundle under a name."""
         with written_aside(self._folder, self.require_free) as folder:
             write_static(folder, [(name, bundle)], self._page)

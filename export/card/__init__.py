@@ -1,7 +1,12 @@
 """README.md of a bundle: what it is, how good it is, how to run it."""
 
+from __future__ import annotations
+
 import json
 import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import onnx
 
@@ -14,6 +19,9 @@ from seqkeras.serving.pipelines.arrays import FRAMES
 from seqkeras.serving.pipelines.forecast import WINDOW
 from seqkeras.serving.printing import as_line
 from seqkeras.tokenizers import CharacterTable, WordTable, read_tokenizer
+
+if TYPE_CHECKING:
+    from seqkeras.serving.manifest import Manifest
 
 CARD = """# {name}
 
@@ -77,7 +85,7 @@ MOST_PASTED = 1000  # of an input in a command
 FIRST = "import json, sys; print(json.dumps(json.load(open(sys.argv[1], 'rb'))['examples'][0]))"
 
 
-def command(bundle, examples):
+def command(bundle: Path | str, examples: Sequence[Any]) -> str:
     """Return a command line, to be pasted in a shell, that answers an input of the bundle.
 
     Where the manifest has no examples, as arrays are too large, the command names a file.
@@ -91,7 +99,7 @@ def command(bundle, examples):
     return f'python -c "{FIRST}" {manifest} | {predict} --json-input'
 
 
-def pasted(example):
+def pasted(example: Any) -> str | None:
     """Return an input as the words of a command line; None if it is too long."""
     if isinstance(example, str) and not example.startswith("-") and example.isprintable():
         return shlex.quote(example)
@@ -99,7 +107,7 @@ def pasted(example):
     return f"--json-input {shlex.quote(text)}" if len(text) <= MOST_PASTED else None
 
 
-def write(folder, manifest):
+def write(folder: Path, manifest: Manifest) -> None:
     """Write the model card of the bundle in `folder`."""
     examples = list(manifest.examples[:4])
     answers = serving.load(folder)(examples)
@@ -210,7 +218,7 @@ def _saved_models(manifest):
     return f"TensorFlow Serving takes {' and '.join(parts)}.\n" if parts else ""
 
 
-def about_operators(folder, manifest):
+def about_operators(folder: Path, manifest: Manifest) -> str:
     """Return which operator sets the graphs of each precision use."""
     graphs = {"float32": manifest.graphs}
     graphs |= {name: precision.graphs for name, precision in manifest.precisions.items()}

@@ -1,6 +1,9 @@
 """Sections of the model card for hosts of the graphs that generate and that stream."""
 
+from __future__ import annotations
+
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -8,6 +11,9 @@ from seqkeras.export.feeds import LANGUAGE_MODEL
 from seqkeras.export.pipelines import record_of
 from seqkeras.serving.streams import NEXT
 from seqkeras.serving.streams import ROLE as STREAM
+
+if TYPE_CHECKING:
+    from seqkeras.serving.manifest import Manifest
 
 ROLE = "generate"
 GENERATION = """## `{file}`
@@ -36,7 +42,7 @@ and takes the next state from the outputs `{next}…`.
 """
 
 
-def about_generation(manifest):
+def about_generation(manifest: Manifest) -> str:
     """Return the section of the model card, "" for a bundle without such a graph."""
     if ROLE not in manifest.graphs:
         return ""
@@ -101,7 +107,7 @@ def _facts(manifest, graph):
     )
 
 
-def about_streams(manifest):
+def about_streams(manifest: Manifest) -> str:
     """Return the section of the model card, "" for a bundle without a stream."""
     if STREAM not in manifest.graphs:
         return ""

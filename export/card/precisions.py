@@ -1,6 +1,14 @@
 """The section of the model card on the precisions beside float32."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 from seqkeras.export.tolerances import Tolerances, agreement, shortfalls, telling_scores
+
+if TYPE_CHECKING:
+    from seqkeras.serving.manifest import Manifest
 
 AGREEMENT, LOG_PROBS = "agreement with float32", "log-probabilities off: mean, largest"
 PRECISIONS = """
@@ -12,7 +20,7 @@ PRECISIONS = """
 """
 
 
-def about_precisions(manifest):
+def about_precisions(manifest: Manifest) -> str:
     """Return the table of the precisions beside float32, "" if there is none."""
     if not manifest.precisions:
         return ""
@@ -29,7 +37,7 @@ def about_precisions(manifest):
     )
 
 
-def about_answers(figures):
+def about_answers(figures: Mapping[str, Any]) -> str:
     """Return a precision's answers beside float32's, for a line of the command."""
     if "scores" not in figures:
         return f"{agreement(figures):.2%} agreement"
@@ -72,7 +80,7 @@ def _notes(figures):
             yield f"**{name} is {mark}.**"
 
 
-def mark_of(figures):
+def mark_of(figures: Mapping[str, Any]) -> str:
     """Return where a precision exceeds the default tolerances, in words; "" if it does not."""
     reasons = shortfalls(figures, Tolerances())
     return f"worse than the defaults allow: {'; '.join(reasons)}" if reasons else ""

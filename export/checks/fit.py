@@ -5,8 +5,12 @@ The pipeline that will serve the bundle is opened on the graphs' future inputs a
 own checks run here too.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import functools
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from seqkeras.export.checks import ExportError
 from seqkeras.export.checks.given import MOST_EXAMPLES
@@ -26,6 +30,9 @@ from seqkeras.serving.text import CharacterTable
 from seqkeras.serving.text.vocabularies import EOS
 from seqkeras.tokenizers.special import end_problem
 
+if TYPE_CHECKING:
+    from seqkeras.serving.pipelines.pipeline import Pipeline
+
 # How errors name a run's record, as the beginning of a reason, and its real inputs.
 FILES = f"{RECORD}: ", VALIDATION
 ARGUMENTS = "", "validation"  # of `save_run`
@@ -38,19 +45,19 @@ class Checked:
     run: Run
     plan: ExportPlan
     own: PipelineRecord
-    feeds: dict
+    feeds: Mapping[str, Any]
     names: tuple  # `FILES` or `ARGUMENTS`
     calls: list = dataclasses.field(default_factory=list)  # (inputs, outputs) of the last ones
 
     @functools.cached_property
-    def pipeline(self):
+    def pipeline(self) -> Pipeline:
         """The pipeline of the future graphs, which calls Keras, or a BundleError."""
         fields = self.plan.fields | {"decoding": self._known_decoding()}
         return keras_pipeline(
             self.run.folder, self.plan.graphs, fields, lambda role, *call: self.calls.append(call)
         )
 
-    def answered(self, inputs):
+    def answered(self, inputs: Any) -> Any:
         """Return the model's calls with which the pipeline answers inputs."""
         self.calls.clear()
         self.pipeline(inputs)
@@ -88,7 +95,7 @@ def reasons_against(run: Run, plan: ExportPlan, names: tuple[str, str]) -> list[
     return []
 
 
-def kind(checked):
+def kind(checked: Checked) -> Iterator[str]:
     """Yield a reason if the pipeline serves models of another kind."""
     if checked.plan.kind != checked.own.model_kind:
         yield (
@@ -97,19 +104,19 @@ def kind(checked):
         )
 
 
-def record(checked):
+def record(checked: Checked) -> Iterator[str]:
     """Yield what is wrong with the record: limits, ids, settings, and the model's inputs."""
     settings = checked.own.setting_problems(checked.run.record.settings)
     for reasons in (_lengths(checked), _ids(checked), settings, _inputs(checked)):
         yield from (f"{checked.names[0]}{reason}" for reason in reasons)
 
 
-def weights(checked):
+def weights(checked: Checked) -> list[str]:
     """Return the first weights that are not finite."""
     return weight_problems(checked.run.model)
 
 
-def answers(checked):
+def answers(checked: Checked) -> list[str]:
     """Return why the pipeline can not be opened, or which of the real inputs it refuses."""
     try:
         pipeline = checked.pipeline

@@ -5,7 +5,11 @@ tokenizers and the examples where `seqkeras.export.checks.loaded` can not, since
 another backend than TensorFlow.
 """
 
+from __future__ import annotations
+
 import types
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import keras
 
@@ -16,12 +20,22 @@ from seqkeras.serving.manifest import PIPELINE_TEXTS
 from seqkeras.serving.text import SentencePieces, Subwords, WordTable
 from seqkeras.tokenizers.special import end_problem
 
+if TYPE_CHECKING:
+    from seqkeras.serving.manifest import DecodingDefaults, Limits
+    from seqkeras.serving.text import Tokenizer
+
 TEXT_TOKENIZERS = Subwords | SentencePieces | WordTable
 FUNCTIONS = ("function", "activation", "recurrent_activation")  # attributes of layers
 MOST_EXAMPLES = 3  # in an error
 
 
-def own_problems(pipeline, model, tokenizers, decoding, inputs):
+def own_problems(
+    pipeline: str,
+    model: keras.Model,
+    tokenizers: Mapping[str, Tokenizer],
+    decoding: Mapping[str, Any],
+    inputs: Any,
+) -> Iterator[str]:
     """Yield problems of `save_run`'s arguments, `decoding` as given, that the saved run hides."""
     yield from unsaved_classes(model)
     yield from unsaved_functions(model)
@@ -39,7 +53,15 @@ def own_problems(pipeline, model, tokenizers, decoding, inputs):
         yield from unlike_preprocessor(model, tokenizer, texts) if texts else ()
 
 
-def run_problems(pipeline, model, tokenizers, limits, decoding, settings, inputs):
+def run_problems(
+    pipeline: str,
+    model: keras.Model,
+    tokenizers: Mapping[str, Tokenizer],
+    limits: Limits,
+    decoding: DecodingDefaults,
+    settings: Mapping[str, Any],
+    inputs: Any,
+) -> Iterator[str]:
     """Yield the problems of export that can be found without TensorFlow."""
     yield from weight_problems(model)
     yield from vocabulary_problems(model, tokenizers)
@@ -58,7 +80,7 @@ def run_problems(pipeline, model, tokenizers, limits, decoding, settings, inputs
             )
 
 
-def unsaved_classes(model):
+def unsaved_classes(model: keras.Model) -> Iterator[str]:
     """Yield the classes of a model's layers that Keras could not find when it loads the model."""
     for kind in dict.fromkeys(type(layer) for layer in [model, *model._flatten_layers()]):
         name = keras.saving.get_registered_name(kind)
@@ -71,7 +93,7 @@ def unsaved_classes(model):
             )
 
 
-def unsaved_functions(model):
+def unsaved_functions(model: keras.Model) -> Iterator[str]:
     """Yield the layers of a model that hold a function which Keras does not load with the model."""
     for layer in model._flatten_layers():
         for name in FUNCTIONS:
@@ -97,7 +119,7 @@ def _is_loaded(function):
     return loaded is function or function.__module__.startswith("keras.")
 
 
-def layer_problems(model):
+def layer_problems(model: keras.Model) -> Iterator[str]:
     """Yield the layers of a model that no bundle can hold."""
     within = set()  # a layer that is told already
     for layer in model._flatten_layers():
@@ -116,7 +138,7 @@ def layer_problems(model):
             )
 
 
-def text_problems(model):
+def text_problems(model: keras.Model) -> Iterator[str]:
     """Yield what is wrong if a functional model begins with strings, which no graph reads."""
     inputs = keras.tree.flatten(getattr(model, "inputs", None) or [])
     if all(tensor.dtype != "string" for tensor in inputs):

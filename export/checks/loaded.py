@@ -6,10 +6,14 @@ script keeps its own. The random states of Python and NumPy, from which layers d
 restored.
 """
 
+from __future__ import annotations
+
 import contextlib
 import random
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import tensorflow as tf
@@ -22,13 +26,18 @@ from seqkeras.export.proof import calls_of, user_call
 from seqkeras.export.run import read_run
 from seqkeras.runs import RunError
 
+if TYPE_CHECKING:
+    import keras
+
+    from seqkeras.runs.reference import Reference
+
 WAYS_OUT = (
     "call must be of the validation examples, in their order, as the pipeline feeds them; binding "
     "names the model's inputs; and the model must be the same when it is loaded again"
 )
 
 
-def refusals_of(folder, model):
+def refusals_of(folder: Path, model: keras.Model) -> tuple[list[str], Reference | None]:
     """Return Export's reasons against a run that are known before tracing, in terms of `save_run`;
     and the `Reference` of the run, or that of `model` called by its own names, or None."""
     with _same_random_numbers(), ThreadPoolExecutor(1) as pool:

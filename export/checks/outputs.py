@@ -3,7 +3,11 @@
 Models of texts are tried with made-up tokens, all others with the run's own inputs.
 """
 
+from __future__ import annotations
+
 import itertools
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import keras
 import numpy as np
@@ -15,6 +19,9 @@ from seqkeras.export.signatures import to_trace
 from seqkeras.serving.pipelines.arrays import PADDING
 from seqkeras.serving.pipelines.model import MASKED
 
+if TYPE_CHECKING:
+    from seqkeras.export.checks.fit import Checked
+
 MOST_TOKENS = 2048  # in the longest row of the trial
 MOST_PADDED = 64  # in the row that is tried with padding and without
 PROBABILITIES = {"Softmax": "softmax", "Sigmoid": "sigmoid"}  # TensorFlow's operators, in words
@@ -24,13 +31,13 @@ COLUMNS = 3  # of padding, which replace an input's last steps
 MOST_TRIED = 4  # inputs
 
 
-def same_rows(alone, padded):
+def same_rows(alone: np.ndarray, padded: np.ndarray) -> bool:
     """Return whether an output for rows stays the same in front of padding."""
     unpadded = tuple(slice(size) for size in alone.shape)
     return np.allclose(alone, padded[unpadded], rtol=TOLERANCE, atol=TOLERANCE)
 
 
-def texts(checked):
+def texts(checked: Checked) -> Iterator[str]:
     """Yield problems of a model that seqkeras does not define, tried with made-up tokens."""
     run, tokenizer = checked.run, checked.run.tokenizers.get("text")
     if not checked.own.feeds or isinstance(run.model, tuple(INPUTS)) or tokenizer is None:
@@ -64,7 +71,7 @@ def texts(checked):
     yield from _probabilities(checked, operators, alone)
 
 
-def frames(checked):
+def frames(checked: Checked) -> Iterator[str]:
     """Yield which outputs of a model of frames are probabilities."""
     if checked.feeds is FRAMES:
         [(_, outputs), *_] = checked.answered(checked.run.inputs[:1])
@@ -134,7 +141,7 @@ def _called(graph, tokens, padding=0):
     return {name: keras.ops.convert_to_numpy(tensor) for name, tensor in outputs.items()}
 
 
-def padding(checked):
+def padding(checked: Checked) -> Iterator[str]:
     """Yield which outputs change with the padding of an input, or are probabilities of frames."""
     feeds = checked.feeds
     if "token_ids" in feeds and "text" in checked.run.tokenizers:

@@ -7,6 +7,8 @@ graph has standard operators only.
 """
 
 import json
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from tf2onnx import utils
@@ -20,7 +22,9 @@ LOWERINGS = recurrent.LOWERINGS | attention.LOWERINGS
 PORTABLE_LOWERINGS = recurrent.LOWERINGS | attention.PORTABLE_LOWERINGS
 
 
-def op_handlers(graph_def, weights, lowerings):
+def op_handlers(
+    graph_def: Any, weights: Mapping[str, np.ndarray], lowerings: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return the `custom_op_handlers` of tf2onnx for a frozen graph, its weights and composites."""
     functions = {
         function.signature.name: function

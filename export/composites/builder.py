@@ -1,5 +1,8 @@
 """Adding ONNX nodes to a graph of tf2onnx."""
 
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
 import numpy as np
 from tf2onnx import utils
 
@@ -9,12 +12,24 @@ MICROSOFT = "com.microsoft"  # the domain of ONNX Runtime's own operators
 class Builder:
     """Adds ONNX nodes to a tf2onnx graph in place of a function node."""
 
-    def __init__(self, graph, node, weights=()):
+    def __init__(
+        self,
+        graph: Any,
+        node: Any,
+        weights: Mapping[str, np.ndarray] | Iterable[tuple[str, np.ndarray]] = (),
+    ):
         self.graph = graph
         self.weights = dict(weights)
         self.name = node.name
 
-    def add(self, op_type, inputs, outputs=None, domain="", **attributes):
+    def add(
+        self,
+        op_type: str,
+        inputs: Sequence[str],
+        outputs: Sequence[str] | None = None,
+        domain: str = "",
+        **attributes: Any,
+    ) -> Any:
         """Add a node; return the name of its output, or the names if `outputs` gives them."""
         node = self.graph.make_node(
             op_type,
@@ -29,11 +44,17 @@ class Builder:
                 self.graph.set_dtype(output, self.graph.get_dtype(inputs[0]))
         return node.output if outputs else node.output[0]
 
-    def transpose(self, tensor, perm):
+    def transpose(self, tensor: str, perm: Sequence[int]) -> str:
         """Return a tensor with its axes in another order."""
         return self.add("Transpose", [tensor], perm=perm)
 
-    def add_scan(self, initial, sequences, step, reverse=False):
+    def add_scan(
+        self,
+        initial: str,
+        sequences: Sequence[str],
+        step: Callable[..., str],
+        reverse: bool = False,
+    ) -> tuple[str, str]:
         """Return the last state, and all states, of a loop over the first axis of sequences.
 
         Args:
@@ -69,7 +90,14 @@ class Builder:
         )
         return node.output
 
-    def add_if(self, condition, tensor, then, otherwise, shape):
+    def add_if(
+        self,
+        condition: str,
+        tensor: str,
+        then: Callable[..., str],
+        otherwise: Callable[..., str],
+        shape: Sequence[int],
+    ) -> str:
         """Return the output of a branch, made by a function of a builder and the tensor."""
         name, dtype = utils.make_name(f"{self.name}/If"), self.graph.get_dtype(tensor)
         branches = {}
@@ -86,17 +114,17 @@ class Builder:
         )
         return node.output[0]
 
-    def shape(self, name):
+    def shape(self, name: str) -> list[int]:
         """Return the list of a tensor's sizes, -1 for those that are not known."""
         return self.graph.get_shape(name)
 
-    def constant(self, value):
+    def constant(self, value: np.ndarray) -> str:
         return self.graph.make_const(utils.make_name(f"{self.name}/constant"), value).output[0]
 
-    def integers(self, *values):
+    def integers(self, *values: int) -> str:
         return self.constant(np.array(values, np.int64))
 
-    def value(self, name, what):
+    def value(self, name: str, what: str) -> np.ndarray:
         """Return the value of a constant tensor, such as a weight."""
         if name in self.weights:
             return self.weights[name]

@@ -8,7 +8,7 @@ A network without a layout is exported op by op, as a Loop over its steps.
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -23,7 +23,7 @@ class Layout:
     attributes: Mapping = dataclasses.field(default_factory=dict)
 
 
-def in_order(gates):
+def in_order(gates: Sequence[int]) -> Callable[..., np.ndarray]:
     """Return a function that reorders the gates of weights: Keras's index of each gate of ONNX."""
 
     def ordered(weight):
@@ -36,7 +36,7 @@ def in_order(gates):
     return weights
 
 
-def with_recurrent_bias(bias):
+def with_recurrent_bias(bias: np.ndarray) -> np.ndarray:
     """Return (2 G U,): the bias of inputs and that of the state, zero where there is one alone."""
     both = bias if bias.ndim == 2 else np.stack([bias, np.zeros_like(bias)])
     return both.reshape(-1)

@@ -5,17 +5,26 @@ order, and the outputs go back to where they were: a branch of the graph, which 
 do not take.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 from onnx import TensorProto
 from tf2onnx import utils
 
 from seqkeras.export.composites.layouts import LAYOUTS
 
+if TYPE_CHECKING:
+    from seqkeras.export.composites.builder import Builder
+    from seqkeras.export.composites.layouts import Layout
+
 END = np.iinfo(np.int64).max  # of a slice without an end
 WEIGHTS = ["kernel", "recurrent_kernel", "bias"]
 
 
-def lowerings_of(name, layout):
+def lowerings_of(name: str, layout: Layout) -> dict[str, Callable[..., Any]]:
     """Return a dictionary: composite -> lowering: of a network in one direction, and in both."""
 
     def lower(builder, inputs, outputs, reverse):
@@ -103,7 +112,7 @@ def _give_sequence(builder, name, output, directions, units, padding):
 class Padding:
     """The padding of a recurrent node's rows by a mask (B, T), and their (B,) `lengths`."""
 
-    def __init__(self, builder, mask):
+    def __init__(self, builder: Builder, mask: str):
         if builder.graph.get_dtype(mask) != TensorProto.BOOL:
             mask = builder.add("Cast", [mask], to=TensorProto.BOOL)
         self.builder, self.mask = builder, mask
@@ -118,7 +127,7 @@ class Padding:
         none = builder.constant(np.array(0, np.int32))
         self.is_right = builder.add("Equal", [gaps, none])
 
-    def compact(self, sequence, perm):
+    def compact(self, sequence: str, perm: Sequence[int]) -> str:
         """Return a sequence (B, T, ...) transposed, with the real steps of each row first."""
 
         def gathered(builder, sequence):
@@ -127,7 +136,7 @@ class Padding:
 
         return self._branch(sequence, perm, gathered)
 
-    def spread(self, sequence, perm):
+    def spread(self, sequence: str, perm: Sequence[int]) -> str:
         """Return a sequence transposed to (B, T, ...), its steps in place; masked ones are zero."""
 
         def scattered(builder, sequence):

@@ -5,8 +5,11 @@ A model that has all of `HAS_ENCODER_DECODER` is an encoder-decoder, one that ha
 in a single pass.
 """
 
+from __future__ import annotations
+
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from seqkeras.export.families import decoders, saved_models, single
 from seqkeras.export.families.attending import attention_graph
@@ -18,6 +21,11 @@ from seqkeras.runs.reference import OwnCall
 from seqkeras.serving.manifest import StateEntry
 from seqkeras.serving.pipelines.attention import ROLE as ATTENTION
 from seqkeras.serving.streams import ROLE as STREAM
+
+if TYPE_CHECKING:
+    import keras
+
+    from seqkeras.serving.manifest import TensorSpec
 
 HAS_ENCODER_DECODER = ("encode", "step", "state_entries", "target_vocab_size")
 HAS_LANGUAGE_MODEL = ("read_beams", "state_entries", "vocab_size")
@@ -39,16 +47,16 @@ class ExportPlan:
 
 
 def plan_export(
-    model,
-    inputs=None,
-    attention_heads=False,
-    feeds=None,
-    vectors=False,
-    binding=None,
-    by_numbers=False,
-    stream=False,
-    **generation,
-):
+    model: keras.Model,
+    inputs: Sequence[TensorSpec] | None = None,
+    attention_heads: bool = False,
+    feeds: Mapping[str, Any] | None = None,
+    vectors: bool = False,
+    binding: Mapping[str, Any] | None = None,
+    by_numbers: bool = False,
+    stream: bool = False,
+    **generation: Any,
+) -> ExportPlan:
     """Return the graphs and signatures to export of a Keras model.
 
     Args:
@@ -70,12 +78,12 @@ def plan_export(
         ValueError: if the model's inputs are unknown, it can not be called with them, or it has no
             attention, or no stream, to export.
     """
-    generation = Generation(**generation)
+    generates = Generation(**generation)
     if _has_all(model, HAS_ENCODER_DECODER):
         return ExportPlan(
             ENCODER_DECODER,
             decoders.encoder_decoder_graphs(model, attention_heads),
-            saved_models.encoder_decoder(model, generation),
+            saved_models.encoder_decoder(model, generates),
             decoders.state_entries(model),
         )
     if _has_all(model, HAS_LANGUAGE_MODEL):
@@ -86,14 +94,15 @@ def plan_export(
         return ExportPlan(
             LANGUAGE_MODEL,
             graphs,
-            saved_models.language_model(model, generation),
+            saved_models.language_model(model, generates),
             decoders.state_entries(model),
         )
     graphs, own_call = single.graphs(model, inputs, feeds, vectors, binding, by_numbers)
     saved_model = saved_models.single(model, graphs)
     if attention_heads:
         rows = single.rows_of(model, graphs["model"].inputs)
-        graphs[ATTENTION] = attention_graph(model, rows, binding=own_call and own_call.paths)
+        paths = own_call.paths if own_call else None
+        graphs[ATTENTION] = attention_graph(model, rows, binding=paths)
     state, delays = (), None
     if stream:
         graphs[STREAM], state, delays = stream_graph(model, graphs["model"], own_call)

@@ -3,8 +3,12 @@
 The graph has the inputs of the graph that answers, except that every choice is a row.
 """
 
+from __future__ import annotations
+
 import collections
 import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import keras
 from keras import layers, ops
@@ -17,6 +21,9 @@ from seqkeras.export.signatures import Signature
 from seqkeras.models.token_model import TokenModel
 from seqkeras.serving.pipelines.attention import HEADS
 
+if TYPE_CHECKING:
+    from seqkeras.serving.manifest import TensorSpec
+
 GIVE_WEIGHTS = (ScoreAttention, StructuredSelfAttention)
 GIVE_THEM_ON_REQUEST = (layers.MultiHeadAttention, layers.Attention, layers.AdditiveAttention)
 WAY_OUT = (
@@ -25,7 +32,12 @@ WAY_OUT = (
 )
 
 
-def attention_graph(model, inputs, method=None, binding=None):
+def attention_graph(
+    model: keras.Model,
+    inputs: Sequence[TensorSpec],
+    method: Callable[..., Any] | None = None,
+    binding: Mapping[str, Any] | None = None,
+) -> Signature:
     """Return the graph of a model's attention, a `Signature` whose outputs are (B, L, N, T, S).
 
     The model has a method `attention_weights`, in whose place `method` is called, or is functional
@@ -96,7 +108,7 @@ def _in_one_form(weights):
 class _ScoresOf(layers.Layer):
     """The attention weights of a Keras layer, whose calls in a functional model return none."""
 
-    def __init__(self, layer):
+    def __init__(self, layer: layers.Layer):
         super().__init__()
         self.layer, self.supports_masking = layer, True
 

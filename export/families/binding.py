@@ -6,13 +6,19 @@ one possibility. Else the user has to say it, by `binding` or, in a run, by the 
 user's own call gives.
 """
 
+from __future__ import annotations
+
 import dataclasses
 import inspect
 import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import keras
+
+if TYPE_CHECKING:
+    from seqkeras.serving.manifest import TensorSpec
 
 DEFAULT_NAME = re.compile(r"(keras_tensor|input_layer)(_\d+)?")  # Keras's, of an unnamed Input
 MOST_TRIED = 24  # bindings, the orders of four inputs that are alike
@@ -21,7 +27,7 @@ MOST_TRIED = 24  # bindings, the orders of four inputs that are alike
 class AmbiguousInputs(ValueError):
     """No name says which input of the model is which; each possible binding is our name -> path."""
 
-    def __init__(self, message, bindings):
+    def __init__(self, message: object, bindings: Sequence[Mapping[str, Any]]):
         super().__init__(message)
         self.bindings = bindings
 
@@ -37,18 +43,18 @@ class Place:
     optional: bool = False  # whether the model can be called without it
 
     @property
-    def key(self):
+    def key(self) -> str | None:
         """The keys of the path in one word, as the model's user writes them, or None."""
         if not self.path or not all(isinstance(key, str) for key in self.path[:1]):
             return None
         return "_".join(map(str, self.path))
 
     @property
-    def word(self):
+    def word(self) -> str | None:
         """The name in the user's call: the key, or in a list the name of the Input, or None."""
         return self.key if any(isinstance(key, str) for key in self.path) else self.name
 
-    def __str__(self):
+    def __str__(self) -> str:
         where = "".join(f"[{key!r}]" for key in self.path) or "the input"
         if self.shape is None:
             return where
@@ -56,7 +62,7 @@ class Place:
         return f"{where} {self.dtype or ''}".rstrip() + f" ({sizes})"
 
 
-def structure_of(model):
+def structure_of(model: keras.Model) -> Any:
     """Return the structure of a functional or `Sequential` model's inputs, or None."""
     for part in (model, getattr(model, "_functional", None)):
         if (structure := getattr(part, "_inputs_struct", None)) is not None:
@@ -64,7 +70,7 @@ def structure_of(model):
     return None
 
 
-def places_of(model):
+def places_of(model: keras.Model) -> list[Place] | None:
     """Return the `Place`s of a model's inputs, or None where Keras does not know them.
 
     The inputs of a subclass of `keras.Model` are known if it was built with a dictionary or a list.
@@ -78,13 +84,13 @@ def places_of(model):
     return [Place(path, None, None, tuple(sizes)) for path, sizes in _shapes(shape)]
 
 
-def built_shape(model):
+def built_shape(model: keras.Model) -> Any:
     """Return the shape, or the structure of shapes, of the first argument of a built model's
     `call`; None if Keras does not know it."""
     return (model.get_build_config() or {}).get("input_shape")
 
 
-def arguments_of(model, names):
+def arguments_of(model: keras.Model, names: Collection[str]) -> list[Place] | None:
     """Return the `Place`s of the arguments of a subclass's `call`, or None if it takes one alone:
     none of our names is an argument, and no second one is required."""
     parameters = keywords_of(model)
@@ -98,7 +104,7 @@ def arguments_of(model, names):
     ]
 
 
-def by_words(places, names):
+def by_words(places: Sequence[Place], names: Collection[str]) -> dict[str, Place]:
     """Return a dictionary: our name -> `Place`, for the words that are names of ours."""
     words = [place.word for place in places]
     return {
@@ -108,7 +114,9 @@ def by_words(places, names):
     }
 
 
-def bound(model, specs, binding=None):
+def bound(
+    model: keras.Model, specs: Sequence[TensorSpec], binding: Mapping[str, Any] | None = None
+) -> dict[str, tuple[Any, ...]] | None:
     """Return a dictionary: our name -> path of each input, where words, or forms, decide it; None
     where the structure of what a subclass of `keras.Model` reads is unknown.
 
@@ -160,7 +168,7 @@ def bound(model, specs, binding=None):
     return _paths(known | possible[0], places)
 
 
-def bound_by_user(binding, places):
+def bound_by_user(binding: Mapping[str, Any], places: Sequence[Place] | None) -> dict[str, Place]:
     """Return our name -> `Place`, for what a user says.
 
     Raises:
@@ -173,7 +181,7 @@ def bound_by_user(binding, places):
     return known
 
 
-def fed_by_form(feeds, places):
+def fed_by_form(feeds: Mapping[str, Any], places: Sequence[Place]) -> list[dict[str, Place]]:
     """Return the bindings of unnamed inputs to feeds of the same form, each our name -> `Place`."""
     orders = itertools.permutations(feeds, len(places)) if len(places) <= len(feeds) else ()
     bindings = (
@@ -184,7 +192,7 @@ def fed_by_form(feeds, places):
     return list(itertools.islice(bindings, MOST_TRIED))
 
 
-def paths_of(binding):
+def paths_of(binding: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
     """Return a dictionary: our name -> path, of our name -> `Place`."""
     return {name: place.path for name, place in binding.items()}
 
@@ -194,7 +202,7 @@ def _paths(binding, places):
     return paths_of(dict(sorted(binding.items(), key=lambda item: places.index(item[1]))))
 
 
-def keywords_of(model):
+def keywords_of(model: keras.Model) -> dict[str, inspect.Parameter]:
     """Return the parameters by name of a model's `call` that can be tensors."""
     kinds = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
     return {
@@ -273,7 +281,9 @@ def _kind(dtype):
     return next((kind for kind in ("float", "int") if kind in dtype), dtype)
 
 
-def question(model, names, places, example):
+def question(
+    model: keras.Model, names: Sequence[str], places: Sequence[Place], example: Mapping[str, Any]
+) -> str:
     """Return the error of inputs that nothing tells apart; `example` is one of the bindings."""
     given = " and ".join(names)
     inputs = " and ".join(map(str, places))

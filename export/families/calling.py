@@ -1,7 +1,11 @@
 """A model as a function of tensors by keyword, however it takes them."""
 
+from __future__ import annotations
+
 import functools
 import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import keras
 import numpy as np
@@ -17,8 +21,16 @@ from seqkeras.export.families.inputs import first_that_works
 from seqkeras.export.families.shapes import at_some_size, infer_outputs
 from seqkeras.runs.reference import OwnCall, named_outputs
 
+if TYPE_CHECKING:
+    from seqkeras.serving.manifest import TensorSpec
+    from seqkeras.tensors import Tensor
 
-def called(model, inputs, binding=None):
+
+def called(
+    model: keras.Model,
+    inputs: Mapping[str, Any] | Sequence[TensorSpec],
+    binding: Mapping[str, Any] | None = None,
+) -> tuple[Callable[..., Any], Any]:
     """Return a Keras model as a function of tensors by keyword, and what it returns.
 
     A functional model takes the structure of its inputs, and so does a subclass of `keras.Model`
@@ -40,7 +52,9 @@ def called(model, inputs, binding=None):
     return _with_first_way(model, inputs, binding, traced)
 
 
-def build(model, inputs, binding=None):
+def build(
+    model: keras.Model, inputs: Sequence[TensorSpec], binding: Mapping[str, Any] | None = None
+) -> None:
     """Call a model once to create the weights that Keras could not create while loading it."""
 
     def ones(sizes):
@@ -75,7 +89,7 @@ def _with_first_way(model, inputs, binding, use):
     ) from errors[0]
 
 
-def by_keyword(way):
+def by_keyword(way: Callable[..., Any]) -> Callable[..., dict[str, Tensor]]:
     """Turn a function of a dictionary of tensors into one of keywords that returns a dictionary."""
     return lambda **tensors: named_outputs(way(tensors))
 
@@ -113,7 +127,7 @@ def _calls(model, inputs, binding):
     yield OwnCall(paths)
 
 
-def reason_of(error):
+def reason_of(error: BaseException) -> str:
     """Return an exception's message in one line, without the text that Keras and TensorFlow add."""
     text = re.sub(r"\x1b\[\d*m|\{\{.*?\}\} ?| ?\[Op:.*", "", str(error))
     lines = [line.strip() for line in text.splitlines() if line.strip()]
@@ -122,6 +136,6 @@ def reason_of(error):
     return reason if isinstance(error, ValueError) else f"{type(error).__name__}: {reason}"
 
 
-def axes_of(shape):
+def axes_of(shape: Sequence[Any]) -> str:
     """Return a shape in words."""
     return ", ".join(map(str, shape))

@@ -5,6 +5,11 @@ tokens so far, and a step returns it with its own tokens appended. The position 
 length of the cache, not a state.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
 import tensorflow as tf
 from keras import ops
 
@@ -12,6 +17,11 @@ from seqkeras.export.signatures import Signature
 from seqkeras.models.never_generated import without
 from seqkeras.serving.manifest import StateEntry, TensorSpec
 from seqkeras.serving.session import FRAMES
+
+if TYPE_CHECKING:
+    import keras
+
+    from seqkeras.tensors import Tensor
 
 SOURCE = (
     TensorSpec("token_ids", "int64", ("batch", "source_length")),
@@ -21,7 +31,7 @@ TEXT = TensorSpec("token_ids", "int64", ("batch", "length"))
 PREFIX = TensorSpec("prefix_lengths", "int64", ("batch",))
 
 
-def source_of(model):
+def source_of(model: keras.Model) -> tuple[TensorSpec, ...]:
     """Return the encoder's inputs: token ids, or frames if the model has `source_features`."""
     features = getattr(model, "source_features", None)
     if features is None:
@@ -30,23 +40,25 @@ def source_of(model):
     return (frames, *SOURCE[1:])
 
 
-def text_of(model):
+def text_of(model: keras.Model) -> tuple[TensorSpec, ...]:
     """Return the inputs of a language model for a whole text."""
     return (TEXT, PREFIX) if reads_prefix(model) else (TEXT,)
 
 
-def reads_prefix(model):
+def reads_prefix(model: keras.Model) -> bool:
     """Return whether a language model attends to its prompt in both directions."""
     return getattr(model, "reads_prefix", False)
 
 
-def left_to_right(model, function):
+def left_to_right(model: keras.Model, function: Callable[..., Any]) -> Callable[..., Any]:
     """Turn a function of the dictionary that a language model takes into one of a text in order."""
     ordered = getattr(model, "from_left_to_right", dict)
     return lambda tensors: function(ordered(**tensors))
 
 
-def encoder_decoder_graphs(model, attention_heads=False):
+def encoder_decoder_graphs(
+    model: keras.Model, attention_heads: bool = False
+) -> dict[str, Signature]:
     """Return the graphs of an encoder-decoder by role: "encoder" and "decoder_step".
 
     The encoder returns the state before the first step, with one beam, without the caches, which
@@ -75,18 +87,18 @@ def encoder_decoder_graphs(model, attention_heads=False):
     }
 
 
-def language_model_graphs(model):
+def language_model_graphs(model: keras.Model) -> dict[str, Signature]:
     """Return the graph of a language model, "decoder_step", which takes one token or several."""
     state = _State(model)
     return {"decoder_step": _decoder_step(model, state, model.vocab_size, several=True)}
 
 
-def log_probs_along(model, inputs):
+def log_probs_along(model: keras.Model, inputs: Mapping[str, Tensor]) -> Tensor:
     """Return (B, T, V) log-probabilities at each target token, of what can be generated."""
     return ops.log_softmax(without(model(inputs), getattr(model, "never_generated", ())))
 
 
-def state_entries(model):
+def state_entries(model: keras.Model) -> tuple[StateEntry, ...]:
     """Return the manifest's `StateEntry`s of a model's state."""
     return tuple(StateEntry(entry.name, entry.per) for entry in _State(model).entries)
 
@@ -94,7 +106,7 @@ def state_entries(model):
 class _State:
     """The state of a model as inputs and outputs of a graph."""
 
-    def __init__(self, model):
+    def __init__(self, model: keras.Model):
         self.caches = [e for e in model.state_entries if "cache_length" in e.shape]
         # A position is the length of the caches.
         left_out = ["position"] if self.caches else []

@@ -1,8 +1,11 @@
 """Inputs of models of one's own: named by the user, known to Keras, or fed by the pipeline."""
 
+from __future__ import annotations
+
 import inspect
 import keyword
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
@@ -21,10 +24,13 @@ from seqkeras.export.families.binding import (
 from seqkeras.export.feeds import NUMBERS
 from seqkeras.serving.manifest import TensorSpec
 
+if TYPE_CHECKING:
+    import keras
+
 ANY_FEED = {"token_ids": ("int64", ("batch", "length"))}  # of an example, without a pipeline
 
 
-def first_that_works(candidates, use):
+def first_that_works(candidates: Iterable[Any], use: Callable[[Any], Any]) -> Any:
     """Return the result of `use` for the first candidate for which it raises no ValueError.
 
     If it fails for all, the error is that of the first.
@@ -38,7 +44,12 @@ def first_that_works(candidates, use):
     raise errors[0]
 
 
-def candidates(model, feeds, binding=None, by_numbers=False):
+def candidates(
+    model: keras.Model,
+    feeds: Mapping[str, Any],
+    binding: Mapping[str, Any] | None = None,
+    by_numbers: bool = False,
+) -> list[Any]:
     """Return inputs with which a model that seqkeras does not define may be called: lists of
     `TensorSpec`, and the binding of each.
 
@@ -52,7 +63,7 @@ def candidates(model, feeds, binding=None, by_numbers=False):
     return keras_specs(model, feeds, binding or {}, by_numbers)
 
 
-def require_specs(inputs):
+def require_specs(inputs: Any) -> list[TensorSpec]:
     """Return the inputs of a model as a list of `TensorSpec`s that a graph can have.
 
     A ValueError has every reason why one is none.
@@ -103,7 +114,9 @@ def _name_them(feeds=None, places=()):
     return f"name them, as inputs={example} of save_run or inputs=[{specs}] of plan_export"
 
 
-def keras_specs(model, feeds, binding, by_numbers):
+def keras_specs(
+    model: keras.Model, feeds: Mapping[str, Any], binding: Mapping[str, Any], by_numbers: bool
+) -> Any:
     """Return what Keras knows of the inputs of a functional model; see `candidates`.
 
     An input has the name that the user's binding gives it, or that of the pipeline's feed which is
@@ -113,7 +126,7 @@ def keras_specs(model, feeds, binding, by_numbers):
     If several inputs have open axes, these have separate names in the first list and share "length"
     in the others.
     """
-    places = places_of(model)
+    places = places_of(model) or []
     said = bound_by_user(binding, places)
     names = _names(model, places, feeds, said, by_numbers)
     paths = {name: place.path for name, place in zip(names, places, strict=True)}
@@ -165,7 +178,7 @@ def _spec(place, name, shared, feeds):
     return TensorSpec(name, dtype, ("batch", *[*shape][1:]))
 
 
-def fed_specs(model, feeds, binding):
+def fed_specs(model: keras.Model, feeds: Mapping[str, Any], binding: Mapping[str, Any]) -> Any:
     """Return the inputs of a subclass of `keras.Model`, by the names in its `call`, or by those of
     the dictionary that it was built with.
 
@@ -204,8 +217,8 @@ def fed_specs(model, feeds, binding):
             f"{_name_them(feeds, places or arguments_of(model, feeds) or ())}."
         )
     first = names[0]
-    built = shape.get(first) if isinstance(shape, Mapping) else shape
-    if feeds[first] != NUMBERS or len(built or ()) < 2:
+    built = (shape.get(first) if isinstance(shape, Mapping) else shape) or ()
+    if feeds[first] != NUMBERS or len(built) < 2:
         return [[TensorSpec(name, *feeds[name]) for name in names]]
     leading = ["length"] if len(built) > 2 else []
     return [

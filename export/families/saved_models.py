@@ -1,6 +1,10 @@
 """The signatures of a SavedModel on token ids, by the way a model answers."""
 
+from __future__ import annotations
+
 import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 from keras import ops
@@ -15,10 +19,16 @@ from seqkeras.serving.manifest import TensorSpec
 from seqkeras.serving.pipelines.forecast import WINDOW
 from seqkeras.serving.session import FRAMES
 
+if TYPE_CHECKING:
+    import keras
+
+    from seqkeras.export.generation.searches import Generation
+    from seqkeras.tensors import Tensor
+
 _SEQUENCES = {"token_ids": -1, FRAMES: 1, WINDOW: 1}  # the axis of the length
 
 
-def encoder_decoder(model, generation):
+def encoder_decoder(model: keras.Model, generation: Generation) -> dict[str, Signature]:
     """Return signatures: `serving_default` scores a target (teacher forcing), `generate` decodes
     greedily.
 
@@ -47,7 +57,7 @@ def encoder_decoder(model, generation):
     }
 
 
-def language_model(model, generation):
+def language_model(model: keras.Model, generation: Generation) -> dict[str, Signature]:
     """Return signatures: `serving_default` scores a text, `generate` continues a prompt greedily.
 
     Further signatures: see `encoder_decoder`. The common length of a batch's prompts is
@@ -80,7 +90,7 @@ def language_model(model, generation):
     }
 
 
-def by_default(signatures):
+def by_default(signatures: Mapping[str, Signature]) -> str:
     """Return the signature that generates with the same defaults as `serving`."""
     return "generate_beam" if "generate_beam" in signatures else "generate"
 
@@ -123,7 +133,7 @@ def _generating(generate, inputs, generation, first=0):
     return signatures
 
 
-def single(model, graphs):
+def single(model: keras.Model, graphs: Mapping[str, Signature]) -> dict[str, Signature]:
     """Return the signatures of the ONNX graphs, "model" being `serving_default`."""
 
     def checked(signature):
@@ -145,7 +155,9 @@ def _checked(model, specs, inputs, room=None):
     return required(inputs, [*_sizes(specs, inputs), *_ids(model, inputs), *_lengths(inputs, room)])
 
 
-def required(inputs, demands):
+def required(
+    inputs: Mapping[str, Tensor], demands: Sequence[tuple[Tensor, str]]
+) -> dict[str, Tensor]:
     """Return the inputs by name after assertions: (condition, what it demands) of each."""
     checks = [tf.debugging.Assert(tf.reduce_all(holds), [demand]) for holds, demand in demands]
     with tf.control_dependencies(checks):
@@ -205,7 +217,7 @@ def _lengths(inputs, room):
         yield inputs["lengths"] <= room, demand
 
 
-def source_limits(model):
+def source_limits(model: keras.Model) -> dict[str, int | None]:
     """Return the limits of a source, `vocab_size` and `source_length`; None for no limit."""
     _, vocab_size = getattr(model, "id_limits", {}).get("token_ids", (None, None))
     return {"vocab_size": vocab_size, "source_length": most_tokens(model)}

@@ -1,6 +1,8 @@
 """The symbolic shapes of a function's outputs, from its inputs' shapes."""
 
 import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import tensorflow as tf
 
@@ -13,7 +15,7 @@ LENGTHS = (3, 5), (4, 7), (6, 13), (8, 19), (10, 27), (12, 41)
 LONGER = 0, 8, 32, 128, 512  # additional steps, for models that reject short sequences
 
 
-def at_some_size(inputs, use):
+def at_some_size(inputs: Sequence[TensorSpec], use: Callable[..., Any]) -> Any:
     """Return the result of `use` for the first sizes for which it raises nothing.
 
     `use` takes two dictionaries, of sizes by symbol; the first symbol of the inputs is the batch.
@@ -31,7 +33,7 @@ def at_some_size(inputs, use):
     raise errors[0]
 
 
-def infer_outputs(function, inputs):
+def infer_outputs(function: Callable[..., Any], inputs: Sequence[TensorSpec]) -> list[TensorSpec]:
     """Return the `TensorSpec`s of a function's results, in their order.
 
     The function is traced with two sizes for each symbol, the shortest that it accepts. An axis

@@ -1,5 +1,10 @@
 """Models that answer in a single pass: from all inputs to all outputs, without a state."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
 from seqkeras import models
 from seqkeras.export.families.calling import by_keyword, called
 from seqkeras.export.families.inputs import candidates, first_that_works, require_specs
@@ -9,6 +14,9 @@ from seqkeras.export.signatures import Signature
 from seqkeras.models.encoder_model import EncoderModel
 from seqkeras.runs.reference import OwnCall
 from seqkeras.serving.manifest import TensorSpec
+
+if TYPE_CHECKING:
+    import keras
 
 MASKS = {"masked_positions": ("int64", ("batch", "masks"))}
 
@@ -82,7 +90,14 @@ INPUTS = {
 }
 
 
-def graphs(model, inputs=None, feeds=None, vectors=False, binding=None, by_numbers=False):
+def graphs(
+    model: keras.Model,
+    inputs: Sequence[TensorSpec] | None = None,
+    feeds: Mapping[str, Any] | None = None,
+    vectors: bool = False,
+    binding: Mapping[str, Any] | None = None,
+    by_numbers: bool = False,
+) -> tuple[dict[str, Signature], OwnCall | None]:
     """Return the graphs of a model by role, and the `OwnCall` that has the outputs of "model".
 
     A `BiLM` has also "representations", which are its "model" for a pipeline of vectors. No call
@@ -104,7 +119,7 @@ def graphs(model, inputs=None, feeds=None, vectors=False, binding=None, by_numbe
     )
 
 
-def rows_of(model, inputs):
+def rows_of(model: keras.Model, inputs: Sequence[TensorSpec]) -> Sequence[TensorSpec]:
     """Return the inputs over which a model attends; every choice is a row."""
     if not isinstance(model, EncoderModel):
         return inputs

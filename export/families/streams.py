@@ -1,5 +1,9 @@
 """The graph of a stream: frames and a state in, answers and the state after them out."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import keras
 
 from seqkeras.export.families.binding import structure_of
@@ -11,10 +15,15 @@ from seqkeras.serving.session import FRAMES
 from seqkeras.serving.streams import NEXT, PER
 from seqkeras.streams import StreamError, Streaming
 
+if TYPE_CHECKING:
+    from seqkeras.runs.reference import OwnCall
+
 LENGTH = "frames"  # the symbol of the number of frames in a chunk
 
 
-def stream_graph(model, graph, own_call):
+def stream_graph(
+    model: keras.Model, graph: Signature, own_call: OwnCall | None
+) -> tuple[Signature, list[StateEntry], dict[str, int]]:
     """Return the graph of a functional model's stream, the state's `StateEntry`s, and the delays.
 
     A delay is the number of frames by which the answers of an output come late, or None. A

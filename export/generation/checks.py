@@ -5,13 +5,26 @@ name: that name states the violated condition. Does not hold for all providers: 
 read out of range without an error.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 from onnx import TensorProto
+
+if TYPE_CHECKING:
+    from seqkeras.export.generation.graph_composer import GraphComposer
 
 LEAST, MOST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
-def checked_inputs(composer, vocab_size=None, source_length=None, room=None, source="token_ids"):
+def checked_inputs(
+    composer: GraphComposer,
+    vocab_size: int | None = None,
+    source_length: int | None = None,
+    room: int | None = None,
+    source: str = "token_ids",
+) -> dict[str, str]:
     """Insert checks between the inputs `token_ids` (B, S) and `lengths` (B,) and their readers.
 
     Args:
@@ -50,7 +63,7 @@ def checked_inputs(composer, vocab_size=None, source_length=None, room=None, sou
 class _Checks:
     """Nodes that fail or return 0; the checked tensors depend on them."""
 
-    def __init__(self, composer):
+    def __init__(self, composer: GraphComposer):
         self.composer, self.zero = composer, composer.constant("0", np.array(0))
 
     def size(self, name, axis):

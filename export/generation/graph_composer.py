@@ -1,6 +1,10 @@
 """Compose ONNX graphs: run one after another, and a Loop around one of them."""
 
+from __future__ import annotations
+
 import hashlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
@@ -9,20 +13,29 @@ from onnx import TensorProto, helper
 from seqkeras.export.graph import Graph
 from seqkeras.export.onnx_graphs import IR_VERSION, OPSET, check_that_it_runs
 
+if TYPE_CHECKING:
+    from seqkeras.export.signatures import Signature
+
 
 class GraphComposer:
     """A sequence of graphs as one graph, in which equal weights are stored once."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.nodes, self.constants, self.names = [], {}, {}
 
-    def constant(self, name, value):
+    def constant(self, name: str, value: Any) -> str:
         """Return the name of a constant of that value."""
         key = value.dtype.str, value.shape, hashlib.sha256(value.tobytes()).digest()
         self.constants.setdefault(self.names.setdefault(key, name), value)
         return self.names[key]
 
-    def add(self, graph, prefix, inputs, nodes=None):
+    def add(
+        self,
+        graph: Graph,
+        prefix: str,
+        inputs: Mapping[str, str],
+        nodes: list[onnx.NodeProto] | None = None,
+    ) -> dict[str, str]:
         """Add a graph's nodes; return output name in that graph -> name in this graph.
 
         Args:
@@ -39,17 +52,17 @@ class GraphComposer:
             for output in graph.model.graph.output
         }
 
-    def node(self, op_type, inputs, name, **attributes):
+    def node(self, op_type: str, inputs: Sequence[str], name: str, **attributes: Any) -> str:
         """Add a node of that name; return its output, which has the same name."""
         self.nodes.append(helper.make_node(op_type, inputs, [name], name=name, **attributes))
         return name
 
-    def apply(self, op_type, name, constant):
+    def apply(self, op_type: str, name: str, constant: np.ndarray) -> str:
         """Return the result of an operator on a tensor and a constant."""
-        constant = self.constant(f"{name}/{op_type}/constant", constant)
-        return self.node(op_type, [name, constant], f"{name}/{op_type}")
+        other = self.constant(f"{name}/{op_type}/constant", constant)
+        return self.node(op_type, [name, other], f"{name}/{op_type}")
 
-    def empty_caches(self, step):
+    def empty_caches(self, step: Signature) -> dict[str, str]:
         """Return the caches of a step before any token: name -> name."""
         return {
             spec.name: self._zeros(spec, [0 if d == "past_length" else d for d in spec.shape[1:]])
@@ -57,7 +70,7 @@ class GraphComposer:
             if "past_length" in spec.shape
         }
 
-    def zero_states(self, step):
+    def zero_states(self, step: Signature) -> dict[str, str]:
         """Return recurrent states of one beam before any token: name -> name."""
         return {
             spec.name: self._zeros(spec, [1, *spec.shape[2:]])
@@ -76,7 +89,15 @@ class GraphComposer:
         zeros = helper.make_tensor("zero", _type_of(spec), [1], [0])
         return self.node("ConstantOfShape", [whole], name, value=zeros)
 
-    def loop(self, step, advance, carried, fixed, max_length, going=None):
+    def loop(
+        self,
+        step: Graph,
+        advance: Graph,
+        carried: Mapping[str, str],
+        fixed: Mapping[str, str],
+        max_length: int,
+        going: str | None = None,
+    ) -> dict[str, str]:
         """Add a Loop over decoder steps until the search is done; return what the last passes on.
 
         Dictionaries map names in the parts to names in the composed graph.
@@ -128,7 +149,9 @@ class GraphComposer:
         self.nodes.append(helper.make_node("Loop", inputs, [*results.values()], body=body))
         return results
 
-    def finish(self, results, carried, inputs, given=()):
+    def finish(
+        self, results: Graph, carried: Mapping[str, str], inputs: Sequence[Any], given: Any = ()
+    ) -> Graph:
         """Return the composed graph, checked by opening a session.
 
         The last part, `results`, may read what is carried and given: name there -> name here.

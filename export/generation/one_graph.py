@@ -4,23 +4,34 @@ The loop of `seqkeras.decoding` is traced in three parts: before the steps, afte
 the end. The step itself is the graph that `serving` runs too.
 """
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from seqkeras.export.generation.checks import checked_inputs
 from seqkeras.export.generation.graph_composer import GraphComposer
 from seqkeras.export.generation.search_parts import PROMPT, SearchParts
 
+if TYPE_CHECKING:
+    from seqkeras.decoding import Constraint
+    from seqkeras.export.graph import Graph
+    from seqkeras.export.signatures import Signature
+    from seqkeras.serving.manifest import DecodingDefaults
+
 
 def encoder_decoder(
-    graphs,
-    signatures,
-    decoding,
-    max_length,
-    portable=False,
-    constraint=None,
-    vocab_size=None,
-    source_length=None,
-):
+    graphs: Mapping[str, Graph],
+    signatures: Mapping[str, Signature],
+    decoding: DecodingDefaults,
+    max_length: int,
+    portable: bool = False,
+    constraint: Constraint | None = None,
+    vocab_size: int | None = None,
+    source_length: int | None = None,
+) -> Graph:
     """Return the graph (token_ids, lengths) -> (generated_ids, generated_lengths, scores).
 
     For an encoder of frames, frames replace token_ids. A result has at most `max_length` tokens,
@@ -39,7 +50,14 @@ def encoder_decoder(
     return composer.finish(parts["results"], carried, signatures["encoder"].inputs)
 
 
-def language_model(graphs, signatures, decoding, max_length, portable=False, constraint=None):
+def language_model(
+    graphs: Mapping[str, Graph],
+    signatures: Mapping[str, Signature],
+    decoding: DecodingDefaults,
+    max_length: int,
+    portable: bool = False,
+    constraint: Constraint | None = None,
+) -> Graph:
     """Return the graph (token_ids, lengths) -> (generated_ids, generated_lengths, scores).
 
     The common length of all prompts is read in one step; the rest of the longer ones is forced,

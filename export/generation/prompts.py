@@ -3,18 +3,30 @@
 A prompt's first token takes the place of `<bos>`. The search's own tokens, T at most, follow it.
 """
 
+from __future__ import annotations
+
 import inspect
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from keras import ops
 
 from seqkeras.decoding.loop import Loop
 from seqkeras.export.generation import shrinking_batch
 
+if TYPE_CHECKING:
+    import keras
+
+    from seqkeras.decoding import Constraint, Search
+    from seqkeras.tensors import Tensor
+
 # Entries of a state: how many steps a row waits, and the logits after its prompt.
 WAITS, BEHIND = "waits", "logits_behind_prompt"
 
 
-def begun(token_ids, lengths, num_beams, max_length):
+def begun(
+    token_ids: Tensor, lengths: Tensor, num_beams: int, max_length: int
+) -> tuple[Tensor, Tensor, Tensor]:
     """Return the common part of all prompts, and the position of a search that has read it.
 
     Args:
@@ -38,13 +50,15 @@ def begun(token_ids, lengths, num_beams, max_length):
     return token_ids[:, None, :common], length, ops.cast(tokens, "int32")
 
 
-def behind_first(token_ids, lengths):
+def behind_first(token_ids: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     """Return the prompts without their first tokens, in the form that `seqkeras.decoding` takes."""
     # One column more, so that there is at least one.
     return ops.pad(token_ids[:, 1:], [(0, 0), (0, 1)]), lengths - 1
 
 
-def with_first(token_ids, lengths, results):
+def with_first(
+    token_ids: Tensor, lengths: Tensor, results: Mapping[str, Tensor]
+) -> dict[str, Tensor]:
     """Return results of a search by name, behind the first tokens of their prompts."""
     is_found = ops.cast(results["generated_lengths"] > 0, "int32")
     rows = (-1, *[1] * (len(is_found.shape) - 1))
@@ -57,7 +71,14 @@ def with_first(token_ids, lengths, results):
     }
 
 
-def search_behind(model, search, token_ids, lengths, max_length, constraint=None):
+def search_behind(
+    model: keras.Model,
+    search: Search,
+    token_ids: Tensor,
+    lengths: Tensor,
+    max_length: int,
+    constraint: Constraint | None = None,
+) -> Any:
     """Return what `seqkeras.decoding.decode` generates after prompts, in a TensorFlow graph.
 
     A cache has no room for the last of the T + 1 tokens, `max_length` being T: no step reads it.
@@ -116,7 +137,7 @@ def _waiting(step):
     return stepped
 
 
-def room_of(model, begin, max_length):
+def room_of(model: keras.Model, begin: Callable[..., Any], max_length: int) -> dict[str, int]:
     """Return the keyword argument of a model's method `begin` that sets the length of its caches.
 
     Empty for a model without caches, or a method without such an argument.

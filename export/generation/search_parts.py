@@ -1,6 +1,9 @@
 """The parts of a search before, after and at the end of its steps: `seqkeras.decoding`, traced."""
 
+from __future__ import annotations
+
 import dataclasses
+from typing import TYPE_CHECKING, Any
 
 from keras import ops
 
@@ -9,6 +12,12 @@ from seqkeras.export.generation.prompts import begun, behind_first, with_first
 from seqkeras.export.generation.searches import best_of, result_specs, search_of
 from seqkeras.export.onnx_graphs import convert
 from seqkeras.serving.manifest import TensorSpec
+
+if TYPE_CHECKING:
+    from seqkeras.decoding import Constraint
+    from seqkeras.export.graph import Graph
+    from seqkeras.export.signatures import Signature
+    from seqkeras.serving.manifest import DecodingDefaults
 
 LENGTHS = TensorSpec("lengths", "int64", ("batch",))
 PROMPT = (TensorSpec("token_ids", "int64", ("batch", "length")), LENGTHS)
@@ -20,12 +29,19 @@ class SearchParts:
     A prompt is an input that no step changes; its first token takes the place of `<bos>`.
     """
 
-    def __init__(self, decoding, max_length, step, constraint=None, prompted=False):
+    def __init__(
+        self,
+        decoding: DecodingDefaults,
+        max_length: int,
+        step: Signature,
+        constraint: Constraint | None = None,
+        prompted: bool = False,
+    ):
         self.prompt = PROMPT if prompted else ()
         self.decoding, self.constraint = decoding, constraint
         self.max_length = max_length - prompted  # of the search's own tokens
         [logits] = [spec for spec in step.outputs if spec.name == "logits"]
-        self.vocab_size = logits.shape[-1]
+        self.vocab_size: Any = logits.shape[-1]
         self.beams = decoding.num_beams
         self.search = search_of(decoding, self.max_length)
         rows = ("batch", self.beams)
@@ -37,7 +53,7 @@ class SearchParts:
             for name, array in self._loop().begin_search(1).items()
         ]
 
-    def convert(self, portable):
+    def convert(self, portable: bool) -> dict[str, Graph]:
         """Return the parts as `seqkeras.export.graph.Graph`s, by name."""
         logits = TensorSpec("logits", "float32", ("batch", self.beams, self.vocab_size))
         carried = [self.length, self.tokens, *self.last, *self.found]
@@ -45,7 +61,7 @@ class SearchParts:
             TensorSpec("common", "int64", ("batch", 1, "common_length")),
             TensorSpec("rows", "int64", ("batch", 1)),
         ]
-        specs = {
+        specs: dict[str, Any] = {
             "begin": (
                 self._begin,
                 self.prompt or [LENGTHS],

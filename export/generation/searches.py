@@ -1,6 +1,10 @@
 """The searches of graphs: what the manifest's `decoding` describes, n best, and sampling."""
 
+from __future__ import annotations
+
 import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
@@ -12,6 +16,10 @@ from seqkeras.decoding.loop import OneSequence
 from seqkeras.decoding.processors import nucleus
 from seqkeras.decoding.sampling import inverse_cdf
 from seqkeras.serving.manifest import DecodingDefaults, TensorSpec
+
+if TYPE_CHECKING:
+    from seqkeras.decoding import Search
+    from seqkeras.tensors import Tensor
 
 N_BEST, SAMPLE = "n_best", "sample"
 NAMES = ("generated_ids", "generated_lengths", "scores")  # of a search's results
@@ -34,14 +42,14 @@ class Generation:
     n_best: int = 0  # results of `n_best` for an input, by as many beams at least; 0 for none
     sampling: bool = False  # whether there is `sample`
 
-    def several(self, max_length):
+    def several(self, max_length: int) -> Search:
         """Return the `seqkeras.decoding.Search` of `n_best`."""
         beams = max(self.n_best, self.decoding.num_beams)
         decoding = dataclasses.replace(self.decoding, num_beams=beams)
         return search_of(decoding, max_length, self.n_best)
 
 
-def search_of(decoding, max_length, n_best=1):
+def search_of(decoding: DecodingDefaults, max_length: int, n_best: int = 1) -> Search:
     """Return the `seqkeras.decoding.Search` that the manifest's `DecodingDefaults` ask for."""
     if decoding.num_beams == 1:
         # Keras's own arg-max, of the first of equal ones, uses an operator that ONNX lacks.
@@ -55,18 +63,18 @@ def search_of(decoding, max_length, n_best=1):
     )
 
 
-def best_of(results):
+def best_of(results: Any) -> dict[str, Tensor]:
     """Return a search's results by name; of several hypotheses, the best."""
     several = len(results[-1].shape) > 1
     return {name: result[:, 0] if several else result for name, result in all_of(results).items()}
 
 
-def all_of(results):
+def all_of(results: Any) -> dict[str, Tensor]:
     """Return a search's results by name."""
     return dict(zip(NAMES, results, strict=True))
 
 
-def result_specs(max_length, *several):
+def result_specs(max_length: int, *several: Any) -> list[TensorSpec]:
     """Return the `TensorSpec`s of `best_of`; those of `all_of` with the number of hypotheses."""
     shapes = ("batch", *several, max_length), ("batch", *several), ("batch", *several)
     return [
@@ -88,12 +96,20 @@ class Sampled(OneSequence):
         seed: (B,) int64.
     """
 
-    def __init__(self, temperature, top_k, top_p, seed, max_length, end_id):
+    def __init__(
+        self,
+        temperature: Tensor,
+        top_k: Tensor,
+        top_p: Tensor,
+        seed: Tensor,
+        max_length: int,
+        end_id: int,
+    ):
         super().__init__(None, end_id)
         self._options = {"temperature": temperature, "top_k": top_k, "top_p": top_p}
         self._seed, self._max_length = seed, max_length
 
-    def begin(self, batch_size):
+    def begin(self, batch_size: Any) -> dict[str, Tensor]:
         uniform = tf.map_fn(
             lambda seed: tf.random.stateless_uniform([self._max_length], [seed, 0 * seed]),
             self._seed,
@@ -101,7 +117,9 @@ class Sampled(OneSequence):
         )
         return super().begin(batch_size) | self._options | {"uniform": uniform}
 
-    def extend(self, log_probs, others, prefix, found):
+    def extend(
+        self, log_probs: Tensor, others: Sequence[Tensor], prefix: Any, found: dict[str, Tensor]
+    ) -> tuple[Tensor, Tensor | None, dict[str, Tensor]]:
         given = {name: found[name] for name in (*self._options, "uniform")}
         log_probs = _drawn_from(log_probs[:, 0], given)
         drawn = inverse_cdf(log_probs, ops.take(given["uniform"], prefix.length, axis=1))
@@ -126,7 +144,9 @@ def _drawn_from(log_probs, given):
     return ops.log_softmax(ops.where(p == 1, logits, nucleus(logits, p))) + total
 
 
-def demands_of(temperature, top_k, top_p, seed):
+def demands_of(
+    temperature: Tensor, top_k: Tensor, top_p: Tensor, seed: Tensor
+) -> list[tuple[Tensor, str]]:
     """Return (conditions of rows, what they demand) of the options of `sample`."""
     above = "must be above 0"
     return [

@@ -5,13 +5,23 @@ TensorFlow's shapes may change: here an inner loop runs until a quarter of its r
 the next one continues with the other rows. A few long rows then cost no steps of the short ones.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
 import tensorflow as tf
 from keras import tree
 
 from seqkeras.decoding.loop import Loop
 
+if TYPE_CHECKING:
+    from seqkeras.tensors import Tensor
 
-def run(step, loop, carried, fixed):
+
+def run(
+    step: Callable[..., Any], loop: Loop, carried: Any, fixed: Mapping[str, Tensor]
+) -> tuple[Tensor, Any]:
     """Run a decoding loop from its current position to its end.
 
     Args:

@@ -20,7 +20,7 @@ __all__ = ["PipelineRecord", "record_of"]
 
 
 @functools.cache
-def record_of(pipeline):
+def record_of(pipeline: str) -> PipelineRecord:
     """Return the `PipelineRecord` of a pipeline, by its name."""
     if pipeline not in PIPELINE_TEXTS:
         raise ValueError(

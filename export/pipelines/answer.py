@@ -1,5 +1,10 @@
 """Answer: a question and a context to the span of the context that answers."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import tensorflow as tf
 
@@ -14,10 +19,21 @@ from seqkeras.metrics import squad_exact_match, squad_f1
 from seqkeras.serving.manifest import TensorSpec
 from seqkeras.serving.pipelines.answer import Settings
 
+if TYPE_CHECKING:
+    from seqkeras.export.signatures import Signature
+    from seqkeras.serving.manifest import DecodingDefaults, Limits
+    from seqkeras.serving.text import Tokenizer
+
 SPACES = [point for point in range(0x3001) if chr(point).isspace()]  # no later one is a space
 
 
-def answer(signatures, tokenizers, limits, decoding, settings):
+def answer(
+    signatures: Mapping[str, Signature],
+    tokenizers: Mapping[str, Tokenizer],
+    limits: Limits,
+    decoding: DecodingDefaults,
+    settings: Mapping[str, Any],
+) -> dict[str, Signature]:
     """Map "question" and "context" to the "answer" in it, its "start" and "end", and its "score".
 
         score = start(i) + end(j),  i <= j < i + answer_length, of the context's tokens

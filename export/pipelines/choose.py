@@ -1,5 +1,10 @@
 """Choose: a text and choices to the best continuation."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 import tensorflow as tf
 
 from seqkeras.export.feeds import TEXTS
@@ -12,8 +17,19 @@ from seqkeras.export.text_graphs.signatures import by_strings, output_name, outp
 from seqkeras.metrics import exact_match
 from seqkeras.serving.manifest import TensorSpec
 
+if TYPE_CHECKING:
+    from seqkeras.export.signatures import Signature
+    from seqkeras.serving.manifest import DecodingDefaults, Limits
+    from seqkeras.serving.text import Tokenizer
 
-def choose(signatures, tokenizers, limits, decoding, settings):
+
+def choose(
+    signatures: Mapping[str, Signature],
+    tokenizers: Mapping[str, Tokenizer],
+    limits: Limits,
+    decoding: DecodingDefaults,
+    settings: Mapping[str, Any],
+) -> dict[str, Signature]:
     """Map "text" and "choices" to the best "choice", its "index", and the "scores" of all.
 
     All rows of a batch have as many choices; a row with a refused choice is refused.

@@ -1,5 +1,10 @@
 """Classify: a text, a pair of texts, a tree or frames to labels, or to a number."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import tensorflow as tf
 
@@ -25,8 +30,19 @@ from seqkeras.export.text_graphs.signatures import (
 from seqkeras.metrics import exact_match
 from seqkeras.serving.manifest import TensorSpec
 
+if TYPE_CHECKING:
+    from seqkeras.export.signatures import Signature
+    from seqkeras.serving.manifest import DecodingDefaults, Limits
+    from seqkeras.serving.text import Tokenizer
 
-def classify(signatures, tokenizers, limits, decoding, settings):
+
+def classify(
+    signatures: Mapping[str, Signature],
+    tokenizers: Mapping[str, Tokenizer],
+    limits: Limits,
+    decoding: DecodingDefaults,
+    settings: Mapping[str, Any],
+) -> dict[str, Signature]:
     """Map "text", or "text" and "pair", to "scores" of all labels and the best "label".
 
     Without labels, "score" is the number of a regression. A tokenizer without pairs has no

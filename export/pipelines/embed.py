@@ -1,5 +1,10 @@
 """Embed: a text, or frames, to a vector."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 import tensorflow as tf
 
 from seqkeras.export.feeds import TEXTS
@@ -10,8 +15,19 @@ from seqkeras.export.text_graphs.signatures import by_strings, output_name, outp
 from seqkeras.serving.manifest import TensorSpec
 from seqkeras.serving.pipelines.embed import WordSettings
 
+if TYPE_CHECKING:
+    from seqkeras.export.signatures import Signature
+    from seqkeras.serving.manifest import DecodingDefaults, Limits
+    from seqkeras.serving.text import Tokenizer
 
-def embed(signatures, tokenizers, limits, decoding, settings):
+
+def embed(
+    signatures: Mapping[str, Signature],
+    tokenizers: Mapping[str, Tokenizer],
+    limits: Limits,
+    decoding: DecodingDefaults,
+    settings: Mapping[str, Any],
+) -> dict[str, Signature]:
     """Map "text" to its "embedding", of length 1 if the settings say so."""
     reader = Reader(tokenizers["text"], limits.source_length)
     model = signatures["serving_default"]

@@ -1,7 +1,11 @@
 """FillMask: a text with masks to the tokens that fill them."""
 
+from __future__ import annotations
+
 import dataclasses
 import itertools
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
@@ -23,11 +27,23 @@ from seqkeras.serving.pipelines.fill_mask import (
     filler_spacing,
 )
 
+if TYPE_CHECKING:
+    from seqkeras.export.signatures import Signature
+    from seqkeras.serving.manifest import DecodingDefaults, Limits
+    from seqkeras.serving.text import Tokenizer
+    from seqkeras.tensors import Tensor
+
 BLANK_END = f"[{BLANK}]+$"
 LINE_BEGIN = f"(?s).*[{LINE_ENDS}][{BLANK}]*"
 
 
-def fill_mask(signatures, tokenizers, limits, decoding, settings):
+def fill_mask(
+    signatures: Mapping[str, Signature],
+    tokenizers: Mapping[str, Tokenizer],
+    limits: Limits,
+    decoding: DecodingDefaults,
+    settings: Mapping[str, Any],
+) -> dict[str, Signature]:
     """Map "text" to the "text" with the best token for each mask, and its best "tokens" and
     "scores".
 
@@ -82,7 +98,7 @@ class Masks:
     A ValueError says that the vocabulary lacks that token, or has ids without a token.
     """
 
-    def __init__(self, tokenizer, mask_token):
+    def __init__(self, tokenizer: Tokenizer, mask_token: str):
         ids = range(len(tokenizer))
         self._mask_token, self._mask_id = mask_token, tokenizer.id_in_texts(mask_token)
         self._tokens = [
@@ -96,17 +112,17 @@ class Masks:
             *(filler_spacing(tokenizer, token_id, takes_spaces) for token_id in ids)
         )
 
-    def places(self, token_ids):
+    def places(self, token_ids: Tensor) -> Tensor:
         """Map (B, T) ids to ragged (B, M) positions of masks."""
         is_mask = token_ids == self._mask_id
         places = tf.range(tf.shape(token_ids, tf.int64)[1])
         return tf.ragged.boolean_mask(tf.broadcast_to(places, tf.shape(token_ids)), is_mask)
 
-    def tokens(self, token_ids):
+    def tokens(self, token_ids: Tensor) -> Tensor:
         """Return the strings of ids."""
         return tf.gather(tf.constant(self._tokens), token_ids)
 
-    def filled(self, texts, token_ids, counts):
+    def filled(self, texts: Any, token_ids: Tensor, counts: Tensor) -> Tensor:
         """Return (B,) texts with their first masks filled by (M,) tokens, (B,) `counts` of them."""
         parts = tf.strings.split(texts, self._mask_token)  # (B, masks + 1)
         places = tf.ragged.range(parts.row_lengths())

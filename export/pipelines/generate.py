@@ -1,6 +1,10 @@
 """Generate: a prompt to the text that follows it."""
 
+from __future__ import annotations
+
 import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
@@ -13,10 +17,21 @@ from seqkeras.export.text_graphs.reading import Reader, padded, writer
 from seqkeras.export.text_graphs.row_errors import first_of
 from seqkeras.serving.text import Turns
 
+if TYPE_CHECKING:
+    from seqkeras.export.signatures import Signature
+    from seqkeras.serving.manifest import DecodingDefaults, Limits
+    from seqkeras.serving.text import Tokenizer
+
 ANY = "(?s).*"  # a text that may be empty
 
 
-def generate(signatures, tokenizers, limits, decoding, settings):
+def generate(
+    signatures: Mapping[str, Signature],
+    tokenizers: Mapping[str, Tokenizer],
+    limits: Limits,
+    decoding: DecodingDefaults,
+    settings: Mapping[str, Any],
+) -> dict[str, Signature]:
     """Map "text", which may be empty, to the "text" that follows it, and "score"; see `translate`.
 
     To truncate keeps the last tokens of a prompt, behind the first one if that is `start_id`.

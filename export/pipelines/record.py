@@ -1,9 +1,15 @@
 """All that export knows about a pipeline: one record, which the stages of export read."""
 
+from __future__ import annotations
+
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from seqkeras.export.feeds import FRAMES, SINGLE_PASS
+
+if TYPE_CHECKING:
+    from seqkeras.serving.manifest import Manifest
 
 MARGIN = 1e-4  # answers may differ if the scores of the best two differ by less
 
@@ -12,7 +18,7 @@ def _none(*_):
     return ()
 
 
-def text_of_tokens(manifest, unit):
+def text_of_tokens(manifest: Manifest, unit: str) -> str:
     """Return a sentence on a text, and how long it may be."""
     if manifest.settings.get("stride"):
         length = manifest.limits.source_length
@@ -20,7 +26,7 @@ def text_of_tokens(manifest, unit):
     return f"Text of at most {manifest.limits.source_length} {unit}."
 
 
-def without_windows(manifest):
+def without_windows(manifest: Manifest) -> Iterator[str]:
     """Yield a sentence on long texts, where the pipeline reads these in windows."""
     if manifest.settings.get("stride"):
         yield (
@@ -58,13 +64,15 @@ class PipelineRecord:
     input_limits: Callable = text_of_tokens
     word_length: Callable = lambda settings: None  # settings -> characters of a word that are read
 
-    def feeds_of(self, tokenizers=None):
+    def feeds_of(self, tokenizers: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
         """Return the pipeline's feeds; `tokenizers`: role -> tokenizer, None for those of texts."""
         if tokenizers is not None and not tokenizers and self.feeds_frames:
             return FRAMES
         return self.feeds
 
-    def logits_among(self, settings, outputs):
+    def logits_among(
+        self, settings: Mapping[str, Any], outputs: Collection[str]
+    ) -> tuple[str, ...]:
         """Return the names, of a model's outputs, of the logits that the pipeline reads."""
         keys = self.logits(settings)
         named = [settings[key] for key in keys if key in settings]
@@ -82,7 +90,9 @@ class ExpectedAnswer:
     expected_numbers: object = ()  # of the same shape
 
 
-def expected_text(outputs, expected, score, is_tie):
+def expected_text(
+    outputs: Mapping[str, Any], expected: str, score: float, is_tie: Callable[[str], bool]
+) -> ExpectedAnswer:
     """Return the `ExpectedAnswer` of a generated text; `is_tie` takes another text."""
     text = outputs["text"].decode()
     if text != expected:

@@ -5,12 +5,28 @@ text has its reason in the output `error`, and the others of its batch are answe
 long ones.
 """
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 from seqkeras.export.pipelines import record_of
+
+if TYPE_CHECKING:
+    from seqkeras.export.signatures import Signature
+    from seqkeras.serving.manifest import DecodingDefaults, Limits, TextPrefix
+    from seqkeras.serving.text import Tokenizer
 
 
 def text_signatures(
-    pipeline, signatures, tokenizers, limits, decoding, settings=None, text_prefix=None
-):
+    pipeline: str,
+    signatures: Mapping[str, Signature],
+    tokenizers: Mapping[str, Tokenizer],
+    limits: Limits,
+    decoding: DecodingDefaults,
+    settings: Mapping[str, Any] | None = None,
+    text_prefix: TextPrefix | None = None,
+) -> dict[str, Signature]:
     """Return signatures on strings of a SavedModel by name, with the pipeline's answers.
 
     There are none of a pipeline without such signatures, or one that reads frames. A ValueError

@@ -1,5 +1,10 @@
 """Tag: a text, or frames, to a tag for each word or frame."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
 import tensorflow as tf
 
 from seqkeras.export.feeds import TEXTS
@@ -11,8 +16,19 @@ from seqkeras.export.text_graphs.signatures import by_strings, output_name, outp
 from seqkeras.metrics import entity_f1, tag_accuracy
 from seqkeras.serving.manifest import TensorSpec
 
+if TYPE_CHECKING:
+    from seqkeras.export.signatures import Signature
+    from seqkeras.serving.manifest import DecodingDefaults, Limits
+    from seqkeras.serving.text import Tokenizer
 
-def tag(signatures, tokenizers, limits, decoding, settings):
+
+def tag(
+    signatures: Mapping[str, Signature],
+    tokenizers: Mapping[str, Tokenizer],
+    limits: Limits,
+    decoding: DecodingDefaults,
+    settings: Mapping[str, Any],
+) -> dict[str, Signature]:
     """Map "text" to the "tags" of its tokens with "scores", and "starts" and "ends" in the text.
 
     Special tokens and padding have the tag "" at -1.

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -23,35 +24,35 @@ class Targets:
     is_valid: Callable
 
 
-def of_answers(metric, value):
+def of_answers(metric: Callable[..., float], value: Callable[[Any], Any]) -> Callable[..., float]:
     """Return a function: (answers, targets) -> a metric of the value of each answer."""
     return lambda answers, targets: metric(map(value, answers), targets)
 
 
-def text_of(answer):
+def text_of(answer: Any) -> str:
     return answer.text
 
 
-def is_text(target, _=None):
+def is_text(target: Any, _: Any = None) -> bool:
     return isinstance(target, str)
 
 
-def are_texts(target, _=None):
+def are_texts(target: Any, _: Any = None) -> bool:
     return isinstance(target, list) and all(map(is_text, target))
 
 
-def is_number(target, _=None):
+def is_number(target: Any, _: Any = None) -> bool:
     return type(target) in (int, float) and math.isfinite(target)
 
 
-def are_numbers(target, _=None):
+def are_numbers(target: Any, _: Any = None) -> bool:
     try:
         return isinstance(target, list) and bool(np.isfinite(np.array(target, "float64")).all())
     except (TypeError, ValueError):
         return False
 
 
-def nearness(value):
+def nearness(value: Callable[[Any], Any]) -> Callable[..., float]:
     """Return (answers, targets) -> 1 - relative error; `value` takes the numbers of an answer."""
 
     def score(answers, targets):

@@ -1,6 +1,10 @@
 """Translate: a text, or frames, to a text."""
 
+from __future__ import annotations
+
 import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from seqkeras.export.feeds import ENCODER_DECODER
 from seqkeras.export.pipelines.record import PipelineRecord
@@ -10,8 +14,19 @@ from seqkeras.export.text_graphs.generating import generated, generating
 from seqkeras.export.text_graphs.reading import Reader, writer
 from seqkeras.export.text_graphs.signatures import outputs_of
 
+if TYPE_CHECKING:
+    from seqkeras.export.signatures import Signature
+    from seqkeras.serving.manifest import DecodingDefaults, Limits
+    from seqkeras.serving.text import Tokenizer
 
-def translate(signatures, tokenizers, limits, decoding, settings):
+
+def translate(
+    signatures: Mapping[str, Signature],
+    tokenizers: Mapping[str, Tokenizer],
+    limits: Limits,
+    decoding: DecodingDefaults,
+    settings: Mapping[str, Any],
+) -> dict[str, Signature]:
     """Map "text" to "text" and "score": log-probability, with beams over the length penalty."""
     reader = Reader(tokenizers["source"], limits.source_length)
     target = writer(tokenizers["target"])

@@ -3,7 +3,11 @@
 The server joins several clients' requests to a model in one batch, if padding changes no answer.
 """
 
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
@@ -11,6 +15,11 @@ from seqkeras.export.tensorflow_serving import batching
 from seqkeras.export.tensorflow_serving.inputs import Inputs
 from seqkeras.export.tensorflow_serving.notes import notes
 from seqkeras.export.tensorflow_serving.warm_up import WARM_UP, prediction_log, write_requests
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from seqkeras.serving.manifest import Manifest
 
 __all__ = ["WARM_UP", "prediction_log", "write_serving_files"]
 
@@ -42,7 +51,9 @@ services:
 """
 
 
-def write_serving_files(folder, manifest, examples=()):
+def write_serving_files(
+    folder: Path, manifest: Manifest, examples: Sequence[Mapping[str, np.ndarray]] = ()
+) -> dict[str, int]:
     """Write warm-up requests, `models.config`, `batching.config`, `compose.yaml` and notes.
 
     Examples are real inputs, {name: array} without the batch's axis. Returned is how many requests

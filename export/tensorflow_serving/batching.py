@@ -7,6 +7,9 @@ Reference: https://github.com/tensorflow/serving (batching/batching_util.cc: Pad
 servables/tensorflow/bundle_factory_util.cc: batching_params.pbtxt)
 """
 
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
 import numpy as np
 import tensorflow as tf
 
@@ -25,7 +28,7 @@ pad_variable_length_inputs: true
 TOLERANCE = 1e-3  # relative and absolute
 
 
-def may_be_batched(loaded, rows):
+def may_be_batched(loaded: Any, rows: Mapping[str, Any]) -> bool:
     """Return whether the server's padding does not change the answers to real inputs.
 
     Rows are signature -> inputs {name: array} without the batch's axis.
@@ -33,7 +36,7 @@ def may_be_batched(loaded, rows):
     return all(_same_in_a_batch(loaded[key], inputs) for key, inputs in rows.items())
 
 
-def have_lengths(signatures):
+def have_lengths(signatures: Iterable[Any]) -> bool:
     """Return whether signatures of numbers or strings of any length tell how long each row is.
 
     Rows of numbers have `lengths`, and a row of strings is one of them, not a list of choices. If
@@ -48,7 +51,7 @@ def have_lengths(signatures):
     )
 
 
-def padded(rows):
+def padded(rows: Sequence[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
     """Return inputs as a batch, as the server pads it."""
     batch = {}
     for name, first in rows[0].items():

@@ -1,10 +1,18 @@
 """Real inputs of a SavedModel's signatures, without the batch's axis."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from seqkeras.export.generation.searches import DRAWN
 from seqkeras.export.pipelines import record_of
 from seqkeras.serving.session import FRAMES
+
+if TYPE_CHECKING:
+    from seqkeras.serving.manifest import Manifest, SignatureSpec
 
 LENGTH = 2  # of a symbolic axis in a made-up input
 WORD_LENGTH = "word_length"  # the axis of a word's characters, which no input `lengths` describes
@@ -13,11 +21,11 @@ WORD_LENGTH = "word_length"  # the axis of a word's characters, which no input `
 class Inputs:
     """The real inputs of a bundle, as its signatures take them."""
 
-    def __init__(self, manifest, examples):
+    def __init__(self, manifest: Manifest, examples: Sequence[Any]):
         self._texts, self._examples = manifest.examples, list(map(_with_length, examples))
         self.word_length = record_of(manifest.pipeline).word_length(manifest.settings)
 
-    def of(self, signature):
+    def of(self, signature: SignatureSpec) -> list[dict[str, np.ndarray]]:
         """Return the rows {name: array} of a `Signature`; a made-up row if there are none."""
         inputs = [spec for spec in signature.inputs if spec.name not in DRAWN]
         if any(spec.dtype == "string" for spec in inputs):
@@ -31,11 +39,11 @@ class Inputs:
         }
         return [row | drawn for row in rows]
 
-    def shortest(self, signature):
+    def shortest(self, signature: SignatureSpec) -> dict[str, np.ndarray]:
         """Return the shortest row."""
         return min(self.of(signature), key=size_of)
 
-    def common(self, signature):
+    def common(self, signature: SignatureSpec) -> list[dict[str, np.ndarray]]:
         """Return the rows of common lengths, the middle one first."""
         rows = sorted(self.of(signature), key=size_of)
         places = dict.fromkeys((len(rows) // 2, len(rows) // 4, 3 * len(rows) // 4))
@@ -85,7 +93,7 @@ def _own_sizes(row, specs):
     return {axis: size for axis, size in sizes.items() if axis in axes}
 
 
-def size_of(row):
+def size_of(row: Mapping[str, np.ndarray]) -> int:
     """Return the size of a row: code points of strings, numbers of arrays."""
     return sum(
         sum(map(len, value.flat)) if value.dtype.kind == "U" else value.size

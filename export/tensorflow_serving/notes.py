@@ -1,9 +1,14 @@
 """README.md next to the settings: facts about this bundle, and requests to paste."""
 
+from __future__ import annotations
+
 import importlib.metadata
 import json
 import shlex
 import textwrap
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +21,10 @@ from seqkeras.export.text_graphs.reading import in_graph
 from seqkeras.export.text_graphs.signatures import TRUNCATE
 from seqkeras.serving.printing import as_content
 from seqkeras.tokenizers import SentencePieces, Subwords, read_tokenizer
+
+if TYPE_CHECKING:
+    from seqkeras.export.tensorflow_serving.inputs import Inputs
+    from seqkeras.serving.manifest import Manifest
 
 ON_STRINGS = "saved_model_text"
 MOST_SHOWN = 2000  # characters of a request
@@ -59,7 +68,13 @@ It holds operators of tensorflow-text, which the image links, of its own version
 that loads the model by TensorFlow imports `tensorflow_text` before: {version} here."""
 
 
-def notes(folder, manifest, names, inputs, batched):
+def notes(
+    folder: Path,
+    manifest: Manifest,
+    names: Mapping[str, str],
+    inputs: Inputs,
+    batched: Collection[str],
+) -> dict[str, str]:
     """Return the files: name -> text.
 
     Args:
@@ -123,7 +138,7 @@ def _filled(text):
     return textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False)
 
 
-def body(key, row):
+def body(key: str, row: Mapping[str, np.ndarray]) -> dict[str, Any]:
     """Return a REST request of one row."""
     columns = {name: _json(value[np.newaxis]) for name, value in row.items()}
     return {"signature_name": key, "inputs": columns}

@@ -8,6 +8,9 @@ https://github.com/tensorflow/serving (apis/prediction_log.proto, predict.proto,
 """
 
 import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -18,7 +21,7 @@ WARM_UP = "assets.extra/tf_serving_warmup_requests"
 SECONDS = 1.0  # of warming up a model, not counting the first request of each signature
 
 
-def write_requests(folder, loaded, name, rows):
+def write_requests(folder: Path, loaded: Any, name: str, rows: Mapping[str, Any]) -> int:
     """Write requests of each batch size and of common lengths in `SECONDS`; return their number.
 
     The server refuses a model if a warm-up request fails, so each is tried and left out if it
@@ -59,7 +62,7 @@ def _requests(rows):
                     yield size, key, examples[index]
 
 
-def prediction_log(model, signature, inputs):
+def prediction_log(model: str, signature: str, inputs: Mapping[str, np.ndarray]) -> bytes:
     """Return the bytes of a `PredictionLog` of one request."""
     request = _field(1, _field(1, model.encode()) + _field(3, signature.encode()))
     for name, value in inputs.items():

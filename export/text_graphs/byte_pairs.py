@@ -1,6 +1,10 @@
 """Byte-level byte-pair encoding in a graph, with the tokens of `serving.text.byte_pairs`."""
 
+from __future__ import annotations
+
 import functools
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
@@ -12,6 +16,9 @@ from seqkeras.export.text_graphs.requirements import pairs_of, require_byte_pair
 from seqkeras.export.text_graphs.row_errors import first_of
 from seqkeras.export.text_graphs.tokens import TextGraph, Tokens
 from seqkeras.serving.text.subwords import require_library, special_tokens
+
+if TYPE_CHECKING:
+    from seqkeras.tensors import Tensor
 
 LETTER, NUMBER, OTHER, SPACE, ADDED = range(5)
 TOO_LONG = f"text: a word takes more than {MOST_STEPS} merges, one after the other: shorten it."
@@ -27,7 +34,7 @@ class BytePairs(TextGraph):
 
     most_characters = 32
 
-    def __init__(self, content):
+    def __init__(self, content: dict[str, Any]):
         require_byte_pairs(content, byte_characters())
         self.added_tokens = content["added_tokens"]
         self.vocabulary = vocabulary = content["model"]["vocab"]
@@ -45,7 +52,7 @@ class BytePairs(TextGraph):
         self._trimming = trimming(content)
         self._spaces = _Spaces(vocabulary, self.added_tokens)
 
-    def split(self, texts):
+    def split(self, texts: Any) -> Tokens:
         source = characters(texts, self.added_tokens)
         added_index = added_place(source.code_points)
         added = added_index >= 0
@@ -87,7 +94,7 @@ class BytePairs(TextGraph):
         return starts, ends
 
     @functools.cached_property
-    def pieces(self):
+    def pieces(self) -> list[bytes]:
         size = max([*self.vocabulary.values(), *(e["id"] for e in self.added_tokens)]) + 1
         values = {character: value for value, character in enumerate(byte_characters())}
         pieces = [b""] * size
@@ -95,17 +102,18 @@ class BytePairs(TextGraph):
         for token, token_id in (self.vocabulary | added_ids).items():
             is_bytes = set(token) <= set(values)
             if token not in self._special:
-                pieces[token_id] = bytes(map(values.get, token)) if is_bytes else token.encode()
+                characters = map(values.__getitem__, token)
+                pieces[token_id] = bytes(characters) if is_bytes else token.encode()
         return pieces
 
-    def tidied(self, joined):
+    def tidied(self, joined: Tensor) -> Tensor:
         return tf.strings.unicode_transcode(joined, "UTF-8", "UTF-8", errors="replace")
 
 
 class _Spaces:
     """The numbers of spaces that tokens begin and end with."""
 
-    def __init__(self, vocabulary, added_tokens):
+    def __init__(self, vocabulary: Mapping[str, int], added_tokens: Sequence[Any]):
         self._before, self._behind = np.zeros((2, max(vocabulary.values()) + 1), "int32")
         for token, index in vocabulary.items():
             self._before[index], self._behind[index] = _spaces_around(token, byte_characters()[32])
@@ -113,7 +121,7 @@ class _Spaces:
         self._around_added = np.array([_spaces_around(content) for content in contents], "int32")
         self._widths = np.array(list(map(len, contents)), "int32")
 
-    def __call__(self, ids, added_index, widths):
+    def __call__(self, ids: Tensor, added_index: Tensor, widths: Tensor) -> tuple[Tensor, Tensor]:
         """Return (N,) spaces before and after.
 
         Args:
@@ -180,7 +188,7 @@ def _utf_8(code_points, single):
 
 
 @functools.cache
-def byte_characters():
+def byte_characters() -> list[str]:
     """Return the characters that represent the 256 bytes, in order.
 
     Reference: https://github.com/openai/gpt-2 (encoder.py, bytes_to_unicode)

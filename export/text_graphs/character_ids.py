@@ -1,5 +1,9 @@
 """A table of characters in a graph, with the ids and texts of `serving.text.CharacterTable`."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import tensorflow as tf
 import tensorflow_text as tf_text
 
@@ -8,6 +12,9 @@ from seqkeras.export.text_graphs.row_errors import none_of
 from seqkeras.export.text_graphs.tokens import TextGraph, Tokens
 from seqkeras.serving.text.vocabularies import SPECIAL_TOKENS, UNK
 
+if TYPE_CHECKING:
+    from seqkeras.serving.text import CharacterTable
+
 
 class CharacterIds(TextGraph):
     """The tokenizer of a `CharacterTable`: a token for each character.
@@ -15,13 +22,13 @@ class CharacterIds(TextGraph):
     Texts are composed first (Unicode NFC); offsets are those in the composed text.
     """
 
-    def __init__(self, table):
+    def __init__(self, table: CharacterTable):
         special = len(SPECIAL_TOKENS)
         known = enumerate(table.characters[special:], start=special)
         self._code_points, self._ids = zip(*sorted((ord(char), index) for index, char in known))
         self.pieces = [""] * special + [*table.characters[special:]]
 
-    def split(self, texts):
+    def split(self, texts: Any) -> Tokens:
         decoded = tf.strings.unicode_decode(tf_text.normalize_utf8(texts, "NFC"), "UTF-8")
         known, index = find(self._code_points, decoded.values)
         ids = tf.where(known, tf.gather(self._ids, index), UNK)

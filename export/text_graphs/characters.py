@@ -1,13 +1,20 @@
 """A batch of texts as one list of code points."""
 
+from __future__ import annotations
+
 import dataclasses
 import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from seqkeras.export.families.saved_models import required
 from seqkeras.export.text_graphs.lookup import find
 from seqkeras.export.text_graphs.row_errors import errors_of
+
+if TYPE_CHECKING:
+    from seqkeras.tensors import Tensor
 
 BLANK = r"\s\v\x1c-\x1f\x{85}\pZ"  # what Python's str.strip() takes away
 VISIBLE = rf"[^{BLANK}]"
@@ -41,16 +48,21 @@ class Texts:
     name: str
 
     @classmethod
-    def of(cls, values, errors, name="text"):
+    def of(cls, values: Tensor, errors: Tensor, name: str = "text") -> Texts:
         """Return the `Texts` of values and their errors."""
         return cls(tf.where(errors == "", values, ""), errors, name)
 
-    def repeated(self, count):
+    def repeated(self, count: Tensor) -> Texts:
         """Return each text `count` times."""
         return Texts(tf.repeat(self.values, count), tf.repeat(self.errors, count), self.name)
 
 
-def checked(texts, name="text", accepted=ANYTHING, refusal="must not be empty or blank."):
+def checked(
+    texts: Any,
+    name: str = "text",
+    accepted: str = ANYTHING,
+    refusal: str = "must not be empty or blank.",
+) -> Texts:
     """Map (B,) strings to `Texts`; the graph raises an InvalidArgumentError if there is none.
 
     Each text must match the regular expression `accepted`; others get the message `refusal`.
@@ -62,13 +74,13 @@ def checked(texts, name="text", accepted=ANYTHING, refusal="must not be empty or
     return Texts.of(texts, errors, name)
 
 
-def require(value, *conditions):
+def require(value: Tensor, *conditions: tuple[Tensor, str]) -> Tensor:
     """Return the value, after checks of the whole batch: an InvalidArgumentError if a condition is
     false. Conditions are (booleans, message)."""
     return required({"value": value}, conditions)["value"]
 
 
-def characters(texts, added_tokens=()):
+def characters(texts: Any, added_tokens: Sequence[Any] = ()) -> Characters:
     """Split (B,) texts, which `checked` has accepted, into `Characters`.
 
     Added tokens, as in a `tokenizer.json`, are `MOST_ADDED_TOKENS` at most. One found in a text
@@ -149,25 +161,25 @@ def _without_spaces_before(source, spaces, takes):
     return Characters(*kept, source.errors)
 
 
-def added_place(code_points):
+def added_place(code_points: Tensor) -> Tensor:
     """Return the index of each code point's added token, or -1."""
     index = code_points - FIRST_NONCHARACTER
     return tf.where((index >= 0) & (index < MOST_ADDED_TOKENS), index, -1)
 
 
-def shifted(values, by, fill):
+def shifted(values: Tensor, by: int, fill: Any) -> Tensor:
     """Return values shifted left by `by` positions (right if negative), filled with `fill`."""
     empty = tf.fill([tf.minimum(abs(by), tf.size(values))], tf.cast(fill, values.dtype))
     return tf.concat([values[by:], empty] if by > 0 else [empty, values[:by]], axis=0)
 
 
-def copies(counts):
+def copies(counts: Tensor) -> tuple[Tensor, Tensor]:
     """Repeat the indices of counts: the repeated index, and the index of the copy in its group."""
     owner = tf.repeat(tf.range(tf.size(counts)), counts)
     return owner, tf.range(tf.size(owner)) - tf.gather(tf.cumsum(counts, exclusive=True), owner)
 
 
-def in_code_points(texts, *places):
+def in_code_points(texts: Any, *places: Tensor) -> list[Tensor]:
     """Convert ragged byte offsets in (B,) texts to int32 offsets in code points."""
     _, begins = tf.strings.unicode_decode_with_offsets(texts, "UTF-8")
     size = tf.cast(tf.strings.length(texts), tf.int64)
@@ -181,7 +193,7 @@ def in_code_points(texts, *places):
         yield ragged.with_values(tf.cast(indices, tf.int32))
 
 
-def behind(begins, texts):
+def behind(begins: Tensor, texts: Any) -> Tensor:
     """Return (B,) texts without the longest common prefix with their (B,) beginnings."""
     both = tf.strings.unicode_decode(tf.stack([begins, texts]), "UTF-8").to_tensor(-1)  # (2, B, n)
     same = tf.cast((both[0] == both[1]) & (both[0] >= 0), tf.int32)

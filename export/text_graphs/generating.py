@@ -1,6 +1,10 @@
 """Signatures on strings of models that generate: the default search, n best, and sampling."""
 
+from __future__ import annotations
+
 import functools
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
@@ -10,8 +14,14 @@ from seqkeras.export.text_graphs.row_errors import errors_of, first_of
 from seqkeras.export.text_graphs.signatures import SCORE, by_strings, strings
 from seqkeras.serving.manifest import TensorSpec
 
+if TYPE_CHECKING:
+    from seqkeras.export.signatures import Signature
+    from seqkeras.tensors import Tensor
 
-def generating(answer, signatures):
+
+def generating(
+    answer: Callable[..., Any], signatures: Mapping[str, Signature]
+) -> dict[str, Signature]:
     """Map "text" to "text" and "score", as `serving` searches by default.
 
     "n_best" gives "texts" and "scores", and "sample" draws tokens by the options of a row, if the
@@ -49,7 +59,7 @@ def generating(answer, signatures):
     return made
 
 
-def generated(results, end_id):
+def generated(results: Any, end_id: int) -> tuple[Tensor, Tensor]:
     """Return the ids of all results of all rows, (R, T), and which of them are text."""
     ids = results["generated_ids"]
     size = tf.shape(ids)[-1]

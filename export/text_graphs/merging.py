@@ -1,10 +1,17 @@
 """Byte-pair merges in a graph, in the order of their ranks."""
 
+from __future__ import annotations
+
 import dataclasses
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
 from seqkeras.export.text_graphs.characters import shifted
+
+if TYPE_CHECKING:
+    from seqkeras.export.text_graphs.lookup import PairTable
+    from seqkeras.tensors import Tensor
 
 UNRANKED = 2**30  # greater than all ranks
 MOST_STEPS = 1000  # a word of random letters takes a merge for every two or three letters
@@ -20,7 +27,7 @@ class Parts:
     ends: tf.Tensor  # (N,) int32, the last one
 
 
-def merged(parts, ranks, results):
+def merged(parts: Parts, ranks: PairTable, results: Tensor) -> tuple[Parts, Tensor]:
     """Repeat in each word: merge the pair of neighbours with the lowest rank, from the left.
 
     All pairs of one rank are merged at once. The result is the same as one by one if no merge uses

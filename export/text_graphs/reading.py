@@ -1,7 +1,11 @@
 """Texts to the token ids of a model, with the special tokens of its template."""
 
+from __future__ import annotations
+
 import dataclasses
 import json
+from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
@@ -22,6 +26,12 @@ from seqkeras.serving.text import (
     WordTable,
 )
 
+if TYPE_CHECKING:
+    from seqkeras.export.text_graphs.characters import Texts
+    from seqkeras.export.text_graphs.tokens import TextGraph
+    from seqkeras.serving.text import Tokenizer
+    from seqkeras.tensors import Tensor
+
 
 @dataclasses.dataclass(frozen=True)
 class EncodedTexts:
@@ -37,7 +47,7 @@ class EncodedTexts:
     masked_positions: tf.Tensor | None = None  # (B, M) int64; None if they are unknown
 
     @classmethod
-    def of_rows(cls, rows, errors):
+    def of_rows(cls, rows: Tensor, errors: Tensor) -> EncodedTexts:
         """Return encoded texts from the ragged rows of `_joined`; a refused one is a token 0."""
         token_ids, segment_ids, *places = rows
         token_ids, lengths = padded(token_ids, errors)
@@ -50,11 +60,11 @@ class EncodedTexts:
         )
 
     @property
-    def padding_mask(self):
+    def padding_mask(self) -> Tensor:
         """(B, T) bool, which tokens are real."""
         return tf.sequence_mask(self.lengths, tf.shape(self.token_ids)[-1])
 
-    def inputs(self, names):
+    def inputs(self, names: Collection[str]) -> dict[str, Tensor]:
         """Return a dictionary: name -> tensor, of a model's inputs.
 
         A head may need the masked positions; if they are unknown, it gets the first position of
@@ -65,7 +75,7 @@ class EncodedTexts:
         known = dataclasses.replace(self, masked_positions=masked)
         return {name: getattr(known, name) for name in names}
 
-    def grouped(self, shape):
+    def grouped(self, shape: Tensor) -> EncodedTexts:
         """Return the rows as groups of rows, (B, C, ...)."""
         return EncodedTexts(
             **{
@@ -76,7 +86,7 @@ class EncodedTexts:
         )
 
 
-def padded(rows, errors, padding=0):
+def padded(rows: Tensor, errors: Tensor, padding: int = 0) -> tuple[Tensor, Tensor]:
     """Map ragged (B, None) rows to (B, T), and their lengths; a refused row is one padding."""
     well = errors == ""
 
@@ -101,14 +111,18 @@ class Reader:
         empty: whether texts without a token are allowed.
     """
 
-    def __init__(self, tokenizer, limit, end_id=None, empty=False):
+    def __init__(
+        self, tokenizer: Tokenizer, limit: int, end_id: int | None = None, empty: bool = False
+    ):
         self._tokenizer, self.limit, self._end_id, self._empty = tokenizer, limit, end_id, empty
         self._tokenize = in_graph(tokenizer)
         self.takes_pairs = isinstance(tokenizer, Subwords)
         units = {CharacterTable: "characters", VectorizedWords: "words"}
         self._unit = units.get(type(tokenizer), "tokens")
 
-    def __call__(self, *texts, truncate, most_of_first=None):
+    def __call__(
+        self, *texts: Texts, truncate: Tensor, most_of_first: int | None = None
+    ) -> EncodedTexts:
         """Map `Texts`, one or two, to `EncodedTexts`.
 
         Args:
@@ -146,12 +160,12 @@ class Reader:
         errors = first_of(errors, self.over(rows[0].row_lengths(), name))
         return EncodedTexts.of_rows(rows, errors)
 
-    def prompt_ids(self, text):
+    def prompt_ids(self, text: Texts) -> tuple[Tensor, Tensor]:
         """Map `Texts` to ragged (B, None) ids of any length, and their errors."""
         part = self._tokens(text)
         return _joined([part], *self._template(False))[0], part.errors
 
-    def over(self, lengths, name="text", limit=None):
+    def over(self, lengths: Tensor, name: str = "text", limit: int | None = None) -> Tensor:
         """Return (B,) errors of those lengths that are over the limit."""
         limit = limit or self.limit
         return errors_of(
@@ -225,7 +239,7 @@ def _joined(parts, specials, segments):
     return [tf.concat(column, axis=1) for column in zip(*columns, strict=True)]
 
 
-def in_graph(tokenizer):
+def in_graph(tokenizer: Tokenizer) -> TextGraph:
     """Return the tokenizer in a graph, a `TextGraph`; a ValueError says why there can be none."""
     if isinstance(tokenizer, CharacterTable):
         return CharacterIds(tokenizer)
@@ -245,7 +259,7 @@ def in_graph(tokenizer):
     return WordPiece(content) if kind == "WordPiece" else BytePairs(content)
 
 
-def writer(tokenizer):
+def writer(tokenizer: Tokenizer) -> TextGraph:
     """Return the tokenizer in a graph, to join tokens to texts again."""
     graph = in_graph(tokenizer)
     if isinstance(tokenizer, Subwords):

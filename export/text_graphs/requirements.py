@@ -3,13 +3,16 @@
 Other tokenizers are refused, with every reason.
 """
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from seqkeras.export.text_graphs.characters import MOST_ADDED_TOKENS
 from seqkeras.tokenizers.keras_nlp_tokenizers import SPLITS
 
 BYTE_LEVEL = ("ByteLevel", "RobertaProcessing")  # post-processors that may trim offsets
 
 
-def require_word_piece(content):
+def require_word_piece(content: Mapping[str, Any]) -> None:
     """Raise a ValueError, with every reason, unless a graph can split like this WordPiece."""
     kinds = {name: (content[name] or {}).get("type") for name in ("normalizer", "pre_tokenizer")}
     by_bert = kinds["pre_tokenizer"] == "BertPreTokenizer"
@@ -27,7 +30,7 @@ def require_word_piece(content):
     _require("WordPiece", [*problems, *_of_added_tokens(content), *_of_post_processor(content)])
 
 
-def require_byte_pairs(content, byte_characters):
+def require_byte_pairs(content: Mapping[str, Any], byte_characters: Sequence[str]) -> None:
     """Raise a ValueError, with every reason, unless a graph can split like these byte pairs.
 
     The byte characters are those that represent the 256 bytes.
@@ -46,7 +49,7 @@ def require_byte_pairs(content, byte_characters):
     _require("BytePairs", [*problems, *_of_added_tokens(content), *_of_post_processor(content)])
 
 
-def require_decoder(content):
+def require_decoder(content: Mapping[str, Any]) -> None:
     """Raise a ValueError unless a graph can join tokens like this tokenizer."""
     model, decoder = content["model"], content["decoder"] or {}
     expected = {"type": "ByteLevel"}
@@ -56,12 +59,12 @@ def require_decoder(content):
     _require(model["type"], [(wrong, f"its decoder must be {expected}")])
 
 
-def pairs_of(model):
+def pairs_of(model: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the merges of a model as pairs of tokens."""
     return [tuple(e.split(" ")) if isinstance(e, str) else tuple(e) for e in model["merges"]]
 
 
-def trimming(content):
+def trimming(content: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return the post-processor that trims the offsets of tokens, or None."""
     trims = [e for e in _processors(content) if e["type"] in BYTE_LEVEL and e["trim_offsets"]]
     return trims[0] if trims else None

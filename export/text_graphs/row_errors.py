@@ -1,22 +1,30 @@
 """Rows of a batch that are refused: each has an error, and all others are answered."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
 import tensorflow as tf
+
+if TYPE_CHECKING:
+    from seqkeras.tensors import Tensor
 
 ERROR = "error"
 NOT_FINITE = "the model gives no finite number for it."
 
 
-def none_of(rows):
+def none_of(rows: Tensor) -> Tensor:
     """Return (B,) errors of rows that are all well, as many as `rows` has."""
     return tf.fill([tf.shape(rows)[0]], "")
 
 
-def errors_of(*conditions):
+def errors_of(*conditions: tuple[Tensor, str]) -> Tensor:
     """Return (B,) strings: the first message whose (B,) condition is false for a row, or ""."""
     return first_of(*(tf.where(holds, "", message) for holds, message in conditions))
 
 
-def first_of(*errors):
+def first_of(*errors: Tensor) -> Tensor:
     """Return (B,) strings: the first error of each row that is not ""."""
     first, *others = errors
     for other in others:
@@ -24,13 +32,13 @@ def first_of(*errors):
     return first
 
 
-def first_in(groups):
+def first_in(groups: Tensor) -> Tensor:
     """Return (B,) strings: the first error in each row of (B, C)."""
     index = tf.argmax(tf.cast(groups != "", tf.int32), axis=1)
     return tf.gather(groups, index, batch_dims=1)
 
 
-def with_errors(outputs, errors):
+def with_errors(outputs: Mapping[str, Tensor], errors: Tensor) -> dict[str, Tensor]:
     """Return outputs by name without the values of refused rows, and (B,) `errors` as "error".
 
     Such a row has "" for a string, 0 for a number of float32, and -1 for an integer. A row whose

@@ -3,6 +3,10 @@
 The kernel's model is an attribute of its operator, which needs no initialisation.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 import tensorflow as tf
 import tensorflow_text as tf_text
 from sentencepiece import sentencepiece_model_pb2
@@ -12,6 +16,10 @@ from seqkeras.export.text_graphs.lookup import StringTable
 from seqkeras.export.text_graphs.row_errors import none_of
 from seqkeras.export.text_graphs.tokens import TextGraph, Tokens
 from seqkeras.serving.text.sentence_pieces import LANGUAGE_CODE, SPECIAL_TOKENS
+
+if TYPE_CHECKING:
+    from seqkeras.serving.text import SentencePieces
+    from seqkeras.tensors import Tensor
 
 UNKNOWN, CONTROL = 2, 3  # sentencepiece_model.proto, ModelProto.SentencePiece.Type
 UNIGRAM = 1  # TrainerSpec.ModelType
@@ -24,18 +32,18 @@ class Pieces(TextGraph):
     library, which round sums differently, may then choose different ones.
     """
 
-    def __init__(self, tokenizer):
+    def __init__(self, tokenizer: SentencePieces):
         self._model, self._vocabulary = tokenizer.model, tokenizer.vocabulary
         if self._vocabulary is not None:
             self._ids = StringTable(self._vocabulary, self._vocabulary["<unk>"])
-        model = sentencepiece_model_pb2.ModelProto.FromString(self._model)
+        model = sentencepiece_model_pb2.ModelProto.FromString(self._model)  # type: ignore[attr-defined]
         self.pieces = _decoded(model, tokenizer)
         self.has_ties = model.trainer_spec.model_type == UNIGRAM
         spaces = model.normalizer_spec
         one_or_none = "^▁" if spaces.add_dummy_prefix else "^$"
         self._begin = "^▁+" if spaces.remove_extra_whitespaces else one_or_none
 
-    def split(self, texts):
+    def split(self, texts: Any) -> Tokens:
         if self._vocabulary is None:
             ids, starts, ends = self._kernel(tf.int32).tokenize_with_offsets(texts)
             return Tokens(ids, *in_code_points(texts, starts, ends), none_of(texts))
@@ -50,7 +58,7 @@ class Pieces(TextGraph):
         ids = pieces.with_values(self._ids(pieces.values))
         return Tokens(ids, *in_code_points(texts, starts, ends), none_of(texts))
 
-    def tidied(self, joined):
+    def tidied(self, joined: Tensor) -> Tensor:
         joined = tf.strings.regex_replace(joined, self._begin, "")
         return tf.strings.regex_replace(joined, "▁", " ")
 

@@ -1,16 +1,29 @@
 """Calls of the model on token ids, and what signatures on strings share."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
 import tensorflow as tf
 
 from seqkeras.export.signatures import Signature, to_trace
 from seqkeras.export.text_graphs.row_errors import ERROR, with_errors
 from seqkeras.serving.manifest import TensorSpec
 
+if TYPE_CHECKING:
+    from seqkeras.tensors import Tensor
+
 DEFAULT, PAIR, TRUNCATE = "serving_default", "pair", "truncate"
 SCORE = TensorSpec("score", "float32", ("batch",))
 
 
-def by_strings(function, inputs, outputs, name=DEFAULT):
+def by_strings(
+    function: Callable[..., Any],
+    inputs: Sequence[TensorSpec],
+    outputs: Sequence[TensorSpec],
+    name: str = DEFAULT,
+) -> dict[str, Signature]:
     """Return the signature of that name, and the one that cuts texts over the limit, "truncate" or
     "truncate_pair" beside "pair"; both share a graph, and give the errors of rows too.
 
@@ -33,17 +46,17 @@ def by_strings(function, inputs, outputs, name=DEFAULT):
     return {name: of(False), cuts: of(True)}
 
 
-def outputs_of(signature, encoded, **others):
+def outputs_of(signature: Signature, encoded: Any, **others: Tensor) -> dict[str, Tensor]:
     """Return outputs of a signature on token ids, by name; `others`: inputs that are no texts."""
     names = [spec.name for spec in signature.inputs if spec.name not in others]
     return signature.function(**encoded.inputs(names), **others)
 
 
-def output_name(signature, settings):
+def output_name(signature: Signature, settings: Mapping[str, Any]) -> str:
     """Return the name of the output that the settings select."""
     return settings.get("output") or signature.outputs[0].name
 
 
-def strings(name):
+def strings(name: str) -> TensorSpec:
     """Return the spec of one string for each row."""
     return TensorSpec(name, "string", ("batch",))

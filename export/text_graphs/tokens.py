@@ -1,9 +1,15 @@
 """The base class of tokenizers in a graph, and the tokens that they return."""
 
+from __future__ import annotations
+
 import dataclasses
 import functools
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
+
+if TYPE_CHECKING:
+    from seqkeras.tensors import Tensor
 
 
 @dataclasses.dataclass(frozen=True)
@@ -16,20 +22,22 @@ class Tokens:
     errors: tf.Tensor  # (B,) strings, why a text is refused; "" for the others
 
     @classmethod
-    def of_rows(cls, token_ids, starts, ends, rows, errors):
+    def of_rows(
+        cls, token_ids: Tensor, starts: Tensor, ends: Tensor, rows: Tensor, errors: Tensor
+    ) -> Tokens:
         """Return `Tokens` of one list of tokens, the row of each, and the errors of rows."""
         size = tf.size(errors, tf.int64)
         first = tf.RaggedTensor.from_value_rowids(token_ids, rows, size)
         return cls(first, first.with_values(starts), first.with_values(ends), errors)
 
-    def cut(self, sizes):
+    def cut(self, sizes: Tensor) -> Tokens:
         """Return the first tokens of each text, (B,) `sizes` of them at most."""
         places = tf.ragged.range(self.token_ids.row_lengths())
         kept = places < tf.expand_dims(sizes, 1)
         return Tokens(*(tf.ragged.boolean_mask(part, kept) for part in self.columns), self.errors)
 
     @property
-    def columns(self):
+    def columns(self) -> tuple[Tensor, ...]:
         """The token ids, and where they start and end."""
         return self.token_ids, self.starts, self.ends
 
@@ -42,21 +50,22 @@ class TextGraph:
     """
 
     most_characters = None
+    pieces: Any
 
-    def __call__(self, texts):
+    def __call__(self, texts: Any) -> Tokens:
         """Map (B,) strings to `Tokens`."""
         return Tokens(*self._function(texts))
 
-    def split(self, texts):
+    def split(self, texts: Any) -> Tokens:
         """Map (B,) strings to `Tokens`."""
         raise NotImplementedError
 
-    def decode(self, token_ids, kept):
+    def decode(self, token_ids: Tensor, kept: Tensor) -> Tensor:
         """Map (B, T) ids and a mask of those to keep, to (B,) strings without special tokens."""
         pieces = tf.where(kept, tf.gather(tf.constant(self.pieces), token_ids), "")
         return self.tidied(tf.strings.reduce_join(pieces, axis=-1))
 
-    def tidied(self, joined):
+    def tidied(self, joined: Tensor) -> Tensor:
         """Map (B,) joined pieces to texts."""
         return joined
 

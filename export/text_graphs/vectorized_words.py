@@ -1,6 +1,9 @@
 """The words of Keras's `TextVectorization` in a graph, as in `serving.text.VectorizedWords`."""
 
+from __future__ import annotations
+
 import re
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 import tensorflow_text as tf_text
@@ -12,6 +15,10 @@ from seqkeras.export.text_graphs.tokens import TextGraph, Tokens
 from seqkeras.serving.text.vectorized_words import PUNCTUATION, SPACES
 from seqkeras.serving.text.vocabularies import PAD, UNK
 
+if TYPE_CHECKING:
+    from seqkeras.serving.text import VectorizedWords
+    from seqkeras.tensors import Tensor
+
 BETWEEN = f"[{re.escape(SPACES)}]+"
 NUL = r"\x00"
 SIGNS = f"[{re.escape(PUNCTUATION)}]"
@@ -20,14 +27,14 @@ SIGNS = f"[{re.escape(PUNCTUATION)}]"
 class WordIds(TextGraph):
     """The tokenizer of a `VectorizedWords`: a token for each word."""
 
-    def __init__(self, table):
+    def __init__(self, table: VectorizedWords):
         special = len(table.special_tokens)
         known = enumerate(table.words[special:], start=special)
         self._ids = StringTable({word: token_id for token_id, word in known}, UNK)
         self._lowercase, self._strips = table.lowercase, table.strips
         self.pieces = [f" {word}" for word in table.words]
 
-    def split(self, texts):
+    def split(self, texts: Any) -> Tokens:
         texts = tf.strings.regex_replace(texts, NUL, "\x01")  # the kernel ends a text at NUL
         parts = tf_text.regex_split_with_offsets(texts, BETWEEN)
         rows, (words, starts, ends) = parts[0], (ragged.values for ragged in parts)
@@ -44,10 +51,10 @@ class WordIds(TextGraph):
         ids = words.with_values(self._ids(words.values))
         return Tokens(ids, *in_code_points(texts, starts, ends), none_of(texts))
 
-    def decode(self, token_ids, kept):
+    def decode(self, token_ids: Tensor, kept: Tensor) -> Tensor:
         return super().decode(token_ids, kept & (token_ids != PAD))
 
-    def tidied(self, joined):
+    def tidied(self, joined: Tensor) -> Tensor:
         return tf.strings.regex_replace(joined, "^ ", "")
 
 

@@ -3,6 +3,10 @@
 `seqkeras.serving.text.whole_characters` does the same in Python.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import tensorflow as tf
 
 from seqkeras.export.text_graphs.characters import BLANK
@@ -17,6 +21,9 @@ from seqkeras.serving.text.characters import (
     VOWELS,
 )
 
+if TYPE_CHECKING:
+    from seqkeras.tensors import Tensor
+
 JOINED_SIGN = rf"{JOINER}[^\P{{S}}{FLAG_LETTERS}\x00-\x7f]"
 SYLLABLE = (
     f"[{LEADING}]*(?:[{VOWELS}{OPEN_SYLLABLES}][{VOWELS}]*|[{SYLLABLES}])[{TRAILING}]*"
@@ -30,7 +37,7 @@ FIRST = rf"(?s)^({FLAG}|{CHARACTER}|.).*$"
 LAST = rf"(?s)^(?:{PAIRS}({FLAG})|.*?({CHARACTER}|.))$"
 
 
-def whole_characters(text, start, end):
+def whole_characters(text: Tensor, start: Tensor, end: Tensor) -> tuple[Tensor, Tensor]:
     """Return (start, end) of spans widened so that they do not cut a user-perceived character.
 
     Both are (B,) int32 in code points, start < end; the result for an empty span is undefined.

@@ -5,8 +5,11 @@ does not matter if marks are removed. So a table, computed with the tokenizer, h
 each character.
 """
 
+from __future__ import annotations
+
 import functools
 import json
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
@@ -24,6 +27,9 @@ from seqkeras.export.text_graphs.requirements import require_word_piece
 from seqkeras.export.text_graphs.tokens import TextGraph, Tokens
 from seqkeras.serving.text.subwords import CONTRACTIONS, require_library, special_tokens
 
+if TYPE_CHECKING:
+    from seqkeras.tensors import Tensor
+
 LETTER, ALONE, SPACE, NOTHING = range(4)  # the kind of a character; greater numbers are expansions
 UNKNOWN = MARK * 2  # a token that no word equals
 SEPARATOR = "\ua66e"  # a letter that normalization neither changes nor creates
@@ -36,7 +42,7 @@ class WordPiece(TextGraph):
     options or tokens that the graph does not support.
     """
 
-    def __init__(self, content):
+    def __init__(self, content: dict[str, Any]):
         require_word_piece(content)
         model, self.added_tokens = content["model"], content["added_tokens"]
         self._longest_word = model["max_input_chars_per_word"]
@@ -62,7 +68,7 @@ class WordPiece(TextGraph):
                 self.pieces[token_id] = MARK + token[len(prefix) :] if continues else f" {token}"
         self._prefix = prefix
 
-    def split(self, texts):
+    def split(self, texts: Any) -> Tokens:
         source = characters(texts, self.added_tokens)
         words, owner = self._words(source)
         sizes = words.row_lengths()
@@ -85,7 +91,7 @@ class WordPiece(TextGraph):
             source.errors,
         )
 
-    def tidied(self, joined):
+    def tidied(self, joined: Tensor) -> Tensor:
         text = tf.strings.regex_replace(joined, "^ ", "")
         text = tf.strings.regex_replace(text, f"^{MARK}", self._prefix)
         text = tf.strings.regex_replace(text, MARK, "")

@@ -4,6 +4,11 @@ A different greedy answer is accepted only if Keras's two best tokens differ by 
 where the strings diverge.
 """
 
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import numpy as np
 from keras import ops
 
@@ -17,8 +22,15 @@ from seqkeras.serving.pipelines import PIPELINES
 from seqkeras.serving.session import EncoderDecoder
 from seqkeras.tokenizers import pad
 
+if TYPE_CHECKING:
+    from seqkeras.export.families import ExportPlan
+    from seqkeras.export.run import Run
+    from seqkeras.serving.manifest import Manifest
 
-def verify_encoder_decoder(run, plan, folder, manifest):
+
+def verify_encoder_decoder(
+    run: Run, plan: ExportPlan, folder: Path, manifest: Manifest
+) -> tuple[dict, list]:
     """See `seqkeras.export.verifying.verify`."""
     inputs = run.inputs[: parity.EXAMPLES]
     pipeline = PIPELINES[manifest.pipeline](folder, manifest)

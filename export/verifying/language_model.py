@@ -1,5 +1,10 @@
 """Language models: log-probabilities along real texts, and their continuations."""
 
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 from keras import ops
 
@@ -13,10 +18,17 @@ from seqkeras.serving.pipelines.pieces import Detokenizer
 from seqkeras.serving.session import LanguageModel
 from seqkeras.tokenizers import pad
 
+if TYPE_CHECKING:
+    from seqkeras.export.families import ExportPlan
+    from seqkeras.export.run import Run
+    from seqkeras.serving.manifest import Manifest
+
 NEW_TOKENS = 16  # generated after each text, at most
 
 
-def verify_language_model(run, plan, folder, manifest):
+def verify_language_model(
+    run: Run, plan: ExportPlan, folder: Path, manifest: Manifest
+) -> tuple[dict, list]:
     """See `seqkeras.export.verifying.verify`.
 
     A text as long as the limit is shortened, to leave room for a continuation.
@@ -24,7 +36,7 @@ def verify_language_model(run, plan, folder, manifest):
     inputs = run.inputs[: parity.EXAMPLES]
     pipeline = PIPELINES[manifest.pipeline](folder, manifest)
     new_tokens = max(1, min(NEW_TOKENS, manifest.limits.target_length // 2))
-    rows = [pipeline.encode(text, max_new_tokens=new_tokens, truncate=True) for text in inputs]
+    rows: Any = [pipeline.encode(text, max_new_tokens=new_tokens, truncate=True) for text in inputs]
     token_ids, lengths = pad(rows)
     comparison = parity.Comparison(len(inputs))
     model = run.model
@@ -38,8 +50,8 @@ def verify_language_model(run, plan, folder, manifest):
     along = along_texts(LanguageModel(folder, manifest), token_ids, first)
     by_ids = parity.signatures_of(folder, manifest)
     called = not reads_prefix(model)  # else the caller chooses how long the prefix is
-    given = text, lengths, first - 1
-    compare_along(comparison, run, by_ids, along, expected, *given, called)
+    begin = first - 1
+    compare_along(comparison, run, by_ids, along, expected, text, lengths, begin, called)
 
     given = {"token_ids": token_ids, "lengths": lengths}
     results = generated(parity.in_keras(plan.saved_model["generate"]), given)
@@ -58,11 +70,13 @@ def verify_language_model(run, plan, folder, manifest):
     comparison.compare_texts("onnx", [answer.text for answer in answers], expected, inputs, is_tie)
     # The pipeline with its defaults, and the signature on strings, read whole the texts that are
     # shortened here.
-    whole = [
+    whole_rows = [
         row for row, text in enumerate(inputs) if rows[row] == pipeline.encode(text, truncate=True)
     ]
     greedy = KerasResults(inputs, texts_of(results["generated_ids"]), results["scores"], is_tie)
-    compare_searches(comparison, plan, pipeline, folder, by_ids, given, greedy, texts_of, whole)
+    compare_searches(
+        comparison, plan, pipeline, folder, by_ids, given, greedy, texts_of, whole_rows
+    )
     parity.compare_attention(
         comparison,
         plan,

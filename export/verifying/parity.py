@@ -1,5 +1,11 @@
 """Tolerances, figures and the error of all comparisons with Keras."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 import tensorflow as tf
 
@@ -7,6 +13,13 @@ from seqkeras.serving.opening import Runtime
 from seqkeras.serving.pipelines import PIPELINES
 from seqkeras.serving.pipelines.attention import HEADS, ROLE
 from seqkeras.values import BANNED_LOGIT
+
+if TYPE_CHECKING:
+    from seqkeras.export.families import ExportPlan
+    from seqkeras.export.proof import Difference
+    from seqkeras.export.signatures import Signature
+    from seqkeras.runs.reference import Reference
+    from seqkeras.serving.manifest import Manifest, TensorSpec
 
 TOLERANCE = 1e-4  # the largest difference allowed between float32 log-probabilities
 EXAMPLES = 512  # compared, at most
@@ -23,12 +36,12 @@ class Comparison:
     A sentence, `way_out`, says after a space how to leave out the part that differed.
     """
 
-    def __init__(self, examples):
+    def __init__(self, examples: int):
         self.figures = {"examples": examples, "tolerance": TOLERANCE}
         self.problems = []
         self.way_out = ""
 
-    def compare_log_probs(self, name, actual, expected):
+    def compare_log_probs(self, name: str, actual: np.ndarray, expected: np.ndarray) -> None:
         """Compare log-probabilities, or logits, with those of Keras."""
         if self._has_nan(expected):
             return
@@ -36,7 +49,7 @@ class Comparison:
         difference = np.max(np.abs(actual - expected), where=within, initial=0)
         self._keep(f"{name}_log_prob_difference", difference, "log-probabilities")
 
-    def compare_numbers(self, name, actual, expected):
+    def compare_numbers(self, name: str, actual: np.ndarray, expected: np.ndarray) -> None:
         """Compare other numbers with those of Keras, relative to the largest.
 
         Banned logits are compared by position only.
@@ -50,14 +63,21 @@ class Comparison:
             difference = np.inf
         self._keep(f"{name}_difference", difference, "numbers")
 
-    def compare_call(self, name, difference, reference):
+    def compare_call(self, name: str, difference: Difference, reference: Reference) -> None:
         """Keep the `export.proof.Difference` of answers from the `Reference` of a user's call."""
         examples = min(self.figures["examples"], len(reference.examples))
         self.figures |= {"call_examples": examples, f"call_{name}": difference.relative}
         if difference.problem:
             self.problems.append(f"{name}: {difference.problem}")
 
-    def compare_texts(self, name, answers, expected, inputs, is_tie):
+    def compare_texts(
+        self,
+        name: str,
+        answers: Sequence[str],
+        expected: Sequence[str],
+        inputs: Sequence[Any],
+        is_tie: Callable[..., bool],
+    ) -> None:
         """Compare strings with those of Keras; `is_tie` tells whether a row may differ."""
         different = [row for row, text in enumerate(expected) if text != answers[row]]
         tied = [row for row in different if is_tie(row, answers[row])]
@@ -68,7 +88,7 @@ class Comparison:
             if row not in tied
         ][:3]
 
-    def finish(self):
+    def finish(self) -> dict[str, Any]:
         """Return the figures, or raise a ParityError if something differed by too much."""
         if self.problems:
             raise ParityError(
@@ -91,29 +111,36 @@ class Comparison:
             self.problems.append(f"{name} {what} differ by {difference:.2g} from Keras")
 
 
-def signatures_of(folder, manifest, path="saved_model/1"):
+def signatures_of(folder: Path, manifest: Manifest, path: str = "saved_model/1") -> Any:
     """Return the signatures of a bundle's SavedModel, or None if the bundle has none there."""
     if path in manifest.saved_models:
         return tf.saved_model.load(str(folder / path)).signatures
     return None
 
 
-def tensors(arrays):
+def tensors(arrays: Mapping[str, np.ndarray]) -> dict[str, tf.Tensor]:
     """Return arrays by name as TensorFlow's tensors."""
     return {name: tf.constant(array) for name, array in arrays.items()}
 
 
-def of_arrays(function):
+def of_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function of TensorFlow's tensors as one of arrays."""
     return lambda **given: function(**tensors(given))
 
 
-def in_keras(signature):
+def in_keras(signature: Signature) -> Callable[..., Any]:
     """Return a signature as a function of arrays, run by Keras itself."""
     return of_arrays(tf.function(signature.function, autograph=False, reduce_retracing=True))
 
 
-def compare_attention(comparison, plan, folder, manifest, inputs, **options):
+def compare_attention(
+    comparison: Comparison,
+    plan: ExportPlan,
+    folder: Path,
+    manifest: Manifest,
+    inputs: Sequence[TensorSpec],
+    **options: Any,
+) -> None:
     """Compare the attention of each head of each layer in serving with Keras's."""
     if ROLE not in plan.graphs:
         return

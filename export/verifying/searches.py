@@ -5,8 +5,12 @@ the signature on strings, each with its defaults. A text that differs is accepte
 Keras; ties are counted.
 """
 
+from __future__ import annotations
+
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +19,10 @@ from seqkeras.export.pipelines.record import MARGIN, expected_text
 from seqkeras.export.verifying.parity import in_keras, of_arrays
 from seqkeras.export.verifying.strings import answers_on_strings, compare_on_strings
 from seqkeras.serving.opening import Runtime
+
+if TYPE_CHECKING:
+    from seqkeras.export.families import ExportPlan
+    from seqkeras.export.verifying.parity import Comparison
 
 BATCH = 64  # rows generated in one call
 BY_BEAMS = 64  # inputs at most, since beams take several times as long
@@ -30,7 +38,7 @@ class KerasResults:
     scores: np.ndarray
     is_tie: Callable  # (row, text, score) -> whether Keras gives that text the same score
 
-    def of(self, rows):
+    def of(self, rows: Sequence[int]) -> KerasResults:
         """Return the results of some rows; indices out of range are ignored."""
         rows = [row for row in rows if row < len(self.inputs)]
         return KerasResults(
@@ -40,7 +48,9 @@ class KerasResults:
             lambda index, text, score: self.is_tie(rows[index], text, score),
         )
 
-    def check_against(self, comparison, name, texts, scores):
+    def check_against(
+        self, comparison: Comparison, name: str, texts: Sequence[Any], scores: np.ndarray
+    ) -> None:
         """Compare another backend's results with these."""
         comparison.compare_texts(
             name,
@@ -53,7 +63,9 @@ class KerasResults:
         comparison.compare_numbers(name, np.asarray(scores)[same], self.scores[same])
 
 
-def generated(function, given):
+def generated(
+    function: Callable[..., Any], given: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
     """Return the outputs of a generating function for arrays by name, called in batches."""
     rows = len(given["lengths"])
     parts = [
@@ -63,7 +75,17 @@ def generated(function, given):
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def compare_searches(comparison, plan, pipeline, folder, by_ids, given, greedy, texts_of, whole):
+def compare_searches(
+    comparison: Comparison,
+    plan: ExportPlan,
+    pipeline: Any,
+    folder: Path,
+    by_ids: Any,
+    given: Mapping[str, np.ndarray],
+    greedy: Any,
+    texts_of: Callable[[np.ndarray], list[str]],
+    whole: Sequence[int],
+) -> None:
     """Compare all signatures and graphs that generate with Keras.
 
     Args:

@@ -1,5 +1,10 @@
 """Models that answer in a single pass: the pipeline, Keras and the SavedModel agree."""
 
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from seqkeras.export.pipelines import record_of
@@ -10,8 +15,15 @@ from seqkeras.export.verifying.strings import answers_on_strings, compare_on_str
 from seqkeras.serving.opening import Runtime
 from seqkeras.serving.pipelines import PIPELINES
 
+if TYPE_CHECKING:
+    from seqkeras.export.families import ExportPlan
+    from seqkeras.export.run import Run
+    from seqkeras.serving.manifest import Manifest
 
-def verify_single_pass(run, plan, folder, manifest):
+
+def verify_single_pass(
+    run: Run, plan: ExportPlan, folder: Path, manifest: Manifest
+) -> tuple[dict, list]:
     """See `seqkeras.export.verifying.verify`."""
     runs = []
     runtime = Runtime(observe=lambda role, inputs, outputs: runs.append((inputs, outputs)))
@@ -45,8 +57,8 @@ def verify_single_pass(run, plan, folder, manifest):
         if saved_model is not None:
             backends["saved_model"] = lambda feed, _: saved_model(**parity.tensors(feed))
         for name, answered in backends.items():
-            answers = [_of(outputs, answered(feed, outputs)) for feed, outputs in calls]
-            comparison.compare_call(name, call.difference(answers), call.reference)
+            compared = [_of(outputs, answered(feed, outputs)) for feed, outputs in calls]
+            comparison.compare_call(name, call.difference(compared), call.reference)
     compare_streams(comparison, plan, folder, manifest, rows, function)
     parity.compare_attention(comparison, plan, folder, manifest, inputs)
     fields = getattr(pipeline, "fields", ())

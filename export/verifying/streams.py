@@ -1,5 +1,11 @@
 """A stream gives what the whole model gives, however its frames are cut into chunks."""
 
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from seqkeras.export.verifying.parity import signatures_of, tensors
@@ -9,12 +15,24 @@ from seqkeras.serving.pipelines.forecast import WINDOW
 from seqkeras.serving.session import FRAMES
 from seqkeras.serving.streams import ROLE
 
+if TYPE_CHECKING:
+    from seqkeras.export.families import ExportPlan
+    from seqkeras.export.verifying.parity import Comparison
+    from seqkeras.serving.manifest import Manifest
+
 TOLERANCE = 1e-5  # the largest difference between chunks, relative to the largest number
 MOST = 16  # recordings that are compared
 ENDS = 3  # lengths at which a summary of the frames so far is compared, beside the whole
 
 
-def compare_streams(comparison, plan, folder, manifest, rows, function):
+def compare_streams(
+    comparison: Comparison,
+    plan: ExportPlan,
+    folder: Path,
+    manifest: Manifest,
+    rows: Sequence[Any],
+    function: Callable[..., Any],
+) -> None:
     """Compare the stream of a bundle with its Keras model, and its chunks with each other.
 
     An answer to each frame is compared with the model's for that frame; a summary of the frames so
@@ -55,7 +73,7 @@ def compare_streams(comparison, plan, folder, manifest, rows, function):
 class _Recording:
     """A recording, name -> array, as a stream, and as the model reads its first frames."""
 
-    def __init__(self, stream, graph, row):
+    def __init__(self, stream: Any, graph: Any, row: Any):
         self.stream, self.row = stream, row
         name = next(name for name in (FRAMES, WINDOW) if name in row)
         self.length = int(row.get("lengths", len(row[name])))

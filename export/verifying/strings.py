@@ -4,8 +4,12 @@ Inputs that a signature on strings refuses, such as a text that needs windows, a
 compared, as are texts with two segmentations of equal score of which the graph takes the other.
 """
 
+from __future__ import annotations
+
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
@@ -16,11 +20,19 @@ from seqkeras.export.text_graphs.signatures import DEFAULT, PAIR
 from seqkeras.export.verifying.parity import signatures_of
 from seqkeras.serving.text import SentencePieces, read_tokenizer
 
+if TYPE_CHECKING:
+    from seqkeras.export.pipelines.record import ExpectedAnswer
+    from seqkeras.export.verifying.parity import Comparison
+    from seqkeras.serving.manifest import Manifest
+    from seqkeras.serving.text import Tokenizer
+
 NAME = "saved_model_text"
 BATCH = 64
 
 
-def answers_on_strings(folder, manifest, inputs, fields=()):
+def answers_on_strings(
+    folder: Path, manifest: Manifest, inputs: Sequence[Any], fields: Sequence[str] = ()
+) -> list[dict[str, Any] | None] | None:
     """Return the answers of the signatures on strings, or None for a bundle without these.
 
     Each input, whose parts have the names `fields`, has its outputs by name, {} if the graph splits
@@ -29,7 +41,7 @@ def answers_on_strings(folder, manifest, inputs, fields=()):
     signatures = signatures_of(folder, manifest, f"{NAME}/1")
     if signatures is None:
         return None
-    answers = [None] * len(inputs)
+    answers: list[dict[str, Any] | None] = [None] * len(inputs)
     named = [_named(value, fields) for value in inputs]
     for function in (asked for name, asked in signatures.items() if name in (DEFAULT, PAIR)):
         takes = set(function.structured_input_signature[1])
@@ -45,7 +57,7 @@ def answers_on_strings(folder, manifest, inputs, fields=()):
     return answers
 
 
-def split_otherwise(tokenizer, texts):
+def split_otherwise(tokenizer: Tokenizer, texts: Mapping[int, str]) -> list[int]:
     """Return the rows whose texts a graph splits into the same pieces in another order, with equal
     score; only `SentencePieces` has such rows."""
     if not isinstance(tokenizer, SentencePieces) or not texts:
@@ -59,7 +71,12 @@ def split_otherwise(tokenizer, texts):
     ]
 
 
-def compare_on_strings(comparison, answers, inputs, expected_answer):
+def compare_on_strings(
+    comparison: Comparison,
+    answers: Sequence[Any] | None,
+    inputs: Sequence[Any],
+    expected_answer: Callable[..., ExpectedAnswer],
+) -> None:
     """Compare answers of the signatures on strings with `expected_answer` of a row and outputs."""
     if answers is None:
         return

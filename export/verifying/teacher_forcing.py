@@ -1,5 +1,10 @@
 """Log-probabilities along given tokens, from step graphs that `serving` runs."""
 
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from seqkeras.export.proof import log_probs_difference
@@ -9,8 +14,12 @@ from seqkeras.serving.pipelines.arrays import padded
 from seqkeras.serving.session import FRAMES
 from seqkeras.serving.text import pad
 
+if TYPE_CHECKING:
+    from seqkeras.export.run import Run
+    from seqkeras.export.verifying.parity import Comparison
 
-def sources_of(rows):
+
+def sources_of(rows: Sequence[Any]) -> tuple[Any, ...]:
     """Return the name of an encoder's input, the sources, and both as arrays by name with
     `lengths`."""
     if isinstance(rows[0], np.ndarray):
@@ -20,7 +29,17 @@ def sources_of(rows):
     return "token_ids", sources, dict(zip(("token_ids", "lengths"), pad(sources), strict=True))
 
 
-def compare_along(comparison, run, by_ids, along, expected, arrays, lengths, begin=0, called=True):
+def compare_along(
+    comparison: Comparison,
+    run: Run,
+    by_ids: Any,
+    along: np.ndarray,
+    expected: np.ndarray,
+    arrays: Mapping[str, np.ndarray],
+    lengths: np.ndarray,
+    begin: int = 0,
+    called: bool = True,
+) -> None:
     """Compare log-probabilities along tokens with Keras's, and with those of the user's call.
 
     Args:
@@ -44,7 +63,9 @@ def compare_along(comparison, run, by_ids, along, expected, arrays, lengths, beg
             comparison.compare_call(name, log_probs_difference(run, rows, begin), run.reference)
 
 
-def along_targets(graphs, source, lengths, target_ids):
+def along_targets(
+    graphs: Any, source: np.ndarray, lengths: np.ndarray, target_ids: np.ndarray
+) -> np.ndarray:
     """Return (N, T, V) log-probabilities after each token of (N, T) targets."""
     state = graphs.encode(source, lengths)
     rows = np.arange(len(target_ids))[:, np.newaxis]
@@ -57,7 +78,7 @@ def along_targets(graphs, source, lengths, target_ids):
     return log_probs
 
 
-def along_texts(graphs, token_ids, first=1):
+def along_texts(graphs: Any, token_ids: np.ndarray, first: int = 1) -> np.ndarray:
     """Return (N, T, V) log-probabilities after each of the (N, T) tokens of texts.
 
     The `first` tokens are read before the first step; all get the log-probabilities after the last.
