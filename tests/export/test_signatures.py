@@ -11,7 +11,7 @@ from seqkeras.models import GPT
 from seqkeras.serving.manifest import DecodingDefaults
 
 parts = plan_export(GPT(11, 6, 1, 2, 7, 5), max_length=3, decoding=DecodingDefaults(2))
-print(*parts.graphs, *parts.saved_model, sep="\n")
+print(*parts.graphs, *parts.saved_model, sep="\\n")
 print("imported:", *({"tf2onnx", "onnx"} & sys.modules.keys()))
 """
 
