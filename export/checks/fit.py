@@ -195,7 +195,7 @@ def _inputs(checked):
             elif axes == NUMBERS[1]:
                 yield from _fixed_length(spec, checked.run.limits)
             continue
-        closed = [own for own, axis in zip(spec.shape, axes) if type(own) is not type(axis)]
+        closed = [size for size, axis in zip(spec.shape, axes) if type(size) is not type(axis)]
         if spec.dtype != dtype or len(spec.shape) != len(axes) or closed:
             yield (
                 f"{pipeline} feeds {spec.name} as {dtype} ({axes_of(axes)}); the model takes "

@@ -145,10 +145,10 @@ class Reader:
                 sizes = _fitting(sizes, room)
             else:
                 sizes = [tf.minimum(sizes[0], most_of_first), sizes[1]]
-            return [part.cut(own).columns for part, own in zip(parts, sizes, strict=True)]
+            return [part.cut(size).columns for part, size in zip(parts, sizes, strict=True)]
 
         columns = tf.cond(truncate, cut, lambda: [part.columns for part in parts])
-        parts = [Tokens(*own, part.errors) for own, part in zip(columns, parts, strict=True)]
+        parts = [Tokens(*triple, part.errors) for triple, part in zip(columns, parts, strict=True)]
         rows, name = (
             _joined(parts, around, segments),
             " and ".join(dict.fromkeys(e.name for e in texts)),

@@ -60,8 +60,8 @@ def compare_streams(
                 expected = expected[: recording.length - delay]
                 comparison.compare_numbers("stream", numbers[delay:], expected)
         if saved_model is not None:
-            found = saved_model(**tensors(recording.arrays | recording.zeros))[stream.output]
-            comparison.compare_numbers("saved_model_stream", np.asarray(found)[0], numbers)
+            answers = saved_model(**tensors(recording.arrays | recording.zeros))[stream.output]
+            comparison.compare_numbers("saved_model_stream", np.asarray(answers)[0], numbers)
     comparison.figures["stream_chunks_difference"] = largest
     if not largest <= TOLERANCE:
         comparison.problems.append(
