@@ -127,12 +127,6 @@ class Graph:
         known = self.constant(name)
         return known is not None and known.size == 1 and bool(np.isclose(known, number).all())
 
-    def uncast(self, name: str) -> str:
-        """Return the tensor after any Casts."""
-        while node := self.maker(name, "Cast"):
-            name = node.input[0]
-        return name
-
     def unmoved(self, name: str, op_type: str = "Identity") -> list[str]:
         """Return a tensor and its predecessors with the same numbers in the same order.
 

@@ -87,17 +87,10 @@ def _is_right_padded(graph, mask):
 
 
 def _rows(graph, name):
-    """Return the input of an Unsqueeze to rank 2, without Casts, and its axes."""
-    node = graph.maker(_plain(graph, name), "Unsqueeze")
+    """Return the input of an Unsqueeze to rank 2, without Casts, and its axes, or None."""
+    node = graph.maker(graph.unmoved(name, "Cast")[-1], "Unsqueeze")
     axes = node and graph.constant(node.input[1])
-    return None if axes is None or not node else (_plain(graph, node.input[0]), axes.tolist())
-
-
-def _plain(graph, name):
-    """Return a tensor before Casts and Identities."""
-    while (before := graph.unmoved(graph.uncast(name))[-1]) != name:
-        name = before
-    return name
+    return None if axes is None else (graph.unmoved(node.input[0], "Cast")[-1], axes.tolist())
 
 
 def _mask_of(graph, node):
@@ -110,7 +103,7 @@ def _mask_of(graph, node):
         if not asked:
             return None
         name = asked.input[0]
-    return _plain(graph, name)
+    return graph.unmoved(name, "Cast")[-1]
 
 
 def _source(node):
