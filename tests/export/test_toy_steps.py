@@ -138,5 +138,5 @@ def test_what_all_prompts_have_is_read_at_once():
     model = Counting(STORED["table"])
     decoding = DecodingDefaults(start_id=START, end_id=-1)
     generate = plan_export(model, max_length=7, decoding=decoding).saved_model["generate"].function
-    generate(tf.constant(PROMPTS), tf.constant(LENGTHS))
+    generate(token_ids=tf.constant(PROMPTS), lengths=tf.constant(LENGTHS))
     assert read == [2, 1, 1, 1, 1]  # and no step reads the last of the 7
