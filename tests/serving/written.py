@@ -24,7 +24,14 @@ CONSTANTS = {
     "but_last": np.int64([-2]),
     "one": np.float32(1),
 }
-DTYPES = {TensorProto.INT64: "int64", TensorProto.FLOAT: "float32"}
+DTYPES = {
+    TensorProto.INT64: "int64",
+    TensorProto.FLOAT: "float32",
+    TensorProto.DOUBLE: "float64",
+    TensorProto.FLOAT16: "float16",
+    TensorProto.INT32: "int32",
+    TensorProto.BOOL: "bool",
+}
 
 
 def model_of(text, **constants):

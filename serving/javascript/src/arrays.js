@@ -2,7 +2,7 @@
 
 /**
  * @typedef {object} NumberArray
- * @property {string} type "int64", "float32" or "bool".
+ * @property {string} type such as "float32".
  * @property {ArrayLike<any>} data in the order of C.
  * @property {readonly number[]} dims
  */
@@ -39,6 +39,48 @@ export function rowsOf(array, rows) {
   const found = new data.constructor(rows.length * size);
   rows.forEach((row, place) => found.set(data.subarray(row * size, (row + 1) * size), place * size));
   return { type: array.type, data: found, dims: [rows.length, ...inner] };
+}
+
+/** Return the slices `start` to `end` of an array's first axis. @returns {NumberArray} */
+export function between(array, start, end) {
+  const inner = array.dims.slice(1);
+  const size = sizeOf(inner);
+  const data = /** @type {any} */ (array.data).subarray(start * size, end * size);
+  return { type: array.type, data, dims: [end - start, ...inner] };
+}
+
+/**
+ * Return a copy of the numbers of arrays, one after the other, in one array of this shape.
+ *
+ * @param {NumberArray[]} arrays of one type, one at least.
+ * @param {readonly number[]} dims
+ * @returns {NumberArray}
+ */
+export function joined(arrays, dims) {
+  const [first] = arrays;
+  const data = new /** @type {any} */ (first.data).constructor(sizeOf(dims));
+  let place = 0;
+  for (const array of arrays) {
+    data.set(array.data, place);
+    place += array.data.length;
+  }
+  return { type: first.type, data, dims };
+}
+
+/**
+ * Return a copy of an array in which some rows are those of another one.
+ *
+ * @param {NumberArray} array
+ * @param {number[]} rows
+ * @param {NumberArray} other its numbers are those of a row for each of `rows`.
+ * @returns {NumberArray}
+ */
+export function withRows(array, rows, other) {
+  const size = sizeOf(array.dims.slice(1));
+  const data = /** @type {any} */ (array.data).slice();
+  const own = /** @type {any} */ (other.data);
+  rows.forEach((row, place) => data.set(own.subarray(place * size, (place + 1) * size), row * size));
+  return { ...array, data };
 }
 
 /** Return an array of another shape. @returns {NumberArray} */

@@ -5,6 +5,7 @@ import { requireCount, requireFlag, shown, withDefaults } from "./checks.js";
 import { externalFiles } from "./external_data.js";
 import { overflows } from "./int8.js";
 import { MANIFEST } from "./manifest/format.js";
+import { Queue } from "./queue.js";
 
 const QUIET = 4; // onnxruntime's log severity: fatal errors only; the others arrive as exceptions
 const MOST_THREADS = 1024;
@@ -160,7 +161,7 @@ export class Session {
   #session;
   #ort;
   #where;
-  #last = Promise.resolve();
+  #queue = new Queue();
   #released = false;
 
   /** @param {import("./manifest/format.js").GraphFile} graph */
@@ -184,13 +185,11 @@ export class Session {
         name, new this.#ort.Tensor(type, data, dims),
       ]),
     );
-    const run = this.#last.then(() => {
-      if (this.#released) throw released(this.#where);
-      return this.#session.run(feeds, names);
-    });
-    this.#last = run.catch(() => {}); // a failed run does not stop the next one
     try {
-      const found = await run;
+      const found = await this.#queue.run(() => {
+        if (this.#released) throw released(this.#where);
+        return this.#session.run(feeds, names);
+      });
       return names.map((name) => found[name]);
     } catch (cause) {
       if (cause instanceof Refusal) throw cause;
@@ -205,8 +204,7 @@ export class Session {
   async release() {
     if (this.#released) return;
     this.#released = true;
-    await this.#last;
-    await this.#session.release();
+    await this.#queue.run(() => this.#session.release());
   }
 }
 

@@ -38,7 +38,18 @@ export const ROWS = byDefault(optional(object({
   series: byDefault(optional(string), null),
 })), null);
 
-/** @typedef {{where: string, column: any, category: string}} Unknown a category that no column has. */
+/** @typedef {{where: string, row: number, column: any, category: string}} Unknown a category that no column has. */
+/**
+ * What rows remember of those before them.
+ *
+ * @typedef {object} Memory
+ * @property {number[] | null} numbers the last numbers of columns of numbers, with what stands for
+ *   missing ones; null before the first row.
+ * @property {number | null} time the time of the last row, in microseconds since 1970; null without one.
+ */
+
+/** @type {Memory} */
+export const NOTHING = { numbers: null, time: null };
 
 /** What a row holds; the targets are the first columns. */
 export class Rows {
@@ -109,17 +120,35 @@ export class Rows {
    * @returns {{table: Float32Array[], last: number | null, unknown: Unknown[]}}
    */
   window(rows, name) {
+    const { table, times, unknown } = this.following(rows, name, NOTHING);
+    return { table, last: times.at(-1) ?? null, unknown };
+  }
+
+  /**
+   * Return the numbers of rows that follow others, the time of each row (none without a column of
+   * time), the memory after them, and categories that are unknown; see `window`.
+   *
+   * @param {any} rows
+   * @param {string} name
+   * @param {Memory} memory
+   * @returns {{table: Float32Array[], times: number[], memory: Memory, unknown: Unknown[]}}
+   */
+  following(rows, name, memory) {
     const fields = fieldsOf(rows, name, this.names);
     const where = whereOf(name);
     const size = this.time?.columns.length ?? 0;
     const parts = fields.map((field) => field.slice(0, size));
-    const times = parts.map((part, row) => this.time?.read(part, where(row)) ?? 0);
-    this.time?.requireOffsets(parts, where);
-    this.time?.requireSteps(times, where);
+    const { time } = this;
+    const times = time ? parts.map((part, row) => time.read(part, where(row))) : [];
+    time?.requireOffsets(parts, where);
+    if (memory.time === null) time?.requireSteps(times, where);
+    else time?.requireSteps([memory.time, ...times], (row) => where(row - 1));
     const { values, unknown } = valuesOf(fields, this.columns, where, size);
     const told = this.columns.filter((column) => column.may_be_missing);
-    const last = new Map(this.columns.map((column) => [column, column.fill]));
     const numbers = this.columns.filter((column) => !column.categories.length);
+    const last = new Map(
+      numbers.map((column, place) => [column, memory.numbers?.[place] ?? column.fill]),
+    );
     const others = this.columns.filter((column) => column.categories.length);
     const table = values.map((given, row) => {
       for (const column of numbers) {
@@ -130,10 +159,11 @@ export class Rows {
         ...numbers.map((column) => scaled(column, last.get(column))),
         ...told.map((column) => Number(Number.isNaN(given.get(column)[0]))),
         ...others.flatMap((column) => given.get(column)),
-        ...(this.time?.phases(times[row]) ?? []),
+        ...(time?.phases(times[row]) ?? []),
       ]);
     });
-    return { table, last: this.time ? times[times.length - 1] : null, unknown };
+    const after = { numbers: [...last.values()], time: times.at(-1) ?? null };
+    return { table, times, memory: after, unknown };
   }
 
   /**
@@ -238,7 +268,7 @@ function valuesOf(fields, columns, where, first) {
     else {
       const category = categoryIn(column, value, where(row));
       if (category !== null && !column.categories.includes(category)) {
-        unknown.push({ where: where(row), column, category });
+        unknown.push({ where: where(row), row, column, category });
       }
       values[row].set(column, column.categories.map((own) => Number(own === category)));
     }

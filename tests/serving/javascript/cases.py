@@ -2,8 +2,8 @@
 
     python -m tests.serving.javascript.cases FOLDER
 
-makes FOLDER/cases.json, a bundle for each name in it, and FOLDER/tokens.json. `npm test` reads them
-in the folder that SEQKERAS_JAVASCRIPT_CASES names.
+makes FOLDER/cases.json, a bundle for each name in it, FOLDER/tokens.json, and what `streams` makes.
+`npm test` reads them in the folder that SEQKERAS_JAVASCRIPT_CASES names.
 """
 
 import json
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from seqkeras import serving
 from seqkeras.serving.printing import as_content
-from tests.serving.javascript import tokens
+from tests.serving.javascript import streams, tokens
 from tests.serving.javascript.bundles import BUNDLES
 
 # What JavaScript calls otherwise in an error.
@@ -35,7 +35,7 @@ SPOKEN = {
 
 
 def write(folder, names=BUNDLES):
-    """Write the bundles of these names, cases.json and tokens.json into a folder."""
+    """Write the bundles of these names, cases.json, tokens.json and streams into a folder."""
     cases = {}
     for name in names:
         bundle, path = BUNDLES[name], folder / name.replace(" ", "-")
@@ -48,6 +48,7 @@ def write(folder, names=BUNDLES):
     text = json.dumps(cases)  # lone surrogates are escaped
     (folder / "cases.json").write_text(text, encoding="utf-8")
     tokens.write(folder)
+    streams.write(folder)
 
 
 def answered(pipeline, inputs, options):

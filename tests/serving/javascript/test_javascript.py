@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from tests.serving.javascript import cases
+from tests.serving.javascript import cases, streams
 from tests.serving.javascript.package import PACKAGE, require_node, run
 
 pytestmark = pytest.mark.long
@@ -28,6 +28,7 @@ def test_the_answers_in_javascript_are_those_of_python(tmp_path):
     said, counted = npm_test(tmp_path)
     assert (counted["fail"], counted["skipped"]) == (0, 0), said
     assert counted["pass"] > 2 * len(json.loads((tmp_path / "cases.json").read_text()))
+    streams.require_states_of_javascript(tmp_path)
 
 
 def test_without_answers_of_python_the_tests_that_need_them_count_as_skipped():

@@ -83,7 +83,8 @@ export class Bundle {
   }
 }
 
-async function sha256(bytes) {
+/** Return the sha256 of bytes, in hexadecimal digits. @param {BufferSource} bytes */
+export async function sha256(bytes) {
   if (!globalThis.crypto?.subtle) {
     throw new Error(
       "load: files can not be verified, because this page has no Web Crypto: serve it by HTTPS or "

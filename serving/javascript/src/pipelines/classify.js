@@ -5,6 +5,8 @@ import { isRecord, requireCount, requireFlag, withDefaults } from "../checks.js"
 import { descending } from "../decoding/results.js";
 import { byDefault, flag, integer, list, number, optional, string } from "../manifest/fields.js";
 import { ROWS } from "../rows.js";
+import { FRAMES } from "../session.js";
+import { Streaming } from "../streams.js";
 import { inGroups } from "./batching.js";
 import { FrameReader, takesFrames } from "./frames.js";
 import { encoded, partsOf, TextReader } from "./inputs.js";
@@ -55,7 +57,17 @@ export class Classify extends SinglePass {
     else reader = new TextsOrPairs(await TextReader.open(bundle), settings);
     const tokenizer = reader instanceof TextsOrPairs ? reader.tokenizer : null;
     requireWindows(bundle, settings.stride, tokenizer);
-    return this.opened(bundle, runtime, [settings.output], reader, settings);
+    const pipeline = /** @type {Classify} */ (
+      await this.opened(bundle, runtime, [settings.output], reader, settings));
+    if (reader instanceof FrameReader) {
+      pipeline.streaming = new Streaming(bundle, runtime, {
+        output: settings.output,
+        input: FRAMES,
+        read: reader.follow,
+        answer: ({ data }) => pipeline.#classes(data, null),
+      });
+    }
+    return pipeline;
   }
 
   /**

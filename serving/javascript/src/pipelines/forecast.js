@@ -6,6 +6,7 @@ import { float32 } from "../arrays.js";
 import { byDefault, list, number, optional, record, string } from "../manifest/fields.js";
 import { MANIFEST } from "../manifest/format.js";
 import { counted, refuseUnknown, ROWS } from "../rows.js";
+import { Streaming } from "../streams.js";
 import { TOKEN_BUDGET } from "./batching.js";
 import { ArrayReader, numbers, padded, PADDING } from "./frames.js";
 import { encoded, oneOrAll } from "./inputs.js";
@@ -78,7 +79,15 @@ export class Forecast extends Pipeline {
         + `known one; the graph takes ${found.join(" and ")}`;
       throw new BundleError(reason, { where: bundle.where, subject: MANIFEST });
     }
-    return new Forecast(bundle, model, reader, settings, knownShape);
+    const pipeline = new Forecast(bundle, model, reader, settings, knownShape);
+    pipeline.streaming = new Streaming(bundle, runtime, {
+      output: settings.output,
+      input: WINDOW,
+      optional: [KNOWN],
+      read: pipeline.#follow,
+      answer: (output, _, unknown) => pipeline.#forecasting(unknown, output),
+    });
+    return pipeline;
   }
 
   /**
@@ -97,12 +106,25 @@ export class Forecast extends Pipeline {
     const strict = requireFlag("Forecast: strict", options.strict);
     const encode = (given, own, truncate) => this.encode(given, own, truncate, strict);
     const rows = encoded(series, name, encode, options, name);
-    const read = (place, output) => this.#forecasting(rows[place], output);
+    const read = (place, output) => this.#forecasting(rows[place].unknown, output);
     const answers = await this.#model.answer(rows, read, options.token_budget);
     return oneOrAll(series, answers, name, name);
   }
 
   encode = (given, name, truncate, strict = false) => {
+    const { rows } = this.#settings;
+    let { series, following } = this.#parts(given, name);
+    let unknown = [];
+    if (rows) ({ series, following, unknown } = this.#ofRows(series, following, name, truncate));
+    if (strict) refuseUnknown(unknown);
+    const window = this.#reader.read(series, name, truncate, true);
+    if (!this.#knownShape) return { window, known: null, unknown, length: window.length };
+    const known = knownOf(following, this.#knownShape, `${name}, known`);
+    return { window, known, unknown, length: window.length };
+  };
+
+  /** Return a series, and what is known of the future or null. */
+  #parts(given, name) {
     const { rows } = this.#settings;
     const asksKnown = this.#knownShape && (!rows || rows.known.length);
     const fields = asksKnown ? ["series", KNOWN] : ["series"];
@@ -113,21 +135,43 @@ export class Forecast extends Pipeline {
           + `received ${shown(isRecord(given) ? Object.keys(given) : given)}`,
       );
     }
-    let [series, following] = isNamed ? [given.series, given[KNOWN]] : [given, null];
-    let unknown = [];
-    if (rows) ({ series, following, unknown } = this.#ofRows(series, following, name, truncate));
-    if (strict) refuseUnknown(unknown);
-    const window = this.#reader.read(series, name, truncate, true);
-    if (!this.#knownShape) return { window, known: null, unknown, length: window.length };
-    const known = numbers(following, `${name}, known`);
-    if (known.dims.join() !== this.#knownShape.join()) {
+    return isNamed
+      ? { series: given.series, following: given[KNOWN] }
+      : { series: given, following: null };
+  }
+
+  /** Return the `Chunk` of rows of a stream. @type {import("../streams.js").ReadChunk} */
+  #follow = (given, name, memory) => {
+    const { rows } = this.#settings;
+    const { series, following } = this.#parts(given, name);
+    const read = rows?.following(series, name, memory);
+    const window = this.#reader.readChunk(read?.table ?? series, name);
+    const chunk = { arrays: { [WINDOW]: window }, memory: read?.memory ?? memory };
+    const about = Array.from({ length: window.dims[0] }, () => /** @type {any[]} */ ([]));
+    for (const unknown of read?.unknown ?? []) about[unknown.row].push(unknown);
+    if (!this.#knownShape) return { ...chunk, about };
+    const ofKnown = `${name}, known`;
+    const known = read
+      ? this.#knownOfRows(following, read.times, about.length, ofKnown)
+      : following;
+    const { data, dims } = knownOf(known, [about.length, ...this.#knownShape], ofKnown);
+    return { ...chunk, about, arrays: { ...chunk.arrays, [KNOWN]: { type: "float32", data, dims } } };
+  };
+
+  /** Return what is known after each of some rows, as numbers. */
+  #knownOfRows(following, times, length, name) {
+    const { rows } = this.#settings;
+    const [horizon] = this.#knownShape;
+    if (rows.known.length && !(Array.isArray(following) && following.length === length)) {
       throw new Refusal(
-        `${name}, known must have shape (${this.#knownShape.join(", ")}); received `
-          + `(${known.dims.join(", ")})`,
+        `${name} must be a list of ${length}, for each row the ${horizon} rows that follow it; `
+          + `received ${shown(following)}`,
       );
     }
-    return { window, known, unknown, length: window.length };
-  };
+    return Array.from({ length }, (_, row) => rows.future(
+      following?.[row], times[row] ?? null, horizon, `${name}, row ${row + 1}`,
+    ).table);
+  }
 
   /** Return the numbers of rows, and of what is known, and the categories that are unknown. */
   #ofRows(series, following, name, truncate) {
@@ -147,8 +191,8 @@ export class Forecast extends Pipeline {
   }
 
   /** @returns {Forecasting} */
-  #forecasting(row, { data, dims }) {
-    const unknown = row.unknown.length ? { unknown: counted(row.unknown) } : {};
+  #forecasting(given, { data, dims }) {
+    const unknown = given.length ? { unknown: counted(given) } : {};
     const { quantiles, rows } = this.#settings;
     const valueOf = (answer, target) => (rows ? rows.unscaled(answer, target) : answer);
     const depth = quantiles.length || 1;
@@ -164,6 +208,15 @@ export class Forecast extends Pipeline {
       ...unknown,
     };
   }
+}
+
+/** Return what is known of the future as numbers of this shape. */
+function knownOf(value, shape, name) {
+  const known = numbers(value, name);
+  if (known.dims.join() === shape.join()) return known;
+  throw new Refusal(
+    `${name} must have shape (${shape.join(", ")}); received (${known.dims.join(", ")})`,
+  );
 }
 
 function* problemsOf(settings, outputs) {

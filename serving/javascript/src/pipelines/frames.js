@@ -83,6 +83,24 @@ export class ArrayReader {
     if (dims[0] > this.limit) throw tooLong(name, dims[0], this.limit, this.#unit);
     return { data, dims, length: dims[0] };
   }
+
+  /**
+   * Return some frames of a stream, (frames, sizes); see `read`.
+   *
+   * @param {any} value
+   * @param {string} name
+   * @returns {import("../arrays.js").NumberArray}
+   */
+  readChunk(value, name) {
+    const { data, dims } = numbers(value, name);
+    if (!dims[0] || dims.slice(1).join() !== this.sizes.join()) {
+      throw new Refusal(
+        `${name} must have shape (${["frames", ...this.sizes].join(", ")}), one frame at least; `
+          + `received (${dims.join(", ")})`,
+      );
+    }
+    return { type: "float32", data, dims };
+  }
 }
 
 /** Return arrays as a batch under a name, padded with zeros, with lengths and padding mask. */
@@ -147,6 +165,14 @@ export class FrameReader {
     }
     return this.#reader.read(own, name, truncate);
   }
+
+  /** Return the `Chunk` of some frames that follow others. @type {import("../streams.js").ReadChunk} */
+  follow = (value, name, memory) => {
+    if (!this.#rows) return { arrays: { [FRAMES]: this.#reader.readChunk(value, name) }, memory };
+    const { table, unknown, memory: after } = this.#rows.following(value, name, memory);
+    refuseUnknown(unknown);
+    return { arrays: { [FRAMES]: this.#reader.readChunk(table, name) }, memory: after };
+  };
 }
 
 /**

@@ -15,6 +15,8 @@ import { Refusal } from "../refusal.js";
  *   generated text, each as soon as it is final.
  * @property {(texts: any[], others: any[], options?: object) => Promise<number[][]>} [similarity]
  *   the cosines of vectors.
+ * @property {(options?: import("../streams.js").OpenOptions) => Promise<any>} open a `Stream` of frames,
+ *   which answers each frame as it comes, or several `Streams`.
  * @property {() => Promise<void>} release frees onnxruntime's memory; what is asked then is refused.
  */
 /** @typedef {((inputs: any, options?: object) => Promise<any>) & Methods} Callable */
@@ -22,6 +24,8 @@ import { Refusal } from "../refusal.js";
 export class Pipeline {
   #graphs;
   #where;
+  /** What its streams share, of a pipeline of frames. @type {import("../streams.js").Streaming | null} */
+  streaming = null;
 
   /**
    * @param {import("../manifest/files.js").Bundle} bundle
@@ -64,9 +68,17 @@ export class Pipeline {
         return answersOrErrors(answer, inputs, options);
       },
       manifest: this.manifest,
+      open: async (options = {}) => {
+        requireOpen();
+        if (this.streaming) return this.streaming.opened(options);
+        throw new Refusal(
+          `${this.manifest.pipeline}: a stream is of frames; this bundle reads none`,
+        );
+      },
       release: async () => {
         isReleased = true;
         for (const graph of this.#graphs) await graph.release();
+        await this.streaming?.release();
       },
     };
     if ("stream" in this) {

@@ -7,6 +7,7 @@ import { byDefault, integer, list, optional, required, string } from "../manifes
 import { MANIFEST } from "../manifest/format.js";
 import { ROWS } from "../rows.js";
 import { FRAMES } from "../session.js";
+import { Streaming } from "../streams.js";
 import { leftStripped, lengthOf, SPACES, stripped } from "../text/characters.js";
 import { Subwords } from "../text/subwords.js";
 import { wholeCharacters } from "../text/words.js";
@@ -65,7 +66,17 @@ export class Tag extends SinglePass {
       ? FrameReader.ofGraph(bundle, ROLE, settings.rows)
       : await TextReader.open(bundle);
     requireWindows(bundle, settings.stride, reader instanceof TextReader ? reader.tokenizer : null);
-    return this.opened(bundle, runtime, [settings.output], reader, settings);
+    const pipeline = /** @type {Tag} */ (
+      await this.opened(bundle, runtime, [settings.output], reader, settings));
+    if (reader instanceof FrameReader) {
+      pipeline.streaming = new Streaming(bundle, runtime, {
+        output: settings.output,
+        input: FRAMES,
+        read: reader.follow,
+        answer: ({ data }, frame) => pipeline.#words([], [[frame, frame + 1]], [data])[0],
+      });
+    }
+    return pipeline;
   }
 
   /**
@@ -138,22 +149,28 @@ export class Tag extends SinglePass {
     return { characters, windows, places: found.places, tokens: byWindow(windows, found.tokens) };
   };
 
+  /** @returns {Word[]} */
+  #words(characters, places, logits) {
+    const { labels } = this.settings;
+    const found = bestTags(logits, labels.length);
+    return places.map(([start, end], place) => {
+      const { tag, score } = found[place];
+      const text = characters.slice(start, end).join("");
+      return { text, tag: labels[tag], start, end, score };
+    });
+  }
+
   /** @returns {Tagging} */
   #tagging(characters, places, logits) {
-    const { labels, scheme } = this.settings;
-    const textAt = (start, end) => characters.slice(start, end).join("");
-    const found = bestTags(logits, labels.length);
-    const words = places.map(([start, end], place) => {
-      const { tag, score } = found[place];
-      return { text: textAt(start, end), tag: labels[tag], start, end, score };
-    });
+    const { scheme } = this.settings;
+    const words = this.#words(characters, places, logits);
     if (scheme === null) return { words, entities: [] };
     const marked = entities(words.map(({ tag }) => tag)).map(({ label, first, end: last }) => {
       const own = words.slice(first, last);
       const { start } = own[0];
       const { end } = own[own.length - 1];
       const score = own.reduce((sum, word) => sum + word.score, 0) / own.length;
-      return { text: textAt(start, end), label, start, end, score };
+      return { text: characters.slice(start, end).join(""), label, start, end, score };
     });
     return { words, entities: marked };
   }
