@@ -31,9 +31,6 @@ from seqkeras.tokenizers import learn_word_piece, pad, read_tokenizer
 from seqkeras.training.answering import answerer
 from tests.arrays import close
 from tests.conftest import CHECKOUT
-from tests.training.exams import exam
-from tests.training.questions import encoder_folder, questions
-from tests.training.questions import write as write_questions
 
 HERE = Path(__file__).parent
 SCRIPTS = sorted(each for each in HERE.glob("*.py") if not each.name.startswith(("test_", "__")))
@@ -244,18 +241,6 @@ def test_a_file_becomes_a_translator_by_commands_alone(tmp_path):
     model = keras.models.load_model(tmp_path / "runs/en-de/model.keras", compile=False)
     [answer] = answerer(trained)(model, ["the red house is big"])
     assert printed == f"{answer.text}\n"
-
-
-@pytest.mark.long
-def test_questions_and_an_exam_become_answers_by_commands_alone(tmp_path):
-    (tmp_path / "models").mkdir()
-    encoder_folder(tmp_path / "models/minilm", max_length=400)
-    write_questions(tmp_path / "questions.jsonl", questions(60, without=0.3))
-    exam(tmp_path / "exam.csv", 60)
-    text, _ = commands_alone("questions", tmp_path, "finetuning").split("\t")
-    assert text in "Ada lives in Oslo."
-    text, _ = commands_alone("exam", tmp_path, "finetuning").split("\t")
-    assert text in ("a cat", "a dog")
 
 
 def test_a_text_becomes_a_language_model_and_that_one_that_answers_by_commands_alone(tmp_path):

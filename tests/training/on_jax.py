@@ -23,64 +23,35 @@ class Absent:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
-class Stopped(Exception):
-    """After the first checkpoint."""
-
-
 def main(file, folder):
     import keras
     import numpy as np
 
-    from seqkeras.training.checkpoint import Checkpoint
     from seqkeras.training.tasks.bert_pretraining import BertPretrainingOptions
     from seqkeras.training.tasks.classification import ClassificationOptions
     from seqkeras.training.train import train
+    from tests.training.stops import stopped_behind_a_checkpoint
+
+    def weights(options, name, **given):
+        few = {"batch_size": 8, "steps_per_save": 5, "looks": 1, "tensorboard": False}
+        train(options(**few, **given).make(), Path(folder, name))
+        return keras.models.load_model(Path(folder, name, "model.keras")).get_weights()
 
     def trained(name, strategy):
-        sizes = {"batch_size": 8, "units": 3, "embedding_dim": 5, "vocab_size": 40}
-        options = ClassificationOptions(
-            file=file,
-            **sizes,
-            encoder="gru",
-            dropout=0.0 if strategy != "one" or name == "one" else 0.2,
-            passes=2,
-            steps_per_save=5,
-            looks=1,
-            tensorboard=False,
-            strategy=strategy,
-        )
-        train(options.make(), Path(folder, name))
-        return keras.models.load_model(Path(folder, name, "model.keras")).get_weights()
+        given = {"file": file, "encoder": "gru", "strategy": strategy, "passes": 2}
+        given |= {"units": 3, "embedding_dim": 5, "vocab_size": 40}
+        given["dropout"] = 0.0 if strategy != "one" or name == "one" else 0.2
+        return weights(ClassificationOptions, name, **given)
 
     def pretrained(name, strategy):
-        sizes = {"num_layers": 1, "hidden_dim": 6, "num_heads": 2, "positions": 19}
-        options = BertPretrainingOptions(
-            files=(f"{file}.txt",),
-            **sizes,
-            vocab_size=60,
-            max_length=19,
-            batch_size=8,
-            max_steps=10,
-            steps_per_save=5,
-            looks=1,
-            tensorboard=False,
-            strategy=strategy,
-        )
-        train(options.make(), Path(folder, name))
-        return keras.models.load_model(Path(folder, name, "model.keras")).get_weights()
+        given = {"files": (f"{file}.txt",), "strategy": strategy, "max_steps": 10}
+        given |= {"vocab_size": 60, "num_layers": 1, "hidden_dim": 6, "num_heads": 2}
+        given |= {"positions": 19, "max_length": 19}
+        return weights(BertPretrainingOptions, name, **given)
 
     def stopped(name, trained=trained):
-        saved = Checkpoint.on_epoch_end
-
-        def save_and_stop(self, epoch, logs=None):
-            saved(self, epoch, logs)
-            raise Stopped
-
-        Checkpoint.on_epoch_end = save_and_stop
-        try:
+        with stopped_behind_a_checkpoint():
             trained(name, "one")
-        except Stopped:
-            Checkpoint.on_epoch_end = saved
         return trained(name, "one")
 
     def apart(weights, others):

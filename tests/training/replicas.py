@@ -103,158 +103,104 @@ def losses_and_weights(run):
         return [float(row["loss"]) for row in csv.DictReader(history)], model.get_weights()
 
 
-def few_steps(devices):
-    """Options of a training of ten steps, which ends with the last model."""
-    return {
-        "batch_size": ROWS,
-        "max_steps": 10,
-        "steps_per_save": 5,
-        "keep": "last",
-        "strategy": "one" if devices.num_replicas == 1 else "mirrored",
+def task_trained(options, devices, folder, **given):
+    """Losses and weights of ten steps of a task, which ends with the last model."""
+    few = {"batch_size": ROWS, "max_steps": 10, "steps_per_save": 5, "keep": "last"}
+    few["strategy"] = "one" if devices.num_replicas == 1 else "mirrored"
+    train(options(**few | given).make(), folder)
+    return losses_and_weights(folder)
+
+
+# Adam magnifies the gradients of key biases, which are rounding alone.
+BY_SGD = {"optimizer": "sgd", "learning_rate": 0.5}
+FILMS = [f"a {word} film,{word}" for word in ("good", "bad", "fine")] * 30
+
+
+def classified(devices, folder):
+    """The task `classification`, from its file to its run."""
+    lines = [f"{text},{'odd' if row % 2 else 'even'}" for row, text in enumerate(REVIEWS)]
+    file = folder / "reviews.csv"
+    file.write_text("\n".join(["text,label", *lines]))
+    sizes = {"units": 7, "embedding_dim": 5, "vocab_size": 40, "dropout": 0.0}
+    return task_trained(ClassificationOptions, devices, folder / "run", file=str(file), **sizes)
+
+
+def distilled(devices, folder):
+    """A small BERT that learns a teacher's answers and layers."""
+    file, teacher = folder / "reviews.csv", folder / "teacher"
+    file.write_text("\n".join(["text,label", *FILMS]))
+    common = {"file": str(file), "dropout": 0.0}
+    tiny = hugging_face_folder(folder / "tiny", dropout=0.0)
+    options = ClassificationOptions(**common, pretrained=tiny, batch_size=ROWS, max_steps=5)
+    train(options.make(), teacher)
+    student = {"encoder": "bert", "layers": 1, "heads": 3, "embedding_dim": 12}
+    compared = {"teacher": str(teacher), "distil_hidden": 1.0, "distil_attention": 1.0}
+    common |= student | compared | {"augment": 1} | BY_SGD  # labels are of some rows alone
+    return task_trained(ClassificationOptions, devices, folder / "run", **common)
+
+
+def several(devices, folder):
+    """Classes, tags and numbers, whose rows share batches."""
+    (folder / "reviews.csv").write_text("\n".join(["text,label", *FILMS]))
+    words = [f"a O\n{word} B-X\n{'film O' * (place % 2)}\n" for place, word in enumerate(WORDS)]
+    (folder / "names.conll").write_text("\n".join(words * 3))
+    rated = [f"a {word} film,{place % 5}" for place, word in enumerate(WORDS * 5)]
+    (folder / "rated.csv").write_text("\n".join(["text,number", *rated]))
+    files = {
+        "classification": "reviews.csv",
+        "tagging": "names.conll",
+        "regression": "rated.csv",
     }
+    tables = [
+        f'[{task}]\ntask = "{task}"\nfile = "{folder}/{file}"\ndropout = 0.0\n'
+        for task, file in files.items()
+    ]
+    (folder / "tasks.toml").write_text("".join(tables))
+    given = {"file": str(folder / "tasks.toml"), "batches": "mixed", **BY_SGD}
+    given["pretrained"] = hugging_face_folder(folder / "tiny", dropout=0.0)
+    return task_trained(SeveralOptions, devices, folder / "run", **given)
 
 
-def classified(devices):
-    """Losses and weights of the task `classification`, from its file to its run."""
-    with TemporaryDirectory() as folder:
-        lines = [f"{text},{'odd' if row % 2 else 'even'}" for row, text in enumerate(REVIEWS)]
-        file = Path(folder, "reviews.csv")
-        file.write_text("\n".join(["text,label", *lines]))
-        options = ClassificationOptions(
-            file=str(file),
-            batch_size=ROWS,
-            units=7,
-            embedding_dim=5,
-            vocab_size=40,
-            dropout=0.0,
-            steps_per_save=5,
-            strategy="one" if devices.num_replicas == 1 else "mirrored",
-        )
-        train(options.make(), Path(folder, "run"))
-        return losses_and_weights(Path(folder, "run"))
+def forecast(devices, folder):
+    """The task `forecasting`, whose replicas miss different targets."""
+    draw = np.random.default_rng(1)
+    load = [f"{value:.3f}" if draw.random() < 0.7 else "" for value in draw.normal(size=160)]
+    file = folder / "load.csv"
+    file.write_text("\n".join(["load,day", *(f"{v},{row % 7}" for row, v in enumerate(load))]))
+    columns = {"file": str(file), "targets": ("load",), "numbers": ("day",)}
+    sizes = {"context": 10, "horizon": 3, "units": 5, "dropout": 0.0}
+    return task_trained(ForecastingOptions, devices, folder / "run", **columns, **sizes)
 
 
-def distilled(devices):
-    """Losses and weights of a small BERT that learns a teacher's answers and layers."""
-    with TemporaryDirectory() as folder:
-        lines = [f"a {word} film,{word}" for word in ("good", "bad", "fine")] * 30
-        file = Path(folder, "reviews.csv")
-        file.write_text("\n".join(["text,label", *lines]))
-        common = {"file": str(file), "dropout": 0.0}
-        tiny = hugging_face_folder(Path(folder, "tiny"), dropout=0.0)
-        options = ClassificationOptions(**common, pretrained=tiny, batch_size=ROWS, max_steps=5)
-        teacher = Path(folder, "teacher")
-        train(options.make(), teacher)
-        options = ClassificationOptions(
-            **common,
-            teacher=str(teacher),
-            distil_hidden=1.0,
-            distil_attention=1.0,
-            encoder="bert",
-            layers=1,
-            heads=3,
-            embedding_dim=12,
-            augment=1,  # labels are of some rows alone
-            optimizer="sgd",  # Adam magnifies the gradients of key biases, which are rounding alone
-            learning_rate=0.5,
-            **few_steps(devices),
-        )
-        train(options.make(), Path(folder, "run"))
-        return losses_and_weights(Path(folder, "run"))
+def started(devices, folder):
+    """A GPT that begins with another one."""
+    file, first = folder / "text.txt", folder / "first"
+    file.write_text("\n".join(REVIEWS))
+    given = {"files": (str(file),), "context": 8, **BY_SGD}
+    sizes = {"hidden_dim": 6, "num_layers": 1, "num_heads": 2}
+    task_trained(LanguageModelOptions, devices, first, **given, **sizes)
+    given["start_from"] = str(first)
+    return task_trained(LanguageModelOptions, devices, folder / "run", **given)
 
 
-def several(devices):
-    """Losses and weights of classes, tags and numbers, whose rows share batches."""
-    with TemporaryDirectory() as folder:
-        rows = [f"a {word} film,{word}" for word in ("good", "bad", "fine")] * 30
-        Path(folder, "reviews.csv").write_text("\n".join(["text,label", *rows]))
-        words = [f"a O\n{word} B-X\n{'film O' * (place % 2)}\n" for place, word in enumerate(WORDS)]
-        Path(folder, "names.conll").write_text("\n".join(words * 3))
-        rated = [f"a {word} film,{place % 5}" for place, word in enumerate(WORDS * 5)]
-        Path(folder, "rated.csv").write_text("\n".join(["text,number", *rated]))
-        files = {
-            "classification": "reviews.csv",
-            "tagging": "names.conll",
-            "regression": "rated.csv",
-        }
-        tables = [
-            f'[{task}]\ntask = "{task}"\nfile = "{folder}/{file}"\ndropout = 0.0\n'
-            for task, file in files.items()
-        ]
-        Path(folder, "tasks.toml").write_text("".join(tables))
-        options = SeveralOptions(
-            file=str(Path(folder, "tasks.toml")),
-            pretrained=hugging_face_folder(Path(folder, "tiny"), dropout=0.0),
-            batches="mixed",
-            optimizer="sgd",  # Adam magnifies the gradients of key biases, which are rounding alone
-            learning_rate=0.5,
-            **few_steps(devices),
-        )
-        train(options.make(), Path(folder, "run"))
-        return losses_and_weights(Path(folder, "run"))
+def pretrained(devices, folder):
+    """The task `bert-pretraining`, whose rows have few and many masks."""
+    file = folder / "text.txt"
+    file.write_text("\n\n".join("\n".join(REVIEWS[row : row + 3]) for row in range(40)))
+    sizes = {"vocab_size": 80, "num_layers": 1, "hidden_dim": 6, "num_heads": 2, "max_length": 23}
+    plain = {"dropout": 0.0, "attention_dropout": 0.0, "weight_decay": None, **BY_SGD}
+    given = {"files": (str(file),), **sizes, **plain}
+    return task_trained(BertPretrainingOptions, devices, folder / "run", **given)
 
 
-def forecast(devices):
-    """Losses and weights of the task `forecasting`, whose replicas miss different targets."""
-    with TemporaryDirectory() as folder:
-        draw = np.random.default_rng(1)
-        load = [f"{value:.3f}" if draw.random() < 0.7 else "" for value in draw.normal(size=160)]
-        file = Path(folder, "load.csv")
-        file.write_text("\n".join(["load,day", *(f"{v},{row % 7}" for row, v in enumerate(load))]))
-        options = ForecastingOptions(
-            file=str(file),
-            targets=("load",),
-            numbers=("day",),
-            context=10,
-            horizon=3,
-            units=5,
-            dropout=0.0,
-            **few_steps(devices),
-        )
-        train(options.make(), Path(folder, "run"))
-        return losses_and_weights(Path(folder, "run"))
+def in_a_folder(case):
+    """A case that takes the devices alone."""
 
+    def run(devices):
+        with TemporaryDirectory() as folder:
+            return case(devices, Path(folder))
 
-def started(devices):
-    """Losses and weights of a GPT that begins with another one."""
-    with TemporaryDirectory() as folder:
-        file = Path(folder, "text.txt")
-        file.write_text("\n".join(REVIEWS))
-        common = {
-            "files": (str(file),),
-            "context": 8,
-            "optimizer": "sgd",  # Adam magnifies the gradients of key biases, which are rounding
-            **few_steps(devices),
-        }
-        sizes = {"hidden_dim": 6, "num_layers": 1, "num_heads": 2}
-        first = Path(folder, "first")
-        train(LanguageModelOptions(**common, **sizes).make(), first)
-        options = LanguageModelOptions(**common, start_from=str(first), learning_rate=0.5)
-        train(options.make(), Path(folder, "run"))
-        return losses_and_weights(Path(folder, "run"))
-
-
-def pretrained(devices):
-    """Losses and weights of the task `bert-pretraining`, whose rows have few and many masks."""
-    with TemporaryDirectory() as folder:
-        file = Path(folder, "text.txt")
-        file.write_text("\n\n".join("\n".join(REVIEWS[row : row + 3]) for row in range(40)))
-        options = BertPretrainingOptions(
-            files=(str(file),),
-            vocab_size=80,
-            num_layers=1,
-            hidden_dim=6,
-            num_heads=2,
-            max_length=23,
-            dropout=0.0,
-            attention_dropout=0.0,
-            optimizer="sgd",  # Adam magnifies the gradients of key biases, which are rounding alone
-            weight_decay=None,
-            learning_rate=0.5,
-            **few_steps(devices),
-        )
-        train(options.make(), Path(folder, "run"))
-        return losses_and_weights(Path(folder, "run"))
+    return run
 
 
 def without_the_mean_over_tokens(devices):
@@ -282,12 +228,12 @@ CASES = {
     "GPT": lambda devices: fitted(gpt, adam, SmoothedCrossEntropy(ignore_class=0), devices),
     "RNN": lambda devices: fitted(rnn, adam, CROSS_ENTROPY, devices),
     "Transformer": lambda devices: fitted(transformer, adam, CROSS_ENTROPY, devices),
-    "bert-pretraining": pretrained,
-    "classification": classified,
-    "distillation": distilled,
-    "forecasting": forecast,
-    "going on from a GPT": started,
-    "several": several,
+    "bert-pretraining": in_a_folder(pretrained),
+    "classification": in_a_folder(classified),
+    "distillation": in_a_folder(distilled),
+    "forecasting": in_a_folder(forecast),
+    "going on from a GPT": in_a_folder(started),
+    "several": in_a_folder(several),
     "without the mean over tokens": without_the_mean_over_tokens,
     "clipped by Keras": clipped_by_keras,
     "built by Keras": built_by_keras,

@@ -1,11 +1,7 @@
 """BERT from a user's text: what it learns, leaves, measures and refuses; fine-tuning from it."""
 
 import json
-import os
 import random
-import subprocess
-import sys
-from pathlib import Path
 
 import keras
 import numpy as np
@@ -17,7 +13,6 @@ from seqkeras.data.masking import Masking
 from seqkeras.data.pretraining import PretrainingBatches, ShardOrder
 from seqkeras.data.sentence_pairs import SentencePairs
 from seqkeras.data.token_records import TokenRecords, begin_records
-from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.optimizers import SGD
 from seqkeras.pretrained import load_hugging_face, save_hugging_face
 from seqkeras.tokenizers import read_tokenizer, word_piece
@@ -25,7 +20,9 @@ from seqkeras.training.__main__ import main
 from seqkeras.training.fit import summed
 from seqkeras.training.parts.masked_sentences import masked_sentences
 from seqkeras.training.tasks.bert_pretraining import BertPretrainingOptions
-from tests.conftest import CHECKOUT, long_fixture
+from tests.conftest import long_fixture, run_python
+from tests.training.commands import evaluated, exported, refusal, refused_files, scores_of
+from tests.training.stops import stopped_behind_a_checkpoint
 
 TINY = (
     "--vocab-size 90 --num-layers 1 --hidden-dim 24 --num-heads 3 --feed-forward-dim 37 "
@@ -47,10 +44,6 @@ def text_file(path, documents=60):
     return str(path)
 
 
-def scores_of(run):
-    return json.loads((Path(run) / "scores.json").read_text())
-
-
 @long_fixture
 def trained(tmp_path_factory):
     """The folder of a run, of its bundle and of its file."""
@@ -58,7 +51,7 @@ def trained(tmp_path_factory):
     file = text_file(folder / "text.txt")
     options = [*TINY, "--passes", "50", "--steps-per-save", "100", "--looks", "2"]
     assert main(["bert-pretraining", file, *options, "--out", str(folder / "run")]) == 0
-    export(folder / "run", folder / "bundle", options=ExportOptions(saved_models=False))
+    exported(folder)
     return folder
 
 
@@ -113,27 +106,16 @@ def test_the_bundle_fills_masks_as_keras_does(trained):
     assert [mask[0].token for mask in answer.masks] == [tokenizer.token_of(each) for each in best]
     np.testing.assert_allclose([mask[0].score for mask in answer.masks], shares.max(-1), rtol=1e-4)
     assert answer.text == "the old cat {} on the {}.".format(*map(tokenizer.token_of, best))
-    done = subprocess.run(
-        [sys.executable, "-m", "serving", "predict", str(trained / "bundle"), "the [MASK] dog"],
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-    )
+    done = run_python("-m", "serving", "predict", trained / "bundle", "the [MASK] dog")
     assert done.returncode == 0 and done.stdout.count("\n") == 1, done.stderr
 
 
 def test_run_and_bundle_have_the_same_scores_of_another_file(trained, tmp_path):
-    file, found = text_file(tmp_path / "other.txt", 9), []
-    for name in ("run", "bundle"):
-        data = ["--data", file, "--out", str(tmp_path / "scores.json")]
-        assert main(["evaluate", str(trained / name), *data]) == 0
-        found.append(scores_of(tmp_path))
-    assert found[0]["words_right"] == found[1]["words_right"] > 0.4
-    assert found[0].keys() - found[1].keys() >= {
-        "validation_masked_accuracy",
-        "validation_next_accuracy",
-        "majority",
-    }
+    file = text_file(tmp_path / "other.txt", 9)
+    of_run, of_bundle = (evaluated(trained / name, file) for name in ("run", "bundle"))
+    assert of_run["words_right"] == of_bundle["words_right"] > 0.4
+    names = {"validation_masked_accuracy", "validation_next_accuracy", "majority"}
+    assert of_run.keys() - of_bundle.keys() >= names
 
 
 def test_new_heads_are_put_on_the_encoder_as_it_was_trained(trained, tmp_path):
@@ -189,48 +171,23 @@ def test_longer_rows_go_on_from_the_run_with_its_records(trained, tmp_path, caps
     assert not (tmp_path / "longer.records").exists()
 
 
-KILLED = """
-import os
-import sys
-
-from seqkeras.training.__main__ import main
-from seqkeras.training.checkpoint import Checkpoint
-
-saved = Checkpoint.on_epoch_end
-
-def save(self, epoch, logs=None):
-    saved(self, epoch, logs)
-    if epoch == 1:
-        os._exit(9)
-
-Checkpoint.on_epoch_end = save
-main(sys.argv[1:])
-"""
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("given", [[], ["--pairs", "false", "--masks", "spans"]])
-def test_a_killed_training_goes_on_bit_for_bit(tmp_path, given):
+def test_a_stopped_training_goes_on_bit_for_bit(tmp_path, given):
     file = text_file(tmp_path / "text.txt")
     options = ["bert-pretraining", file, *TINY, *given, "--max-steps", "12"]
-    options += ["--steps-per-save", "4", "--shard-megabytes", "1"]
-    killed, whole = (str(tmp_path / name) for name in ("killed", "whole"))
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED, *options, "--out", killed],
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-        env=os.environ,
+    options += ["--steps-per-save", "4", "--shard-megabytes", "1", "--out"]
+    with stopped_behind_a_checkpoint():
+        main([*options, str(tmp_path / "stopped")])
+    for name in ("stopped", "whole"):
+        assert main([*options, str(tmp_path / name)]) == 0
+    weights = (
+        keras.models.load_model(tmp_path / name / "model.keras").get_weights()
+        for name in ("stopped", "whole")
     )
-    assert done.returncode == 9, done.stderr
-    assert main([*options, "--out", killed]) == 0
-    assert main([*options, "--out", whole]) == 0
-    weights = [
-        keras.models.load_model(f"{run}/model.keras").get_weights() for run in (killed, whole)
-    ]
     for one, other in zip(*weights, strict=True):
         np.testing.assert_array_equal(one, other)
-    assert scores_of(killed) == scores_of(whole)
+    assert scores_of(tmp_path / "stopped") == scores_of(tmp_path / "whole")
 
 
 def test_without_pairs_there_is_one_head_and_one_document_is_enough(tmp_path):
@@ -302,65 +259,57 @@ def test_several_processes_make_the_records_of_one(tmp_path):
     assert scores_of(tmp_path / "one") == scores_of(tmp_path / "two")
 
 
-@pytest.mark.parametrize(
-    "text, options, message",
-    [
-        (" \n", [], "the file is empty"),
-        ("a b c\nd e f\n" * 9, [], "two documents at least must be for training"),
-        ("a\n\nb\n\nc", [], "two documents at least must be for validation; there are 0"),
-        ("\u200b\n\n" * 40, [], "no word is left for validation"),
-        ("a b\n\n" * 40, [], "of 0% of the pairs the second text goes on with the first"),
-        ("a b\nc d\n\n" * 60, ["--held-out", "0.99"], "for training; there is 1 of 60. Set"),
-        ("a b\n\n" * 40, ["--held-out", "0"], "'--held-out': 0.0 is not in the range 0<x<1"),
-        ("a b\n\n" * 40, ["--batch-size", "99"], ".records: a batch of 99 needs as many rows"),
-        ("a b\n\n" * 40, ["--vocab-size", "5"], "text.txt: --vocab-size must be at least 7"),
-        (
-            "a b\n\n" * 40,
-            ["--max-length", "60"],
-            "--max-length 60: the model has fewer --positions",
-        ),
-        ("a b\n\n" * 40, ["--num-heads", "5"], "--num-heads must divide --hidden-dim"),
-        ("a b\n\n" * 40, ["--records", "."], "not empty, and no folder of records"),
-    ],
+AB = "a b\n\n" * 40
+test_a_text_that_can_not_be_learned_from_is_one_line = refused_files(
+    "bert-pretraining",
+    "text.txt",
+    (" \n", "", "the file is empty"),
+    ("a b c\nd e f\n" * 9, "", "two documents at least must be for training"),
+    ("a\n\nb\n\nc", "", "two documents at least must be for validation; there are 0"),
+    ("\u200b\n\n" * 40, "", "no word is left for validation"),
+    (AB, "", "of 0% of the pairs the second text goes on with the first"),
+    ("a b\nc d\n\n" * 60, "--held-out 0.99", "for training; there is 1 of 60. Set"),
+    (AB, "--batch-size 99", ".records: a batch of 99 needs as many rows"),
+    (AB, "--vocab-size 5", "text.txt: --vocab-size must be at least 7"),
+    (AB, "--records .", "not empty, and no folder of records"),
+    *(
+        (AB, f"--vocabulary {{folder}}/no-{token}.txt", f"no-{token}.txt: ...must hold [{token}]")
+        for token in ("MASK", "CLS", "SEP", "UNK")
+    ),
+    options=" ".join(TINY),
+    beside={
+        f"no-{token[1:-1]}.txt": "\n".join(other for other in VOCABULARY if other != token)
+        for token in VOCABULARY[1:5]
+    },
 )
-def test_a_text_that_can_not_be_learned_from_is_one_line(tmp_path, capsys, text, options, message):
-    path = tmp_path / "text.txt"
-    path.write_text(text, encoding="utf-8")
-    out = ["--out", str(tmp_path / "run")]
-    assert main(["bert-pretraining", str(path), *TINY, *options, *out]) != 0
-    [line] = capsys.readouterr().err.splitlines()
-    assert message in line
-    assert not (tmp_path / "run").exists()
+test_options_that_do_not_go_together_are_one_line = refused_files(
+    "bert-pretraining",
+    "text.txt",
+    (AB, "--held-out 0", "'--held-out': 0.0 is not in the range 0<x<1"),
+    (AB, "--max-length 60", "--max-length 60: the model has fewer --positions"),
+    (AB, "--num-heads 5", "--num-heads must divide --hidden-dim"),
+    options=" ".join(TINY),
+    status=2,
+)
 
 
-@pytest.mark.parametrize("missing", ["[MASK]", "[CLS]", "[SEP]", "[UNK]"])
-def test_a_vocabulary_without_a_special_token_is_one_line(tmp_path, capsys, missing):
-    file, vocabulary = text_file(tmp_path / "text.txt"), tmp_path / "vocab.txt"
-    vocabulary.write_text("\n".join(token for token in VOCABULARY if token != missing))
-    given = ["--vocabulary", str(vocabulary), "--out", str(tmp_path / "run")]
-    assert main(["bert-pretraining", file, *TINY, *given]) == 1
-    [line] = capsys.readouterr().err.splitlines()
-    assert str(vocabulary) in line and f"must hold {missing}" in line
-
-
-def test_records_say_how_their_documents_are_read(tmp_path, capsys):
+def test_records_say_how_their_documents_are_read(tmp_path):
     text = text_file(tmp_path / "text.txt", 20)
     corpus = Corpus.of_files([text], "prose", held_out=0.2)
     begin_records(tmp_path / "records", corpus, word_piece(VOCABULARY))
     records = (str(tmp_path / "records"),)
     assert BertPretrainingOptions(files=records).form == "prose"
     assert BertPretrainingOptions(files=(text,)).form == "lines"
-    given = [*records, "--form", "lines", "--out", str(tmp_path / "run")]
-    assert main(["bert-pretraining", *given]) == 2
-    assert "--form lines: the documents of " in capsys.readouterr().err
+    given = ["bert-pretraining", *records, "--form", "lines"]
+    line = refusal(*given, out=tmp_path / "run", status=2)
+    assert "--form lines: the documents of " in line
 
 
 @pytest.mark.parametrize("name", ["run", "bundle"])
-def test_a_text_without_a_word_to_mask_is_not_scored(trained, tmp_path, capsys, name):
+def test_a_text_without_a_word_to_mask_is_not_scored(trained, tmp_path, name):
     file = tmp_path / "other.txt"
     file.write_text("qqq xxx\n\nzzz\n", encoding="utf-8")
-    assert main(["evaluate", str(trained / name), "--data", str(file)]) == 1
-    [line] = capsys.readouterr().err.splitlines()
+    line = refusal("evaluate", trained / name, "--data", file, out=tmp_path / "scores.json")
     assert f"{file}: no word is left for validation: none of its 2 sentences" in line
 
 

@@ -9,11 +9,20 @@ import numpy as np
 import pytest
 
 from seqkeras import serving
-from seqkeras.export.bundle import ExportOptions, export
+from seqkeras.export.bundle import export
 from seqkeras.tokenizers import CharacterTable, read_tokenizer, word_places
 from seqkeras.training.__main__ import main
 from tests.arrays import close
 from tests.conftest import long_fixture
+from tests.training.commands import (
+    evaluated,
+    exported,
+    printed,
+    refusal,
+    refused_files,
+    scores_of,
+    scores_of_both,
+)
 from tests.training.test_language_model import text_file
 
 TINY = (
@@ -28,12 +37,8 @@ def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("bilm")
     file = text_file(folder / "text.txt")
     assert main(["bilm", file, *TINY, "--passes", "7", "--out", str(folder / "run")]) == 0
-    export(folder / "run", folder / "bundle", options=ExportOptions(saved_models=False))
+    exported(folder)
     return folder
-
-
-def scores_of(run):
-    return json.loads((run / "scores.json").read_text())
 
 
 def test_its_scores_are_those_of_each_sentence_alone(trained):
@@ -97,17 +102,14 @@ def test_the_bundle_gives_the_layers_that_keras_gives_a_text_between_its_ends(tr
     close(np.stack([word.layers for word in answer.words], axis=1), layers, atol=1e-5)
 
 
-def test_evaluate_scores_the_run_and_says_why_not_the_bundle(trained, tmp_path, capsys):
+def test_evaluate_scores_the_run_and_says_why_not_the_bundle(trained, tmp_path):
     lines = (trained / "text.txt").read_text(encoding="utf-8").splitlines()
-    (tmp_path / "held_out.txt").write_text("\n".join(lines[-20:]), encoding="utf-8")
-    data = ["--data", str(tmp_path / "held_out.txt"), "--out", str(tmp_path / "scores.json")]
-    assert main(["evaluate", str(trained / "run"), *data]) == 0
-    found = scores_of(tmp_path)
-    np.testing.assert_allclose([*found.values()], [*scores_of(trained / "run").values()], rtol=1e-5)
-    capsys.readouterr()
-    assert main(["evaluate", str(trained / "bundle"), *data]) == 1
-    [line] = capsys.readouterr().err.splitlines()
-    assert line == (
+    data = tmp_path / "held_out.txt"
+    data.write_text("\n".join(lines[-20:]), encoding="utf-8")
+    assert evaluated(trained / "run", data) == pytest.approx(scores_of(trained / "run"), rel=1e-5)
+    assert refusal(
+        "evaluate", trained / "bundle", "--data", data, out=tmp_path / "scores.json"
+    ) == (
         f"training: {trained / 'bundle'}: can not be scored: a bundle gives features of words, "
         "and does not tell the next ones; give the run."
     )
@@ -125,28 +127,24 @@ SMALL = "--units 7 --embedding-dim 6 --learning-rate 0.03 --batch-size 13 --drop
 
 
 @pytest.fixture(scope="module")
-def tagged(trained):
+def tagged(trained, tmp_path_factory):
     """The folder of a tagger with features, of its bundle and of its file."""
     kind_of = {word: kind for kind, words in KINDS.items() for word in words}
-    lines = (trained / "text.txt").read_text(encoding="utf-8").splitlines()
-    sentences = [
-        "".join(
-            f"{line[start:end]} {kind_of[line[start:end]]}\n" for start, end in word_places(line)
-        )
-        for line in lines[:90]
-    ]
-    (trained / "words.conll").write_text("\n".join(sentences), encoding="utf-8")
-    options = [*SMALL, "--features", str(trained / "run"), "--vocab-size", "40", "--passes", "6"]
-    out = ["--out", str(trained / "tagger")]
-    assert main(["tagging", str(trained / "words.conll"), *options, *out]) == 0
-    export(trained / "tagger", trained / "tags", options=ExportOptions(saved_models=False))
-    return trained
+    lines = (trained / "text.txt").read_text(encoding="utf-8").splitlines()[:90]
+    words = [[line[start:end] for start, end in word_places(line)] for line in lines]
+    sentences = ["".join(f"{word} {kind_of[word]}\n" for word in sentence) for sentence in words]
+    folder = tmp_path_factory.mktemp("tagged")
+    (folder / "words.conll").write_text("\n".join(sentences), encoding="utf-8")
+    options = [*SMALL, "--features", trained / "run", "--vocab-size", "40", "--passes", "6"]
+    printed("tagging", folder / "words.conll", *options, "--out", folder / "run")
+    exported(folder)
+    return folder
 
 
 def test_the_tags_that_features_help_to_tell_are_served_as_keras_gives_them(tagged):
-    assert scores_of(tagged / "tagger")["accuracy"] == 1.0
-    model = keras.models.load_model(tagged / "tagger/model.keras")
-    tokenizer = read_tokenizer(tagged / "tagger/tokenizer/text.json")
+    assert scores_of(tagged / "run")["accuracy"] == 1.0
+    model = keras.models.load_model(tagged / "run/model.keras")
+    tokenizer = read_tokenizer(tagged / "run/tokenizer/text.json")
     text = "a red childish house was here"  # a word that no text has
     encoding = tokenizer.analyze(text)
     assert len(encoding) > 2 + len(text.split())
@@ -154,7 +152,7 @@ def test_the_tags_that_features_help_to_tell_are_served_as_keras_gives_them(tagg
     shares = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
     starts = [start for start, _ in word_places(text)]
     firsts = [place for place, at in enumerate(encoding.offsets) if at and at[0] in starts]
-    answer = serving.load(tagged / "tags")(text)
+    answer = serving.load(tagged / "bundle")(text)
     labels = sorted(KINDS)
     assert [word.tag for word in answer.words] == [labels[shares[at].argmax()] for at in firsts]
     np.testing.assert_allclose(
@@ -162,23 +160,18 @@ def test_the_tags_that_features_help_to_tell_are_served_as_keras_gives_them(tagg
     )
 
 
-def test_the_mix_is_learned_and_what_it_mixes_is_frozen(tagged):
-    model = keras.models.load_model(tagged / "tagger/model.keras")
+def test_the_mix_is_learned_and_what_it_mixes_is_frozen(tagged, trained):
+    model = keras.models.load_model(tagged / "run/model.keras")
     features = model.get_layer("features")
     scores, gamma = (weight.numpy() for weight in features.mix.weights)
     assert np.abs(scores).max() > 1e-3 and abs(gamma - 1) > 1e-3
-    bilm = keras.models.load_model(tagged / "run/model.keras")
+    bilm = keras.models.load_model(trained / "run/model.keras")
     for own, given in zip(features.bilm.weights, bilm.weights, strict=True):
         np.testing.assert_array_equal(own.numpy(), given.numpy())
 
 
-def test_run_and_bundle_with_features_have_the_same_scores(tagged, tmp_path):
-    found = []
-    for name in ("tagger", "tags"):
-        data = ["--data", str(tagged / "words.conll"), "--out", str(tmp_path / "scores.json")]
-        assert main(["evaluate", str(tagged / name), *data]) == 0
-        found.append(scores_of(tmp_path))
-    assert found[0] == found[1] and found[0]["sentences"] == 90
+def test_run_and_bundle_with_features_have_the_same_scores(tagged):
+    assert scores_of_both(tagged, tagged / "words.conll")["sentences"] == 90
 
 
 @pytest.mark.long
@@ -191,45 +184,39 @@ def test_pairs_with_features_that_learn_too_are_served_in_every_form(trained, tm
     ]
     file = tmp_path / "pairs.tsv"
     file.write_text("\n".join(["text\tpair\tlabel", *rows * 3]), encoding="utf-8")
-    options = ["--encoder", "transformer", "--heads", "2", "--pair-column", "pair", *SMALL]
-    options += ["--features", str(trained / "run"), "--train-features", "true", "--passes", "4"]
-    first, second, bundle = (tmp_path / name for name in ("first", "second", "bundle"))
-    assert main(["classification", str(file), *options, "--out", str(first)]) == 0
-    features = keras.models.load_model(first / "model.keras").get_layer("features")
+    options = [*SMALL, *"--encoder transformer --heads 2 --pair-column pair --passes 4".split()]
+    options += ["--features", trained / "run", "--train-features", "true"]
+    printed("classification", file, *options, "--out", tmp_path / "first")
+    features = keras.models.load_model(tmp_path / "first/model.keras").get_layer("features")
     bilm = keras.models.load_model(trained / "run/model.keras")
     kernels = (each.forward_layers[0].kernel.numpy() for each in (features.bilm, bilm))
     assert np.abs(np.subtract(*kernels)).max() > 1e-3
     file.write_text(file.read_text(encoding="utf-8") + "\na new child\ta new book\tother")
-    start = ["--start-from", str(first), "--out", str(second)]
-    assert main(["classification", str(file), *options, *start]) == 0
-    export(second, bundle)  # which compares Keras, SavedModels and ONNX
-    found = []
-    for folder in (second, bundle):
-        data = ["--data", str(file), "--pair-column", "pair", "--out", str(tmp_path / "s.json")]
-        assert main(["evaluate", str(folder), *data]) == 0
-        found.append(json.loads((tmp_path / "s.json").read_text()))
-    assert found[0] == found[1]
+    start = ["--start-from", tmp_path / "first", "--out", tmp_path / "run"]
+    printed("classification", file, *options, *start)
+    export(tmp_path / "run", tmp_path / "bundle")  # which compares Keras, SavedModels and ONNX
+    scores_of_both(tmp_path, file, "--pair-column", "pair")
 
 
 @pytest.mark.parametrize(
-    "features, options, message",
+    "options, message",
     [
-        ("cased", ["--lowercase", "true"], "reads capitals, which this task would read as small"),
-        ("tagger", [], "expected a run of bilm; it is one of tagging, which Tag serves."),
-        (None, ["--train-features", "true"], "--train-features is for the model of --features"),
+        ("--features {cased} --lowercase true", "reads capitals, which this task would read as sm"),
+        ("--features {tagger}", "expected a run of bilm; it is one of tagging, which Tag serves."),
+        ("--train-features true", "--train-features is for the model of --features"),
     ],
 )
 def test_features_that_do_not_fit_are_refused_in_a_line(
-    tagged, tmp_path, capsys, features, options, message
+    tagged, trained, tmp_path, options, message
 ):
-    (tagged / "cased/tokenizer").mkdir(parents=True, exist_ok=True)
-    shutil.copy(tagged / "run/run.json", tagged / "cased")
-    CharacterTable.learn(["Aa"]).to_file(tagged / "cased/tokenizer/characters.json")
-    run = ["--features", str(tagged / features)] if features else []
-    out = ["--out", str(tmp_path / "run")]
-    assert main(["tagging", str(tagged / "words.conll"), *run, *options, *out]) != 0
-    assert message in capsys.readouterr().err
-    assert not (tmp_path / "run").exists()
+    cased = tmp_path / "cased"
+    (cased / "tokenizer").mkdir(parents=True)
+    shutil.copy(trained / "run/run.json", cased)
+    CharacterTable.learn(["Aa"]).to_file(cased / "tokenizer/characters.json")
+    given = options.format(cased=cased, tagger=tagged / "run").split()
+    status = 1 if "tagger" in options else 2
+    line = refusal("tagging", tagged / "words.conll", *given, out=tmp_path / "run", status=status)
+    assert message in line
 
 
 @pytest.mark.long
@@ -247,22 +234,11 @@ def test_long_lines_are_read_in_parts_and_a_start_brings_what_it_knows(trained, 
     assert validation[-1]["input"] == "old"  # the last of 36 words
 
 
-@pytest.mark.parametrize(
-    "content, options, message",
-    [
-        (" \n", [], "the file is empty"),
-        ("\u200b\n" * 50, [], "no word is left for training"),
-        ("one\ntwo\n", [], "1 sentence is left for training, fewer than the 32 of a batch"),
-        ("one two\n", [], "--held-out 0.1 leaves nothing for training"),
-        ("one\n" * 50, ["--vocab-size", "4"], "--vocab-size"),
-    ],
-    ids=["empty", "no words", "few sentences", "one line", "no vocabulary"],
+test_a_text_that_can_not_be_learned_from_is_one_line = refused_files(
+    "bilm",
+    "text.txt",
+    (" \n", "", "the file is empty"),
+    ("\u200b\n" * 50, "", "no word is left for training"),
+    ("one\ntwo\n", "", "1 sentence is left for training, fewer than the 32 of a batch"),
+    ("one two\n", "", "--held-out 0.1 leaves nothing for training"),
 )
-def test_a_text_that_can_not_be_learned_from_is_one_line(
-    tmp_path, capsys, content, options, message
-):
-    path = tmp_path / "text.txt"
-    path.write_text(content, encoding="utf-8")
-    assert main(["bilm", str(path), *options, "--out", str(tmp_path / "run")]) != 0
-    assert message in capsys.readouterr().err
-    assert not (tmp_path / "run").exists()

@@ -9,11 +9,12 @@ import pytest
 from seqkeras.data.batching import BucketedBatches, TokenBatches
 from seqkeras.data.mixing import MixedBatches
 from seqkeras.data.windows import RandomStarts, mixed_windows
-from seqkeras.training.__main__ import main
 from seqkeras.training.checkpoint import load_model
 from seqkeras.training.tasks.language_model import LanguageModelOptions
 from seqkeras.training.tasks.translation import TranslationOptions
-from tests.training.test_going_on import same, stop_after
+from tests.training.commands import printed, refusal
+from tests.training.stops import stopped_behind_a_checkpoint
+from tests.training.test_going_on import same
 from tests.training.test_translation import FAST, TINY, sentences, tab_separated
 
 SIZES, WEIGHTS = (23, 41, 61), (3.0, 1.0, 2.0)
@@ -104,17 +105,13 @@ def test_a_mixture_goes_on_where_it_was_stopped(tmp_path):
     file, *also = corpora(tmp_path)
     options = ["--also", ",".join(also), "--weights", "3,1,2", "--vocab-size", "90", *TINY, *FAST]
     options += ["--max-steps", "12", "--steps-per-save", "3", "--looks", "1", "--keep", "last"]
-    options += ["--model", "bahdanau"]
-    command = ["translation", file, *options, "--out"]
-    assert main([*command, str(tmp_path / "whole")]) == 0
-    with stop_after(2):
-        if main([*command, str(tmp_path / "part")]) == 130:
-            raise KeyboardInterrupt
-    assert main([*command, str(tmp_path / "part")]) == 0
-    models = [
-        load_model(tmp_path / name / "model.keras", "", compile=False) for name in ("whole", "part")
-    ]
-    same(*models)
+    command = ["translation", file, *options, "--model", "bahdanau", "--out"]
+    printed(*command, tmp_path / "whole")
+    with stopped_behind_a_checkpoint(2):
+        printed(*command, tmp_path / "part")
+    printed(*command, tmp_path / "part")
+    paths = (tmp_path / name / "model.keras" for name in ("whole", "part"))
+    same(*(load_model(path, "", compile=False) for path in paths))
 
 
 def test_a_language_model_reads_several_corpora_and_holds_out_of_the_first(tmp_path):
@@ -139,27 +136,23 @@ def test_a_language_model_reads_several_corpora_and_holds_out_of_the_first(tmp_p
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("--also {b} --weights 1", "--weights: expected 2, for FILE and each file of --also"),
-        ("--also {b} --weights 1,-1", "needs positive numbers with commas between them"),
-        ("--also {b}.none", "no such file"),
-        ("--also {b} --also-targets {b}", "expected a file for each of --also where FILE has --t"),
+        ("{a} --also {b} --weights 1", "--weights: expected 2, for FILE and each file of --also"),
+        ("{a} --also {b} --weights 1,-1", "needs positive numbers with commas between them"),
+        ("{a} --also {b}.none", "no such file"),
+        ("{a} --also {b} --also-targets {b}", "a file for each of --also where FILE has --t"),
         ("--weights 3", "Missing"),
     ],
 )
-def test_corpora_that_do_not_go_together_get_one_line(options, message, tmp_path, capsys):
+def test_corpora_that_do_not_go_together_get_one_line(options, message, tmp_path):
     file, other, _ = corpora(tmp_path)
-    given = options.format(b=other).split()
-    files = [] if options == "--weights 3" else [file]
-    assert main(["translation", *files, *given, "--out", str(tmp_path / "run")]) == 2
-    [line] = capsys.readouterr().err.splitlines()
-    assert message in line and not (tmp_path / "run").exists()
+    given = options.format(a=file, b=other).split()
+    assert message in refusal("translation", *given, out=tmp_path / "run", status=2)
 
 
-def test_a_recurrent_model_that_goes_on_takes_no_second_corpus(tmp_path, capsys):
+def test_a_recurrent_model_that_goes_on_takes_no_second_corpus(tmp_path):
     file = tab_separated(tmp_path)
     command = ["language-model", file, "--also", file, "--model", "gru"]
-    assert main([*command, "--out", str(tmp_path / "run")]) == 2
-    assert "choose --windows random" in capsys.readouterr().err
+    assert "choose --windows random" in refusal(*command, out=tmp_path / "run", status=2)
 
 
 def test_a_small_file_is_trained_on_for_a_thousand_steps_unless_passes_are_given(tmp_path):

@@ -1,6 +1,5 @@
 """Distillation on the command line: what students learn, keep, answer and refuse."""
 
-import json
 import random
 from pathlib import Path
 
@@ -9,7 +8,6 @@ import numpy as np
 import pytest
 
 from seqkeras import serving
-from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.models import WithHeads
 from seqkeras.pretrained import save_hugging_face
 from seqkeras.tokenizers import word_piece
@@ -18,9 +16,9 @@ from seqkeras.training.parts.teacher import Teacher
 from seqkeras.training.run import TEACHER
 from seqkeras.training.tasks.classification import ClassificationOptions
 from tests.conftest import others_long
+from tests.training.commands import exported, printed, refusal, scores_of
 from tests.training.pretrained_folders import VOCABULARY, hugging_face_folder, tiny_bert
 from tests.training.stops import stopped_behind_a_checkpoint
-from tests.training.test_pretrained import outcome
 
 WORDS = {"good": ["good", "fine"], "bad": ["bad", "dull"]}
 NUMBERS = {"bad": 1000.0, "dull": 2000.0, "fine": 3500.0, "good": 4000.0}
@@ -42,39 +40,44 @@ def reviews(path, count=110, wrong=0.0, words=slice(2)):
     return str(path)
 
 
+def named_people(path, count):
+    """A file of sentences with a person and a place."""
+    draw, lines = random.Random(0), []
+    for _ in range(count):
+        name, place = draw.choice(["a child", "the book"]), draw.choice(["oslo", "house"])
+        words = [*name.split(), "lives", "in", place]
+        tags = ["B-PER", "I-PER", "O", "O", "B-LOC"]
+        lines.append("".join(f"{word} {tag}\n" for word, tag in zip(words, tags, strict=True)))
+    path.write_text("\n".join(lines))
+    return path
+
+
 @pytest.fixture(scope="module")
 def teacher(tmp_path_factory):
     """The run of a fine-tuned encoder."""
     folder = tmp_path_factory.mktemp("teacher")
     model, file = hugging_face_folder(folder / "tiny"), reviews(folder / "reviews.csv")
     arguments = [file, "--pretrained", model, *TUNED, "--out", folder / "run"]
-    assert outcome("classification", *arguments)[0] == 0
-    assert json.loads((folder / "run/scores.json").read_text())["accuracy"] == 1
+    printed("classification", *arguments)
+    assert scores_of(folder / "run")["accuracy"] == 1
     return folder / "run"
 
 
-def taught(teacher, path, *arguments, task="classification", **rows):
+def taught(teacher, path, *arguments, **rows):
     """The lines of a training with a teacher, into path / "run"."""
     file = reviews(path / "own.csv", **rows)
     common = [file, "--validation", teacher.parent / "reviews.csv", "--teacher", teacher]
-    status, lines = outcome(task, *common, *STUDENT, "--out", path / "run", *arguments)
-    assert status == 0, lines
-    return lines
-
-
-def scores(folder):
-    return json.loads((folder / "scores.json").read_text())
+    return printed("classification", *common, *STUDENT, "--out", path / "run", *arguments)
 
 
 @pytest.mark.long
 def test_a_reader_of_words_learns_from_the_teacher_what_its_labels_do_not_tell(teacher, tmp_path):
     lines = taught(teacher, tmp_path, *READER, "--distil-weight", "1", wrong=0.5)
     assert any("the teacher answered 110 texts in" in line for line in lines)
-    assert scores(tmp_path / "run")["accuracy"] == 1
+    assert scores_of(tmp_path / "run")["accuracy"] == 1
     assert {path.name for path in (tmp_path / "run").iterdir()} >= {"run.json", "model.keras"}
     assert not (tmp_path / "run" / TEACHER).exists()
-    export(tmp_path / "run", tmp_path / "bundle", options=ExportOptions(saved_models=False))
-    pipeline = serving.load(tmp_path / "bundle")
+    pipeline = serving.load(exported(tmp_path))
     assert [pipeline(f"a {word} film").labels for word in ("fine", "dull")] == [("good",), ("bad",)]
     header = (tmp_path / "run/history.csv").read_text().splitlines()[0].split(",")
     assert {"labels_loss", "soft_loss", "labels_accuracy", "validation_loss"} <= {*header}
@@ -87,7 +90,7 @@ def test_texts_without_a_label_teach_words_that_no_label_tells(teacher, tmp_path
     texts = {line.split(",")[0] for line in Path(more).read_text().splitlines()[1:]}
     assert any(f"  {len(texts)} texts without a label are the teacher's" in line for line in lines)
     assert any(f"the teacher answered {55 + len(texts)} texts in" in line for line in lines)
-    assert scores(tmp_path / "run")["accuracy"] == 1
+    assert scores_of(tmp_path / "run")["accuracy"] == 1
 
 
 def test_altered_copies_are_asked_for_and_keep_pairs_together(teacher, tmp_path):
@@ -123,9 +126,8 @@ def test_a_smaller_bert_learns_the_teachers_layers(kind, teacher, tmp_path):
     for name in ("hidden_loss", "attention_loss"):
         values = [float(row.split(",")[names.index(name)]) for row in rows]
         assert all(np.isfinite(values))
-    assert scores(tmp_path / "run")["accuracy"] == 1
-    export(tmp_path / "run", tmp_path / "bundle", options=ExportOptions(saved_models=False))
-    assert serving.load(tmp_path / "bundle")("a dull film").labels == ("bad",)
+    assert scores_of(tmp_path / "run")["accuracy"] == 1
+    assert serving.load(exported(tmp_path))("a dull film").labels == ("bad",)
 
 
 def test_layers_that_are_kept_are_the_teachers_evenly_spread(tmp_path):
@@ -152,20 +154,12 @@ def test_a_training_that_was_stopped_goes_on_without_asking_the_teacher_again(
 ):
     def trained(name):
         (tmp_path / name).mkdir(exist_ok=True)
-        arguments = [
-            *SMALL,
-            "--distil-hidden",
-            "1",
-            "--steps-per-save",
-            "20",
-            "--tensorboard",
-            "false",
-        ]
-        taught(teacher, tmp_path / name, *arguments)
+        saves = "--steps-per-save 20 --tensorboard false".split()
+        taught(teacher, tmp_path / name, *SMALL, "--distil-hidden", "1", *saves)
         return keras.models.load_model(tmp_path / name / "run/model.keras").get_weights()
 
     whole = trained("whole")
-    with stopped_behind_a_checkpoint(monkeypatch):
+    with stopped_behind_a_checkpoint():
         trained("parts")
     assert (tmp_path / "parts/run" / TEACHER).exists()
     monkeypatch.delattr(Teacher, "_computed")
@@ -178,91 +172,80 @@ def test_numbers_are_learned_from_a_teacher(tmp_path):
     rows = [f"a {word} {noun},{number}" for word, number in NUMBERS.items() for noun in NOUNS]
     file = tmp_path / "rated.csv"
     file.write_text("text,number\n" + "\n".join(rows * 4) + "\n")
-    common = [file, "--validation", file, *TUNED]
-    model = hugging_face_folder(tmp_path / "tiny")
-    teacher = ["--pretrained", model, "--out", tmp_path / "teacher"]
-    assert outcome("regression", *common, *teacher)[0] == 0
-    arguments = ["--teacher", tmp_path / "teacher", *READER, "--gradient-accumulation", "2"]
-    assert outcome("regression", *common, *arguments, "--out", tmp_path / "run")[0] == 0
-    assert scores(tmp_path / "run")["pearson_correlation"] > 0.95
+    arguments = [*READER, "--gradient-accumulation", 2]
+    assert taught_by_a_tuned_one("regression", file, *arguments)["pearson_correlation"] > 0.95
+
+
+def taught_by_a_tuned_one(task, file, *arguments):
+    """The scores of a training of a file with a teacher that is tuned to the file first."""
+    folder = file.parent
+    common = [task, file, "--validation", file, *TUNED]
+    model = hugging_face_folder(folder / "tiny")
+    printed(*common, "--pretrained", model, "--out", folder / "teacher")
+    printed(*common, "--teacher", folder / "teacher", *arguments, "--out", folder / "run")
+    return scores_of(folder / "run")
 
 
 @pytest.mark.long
 def test_tags_are_learned_from_a_teacher_of_other_tokens(tmp_path):
-    draw, lines = random.Random(0), []
-    for _ in range(66):
-        name, place = draw.choice(["a child", "the book"]), draw.choice(["oslo", "house"])
-        words = [
-            *zip(name.split(), ["B-PER", "I-PER"]),
-            ("lives", "O"),
-            ("in", "O"),
-            (place, "B-LOC"),
-        ]
-        lines.append("".join(f"{word} {tag}\n" for word, tag in words))
-    file = tmp_path / "names.conll"
-    file.write_text("\n".join(lines))
-    common = [file, "--validation", file, *TUNED]
-    teacher = [
-        "--pretrained",
-        hugging_face_folder(tmp_path / "tiny"),
-        "--out",
-        tmp_path / "teacher",
-    ]
-    assert outcome("tagging", *common, *teacher)[0] == 0
-    arguments = ["--teacher", tmp_path / "teacher", *READER, "--distil-weight", "1"]
-    assert (
-        outcome("tagging", *common, *arguments, "--vocab-size", "45", "--out", tmp_path / "run")[0]
-        == 0
-    )
-    assert scores(tmp_path / "run")["entity_f1"] == 1
-    export(tmp_path / "run", tmp_path / "bundle", options=ExportOptions(saved_models=False))
-    found = serving.load(tmp_path / "bundle")("the book lives in oslo").entities
-    assert [(entity.text, entity.label) for entity in found] == [
-        ("the book", "PER"),
-        ("oslo", "LOC"),
-    ]
+    file = named_people(tmp_path / "names.conll", 66)
+    arguments = [*READER, "--distil-weight", 1, "--vocab-size", 45]
+    assert taught_by_a_tuned_one("tagging", file, *arguments)["entity_f1"] == 1
+    found = serving.load(exported(tmp_path))("the book lives in oslo").entities
+    labels = [(entity.text, entity.label) for entity in found]
+    assert labels == [("the book", "PER"), ("oslo", "LOC")]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "status", "message"),
     [
-        ("--distil-hidden 1", "--distil-hidden: compares the layers of two BERTs, and --encoder l"),
         (
-            "--frozen true --pretrained {teacher} --distil-attention 1",
-            "of a --frozen encoder do not",
+            "--distil-hidden 1",
+            2,
+            "--distil-hidden: compares the layers of two BERTs, and --encoder",
         ),
-        ("--keep-layers 1", "--keep-layers needs --pretrained, whose layers are kept"),
-        ("--keep-layers 9 --pretrained {teacher}", "--keep-layers 9: {teacher} has 2; choose at m"),
+        ("--frozen true {tuned} --distil-attention 1", 2, "of a --frozen encoder do not"),
+        ("--keep-layers 1", 2, "--keep-layers needs --pretrained, whose layers are kept"),
+        ("--keep-layers 9 {tuned}", 1, "--keep-layers 9: {teacher} has 2; choose at m"),
         (
             "--distil-temperature 3 --distil-loss mse",
-            "--distil-temperature: is of --distil-loss kl",
+            2,
+            "--distil-temperature: is of --distil-loss",
         ),
-        ("--encoder bert --vocab-size 99", "--vocab-size: --encoder bert reads the teacher's toke"),
-        ("--encoder bert --heads 3", "--heads must divide --embedding-dim; received 3 and 128."),
-        ("--encoder bert --distil-attention 1", "must have the 3 heads of the teacher; it has 4."),
-        ("--numbers x --series-column y", "--teacher: reads texts; sequences of numbers have none"),
+        (
+            "--encoder bert --vocab-size 99",
+            2,
+            "--vocab-size: --encoder bert reads the teacher's to",
+        ),
+        ("--encoder bert --heads 3", 2, "--heads must divide --embedding-dim; received 3 and 128."),
+        ("--encoder bert --distil-attention 1", 1, "have the 3 heads of the teacher; it has 4."),
+        (
+            "--numbers x --series-column y",
+            2,
+            "--teacher: reads texts; sequences of numbers have no",
+        ),
         (
             "--pretrained {other} --distil-hidden 1",
-            "its vocabulary is not the vocabulary of {other}",
+            1,
+            "vocabulary is not the vocabulary of {other}",
         ),
-        ("--pair-column more", "must have the pairs of"),
-        ("--label-column kind", "must have the labels of"),
+        ("--pair-column more", 1, "must have the pairs of"),
+        ("--label-column kind", 1, "must have the labels of"),
     ],
 )
-def test_what_a_teacher_can_not_teach_gets_one_line(arguments, message, teacher, tmp_path):
+def test_what_a_teacher_can_not_teach_gets_one_line(arguments, status, message, teacher, tmp_path):
     other = tmp_path / "other"
     if "{other}" in arguments:
         tokenizer = word_piece([*VOCABULARY[:-1], "##x"], lowercase=True)
         save_hugging_face(tiny_bert(), other, tokenizers={"text": tokenizer})
-    names = {"teacher": teacher, "other": other}
+    names = {"teacher": teacher, "other": other, "tuned": f"--pretrained {teacher}"}
     file = tmp_path / "own.csv"
     header, *rows = Path(reviews(file)).read_text().splitlines()
     rows = [f"{row},a book,{'xy'[place % 2]}" for place, row in enumerate(rows)]
     file.write_text("\n".join([f"{header},more,kind", *rows]))
-    common = [file, "--teacher", teacher, "--out", tmp_path / "run"]
-    status, lines = outcome("classification", *common, *arguments.format(**names).split())
-    assert status in (1, 2) and message.format(**names) in lines[-1]
-    assert not (tmp_path / "run").exists()
+    given = [file, "--teacher", teacher, *arguments.format(**names).split()]
+    line = refusal("classification", *given, out=tmp_path / "run", status=status)
+    assert message.format(**names) in line
 
 
 @pytest.mark.parametrize(
@@ -270,17 +253,13 @@ def test_what_a_teacher_can_not_teach_gets_one_line(arguments, message, teacher,
 )
 def test_options_of_distillation_need_a_teacher(option, tmp_path):
     file = reviews(tmp_path / "own.csv")
-    option = option.format(file=file).split()
-    status, lines = outcome("classification", file, "--out", tmp_path / "run", *option)
-    assert status == 2 and option[0] in lines[-1] and "--teacher" in lines[-1]
+    name, value = option.format(file=file).split()
+    line = refusal("classification", file, name, value, out=tmp_path / "run", status=2)
+    assert name in line and "--teacher" in line
 
 
 def test_a_teacher_of_another_task_gets_one_line(teacher, tmp_path):
-    (tmp_path / "names.conll").write_text("Ada B-PER\nlives O\n\n" * 40)
-    arguments = [tmp_path / "names.conll", "--teacher", teacher, "--out", tmp_path / "run"]
-    status, lines = outcome("tagging", *arguments)
-    assert status == 1
-    assert (
-        f"--teacher {teacher}: must be a run of the same task, which reads texts; it is one of"
-        in lines[-1]
-    )
+    file = named_people(tmp_path / "names.conll", 40)
+    line = refusal("tagging", file, "--teacher", teacher, out=tmp_path / "run")
+    message = "must be a run of the same task, which reads texts; it is one of"
+    assert f"--teacher {teacher}: {message}" in line

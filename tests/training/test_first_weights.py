@@ -99,35 +99,27 @@ def test_a_vocabulary_of_the_same_size_is_not_taken_by_its_places(other):
     np.testing.assert_array_equal(model.get_weights()[4], there.get_weights()[4][::-1])
 
 
-def test_a_model_of_other_sizes_is_refused(other):
-    folder, _ = other
+def wider(run):
+    return classifier(run, units=6)
+
+
+def deeper(run):
+    model = classifier(run)
+    return keras.Model(model.inputs, keras.layers.Dense(2)(model.outputs[0]))
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (wider, r"has the shape \(7, 5\); .* of this training has \(7, 6\)"),
+        (deeper, "its model has 5 weights; this training has 7"),
+    ],
+)
+def test_a_model_of_other_sizes_or_layers_is_refused(build, message, other):
     run = files("abc", LABELS)
-
-    def wider(run):
-        return classifier(run, units=6)
-
-    message = (
-        r"has the shape \(7, 5\); .* of this training has \(7, 6\). Give the sizes that stand in "
-        r".*other/options.json.$"
-    )
-    with pytest.raises(RunError, match=message):
-        take_weights(wider(run), wider, run, folder)
-
-
-def test_a_model_of_other_layers_is_refused(other):
-    folder, _ = other
-    run = files("abc", LABELS)
-
-    def deeper(run):
-        model = classifier(run)
-        return keras.Model(model.inputs, keras.layers.Dense(2)(model.outputs[0]))
-
-    message = (
-        "its model has 5 weights; this training has 7. Give the sizes that stand in "
-        ".*other/options.json.$"
-    )
-    with pytest.raises(RunError, match=message):
-        take_weights(deeper(run), deeper, run, folder)
+    way_out = "Give the sizes that stand in .*other/options.json.$"
+    with pytest.raises(RunError, match=f"{message}. {way_out}"):
+        take_weights(build(run), build, run, other[0])
 
 
 @pytest.mark.parametrize("is_named", [True, False])

@@ -1,15 +1,12 @@
 """Forecasts of a user's file: what is learned, what it is held against, what is refused."""
 
-import contextlib
 import csv
 import dataclasses
 import datetime
-import io
 import json
 import math
 import random
 import re
-import shlex
 
 import keras
 import numpy as np
@@ -25,7 +22,6 @@ from seqkeras.runs import RunError
 from seqkeras.serving.http.application import Service
 from seqkeras.serving.pipelines.forecast import forecasting_of
 from seqkeras.serving.printing import as_line
-from seqkeras.training.__main__ import main
 from seqkeras.training.parts.forecasting_baselines import (
     Ridge,
     baselines,
@@ -34,9 +30,9 @@ from seqkeras.training.parts.forecasting_baselines import (
 )
 from seqkeras.training.tasks.forecasting import ForecastingOptions
 from tests.arrays import close
-from tests.conftest import in_shell, others_long, run_python
+from tests.conftest import in_shell, others_long
 from tests.serving.http.served import ask, on_socket
-from tests.training.exporting import refusals_of_run
+from tests.training.commands import evaluated, exported, printed, refused_files, scores_of
 
 COLUMNS = {
     "targets": ("load",),
@@ -85,16 +81,13 @@ def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("forecasting")
     file = hourly(folder / "load.csv")
     options = arguments(**COLUMNS, **SIZES, quantiles=(0.1, 0.5, 0.9), passes=20, held_out=0.2)
-    printed = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
-    with contextlib.redirect_stdout(printed):
-        rate = ["--learning-rate", "0.02", "--warmup-steps", "5"]
-        assert main(["forecasting", file, "--out", str(folder / "run"), *options, *rate]) == 0
-    return folder / "run", file, printed.buffer.getvalue().decode().splitlines()
+    options += ["--learning-rate", "0.02", "--warmup-steps", "5"]
+    return folder / "run", file, printed("forecasting", file, *options, "--out", folder / "run")
 
 
 def test_it_learns_and_is_measured_beside_naive_forecasts(trained):
     folder, _, (first, *_, following) = trained
-    scores = json.loads((folder / "scores.json").read_text())
+    scores = scores_of(folder)
     assert first == (
         "forecasting: 152 training and 38 validation windows of 13 steps, and 5 to come"
     )
@@ -110,10 +103,6 @@ def test_it_learns_and_is_measured_beside_naive_forecasts(trained):
         assert float(best[name.upper()]) == pytest.approx(scores[name], rel=1e-5)
     assert following == f"next: seqkeras export {folder} bundles/run"
     assert (folder / "forecast.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_export_takes_the_run(trained):
-    assert refusals_of_run(trained[0]) == []
 
 
 def test_the_line_of_the_export_answers_the_file_of_the_training(trained, tmp_path):
@@ -134,7 +123,7 @@ def test_the_line_of_the_export_answers_the_file_of_the_training(trained, tmp_pa
 def test_scores_are_those_of_loops_over_the_answers(trained):
     """Answers by the saved model, of windows cut here from the file."""
     folder, file, _ = trained
-    scores = json.loads((folder / "scores.json").read_text())
+    scores = scores_of(folder)
     task, train, validation = task_of(file, held_out=0.2, quantiles=(0.1, 0.5, 0.9))
     model = keras.models.load_model(folder / "model.keras", compile=False)
     inputs, targets, _ = task.modelling.arrays(validation, None)
@@ -188,18 +177,14 @@ def test_the_seasonal_forecast_is_what_the_file_has_a_period_before(period, tmp_
             assert value == float(loads[row])
 
 
-def test_a_period_without_a_season_in_the_file_is_told(tmp_path, capsys):
+def test_a_period_without_a_season_in_the_file_is_told(tmp_path):
     file = hourly(tmp_path / "load.csv", missing=0)
     options = arguments(**COLUMNS, **(SIZES | {"period": 191}), max_steps=1, held_out=0.1)
-    assert main(["forecasting", file, "--out", str(tmp_path / "run"), *options]) == 0
-    printed = " ".join(capsys.readouterr().out.split())
-    assert (
-        "no seasonal naive forecast: --period 191 is more than the 190 rows before the first "
-        "window's targets"
-    ) in printed
-    assert "the MAE of the naive forecast (persistence), MASE" in printed
-    scores = json.loads((tmp_path / "run" / "scores.json").read_text())
-    assert [*scores["forecasts"]] == ["model", "persistence", "linear"]
+    lines = " ".join(printed("forecasting", file, *options, "--out", tmp_path / "run"))
+    told = "no seasonal naive forecast: --period 191 is more than the 190 rows before the first "
+    assert f"{told}window's targets" in " ".join(lines.split())
+    assert "the MAE of the naive forecast (persistence), MASE" in lines
+    assert [*scores_of(tmp_path / "run")["forecasts"]] == ["model", "persistence", "linear"]
 
 
 def test_looks_at_a_part_of_the_windows_are_told(tmp_path, capsys):
@@ -327,9 +312,9 @@ def test_scores_of_a_tiny_series_are_those_of_a_plain_one(tmp_path):
     for name, factor in (("plain", 1.0), ("tiny", 2.0**-40)):
         file = resized(tmp_path / f"{name}.csv", factor, 0)
         options = arguments(targets=("x",), numbers=("y",), context=12, horizon=5, units=5)
-        options += ["--max-steps", "9", "--batch-size", "8", "--out", str(tmp_path / name)]
-        assert main(["forecasting", file, *options]) == 0
-        scores.append(json.loads((tmp_path / name / "scores.json").read_text())["forecasts"])
+        options += ["--max-steps", 2, "--batch-size", 8, "--out", tmp_path / name]
+        printed("forecasting", file, *options)
+        scores.append(scores_of(tmp_path / name)["forecasts"])
     for method, errors in scores[0].items():
         assert scores[1][method]["mase"] == pytest.approx(errors["mase"], rel=1e-6)
         assert scores[1][method]["mae"] == pytest.approx(errors["mae"] * 2.0**-40, rel=1e-6)
@@ -412,149 +397,80 @@ def without_loads(hours):
     return re.sub(r":00,(\d+),", lambda load: ":00,," if int(load[1]) in hours else load[0], HOURS)
 
 
-@pytest.mark.parametrize(
-    ("content", "options", "message"),
-    [
-        (
-            without_loads(range(17, 24)),
-            {"held_out": 0.3, "context": 3, "batch_size": 3},
-            "'load' has no value in the 7 rows that are held out, from line 19 on; leave out what ",
-        ),
-        (
-            without_loads([hour for hour in range(24) if hour % 4]),
-            {"held_out": 0.3, "context": 3, "batch_size": 3},
-            "no window has all of its targets of 5 steps: 'load' has a value in 6 of 24 rows; choo",
-        ),
-        (HOURS, {"targets": ("heat",)}, "load.csv: there is no column 'heat'; there are 'time', "),
-        (HOURS.replace(",7,", ",7 kW,"), {}, "line 9: 'load' must be a number; received '7 kW'."),
-        (
-            HOURS.replace("07:00", "03:00"),
-            {},
-            "line 9: the time 2024-01-01 03:00 is before that of ",
-        ),
-        (
-            HOURS.replace("07:00", "06:00"),
-            {},
-            "line 9: the time 2024-01-01 06:00 is the same as th",
-        ),
-        (
-            HOURS.replace("2024-01-01 07:00", "seven"),
-            {},
-            "line 9: 'time' must be a time in ISO 8601",
-        ),
-        (
-            HOURS.replace("07:00", "07:00+00:00"),
-            {},
-            "line 9: 'time' must be a time without a zone offset, as in ",
-        ),
-        (
-            HOURS,
-            {"context": 20},
-            "24 rows leave no validation window: a window of --context 20 and ",
-        ),
-        (
-            HOURS,
-            {"context": 9, "held_out": 0.3},
-            "load.csv: 24 rows leave 4 windows for training, of 9 and 5 steps: fewer than the 11 ",
-        ),
-        (
-            HOURS.replace(",7,", ",-7,"),
-            {"log": ("load",)},
-            "'load' may not be under 0, as it is --log; the training rows have -7.",
-        ),
-        (
-            HOURS.replace(",1.1,", ",1.0,").replace(",1.2,", ",1.0,"),
-            {},
-            "'plan' is 1 in all 22 training rows: nothing can be learned of it; leave it out.",
-        ),
-        (
-            HOURS.replace(",b\n", ",a\n"),
-            {},
-            "'tariff' must hold two categories at least in its tra",
-        ),
-        (
-            HOURS.replace(",1.1,", ",NA,"),
-            {},
-            "load.csv, line 3: 'plan' must have a value: it is --k",
-        ),
-        (
-            HOURS.replace("2024-01-01 07:00,7,2,1.1,b\n", ""),
-            {},
-            "1 row is missing; where clocks chan",
-        ),
-    ],
+def changed(old, new):
+    assert old in HOURS
+    return HOURS.replace(old, new)
+
+
+SHORT = "--held-out 0.3 --context 3 --batch-size 3"
+EACH_4TH = without_loads([hour for hour in range(24) if hour % 4])
+CONSTANT = HOURS.replace(",1.1,", ",1.0,").replace(",1.2,", ",1.0,")
+test_a_file_that_nothing_can_be_learned_from_gets_one_line = refused_files(
+    "forecasting",
+    "load.csv",
+    (without_loads(range(17, 24)), SHORT, "no value in the 7 rows that are held out, from line 19"),
+    (EACH_4TH, SHORT, "no window has all of its targets of 5 steps: 'load' has a value in 6 of 24"),
+    (HOURS, "--targets heat", "load.csv: there is no column 'heat'; there are 'time', "),
+    (changed(",7,", ",7 kW,"), "", "line 9: 'load' must be a number; received '7 kW'."),
+    (changed("07:00", "03:00"), "", "line 9: the time 2024-01-01 03:00 is before that of "),
+    (changed("07:00", "06:00"), "", "line 9: the time 2024-01-01 06:00 is the same as th"),
+    (changed("2024-01-01 07:00", "seven"), "", "line 9: 'time' must be a time in ISO 8601"),
+    (changed("07:00", "07:00+00:00"), "", "line 9: 'time' must be a time without a zone offset"),
+    (HOURS, "--context 20", "24 rows leave no validation window: a window of --context 20 and "),
+    (HOURS, "--context 9 --held-out 0.3", "24 rows leave 4 windows for training, of 9 and 5 step"),
+    (
+        changed(",7,", ",-7,"),
+        "--log load",
+        "'load' may not be under 0, as it is --log; the trainin",
+    ),
+    (
+        CONSTANT,
+        "",
+        "'plan' is 1 in all 22 training rows: nothing can be learned of it; leav",
+    ),
+    (changed(",b\n", ",a\n"), "", "'tariff' must hold two categories at least in its tra"),
+    (changed(",1.1,", ",NA,"), "", "load.csv, line 3: 'plan' must have a value: it is --k"),
+    (changed("2024-01-01 07:00,7,2,1.1,b\n", ""), "", "1 row is missing; where clocks chan"),
+    options=" ".join(arguments(**COLUMNS, **SIZES)),
 )
-def test_a_file_that_nothing_can_be_learned_from_gets_one_line(
-    content, options, message, tmp_path, capsys
-):
-    (tmp_path / "load.csv").write_text(content)
-    options = arguments(**(COLUMNS | SIZES | options))
-    out = ["--out", str(tmp_path / "run")]
-    assert main(["forecasting", str(tmp_path / "load.csv"), *out, *options]) == 1
-    printed, error = capsys.readouterr()
-    assert message in error and "validation windows" not in printed
-    assert error.startswith("training: ") and error.count("\n") == 1
-    assert not (tmp_path / "run").exists()
+test_options_that_do_not_go_together_get_one_line = refused_files(
+    "forecasting",
+    "load.csv",
+    ("", "", "--targets is missing"),
+    ("", "--targets a --numbers a", "must name different columns"),
+    ("", "--targets a --known b", "--known must be of --numbers and --categories; received 'b'"),
+    ("", "--targets a --log b", "--log must be of --targets and --numbers; received 'b'"),
+    ("", "--targets a --cycles day", "--cycles needs --time"),
+    ("", "--targets a --decimal-point b", "must be of --targets and --numbers; received 'b'"),
+    ("", "--targets a --decimal-point a --decimal-comma a", "a column has one decimal sign"),
+    ("", "--targets a --step month", "--step needs --time, the column of the time"),
+    ("", "--targets a --time t --step month --gaps keep", "--step and --gaps keep exclude each"),
+    ("", "--targets a --time t --step moon", "must be microsecond, millisecond, second, minute, "),
+    ("", "--targets a --time t --cycles moon", "must be of day, week, year; received 'moon'"),
+    ("", "--targets a --quantiles 0.5,0.1", "needs numbers that increase between 0 and 1; receive"),
+    ("", "--targets a --model qrnn --decoder recurrent", "goes with --model gru or lstm"),
+    ("", "--targets a --model transformer --num-heads 3", "--num-heads must divide --units"),
+    status=2,
+)
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("change", "message"),
     [
-        ("", "--targets is missing"),
-        ("--targets a --numbers a", "must name different columns"),
-        ("--targets a --known b", "--known must be of --numbers and --categories; received 'b'"),
-        ("--targets a --log b", "--log must be of --targets and --numbers; received 'b'"),
-        ("--targets a --cycles day", "--cycles needs --time"),
-        ("--targets a --decimal-point b", "must be of --targets and --numbers; received 'b'"),
-        ("--targets a --decimal-point a --decimal-comma a", "a column has one decimal sign"),
-        ("--targets a --step month", "--step needs --time, the column of the time"),
-        ("--targets a --time t --step month --gaps keep", "--step and --gaps keep exclude each"),
-        ("--targets a --time t --step moon", "must be microsecond, millisecond, second, minute, "),
-        ("--targets a --time t --cycles moon", "must be of day, week, year; received 'moon'"),
+        (lambda text: "\n".join(text.split("\n")[:9]), "a series needs 18 rows at least.$"),
         (
-            "--targets a --quantiles 0.5,0.1",
-            "needs numbers that increase between 0 and 1; received",
+            lambda text: re.sub("(:00),", r"\1+08:00,", text),
+            "other.csv, line 2: 'time' must be a time without a zone offset, as in training; ",
         ),
-        ("--targets a --model qrnn --decoder recurrent", "goes with --model gru or lstm"),
-        ("--targets a --model transformer --num-heads 3", "--num-heads must divide --units"),
     ],
 )
-def test_options_that_do_not_go_together_get_one_line(options, message, tmp_path, capsys):
-    (tmp_path / "load.csv").write_text(HOURS)
-    given = [str(tmp_path / "load.csv"), "--out", str(tmp_path / "run"), *shlex.split(options)]
-    assert main(["forecasting", *given]) == 2
-    error = capsys.readouterr().err
-    assert message in error and error.count("\n") == 1
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_file_too_short_for_a_finished_run_is_told_how_many_rows_it_needs(tmp_path):
+def test_a_file_that_does_not_fit_a_finished_run_is_refused(change, message, tmp_path):
     task, train, _ = task_of(hourly(tmp_path / "load.csv"))
     settings = json.loads(json.dumps(task.reading.record(train, {})["settings"]))
-    lines = (tmp_path / "load.csv").read_text().splitlines(keepends=True)
-    (tmp_path / "short.csv").write_text("".join(lines[:9]))
-    task.reading.source_length = task.options.context
-    least = task.options.context + task.options.horizon
-    with pytest.raises(RunError, match=f"has a target; a series needs {least} rows at least.$"):
-        task.reading.examples_of([str(tmp_path / "short.csv")], settings)
-
-
-def test_a_file_whose_times_have_offsets_where_training_s_had_none_is_refused(tmp_path):
-    task, train, _ = task_of(hourly(tmp_path / "load.csv"))
-    settings = json.loads(json.dumps(task.reading.record(train, {})["settings"]))
-    assert settings["rows"]["time"]["has_offset"] is False
-    text = (tmp_path / "load.csv").read_text()
-    (tmp_path / "other.csv").write_text(re.sub("(:00),", r"\1+08:00,", text))
-    told = "other.csv, line 2: 'time' must be a time without a zone offset, as in training; "
-    with pytest.raises(DataError, match=told):
+    task.reading.source_length = SIZES["context"]
+    (tmp_path / "other.csv").write_text(change((tmp_path / "load.csv").read_text()))
+    with pytest.raises((RunError, DataError), match=message):
         task.reading.examples_of([str(tmp_path / "other.csv")], settings)
-
-
-def test_help_begins_with_what_a_file_looks_like():
-    shown = run_python("-m", "training", "forecasting", "--help")
-    assert shown.returncode == 0, shown.stderr
-    assert "Your file looks like this" in shown.stdout
-    assert "time,load,temperature,tariff" in shown.stdout
 
 
 def free_days(path, count=180):
@@ -583,11 +499,8 @@ def test_categories_are_read_in_every_spelling(tmp_path, capsys):
     assert "True" in text and ",2.0\n" in text and ",\n" in text
     of_csv = ForecastingOptions(file=str(tmp_path / "load.csv"), **options).make()
     of_csv.reading.read()
-    assert [column.categories for column in of_json.reading.rows.columns] == [
-        (),
-        ("false", "true"),
-        ("1", "2"),
-    ]
+    categories = [column.categories for column in of_json.reading.rows.columns]
+    assert categories == [(), ("false", "true"), ("1", "2")]
     assert of_csv.reading.rows == of_json.reading.rows
     assert "read as one" not in capsys.readouterr().out
     lines = text.splitlines()
@@ -612,10 +525,9 @@ def test_series_of_two_spellings_are_told(tmp_path, capsys):
 
 def test_a_column_of_booleans_is_known_where_it_is_served(tmp_path):
     file = free_days(tmp_path / "load.jsonl")
-    options = arguments(context=14, horizon=7, batch_size=8, units=5, passes=4, **FREE)
-    assert main(["forecasting", file, "--out", str(tmp_path / "run"), *options]) == 0
-    finished = run_python("-m", "export", tmp_path / "run", tmp_path / "bundle")
-    assert finished.returncode == 0, finished.stderr
+    options = arguments(context=14, horizon=7, batch_size=8, units=5, max_steps=2, **FREE)
+    printed("forecasting", file, *options, "--out", tmp_path / "run")
+    exported(tmp_path)
     assert "compute z and x in float64" in (tmp_path / "bundle" / "README.md").read_text()
     rows = [json.loads(line) for line in (tmp_path / "load.jsonl").read_text().splitlines()]
     frame = pandas.read_json(file, lines=True)
@@ -639,11 +551,9 @@ def test_a_column_of_booleans_is_known_where_it_is_served(tmp_path):
 
 
 @pytest.mark.long
-def test_the_bundle_forecasts_from_raw_rows_what_the_model_does(trained, tmp_path):
+def test_the_bundle_forecasts_from_raw_rows_what_the_model_does(trained):
     folder, file, _ = trained
-    finished = run_python("-m", "export", folder, tmp_path / "bundle")
-    assert finished.returncode == 0, finished.stderr
-    forecast = serving.load(tmp_path / "bundle")
+    forecast = serving.load(exported(folder.parent))
     task, _, validation = task_of(file, held_out=0.2, quantiles=(0.1, 0.5, 0.9))
     model = keras.models.load_model(folder / "model.keras", compile=False)
     inputs, _, _ = task.modelling.arrays(validation, None)
@@ -659,12 +569,9 @@ def test_the_bundle_forecasts_from_raw_rows_what_the_model_does(trained, tmp_pat
     known = [dict(zip(["plan", "tariff"], row)) for row in validation[0].text["known"]]
     answer = forecast({"series": rows, "known": known})
     close(answer.values, expected[0, ..., 1], rtol=1e-4, atol=1e-4)
-    for part in (folder, tmp_path / "bundle"):
-        out = tmp_path / f"{part.name}.json"
-        assert main(["evaluate", str(part), "--data", file, "--out", str(out)]) == 0
-    scores = [json.loads((tmp_path / f"{name}.json").read_text()) for name in ("run", "bundle")]
+    scores = [evaluated(folder.parent / name, file) for name in ("run", "bundle")]
     assert scores[0]["mae"] == pytest.approx(scores[1]["mae"], rel=1e-4)
-    trained_scores = json.loads((folder / "scores.json").read_text())
+    trained_scores = scores_of(folder)
     unit = trained_scores["mae"] / trained_scores["mase"]  # tested above by a loop
     for found in scores:
         for errors in found["forecasts"].values():

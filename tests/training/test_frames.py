@@ -9,15 +9,22 @@ import numpy as np
 import pytest
 
 from seqkeras import serving
-from seqkeras.export.__main__ import main as export
 from seqkeras.runs import RunError
 from seqkeras.serving.__main__ import main as serve
 from seqkeras.serving.rows import Rows
-from seqkeras.training.__main__ import main
 from seqkeras.training.parts.frames import Frames
 from seqkeras.training.parts.scaling import scaling
 from seqkeras.training.tasks.classification import ClassificationOptions
 from tests.conftest import long_fixture, others_long
+from tests.training.commands import (
+    evaluated,
+    exported,
+    printed,
+    refusal,
+    refused_files,
+    scores_of,
+    scores_of_both,
+)
 
 TINY = "--units 7 --embedding-dim 6 --heads 3 --hops 2 --learning-rate 0.03 --batch-size 5".split()
 OF_TAGS = [word for word in TINY if word not in ("--hops", "2")]
@@ -88,8 +95,8 @@ def sensors(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sensors")
     file = as_rows(folder / "sensors.csv", recordings(41), {(0, 0), (3, 2), (3, 3)})
     options = [*SENSORS, *TINY, "--passes", "12", "--held-out", "0.2"]
-    assert main(["classification", file, "--out", str(folder / "run"), *options]) == 0
-    assert export([str(folder / "run"), str(folder / "bundle")]) == 0
+    printed("classification", file, "--out", folder / "run", *options)
+    exported(folder)
     return folder
 
 
@@ -107,7 +114,7 @@ def features(frames, settings):
 
 
 def test_a_users_rows_are_learned_and_the_bundle_answers_as_keras(sensors, capsys):
-    scores = json.loads((sensors / "run" / "scores.json").read_text())
+    scores = scores_of(sensors / "run")
     assert scores["examples"] == 8 and scores["accuracy"] == 1.0
     settings = json.loads((sensors / "run" / "run.json").read_text())["settings"]
     model = keras.models.load_model(sensors / "run" / "model.keras", compile=False)
@@ -141,12 +148,9 @@ def test_a_number_that_is_missing_or_none_is_said_by_the_bundle(sensors):
         classify(({"x": 1, "y": 2},))
 
 
-@pytest.mark.parametrize("name", ["run", "bundle"])
-def test_run_and_bundle_have_the_same_score_on_a_file(sensors, name, tmp_path):
+def test_run_and_bundle_have_the_same_score_on_a_file(sensors, tmp_path):
     data = as_rows(tmp_path / "test.csv", recordings(11, seed=2), {(5, 1)})
-    out = tmp_path / "scores.json"
-    assert main(["evaluate", str(sensors / name), "--data", data, "--out", str(out)]) == 0
-    scores = json.loads(out.read_text())
+    scores = scores_of_both(sensors, data)
     assert (scores["examples"], scores["accuracy"], scores["macro_f1"]) == (11, 1.0, 1.0)
 
 
@@ -239,11 +243,7 @@ def test_arrays_of_any_size_are_scaled_alike(factor, level, tmp_path):
 @pytest.mark.parametrize(
     ("factor", "level", "message"),
     [
-        (
-            10,
-            1e9,
-            r"the numbers 0 of frames vary by .* about .*: the model reads .*; subtract 1e\+09 fro",
-        ),
+        (10, 1e9, r"the numbers 0 of frames vary by .* about .*: .*; subtract 1e\+09 from"),
         (1e-35, 0, "the numbers 0 of frames vary by .*e-3., which float32 does not hold; write t"),
     ],
 )
@@ -265,25 +265,18 @@ def test_each_form_of_tagged_frames_is_learned_and_served(form, tmp_path):
         "rows": (lambda name, own: as_rows(tmp_path / f"{name}.csv", own), SENSORS),
     }
     write, options = forms[form]
-    run, bundle = tmp_path / "run", tmp_path / "bundle"
     sizes = [*OF_TAGS, "--max-length", "7", "--passes", "12", "--encoder", "convolution"]
-    file = write("train", found)
-    assert main(["tagging", file, "--out", str(run), *options, *sizes]) == 0
-    scores = json.loads((run / "scores.json").read_text())
+    printed("tagging", write("train", found), "--out", tmp_path / "run", *options, *sizes)
+    scores = scores_of(tmp_path / "run")
     assert scores["accuracy"] > 0.95 and {*scores["by_label"]} == {*LABELS}
-    assert export([str(run), str(bundle)]) == 0
-    data, out = write("test", test), [tmp_path / "run.json", tmp_path / "bundle.json"]
-    for folder, path in zip((run, bundle), out):
-        own = [] if folder == run else options
-        assert main(["evaluate", str(folder), "--data", data, "--out", str(path), *own]) == 0
-    scores = [json.loads(path.read_text()) for path in out]
-    assert scores[0] == scores[1] and scores[0]["accuracy"] > 0.95
-    assert scores[0]["frames"] == sum(len(frames) for frames, _, _ in test)
-    tag, (frames, tags, _) = serving.load(bundle), test[0]
+    data, bundle = write("test", test), exported(tmp_path)
+    scores = evaluated(tmp_path / "run", data)
+    assert evaluated(bundle, data, *options) == scores and scores["accuracy"] > 0.95
+    assert scores["frames"] == sum(len(frames) for frames, _, _ in test)
+    frames, tags, _ = test[0]
     if form != "rows":
-        np.save(tmp_path / "one.npy", frames[:7])
-        found = [word.tag for word in tag(np.load(tmp_path / "one.npy")).words]
-        right = [own == wanted for own, wanted in zip(found, tags[:7], strict=True)]
+        answer = serving.load(bundle)(frames[:7])
+        right = [word.tag == tag for word, tag in zip(answer.words, tags[:7], strict=True)]
         assert np.mean(right) > 0.8
 
 
@@ -291,54 +284,51 @@ def test_each_form_of_tagged_frames_is_learned_and_served(form, tmp_path):
 @pytest.mark.parametrize("encoder", ["gru", "rnn", "qrnn", "transformer"])
 def test_every_encoder_reads_frames_and_leaves(encoder, tmp_path):
     file = as_arrays(tmp_path / "train.npz", recordings(41), False)
-    run = tmp_path / "run"
     options = [*TINY, "--encoder", encoder, "--layers", "2", "--passes", "15", "--dropout", "0"]
-    assert main(["classification", file, "--out", str(run), *options]) == 0
-    assert json.loads((run / "scores.json").read_text())["accuracy"] == 1.0
-    assert export([str(run), str(tmp_path / "bundle")]) == 0
+    printed("classification", file, "--out", tmp_path / "run", *options)
+    assert scores_of(tmp_path / "run")["accuracy"] == 1.0
+    exported(tmp_path)
 
 
-def test_frames_over_the_limit_are_cut_and_the_files_of_a_table_may_not_change(tmp_path, capsys):
-    file = as_files(tmp_path / "data", recordings(13))
+def test_frames_over_the_limit_are_cut_and_the_files_of_a_table_may_not_change(tmp_path):
+    file, run = as_files(tmp_path / "data", recordings(13)), tmp_path / "run"
     options = ["--frames-column", "file", *TINY, "--passes", "1", "--max-length", "11"]
-    options += ["--encoder", "convolution"]
-    command = ["classification", file, "--out", str(tmp_path / "run"), *options]
-    assert main(command) == 0
-    out = capsys.readouterr().out
-    assert " recordings of more than 11 frames are cut" in out
-    assert main(command) == 0 and "finished already" in capsys.readouterr().out
+    command = ["classification", file, *options, "--encoder", "convolution"]
+    lines = printed(*command, "--out", run)
+    assert any(" recordings of more than 11 frames are cut" in line for line in lines)
+    assert "finished already" in printed(*command, "--out", run)[-1]
     np.save(tmp_path / "data" / "3.npy", np.ones((5, 3)))
-    assert main(command) == 1
-    assert "began with another content of" in capsys.readouterr().err
+    assert "began with another content of" in refusal(*command, out=run)
     (tmp_path / "data" / "3.npy").unlink()
-    assert main(command) == 1
-    assert f"{file}, line 5: 3.npy: no such file." in capsys.readouterr().err
+    assert f"{file}, line 5: 3.npy: no such file." in refusal(*command, out=run)
 
 
 HEAD = "series,x,label\n"
-
-
-@pytest.mark.parametrize(
-    ("content", "options", "message"),
-    [
-        ("a,1,u\na,2,v\n", "", "line 3: the label is 'v' and 'u' before; the rows of series 'a' m"),
-        ("a,1,u\nb,far,v\n", "", "line 3: 'x' must be a number; received 'far'"),
-        ("a,1,u\nb,2,\n", "", "line 3: 'label' is empty"),
-        ("a,1,u\nb,1,v\nc,1,v\n", "", "'x' is 1 in all 2 training rows: nothing can be learned"),
-        ("a,1,u\nb,2\n", "", "line 3: expected 3 fields, as in the header; found 2."),
-        ("a,1,u\n", "--numbers x,y", "there is no column 'y'; there are 'series', 'x', 'label'"),
-        ("a,1,u\nb,2,u\n", "", "'label' must hold two labels at least"),
-    ],
+test_rows_that_nothing_can_be_learned_from_get_one_line = refused_files(
+    "classification",
+    "rows.csv",
+    (
+        f"{HEAD}a,1,u\na,2,v\n",
+        "",
+        "line 3: the label is 'v' and 'u' before; the rows of series 'a'",
+    ),
+    (f"{HEAD}a,1,u\nb,far,v\n", "", "line 3: 'x' must be a number; received 'far'"),
+    (f"{HEAD}a,1,u\nb,2,\n", "", "line 3: 'label' is empty"),
+    (f"{HEAD}a,1,u\nb,1,v\nc,1,v\n", "", "'x' is 1 in all 2 training rows: nothing can be learned"),
+    (f"{HEAD}a,1,u\nb,2\n", "", "line 3: expected 3 fields, as in the header; found 2."),
+    (f"{HEAD}a,1,u\n", "--numbers x,y", "there is no column 'y'; there are 'series', 'x', 'label'"),
+    (f"{HEAD}a,1,u\nb,2,u\n", "", "'label' must hold two labels at least"),
+    options="--numbers x --series-column series --batch-size 1",
 )
-def test_rows_that_nothing_can_be_learned_from_get_one_line(
-    content, options, message, tmp_path, capsys
-):
-    file, out = tmp_path / "rows.csv", tmp_path / "run"
-    file.write_text(HEAD + content)
-    given = ["--numbers", "x", "--series-column", "series", "--batch-size", "1", *options.split()]
-    assert main(["classification", str(file), "--out", str(out), *given]) == 1
-    [line] = capsys.readouterr().err.splitlines()
-    assert line.startswith("training: ") and message in line and not out.exists()
+test_options_that_do_not_go_together_get_one_line = refused_files(
+    "classification",
+    "rows.csv",
+    (HEAD, "--numbers x", "--numbers needs --series-column"),
+    (HEAD, "--numbers x --frames-column file", "are two forms; choose one"),
+    (HEAD, "--series-column s", "--series-column needs --numbers"),
+    (HEAD, "--frames-column file --pair-column b", "--pair-column is of texts"),
+    status=2,
+)
 
 
 @pytest.mark.parametrize(
@@ -349,68 +339,45 @@ def test_rows_that_nothing_can_be_learned_from_get_one_line(
         ({"1.npy": np.ones((4, 3, 2))}, "1.npy must have shape (frames, numbers); received (4, 3"),
         ({"1.npy": np.array(["a"])}, "1.npy: frames must be numbers; received <U1."),
         ({"1.npy": b"no array"}, "line 3: 1.npy: must be arrays that NumPy saved: it is neither a"),
-        ({"1.npy": None}, "line 3: 1.npy: no such file."),
         ({"1-tags.npy": np.array(["rest"])}, "line 3: 1-tags.npy must have 12 labels, one for e"),
         ({"1-tags.npy": np.ones(12)}, "1-tags.npy: labels must be texts or integers; received fl"),
     ],
 )
-def test_a_file_of_a_table_that_can_not_be_used_gets_one_line(change, message, tmp_path, capsys):
+def test_a_file_of_a_table_that_can_not_be_used_gets_one_line(change, message, tmp_path):
     table = as_files(tmp_path / "data", recordings(9))
     for name, content in change.items():
-        path = tmp_path / "data" / name
-        path.unlink()
         if isinstance(content, bytes):
-            path.write_bytes(content)
-        elif content is not None:
-            np.save(path, content)
-    command = ["tagging", table, "--frames-column", "file", "--out", str(tmp_path / "run")]
-    assert main([*command, "--batch-size", "1"]) == 1
-    [line] = capsys.readouterr().err.splitlines()
-    assert line.startswith("training: ") and message in line
-    assert not (tmp_path / "run").exists()
+            (tmp_path / "data" / name).write_bytes(content)
+        else:
+            np.save(tmp_path / "data" / name, content)
+    given = ["tagging", table, "--frames-column", "file", "--batch-size", 1]
+    assert message in refusal(*given, out=tmp_path / "run")
+
+
+ONES, THREE = np.ones((3, 5)), np.arange(3)
 
 
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ("text,label", "a.npz: must be arrays that NumPy saved: it is neither a .npz nor a .npy f"),
+        (None, "a.npz: must be arrays that NumPy saved: it is neither a .npz nor a .npy f"),
         ({"x": np.ones(3)}, "expected the arrays 'frames' and 'labels'; found x."),
-        ({"frames": np.ones(3), "labels": np.ones(3)}, "'frames' must have shape (recordings, fra"),
-        ({"frames": np.ones((3, 5)), "labels": np.arange(4)}, "'labels' must have shape (3,), one"),
+        ({"frames": np.ones(3), "labels": THREE}, "'frames' must have shape (recordings, fra"),
+        ({"frames": ONES, "labels": np.arange(4)}, "'labels' must have shape (3,), one"),
         (
-            {"frames": np.ones((3, 5)), "labels": np.arange(3), "lengths": np.array([5, 6, 1])},
-            "'lengths' must be 3 integers from 1 to 5.",
+            {"frames": ONES, "labels": THREE, "lengths": 2 * THREE + 5},
+            "must be 3 integers from 1 to",
         ),
-        ({"frames": np.array([[None]]), "labels": np.arange(1)}, "must be arrays that NumPy saved"),
+        ({"frames": np.array([[None]]), "labels": THREE}, "must be arrays that NumPy saved"),
     ],
 )
-def test_arrays_that_can_not_be_used_get_one_line(arrays, message, tmp_path, capsys):
-    if isinstance(arrays, str):
-        (tmp_path / "a.npz").write_text(arrays)
+def test_arrays_that_can_not_be_used_get_one_line(arrays, message, tmp_path):
+    file = tmp_path / "a.npz"
+    if arrays is None:
+        file.write_text("text,label")
     else:
-        np.savez(tmp_path / "a.npz", **arrays)
-    command = ["classification", str(tmp_path / "a.npz"), "--out", str(tmp_path / "run")]
-    assert main(command) == 1
-    [line] = capsys.readouterr().err.splitlines()
-    assert line.startswith("training: ") and message in line
-    assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ("--numbers x", "--numbers needs --series-column"),
-        ("--numbers x --frames-column file", "are two forms; choose one"),
-        ("--series-column s", "--series-column needs --numbers"),
-        ("--frames-column file --pair-column b", "--pair-column is of texts"),
-    ],
-)
-def test_options_that_do_not_go_together_get_one_line(options, message, tmp_path, capsys):
-    (tmp_path / "rows.csv").write_text(HEAD)
-    given = [str(tmp_path / "rows.csv"), "--out", str(tmp_path / "run"), *options.split()]
-    assert main(["classification", *given]) == 2
-    [line] = capsys.readouterr().err.splitlines()
-    assert message in line
+        np.savez(file, **arrays)
+    assert message in refusal("classification", file, out=tmp_path / "run")
 
 
 CAUSAL = {
@@ -426,11 +393,9 @@ def test_a_causal_classifier_streams_and_learns_to_answer_early(tmp_path, name):
     file = as_rows(tmp_path / "sensors.csv", recordings(41), {(0, 0), (3, 2), (3, 3)})
     options = [*SENSORS, *TINY, "--passes", "12", "--held-out", "0.2", "--causal", "true"]
     options += ["--answer-every", "3", *CAUSAL[name]]
-    run, bundle = str(tmp_path / "run"), str(tmp_path / "bundle")
-    assert main(["classification", file, "--out", run, *options]) == 0
-    assert 1 <= json.loads((tmp_path / "run/scores.json").read_text())["delay_frames"] < 4
-    assert export([run, bundle, "--stream"]) == 0
-    classify = serving.load(bundle, threads=1)
+    printed("classification", file, "--out", tmp_path / "run", *options)
+    assert 1 <= scores_of(tmp_path / "run")["delay_frames"] < 4
+    classify = serving.load(exported(tmp_path, stream=True), threads=1)
     right = 0
     for frames, _, label in recordings(7, seed=1):
         rows = [dict(zip("xyz", frame)) for frame in frames.tolist()]
@@ -445,11 +410,9 @@ def test_a_causal_classifier_streams_and_learns_to_answer_early(tmp_path, name):
 def test_a_causal_tagger_streams(tmp_path):
     file = as_rows(tmp_path / "sensors.csv", recordings(31))
     options = [*SENSORS, *OF_TAGS, "--passes", "8", "--held-out", "0.2", "--causal", "true"]
-    run, bundle = str(tmp_path / "run"), str(tmp_path / "bundle")
-    assert main(["tagging", file, "--out", run, *options]) == 0
-    assert 1 <= json.loads((tmp_path / "run/scores.json").read_text())["delay_frames"] < 2
-    assert export([run, bundle, "--stream"]) == 0
-    tag = serving.load(bundle, threads=1)
+    printed("tagging", file, "--out", tmp_path / "run", *options)
+    assert 1 <= scores_of(tmp_path / "run")["delay_frames"] < 2
+    tag = serving.load(exported(tmp_path, stream=True), threads=1)
     frames, tags, _ = recordings(3, seed=1)[2]
     rows = [dict(zip("xyz", frame)) for frame in frames.tolist()]
     stream = tag.open()

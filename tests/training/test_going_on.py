@@ -1,7 +1,7 @@
 """What a training writes and decides as it goes on, and that a stop changes none of it."""
 
-import contextlib
 import csv
+import functools
 import itertools
 import re
 from pathlib import Path
@@ -14,12 +14,12 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from seqkeras.runs import RunError
 from seqkeras.training.callbacks import Progress
-from seqkeras.training.checkpoint import Checkpoint
 from seqkeras.training.fit import Plan, fit
 from seqkeras.training.optimizing import make_optimizer
 from seqkeras.training.options import FitOptions
 from seqkeras.training.validation import Look
 from tests.conftest import others_long
+from tests.training.stops import stopped_behind_a_checkpoint
 
 LOSS = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 PEAK = [0.2, 0.7, 0.7, 0.6, 0.5, 0.4, 0.9]  # a validation score, look by look
@@ -46,7 +46,7 @@ class Scored:
     def __call__(self, model):
         step = int(model.optimizer.iterations)
         self.seen[step] = model.get_weights()
-        score = self.scores[step // self.every - 1]
+        score = self.scores[min(step // self.every, len(self.scores)) - 1]
         return Look({}, {"score": score}, f"  answer {float(self.seen[step][0][0, 0])}\n")
 
     def rank(self, look):
@@ -63,39 +63,15 @@ def options(**given):
 
 def trained(folder, num_steps=35, validation=None, **given):
     folder.mkdir(exist_ok=True)
+    more = {"validation": validation or Scored(), "tokens_from": lambda step: itertools.repeat(21)}
+    plan = Plan(classifier, LOSS, batches, num_steps, options(**given), folder, **more)
     with pytest.MonkeyPatch.context() as patch:  # to draw takes longer than to train
         patch.setattr("seqkeras.training.history.draw_curves", lambda rows, path: path.touch())
-        return fit(
-            Plan(
-                classifier,
-                LOSS,
-                batches,
-                num_steps,
-                options(**given),
-                folder,
-                validation=validation or Scored(),
-                tokens_from=lambda step: itertools.repeat(21),
-            )
-        )
-
-
-@contextlib.contextmanager
-def stop_after(saves):
-    """Ends a training behind so many checkpoints, as if it were killed."""
-
-    def save(self, epoch, logs=None):
-        original(self, epoch, logs)
-        if epoch + 1 == saves:
-            raise KeyboardInterrupt
-
-    original = Checkpoint.on_epoch_end
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(Checkpoint, "on_epoch_end", save)
-        yield
+        return fit(plan)
 
 
 def stopped(folder, saves, **given):
-    with stop_after(saves):
+    with stopped_behind_a_checkpoint(saves):
         trained(folder, **given)
 
 
@@ -121,17 +97,20 @@ RATES = {"beta2": 0.9, "last_learning_rate": 1e-4}
         [
             (4, {"patience": 3}),
             (3, {"keep": "last", "optimizer": "lion", "schedule": "linear"} | RATES),
+            (2, {"steps_per_save": 10, "steps_per_look": 4, "tensorboard": False}),
             (1, {}),
             (5, {"patience": 3}),
         ],
-        short=2,
+        short=3,
     ),
 )
 def test_a_training_that_was_stopped_ends_as_one_that_was_not(saves, given, tmp_path):
-    whole = trained(tmp_path / "whole", **given)
-    stopped(tmp_path / "stopped", saves, **given)
-    same(trained(tmp_path / "stopped", **given), whole)
+    scored = functools.partial(Scored, every=given.get("steps_per_look", 5))
+    whole = trained(tmp_path / "whole", validation=scored(), **given)
+    stopped(tmp_path / "stopped", saves, validation=scored(), **given)
+    same(trained(tmp_path / "stopped", validation=scored(), **given), whole)
     assert history(tmp_path / "stopped") == history(tmp_path / "whole")
+    assert (tmp_path / "whole/tensorboard").exists() == given.get("tensorboard", True)
     both = [(tmp_path / name / "samples.txt").read_text() for name in ("stopped", "whole")]
     assert both[0] == both[1]
 
@@ -156,32 +135,30 @@ def test_events_of_a_stopped_training_stand_once_for_tensorboard(tmp_path):
     assert {"loss", "learning_rate", "tokens_per_second"} <= set(events.Tags()["scalars"])
 
 
-def test_without_tensorboard_there_are_no_events(tmp_path):
-    trained(tmp_path, 5, tensorboard=False)
-    assert not (tmp_path / "tensorboard").exists()
-
-
-def test_the_first_of_the_best_models_is_kept(tmp_path):
+@pytest.mark.parametrize(("keep", "step"), [("best", 10), ("last", 20)])  # the first of the best
+def test_the_model_is_kept_that_was_asked_for(keep, step, tmp_path):
     validation = Scored([0.2, 0.7, 0.7, 0.6])
-    model = trained(tmp_path, 20, validation)
-    for weight, expected in zip(model.get_weights(), validation.seen[10], strict=True):
+    model = trained(tmp_path, 20, validation, keep=keep)
+    for weight, expected in zip(model.get_weights(), validation.seen[step], strict=True):
         np.testing.assert_array_equal(weight, expected)
 
 
-def test_the_last_model_is_kept_on_request(tmp_path):
-    validation = Scored([0.2, 0.7, 0.7, 0.6])
-    model = trained(tmp_path, 20, validation, keep="last")
-    for weight, expected in zip(model.get_weights(), validation.seen[20], strict=True):
-        np.testing.assert_array_equal(weight, expected)
-
-
-def test_patience_ends_a_training_and_a_later_start_does_not_go_on(tmp_path, capsys):
-    validation = Scored()
-    model = trained(tmp_path, validation=validation, patience=3)
-    assert sorted(validation.seen) == [5, 10, 15, 20, 25]
-    assert "no better model in 3 looks: ended early" in capsys.readouterr().out
-    again = Scored()
-    same(trained(tmp_path, validation=again, patience=3), model)
+@pytest.mark.parametrize(
+    ("scores", "given", "steps"),
+    [
+        (PEAK, {"patience": 3}, [5, 10, 15, 20, 25]),
+        ([0.7, 0.2, 0.1, 0.9, 0.9], {"patience": 2, "steps_per_save": 15}, [5, 10, 15]),
+    ],
+)
+def test_patience_ends_a_training_and_a_later_start_does_not_go_on(
+    scores, given, steps, tmp_path, capsys
+):
+    validation, again = Scored(scores), Scored(scores)
+    model = trained(tmp_path, validation=validation, **given)
+    assert sorted(validation.seen) == steps
+    told = f"no better model in {given['patience']} looks: ended early"
+    assert told in capsys.readouterr().out
+    same(trained(tmp_path, validation=again, **given), model)
     assert again.seen == {}
 
 
@@ -229,24 +206,6 @@ def test_a_row_has_the_mean_loss_of_the_steps_since_the_row_before(tmp_path):
         assert int(row["step"]) == end
         assert float(row["loss"]) == pytest.approx(np.mean(losses[begin:end]), rel=1e-5)
         begin = end
-
-
-def test_patience_ends_a_training_between_checkpoints(tmp_path):
-    given = {"steps_per_save": 15, "steps_per_look": 5, "patience": 2}
-    validation = Scored([0.7, 0.2, 0.1, 0.9, 0.9, 0.9])
-    model = trained(tmp_path, 30, validation, **given)
-    assert sorted(validation.seen) == [5, 10, 15]
-    again = Scored()
-    same(trained(tmp_path, 30, again, **given), model)
-    assert again.seen == {}
-
-
-def test_a_training_that_was_stopped_between_looks_ends_as_one_that_was_not(tmp_path):
-    given = {"num_steps": 30, "steps_per_save": 10, "steps_per_look": 4}
-    whole = trained(tmp_path / "whole", validation=Scored([0.1] * 8, every=4), **given)
-    stopped(tmp_path / "stopped", 2, validation=Scored([0.1] * 8, every=4), **given)
-    same(trained(tmp_path / "stopped", validation=Scored([0.1] * 8, every=4), **given), whole)
-    assert history(tmp_path / "stopped") == history(tmp_path / "whole")
 
 
 def test_more_looks_than_checkpoints_are_told(tmp_path, capsys):

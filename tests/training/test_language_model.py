@@ -1,8 +1,6 @@
 """Language models of a user's text: what they learn, leave, measure and refuse."""
 
-import contextlib
 import gzip
-import io
 import json
 import random
 import re
@@ -17,13 +15,21 @@ from seqkeras.models import GPT, RNNLanguageModel
 from seqkeras.pretrained import save_hugging_face
 from seqkeras.tokenizers import learn_byte_pairs, read_tokenizer
 from seqkeras.tokenizers.of_stream import STREAM_TOKENIZERS
-from seqkeras.training.__main__ import main
 from seqkeras.training.carried import CarriedState
 from seqkeras.training.parts.language_model import LanguageModelModelling
 from seqkeras.training.tasks.language_model import LanguageModelOptions
 from seqkeras.training.train import train
-from tests.conftest import CHECKOUT, run_python
+from tests.conftest import CHECKOUT
+from tests.training.commands import (
+    evaluated,
+    exported,
+    printed,
+    refusal,
+    refused_files,
+    scores_of,
+)
 from tests.training.exporting import refusals_of_run
+from tests.training.stops import stopped_behind_a_checkpoint
 
 TINY = "--hidden-dim 8 --num-heads 2 --num-layers 1 --context 7 --batch-size 5".split()
 FEW = [*TINY, "--max-steps", "6", "--steps-per-save", "3"]
@@ -38,16 +44,9 @@ def text_file(path, sentences=200):
     return str(path)
 
 
-def printed(*arguments):
-    """The lines of a training that ends well."""
-    output = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
-    with contextlib.redirect_stdout(output):
-        assert main(["language-model", *map(str, arguments)]) == 0
-    return output.buffer.getvalue().decode().splitlines()
-
-
-def scores_of(run):
-    return json.loads((run / "scores.json").read_text())
+def trained(file, folder, *options):
+    """Return the lines of a training that ends well, into the run of a folder."""
+    return printed("language-model", file, *options, "--out", folder / "run")
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +54,7 @@ def characters(tmp_path_factory):
     """The run of a GPT of characters, its file and its lines."""
     folder = tmp_path_factory.mktemp("characters")
     file = text_file(folder / "text.txt")
-    return folder / "run", file, printed(file, "--out", folder / "run", *FEW)
+    return folder / "run", file, trained(file, folder, *FEW)
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +63,7 @@ def words(tmp_path_factory):
     folder = tmp_path_factory.mktemp("words")
     file = text_file(folder / "text.txt")
     options = "--model lstm --tokens words --learning-rate 0.03 --passes 4".split()
-    return folder / "run", file, printed(file, "--out", folder / "run", *TINY, *options)
+    return folder / "run", file, trained(file, folder, *TINY, *options)
 
 
 def test_its_scores_are_those_of_the_whole_validation_text(characters):
@@ -147,43 +146,19 @@ def test_a_state_goes_on_until_its_row_begins_anew(tmp_path):
     assert np.abs(anew[1] - first[1]).max() > 1e-3
 
 
-class Stopped(LanguageModelModelling):
-    """Is stopped at its second look, behind the first checkpoint."""
-
-    looks = 0
-
-    def measure(self, model, examples, run):
-        self.looks += 1
-        if self.looks == 2:
-            raise KeyboardInterrupt
-        return super().measure(model, examples, run)
-
-
 @pytest.mark.long
 def test_rows_that_go_on_go_on_in_a_training_that_was_stopped(tmp_path):
-    options = LanguageModelOptions(
-        files=(text_file(tmp_path / "text.txt"),),
-        model="gru",
-        num_layers=1,
-        hidden_dim=7,
-        dropout=0.1,
-        context=5,
-        batch_size=3,
-        max_steps=6,
-        steps_per_save=3,
-    )
-    task = options.make()
-    task.modelling = Stopped(options, task.reading)
-    with pytest.raises(KeyboardInterrupt):
-        train(task, tmp_path / "stopped")
-    assert (tmp_path / "stopped/checkpoint.keras").exists()
-    models = []
+    sizes = "--model gru --num-layers 1 --hidden-dim 7 --dropout 0.1 --context 5 --batch-size 3"
+    options = [*sizes.split(), "--max-steps", "6", "--steps-per-save", "3"]
+    file, models = text_file(tmp_path / "text.txt"), []
+    with stopped_behind_a_checkpoint():
+        trained(file, tmp_path / "stopped", *options)
     for folder in (tmp_path / "stopped", tmp_path / "whole"):
-        train(options.make(), folder)
-        models.append(keras.models.load_model(folder / "model.keras"))
+        trained(file, folder, *options)
+        models.append(keras.models.load_model(folder / "run/model.keras"))
     for weight, expected in zip(models[0].weights, models[1].weights, strict=True):
         np.testing.assert_array_equal(weight, expected)
-    assert scores_of(tmp_path / "stopped") == scores_of(tmp_path / "whole")
+    assert scores_of(tmp_path / "stopped/run") == scores_of(tmp_path / "whole/run")
 
 
 def test_several_files_are_one_text_and_may_be_compressed(tmp_path):
@@ -226,7 +201,7 @@ def test_prompts_begin_with_a_word_and_end_with_a_token(tmp_path, kind, sentence
 def test_it_goes_on_from_another_run_with_its_tokenizer_and_weights(words, tmp_path):
     run, file, _ = words
     options = ["--context", 7, "--batch-size", 5, "--learning-rate", 1e-6, "--max-steps", 3]
-    lines = printed(file, "--start-from", run, "--out", tmp_path / "run", *options)
+    lines = trained(file, tmp_path, "--start-from", run, *options)
     assert any(line.endswith("; rows that go on from batch to batch of 7") for line in lines)
     before, after = scores_of(run), scores_of(tmp_path / "run")
     np.testing.assert_allclose(after["validation_loss"], before["validation_loss"], rtol=1e-3)
@@ -241,7 +216,7 @@ def test_it_goes_on_with_tokens_learned_anew(words, tmp_path):
     options = ["--context", 7, "--batch-size", 2, "--learning-rate", 1e-9, "--max-steps", 2]
     tokens = ["--new-tokens", "true", "--tokens", "words", "--vocab-size", 30]
     out = tmp_path / "run"
-    lines = printed(file, "--start-from", run, "--out", out, *options, *tokens)
+    lines = trained(file, tmp_path, "--start-from", run, *options, *tokens)
     tables = [read_tokenizer(folder / "tokenizer/text.json") for folder in (run, out)]
     models = [keras.models.load_model(folder / "model.keras") for folder in (run, out)]
     both = [word for word in tables[1].words if word in tables[0].words]
@@ -288,7 +263,7 @@ def test_it_goes_on_from_a_folder_of_hugging_face(tmp_path):
     model.build()
     save_hugging_face(model, tmp_path / "gpt2", tokenizers={"text": tokenizer})
     options = ["--context", 11, "--batch-size", 3, "--max-steps", 2, "--dropout", 0.1]
-    printed(file, "--start-from", tmp_path / "gpt2", "--out", tmp_path / "run", *options)
+    trained(file, tmp_path, "--start-from", tmp_path / "gpt2", *options)
     tuned = keras.models.load_model(tmp_path / "run/model.keras")
     assert (tuned.config["dropout"], tuned.max_length) == (0.1, 16)
     record = json.loads((tmp_path / "run/run.json").read_text())
@@ -296,36 +271,17 @@ def test_it_goes_on_from_a_folder_of_hugging_face(tmp_path):
     assert record["decoding"]["end_id"] == tokenizer.id_of("<|endoftext|>")
 
 
-@pytest.mark.parametrize(
-    ("content", "options", "message"),
-    [
-        (b"", "", "text.txt: the file is empty."),
-        (
-            b"one\n\xff\n",
-            "",
-            "text.txt, line 2: the byte 0xff is not UTF-8; save the file as UTF-8",
-        ),
-        (b"a short text", "", "text.txt: 10 tokens are left for training, too few for 32 windows"),
-        (b"a short text", "--held-out 0", "--held-out 0.0 leaves nothing for validation."),
-        (b"a short text", "--held-out 1", "--held-out 1.0 leaves nothing for training."),
-        (
-            b"a b " * 99,
-            "--tokens byte-pairs --vocab-size 9",
-            "text.txt: --vocab-size must be at least 257, for the characters and special tokens "
-            "alone; received 9.",
-        ),
-        (b"a b " * 99, "--tokenizer {folder}/nothing", "nothing: no tokenizer; expected tokenizer"),
-    ],
+test_what_can_not_be_trained_gets_one_line = refused_files(
+    "language-model",
+    "text.txt",
+    (b"", "", "text.txt: the file is empty."),
+    (b"one\n\xff\n", "", "text.txt, line 2: the byte 0xff is not UTF-8; save the file as UTF-8"),
+    ("a short text", "", "text.txt: 10 tokens are left for training, too few for 32 windows"),
+    ("a short text", "--held-out 0", "--held-out 0.0 leaves nothing for validation."),
+    ("a short text", "--held-out 1", "--held-out 1.0 leaves nothing for training."),
+    ("a b " * 99, "--tokens byte-pairs --vocab-size 9", "--vocab-size must be at least 257, for"),
+    ("a b " * 99, "--tokenizer {folder}/nothing", "nothing: no tokenizer; expected tokenizer"),
 )
-def test_what_can_not_be_trained_gets_one_line(content, options, message, tmp_path, capsys):
-    (tmp_path / "text.txt").write_bytes(content)
-    arguments = [str(tmp_path / "text.txt"), "--out", str(tmp_path / "run")]
-    options = options.format(folder=tmp_path).split()
-    assert main(["language-model", *arguments, *options]) == 1
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.startswith("training: ") and error.count("\n") == 1
-    assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]
 
 
 @pytest.mark.parametrize(
@@ -335,35 +291,26 @@ def test_what_can_not_be_trained_gets_one_line(content, options, message, tmp_pa
         ("--num-heads 3", "--hidden-dim must be a multiple of --num-heads; received 128 and 3."),
         ("--stride 65", "--stride must be at most --context; received 65 and 64."),
         ("--start-from {folder}/nothing", "nothing: no language model; expected a finished run, o"),
-        (
-            "--start-from {folder}",
-            ": no language model; expected a finished run, or a GPT-2 folder",
-        ),
+        ("--start-from {folder}", ": no language model; expected a finished run, or a GPT-2 folde"),
         ("{start} --tokenizer a", "--start-from brings its tokenizer; leave --tokenizer out."),
         ("{start} --model lstm", "--model: --start-from brings its own; leave it out."),
         ("{start} --hidden-dim 9", "--hidden-dim: --start-from brings its own; leave it out."),
-        (
-            "{start} --tokens words",
-            "--tokens: --start-from brings its tokens; add --new-tokens tru",
-        ),
+        ("{start} --tokens words", "--tokens: --start-from brings its tokens; add --new-tokens tr"),
         ("--new-tokens true", "--new-tokens needs --start-from, the run of other tokens."),
     ],
 )
-def test_options_that_do_not_go_together_are_refused(options, message, tmp_path, capsys):
+def test_options_that_do_not_go_together_are_refused(options, message, tmp_path):
     file = text_file(tmp_path / "text.txt", 1)
     (tmp_path / "begun").mkdir()
     (tmp_path / "begun/run.json").write_text("{}")
     options = options.format(folder=tmp_path, start=f"--start-from {tmp_path / 'begun'}")
-    out = ["--out", str(tmp_path / "run")]
-    assert main(["language-model", file, *out, *options.split()]) == 2
-    assert message in capsys.readouterr().err
+    line = refusal("language-model", file, *options.split(), out=tmp_path / "run", status=2)
+    assert message in line
 
 
 @pytest.mark.long
-def test_what_is_served_goes_on_from_a_prompt_as_the_text_does(words, tmp_path):
-    finished = run_python("-m", "export", words[0], tmp_path / "bundle")
-    assert finished.returncode == 0, finished.stderr
-    answer = serving.load(tmp_path / "bundle")("the old", max_new_tokens=9)
+def test_what_is_served_goes_on_from_a_prompt_as_the_text_does(words):
+    answer = serving.load(exported(words[0].parent))("the old", max_new_tokens=9)
     subject, verb, *end = answer.text.split()
     assert subject in ("house", "book", "child") and verb in ("is", "was")
     assert (end, answer.finish) == (["here."], "end")
@@ -371,14 +318,8 @@ def test_what_is_served_goes_on_from_a_prompt_as_the_text_does(words, tmp_path):
 
 @pytest.mark.long
 @pytest.mark.parametrize("of", ["characters", "words"])
-def test_a_bundle_has_the_scores_of_its_run_on_any_text(of, tmp_path, request):
+def test_a_bundle_has_the_scores_of_its_run_on_any_text(of, request):
     run, file, _ = request.getfixturevalue(of)
-    finished = run_python("-m", "export", run, tmp_path / "bundle", "--no-strings")
-    assert finished.returncode == 0, finished.stderr
-    found = []
-    for folder in (run, tmp_path / "bundle"):
-        out = tmp_path / f"{folder.name}.json"
-        assert main(["evaluate", str(folder), "--data", file, "--out", str(out)]) == 0
-        found.append(json.loads(out.read_text()))
-    assert found[0].keys() == found[1].keys() == scores_of(run).keys()
-    np.testing.assert_allclose([*found[1].values()], [*found[0].values()], rtol=1e-5)
+    of_run, of_bundle = (evaluated(each, file) for each in (run, exported(run.parent)))
+    assert of_run.keys() == of_bundle.keys() == scores_of(run).keys()
+    np.testing.assert_allclose([*of_bundle.values()], [*of_run.values()], rtol=1e-5)

@@ -1,7 +1,5 @@
 """Fine-tuning from a folder: what is read, what is refused, which layers learn how fast."""
 
-import contextlib
-import io
 import json
 import random
 import shutil
@@ -11,18 +9,17 @@ import keras
 import numpy as np
 import pytest
 
-from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.models import ClassificationHead, TaggingHead, WithHeads
 from seqkeras.pretrained import load_hugging_face
 from seqkeras.runs import RunError, RunFiles
 from seqkeras.tokenizers import special_ids
-from seqkeras.training.__main__ import main
 from seqkeras.training.layer_rates import rates_of_layers
 from seqkeras.training.options.pretrained import PretrainedOptions
 from seqkeras.training.parts.pretrained import Pretrained, inputs_of
 from seqkeras.training.tasks.classification import ClassificationOptions
 from seqkeras.training.train import train
 from tests.arrays import close, numbers
+from tests.training.commands import evaluated, exported, printed, refusal, scores_of_both
 from tests.training.pretrained_folders import (
     VOCABULARY,
     google_folder,
@@ -49,14 +46,6 @@ def reviews(tmp_path_factory):
     ]
     path.write_text("text,label\n" + "\n".join(rows) + "\n")
     return str(path)
-
-
-def outcome(*arguments):
-    """The exit status of a command and the lines it printed, errors last."""
-    out, err = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        status = main([*map(str, arguments)])
-    return status, (out.buffer.getvalue().decode() + err.getvalue()).splitlines()
 
 
 def outputs(encoder, heads):
@@ -126,7 +115,7 @@ def test_frozen_and_whole_models_learn_what_they_should(folder, reviews, tmp_pat
     for frozen in ("true", "false"):
         out = tmp_path / frozen
         arguments = [reviews, "--pretrained", folder, "--out", out, *FAST, "--passes", "1"]
-        assert outcome("classification", *arguments, "--frozen", frozen)[0] == 0
+        printed("classification", *arguments, "--frozen", frozen)
         model = keras.models.load_model(out / "model.keras", compile=False)
         assert isinstance(model, WithHeads)
         after = model.encoder.get_weights()
@@ -140,7 +129,7 @@ def test_frozen_and_whole_models_learn_what_they_should(folder, reviews, tmp_pat
 def test_naming_the_folder_alone_gives_the_defaults_of_fine_tuning(folder, reviews, tmp_path):
     out = tmp_path / "run"
     common = [reviews, "--pretrained", folder, "--out", out]
-    assert outcome("classification", *common, "--batch-size", "5", "--passes", "1")[0] == 0
+    printed("classification", *common, "--batch-size", "5", "--passes", "1")
     found = json.loads((out / "options.json").read_text())
     expected = {
         **PretrainedOptions.DEFAULTS_WITH["pretrained"],
@@ -153,33 +142,28 @@ def test_naming_the_folder_alone_gives_the_defaults_of_fine_tuning(folder, revie
 
 
 def test_a_head_may_read_the_mean_and_is_served_so(folder, reviews, tmp_path):
-    run, bundle = tmp_path / "run", tmp_path / "bundle"
-    asked = [reviews, "--pretrained", folder, "--pooling", "mean", "--out", run, *FAST]
-    assert outcome("classification", *asked, "--passes", "1")[0] == 0
-    model = keras.models.load_model(run / "model.keras", compile=False)
+    asked = [reviews, "--pretrained", folder, "--pooling", "mean", *FAST, "--passes", "1"]
+    printed("classification", *asked, "--out", tmp_path / "run")
+    model = keras.models.load_model(tmp_path / "run/model.keras", compile=False)
     assert model.pooling == "mean" and model.encoder.pooler is None
-    export(run, bundle, options=ExportOptions(saved_models=False))
-    scored = [outcome("evaluate", path, "--data", reviews)[1][-1] for path in (run, bundle)]
-    assert scored[0].partition(": ")[2] == scored[1].partition(": ")[2]
+    exported(tmp_path)
+    scores_of_both(tmp_path, reviews)
 
 
 @pytest.mark.long
 def test_steps_of_warm_up_that_are_given_stand_before_the_share(folder, reviews, tmp_path):
-    out = tmp_path / "run"
-    arguments = [reviews, "--pretrained", folder, "--out", out, *FAST, "--passes", "1"]
-    assert outcome("classification", *arguments, "--warmup-steps", "2")[0] == 0
-    found = json.loads((out / "options.json").read_text())
+    arguments = [reviews, "--pretrained", folder, "--out", tmp_path / "run", *FAST]
+    printed("classification", *arguments, "--passes", "1", "--warmup-steps", "2")
+    found = json.loads((tmp_path / "run/options.json").read_text())
     assert (found["warmup_steps"], found["warmup_share"]) == (2, None)
 
 
 @pytest.mark.long
 def test_a_finished_run_needs_the_folder_no_more_and_may_be_tuned_again(reviews, tmp_path):
     folder = Path(hugging_face_folder(tmp_path / "tiny"))
-    arguments = [reviews, "--pretrained", folder, "--out", tmp_path / "first", *FAST]
-    assert outcome("classification", *arguments)[0] == 0
+    printed("classification", reviews, "--pretrained", folder, "--out", tmp_path / "first", *FAST)
     shutil.rmtree(folder)
-    status, lines = outcome("evaluate", tmp_path / "first", "--data", reviews)
-    assert status == 0 and lines[-1].startswith(f"{tmp_path / 'first'} on reviews.csv: right are ")
+    evaluated(tmp_path / "first", reviews)
     first = keras.models.load_model(tmp_path / "first/model.keras", compile=False)
     again = Pretrained.read(tmp_path / "first")
     assert again.tokenizer == RunFiles.read(tmp_path / "first").tokenizers["text"]
@@ -189,26 +173,18 @@ def test_a_finished_run_needs_the_folder_no_more_and_may_be_tuned_again(reviews,
 
 @pytest.mark.long
 def test_a_training_that_was_stopped_ends_with_the_weights_of_one_that_was_not(
-    folder, reviews, tmp_path, monkeypatch
+    folder, reviews, tmp_path
 ):
     def trained(name):
-        options = ClassificationOptions(
-            file=reviews,
-            pretrained=folder,
-            batch_size=11,
-            steps_per_save=3,
-            learning_rate=0.01,
-            optimizer="adamw",
-            weight_decay=0.1,
-            layer_decay=0.7,
-            unfreeze_every=4,
-            tensorboard=False,
-        )
+        given = {"learning_rate": 0.01, "batch_size": 11, "steps_per_save": 3}
+        given |= {"optimizer": "adamw", "weight_decay": 0.1, "tensorboard": False}
+        given |= {"layer_decay": 0.7, "unfreeze_every": 4}
+        options = ClassificationOptions(file=reviews, pretrained=folder, **given)
         train(options.make(), tmp_path / name)
         return keras.models.load_model(tmp_path / name / "model.keras").get_weights()
 
     whole = trained("whole")
-    with stopped_behind_a_checkpoint(monkeypatch):
+    with stopped_behind_a_checkpoint():
         trained("parts")
     for own, other in zip(trained("parts"), whole, strict=True):
         np.testing.assert_array_equal(own, other)
@@ -255,87 +231,94 @@ def test_pairs_of_an_encoder_without_segments_are_fed_without_them(tmp_path):
         ("--warmup-steps 3 --warmup-share 0.5", "--warmup-share and --warmup-steps are two"),
         ("--pretrained {data}", "no pre-trained encoder: none of run.json, bert_config.json, "),
         ("--pretrained {data}/none", "/none: there is no such folder."),
-        ("--frozen", "requires an argument. See seqkeras train classification --help."),
     ],
 )
 def test_options_that_contradict_the_folder_are_refused(
     arguments, message, folder, reviews, tmp_path
 ):
-    arguments = arguments.format(data=Path(reviews).parent).split()
-    common = [reviews, "--pretrained", folder, "--out", tmp_path / "run"]
-    status, lines = outcome("classification", *common, *arguments)
-    assert status == 2 and message in lines[-1]
-    assert not (tmp_path / "run").exists()
+    given = [reviews, "--pretrained", folder, *arguments.format(data=Path(reviews).parent).split()]
+    assert message in refusal("classification", *given, out=tmp_path / "run", status=2)
 
 
 @pytest.mark.parametrize(
     "option", ["--frozen true", "--layer-decay 0.9", "--unfreeze-every 5", "--pooling mean"]
 )
 def test_options_of_fine_tuning_need_a_folder(option, reviews, tmp_path):
-    status, lines = outcome("classification", reviews, "--out", tmp_path / "run", *option.split())
-    name = option.split()[0]
-    assert status == 2 and f"{name} needs --pretrained, the folder of an encoder." in lines[-1]
+    name, value = option.split()
+    line = refusal("classification", reviews, name, value, out=tmp_path / "run", status=2)
+    assert f"{name} needs --pretrained, the folder of an encoder." in line
 
 
-def test_a_folder_that_can_not_be_read_gets_one_line(folder, reviews, tmp_path):
-    def spoilt(name, change):
-        path = tmp_path / name
-        shutil.copytree(folder, path)
-        change(path)
-        with pytest.raises(RunError) as caught:
-            Pretrained.read(path)
-        return str(caught.value)
+def with_vocabulary(path, entries):
+    """Replace the tokenizer of a folder by a list of entries."""
+    (path / "tokenizer.json").unlink()
+    (path / "vocab.txt").write_text("\n".join(entries) + "\n")
 
-    def shorten(path):
-        content = json.loads((path / "tokenizer.json").read_text())
-        content["model"]["vocab"].pop("oslo")
-        content["model"]["vocab"] |= {f"word{number}": 30 + number for number in range(31)}
-        (path / "tokenizer.json").write_text(json.dumps(content))
 
-    size = len(VOCABULARY)
-    assert spoilt("larger", shorten).endswith(
-        f"the encoder {size}: this vocabulary is not the checkpoint's."
-    )
+def with_config(path, **values):
+    config = json.loads((path / "config.json").read_text())
+    (path / "config.json").write_text(json.dumps(config | values))
 
-    def lose_a_line(path):
-        (path / "tokenizer.json").unlink()
-        (path / "vocab.txt").write_text("\n".join(VOCABULARY[:-1]) + "\n")
 
-    assert f"the tokenizer has {size - 1} tokens and the encoder {size}" in spoilt(
-        "shorter", lose_a_line
-    )
+def with_more_words(path):
+    content = json.loads((path / "tokenizer.json").read_text())
+    content["model"]["vocab"].pop("oslo")
+    content["model"]["vocab"] |= {f"word{number}": 30 + number for number in range(31)}
+    (path / "tokenizer.json").write_text(json.dumps(content))
 
-    def add_another_vocabulary(path):
-        words = [word.replace("oslo", "paris") for word in VOCABULARY]
-        (path / "vocab.txt").write_text("\n".join(words) + "\n")
 
-    assert (
-        f"line {VOCABULARY.index('oslo') + 1} of vocab.txt is 'paris', and tokenizer.json has "
-        in (spoilt("two vocabularies", add_another_vocabulary))
-    )
+def with_another_vocabulary(path):
+    words = [word.replace("oslo", "paris") for word in VOCABULARY]
+    (path / "vocab.txt").write_text("\n".join(words) + "\n")
 
-    def ask_for_more_layers(path):
-        config = json.loads((path / "config.json").read_text())
-        (path / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 4}))
 
-    listed = spoilt("fewer tensors", ask_for_more_layers)
-    assert listed.count(": missing; ") == 3 and listed.endswith("; and 29 more.")
-    missing = spoilt("no weights", lambda path: (path / "model.safetensors").unlink())
-    assert "must hold model.safetensors or model.safetensors.index.json; found neither." in missing
-    no_tokens = spoilt("no tokens", lambda path: (path / "tokenizer.json").unlink())
-    assert no_tokens.endswith("no tokenizer; expected tokenizer.json, or BERT's vocab.txt.")
+def sorted_by_the_alphabet(path):
+    with_vocabulary(path, sorted(VOCABULARY))
+    with_config(path, pad_token_id=0)
 
-    def sort_the_vocabulary(path):
-        (path / "tokenizer.json").unlink()
-        (path / "vocab.txt").write_text("\n".join(sorted(VOCABULARY)) + "\n")
-        config = json.loads((path / "config.json").read_text())
-        (path / "config.json").write_text(json.dumps(config | {"pad_token_id": 0}))
 
-    place = sorted(VOCABULARY).index("[PAD]")
-    assert spoilt("sorted", sort_the_vocabulary).endswith(
-        f"the tokenizer has [PAD] in place {place}, and config.json in place 0: this vocabulary is "
-        "not the checkpoint's."
-    )
+SIZE, OSLO = len(VOCABULARY), VOCABULARY.index("oslo") + 1
+PAD_PLACE = sorted(VOCABULARY).index("[PAD]")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (with_more_words, f"the encoder {SIZE}: this vocabulary is not the checkpoint's.$"),
+        (
+            lambda path: with_vocabulary(path, VOCABULARY[:-1]),
+            f"the tokenizer has {SIZE - 1} tokens and the encoder {SIZE}",
+        ),
+        (
+            with_another_vocabulary,
+            f"line {OSLO} of vocab.txt is 'paris', and tokenizer.json has ",
+        ),
+        (
+            lambda path: with_config(path, num_hidden_layers=4),
+            "(: missing; .*){3}and 29 more.$",
+        ),
+        (
+            lambda path: (path / "model.safetensors").unlink(),
+            "must hold model.safetensors or model.safetensors.index.json; found neither.",
+        ),
+        (
+            lambda path: (path / "tokenizer.json").unlink(),
+            "no tokenizer; expected tokenizer.json, or BERT's vocab.txt.$",
+        ),
+        (
+            sorted_by_the_alphabet,
+            rf"the tokenizer has \[PAD\] in place {PAD_PLACE}, and config.json in place 0: this ",
+        ),
+    ],
+)
+def test_a_folder_that_can_not_be_read_gets_one_line(spoil, message, folder, tmp_path):
+    path = shutil.copytree(folder, tmp_path / "spoilt")
+    spoil(path)
+    with pytest.raises(RunError, match=message):
+        Pretrained.read(path)
+
+
+def test_an_encoder_reads_no_more_than_its_positions(folder):
     found = Pretrained.read(folder)
     with pytest.raises(RunError, match="--max-length 99: .* has 37 positions; choose at most as"):
         found.limit(99, 128)

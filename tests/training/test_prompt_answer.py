@@ -10,11 +10,11 @@ import pytest
 from seqkeras import serving
 from seqkeras.runs import RunFiles
 from seqkeras.serving.results import Generation
-from seqkeras.training.__main__ import main
 from seqkeras.training.parts.prompt_answer import NO_TARGET, Example
 from seqkeras.training.tasks.prompt_answer import PromptAnswerOptions
 from tests.arrays import floats
-from tests.conftest import long_fixture, run_python
+from tests.conftest import long_fixture
+from tests.training.commands import exported, outcome, printed, refusal, scores_of
 from tests.training.exporting import refusals_of_run
 
 WORDS = ("ab", "ba", "aab", "abb", "bab")
@@ -28,7 +28,7 @@ def start(tmp_path_factory):
     (folder / "text.txt").write_text(text * 9, encoding="utf-8")
     sizes = "--hidden-dim 32 --num-heads 2 --num-layers 1 --context 48 --batch-size 3".split()
     options = [*sizes, "--max-steps", "3", "--out", str(folder / "run")]
-    assert main(["language-model", str(folder / "text.txt"), *options]) == 0
+    printed("language-model", folder / "text.txt", *options)
     return folder / "run"
 
 
@@ -50,13 +50,12 @@ def tuned(start, tmp_path_factory):
     file = folder / "rows.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     options = "--learning-rate 0.01 --passes 24 --max-length 48 --user U: --assistant A:".split()
-    arguments = [str(file), "--start-from", str(start), "--out", str(folder / "run")]
-    assert main(["prompt-answer", *arguments, *options]) == 0
+    printed("prompt-answer", file, "--start-from", start, *options, "--out", folder / "run")
     return folder / "run", file
 
 
 def test_it_learns_to_answer_and_is_scored_by_its_answers(tuned):
-    scores = json.loads((tuned[0] / "scores.json").read_text())
+    scores = scores_of(tuned[0])
     assert scores["exact_match"] == scores["rouge1"] == scores["rougeL"] == 1.0
     assert scores["examples"] == 10  # a tenth of 8 (5 + 2 * 4), rounded
 
@@ -125,46 +124,34 @@ def test_samples_show_texts_and_an_empty_answer_as_one():
     ]
 
 
+ROW = '{"prompt": "a", "answer": "b"}\n'
+
+
 @pytest.mark.parametrize(
     ("rows", "options", "message"),
     [
-        (
-            '{"prompt": "a", "reply": "b"}\n',
-            "",
-            "rows.jsonl, line 1: expected an object of 'prompt'",
-        ),
-        ('{"prompt": "a", "answer": "b"}\n' * 9, "--max-length 49", "has 48 positions, fewer than"),
-        ('{"prompt": "a", "answer": "b"}\n' * 3, "", "2 examples are left for training and 1 for"),
-        (
-            '{"prompt": "a", "answer": "b"}\n' * 9,
-            "--max-length 9",
-            "0 examples are left for training and 0 for validation; expected at least 8, --batch-s",
-        ),
+        ('{"prompt": "a", "reply": "b"}\n', "", "rows.jsonl, line 1: expected an object of 'promp"),
+        (ROW * 9, "--max-length 49", "has 48 positions, fewer than"),
+        (ROW * 3, "", "2 examples are left for training and 1 for"),
+        (ROW * 9, "--max-length 9", "0 examples are left for training and 0 for validation; expec"),
     ],
 )
-def test_what_can_not_be_tuned_gets_one_line(rows, options, message, start, tmp_path, capsys):
+def test_what_can_not_be_tuned_gets_one_line(rows, options, message, start, tmp_path):
     file = tmp_path / "rows.jsonl"
     file.write_text(rows, encoding="utf-8")
-    arguments = [str(file), "--start-from", str(start), "--out", str(tmp_path / "run")]
-    assert main(["prompt-answer", *arguments, *options.split()]) == 1
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.startswith("training: ") and error.count("\n") == 1
-    assert not (tmp_path / "run").exists()
+    given = [file, "--start-from", start, *options.split()]
+    assert message in refusal("prompt-answer", *given, out=tmp_path / "run")
 
 
-def test_a_model_to_start_from_must_be_named(tmp_path, capsys):
-    (tmp_path / "rows.csv").write_text("prompt,answer\na,b\n")
-    arguments = [str(tmp_path / "rows.csv"), "--out", str(tmp_path / "run")]
-    assert main(["prompt-answer", *arguments]) == 2
-    assert "--start-from is missing: a run of language-model, or" in capsys.readouterr().err
+def test_a_model_to_start_from_must_be_named(tmp_path):
+    (tmp_path / "rows.jsonl").write_text(ROW)
+    line = refusal("prompt-answer", tmp_path / "rows.jsonl", out=tmp_path / "run", status=2)
+    assert "--start-from is missing: a run of language-model, or" in line
 
 
 @pytest.mark.long
-def test_what_is_served_answers_texts_and_conversations_by_their_turns(tuned, tmp_path):
-    finished = run_python("-m", "export", tuned[0], tmp_path / "bundle")
-    assert finished.returncode == 0, finished.stderr
-    pipeline = serving.load(tmp_path / "bundle")
+def test_what_is_served_answers_texts_and_conversations_by_their_turns(tuned):
+    pipeline = serving.load(exported(tuned[0].parent))
     assert [answer.text for answer in pipeline([*WORDS])] == [word.upper() for word in WORDS]
     messages = [
         {"role": "user", "content": "a"},
@@ -177,27 +164,28 @@ def test_what_is_served_answers_texts_and_conversations_by_their_turns(tuned, tm
         pipeline({"messages": messages[:2]})
 
 
-def test_examples_over_what_the_start_model_reads_are_left_out_in_its_name(start, tmp_path, capsys):
-    (tmp_path / "rows.jsonl").write_text(f'{{"prompt": "{"ab" * 30}", "answer": "b"}}\n' * 9)
-    arguments = [str(tmp_path / "rows.jsonl"), "--start-from", str(start)]
-    assert main(["prompt-answer", *arguments, "--out", str(tmp_path / "run")]) == 1
-    assert f" examples have more than 48 tokens, all that {start} reads" in capsys.readouterr().out
+def test_examples_over_what_the_start_model_reads_are_left_out_in_its_name(start, tmp_path):
+    file = tmp_path / "rows.jsonl"
+    file.write_text(f'{{"prompt": "{"ab" * 30}", "answer": "b"}}\n' * 9)
+    given = [file, "--start-from", start, "--out", tmp_path / "run"]
+    status, lines, _ = outcome("prompt-answer", *given)
+    assert status == 1
+    assert f" examples have more than 48 tokens, all that {start} reads" in " ".join(lines)
 
 
 @pytest.mark.parametrize("most, status", [("0.01", 1), ("0.8", 0)])
-def test_answers_that_the_vocabulary_does_not_know_stop_the_training(
-    start, tmp_path, capsys, most, status
-):
-    rows = [{"prompt": word, "answer": "12 ab 12"} for word in WORDS * 3]
-    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    arguments = [str(tmp_path / "rows.jsonl"), "--start-from", str(start), "--max-steps", "1"]
-    arguments += ["--unknown-targets", most, "--batch-size", "2", "--max-length", "48"]
-    assert main(["prompt-answer", *arguments, "--out", str(tmp_path / "run")]) == status
-    said = capsys.readouterr()
-    assert (
-        "training: the vocabulary does not know 75.00% of the tokens of targets (' '," in said.out
-    )
+def test_answers_that_the_vocabulary_does_not_know_stop_the_training(start, tmp_path, most, status):
+    rows = [json.dumps({"prompt": word, "answer": "12 ab 12"}) for word in WORDS * 3]
+    file = tmp_path / "rows.jsonl"
+    file.write_text("\n".join(rows))
+    given = [file, "--start-from", start, "--max-steps", 1, "--unknown-targets", most]
+    given += ["--batch-size", 2, "--max-length", 48, "--out", tmp_path / "run"]
+    found, lines, errors = outcome("prompt-answer", *given)
+    assert found == status
+    told = "training: the vocabulary does not know 75.00% of the tokens of targets (' ',"
+    assert told in " ".join(lines)
     if status:
-        assert "more than --unknown-targets 0.01; an answer can not hold them" in said.err
-        assert f"name by --start-from another model than {start}" in said.err
-        assert said.err.count("\n") == 1 and not (tmp_path / "run").exists()
+        [error] = errors
+        assert "more than --unknown-targets 0.01; an answer can not hold them" in error
+        assert f"name by --start-from another model than {start}" in error
+        assert not (tmp_path / "run").exists()

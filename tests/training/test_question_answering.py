@@ -5,21 +5,17 @@ import os
 import random
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from seqkeras import serving
 from seqkeras.data.squad import Answer, read_questions
-from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.metrics import squad_exact_match, squad_f1, squad_scores
-from seqkeras.serving.__main__ import main as serve
 from seqkeras.serving.pipelines.answer import Settings
 from seqkeras.serving.pipelines.questions import SubwordQuestions, WordQuestions
 from seqkeras.tokenizers import CharacterTable, WordTable, read_vocabulary, word_piece
-from seqkeras.training.__main__ import main
 from seqkeras.training.parts.answer_windows import places_in_windows, tokens_of
 from tests.conftest import long_fixture
-from tests.training.exporting import refusals_of_run
+from tests.training.commands import exported, printed, refusal, scores_of, scores_of_both
 from tests.training.questions import VOCABULARY, as_squad, encoder_folder, questions, write
 
 SMALL = "--batch-size 10 --learning-rate 5e-3 --looks 2 --tensorboard false".split()
@@ -34,29 +30,21 @@ def trained(tmp_path_factory):
     files.append(write(folder / "dev.jsonl", questions(41, 1, without=0.3, filler=20)))
     encoder = ["--pretrained", encoder_folder(folder / "encoder"), "--passes", "6"]
     out = ["--out", str(folder / "run")]
-    assert main(["question-answering", *files, *encoder, *SMALL, *WINDOWS, *out]) == 0
-    export(folder / "run", folder / "bundle", options=ExportOptions(saved_models=False))
+    printed("question-answering", *files, *encoder, *SMALL, *WINDOWS, *out)
+    exported(folder)
     return folder
 
 
-def scored(folder, data, *options):
-    out = data.parent / "scored.json"
-    assert main(["evaluate", str(folder), "--data", str(data), "--out", str(out), *options]) == 0
-    return json.loads(out.read_text())
-
-
 def test_answers_and_their_absence_are_learned_over_several_windows(trained):
-    scores = json.loads((trained / "run" / "scores.json").read_text())
+    scores = scores_of(trained / "run")
     assert scores["questions"] == 41 and scores["f1"] > 0.9
     assert scores["with_answer"]["f1"] > 0.9 and scores["without_answer"]["f1"] > 0.9
     assert scores["best_f1"] == scores["f1"]  # the threshold is tuned on the same questions
-    assert refusals_of_run(trained / "run") == []
 
 
 def test_the_threshold_travels_from_the_run_to_its_bundle(trained):
-    threshold = json.loads((trained / "run" / "run.json").read_text())["settings"][
-        "no_answer_threshold"
-    ]
+    record = json.loads((trained / "run/run.json").read_text())
+    threshold = record["settings"]["no_answer_threshold"]
     pipeline = serving.load(trained / "bundle")
     assert pipeline.manifest.settings["no_answer_threshold"] == threshold != 0
     asked = ("Where does Ada live?", "the dog ran by . Ada lives in New York a dog")
@@ -71,39 +59,23 @@ def test_run_and_bundle_have_the_same_scores_on_a_file(trained, tmp_path):
     data = tmp_path / "test.json"
     rows = questions(53, 2, without=0.5, filler=30)
     write(data, rows)
-    run, bundle = scored(trained / "run", data), scored(trained / "bundle", data)
-    assert run == bundle and run["questions"] == 53
+    scores = scores_of_both(trained, data)
+    assert scores["questions"] == 53
     pipeline = serving.load(trained / "bundle")
     texts = [pipeline((question, context)).text for question, context, _ in rows]
     expected = squad_scores(texts, [answer for *_, answer in rows])
-    assert {name: bundle[name] for name in expected} == expected
+    assert {name: scores[name] for name in expected} == expected
 
 
 def test_questions_that_all_have_an_answer_are_always_answered(trained, tmp_path):
     train = write(tmp_path / "train.json", questions(40, 3))
     out = tmp_path / "run"
     encoder = ["--pretrained", str(trained / "run"), "--held-out", "0.2", "--passes", "1"]
-    asked = ["question-answering", train, *encoder, *SMALL, *WINDOWS, "--out", str(out)]
-    assert main(asked) == 0
+    printed("question-answering", train, *encoder, *SMALL, *WINDOWS, "--out", out)
     settings = json.loads((out / "run.json").read_text())["settings"]
     assert settings["no_answer"] is False and "no_answer_threshold" not in settings
-    scores = json.loads((out / "scores.json").read_text())
+    scores = scores_of(out)
     assert set(scores) == {"questions", "exact_match", "f1"} and scores["f1"] > 0.9
-
-
-def test_four_lines_become_a_served_answer(trained, tmp_path, capsys):
-    path = tmp_path / "four.jsonl"
-    write(path, questions(4, 7))
-    run, bundle = tmp_path / "run", tmp_path / "bundle"
-    options = ["--pretrained", str(trained / "run"), "--batch-size", "2", "--passes", "1"]
-    files = [str(path), "--validation", str(path), *options, *WINDOWS, "--looks", "1"]
-    assert main(["question-answering", *files, "--out", str(run)]) == 0
-    export(run, bundle, options=ExportOptions(saved_models=False))
-    capsys.readouterr()
-    asked = "Where does Bo live?\tthe dog ran . Bo lives in Oslo"
-    assert serve(["predict", str(bundle), asked]) == 0
-    text, score = capsys.readouterr().out.split("\t")
-    assert text in asked and 0 < float(score) <= 1  # the head is new
 
 
 @pytest.mark.long
@@ -112,12 +84,10 @@ def test_bidaf_learns_from_the_file_alone_and_is_served(tmp_path):
     files.append(write(tmp_path / "dev.jsonl", questions(23, 1)))
     sizes = "--units 7 --embedding-dim 11 --character-filters 5 --character-dim 3 --passes 6"
     options = ["--model", "bidaf", *sizes.split(), *SMALL, "--learning-rate", "0.03"]
-    run, bundle = tmp_path / "run", tmp_path / "bundle"
-    assert main(["question-answering", *files, *options, "--out", str(run)]) == 0
-    assert json.loads((run / "scores.json").read_text())["f1"] > 0.9
-    export(run, bundle, options=ExportOptions(saved_models=False))
-    data = tmp_path / "dev.jsonl"
-    assert scored(run, data) == scored(bundle, data)
+    printed("question-answering", *files, *options, "--out", tmp_path / "run")
+    assert scores_of(tmp_path / "run")["f1"] > 0.9
+    exported(tmp_path)
+    scores_of_both(tmp_path, tmp_path / "dev.jsonl")
 
 
 CONTEXT = "the sun was out . 北京 ada lives in new york and a dog ran by the sun . é bo lives"
@@ -168,25 +138,9 @@ def test_an_answer_behind_the_last_word_that_is_read_is_none():
     assert tokens_of(row, Answer("ada", CONTEXT.index("ada"))) is None
 
 
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        ([], "--pretrained is missing: the folder of an encoder; or choose --model bidaf"),
-        (["--model", "bidaf", "--frozen", "true"], "--frozen needs --pretrained"),
-        (["--pretrained", "ENCODER", "--model", "bidaf"], "--model bidaf learns from FILE alone"),
-        (["--pretrained", "ENCODER", "--units", "3"], "--units: --pretrained brings its own"),
-        (["--pretrained", "ENCODER", "--max-length", "64"], "must leave room for a context"),
-        (["--offsets", "lines"], "'lines' is not one of 'characters', 'bytes', 'utf-16'"),
-    ],
-)
-def test_options_that_do_not_go_together_are_one_line(
-    trained, tmp_path, capsys, arguments, message
-):
-    train = write(tmp_path / "train.json", questions(20))
-    given = [str(trained / "encoder") if own == "ENCODER" else own for own in arguments]
-    assert main(["question-answering", train, *given, "--out", str(tmp_path / "run")]) == 2
-    [line] = capsys.readouterr().err.splitlines()
-    assert message in line and not (tmp_path / "run").exists()
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory):
+    return encoder_folder(tmp_path_factory.mktemp("models") / "encoder")
 
 
 def changed(rows, **answer):
@@ -195,82 +149,64 @@ def changed(rows, **answer):
     return json.dumps(content)
 
 
+SQUAD = json.dumps(as_squad(questions(20)))
+HALF = json.dumps(as_squad(questions(20, without=0.5)))
+TUNED = "--pretrained {encoder} --batch-size 5 " + " ".join(WINDOWS)
+NO_ROOM = "settings.window and limits.source_length must leave room"
+
+
 @pytest.mark.parametrize(
-    "content, options, message",
+    "content, options, status, message",
     [
-        (
-            changed(questions(20), text="Rome"),
-            [],
-            "paragraph 1, question 1 (q0): the answer 'Rome'",
-        ),
-        (
-            json.dumps(as_squad(questions(20))),
-            ["--batch-size", "30"],
-            "fewer than the 30 of a batch",
-        ),
-        (
-            json.dumps(as_squad(questions(20))),
-            ["--question-length", "3"],
-            "train.json: no validation question has from 1 to --question-length 3 tokens, so an",
-        ),
-        (json.dumps(as_squad(questions(20))), ["--max-length", "99"], "has 37 positions"),
-        (json.dumps(as_squad(questions(1))), [], "there is one context only, and nothing to hold"),
+        (SQUAD, "", 2, "--pretrained is missing: the folder of an encoder; or choose --model bid"),
+        (SQUAD, "--model bidaf --frozen true", 2, "--frozen needs --pretrained"),
+        (SQUAD, f"{TUNED} --model bidaf", 2, "--model bidaf learns from FILE alone"),
+        (SQUAD, f"{TUNED} --units 3", 2, "--units: --pretrained brings its own"),
+        (SQUAD, "--pretrained {encoder} --max-length 64", 2, "must leave room for a context"),
+        (SQUAD, "--offsets lines", 2, "'lines' is not one of 'characters', 'bytes', 'utf-16'"),
+        (SQUAD, "--pretrained {encoder} --question-length 36", 1, f"--question-length: {NO_ROOM}"),
+        (changed(questions(20), text="Rome"), TUNED, 1, "question 1 (q0): the answer 'Rome'"),
+        (SQUAD, f"{TUNED} --batch-size 30", 1, "fewer than the 30 of a batch"),
+        (SQUAD, f"{TUNED} --question-length 3", 1, "no validation question has from 1 to --questi"),
+        (SQUAD, f"{TUNED} --max-length 99", 1, "has 37 positions"),
+        (json.dumps(as_squad(questions(1))), TUNED, 1, "there is one context only, and nothing to"),
         (
             json.dumps(as_squad(questions(20, without=1.0))),
-            [],
-            "no question has an answer, so none can be learned",
+            TUNED,
+            1,
+            "no question has an answer, so",
         ),
-        (
-            json.dumps(as_squad(questions(20, without=0.5))),
-            ["bidaf"],
-            "--model bidaf always answers, and this question has no answer",
-        ),
+        (HALF, "--model bidaf", 1, "--model bidaf always answers, and this question has no answer"),
     ],
 )
-def test_a_file_that_can_not_be_learned_from_is_one_line(
-    trained, tmp_path, capsys, content, options, message
+def test_what_can_not_be_learned_from_is_one_line(
+    content, options, status, message, encoder, tmp_path
 ):
     path = tmp_path / "train.json"
     path.write_text(content, encoding="utf-8")
-    model = ["--pretrained", str(trained / "encoder"), "--batch-size", "5", *WINDOWS, *options]
-    if options == ["bidaf"]:
-        model = ["--model", "bidaf"]
-    assert main(["question-answering", str(path), *model, "--out", str(tmp_path / "run")]) == 1
-    [line] = capsys.readouterr().err.splitlines()
-    assert line.startswith("training: ") and message in line
-    assert not (tmp_path / "run").exists()
+    given = options.format(encoder=encoder).split()
+    line = refusal("question-answering", path, *given, out=tmp_path / "run", status=status)
+    assert message in line
 
 
-def test_questions_that_can_not_be_used_are_left_out_and_counted(trained, tmp_path, capsys):
+def test_questions_that_can_not_be_used_are_left_out_and_counted(trained, tmp_path):
     path = tmp_path / "dev.json"
     path.write_text(changed(questions(20), text="Rome"), encoding="utf-8")
-    assert scored(trained / "run", path, "--skip-bad", "true")["questions"] == 19
-    assert "1 question is left out; the first: " in capsys.readouterr().out
-    assert np.isfinite(scored(trained / "bundle", path, "--skip-bad", "true")["f1"])
+    lines = printed("evaluate", trained / "run", "--data", path, "--skip-bad", "true")
+    assert any("1 question is left out; the first: " in line for line in lines)
+    assert scores_of_both(trained, path, "--skip-bad", "true")["questions"] == 19
 
 
 @pytest.mark.parametrize("name", ["question", "context"])
-def test_a_text_of_no_token_is_named(name, trained, tmp_path, capsys):
+def test_a_text_of_no_token_is_named(name, encoder, tmp_path):
     rows = [{"question": "who", "context": f"Ada {row}", "answers": []} for row in range(4)]
     rows[2][name] = "\ufffd"
     path = tmp_path / "train.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    given = [str(path), "--pretrained", str(trained / "encoder")]
-    assert main(["question-answering", *given, "--out", str(tmp_path / "run")]) == 1
-    [line] = capsys.readouterr().err.splitlines()
+    given = ["question-answering", path, "--pretrained", encoder]
+    line = refusal(*given, out=tmp_path / "run")
     assert f"{path}, line 3: the {name} has no token: " in line
     assert line.endswith("With --skip-bad true it is left out.")
-
-
-def test_an_encoder_of_few_positions_leaves_no_room_behind_long_questions(
-    trained, tmp_path, capsys
-):
-    path = write(tmp_path / "train.json", questions(20))
-    options = ["--pretrained", str(trained / "encoder"), "--question-length", "36"]
-    assert main(["question-answering", path, *options, "--out", str(tmp_path / "run")]) == 1
-    [line] = capsys.readouterr().err.splitlines()
-    assert "--question-length: settings.window and limits.source_length must leave room" in line
-    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.skipif("SEQKERAS_DATA" not in os.environ, reason="needs the public data sets")

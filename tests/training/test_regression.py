@@ -1,16 +1,14 @@
 """Regression of a user's file: what it learns, leaves and refuses."""
 
 import dataclasses
-import json
 
 import pytest
 
 from seqkeras import serving
-from seqkeras.export.bundle import ExportOptions, export
-from seqkeras.training.__main__ import main
 from seqkeras.training.commands import parse_options
 from seqkeras.training.tasks.regression import RegressionOptions
 from tests.conftest import long_fixture
+from tests.training.commands import evaluated, exported, printed, refused_files, scores_of
 from tests.training.pretrained_folders import hugging_face_folder
 
 NUMBERS = {"bad": 1000.0, "dull": 2000.0, "fine": 3500.0, "good": 4000.0}
@@ -42,13 +40,13 @@ def tuned(tmp_path_factory):
     model = hugging_face_folder(folder / "tiny")
     arguments = [rated(folder / "rated.csv"), "--pretrained", model, "--learning-rate", "0.01"]
     arguments += ["--passes", "25", "--dropout", "0", "--out", str(folder / "run"), "--best-by"]
-    assert main(["regression", *arguments, "Pearson's correlation"]) == 0
-    export(folder / "run", folder / "bundle", options=ExportOptions(saved_models=False))
+    printed("regression", *arguments, "Pearson's correlation")
+    exported(folder)
     return folder
 
 
 def test_numbers_of_any_size_are_learned_and_answered_by_the_bundle(tuned):
-    scores = json.loads((tuned / "run" / "scores.json").read_text())
+    scores = scores_of(tuned / "run")
     assert scores["examples"] == 8
     assert scores["pearson_correlation"] > 0.95 and scores["spearman_correlation"] > 0.9
     assert scores["mean_absolute_error"] < 400
@@ -59,13 +57,8 @@ def test_numbers_of_any_size_are_learned_and_answered_by_the_bundle(tuned):
 
 
 def test_run_and_bundle_have_the_same_scores(tuned):
-    found = []
-    for name in ("run", "bundle"):
-        out = tuned / f"{name}.json"
-        data = ["--data", str(tuned / "rated.csv"), "--out", str(out)]
-        assert main(["evaluate", str(tuned / name), *data]) == 0
-        found.append(json.loads(out.read_text()))
-    assert found[0] == pytest.approx(found[1], rel=1e-4)
+    of_run, of_bundle = (evaluated(tuned / name, tuned / "rated.csv") for name in ("run", "bundle"))
+    assert of_run == pytest.approx(of_bundle, rel=1e-4)
 
 
 def test_pairs_without_a_header_are_read_by_numbers_of_columns(tmp_path):
@@ -81,9 +74,9 @@ def test_pairs_without_a_header_are_read_by_numbers_of_columns(tmp_path):
 
 def test_a_model_without_a_folder_learns_numbers_too(tmp_path):
     options = "--units 7 --embedding-dim 5 --hops 2 --learning-rate 0.05 --passes 20 --dropout 0"
-    arguments = [rated(tmp_path / "rated.csv"), "--out", str(tmp_path / "run"), *options.split()]
-    assert main(["regression", *arguments]) == 0
-    scores = json.loads((tmp_path / "run" / "scores.json").read_text())
+    file = rated(tmp_path / "rated.csv")
+    printed("regression", file, *options.split(), "--out", tmp_path / "run")
+    scores = scores_of(tmp_path / "run")
     assert scores["pearson_correlation"] > 0.95 and scores["mean_absolute_error"] < 500
 
 
@@ -103,36 +96,25 @@ def test_numbers_that_people_write_are_targets(option, texts, tmp_path):
     assert targets == [0.12, 0.5, 1250, 20_493_000_000]
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("text,number\na,1\nb,high\n", "rows.csv, line 3: 'number' must be a number; found 'high'"),
-        ("text,number\na,1\nb,nan\n", "rows.csv, line 3: 'number' must be a number; found 'nan'."),
-        ("text,number\na,1\n\u200b,2\n", "rows.csv, line 3: 'text' has no token"),
-        (
-            'text,number\na,1\nb,"4,2"\n',
-            "must be a number; found '4,2'; --decimal-comma number reads it.",
-        ),
-        (
-            'text,number\na,1\nb,"1,250"\n',
-            "found '1,250'; --decimal-point number or --decimal-comma number reads it.",
-        ),
-        (
-            "text,number\na,2\nb,2\nc,2\n",
-            "'number' must hold two numbers at least in the rows of training; all 2 have 2.",
-        ),
-        (
-            "text,number\n" + "".join(f"a,{1e9 + place}\n" for place in range(9)),
-            ": the model reads float32, which hardly tells them apart; subtract 1e+09 from them.",
-        ),
-        ("text,score\na,2\n", "no column 'number'; there are 'text', 'score'; --number-column cho"),
-    ],
+LARGE = "".join(f"a,{1e9 + place}\n" for place in range(9))
+test_a_file_without_numbers_gets_one_line = refused_files(
+    "regression",
+    "rows.csv",
+    ("text,number\na,1\nb,high\n", "", "line 3: 'number' must be a number; found 'high'"),
+    ("text,number\na,1\nb,nan\n", "", "line 3: 'number' must be a number; found 'nan'."),
+    ("text,number\na,1\n\u200b,2\n", "", "rows.csv, line 3: 'text' has no token"),
+    ('text,number\na,1\nb,"4,2"\n', "", "found '4,2'; --decimal-comma number reads it."),
+    (
+        'text,number\na,1\nb,"1,250"\n',
+        "",
+        "found '1,250'; --decimal-point number or --decimal-comma number reads it.",
+    ),
+    ("text,number\na,2\nb,2\nc,2\n", "", "must hold two numbers at least in the rows of training"),
+    (
+        f"text,number\n{LARGE}",
+        "",
+        "the model reads float32, which hardly tells them apart; subt",
+    ),
+    ("text,score\na,2\n", "", "no column 'number'; there are 'text', 'score'; --number-column cho"),
+    options="--batch-size 1",
 )
-def test_a_file_without_numbers_gets_one_line(content, message, tmp_path, capsys):
-    file = tmp_path / "rows.csv"
-    file.write_text(content)
-    arguments = [str(file), "--out", str(tmp_path / "run"), "--batch-size", "1"]
-    assert main(["regression", *arguments]) == 1
-    error = capsys.readouterr().err
-    assert message in error and error.count("\n") == 1
-    assert not (tmp_path / "run").exists()

@@ -3,15 +3,14 @@
 import dataclasses
 import json
 import shutil
-import subprocess
-import sys
 
 import pytest
 
 from seqkeras.runs import RunError
 from seqkeras.training.run import FILES, open_run
-from tests.conftest import CHECKOUT
+from tests.conftest import start_python
 from tests.killing import killed_at_every_moment
+from tests.training.commands import refusal
 
 OPEN = """
 import dataclasses
@@ -77,39 +76,29 @@ def test_a_finished_run_is_not_opened_with_other_options(tmp_path):
 
 def test_a_run_of_another_task_is_refused_by_its_task_alone(tmp_path):
     finished(tmp_path / "run")
-    with pytest.raises(RunError) as refused:
+    message = "run: holds a run of toy; choose another --out, or replace it with --overwrite.$"
+    with pytest.raises(RunError, match=message):
         open_run(tmp_path / "run", "other", Options(5), False)
-    assert str(refused.value) == (
-        f"{tmp_path / 'run'}: holds a run of toy; choose another --out, or replace it with "
-        "--overwrite."
-    )
 
 
 def test_a_folder_that_can_not_be_made_is_refused_by_its_name(tmp_path):
     (tmp_path / "file").write_text("mine")
-    folder = tmp_path / "file" / "run"
-    with pytest.raises(RunError) as refused:
-        open_run(folder, "toy", Options(0), False)
-    assert str(refused.value) == (
-        f"{folder}: can not be written (Not a directory); choose another --out."
-    )
+    message = r"file/run: can not be written \(Not a directory\); choose another --out.$"
+    with pytest.raises(RunError, match=message):
+        open_run(tmp_path / "file" / "run", "toy", Options(0), False)
 
 
 def test_a_run_that_another_process_trains_is_refused_with_its_process(tmp_path):
     folder = tmp_path / "run"
     finished(folder)
     before = (folder / "options.json").read_bytes()
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    command = [sys.executable, "-c", HOLD, str(folder)]
-    with subprocess.Popen(command, cwd=CHECKOUT, **pipes) as holder:
+    with start_python("-c", HOLD, folder) as holder:
         assert holder.stdout.readline() == "held\n"
-        command = [sys.executable, "-m", "training", "dates", "--out", folder, "--overwrite"]
-        second = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True)
+        line = refusal("dates", "--overwrite", out=folder)
         holder.stdin.close()
-    assert (second.returncode, second.stdout) == (1, "")
-    assert second.stderr == (
+    assert line == (
         f"training: {folder}: process {holder.pid} writes it; wait until that process has ended, "
-        "or choose another folder.\n"
+        "or choose another folder."
     )
     assert (folder / "options.json").read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["run"]

@@ -1,8 +1,5 @@
 """Several tasks over one encoder: what they learn together, leave, answer and refuse."""
 
-import json
-import random
-
 import keras
 import numpy as np
 import pytest
@@ -12,10 +9,10 @@ from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.models import WithHeads
 from seqkeras.runs import RunError
 from seqkeras.training.tasks.several import SeveralOptions
+from tests.training.commands import printed, refusal, scores_of
 from tests.training.pretrained_folders import hugging_face_folder
 from tests.training.stops import stopped_behind_a_checkpoint
-from tests.training.test_distilling import NUMBERS, reviews
-from tests.training.test_pretrained import outcome
+from tests.training.test_distilling import NUMBERS, named_people, reviews
 
 FAST = "--learning-rate 0.01 --batch-size 11 --dropout 0 --looks 2".split()
 
@@ -23,15 +20,10 @@ FAST = "--learning-rate 0.01 --batch-size 11 --dropout 0 --looks 2".split()
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A folder with an encoder, files of three tasks, and tables of two and of three."""
-    path, draw, lines = tmp_path_factory.mktemp("several"), random.Random(0), []
+    path = tmp_path_factory.mktemp("several")
     hugging_face_folder(path / "tiny")
     reviews(path / "reviews.csv", count=165)
-    for _ in range(88):
-        name, place = draw.choice(["a child", "the book"]), draw.choice(["oslo", "house"])
-        words = [*name.split(), "lives", "in", place]
-        tags = ["B-PER", "I-PER", "O", "O", "B-LOC"]
-        lines.append("".join(f"{word} {tag}\n" for word, tag in zip(words, tags, strict=True)))
-    (path / "names.conll").write_text("\n".join(lines))
+    named_people(path / "names.conll", 88)
     rows = [f"a {word},one {noun},{n}" for word, n in NUMBERS.items() for noun in ("film", "play")]
     (path / "rated.csv").write_text("text,pair,number\n" + "\n".join(rows * 11) + "\n")
     two = f"""
@@ -57,13 +49,7 @@ def folder(tmp_path_factory):
 
 def trained(folder, out, tables="two.toml", *arguments):
     common = [folder / tables, "--pretrained", folder / "tiny", "--out", out, *FAST]
-    status, lines = outcome("several", *common, *arguments)
-    assert status == 0, lines
-    return lines
-
-
-def scores(folder):
-    return json.loads((folder / "scores.json").read_text())
+    return printed("several", *common, *arguments)
 
 
 @pytest.mark.long
@@ -74,50 +60,44 @@ def test_sentences_and_words_are_learned_at_once_and_served_each_by_a_bundle(fol
         f"next: seqkeras export {mood} bundles/mood",
         f"next: seqkeras export {names} bundles/names",
     ]
-    found = scores(tmp_path / "run")
+    found = scores_of(tmp_path / "run")
     assert found["mean"] == 1 and found["mood"]["accuracy"] == found["names"]["entity_f1"] == 1
     header = (tmp_path / "run/history.csv").read_text().splitlines()[0].split(",")
     expected = {"mean", "mood: validation examples right", "names: F1 of entities", "mood_loss"}
     assert expected | {"names_loss", "mood_accuracy", "names_accuracy"} <= {*header}
+    bundles = {}
     for path, file in ((mood, "reviews.csv"), (names, "names.conll")):
-        export(path, tmp_path / path.name, options=ExportOptions(saved_models=False))
-        for subject in (path, tmp_path / path.name):
-            status, lines = outcome("evaluate", subject, "--data", folder / file)
-            assert status == 0 and "100.00%" in lines[-1]
-    assert serving.load(tmp_path / "mood")("a dull film").labels == ("bad",)
-    answer = serving.load(tmp_path / "names")("the book lives in oslo")
+        bundles[path] = tmp_path / path.name
+        export(path, bundles[path], options=ExportOptions(saved_models=False))
+        for subject in (path, bundles[path]):
+            assert "100.00%" in printed("evaluate", subject, "--data", folder / file)[-1]
+    assert serving.load(bundles[mood])("a dull film").labels == ("bad",)
+    answer = serving.load(bundles[names])("the book lives in oslo")
     found = [(entity.text, entity.label) for entity in answer.entities]
     assert found == [("the book", "PER"), ("oslo", "LOC")]
     whole = "holds the runs of several tasks; choose one: tasks/mood, tasks/names."
     with pytest.raises(RunError, match=whole):
         export(tmp_path / "run", tmp_path / "whole")
-    status, lines = outcome("evaluate", tmp_path / "run", "--data", folder / "reviews.csv")
-    assert status == 1 and lines[-1].endswith(whole)
+    asked = ["evaluate", tmp_path / "run", "--data", folder / "reviews.csv"]
+    assert refusal(*asked, out=tmp_path / "scores.json").endswith(whole)
     again = [folder / "reviews.csv", "--pretrained", tmp_path / "run", "--max-steps", "1"]
-    assert outcome("classification", *again, "--out", tmp_path / "again")[0] == 0
+    printed("classification", *again, "--out", tmp_path / "again")
 
 
 @pytest.mark.long
 def test_rows_of_three_tasks_share_batches(folder, tmp_path):
-    arguments = [
-        "--batches",
-        "mixed",
-        "--passes",
-        "15",
-        "--best-by",
-        "rates: Pearson's correlation",
-    ]
-    trained(folder, tmp_path / "run", "three.toml", *arguments)
-    found = scores(tmp_path / "run")
+    best = ["--best-by", "rates: Pearson's correlation"]
+    trained(folder, tmp_path / "run", "three.toml", "--batches", "mixed", "--passes", "15", *best)
+    found = scores_of(tmp_path / "run")
     assert found["mood"]["accuracy"] == found["names"]["entity_f1"] == 1
     assert found["rates"]["pearson_correlation"] > 0.95
-    assert outcome("several", folder / "two.toml", "--pretrained", folder / "tiny", *FAST)[0] == 2
     (tmp_path / "run/tasks/mood/notes.txt").write_text("mine")
-    again = [folder / "two.toml", "--pretrained", folder / "tiny", "--out", tmp_path / "run"]
-    status, lines = outcome("several", *again, "--overwrite", "--max-steps", "1")
-    assert status == 1 and "holds 'tasks/mood/notes.txt', which no run writes" in lines[-1]
+    again = ["several", folder / "two.toml", "--pretrained", folder / "tiny", "--overwrite"]
+    again += ["--max-steps", "1"]
+    line = refusal(*again, out=tmp_path / "run")
+    assert "holds 'tasks/mood/notes.txt', which no run writes" in line
     (tmp_path / "run/tasks/mood/notes.txt").unlink()
-    assert outcome("several", *again, "--overwrite", "--max-steps", "1")[0] == 0
+    printed(*again, "--out", tmp_path / "run")
     assert {path.name for path in (tmp_path / "run/tasks").iterdir()} == {"mood", "names"}
 
 
@@ -179,9 +159,7 @@ def test_a_batch_teaches_its_own_head_and_the_encoder(folder):
 
 
 @pytest.mark.long
-def test_a_training_that_was_stopped_ends_with_the_weights_of_one_that_was_not(
-    folder, tmp_path, monkeypatch
-):
+def test_a_training_that_was_stopped_ends_with_the_weights_of_one_that_was_not(folder, tmp_path):
     def weights(name):
         trained(folder, tmp_path / name, "two.toml", "--max-steps", "9", "--steps-per-save", "4")
         model = keras.models.load_model(tmp_path / name / "model.keras")
@@ -189,7 +167,7 @@ def test_a_training_that_was_stopped_ends_with_the_weights_of_one_that_was_not(
         return model.get_weights()
 
     whole = weights("whole")
-    with stopped_behind_a_checkpoint(monkeypatch):
+    with stopped_behind_a_checkpoint():
         weights("parts")
     for own, other in zip(weights("parts"), whole, strict=True):
         np.testing.assert_array_equal(own, other)
@@ -199,35 +177,31 @@ def test_a_file_of_which_nothing_can_be_held_out_names_the_line_of_its_table(fol
     (tmp_path / "few.conll").write_text("Ada B-PER\nlives O\n\nBo O\nleft B-LOC\n")
     file, content = tmp_path / "few.toml", (folder / "two.toml").read_text()
     file.write_text(content.replace(f"{folder}/names.conll", f"{tmp_path}/few.conll"))
-    common = [file, "--pretrained", folder / "tiny", "--out", tmp_path / "run", *FAST]
-    status, lines = outcome("several", *common)
-    assert status == 1
-    assert lines[-1] == (
+    given = ["several", file, "--pretrained", folder / "tiny", *FAST]
+    assert refusal(*given, out=tmp_path / "run") == (
         f"training: {tmp_path}/few.conll: each sentence has a tag that no other has, so that none "
         f"can be held out. Name a file by validation = … in the table [names] of {file}."
     )
+
+
+TAGGING = '[a]\ntask = "tagging"\n'
 
 
 @pytest.mark.parametrize(
     ("content", "arguments", "message"),
     [
         ("[a", "", "tables.toml is not a TOML file: "),
-        ('[a]\ntask = "tagging"', "", "must hold a table for each of two tasks at least; found a"),
+        (TAGGING, "", "must hold a table for each of two tasks at least; found a"),
         ('a = 1\n[b]\ntask = "x"', "", "a: must be a table, and its name a letter and then "),
         ('[a]\ntask = "dates"\n[b]\n', "", "a: task must be one of classification, regression, ta"),
+        (f"{TAGGING}passes = 3\n[b]\n", "", "a: 'passes' is an option of the command,"),
+        (f"{TAGGING}numbers = 3\n[b]\n", "", "a: 'numbers' is unknown; known are "),
+        (f"{TAGGING}[b]\n", "", "a: file is missing."),
+        (f'{TAGGING}file = "no"\n[b]\n', "", "a: Invalid value for 'FILE': no: no s"),
         (
-            '[a]\ntask = "tagging"\npasses = 3\n[b]\n',
+            f'{TAGGING}file = "x"\nweight = -1\n[b]\n',
             "",
-            "a: 'passes' is an option of the command,",
-        ),
-        ('[a]\ntask = "tagging"\nnumbers = 3\n[b]\n', "", "a: 'numbers' is unknown; known are "),
-        ('[a]\ntask = "tagging"\n[b]\n', "", "a: file is missing."),
-        ('[a]\ntask = "tagging"\nfile = "no"\n[b]\n', "", "a: Invalid value for 'FILE': no: no s"),
-        ('[a]\ntask = "tagging"\nweight = 0\n[b]\n', "", "a: file is missing."),
-        (
-            '[a]\ntask = "tagging"\nfile = "names.conll"\nweight = -1\n[b]\n',
-            "",
-            "a: weight: -1.0 is not in the range 0<x<inf.",
+            "a: weight: -1.0 is not in the range 0<x<",
         ),
         (None, "--gradient-accumulation 2", "--gradient-accumulation: batches have examples of "),
         (
@@ -243,6 +217,6 @@ def test_tables_that_name_no_tasks_get_one_line(content, arguments, message, fol
     if content is not None:
         file = tmp_path / "tables.toml"
         file.write_text(content)
-    common = [file, "--pretrained", folder / "tiny", "--out", tmp_path / "run", *FAST]
-    status, lines = outcome("several", *common, *arguments.split())
-    assert status in (1, 2) and message in lines[-1]
+    given = [file, "--pretrained", folder / "tiny", *FAST, *arguments.split()]
+    status = 1 if "accuracy" in arguments else 2
+    assert message in refusal("several", *given, out=tmp_path / "run", status=status)

@@ -1,9 +1,6 @@
 """Several replicas learn what one device learns, and what they can not do is refused."""
 
 import json
-import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -14,17 +11,13 @@ from seqkeras.training import train as training
 from seqkeras.training.options import FitOptions
 from seqkeras.training.strategies import OneDevice, Replicas, Workers, _with_weights, strategy
 from seqkeras.training.tasks.language_model import LanguageModelOptions
-from tests.conftest import CHECKOUT
+from tests.conftest import run_python
+from tests.training.commands import refusal
 
 
 def replicas(*names):
     """How far losses and weights of two replicas are from those of one device, by case."""
-    finished = subprocess.run(
-        [sys.executable, "-m", "tests.training.replicas", *names],
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-    )
+    finished = run_python("-m", "tests.training.replicas", *names)
     assert finished.returncode == 0, finished.stderr
     return json.loads(finished.stdout.splitlines()[-1])
 
@@ -67,25 +60,14 @@ def test_a_strategy_that_can_not_be_had_is_refused_with_the_reason(name, message
         strategy(name)
 
 
-def test_auto_is_one_device_where_there_is_one(monkeypatch):
+def test_auto_is_the_workers_that_tf_config_names_and_else_one_device(monkeypatch):
     monkeypatch.delenv("TF_CONFIG", raising=False)
     assert strategy("auto").num_replicas == strategy("one").num_replicas == 1
-
-
-def test_auto_is_the_workers_that_tf_config_names(monkeypatch):
     config = {"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 0}}
     monkeypatch.setenv("TF_CONFIG", json.dumps(config))
     found = strategy("auto")
     assert isinstance(found, Workers)
     assert (found.num_replicas, found.is_chief) == (2, True)
-
-
-def test_a_batch_that_the_replicas_can_not_share_is_refused():
-    devices = object.__new__(Replicas)
-    devices.num_replicas = 2
-    devices.refuse(FitOptions(batch_size=8))
-    with pytest.raises(RunError, match="--batch-size 7: must divide by the 2 devices"):
-        devices.refuse(FitOptions(batch_size=7))
 
 
 def test_what_fit_takes_elsewhere_is_refused_with_a_way_out():
@@ -105,6 +87,7 @@ def test_weights_that_a_batch_brings_are_its_targets_shares():
 @pytest.mark.parametrize(
     "options, message",
     [
+        ({"batch_size": 7}, "--batch-size 7: must divide by the 2 devices"),
         ({"batch_tokens": 64}, "--batch-tokens: not with several devices"),
         ({"gradient_accumulation": 2}, "--gradient-accumulation: not with several devices"),
         ({"xla": True}, "--xla: not with several devices"),
@@ -115,8 +98,9 @@ def test_weights_that_a_batch_brings_are_its_targets_shares():
 def test_an_option_that_replicas_can_not_take_is_refused_with_the_reason(options, message):
     devices = object.__new__(Replicas)
     devices.num_replicas = 2
+    devices.refuse(FitOptions(batch_size=8))
     with pytest.raises(RunError, match=message):
-        devices.refuse(FitOptions(batch_size=8, **options))
+        devices.refuse(FitOptions(**{"batch_size": 8} | options))
 
 
 def test_a_state_that_is_carried_on_is_refused_on_several_devices(tmp_path, monkeypatch):
@@ -132,18 +116,10 @@ def test_a_state_that_is_carried_on_is_refused_on_several_devices(tmp_path, monk
 
 
 @pytest.mark.long
-def test_a_worker_without_its_fellow_says_so_on_the_command_line(tmp_path):
+def test_a_worker_without_its_fellow_says_so_on_the_command_line(tmp_path, monkeypatch):
+    monkeypatch.delenv("TF_CONFIG", raising=False)
     file = tmp_path / "reviews.csv"
     file.write_text("text,label\n" + "a fine film,good\na dull film,bad\n" * 9)
-    command = ["classification", str(file), "--out", str(tmp_path / "run"), "--batch-size", "7"]
-    finished = subprocess.run(
-        [sys.executable, "-m", "training", *command, "--strategy", "multi-worker"],
-        cwd=CHECKOUT,
-        env={name: value for name, value in os.environ.items() if name != "TF_CONFIG"},
-        capture_output=True,
-        text=True,
-    )
-    assert (finished.returncode, finished.stdout) == (1, "")
-    assert finished.stderr.startswith("training: --strategy multi-worker: the environment varia")
-    assert finished.stderr.count("\n") == 1
-    assert [*tmp_path.iterdir()] == [file]
+    command = ["classification", file, "--batch-size", 7, "--strategy", "multi-worker"]
+    line = refusal(*command, out=tmp_path / "run")
+    assert line.startswith("training: --strategy multi-worker: the environment varia")

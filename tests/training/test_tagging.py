@@ -6,14 +6,20 @@ import random
 import pytest
 
 from seqkeras import serving
-from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.serving.results import Tagging as Answer
 from seqkeras.serving.results import Word
-from seqkeras.training.__main__ import main
 from seqkeras.training.console import console
 from seqkeras.training.parts.tagged_sentences import Example
 from seqkeras.training.tasks.tagging import TaggingOptions
 from tests.conftest import long_fixture
+from tests.training.commands import (
+    evaluated,
+    exported,
+    printed,
+    refused_files,
+    scores_of,
+    scores_of_both,
+)
 from tests.training.exporting import refusals_of_run
 
 TINY = "--units 11 --embedding-dim 12 --learning-rate 0.03 --batch-size 7 --passes 6".split()
@@ -38,27 +44,28 @@ def sentences(path, count, iob1=True):
 def trained(tmp_path_factory):
     """A run and its bundle."""
     folder = tmp_path_factory.mktemp("tagging")
-    files = [
-        sentences(folder / "train.txt", 120),
-        "--validation",
-        sentences(folder / "dev.txt", 23),
-    ]
-    assert main(["tagging", *files, *TINY, "--out", str(folder / "run")]) == 0
-    export(folder / "run", folder / "bundle", options=ExportOptions(saved_models=False))
+    file, validation = sentences(folder / "train.txt", 120), sentences(folder / "dev.txt", 23)
+    tagged(folder, file, "--validation", validation)
+    exported(folder)
     return folder
+
+
+def tagged(folder, *arguments):
+    """Return the scores of a training into the run of a folder."""
+    printed("tagging", *TINY, *arguments, "--out", folder / "run")
+    return scores_of(folder / "run")
 
 
 def test_entities_are_learned_from_iob1_and_scored(trained):
     header = (trained / "run/history.csv").read_text().splitlines()[0].split(",")
     assert header.index("F1 of entities") < header.index("words right")  # which tells the best
-    scores = json.loads((trained / "run" / "scores.json").read_text())
+    scores = scores_of(trained / "run")
     assert scores["sentences"] == 23
     assert scores["accuracy"] == scores["entity_f1"] == 1.0
     of_label = {"precision": 1.0, "recall": 1.0, "f1": 1.0}
     counts = {label: scores["by_label"][label].pop("entities") for label in ("LOC", "PER")}
     assert scores["by_label"] == {"LOC": of_label, "PER": of_label}
     assert sum(counts.values()) == scores["entities"] > 23
-    assert refusals_of_run(trained / "run") == []
 
 
 def test_the_bundle_finds_the_entities_of_a_text_and_of_its_words(trained):
@@ -71,93 +78,56 @@ def test_the_bundle_finds_the_entities_of_a_text_and_of_its_words(trained):
 
 def test_run_and_bundle_have_the_same_scores_on_a_file_in_iob2(trained, tmp_path):
     path = tmp_path / "test.txt"
-    data = sentences(path, 31, iob1=False)
+    sentences(path, 31, iob1=False)
     path.write_text(path.read_text().replace(". x O", "\u200b x O\n. x O"))  # a word of no token
-    found = []
-    for name in ("run", "bundle"):
-        out = tmp_path / f"{name}.json"
-        assert main(["evaluate", str(trained / name), "--data", data, "--out", str(out)]) == 0
-        found.append(json.loads(out.read_text()))
-    assert found[0] == found[1]
-    assert found[0]["sentences"] == 31 and found[0]["entity_f1"] == 1.0
+    scores = scores_of_both(trained, path)
+    assert scores["sentences"] == 31 and scores["entity_f1"] == 1.0
+
+
+def json_lines(path, rows):
+    """Write a file of sentences, whose tags are given as a text."""
+    lines = [{"tokens": words.split(), "tags": tags.split()} for words, tags in rows]
+    path.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    return path
 
 
 def test_words_that_are_cut_off_count_as_outside_in_run_and_bundle(tmp_path):
-    path = tmp_path / "long.jsonl"
-    row = {"tokens": ["a", "b"] * 5, "tags": ["X", "Y"] * 5}
-    path.write_text("\n".join([json.dumps(row)] * 9), encoding="utf-8")
-    short = {"tokens": ["a", "b"], "tags": ["X", "Y"]}
-    short_path = tmp_path / "short.jsonl"
-    short_path.write_text("\n".join([json.dumps(short)] * 9), encoding="utf-8")
-    run, bundle = tmp_path / "run", tmp_path / "bundle"
-    options = [*TINY, "--max-length", "6", "--validation", str(short_path)]
-    assert main(["tagging", str(path), *options, "--out", str(run)]) == 0
-    assert json.loads((run / "scores.json").read_text()) == {
-        "sentences": 9,
-        "words": 18,
-        "accuracy": 1.0,
-    }
-    export(run, bundle, options=ExportOptions(saved_models=False))
-    found = []
-    for folder in (run, bundle):
-        out = tmp_path / "scores.json"
-        assert main(["evaluate", str(folder), "--data", str(path), "--out", str(out)]) == 0
-        found.append(json.loads(out.read_text()))
-    assert found[0] == found[1]
-    assert 0 < found[0]["accuracy"] <= 0.4  # four of ten words are read
+    long = json_lines(tmp_path / "long.jsonl", [("a b " * 5, "X Y " * 5)] * 9)
+    short = json_lines(tmp_path / "short.jsonl", [("a b", "X Y")] * 9)
+    scores = tagged(tmp_path, long, "--max-length", 6, "--validation", short)
+    assert scores == {"sentences": 9, "words": 18, "accuracy": 1.0}
+    exported(tmp_path)
+    assert 0 < scores_of_both(tmp_path, long)["accuracy"] <= 0.4  # four of ten words are read
 
 
 def test_a_chain_learns_tags_that_a_word_does_not_tell_and_serves_them(tmp_path):
-    path, run, bundle = (tmp_path / name for name in ("same.jsonl", "run", "bundle"))
-    rows = [{"tokens": ["x"] * length, "tags": (["A", "B"] * 4)[:length]} for length in (4, 7, 8)]
-    path.write_text("\n".join(map(json.dumps, rows * 6)), encoding="utf-8")
-    blind = ["--encoder", "convolution", "--width", "1", "--validation", str(path)]
-    options = [*TINY[:-2], "--passes", "20", *blind, "--crf", "true", "--out", str(run)]
-    assert main(["tagging", str(path), *options]) == 0
-    assert json.loads((run / "scores.json").read_text())["accuracy"] == 1.0
-    export(run, bundle, options=ExportOptions(saved_models=False))
-    answer = serving.load(bundle, threads=1)(("x",) * 7)
-    assert [word.tag for word in answer.words] == rows[1]["tags"]
+    rows = [("x " * length, ("A B " * 4)[: 2 * length]) for length in (4, 7, 8)]
+    path = json_lines(tmp_path / "same.jsonl", rows * 6)
+    blind = ["--encoder", "convolution", "--width", 1, "--validation", path]
+    assert tagged(tmp_path, path, "--passes", 20, *blind, "--crf", "true")["accuracy"] == 1.0
+    answer = serving.load(exported(tmp_path), threads=1)(("x",) * 7)
+    assert [word.tag for word in answer.words] == rows[1][1].split()
 
 
-@pytest.mark.parametrize(
-    "content, options, message",
-    [
-        ("a O\nb\n", [], "line 2: expected 2 columns"),
-        ("a O\n", [], "train.txt: each sentence has a tag that no other has, so that none can be"),
-        ("a X\n\n" * 2, [], "1 sentence is left for training, fewer than the 16 of a batch"),
-        ("a X\n\n" * 9, ["--batch-size", "9"], "8 sentences are left for training, fewer than the"),
-        ("a X\n\n" * 9, ["--batch-size", "2"], "all words have the tag 'X'"),
-        ("a X\n\nb Y\n\n", ["--batch-size", "1"], "each sentence has a tag that no other has"),
-        (
-            "a X\n\n\u200b Y\n\n",
-            [],
-            "train.txt, line 3: no word of the sentence has a token. With ",
-        ),
-        (
-            "a B-X\nb O\n\nc o\n",
-            [],
-            "line 4: the word 'c' has the tag 'o'; nearly all others are of IOB2; write 'O'.",
-        ),
-        (
-            "a NN\n\nb B-\n\n" * 9,
-            ["--validation", "{folder}/others.txt"],
-            "others.txt, line 2: the word 'a' has the tag 'VB', which is not in "
-            "{folder}/train.txt; that has 'B-', 'NN'. With --skip-bad true it is left out.",
-        ),
-    ],
+test_a_file_that_can_not_be_learned_from_is_one_line = refused_files(
+    "tagging",
+    "train.txt",
+    ("a O\nb\n", "", "line 2: expected 2 columns"),
+    ("a O\n", "", "train.txt: each sentence has a tag that no other has, so that none can be"),
+    ("a X\n\n" * 2, "", "1 sentence is left for training, fewer than the 16 of a batch"),
+    ("a X\n\n" * 9, "--batch-size 9", "8 sentences are left for training, fewer than the"),
+    ("a X\n\n" * 9, "--batch-size 2", "all words have the tag 'X'"),
+    ("a X\n\nb Y\n\n", "--batch-size 1", "each sentence has a tag that no other has"),
+    ("a X\n\n\u200b Y\n\n", "", "train.txt, line 3: no word of the sentence has a token. With "),
+    ("a B-X\nb O\n\nc o\n", "", "'c' has the tag 'o'; nearly all others are of IOB2; write 'O'."),
+    (
+        "a NN\n\nb B-\n\n" * 9,
+        "--validation {folder}/others.txt",
+        "others.txt, line 2: the word 'a' has the tag 'VB', which is not in {folder}/train.txt; "
+        "that has 'B-', 'NN'. With --skip-bad true it is left out.",
+    ),
+    beside={"others.txt": "\na VB\n\nb VB\n"},
 )
-def test_a_file_that_can_not_be_learned_from_is_one_line(
-    tmp_path, capsys, content, options, message
-):
-    path = tmp_path / "train.txt"
-    path.write_text(content, encoding="utf-8")
-    (tmp_path / "others.txt").write_text("\na VB\n\nb VB\n", encoding="utf-8")
-    options = [option.format(folder=tmp_path) for option in options]
-    assert main(["tagging", str(path), *options, "--out", str(tmp_path / "run")]) == 1
-    [line] = capsys.readouterr().err.splitlines()
-    assert line.startswith("training: ") and message.format(folder=tmp_path) in line
-    assert not (tmp_path / "run").exists()
 
 
 def read(path, content, **options):
@@ -225,16 +195,12 @@ def test_a_file_without_entities_is_not_said_to_be_right():
     task = TaggingOptions().make()
     task.reading.scheme = "IOB2"
     examples = [Example(("a", "b"), ["O", "O"], "")]
-    words = (Word("a", "O", 0, 1, 1.0), Word("b", "O", 2, 3, 1.0))
-    answers = [Answer(words, ())]
-    assert task.scoring.validation_scores(examples, answers) == {
-        "F1 of entities": 0.0,
-        "words right": 1.0,
-    }
+    answers = [Answer(words((("a", "O"), ("b", "O"))), ())]
+    scores = task.scoring.validation_scores(examples, answers)
+    assert scores == {"F1 of entities": 0.0, "words right": 1.0}
     scores = task.scoring.scores({"validation": (examples, answers)})
-    assert task.scoring.summary(scores).startswith(
-        "F1 of entities is 0.00%, as there are none, 100.00% of"
-    )
+    expected = "F1 of entities is 0.00%, as there are none, 100.00% of"
+    assert task.scoring.summary(scores).startswith(expected)
 
 
 @pytest.mark.long
@@ -294,23 +260,16 @@ def test_characters_of_words_tell_names_that_training_never_saw(tmp_path):
         (tmp_path / name).write_text("\n".join(lines), encoding="utf-8")
         return str(tmp_path / name)
 
-    files = [file("train.txt", 200), "--validation", file("dev.txt", 50)]
-    run, bundle = tmp_path / "run", tmp_path / "bundle"
-    options = [*TINY, "--character-filters", "7", "--vocab-size", "60"]
-    assert main(["tagging", *files, *options, "--out", str(run)]) == 0
-    assert json.loads((run / "scores.json").read_text())["entity_f1"] > 0.95
-    export(run, bundle, options=ExportOptions(saved_models=False))
-    scores = tmp_path / "scores.json"
-    asked = ["evaluate", str(bundle), "--data", files[-1], "--out", str(scores)]
-    assert main(asked) == 0
-    assert json.loads(scores.read_text()) == json.loads((run / "scores.json").read_text())
+    files = [file("train.txt", 120), "--validation", file("dev.txt", 30)]
+    scores = tagged(tmp_path, *files, "--character-filters", 7, "--vocab-size", 60)
+    assert scores["entity_f1"] > 0.95
+    assert evaluated(exported(tmp_path), files[-1]) == scores
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("encoder", ["gru", "rnn", "convolution", "transformer"])
 def test_every_encoder_learns_and_leaves(tmp_path, encoder):
-    file, run = sentences(tmp_path / "train.txt", 120), tmp_path / "run"
-    options = [*TINY, "--encoder", encoder, "--layers", "2", "--dropout", "0.1", "--heads", "3"]
-    assert main(["tagging", file, *options, "--out", str(run)]) == 0
-    assert json.loads((run / "scores.json").read_text())["entity_f1"] > 0.9
-    assert refusals_of_run(run) == []
+    options = ["--encoder", encoder, "--layers", 2, "--dropout", 0.1, "--heads", 3]
+    scores = tagged(tmp_path, sentences(tmp_path / "train.txt", 120), *options)
+    assert scores["entity_f1"] > 0.9
+    assert refusals_of_run(tmp_path / "run") == []

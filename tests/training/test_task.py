@@ -6,10 +6,7 @@ import dataclasses
 import fnmatch
 import io
 import json
-import os
 import re
-import subprocess
-import sys
 
 import keras
 import numpy as np
@@ -23,27 +20,10 @@ from seqkeras.training.options import TASKS
 from seqkeras.training.train import train
 from tests.conftest import CHECKOUT, run_python
 from tests.training.exporting import refusals_of_run
+from tests.training.stops import stopped_behind_a_checkpoint
 
 PAGE = (CHECKOUT / "docs/training.md").read_text(encoding="utf-8")
 MIRROR, *_ = re.findall("```python\n(.*?)```", PAGE.split("\n## A task of your own")[1], re.DOTALL)
-KILLED = """
-import os
-from pathlib import Path
-
-from seqkeras.training.checkpoint import Checkpoint
-from tests.training.test_task import mirror, train
-
-saved = Checkpoint.on_epoch_end
-
-
-def die(self, epoch, logs=None):
-    saved(self, epoch, logs)
-    os._exit(9)
-
-
-Checkpoint.on_epoch_end = die
-train(mirror({words!r}), Path({folder!r}))
-"""
 
 
 def mirror_options():
@@ -168,16 +148,10 @@ def test_a_pipeline_without_answers_in_training_is_refused(run):
 
 
 @pytest.mark.long
-def test_a_killed_training_goes_on_and_ends_with_the_same_weights(run, words, tmp_path):
-    folder = tmp_path / "killed"
-    killed = subprocess.run(
-        [sys.executable, "-c", KILLED.format(words=words, folder=str(folder))],
-        cwd=CHECKOUT,
-        env=os.environ,
-        capture_output=True,
-        text=True,
-    )
-    assert killed.returncode == 9, killed.stderr
+def test_a_stopped_training_goes_on_and_ends_with_the_same_weights(run, words, tmp_path):
+    folder = tmp_path / "stopped"
+    with stopped_behind_a_checkpoint():
+        train(mirror(words), folder)
     assert (folder / "checkpoint.keras").exists()
     train(mirror(words), folder)
     one, other = (keras.models.load_model(each / "model.keras") for each in (run, folder))

@@ -1,8 +1,6 @@
 """Translation of a user's files: what it learns, leaves and refuses."""
 
-import contextlib
 import gzip
-import io
 import itertools
 import json
 import re
@@ -14,14 +12,22 @@ import sacrebleu
 
 from seqkeras import serving
 from seqkeras.attention import DotScore
-from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.runs import RunFiles
 from seqkeras.schedules import LinearDecay
 from seqkeras.tokenizers import BOS, EOS, PAD, TOKENIZERS
 from seqkeras.training.__main__ import main
 from seqkeras.training.parts.translation_models import model_of
 from seqkeras.training.tasks.translation import RECURRENT, TranslationOptions
-from tests.conftest import long_fixture, public_data, run_python
+from tests.conftest import long_fixture, public_data
+from tests.training.commands import (
+    evaluated,
+    exported,
+    printed,
+    refusal,
+    refused_files,
+    scores_of,
+    scores_of_both,
+)
 from tests.training.exporting import refusals_of_run
 
 TINY = "--hidden-dim 12 --num-layers 1 --num-heads 2 --num-beams 2 --batch-size 11".split()
@@ -67,12 +73,9 @@ def config(folder, content):
     return ["--config", folder / "options.toml"]
 
 
-def printed(*arguments):
-    """The lines of a training that ends well."""
-    output = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
-    with contextlib.redirect_stdout(output):
-        assert main(["translation", *map(str, arguments), *TINY, *FAST]) == 0
-    return output.buffer.getvalue().decode().splitlines()
+def trained(*arguments):
+    """Return the lines of a training that ends well."""
+    return printed("translation", *arguments, *TINY, *FAST)
 
 
 def task(**options):
@@ -85,7 +88,7 @@ def translator(tmp_path_factory):
     folder = tmp_path_factory.mktemp("sentences")
     options = ["--passes", 30, "--vocab-size", 60, "--held-out", 0.2, "--max-length", 23]
     options += config(folder, "joint = true\nlowercase = true\n")
-    return folder / "run", printed(tab_separated(folder), "--out", folder / "run", *options)
+    return folder / "run", trained(tab_separated(folder), "--out", folder / "run", *options)
 
 
 @long_fixture
@@ -97,7 +100,7 @@ def speller(tmp_path_factory):
     options += ["--model", "bahdanau", *config(folder, "several_targets = true\nstress = false")]
     options += ["--tokens", "characters", "--target-tokens", "words", "--max-length", 7]
     options += ["--teacher-forcing", 0.7, "--teacher-forcing-steps", 20]
-    return folder / "run", printed(file, "--out", folder / "run", *options)
+    return folder / "run", trained(file, "--out", folder / "run", *options)
 
 
 def answered(folder):
@@ -107,7 +110,7 @@ def answered(folder):
 
 def test_it_learns_sentences_and_says_what_to_do_next(translator):
     folder, (first, tokens, *_, made, following) = translator
-    scores = json.loads((folder / "scores.json").read_text())
+    scores = scores_of(folder)
     assert first == "translation: 51 training and 13 validation examples"
     assert re.fullmatch(r"  ([0-9]+) source and \1 target tokens", tokens)
     assert scores["examples"] == 13 and 20 < scores["bleu"] <= 100 and scores["chrf"] > 30
@@ -120,7 +123,7 @@ def test_it_learns_sentences_and_says_what_to_do_next(translator):
 
 def test_it_learns_to_pronounce_words_that_have_several_answers(speller):
     folder, (first, *_, made, _) = speller
-    scores = json.loads((folder / "scores.json").read_text())
+    scores = scores_of(folder)
     assert first == "translation: 108 training and 81 validation examples"
     assert scores.keys() == {"examples", "word_error_rate", "phoneme_error_rate"}
     assert scores["examples"] == 81 and scores["phoneme_error_rate"] < 50
@@ -128,32 +131,21 @@ def test_it_learns_to_pronounce_words_that_have_several_answers(speller):
     assert answered(folder)[0]["target"] == "B AH B AH"  # without the digits of stress
 
 
-def test_a_file_is_scored_as_in_training(translator, speller, tmp_path):
-    run, _ = speller
-    out = ["--out", str(tmp_path / "scores.json")]
-    words = str(run.parent / "words.dict")
-    assert main(["evaluate", str(run), "--data", words, *out]) == 0
-    expected = json.loads((run / "scores.json").read_text())
-    assert json.loads((tmp_path / "scores.json").read_text()) == pytest.approx(expected)
+def test_a_file_is_scored_as_in_training(translator, tmp_path):
     run, _ = translator
     examples = answered(run)
     for name, key in (("test.en", "text"), ("test.de", "target")):
         texts = [example[key] for example in examples]
         (tmp_path / name).write_text("\n".join(texts), encoding="utf-8")
-    data = [f"--data={tmp_path / name}" for name in ("test.en", "test.de")]
-    assert main(["evaluate", str(run), *data, *out]) == 0
-    expected = json.loads((run / "scores.json").read_text())
-    assert json.loads((tmp_path / "scores.json").read_text()) == expected
+    assert evaluated(run, tmp_path / "test.en", "--data", tmp_path / "test.de") == scores_of(run)
+    assert refusals_of_run(run) == []
 
 
-def test_export_takes_both_runs(translator, speller, tmp_path):
-    assert refusals_of_run(translator[0]) == []
-    run, _ = speller
-    export(run, tmp_path / "bundle", options=ExportOptions(saved_models=False))
-    out = tmp_path / "scores.json"
-    data = ["--data", str(run.parent / "words.dict"), "--out", str(out)]
-    assert main(["evaluate", str(tmp_path / "bundle"), *data]) == 0
-    assert json.loads(out.read_text()) == json.loads((run / "scores.json").read_text())
+def test_run_and_bundle_are_scored_as_in_training(speller):
+    folder = speller[0].parent
+    exported(folder)
+    scores = scores_of_both(folder, folder / "words.dict")
+    assert scores == pytest.approx(scores_of(folder / "run"))
 
 
 @pytest.mark.parametrize("kind", TOKENIZERS)
@@ -260,17 +252,9 @@ def test_every_model_answers_a_batch(name):
 
 
 def test_sizes_and_scheduled_sampling_reach_a_recurrent_model():
-    options = TranslationOptions(
-        model="luong",
-        hidden_dim=8,
-        embedding_dim=5,
-        num_layers=2,
-        cell="gru",
-        attention="dot",
-        teacher_forcing=0.5,
-        teacher_forcing_steps=50,
-        gradient_accumulation=2,
-    )
+    sizes = {"hidden_dim": 8, "embedding_dim": 5, "num_layers": 2, "cell": "gru"}
+    sampling = {"teacher_forcing": 0.5, "teacher_forcing_steps": 50, "gradient_accumulation": 2}
+    options = TranslationOptions(model="luong", attention="dot", **sizes, **sampling)
     model = model_of(options, 11, 13)
     assert [len(names) for names in model.decoder.recurrent_names] == [1, 1]  # two layers of GRU
     assert isinstance(model.decoder.attention.score, DotScore)
@@ -287,69 +271,32 @@ def test_tied_weights_reach_a_recurrent_model():
     assert len(untied.weights) - len(tied.weights) == 2  # the output's matrix and bias
 
 
-@pytest.mark.parametrize(
-    ("content", "options", "message"),
-    [
-        (
-            "a\tb\nc\n",
-            "",
-            "pairs.tsv, line 2: expected a source, a tab and its target; found no tab in 'c'; "
-            "targets in a file of their own are named by --tar",
-        ),
-        (b"a\tb\n\xff\tc\n", "", "pairs.tsv, line 2: the byte 0xff is not UTF-8"),
-        ("", "", "pairs.tsv: the file is empty."),
-        ("a\tb\nc\td\n", "--held-out 0.1", "of 2 different sources is 0; at least one must be "),
-        ("a\tb\nc\td\n", "--held-out 0.5", "a batch of 11 needs as many rows; received 1."),
-        (
-            "a\tb\nc\td\n",
-            "--targets {folder}/other.de",
-            "must have as many lines as each other; th",
-        ),
-        ("a\tb\nc\td\n", "--source-column en", "there is no column 'en'; there are 'a', 'b'."),
-        (
-            "a\tb\nc\td\n" * 40,
-            "--held-out 0.5 --vocab-size 5 --tokens word-piece",
-            "pairs.tsv: --vocab-size must be at least 6, for the characters and special tokens alo",
-        ),
-        (
-            "a\tb\nc\td\n" * 40,
-            "--held-out 0.5 --target-vocab-size 5 --tokens word-piece",
-            "pairs.tsv: --target-vocab-size must be at least 6, for the characters and special tok",
-        ),
-        (
-            "A B\nC\n",
-            "--format cmudict",
-            "pairs.tsv, line 2: expected phonemes behind the word 'C'.",
-        ),
-    ],
+AT_LEAST_6 = "must be at least 6, for the characters and special tok"
+SMALL = "--held-out 0.5 --tokens word-piece"
+test_files_that_nothing_can_be_learned_from_get_one_line = refused_files(
+    "translation",
+    "pairs.tsv",
+    ("a\tb\nc\n", "", "line 2: expected a source, a tab and its target; found no tab in 'c'; tar"),
+    (b"a\tb\n\xff\tc\n", "", "pairs.tsv, line 2: the byte 0xff is not UTF-8"),
+    ("", "", "pairs.tsv: the file is empty."),
+    ("a\tb\nc\td\n", "--held-out 0.1", "of 2 different sources is 0; at least one must be "),
+    ("a\tb\nc\td\n", "--held-out 0.5", "a batch of 11 needs as many rows; received 1."),
+    ("a\tb\n", "--targets {folder}/other.de", "must have as many lines as each other; th"),
+    ("a\tb\n", "--source-column en", "there is no column 'en'; there are 'a', 'b'."),
+    ("a\tb\nc\td\n" * 40, f"{SMALL} --vocab-size 5", f"pairs.tsv: --vocab-size {AT_LEAST_6}"),
+    ("a\tb\nc\td\n" * 40, f"{SMALL} --target-vocab-size 5", f"--target-vocab-size {AT_LEAST_6}"),
+    ("A B\nC\n", "--format cmudict", "pairs.tsv, line 2: expected phonemes behind the word 'C'."),
+    options=" ".join(TINY),
+    beside={"other.de": "a\nb\nc\n"},
 )
-def test_files_that_nothing_can_be_learned_from_get_one_line(
-    content, options, message, tmp_path, capsys
-):
-    file = tmp_path / "pairs.tsv"
-    file.write_bytes(content if isinstance(content, bytes) else content.encode())
-    (tmp_path / "other.de").write_text("a\nb\nc\n")
-    options = options.format(folder=tmp_path).split()
-    arguments = ["translation", str(file), "--out", str(tmp_path / "run"), *TINY, *options]
-    assert main(arguments) == 1
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.startswith("training: ") and error.count("\n") == 1
-    assert {path.name for path in tmp_path.iterdir()} == {"pairs.tsv", "other.de"}
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("--config {folder}/lowercase.toml --tokens characters", "characters keep their case"),
-        (
-            "--config {folder}/joint.toml --target-tokens words",
-            "one vocabulary has one kind of --tokens",
-        ),
-        (
-            "--config {folder}/joint.toml --target-vocab-size 9",
-            "one vocabulary has one --vocab-size",
-        ),
+        ("{lowercase} --tokens characters", "characters keep their case"),
+        ("{joint} --target-tokens words", "one vocabulary has one kind of --tokens"),
+        ("{joint} --target-vocab-size 9", "one vocabulary has one --vocab-size"),
         ("--validation-targets {file}", "--validation-targets needs --validation"),
         ("--validation {file} --targets {file}", "--validation must be in the form of FILE"),
         ("--cell lstm", "--cell is for recurrent models"),
@@ -357,30 +304,19 @@ def test_files_that_nothing_can_be_learned_from_get_one_line(
         ("--teacher-forcing 0.5 --model classical-context", "reads none of its own tokens"),
         ("--num-heads 3 --hidden-dim 8", "--num-heads must divide --hidden-dim; received 3 and 8."),
         ("--model cho --attention dot", "cho does not attend; choose bahdanau or luong."),
-        (
-            "--model luong --tie-weights true --embedding-dim 5",
-            "--tie-weights: luong needs embeddings as wide as its states; leave --embedding-dim ou",
-        ),
-        (
-            "--model classical-context --tie-weights true",
-            "--tie-weights: classical-context reads none of its own tokens; leave it out.",
-        ),
-        (
-            "--model luong --decoder-units 7",
-            "the decoder of luong begins with the encoder's states",
-        ),
+        ("--model luong {tied} --embedding-dim 5", "luong needs embeddings as wide as its states"),
+        ("--model classical-context {tied}", "--tie-weights: classical-context reads none of its"),
+        ("--model luong --decoder-units 7", "decoder of luong begins with the encoder's states"),
         ("--targets nothing.de", "nothing.de: no such file."),
     ],
 )
-def test_options_that_do_not_go_together_get_one_line(options, message, tmp_path, capsys):
-    file = tab_separated(tmp_path)
+def test_options_that_do_not_go_together_get_one_line(options, message, tmp_path):
+    words = {"file": tab_separated(tmp_path), "tied": "--tie-weights true"}
     for name in ("joint", "lowercase"):
         (tmp_path / f"{name}.toml").write_text(f"{name} = true\n")
-    options = options.format(file=file, folder=tmp_path).split()
-    assert main(["translation", file, "--out", str(tmp_path / "run"), *options]) == 2
-    error = capsys.readouterr().err
-    assert message in error and error.count("\n") == 1
-    assert not (tmp_path / "run").exists()
+        words[name] = f"--config {tmp_path / name}.toml"
+    given = [words["file"], *options.format(**words).split()]
+    assert message in refusal("translation", *given, out=tmp_path / "run", status=2)
 
 
 def test_help_begins_with_the_form_of_the_file(capsys):
@@ -389,48 +325,39 @@ def test_help_begins_with_the_form_of_the_file(capsys):
     assert first.split() == TranslationOptions.__doc__.split("\n")[0].split()
 
 
-def served(run, bundle):
-    """The texts of a run's validation examples, their targets, and what a bundle answers."""
-    finished = run_python("-m", "export", run, bundle)
-    assert finished.returncode == 0, finished.stderr
-    examples = answered(run)
-    texts = [example["text"] for example in examples]
-    return examples, [answer.text for answer in serving.load(bundle)(texts)]
+def served(folder):
+    """Return the validation examples of a folder's run, and what its bundle answers to them."""
+    examples = answered(folder / "run")
+    bundle = serving.load(exported(folder))
+    return examples, [answer.text for answer in bundle([example["text"] for example in examples])]
 
 
 @pytest.mark.long
-def test_the_served_bleu_is_the_trained_one(translator, tmp_path):
-    run, _ = translator
-    examples, texts = served(run, tmp_path / "bundle")
+@pytest.mark.parametrize("kind", ["translator", *sorted({*TOKENIZERS} - {"unigram"})])
+def test_the_served_bleu_is_the_trained_one(kind, tmp_path, request):
+    folder = tmp_path
+    if kind == "translator":
+        folder = request.getfixturevalue(kind)[0].parent
+    else:
+        options = ["--passes", 6, "--vocab-size", 290, "--tokens", kind, "--model", "bahdanau"]
+        file = tab_separated(tmp_path)
+        trained(file, "--validation", file, "--out", tmp_path / "run", *options)
+    examples, texts = served(folder)
     expected = sacrebleu.corpus_bleu(texts, [[example["target"] for example in examples]])
-    scores = json.loads((run / "scores.json").read_text())
+    scores = scores_of(folder / "run")
     assert scores["examples"] == len(examples)
     assert scores["bleu"] == pytest.approx(expected.score)
 
 
 @pytest.mark.long
-def test_the_served_error_rate_is_the_trained_one(speller, tmp_path):
+def test_the_served_error_rate_is_the_trained_one(speller):
     run, _ = speller
-    examples, texts = served(run, tmp_path / "bundle")
-    wrong = [
-        text not in (example["target"], f"{example['target']} T") if place % 3 == 0
-        else text != example["target"]
-        for place, (text, example) in enumerate(zip(texts, examples))
-    ]  # fmt: skip
-    expected = json.loads((run / "scores.json").read_text())["word_error_rate"]
-    assert 100 * np.mean(wrong) == pytest.approx(expected)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("kind", [kind for kind in TOKENIZERS if kind != "unigram"])
-def test_a_bundle_of_any_tokenizer_answers_as_the_run(kind, tmp_path):
-    options = ["--passes", 6, "--vocab-size", 290, "--tokens", kind, "--model", "bahdanau"]
-    file = tab_separated(tmp_path)
-    printed(file, "--validation", file, "--out", tmp_path / "run", *options)
-    examples, texts = served(tmp_path / "run", tmp_path / "bundle")
-    expected = sacrebleu.corpus_bleu(texts, [[example["target"] for example in examples]])
-    found = json.loads((tmp_path / "run/scores.json").read_text())["bleu"]
-    assert found == pytest.approx(expected.score)
+    examples, texts = served(run.parent)
+    wrong = []
+    for place, (text, example) in enumerate(zip(texts, examples)):
+        target = example["target"]
+        wrong.append(text not in ([target, f"{target} T"] if place % 3 == 0 else [target]))
+    assert 100 * np.mean(wrong) == pytest.approx(scores_of(run)["word_error_rate"])
 
 
 @pytest.mark.long
@@ -438,6 +365,6 @@ def test_public_sentences_are_learned_a_little(tmp_path):
     lines = public_data("tatoeba/eng-fra.txt").read_text(encoding="utf-8").split("\n")[:600]
     (tmp_path / "pairs.txt").write_text("\n".join(lines), encoding="utf-8")
     options = ["--passes", 4, "--vocab-size", 300, *config(tmp_path, "several_targets = true")]
-    lines = printed(tmp_path / "pairs.txt", "--out", tmp_path / "run", *options)
-    scores = json.loads((tmp_path / "run/scores.json").read_text())
+    trained(tmp_path / "pairs.txt", "--out", tmp_path / "run", *options)
+    scores = scores_of(tmp_path / "run")
     assert scores["bleu_signature"].startswith("nrefs:var|") and scores["chrf"] > 5

@@ -1,23 +1,20 @@
 """Tagging by a pre-trained encoder: names, in any scheme and script, from a file to an answer."""
 
-import json
 import random
 
 import keras
-import numpy as np
 import pytest
 
 from seqkeras import serving
 from seqkeras.data.conll import read_sentences
-from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.models import Bert
 from seqkeras.pretrained import save_hugging_face
 from seqkeras.tokenizers import word_piece
-from seqkeras.training.__main__ import main
 from seqkeras.training.parts.tagging import NO_TAG
 from seqkeras.training.run_of_task import run_files
 from seqkeras.training.tasks.tagging import TaggingOptions
 from tests.conftest import others_long, public_data
+from tests.training.commands import exported, printed, refusal, scores_of, scores_of_both
 from tests.training.pretrained_folders import SIZES
 
 PEOPLE, PLACES = "Ada Alan Grace".split(), "Oslo Rome Paris".split()
@@ -72,103 +69,75 @@ def bioes(kind, size):
 
 
 def tuned(folder, path, file):
-    """A run and its bundle; returns the scores of the run."""
-    arguments = [file, "--pretrained", folder, *FAST, "--out", str(path / "run")]
-    assert main(["tagging", *arguments]) == 0
-    export(path / "run", path / "bundle", options=ExportOptions(saved_models=False))
-    return json.loads((path / "run/scores.json").read_text())
+    """The bundle of a run that has learned all of a file."""
+    printed("tagging", file, "--pretrained", folder, *FAST, "--out", path / "run")
+    assert scores_of(path / "run")["entity_f1"] == 1.0
+    return serving.load(exported(path))
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("tags", others_long([bioes, iob1, bio2]))
 def test_names_of_every_scheme_are_learned_and_answered_by_the_bundle(tags, folder, tmp_path):
     file = write(tmp_path / "names.conll", names(60, tags), between="\t\n")
-    assert tuned(folder, tmp_path, file)["entity_f1"] == 1.0
-    answer = serving.load(tmp_path / "bundle")("Ada Lovelace lives in Rome .")
+    answer = tuned(folder, tmp_path, file)("Ada Lovelace lives in Rome .")
     found = [(entity.text, entity.label) for entity in answer.entities]
     assert found == [("Ada Lovelace", "PER"), ("Rome", "LOC")]
-    scores = []
-    for name in ("run", "bundle"):
-        out = tmp_path / f"{name}.json"
-        assert main(["evaluate", str(tmp_path / name), "--data", file, "--out", str(out)]) == 0
-        scores.append(json.loads(out.read_text()))
-    assert scores[0] == scores[1]
+    scores_of_both(tmp_path, file)
 
 
 @pytest.mark.long
-def test_chinese_is_tagged_character_by_character(folder, tmp_path):
-    places = [("北", "B-LOC"), ("京", "I-LOC")], [("上", "B-LOC"), ("海", "I-LOC")]
-    people = [("我", "O")], [("小", "B-PER"), ("明", "I-PER")]
-    verbs = [("住", "O"), ("在", "O")], [("去", "O"), ("了", "O")]
-    draw = random.Random(0)
-    sentences = [
-        [*draw.choice(people), *draw.choice(verbs), *draw.choice(places), ("。", "O")]
-        for _ in range(60)
-    ]
-    assert tuned(folder, tmp_path, write(tmp_path / "zh.conll", sentences))["entity_f1"] == 1.0
-    answer = serving.load(tmp_path / "bundle")("小明去了上海。")
-    assert [word.text for word in answer.words] == [*"小明去了上海。"]
+@pytest.mark.parametrize("by_characters", [True, False])  # or words, found whole in a text
+def test_chinese_is_tagged_as_its_file_has_it(by_characters, folder, tmp_path):
+    draw, sentences = random.Random(0), []
+    kinds = [["我", "小明/PER"], ["住在", "去了"], ["北京/LOC", "上海/LOC"], ["。"]]
+    for _ in range(60):
+        words = [draw.choice(kind).partition("/") for kind in kinds]
+        parts = [(word, f"B-{tag}" if tag else "O") for word, _, tag in words]
+        if by_characters:
+            parts = [
+                (character, tag.replace("B-", "I-") if place else tag)
+                for word, tag in parts
+                for place, character in enumerate(word)
+            ]
+        sentences.append(parts)
+    answer = tuned(folder, tmp_path, write(tmp_path / "zh.conll", sentences))("小明去了上海。")
     found = [(entity.text, entity.label, entity.start) for entity in answer.entities]
     assert found == [("小明", "PER", 0), ("上海", "LOC", 4)]
+    assert not by_characters or [word.text for word in answer.words] == [*"小明去了上海。"]
 
 
-def test_the_first_token_of_a_word_has_its_tag_and_the_others_none(folder, tmp_path):
-    file = write(tmp_path / "names.conll", [[("Lovelace", "B-PER"), ("saw", "O")]] * 9)
+@pytest.mark.parametrize(
+    ("word", "tag", "of_others"),
+    [
+        ("Lovelace", "B-PER", None),
+        ("Lovelace's", "B-PER", "I-PER"),  # words that a text has within one of the file
+        ("Lovelace's", "NNP", "NNP"),
+        ("Lovelace's", "S-PER", None),
+    ],
+)
+def test_the_first_token_of_a_word_has_its_tag(word, tag, of_others, folder, tmp_path):
+    file = write(tmp_path / "names.conll", [[(word, tag), ("saw", "O")]] * 9)
     task = TaggingOptions(file=file, pretrained=folder, batch_size=2).make()
     train, validation = task.reading.read()
     run = run_files(task, tmp_path / "run", train, validation, task.reading.tokenizers(train))
     inputs, targets, lengths = task.modelling.arrays(train[:1], run)
     tokens = [run.tokenizers["text"].token_of(token) for token in inputs["token_ids"][[0]][0]]
-    assert tokens == ["[CLS]", "L", "##ove", "##lace", "saw", "[SEP]"]
-    np.testing.assert_array_equal(targets[[0]], [[NO_TAG, 0, NO_TAG, NO_TAG, 2, NO_TAG]])
-    assert list(inputs) == ["token_ids", "lengths"] and lengths.tolist() == [6]
-
-
-@pytest.mark.parametrize(
-    ("tag", "of_others"), [("B-PER", "I-PER"), ("NNP", "NNP"), ("S-PER", None)]
-)
-def test_words_that_a_text_has_within_one_of_the_file_are_learned_too(
-    tag, of_others, folder, tmp_path
-):
-    file = write(tmp_path / "names.conll", [[("Lovelace's", tag), ("saw", "O")]] * 9)
-    task = TaggingOptions(file=file, pretrained=folder, batch_size=2).make()
-    train, validation = task.reading.read()
-    run = run_files(task, tmp_path / "run", train, validation, task.reading.tokenizers(train))
-    inputs, targets, _ = task.modelling.arrays(train[:1], run)
-    tokens = [run.tokenizers["text"].token_of(token) for token in inputs["token_ids"][[0]][0]]
-    assert tokens == ["[CLS]", "L", "##ove", "##lace", "[UNK]", "[UNK]", "saw", "[SEP]"]
+    others = ["[UNK]"] * 2 if word.endswith("'s") else []
+    assert tokens == ["[CLS]", "L", "##ove", "##lace", *others, "saw", "[SEP]"]
     labels = run.record.settings["labels"]
-    assert labels == sorted({"O", tag, of_others or tag})
+    assert {"O", tag, of_others or tag} <= {*labels}
     tags = [None if place == NO_TAG else labels[place] for place in targets[[0]][0]]
-    assert tags == [None, tag, None, None, of_others, of_others, "O", None]
+    assert tags == [None, tag, None, None, *[of_others for _ in others], "O", None]
+    assert list(inputs) == ["token_ids", "lengths"] and lengths.tolist() == [len(tokens)]
 
 
-@pytest.mark.long
-def test_a_chinese_word_with_a_tag_is_found_whole_in_a_text(folder, tmp_path):
-    draw = random.Random(0)
-    places, people, verbs = ["北京", "上海"], [("我", "O"), ("小明", "B-PER")], ["住在", "去了"]
-    sentences = [
-        [
-            draw.choice(people),
-            (draw.choice(verbs), "O"),
-            (draw.choice(places), "B-LOC"),
-            ("。", "O"),
-        ]
-        for _ in range(60)
-    ]
-    assert tuned(folder, tmp_path, write(tmp_path / "zh.conll", sentences))["entity_f1"] == 1.0
-    answer = serving.load(tmp_path / "bundle")("小明去了上海。")
-    found = [(entity.text, entity.label, entity.start) for entity in answer.entities]
-    assert found == [("小明", "PER", 0), ("上海", "LOC", 4)]
-
-
-def test_options_of_the_folder_are_not_given_again(folder, tmp_path, capsys):
+def test_options_of_the_folder_are_not_given_again(folder, tmp_path):
     file = write(tmp_path / "names.conll", names(9, bio2))
-    common = ["tagging", file, "--pretrained", folder, "--out", str(tmp_path / "run")]
-    assert main([*common, "--lowercase", "true"]) == 2
-    assert "--lowercase: --pretrained brings its own; leave it out." in capsys.readouterr().err
-    assert main([*common, "--max-length", "32", "--batch-size", "2"]) == 1
-    assert "--max-length 32: " in capsys.readouterr().err
+    given, out = ["tagging", file, "--pretrained", folder], tmp_path / "run"
+    line = refusal(*given, "--lowercase", "true", out=out, status=2)
+    assert "--lowercase: --pretrained brings its own; leave it out." in line
+    line = refusal(*given, "--max-length", "32", "--batch-size", "2", out=out)
+    assert "--max-length 32: " in line
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,92 @@
+"""`seqkeras train` in this process: what it prints, the scores that it leaves, what it refuses."""
+
+import contextlib
+import io
+import json
+import re
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from seqkeras.export.bundle import ExportOptions, export
+from seqkeras.training.__main__ import main
+
+
+def outcome(*arguments):
+    """Return the exit status of a command, and the lines of its output and of its errors."""
+    out, errors = (
+        io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2)
+    )
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
+        status = main([*map(str, arguments)])
+    return status, *(stream.buffer.getvalue().decode().splitlines() for stream in (out, errors))
+
+
+def printed(*arguments):
+    """Return the lines that a command prints, which must end well."""
+    status, lines, errors = outcome(*arguments)
+    assert status == 0, errors
+    return lines
+
+
+def refusal(*arguments, out, status=1):
+    """Return the line by which a command is refused; beside `out` all stays as it was."""
+    before = {*out.parent.iterdir()}
+    found, _, errors = outcome(*arguments, "--out", out)
+    assert found == status, errors
+    [line] = errors
+    records = Path(f"{out}.records")  # of bert-pretraining, for the next try
+    assert line.startswith("training: ") and {*out.parent.iterdir()} - {records} == before
+    return line
+
+
+def refused_files(task, name, *table, options="", beside=None, status=1):
+    """Return a test: a file of each content is refused by a line that has a message.
+
+    Args:
+        table: tuples of a content (text or bytes), options and a message; in all but the bytes,
+            {folder} is the folder of the file; in a message, three dots stand for anything.
+        options: of each row.
+        beside: a dictionary, name -> content of another file of the folder.
+        status: the exit status of each row.
+    """
+
+    @pytest.mark.parametrize("content, more, message", table, ids=[row[-1] for row in table])
+    def refused(content, more, message, tmp_path):
+        files = {name: content, **(beside or {})}
+        for path, text in files.items():
+            (tmp_path / path).write_bytes(text if isinstance(text, bytes) else text.encode())
+        given = f"{options} {more}".format(folder=tmp_path).split()
+        line = refusal(task, tmp_path / name, *given, out=tmp_path / "run", status=status)
+        parts = message.format(folder=tmp_path).split("...")
+        assert re.search(".*".join(map(re.escape, parts)), line), line
+
+    return refused
+
+
+def scores_of(run):
+    """Return the scores in a folder."""
+    return json.loads((Path(run) / "scores.json").read_text(encoding="utf-8"))
+
+
+def evaluated(subject, data, *options):
+    """Return the scores of a run or a bundle on a file."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = ["--out", f"{folder}/scores.json"]
+        printed("evaluate", subject, "--data", data, *options, *out)
+        return scores_of(folder)
+
+
+def exported(folder, **options):
+    """Return the bundle of the run in a folder, beside it; it has ONNX graphs alone."""
+    given = ExportOptions(saved_models=False, **options)
+    export(folder / "run", folder / "bundle", options=given)
+    return folder / "bundle"
+
+
+def scores_of_both(folder, data, *options):
+    """Return the scores that the run and the bundle in a folder have on a file, which are equal."""
+    scores = evaluated(folder / "run", data, *options)
+    assert evaluated(folder / "bundle", data, *options) == scores
+    return scores
