@@ -5,6 +5,7 @@ Here `seqkeras.training`, `seqkeras.export` and `seqkeras.serving` have the name
 
 import ast
 import functools
+import re
 import sys
 from pathlib import Path
 
@@ -16,184 +17,82 @@ IMPORTS = ast.Import | ast.ImportFrom
 OURS = {"seqkeras", *LINKED, "tests", "benchmarks"}
 NUMERIC = {"keras", "tensorflow", "numpy"}
 
-# Where (the first that fits): which modules of ours, and which packages from outside.
-TABLE = {
-    "serving/text/": (
-        {"serving.text", "serving.parsing"},
-        {"numpy", "tokenizers", "sentencepiece"},
-    ),
-    "serving/manifest/": ({"serving.manifest", "serving.parsing"}, set()),
-    "serving/grpc_server.py": ({"serving"}, {"numpy", "onnxruntime", "grpc"}),
-    "serving/beam.py": ({"serving"}, {"apache_beam"}),
-    "serving/http/": ({"serving"}, {"numpy", "starlette", "uvicorn", "prometheus_client"}),
-    "serving/": ({"serving"}, {"numpy", "onnxruntime"}),
-    "seqkeras/data/date": (
-        {"seqkeras.data", "seqkeras.tokenizers", "seqkeras.files"},
-        {*NUMERIC, "babel", "rapidfuzz"},
-    ),
-    "seqkeras/data/series.py": (
-        {
-            "seqkeras.data",
-            "serving.categories",
-            "serving.rows",
-            "serving.times",
-            "serving.written_numbers",
-        },
-        {"numpy"},
-    ),
-    "seqkeras/data/time_steps.py": ({"serving.times"}, {"numpy"}),
-    "seqkeras/data/conll.py": (
-        {"seqkeras.data", "serving.entities"},
-        set(),
-    ),
-    "seqkeras/data/token_records.py": (
-        {"seqkeras.data", "seqkeras.files", "seqkeras.folders", "serving.text"},
-        {"numpy"},
-    ),
-    "seqkeras/data/": (
-        {
-            "seqkeras.data",
-            "seqkeras.files",
-            "seqkeras.targets",
-            "serving.categories",
-            "serving.parsing",
-            "serving.text",
-        },
-        NUMERIC,
-    ),
-    "seqkeras/tokenizers/learn_pieces.py": ({"serving.text"}, {"sentencepiece"}),
-    "seqkeras/tokenizers/": ({"seqkeras.tokenizers", "serving.text"}, NUMERIC),
-    "seqkeras/composites/": (
-        {
-            "seqkeras.composites",
-            "seqkeras.masks",
-            "seqkeras.values",
-        },
-        NUMERIC,
-    ),
-    "seqkeras/recurrent/": (
-        {"seqkeras.recurrent", "seqkeras.composites", "seqkeras.shapes", "seqkeras.values"},
-        NUMERIC,
-    ),
-    "seqkeras/masks.py": ({"seqkeras.values"}, NUMERIC),
-    "seqkeras/attention/": (
-        {
-            "seqkeras.attention",
-            "seqkeras.composites",
-            "seqkeras.masks",
-            "seqkeras.shapes",
-            "seqkeras.values",
-        },
-        NUMERIC,
-    ),
-    "seqkeras/decoding/compiled.py": (set(), {*NUMERIC, "jax"}),
-    "seqkeras/decoding/constraint.py": ({"seqkeras.decoding", "serving.text"}, NUMERIC),
-    "seqkeras/decoding/": ({"seqkeras.decoding", "seqkeras.values"}, NUMERIC),
-    "seqkeras/embeddings/": (
-        {"seqkeras.embeddings", "seqkeras.shapes", "seqkeras.values"},
-        NUMERIC,
-    ),
-    "seqkeras/metrics/error_rates.py": ({"seqkeras.metrics"}, {"rapidfuzz"}),
-    "seqkeras/metrics/texts.py": ({"seqkeras.metrics"}, {"sacrebleu"}),
-    "seqkeras/metrics/rouge.py": ({"seqkeras.metrics", "serving.text"}, {"rouge_score"}),
-    "seqkeras/metrics/squad.py": ({"seqkeras.metrics", "serving.text"}, NUMERIC),
-    "seqkeras/metrics/tagging.py": ({"seqkeras.metrics", "serving.entities"}, set()),
-    "seqkeras/metrics/": ({"seqkeras.metrics"}, NUMERIC),
-    "seqkeras/models/": (
-        {
-            "seqkeras.models",
-            "seqkeras.attention",
-            "seqkeras.composites",
-            "seqkeras.decoding",
-            "seqkeras.embeddings",
-            "seqkeras.masks",
-            "seqkeras.recurrent",
-            "seqkeras.schedules",
-            "seqkeras.shapes",
-            "seqkeras.tokenizers.special",
-            "seqkeras.transformer",
-            "seqkeras.values",
-        },
-        NUMERIC,
-    ),
-    "seqkeras/pretrained/folders.py": (
-        {"seqkeras.pretrained", "seqkeras.files", "seqkeras.folders"},
-        {*NUMERIC, "safetensors"},
-    ),
-    "seqkeras/pretrained/tokenizer_files.py": ({"serving.text"}, set()),
-    "seqkeras/pretrained/": ({"seqkeras.pretrained", "seqkeras.models"}, NUMERIC),
-    "seqkeras/transformer/": (
-        {
-            "seqkeras.transformer",
-            "seqkeras.attention",
-            "seqkeras.composites",
-            "seqkeras.decoding",
-            "seqkeras.shapes",
-            "seqkeras.values",
-        },
-        NUMERIC,
-    ),
-    "seqkeras/streams/": (
-        {
-            "seqkeras.attention",
-            "seqkeras.composites",
-            "seqkeras.models.forecaster",
-            "seqkeras.models.rnn_cells",
-            "seqkeras.recurrent",
-            "seqkeras.runs.reference",
-            "seqkeras.streams",
-        },
-        {"keras", "numpy"},
-    ),
-    "seqkeras/analysis/": (
-        {"seqkeras", "serving.text"},
-        {*NUMERIC, "matplotlib", "arabic_reshaper", "bidi"},
-    ),
-    "seqkeras/files.py": ({"serving.parsing", "serving.replacing"}, set()),
-    "seqkeras/folders.py": ({"seqkeras.exchanging", "seqkeras.locking"}, set()),
-    "seqkeras/runs/reference.py": ({"seqkeras.files", "seqkeras.runs"}, {"keras", "numpy"}),
-    "seqkeras/runs/": (
-        {
-            "seqkeras.files",
-            "seqkeras.folders",
-            "seqkeras.runs",
-            "seqkeras.tokenizers.special",
-            "serving.manifest",
-            "serving.text",
-        },
-        {"numpy"},
-    ),
-    "seqkeras/locking.py": (set(), {"filelock"}),
-    "seqkeras/__main__.py": ({"seqkeras", "training", "export", "serving"}, set()),
-    "seqkeras/preprocessors.py": ({"seqkeras.tokenizers"}, NUMERIC),
-    "seqkeras/quiet.py": (set(), {"keras", "tensorflow"}),
-    "seqkeras/losses.py": ({"seqkeras.targets", "seqkeras.values"}, NUMERIC),
-    "seqkeras/callbacks.py": ({"seqkeras.spreading", "seqkeras.terminal"}, NUMERIC),
-    "seqkeras/keras_pipeline.py": (
-        {"serving.manifest", "serving.opening", "serving.pipelines"},
-        {"keras"},
-    ),
-    "seqkeras/__init__.py": ({"seqkeras.registration"}, set()),
-    "seqkeras/": ({"seqkeras.shapes"}, NUMERIC),
-    "training/events.py": (set(), {"tensorboard"}),
-    "training/strategies.py": ({"training", "seqkeras"}, {"keras", "tensorflow"}),
-    "training/parts/pretrained.py": ({"training", "seqkeras"}, {"keras", "keras_nlp"}),
-    "training/": (
-        {"training", "seqkeras", "serving"},
-        {"keras", "numpy", "click", "rich"},
-    ),
-    # `save_run`, which runs without TensorFlow; it asks for the checks in loaded.py with it.
-    "export/saving.py": ({"export.checks", "seqkeras", "serving.manifest"}, {"keras"}),
-    "export/checks/given.py": ({"seqkeras", "serving.manifest", "serving.text"}, {"keras"}),
-    "export/text_graphs/sentence_pieces.py": (
-        {"export", "serving"},
-        {*NUMERIC, "sentencepiece", "tensorflow_text"},
-    ),
-    "export/": (
-        {"export", "seqkeras", "serving"},
-        {*NUMERIC, "keras_nlp", "tensorflow_text", "tf2onnx", "onnx", "onnxruntime"},
-    ),
-}
+# Where (the first that fits): which modules of ours | which packages from outside. `save_run` of
+# export/saving.py runs without TensorFlow.
+TABLE = """
+serving/text/: serving.parsing serving.text | numpy sentencepiece tokenizers
+serving/manifest/: serving.manifest serving.parsing |
+serving/grpc_server.py: serving | grpc numpy onnxruntime
+serving/beam.py: serving | apache_beam
+serving/http/: serving | numpy prometheus_client starlette uvicorn
+serving/: serving | numpy onnxruntime
+seqkeras/data/date: seqkeras.data seqkeras.files seqkeras.tokenizers | NUMERIC babel rapidfuzz
+seqkeras/data/series.py: seqkeras.data serving.categories serving.rows serving.times
+    serving.written_numbers | numpy
+seqkeras/data/time_steps.py: serving.times | numpy
+seqkeras/data/conll.py: seqkeras.data serving.entities |
+seqkeras/data/token_records.py: seqkeras.data seqkeras.files seqkeras.folders serving.text | numpy
+seqkeras/data/: seqkeras.data seqkeras.files seqkeras.targets serving.categories serving.parsing
+    serving.text | NUMERIC
+seqkeras/tokenizers/learn_pieces.py: serving.text | sentencepiece
+seqkeras/tokenizers/: seqkeras.tokenizers serving.text | NUMERIC
+seqkeras/composites/: seqkeras.composites seqkeras.masks seqkeras.values | NUMERIC
+seqkeras/recurrent/: seqkeras.composites seqkeras.recurrent seqkeras.shapes seqkeras.values |
+    NUMERIC
+seqkeras/masks.py: seqkeras.values | NUMERIC
+seqkeras/attention/: seqkeras.attention seqkeras.composites seqkeras.masks seqkeras.shapes
+    seqkeras.values | NUMERIC
+seqkeras/decoding/compiled.py: | NUMERIC jax
+seqkeras/decoding/constraint.py: seqkeras.decoding serving.text | NUMERIC
+seqkeras/decoding/: seqkeras.decoding seqkeras.values | NUMERIC
+seqkeras/embeddings/: seqkeras.embeddings seqkeras.shapes seqkeras.values | NUMERIC
+seqkeras/metrics/error_rates.py: seqkeras.metrics | rapidfuzz
+seqkeras/metrics/texts.py: seqkeras.metrics | sacrebleu
+seqkeras/metrics/rouge.py: seqkeras.metrics serving.text | rouge_score
+seqkeras/metrics/squad.py: seqkeras.metrics serving.text | NUMERIC
+seqkeras/metrics/tagging.py: seqkeras.metrics serving.entities |
+seqkeras/metrics/: seqkeras.metrics | NUMERIC
+seqkeras/models/: seqkeras.attention seqkeras.composites seqkeras.decoding seqkeras.embeddings
+    seqkeras.masks seqkeras.models seqkeras.recurrent seqkeras.schedules seqkeras.shapes
+    seqkeras.tokenizers.special seqkeras.transformer seqkeras.values | NUMERIC
+seqkeras/pretrained/folders.py: seqkeras.files seqkeras.folders seqkeras.pretrained | NUMERIC
+    safetensors
+seqkeras/pretrained/tokenizer_files.py: serving.text |
+seqkeras/pretrained/: seqkeras.models seqkeras.pretrained | NUMERIC
+seqkeras/transformer/: seqkeras.attention seqkeras.composites seqkeras.decoding seqkeras.shapes
+    seqkeras.transformer seqkeras.values | NUMERIC
+seqkeras/streams/: seqkeras.attention seqkeras.composites seqkeras.models.forecaster
+    seqkeras.models.rnn_cells seqkeras.recurrent seqkeras.runs.reference seqkeras.streams | keras
+    numpy
+seqkeras/analysis/: seqkeras serving.text | NUMERIC arabic_reshaper bidi matplotlib
+seqkeras/files.py: serving.parsing serving.replacing |
+seqkeras/folders.py: seqkeras.exchanging seqkeras.locking |
+seqkeras/runs/reference.py: seqkeras.files seqkeras.runs | keras numpy
+seqkeras/runs/: seqkeras.files seqkeras.folders seqkeras.runs seqkeras.tokenizers.special
+    serving.manifest serving.text | numpy
+seqkeras/locking.py: | filelock
+seqkeras/__main__.py: export seqkeras serving training |
+seqkeras/preprocessors.py: seqkeras.tokenizers | NUMERIC
+seqkeras/quiet.py: | keras tensorflow
+seqkeras/losses.py: seqkeras.targets seqkeras.values | NUMERIC
+seqkeras/callbacks.py: seqkeras.spreading seqkeras.terminal | NUMERIC
+seqkeras/keras_pipeline.py: serving.manifest serving.opening serving.pipelines | keras
+seqkeras/__init__.py: seqkeras.registration |
+seqkeras/: seqkeras.shapes | NUMERIC
+training/events.py: | tensorboard
+training/strategies.py: seqkeras training | keras tensorflow
+training/parts/pretrained.py: seqkeras training | keras keras_nlp
+training/: seqkeras serving training | click keras numpy rich
+export/saving.py: export.checks seqkeras serving.manifest | keras
+export/checks/given.py: seqkeras serving.manifest serving.text | keras
+export/text_graphs/sentence_pieces.py: export serving | NUMERIC sentencepiece tensorflow_text
+export/: export seqkeras serving | NUMERIC keras_nlp onnx onnxruntime tensorflow_text tf2onnx
+"""
+RULES = {}
+for line in re.split(r"\n(?! )", TABLE.strip()):  # a line that is indented goes on
+    where, _, allowed = line.replace("NUMERIC", " ".join(NUMERIC)).partition(": ")
+    ours, outside = ({*part.split()} for part in allowed.split("|"))
+    RULES[where] = ours, outside
 # Not part of a public interface, so a new version may move it.
 PRIVATE = {
     "keras.src": {
@@ -287,7 +186,7 @@ def is_within(module, allowed):
 
 
 def rule(source):
-    return next(rule for place, rule in TABLE.items() if source.startswith(place))
+    return next(rule for place, rule in RULES.items() if source.startswith(place))
 
 
 def test_a_file_imports_only_what_its_folder_may():

@@ -154,23 +154,23 @@ def test_run_and_bundle_have_the_same_score_on_a_file(sensors, tmp_path):
     assert (scores["examples"], scores["accuracy"], scores["macro_f1"]) == (11, 1.0, 1.0)
 
 
-@pytest.mark.parametrize("form", ["arrays", "rows", "table"])
-def test_labels_and_recordings_of_two_spellings_are_told(form, tmp_path, capsys):
-    labels, options, column = ["1.10", "1.1", "2"], {}, "labels"
+@pytest.mark.parametrize(
+    ("form", "options", "column"),
+    [
+        ("arrays", {}, "labels"),
+        ("rows", {"numbers": ("x",), "series_column": "name"}, "label"),
+        ("table", {"frames_column": "file"}, "label"),
+    ],
+)
+def test_labels_and_recordings_of_two_spellings_are_told(form, options, column, tmp_path, capsys):
+    labels, file = ["1.10", "1.1", "2"], tmp_path / ("all.npz" if form == "arrays" else "all.csv")
+    np.save(tmp_path / "a.npy", np.zeros((5, 2)))
     if form == "arrays":
-        file = tmp_path / "all.npz"
         np.savez(file, frames=np.zeros((3, 5, 2)), labels=np.array(labels))
     elif form == "rows":
-        file, column = tmp_path / "all.csv", "label"
-        names = ["7", "7.0", "8"]
-        rows = [f"{name},{place},1.1" for place, name in enumerate(names)]
-        file.write_text("\n".join(["name,x,label", *rows, "9,3,1.10"]))
-        options = {"numbers": ("x",), "series_column": "name"}
+        file.write_text("name,x,label\n7,0,1.1\n7.0,1,1.1\n8,2,1.1\n9,3,1.10")
     else:
-        file, column = tmp_path / "all.csv", "label"
-        np.save(tmp_path / "a.npy", np.zeros((5, 2)))
         file.write_text("\n".join(["file,label", *(f"a.npy,{label}" for label in labels)]))
-        options = {"frames_column": "file"}
     options = ClassificationOptions(file=str(file), **options)
     recordings = Frames(options, "label", for_each_frame=False).read(str(file))
     told = capsys.readouterr().out
