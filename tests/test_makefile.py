@@ -27,6 +27,13 @@ for argument; do echo "$argument"; done >> asked
 """
 
 
+def program(path, text):
+    """Write a program of the shell."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+
+
 def make(folder, *arguments, **variables):
     """Runs `make` as from a shell, though these tests may be run by another `make`."""
     if not shutil.which("make"):
@@ -44,9 +51,7 @@ def make(folder, *arguments, **variables):
 
 @pytest.mark.long
 def test_an_environment_whose_making_failed_is_made_again(tmp_path):
-    python = tmp_path / "python"
-    python.write_text(FAILS_ONCE.format(python=sys.executable))
-    python.chmod(0o755)
+    program(tmp_path / "python", FAILS_ONCE.format(python=sys.executable))
     failed = make(tmp_path, ".venv/made")
     assert failed.returncode and "no space left" in failed.stderr
     (tmp_path / "mended").touch()
@@ -71,9 +76,7 @@ def test_beam_ray_and_spark_are_tested_in_environments_of_their_own(tmp_path):
     (tmp_path / "serving").mkdir()
     for path in [*CHECKOUT.glob("requirements*.txt"), *CHECKOUT.glob("serving/requirements*.txt")]:
         shutil.copy(path, tmp_path / path.relative_to(CHECKOUT))
-    python = tmp_path / "python"
-    python.write_text(MAKES_ENVIRONMENTS)
-    python.chmod(0o755)
+    program(tmp_path / "python", MAKES_ENVIRONMENTS)
     for _ in range(2):
         made = make(tmp_path, "test-bulk")
         assert made.returncode == 0, made.stderr
@@ -102,11 +105,8 @@ def folder_with_npm(folder, then):
     """A folder with a package of JavaScript, and an npm before all others on the path."""
     (folder / "serving/javascript").mkdir(parents=True)
     (folder / "serving/javascript/package-lock.json").touch()
-    npm = folder / "bin/npm"
-    npm.parent.mkdir()
-    npm.write_text(NPM.format(asked=folder / "asked", then=then))
-    npm.chmod(0o755)
-    return {"PATH": f"{npm.parent}:{os.environ['PATH']}"}
+    program(folder / "bin/npm", NPM.format(asked=folder / "asked", then=then))
+    return {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
 
 
 def test_npm_installs_what_its_lock_file_says_once(tmp_path):
@@ -147,24 +147,17 @@ RECIPES = sorted(path.stem for path in (CHECKOUT / "training/recipes").glob("*.t
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_recipe_is_trained_by_its_command_and_exported(name, tmp_path):
-    (tmp_path / "training").mkdir()
     shutil.copytree(CHECKOUT / "training/recipes", tmp_path / "training/recipes")
-    command = tmp_path / ".venv/bin/seqkeras"
-    command.parent.mkdir(parents=True)
-    command.write_text(SAYS_WHAT_IT_IS_ASKED)
-    command.chmod(0o755)
-    installed = ("-o", ".venv/requirements.done")
+    program(tmp_path / ".venv/bin/seqkeras", SAYS_WHAT_IT_IS_ASKED)
     folders = {"SEQKERAS_DATA": str(tmp_path), "MINILM": str(tmp_path)}
-    made = make(tmp_path, *installed, f"recipe-{name}", **folders)
+    made = make(tmp_path, "-o", ".venv/requirements.done", f"recipe-{name}", **folders)
     assert made.returncode == 0, made.stderr
     asked = (tmp_path / "asked").read_text().split()
-    export = asked.index("export")
-    training, exporting = asked[:export], asked[export:]
-    config = f"training/recipes/{name}.toml"
-    assert training[0] == "train"
-    assert training[-4:] == ["--config", config, "--out", f"runs/{name}"]
-    assert training[2].startswith(f"{tmp_path}/")  # the first file
-    assert exporting == ["export", f"runs/{name}", f"bundles/{name}", "--overwrite"]
+    train, _, file, *_, config, path, out, run = asked[: asked.index("export")]
+    assert (train, config, out) == ("train", "--config", "--out")
+    assert (path, run) == (f"training/recipes/{name}.toml", f"runs/{name}")
+    assert file.startswith(f"{tmp_path}/")
+    assert asked[-4:] == ["export", run, f"bundles/{name}", "--overwrite"]
 
 
 def test_a_recipe_without_data_says_what_is_missing(tmp_path):
@@ -175,7 +168,6 @@ def test_a_recipe_without_data_says_what_is_missing(tmp_path):
 
 
 def test_a_recipe_without_an_encoder_says_what_it_is_and_how_to_get_it(tmp_path):
-    (tmp_path / "training").mkdir()
     shutil.copytree(CHECKOUT / "training/recipes", tmp_path / "training/recipes")
     for minilm in ("", str(tmp_path / "none")):
         folders = {"SEQKERAS_DATA": str(tmp_path), "MINILM": minilm}

@@ -162,12 +162,6 @@ def test_patience_ends_a_training_and_a_later_start_does_not_go_on(
     assert again.seen == {}
 
 
-def test_max_steps_is_the_number_of_updates(tmp_path):
-    validation = Scored([0.1] * 9)
-    model = trained(tmp_path, 13, validation, max_steps=13)
-    assert int(model.optimizer.iterations) == 13
-
-
 def test_looks_are_spread_over_the_training(tmp_path):
     validation = Scored()
     plain = FitOptions(steps_per_save=5, looks=3)

@@ -18,7 +18,6 @@ from seqkeras.tokenizers.of_stream import STREAM_TOKENIZERS
 from seqkeras.training.carried import CarriedState
 from seqkeras.training.parts.language_model import LanguageModelModelling
 from seqkeras.training.tasks.language_model import LanguageModelOptions
-from seqkeras.training.train import train
 from tests.conftest import CHECKOUT
 from tests.training.commands import (
     evaluated,
@@ -228,29 +227,23 @@ def test_it_goes_on_with_tokens_learned_anew(words, tmp_path):
         np.testing.assert_allclose(after, before, atol=1e-6)
 
 
-def test_mixed_precision_and_accumulation_are_those_of_a_training_that_goes_on(words, tmp_path):
+def test_mixed_precision_and_accumulation_are_those_of_a_training_that_goes_on(
+    words, tmp_path, monkeypatch
+):
     run, file, _ = words
-    policies = set()
-    options = LanguageModelOptions(
-        files=(str(file),),
-        start_from=str(run),
-        context=7,
-        batch_size=5,
-        max_steps=4,
-        gradient_accumulation=2,
-        steps_per_save=2,
-        mixed_precision="bfloat16",
+    policies, made = set(), LanguageModelModelling.model
+
+    def watched(self, run):
+        model = made(self, run)
+        policies.add(self.trained(model).embedding.dtype_policy.name)
+        return model
+
+    monkeypatch.setattr(LanguageModelModelling, "model", watched)
+    options = (
+        "--context 7 --batch-size 5 --max-steps 4 --gradient-accumulation 2 --steps-per-save 2"
     )
-
-    class Watched(LanguageModelModelling):
-        def model(self, run):
-            model = super().model(run)
-            policies.add(self.trained(model).embedding.dtype_policy.name)
-            return model
-
-    task = options.make()
-    task.modelling = Watched(options, task.reading)
-    train(task, tmp_path / "run")
+    options = [*options.split(), "--mixed-precision", "bfloat16", "--start-from", run]
+    trained(file, tmp_path, *options)
     assert policies == {"mixed_bfloat16", "float32"}  # it computes in one, and is kept in the other
     rows = (tmp_path / "run/history.csv").read_text().splitlines()[1:]
     assert [int(row.split(",")[0]) for row in rows] == [2, 4]
