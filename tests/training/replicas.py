@@ -130,11 +130,7 @@ def several(devices, folder):
     (folder / "names.conll").write_text("\n".join(words * 3))
     rated = [f"a {word} film,{place % 5}" for place, word in enumerate(WORDS * 5)]
     (folder / "rated.csv").write_text("\n".join(["text,number", *rated]))
-    files = {
-        "classification": "reviews.csv",
-        "tagging": "names.conll",
-        "regression": "rated.csv",
-    }
+    files = {"classification": "reviews.csv", "tagging": "names.conll", "regression": "rated.csv"}
     tables = [
         f'[{task}]\ntask = "{task}"\nfile = "{folder}/{file}"\ndropout = 0.0\n'
         for task, file in files.items()

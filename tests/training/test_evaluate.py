@@ -104,10 +104,7 @@ EXAM = [["en", "right", "a", "b"], *([text, "1", "small", "words"] for text in z
 PAIRS = [["en", "de"], *([text, text[::-1][:8]] for text in zoo.TEXTS)]
 OWN = {  # a model of one's own -> a text or a table with other columns, and what names them
     "classify": ([["en", "mark"], *ROWS], "--text-column en --label-column mark"),
-    "regress": (
-        [["mark", "en"], *enumerate(zoo.TEXTS)],
-        "--text-column en --number-column mark",
-    ),
+    "regress": ([["mark", "en"], *enumerate(zoo.TEXTS)], "--text-column en --number-column mark"),
     "tag": (TAGS, ""),
     "fill_mask": (TEXTS, ""),
     "choose": (EXAM, "--text-column en --answer-column right --choice-columns a,b"),

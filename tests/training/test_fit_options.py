@@ -14,14 +14,7 @@ from seqkeras.training.optimizing import learning_rate, make_optimizer
 from seqkeras.training.options import FitOptions
 from tests.conftest import others_long, run_python
 from tests.training.stops import stopped_behind_a_checkpoint
-from tests.training.test_going_on import (
-    Scored,
-    classifier,
-    history,
-    same,
-    stopped,
-    trained,
-)
+from tests.training.test_going_on import Scored, classifier, history, same, stopped, trained
 
 
 @pytest.mark.parametrize(

@@ -410,11 +410,7 @@ test_a_file_that_nothing_can_be_learned_from_gets_one_line = refused_files(
         "--log load",
         "'load' may not be under 0, as it is --log; the trainin",
     ),
-    (
-        CONSTANT,
-        "",
-        "'plan' is 1 in all 22 training rows: nothing can be learned of it; leav",
-    ),
+    (CONSTANT, "", "'plan' is 1 in all 22 training rows: nothing can be learned of it; leav"),
     (changed(",b\n", ",a\n"), "", "'tariff' must hold two categories at least in its tra"),
     (changed(",1.1,", ",NA,"), "", "load.csv, line 3: 'plan' must have a value: it is --k"),
     (changed("2024-01-01 07:00,7,2,1.1,b\n", ""), "", "1 row is missing; where clocks chan"),

@@ -19,14 +19,7 @@ from seqkeras.training.carried import CarriedState
 from seqkeras.training.parts.language_model import LanguageModelModelling
 from seqkeras.training.tasks.language_model import LanguageModelOptions
 from tests.conftest import CHECKOUT
-from tests.training.commands import (
-    evaluated,
-    exported,
-    printed,
-    refusal,
-    refused_files,
-    scores_of,
-)
+from tests.training.commands import evaluated, exported, printed, refusal, refused_files, scores_of
 from tests.training.exporting import refusals_of_run
 from tests.training.stops import stopped_behind_a_checkpoint
 

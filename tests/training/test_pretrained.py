@@ -284,14 +284,8 @@ PAD_PLACE = sorted(VOCABULARY).index("[PAD]")
             lambda path: with_vocabulary(path, VOCABULARY[:-1]),
             f"the tokenizer has {SIZE - 1} tokens and the encoder {SIZE}",
         ),
-        (
-            with_another_vocabulary,
-            f"line {OSLO} of vocab.txt is 'paris', and tokenizer.json has ",
-        ),
-        (
-            lambda path: with_config(path, num_hidden_layers=4),
-            "(: missing; .*){3}and 29 more.$",
-        ),
+        (with_another_vocabulary, f"line {OSLO} of vocab.txt is 'paris', and tokenizer.json has "),
+        (lambda path: with_config(path, num_hidden_layers=4), "(: missing; .*){3}and 29 more.$"),
         (
             lambda path: (path / "model.safetensors").unlink(),
             "must hold model.safetensors or model.safetensors.index.json; found neither.",
