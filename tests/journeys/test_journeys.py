@@ -31,6 +31,7 @@ from seqkeras.tokenizers import learn_word_piece, pad, read_tokenizer
 from seqkeras.training.answering import answerer
 from tests.arrays import close
 from tests.conftest import CHECKOUT
+from tests.training.test_translation import sentences as translated_sentences
 
 HERE = Path(__file__).parent
 SCRIPTS = sorted(each for each in HERE.glob("*.py") if not each.name.startswith(("test_", "__")))
@@ -63,15 +64,7 @@ def reviews(folder):
 
 def parallel_text(folder):
     """pairs.tsv: sentences of one form, English and German."""
-    nouns = [("house", "haus"), ("book", "buch"), ("child", "kind"), ("picture", "bild")]
-    colours = [("red", "rote"), ("old", "alte"), ("small", "kleine"), ("new", "neue")]
-    ends = [("big", "groß"), ("here", "hier"), ("good", "gut"), ("dear", "teuer")]
-    pairs = [
-        (f"the {colour} {noun} is {end}", f"das {farbe} {wort} ist {ende}")
-        for noun, wort in nouns
-        for colour, farbe in colours
-        for end, ende in ends
-    ]
+    pairs = [[text.lower().rstrip(".") for text in pair] for pair in translated_sentences()]
     lines = [f"{source}\t{target}\n" for source, target in 8 * pairs]
     random.Random(0).shuffle(lines)
     (folder / "pairs.tsv").write_text("".join(lines), encoding="utf-8")

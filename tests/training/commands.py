@@ -79,10 +79,11 @@ def evaluated(subject, data, *options):
 
 
 def exported(folder, **options):
-    """Return the bundle of the run in a folder, beside it; it has ONNX graphs alone."""
-    given = ExportOptions(saved_models=False, **options)
-    export(folder / "run", folder / "bundle", options=given)
-    return folder / "bundle"
+    """Return the bundle of the run in a folder, made once, beside it; it has ONNX graphs alone."""
+    bundle = folder / "bundle"
+    if not bundle.exists():
+        export(folder / "run", bundle, options=ExportOptions(saved_models=False, **options))
+    return bundle
 
 
 def scores_of_both(folder, data, *options):

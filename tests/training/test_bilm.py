@@ -196,7 +196,7 @@ def test_features_that_do_not_fit_are_refused_in_a_line(
     shutil.copy(trained / "run/run.json", cased)
     CharacterTable.learn(["Aa"]).to_file(cased / "tokenizer/characters.json")
     given = options.format(cased=cased, tagger=tagged / "run").split()
-    status = 1 if "tagger" in options else 2
+    status = 1 if "--features {" in options else 2
     line = refusal("tagging", tagged / "words.conll", *given, out=tmp_path / "run", status=status)
     assert message in line
 

@@ -82,6 +82,15 @@ def task(**options):
     return TranslationOptions(batch_size=3, **options).make()
 
 
+def arrays_of(trained):
+    """The training examples of a task, their tokenizers and their arrays."""
+    examples, _ = trained.reading.read()
+    tokenizers = trained.reading.tokenizers(examples)
+    record = trained.reading.record(examples, tokenizers)
+    run = RunFiles.of("run", validation=[EXAMPLE], tokenizers=tokenizers, **record)
+    return examples, tokenizers, trained.modelling.arrays(examples, run)
+
+
 @pytest.fixture(scope="module")
 def translator(tmp_path_factory):
     """A run of a Transformer on sentences, and its lines."""
@@ -152,13 +161,9 @@ def test_run_and_bundle_are_scored_as_in_training(speller):
 def test_what_is_trained_on_are_the_tokens_of_both_sides(kind, tmp_path):
     pairs = [(f"{a} {b}", f"{b} {a}".lower()) for a in "AB" for b in ("Cd", "Ef", "é")]
     file = tab_separated(tmp_path, 4 * pairs)
-    trained = task(file=file, validation=file, tokens=kind, vocab_size=300)
-    examples, _ = trained.reading.read()
-    tokenizers = trained.reading.tokenizers(examples)
-    run = RunFiles.of(
-        "run", validation=[EXAMPLE], tokenizers=tokenizers, **trained.reading.record([], tokenizers)
+    examples, tokenizers, (inputs, wanted, lengths) = arrays_of(
+        task(file=file, validation=file, tokens=kind, vocab_size=300)
     )
-    inputs, wanted, lengths = trained.modelling.arrays(examples, run)
     rows = np.arange(len(examples))
     for example, source, given, row, length in zip(
         examples, inputs["token_ids"][rows], inputs["target_ids"][rows], wanted[rows], lengths
@@ -186,21 +191,11 @@ def test_a_source_is_in_training_or_held_out_with_all_of_its_targets(tmp_path):
 
 def test_pairs_over_the_limit_are_left_out_and_counted(tmp_path, capsys):
     pairs = [*sentences(), ("The red house " * 9, "Das"), ("The", "Das rote Haus " * 9)]
-    options = {"file": tab_separated(tmp_path, pairs), "tokens": "words", "max_length": 7}
-    trained = task(**options, validation=tab_separated(tmp_path, pairs))
-    examples, _ = trained.reading.read()
-    run = RunFiles.of(
-        "run",
-        validation=[EXAMPLE],
-        tokenizers=trained.reading.tokenizers(examples),
-        **trained.reading.record(examples, {}),
-    )
-    *_, lengths = trained.modelling.arrays(examples, run)
+    file = tab_separated(tmp_path, pairs)
+    *_, (*_, lengths) = arrays_of(task(file=file, validation=file, tokens="words", max_length=7))
     assert len(lengths) == 64 and max(lengths) == 7
-    assert (
-        "  2 of 66 pairs have more than --max-length 7 tokens, and are left out"
-        in capsys.readouterr().out
-    )
+    told = "  2 of 66 pairs have more than --max-length 7 tokens, and are left out"
+    assert told in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -227,19 +222,20 @@ def test_files_may_be_parallel_packed_or_have_columns_with_names(tmp_path):
     rows = [json.dumps({"en": source, "de": target}) for source, target in sentences()]
     (tmp_path / "train.jsonl").write_text("\n".join(rows))
     (tmp_path / "train.csv").write_text("source,target\n" + "\n".join(map(",".join, sentences())))
-    files = {
-        "tab": {"file": tab_separated(tmp_path)},
-        "two": {"file": tmp_path / "train.en.gz", "targets": tmp_path / "train.de.gz"},
-        "csv": {"file": tmp_path / "train.csv"},
-        "named": {
-            "file": tmp_path / "train.jsonl", "source_column": "en", "target_column": "de"
-        },
-    }  # fmt: skip
-    read = [task(**options).reading.read() for options in files.values()]
+    file = tab_separated(tmp_path)
+    names = {"source_column": "en", "target_column": "de"}
+    read = [
+        task(file=file, **options).reading.read()
+        for file, options in (
+            (file, {}),
+            (tmp_path / "train.en.gz", {"targets": tmp_path / "train.de.gz"}),
+            (tmp_path / "train.csv", {}),
+            (tmp_path / "train.jsonl", names),
+        )
+    ]
     assert all(examples == read[0] for examples in read)
-    assert [
-        example.target for example in task(**files["tab"], lowercase=True).reading.read()[0]
-    ] == [example.target.lower() for example in read[0][0]]
+    small, _ = task(file=file, lowercase=True).reading.read()
+    assert [each.target for each in small] == [each.target.lower() for each in read[0][0]]
 
 
 @pytest.mark.parametrize("name", ["transformer", *RECURRENT])
