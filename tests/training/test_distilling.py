@@ -199,31 +199,15 @@ def test_tags_are_learned_from_a_teacher_of_other_tokens(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        (
-            "--distil-hidden 1",
-            2,
-            "--distil-hidden: compares the layers of two BERTs, and --encoder",
-        ),
+        ("--distil-hidden 1", 2, "--distil-hidden: compares the layers of two BERTs, and --encode"),
         ("--frozen true {tuned} --distil-attention 1", 2, "of a --frozen encoder do not"),
         ("--keep-layers 1", 2, "--keep-layers needs --pretrained, whose layers are kept"),
         ("--keep-layers 9 {tuned}", 1, "--keep-layers 9: {teacher} has 2; choose at m"),
-        (
-            "--distil-temperature 3 --distil-loss mse",
-            2,
-            "--distil-temperature: is of --distil-loss",
-        ),
-        (
-            "--encoder bert --vocab-size 99",
-            2,
-            "--vocab-size: --encoder bert reads the teacher's to",
-        ),
+        ("--distil-temperature 3 --distil-loss mse", 2, "--distil-temperature: is of --distil-los"),
+        ("--encoder bert --vocab-size 99", 2, "--vocab-size: --encoder bert reads the teacher's t"),
         ("--encoder bert --heads 3", 2, "--heads must divide --embedding-dim; received 3 and 128."),
         ("--encoder bert --distil-attention 1", 1, "have the 3 heads of the teacher; it has 4."),
-        (
-            "--numbers x --series-column y",
-            2,
-            "--teacher: reads texts; sequences of numbers have no",
-        ),
+        ("--numbers x --series-column y", 2, "--teacher: reads texts; sequences of numbers have n"),
         (
             "--pretrained {other} --distil-hidden 1",
             1,

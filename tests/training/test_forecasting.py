@@ -405,11 +405,7 @@ test_a_file_that_nothing_can_be_learned_from_gets_one_line = refused_files(
     (changed("07:00", "07:00+00:00"), "", "line 9: 'time' must be a time without a zone offset"),
     (HOURS, "--context 20", "24 rows leave no validation window: a window of --context 20 and "),
     (HOURS, "--context 9 --held-out 0.3", "24 rows leave 4 windows for training, of 9 and 5 step"),
-    (
-        changed(",7,", ",-7,"),
-        "--log load",
-        "'load' may not be under 0, as it is --log; the trainin",
-    ),
+    (changed(",7,", ",-7,"), "--log load", "'load' may not be under 0, as it is --log; the traini"),
     (CONSTANT, "", "'plan' is 1 in all 22 training rows: nothing can be learned of it; leav"),
     (changed(",b\n", ",a\n"), "", "'tariff' must hold two categories at least in its tra"),
     (changed(",1.1,", ",NA,"), "", "load.csv, line 3: 'plan' must have a value: it is --k"),

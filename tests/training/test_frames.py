@@ -307,11 +307,7 @@ HEAD = "series,x,label\n"
 test_rows_that_nothing_can_be_learned_from_get_one_line = refused_files(
     "classification",
     "rows.csv",
-    (
-        f"{HEAD}a,1,u\na,2,v\n",
-        "",
-        "line 3: the label is 'v' and 'u' before; the rows of series 'a'",
-    ),
+    (f"{HEAD}a,1,u\na,2,v\n", "", "line 3: the label is 'v' and 'u' before; the rows of series 'a"),
     (f"{HEAD}a,1,u\nb,far,v\n", "", "line 3: 'x' must be a number; received 'far'"),
     (f"{HEAD}a,1,u\nb,2,\n", "", "line 3: 'label' is empty"),
     (f"{HEAD}a,1,u\nb,1,v\nc,1,v\n", "", "'x' is 1 in all 2 training rows: nothing can be learned"),

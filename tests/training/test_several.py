@@ -198,17 +198,9 @@ TAGGING = '[a]\ntask = "tagging"\n'
         (f"{TAGGING}numbers = 3\n[b]\n", "", "a: 'numbers' is unknown; known are "),
         (f"{TAGGING}[b]\n", "", "a: file is missing."),
         (f'{TAGGING}file = "no"\n[b]\n', "", "a: Invalid value for 'FILE': no: no s"),
-        (
-            f'{TAGGING}file = "x"\nweight = -1\n[b]\n',
-            "",
-            "a: weight: -1.0 is not in the range 0<x<",
-        ),
+        (f'{TAGGING}file = "x"\nweight = -1\n[b]\n', "", "a: weight: -1.0 is not in the range 0<x"),
         (None, "--gradient-accumulation 2", "--gradient-accumulation: batches have examples of "),
-        (
-            None,
-            "--alpha 0.3 --batches mixed",
-            "--alpha: draws the task of a batch; --batches mixed",
-        ),
+        (None, "--alpha 0.3 --batches mixed", "--alpha: draws the task of a batch; --batches mixe"),
         (None, "--best-by accuracy", "--best-by must be a validation score, mean, mood: valid"),
     ],
 )
