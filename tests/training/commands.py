@@ -7,10 +7,13 @@ import re
 import tempfile
 from pathlib import Path
 
+import keras
+import numpy as np
 import pytest
 
 from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.training.__main__ import main
+from tests.training.stops import stopped_behind_a_checkpoint
 
 
 def outcome(*arguments):
@@ -91,3 +94,17 @@ def scores_of_both(folder, data, *options):
     scores = evaluated(folder / "run", data, *options)
     assert evaluated(folder / "bundle", data, *options) == scores
     return scores
+
+
+def assert_goes_on(folder, *command, count=1):
+    """A training that is stopped behind a checkpoint ends as one that is not."""
+    with stopped_behind_a_checkpoint(count):
+        printed(*command, "--out", folder / "stopped")
+    for name in ("stopped", "whole"):
+        printed(*command, "--out", folder / name)
+    models = (
+        keras.models.load_model(folder / name / "model.keras") for name in ("stopped", "whole")
+    )
+    for weight, expected in zip(*(model.get_weights() for model in models), strict=True):
+        np.testing.assert_array_equal(weight, expected)
+    assert scores_of(folder / "stopped") == scores_of(folder / "whole")

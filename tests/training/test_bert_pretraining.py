@@ -20,8 +20,14 @@ from seqkeras.training.fit import summed
 from seqkeras.training.parts.masked_sentences import masked_sentences
 from seqkeras.training.tasks.bert_pretraining import BertPretrainingOptions
 from tests.conftest import long_fixture
-from tests.training.commands import evaluated, exported, refusal, refused_files, scores_of
-from tests.training.stops import stopped_behind_a_checkpoint
+from tests.training.commands import (
+    assert_goes_on,
+    evaluated,
+    exported,
+    refusal,
+    refused_files,
+    scores_of,
+)
 
 TINY = (
     "--vocab-size 90 --num-layers 1 --hidden-dim 24 --num-heads 3 --feed-forward-dim 37 "
@@ -148,22 +154,11 @@ def test_longer_rows_go_on_from_the_run_with_its_records(trained, tmp_path, caps
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("given", [[], ["--pairs", "false", "--masks", "spans"]])
+@pytest.mark.parametrize("given", ["", "--pairs false --masks spans"])
 def test_a_stopped_training_goes_on_bit_for_bit(tmp_path, given):
+    options = "--max-steps 12 --steps-per-save 4 --shard-megabytes 1".split()
     file = text_file(tmp_path / "text.txt")
-    options = ["bert-pretraining", file, *TINY, *given, "--max-steps", "12"]
-    options += ["--steps-per-save", "4", "--shard-megabytes", "1", "--out"]
-    with stopped_behind_a_checkpoint():
-        main([*options, str(tmp_path / "stopped")])
-    for name in ("stopped", "whole"):
-        assert main([*options, str(tmp_path / name)]) == 0
-    weights = (
-        keras.models.load_model(tmp_path / name / "model.keras").get_weights()
-        for name in ("stopped", "whole")
-    )
-    for one, other in zip(*weights, strict=True):
-        np.testing.assert_array_equal(one, other)
-    assert scores_of(tmp_path / "stopped") == scores_of(tmp_path / "whole")
+    assert_goes_on(tmp_path, "bert-pretraining", file, *TINY, *options, *given.split())
 
 
 def test_without_pairs_there_is_one_head_and_one_document_is_enough(tmp_path):

@@ -9,12 +9,9 @@ import pytest
 from seqkeras.data.batching import BucketedBatches, TokenBatches
 from seqkeras.data.mixing import MixedBatches
 from seqkeras.data.windows import RandomStarts, mixed_windows
-from seqkeras.training.checkpoint import load_model
 from seqkeras.training.tasks.language_model import LanguageModelOptions
 from seqkeras.training.tasks.translation import TranslationOptions
-from tests.training.commands import printed, refusal
-from tests.training.stops import stopped_behind_a_checkpoint
-from tests.training.test_going_on import same
+from tests.training.commands import assert_goes_on, refusal
 from tests.training.test_translation import FAST, TINY, sentences, tab_separated
 
 SIZES, WEIGHTS = (23, 41, 61), (3.0, 1.0, 2.0)
@@ -105,13 +102,7 @@ def test_a_mixture_goes_on_where_it_was_stopped(tmp_path):
     file, *also = corpora(tmp_path)
     options = ["--also", ",".join(also), "--weights", "3,1,2", "--vocab-size", "90", *TINY, *FAST]
     options += ["--max-steps", "12", "--steps-per-save", "3", "--looks", "1", "--keep", "last"]
-    command = ["translation", file, *options, "--model", "bahdanau", "--out"]
-    printed(*command, tmp_path / "whole")
-    with stopped_behind_a_checkpoint(2):
-        printed(*command, tmp_path / "part")
-    printed(*command, tmp_path / "part")
-    paths = (tmp_path / name / "model.keras" for name in ("whole", "part"))
-    same(*(load_model(path, "", compile=False) for path in paths))
+    assert_goes_on(tmp_path, "translation", file, *options, "--model", "bahdanau", count=2)
 
 
 def test_a_language_model_reads_several_corpora_and_holds_out_of_the_first(tmp_path):

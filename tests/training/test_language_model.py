@@ -19,9 +19,16 @@ from seqkeras.training.carried import CarriedState
 from seqkeras.training.parts.language_model import LanguageModelModelling
 from seqkeras.training.tasks.language_model import LanguageModelOptions
 from tests.conftest import CHECKOUT
-from tests.training.commands import evaluated, exported, printed, refusal, refused_files, scores_of
+from tests.training.commands import (
+    assert_goes_on,
+    evaluated,
+    exported,
+    printed,
+    refusal,
+    refused_files,
+    scores_of,
+)
 from tests.training.exporting import refusals_of_run
-from tests.training.stops import stopped_behind_a_checkpoint
 
 TINY = "--hidden-dim 8 --num-heads 2 --num-layers 1 --context 7 --batch-size 5".split()
 FEW = [*TINY, "--max-steps", "6", "--steps-per-save", "3"]
@@ -141,16 +148,8 @@ def test_a_state_goes_on_until_its_row_begins_anew(tmp_path):
 @pytest.mark.long
 def test_rows_that_go_on_go_on_in_a_training_that_was_stopped(tmp_path):
     sizes = "--model gru --num-layers 1 --hidden-dim 7 --dropout 0.1 --context 5 --batch-size 3"
-    options = [*sizes.split(), "--max-steps", "6", "--steps-per-save", "3"]
-    file, models = text_file(tmp_path / "text.txt"), []
-    with stopped_behind_a_checkpoint():
-        trained(file, tmp_path / "stopped", *options)
-    for folder in (tmp_path / "stopped", tmp_path / "whole"):
-        trained(file, folder, *options)
-        models.append(keras.models.load_model(folder / "run/model.keras"))
-    for weight, expected in zip(models[0].weights, models[1].weights, strict=True):
-        np.testing.assert_array_equal(weight, expected)
-    assert scores_of(tmp_path / "stopped/run") == scores_of(tmp_path / "whole/run")
+    options = [*sizes.split(), "--max-steps", 6, "--steps-per-save", 3]
+    assert_goes_on(tmp_path, "language-model", text_file(tmp_path / "text.txt"), *options)
 
 
 def test_several_files_are_one_text_and_may_be_compressed(tmp_path):

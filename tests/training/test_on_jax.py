@@ -1,14 +1,11 @@
 """The same tasks train on JAX, where TensorFlow is not installed."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import CHECKOUT
+from tests.conftest import run_python
 
 IMPORTS = """
 import sys
@@ -43,20 +40,12 @@ print(keras.Model(model_input, model_input + 1)(np.array([[3, 5]])).dtype)
 
 
 def test_every_task_is_imported_where_tensorflow_is_not_installed():
-    finished = subprocess.run(
-        [sys.executable, "-c", IMPORTS], cwd=CHECKOUT, capture_output=True, text=True
-    )
+    finished = run_python("-c", IMPORTS)
     assert finished.returncode == 0, finished.stderr
 
 
 def test_integers_of_a_model_are_narrowed_without_a_warning():
-    finished = subprocess.run(
-        [sys.executable, "-c", INT64],
-        cwd=CHECKOUT,
-        env=os.environ | {"KERAS_BACKEND": "jax"},
-        capture_output=True,
-        text=True,
-    )
+    finished = run_python("-c", INT64, env={"KERAS_BACKEND": "jax"})
     assert finished.stdout == "int32\n" and "int64" not in finished.stderr
 
 
@@ -67,12 +56,7 @@ def test_it_trains_on_one_device_and_two_and_goes_on_bit_for_bit(tmp_path):
     file.write_text("text,label\n" + 11 * rows)
     lines = ["the old cat sat on the mat.\nit was red.", "a dog ran here.\nthe road was dull."]
     Path(f"{file}.txt").write_text("\n\n".join(20 * lines))
-    finished = subprocess.run(
-        [sys.executable, "-m", "tests.training.on_jax", str(file), str(tmp_path)],
-        cwd=CHECKOUT,
-        capture_output=True,
-        text=True,
-    )
+    finished = run_python("-m", "tests.training.on_jax", file, tmp_path)
     assert finished.returncode == 0, finished.stderr
     found = json.loads(finished.stdout.splitlines()[-1])
     assert found["two devices"] < 1e-6

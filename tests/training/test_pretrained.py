@@ -17,9 +17,8 @@ from seqkeras.training.layer_rates import rates_of_layers
 from seqkeras.training.options.pretrained import PretrainedOptions
 from seqkeras.training.parts.pretrained import Pretrained, inputs_of
 from seqkeras.training.tasks.classification import ClassificationOptions
-from seqkeras.training.train import train
 from tests.arrays import close, numbers
-from tests.training.commands import evaluated, exported, printed, refusal
+from tests.training.commands import assert_goes_on, evaluated, exported, printed, refusal
 from tests.training.pretrained_folders import (
     VOCABULARY,
     google_folder,
@@ -27,7 +26,6 @@ from tests.training.pretrained_folders import (
     keras_nlp_folder,
     tiny_bert,
 )
-from tests.training.stops import stopped_behind_a_checkpoint
 
 FAST = "--learning-rate 0.01 --batch-size 11 --steps-per-save 3".split()
 
@@ -167,22 +165,9 @@ def test_a_finished_run_needs_the_folder_no_more_and_may_be_tuned_again(reviews,
 
 
 @pytest.mark.long
-def test_a_training_that_was_stopped_ends_with_the_weights_of_one_that_was_not(
-    folder, reviews, tmp_path
-):
-    def trained(name):
-        given = {"learning_rate": 0.01, "batch_size": 11, "steps_per_save": 3}
-        given |= {"optimizer": "adamw", "weight_decay": 0.1, "tensorboard": False}
-        given |= {"layer_decay": 0.7, "unfreeze_every": 4}
-        options = ClassificationOptions(file=reviews, pretrained=folder, **given)
-        train(options.make(), tmp_path / name)
-        return keras.models.load_model(tmp_path / name / "model.keras").get_weights()
-
-    whole = trained("whole")
-    with stopped_behind_a_checkpoint():
-        trained("parts")
-    for own, other in zip(trained("parts"), whole, strict=True):
-        np.testing.assert_array_equal(own, other)
+def test_a_training_that_was_stopped_ends_as_one_that_was_not(folder, reviews, tmp_path):
+    rates = "--optimizer adamw --weight-decay 0.1 --layer-decay 0.7 --unfreeze-every 4".split()
+    assert_goes_on(tmp_path, "classification", reviews, "--pretrained", folder, *FAST, *rates)
 
 
 def test_each_layer_has_its_rate_and_its_first_step(folder):
