@@ -4,11 +4,9 @@ Weights become inputs of the graph, so that no later step copies or compares the
 is impossible, as for a variable that a loop reads, they become constants.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -18,9 +16,7 @@ from tensorflow.python.framework.convert_to_constants import convert_variables_t
 from seqkeras import composites
 from seqkeras.export.keras_layers import as_composites
 from seqkeras.export.signatures import to_trace
-
-if TYPE_CHECKING:
-    from seqkeras.serving.manifest import TensorSpec
+from seqkeras.serving.manifest import TensorSpec
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,18 +1,13 @@
 """The command that an export names at its end: the bundle's first answer."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from seqkeras import files, serving
 from seqkeras.export.card import command, pasted
 from seqkeras.runs import ARRAYS, OPTIONS
 from seqkeras.serving.array_files import inputs_in
-
-if TYPE_CHECKING:
-    from seqkeras.serving.manifest import Manifest
+from seqkeras.serving.manifest import Manifest
 
 
 def next_command(bundle: Path | str, manifest: Manifest, run: Path) -> str:

@@ -4,14 +4,12 @@ The steps: trace and freeze, convert with tf2onnx and the lowerings of `seqkeras
 name the dimensions, fold constants, rewrite, and check that the graph runs.
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import re
 import warnings
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import onnx
@@ -24,9 +22,7 @@ from seqkeras.export.composites import LOWERINGS, PORTABLE_LOWERINGS, op_handler
 from seqkeras.export.freezing import freeze
 from seqkeras.export.graph import Graph
 from seqkeras.export.rewrites import simplify
-
-if TYPE_CHECKING:
-    from seqkeras.serving.manifest import TensorSpec
+from seqkeras.serving.manifest import TensorSpec
 
 OPSET = 17
 IR_VERSION = 8  # both are read by every onnxruntime from 1.12 on

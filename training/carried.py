@@ -1,17 +1,13 @@
 """A recurrent language model in training whose rows go on from batch to batch."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import keras
 from keras import ops
 
+from seqkeras.tensors import Tensor
 from seqkeras.values import build_once
-
-if TYPE_CHECKING:
-    from seqkeras.tensors import Tensor
 
 
 @keras.saving.register_keras_serializable("seqkeras")

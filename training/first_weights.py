@@ -1,12 +1,10 @@
 """First weights of a model: those of another run, and weights that do not learn."""
 
-from __future__ import annotations
-
 import dataclasses
 import fnmatch
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import numpy as np
@@ -14,11 +12,9 @@ import numpy as np
 from seqkeras.models import WithHeads
 from seqkeras.models.teacher_forcing import COUNTER
 from seqkeras.runs import MODEL, OPTIONS, RunError, RunRecord
+from seqkeras.serving.text import Tokenizer
 from seqkeras.tokenizers import read_tokenizer
 from seqkeras.training.console import console
-
-if TYPE_CHECKING:
-    from seqkeras.serving.text import Tokenizer
 
 EXTRA = (7, 11, 13, 17, 19)  # entries by which vocabularies grow to find their axes
 SHOWN = 12  # paths of variables in a message

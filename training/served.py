@@ -1,21 +1,17 @@
 """The language model of a bundle in the place of Keras's, to score a text by onnxruntime."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from seqkeras.runs import RunFiles, RunRecord
+from seqkeras.serving.manifest import Manifest
 from seqkeras.serving.opening import Runtime
 from seqkeras.serving.session import CACHE_LENGTH, LanguageModel
 from seqkeras.tokenizers import read_tokenizer
-
-if TYPE_CHECKING:
-    from seqkeras.serving.manifest import Manifest
 
 
 class ServedModel:

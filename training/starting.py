@@ -1,20 +1,16 @@
 """The start of a training from a folder that holds weights and a tokenizer."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 
 from seqkeras.models import GPT, RNNLanguageModel
 from seqkeras.pretrained import load_hugging_face
 from seqkeras.runs import MODEL, RECORD, RunError, RunRecord
+from seqkeras.serving.text import Tokenizer
 from seqkeras.tokenizers import Subwords, byte_pairs, read_byte_pairs, read_tokenizer
-
-if TYPE_CHECKING:
-    from seqkeras.serving.text import Tokenizer
 
 BYTE_PAIRS = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))  # Hugging Face, OpenAI
 

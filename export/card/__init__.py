@@ -1,12 +1,10 @@
 """README.md of a bundle: what it is, how good it is, how to run it."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import onnx
 
@@ -14,14 +12,11 @@ from seqkeras import serving
 from seqkeras.export.card.hosts import about_generation, about_streams
 from seqkeras.export.card.precisions import about_precisions
 from seqkeras.export.pipelines import record_of
-from seqkeras.serving.manifest import MANIFEST
+from seqkeras.serving.manifest import MANIFEST, Manifest
 from seqkeras.serving.pipelines.arrays import FRAMES
 from seqkeras.serving.pipelines.forecast import WINDOW
 from seqkeras.serving.printing import as_line
 from seqkeras.tokenizers import CharacterTable, WordTable, read_tokenizer
-
-if TYPE_CHECKING:
-    from seqkeras.serving.manifest import Manifest
 
 CARD = """# {name}
 

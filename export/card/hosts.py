@@ -1,19 +1,14 @@
 """Sections of the model card for hosts of the graphs that generate and that stream."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from seqkeras.export.feeds import LANGUAGE_MODEL
 from seqkeras.export.pipelines import record_of
+from seqkeras.serving.manifest import Manifest
 from seqkeras.serving.streams import NEXT
 from seqkeras.serving.streams import ROLE as STREAM
-
-if TYPE_CHECKING:
-    from seqkeras.serving.manifest import Manifest
 
 ROLE = "generate"
 GENERATION = """## `{file}`

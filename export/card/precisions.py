@@ -1,14 +1,10 @@
 """The section of the model card on the precisions beside float32."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from seqkeras.export.tolerances import Tolerances, agreement, shortfalls, telling_scores
-
-if TYPE_CHECKING:
-    from seqkeras.serving.manifest import Manifest
+from seqkeras.serving.manifest import Manifest
 
 AGREEMENT, LOG_PROBS = "agreement with float32", "log-probabilities off: mean, largest"
 PRECISIONS = """

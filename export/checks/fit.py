@@ -5,12 +5,10 @@ The pipeline that will serve the bundle is opened on the graphs' future inputs a
 own checks run here too.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from seqkeras.export.checks import ExportError
 from seqkeras.export.checks.given import MOST_EXAMPLES
@@ -26,12 +24,10 @@ from seqkeras.models.limits import position_problems, vocabulary_problems, weigh
 from seqkeras.runs import RECORD, VALIDATION
 from seqkeras.serving.manifest import MANIFEST, PIPELINE_TEXTS, BundleError, Refusal
 from seqkeras.serving.opening import UnexpectedGraph
+from seqkeras.serving.pipelines.pipeline import Pipeline
 from seqkeras.serving.text import CharacterTable
 from seqkeras.serving.text.vocabularies import EOS
 from seqkeras.tokenizers.special import end_problem
-
-if TYPE_CHECKING:
-    from seqkeras.serving.pipelines.pipeline import Pipeline
 
 # How errors name a run's record, as the beginning of a reason, and its real inputs.
 FILES = f"{RECORD}: ", VALIDATION

@@ -5,24 +5,18 @@ tokenizers and the examples where `seqkeras.export.checks.loaded` can not, since
 another backend than TensorFlow.
 """
 
-from __future__ import annotations
-
 import types
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 
 from seqkeras.data.texts import holds_half_a_character
 from seqkeras.models.limits import position_problems, vocabulary_problems, weight_problems
 from seqkeras.preprocessors import unlike_preprocessor
-from seqkeras.serving.manifest import PIPELINE_TEXTS
-from seqkeras.serving.text import SentencePieces, Subwords, WordTable
+from seqkeras.serving.manifest import PIPELINE_TEXTS, DecodingDefaults, Limits
+from seqkeras.serving.text import SentencePieces, Subwords, Tokenizer, WordTable
 from seqkeras.tokenizers.special import end_problem
-
-if TYPE_CHECKING:
-    from seqkeras.serving.manifest import DecodingDefaults, Limits
-    from seqkeras.serving.text import Tokenizer
 
 TEXT_TOKENIZERS = Subwords | SentencePieces | WordTable
 FUNCTIONS = ("function", "activation", "recurrent_activation")  # attributes of layers

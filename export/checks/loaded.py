@@ -6,15 +6,13 @@ script keeps its own. The random states of Python and NumPy, from which layers d
 restored.
 """
 
-from __future__ import annotations
-
 import contextlib
 import random
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -25,11 +23,7 @@ from seqkeras.export.keras_layers import steps_as_rows
 from seqkeras.export.proof import calls_of, user_call
 from seqkeras.export.run import read_run
 from seqkeras.runs import RunError
-
-if TYPE_CHECKING:
-    import keras
-
-    from seqkeras.runs.reference import Reference
+from seqkeras.runs.reference import Reference
 
 WAYS_OUT = (
     "call must be of the validation examples, in their order, as the pipeline feeds them; binding "

@@ -3,12 +3,10 @@
 The graph has the inputs of the graph that answers, except that every choice is a row.
 """
 
-from __future__ import annotations
-
 import collections
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 from keras import layers, ops
@@ -19,10 +17,8 @@ from seqkeras.export.families.calling import by_keyword, called, reason_of
 from seqkeras.export.families.shapes import infer_outputs
 from seqkeras.export.signatures import Signature
 from seqkeras.models.token_model import TokenModel
+from seqkeras.serving.manifest import TensorSpec
 from seqkeras.serving.pipelines.attention import HEADS
-
-if TYPE_CHECKING:
-    from seqkeras.serving.manifest import TensorSpec
 
 GIVE_WEIGHTS = (ScoreAttention, StructuredSelfAttention)
 GIVE_THEM_ON_REQUEST = (layers.MultiHeadAttention, layers.Attention, layers.AdditiveAttention)

@@ -6,19 +6,16 @@ one possibility. Else the user has to say it, by `binding` or, in a run, by the 
 user's own call gives.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 import itertools
 import re
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 
-if TYPE_CHECKING:
-    from seqkeras.serving.manifest import TensorSpec
+from seqkeras.serving.manifest import TensorSpec
 
 DEFAULT_NAME = re.compile(r"(keras_tensor|input_layer)(_\d+)?")  # Keras's, of an unnamed Input
 MOST_TRIED = 24  # bindings, the orders of four inputs that are alike

@@ -1,11 +1,9 @@
 """A model as a function of tensors by keyword, however it takes them."""
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import numpy as np
@@ -20,10 +18,8 @@ from seqkeras.export.families.binding import (
 from seqkeras.export.families.inputs import first_that_works
 from seqkeras.export.families.shapes import at_some_size, infer_outputs
 from seqkeras.runs.reference import OwnCall, named_outputs
-
-if TYPE_CHECKING:
-    from seqkeras.serving.manifest import TensorSpec
-    from seqkeras.tensors import Tensor
+from seqkeras.serving.manifest import TensorSpec
+from seqkeras.tensors import Tensor
 
 
 def called(

@@ -5,11 +5,10 @@ tokens so far, and a step returns it with its own tokens appended. The position 
 length of the cache, not a state.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import keras
 import tensorflow as tf
 from keras import ops
 
@@ -17,11 +16,7 @@ from seqkeras.export.signatures import Signature
 from seqkeras.models.never_generated import without
 from seqkeras.serving.manifest import StateEntry, TensorSpec
 from seqkeras.serving.session import FRAMES
-
-if TYPE_CHECKING:
-    import keras
-
-    from seqkeras.tensors import Tensor
+from seqkeras.tensors import Tensor
 
 SOURCE = (
     TensorSpec("token_ids", "int64", ("batch", "source_length")),

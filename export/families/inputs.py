@@ -1,12 +1,11 @@
 """Inputs of models of one's own: named by the user, known to Keras, or fed by the pipeline."""
 
-from __future__ import annotations
-
 import inspect
 import keyword
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import keras
 import tensorflow as tf
 
 from seqkeras.export.families.binding import (
@@ -23,9 +22,6 @@ from seqkeras.export.families.binding import (
 )
 from seqkeras.export.feeds import NUMBERS
 from seqkeras.serving.manifest import TensorSpec
-
-if TYPE_CHECKING:
-    import keras
 
 ANY_FEED = {"token_ids": ("int64", ("batch", "length"))}  # of an example, without a pipeline
 

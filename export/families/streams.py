@@ -1,22 +1,16 @@
 """The graph of a stream: frames and a state in, answers and the state after them out."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import keras
 
 from seqkeras.export.families.binding import structure_of
 from seqkeras.export.signatures import Signature
 from seqkeras.models import Forecaster
+from seqkeras.runs.reference import OwnCall
 from seqkeras.serving.manifest import StateEntry, TensorSpec
 from seqkeras.serving.pipelines.forecast import WINDOW
 from seqkeras.serving.session import FRAMES
 from seqkeras.serving.streams import NEXT, PER
 from seqkeras.streams import StreamError, Streaming
-
-if TYPE_CHECKING:
-    from seqkeras.runs.reference import OwnCall
 
 LENGTH = "frames"  # the symbol of the number of frames in a chunk
 

@@ -3,22 +3,17 @@
 A prompt's first token takes the place of `<bos>`. The search's own tokens, T at most, follow it.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import keras
 from keras import ops
 
+from seqkeras.decoding import Constraint, Search
 from seqkeras.decoding.loop import Loop
 from seqkeras.export.generation import shrinking_batch
-
-if TYPE_CHECKING:
-    import keras
-
-    from seqkeras.decoding import Constraint, Search
-    from seqkeras.tensors import Tensor
+from seqkeras.tensors import Tensor
 
 # Entries of a state: how many steps a row waits, and the logits after its prompt.
 WAITS, BEHIND = "waits", "logits_behind_prompt"

@@ -1,25 +1,20 @@
 """The searches of graphs: what the manifest's `decoding` describes, n best, and sampling."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from seqkeras.decoding import Constraint
+from seqkeras.decoding import Constraint, Search
 from seqkeras.decoding.beam import beam_search
 from seqkeras.decoding.loop import OneSequence
 from seqkeras.decoding.processors import nucleus
 from seqkeras.decoding.sampling import inverse_cdf
 from seqkeras.serving.manifest import DecodingDefaults, TensorSpec
-
-if TYPE_CHECKING:
-    from seqkeras.decoding import Search
-    from seqkeras.tensors import Tensor
+from seqkeras.tensors import Tensor
 
 N_BEST, SAMPLE = "n_best", "sample"
 NAMES = ("generated_ids", "generated_lengths", "scores")  # of a search's results

@@ -5,18 +5,14 @@ TensorFlow's shapes may change: here an inner loop runs until a quarter of its r
 the next one continues with the other rows. A few long rows then cost no steps of the short ones.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 from keras import tree
 
 from seqkeras.decoding.loop import Loop
-
-if TYPE_CHECKING:
-    from seqkeras.tensors import Tensor
+from seqkeras.tensors import Tensor
 
 
 def run(

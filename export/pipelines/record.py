@@ -1,15 +1,11 @@
 """All that export knows about a pipeline: one record, which the stages of export read."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from seqkeras.export.feeds import FRAMES, SINGLE_PASS
-
-if TYPE_CHECKING:
-    from seqkeras.serving.manifest import Manifest
+from seqkeras.serving.manifest import Manifest
 
 MARGIN = 1e-4  # answers may differ if the scores of the best two differ by less
 

@@ -3,23 +3,17 @@
 The server joins several clients' requests to a model in one batch, if padding changes no answer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import numpy as np
 import tensorflow as tf
 
 from seqkeras.export.tensorflow_serving import batching
 from seqkeras.export.tensorflow_serving.inputs import Inputs
 from seqkeras.export.tensorflow_serving.notes import notes
 from seqkeras.export.tensorflow_serving.warm_up import WARM_UP, prediction_log, write_requests
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from seqkeras.serving.manifest import Manifest
+from seqkeras.serving.manifest import Manifest
 
 __all__ = ["WARM_UP", "prediction_log", "write_serving_files"]
 

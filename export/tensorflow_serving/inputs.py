@@ -1,18 +1,14 @@
 """Real inputs of a SavedModel's signatures, without the batch's axis."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from seqkeras.export.generation.searches import DRAWN
 from seqkeras.export.pipelines import record_of
+from seqkeras.serving.manifest import Manifest, SignatureSpec
 from seqkeras.serving.session import FRAMES
-
-if TYPE_CHECKING:
-    from seqkeras.serving.manifest import Manifest, SignatureSpec
 
 LENGTH = 2  # of a symbolic axis in a made-up input
 WORD_LENGTH = "word_length"  # the axis of a word's characters, which no input `lengths` describes

@@ -1,10 +1,8 @@
 """Byte-level byte-pair encoding in a graph, with the tokens of `serving.text.byte_pairs`."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -16,9 +14,7 @@ from seqkeras.export.text_graphs.requirements import pairs_of, require_byte_pair
 from seqkeras.export.text_graphs.row_errors import first_of
 from seqkeras.export.text_graphs.tokens import TextGraph, Tokens
 from seqkeras.serving.text.subwords import require_library, special_tokens
-
-if TYPE_CHECKING:
-    from seqkeras.tensors import Tensor
+from seqkeras.tensors import Tensor
 
 LETTER, NUMBER, OTHER, SPACE, ADDED = range(5)
 TOO_LONG = f"text: a word takes more than {MOST_STEPS} merges, one after the other: shorten it."

@@ -1,8 +1,6 @@
 """A table of characters in a graph, with the ids and texts of `serving.text.CharacterTable`."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 import tensorflow_text as tf_text
@@ -10,10 +8,8 @@ import tensorflow_text as tf_text
 from seqkeras.export.text_graphs.lookup import find
 from seqkeras.export.text_graphs.row_errors import none_of
 from seqkeras.export.text_graphs.tokens import TextGraph, Tokens
+from seqkeras.serving.text import CharacterTable
 from seqkeras.serving.text.vocabularies import SPECIAL_TOKENS, UNK
-
-if TYPE_CHECKING:
-    from seqkeras.serving.text import CharacterTable
 
 
 class CharacterIds(TextGraph):

@@ -5,16 +5,14 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
 from seqkeras.export.families.saved_models import required
 from seqkeras.export.text_graphs.lookup import find
 from seqkeras.export.text_graphs.row_errors import errors_of
-
-if TYPE_CHECKING:
-    from seqkeras.tensors import Tensor
+from seqkeras.tensors import Tensor
 
 BLANK = r"\s\v\x1c-\x1f\x{85}\pZ"  # what Python's str.strip() takes away
 VISIBLE = rf"[^{BLANK}]"

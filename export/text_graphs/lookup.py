@@ -1,17 +1,14 @@
 """Tables in a graph, without `tf.lookup`, whose tables need an initialisation."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-if TYPE_CHECKING:
-    from seqkeras.tensors import Tensor
+from seqkeras.tensors import Tensor
 
 CODE_POINTS = 0x110000
 PAGE = 256

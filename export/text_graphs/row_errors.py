@@ -1,14 +1,10 @@
 """Rows of a batch that are refused: each has an error, and all others are answered."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-if TYPE_CHECKING:
-    from seqkeras.tensors import Tensor
+from seqkeras.tensors import Tensor
 
 ERROR = "error"
 NOT_FINITE = "the model gives no finite number for it."

@@ -1,18 +1,14 @@
 """Calls of the model on token ids, and what signatures on strings share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
 from seqkeras.export.signatures import Signature, to_trace
 from seqkeras.export.text_graphs.row_errors import ERROR, with_errors
 from seqkeras.serving.manifest import TensorSpec
-
-if TYPE_CHECKING:
-    from seqkeras.tensors import Tensor
+from seqkeras.tensors import Tensor
 
 DEFAULT, PAIR, TRUNCATE = "serving_default", "pair", "truncate"
 SCORE = TensorSpec("score", "float32", ("batch",))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 
-if TYPE_CHECKING:
-    from seqkeras.tensors import Tensor
+from seqkeras.tensors import Tensor
 
 
 @dataclasses.dataclass(frozen=True)

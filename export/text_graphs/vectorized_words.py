@@ -1,9 +1,7 @@
 """The words of Keras's `TextVectorization` in a graph, as in `serving.text.VectorizedWords`."""
 
-from __future__ import annotations
-
 import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import tensorflow as tf
 import tensorflow_text as tf_text
@@ -12,12 +10,10 @@ from seqkeras.export.text_graphs.characters import in_code_points
 from seqkeras.export.text_graphs.lookup import StringTable
 from seqkeras.export.text_graphs.row_errors import none_of
 from seqkeras.export.text_graphs.tokens import TextGraph, Tokens
+from seqkeras.serving.text import VectorizedWords
 from seqkeras.serving.text.vectorized_words import PUNCTUATION, SPACES
 from seqkeras.serving.text.vocabularies import PAD, UNK
-
-if TYPE_CHECKING:
-    from seqkeras.serving.text import VectorizedWords
-    from seqkeras.tensors import Tensor
+from seqkeras.tensors import Tensor
 
 BETWEEN = f"[{re.escape(SPACES)}]+"
 NUL = r"\x00"

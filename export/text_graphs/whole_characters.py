@@ -3,10 +3,6 @@
 `seqkeras.serving.text.whole_characters` does the same in Python.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import tensorflow as tf
 
 from seqkeras.export.text_graphs.characters import BLANK
@@ -20,9 +16,7 @@ from seqkeras.serving.text.characters import (
     TRAILING,
     VOWELS,
 )
-
-if TYPE_CHECKING:
-    from seqkeras.tensors import Tensor
+from seqkeras.tensors import Tensor
 
 JOINED_SIGN = rf"{JOINER}[^\P{{S}}{FLAG_LETTERS}\x00-\x7f]"
 SYLLABLE = (

@@ -5,11 +5,9 @@ does not matter if marks are removed. So a table, computed with the tokenizer, h
 each character.
 """
 
-from __future__ import annotations
-
 import functools
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -26,9 +24,7 @@ from seqkeras.export.text_graphs.lookup import CODE_POINTS, CodePointTable, word
 from seqkeras.export.text_graphs.requirements import require_word_piece
 from seqkeras.export.text_graphs.tokens import TextGraph, Tokens
 from seqkeras.serving.text.subwords import CONTRACTIONS, require_library, special_tokens
-
-if TYPE_CHECKING:
-    from seqkeras.tensors import Tensor
+from seqkeras.tensors import Tensor
 
 LETTER, ALONE, SPACE, NOTHING = range(4)  # the kind of a character; greater numbers are expansions
 UNKNOWN = MARK * 2  # a token that no word equals

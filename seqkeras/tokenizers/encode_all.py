@@ -1,14 +1,8 @@
 """The ids of many texts: by the library's own loop, where the tokenizer has one."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from seqkeras.serving.text import SentencePieces, Subwords
-
-if TYPE_CHECKING:
-    from seqkeras.serving.text import Tokenizer
+from seqkeras.serving.text import SentencePieces, Subwords, Tokenizer
 
 
 def encode_all(

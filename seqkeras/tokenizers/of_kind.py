@@ -5,19 +5,13 @@ one loss and one search suit all of them; `analyze` marks the end of a text wher
 mark for it.
 """
 
-from __future__ import annotations
-
 import functools
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from seqkeras.serving.text import CharacterTable
+from seqkeras.serving.text import CharacterTable, Tokenizer
 from seqkeras.tokenizers.learn import learn_byte_pairs, learn_word_piece, learn_words
 from seqkeras.tokenizers.learn_pieces import SPACES, learn_sentence_pieces
-
-if TYPE_CHECKING:
-    from seqkeras.serving.text import Tokenizer
 
 
 def _sentence_pieces(model):

@@ -1,14 +1,8 @@
 """The tokens of a WordPiece vocabulary in the characters of another model."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+from seqkeras.serving.text import CharacterTable, Tokenizer
 from seqkeras.serving.text.vocabularies import UNK
 from seqkeras.serving.text.word_piece import SPECIAL_TOKENS
-
-if TYPE_CHECKING:
-    from seqkeras.serving.text import CharacterTable, Tokenizer
 
 UNKNOWN = "[UNK]"
 INNER = "##"  # begins a piece that goes on with a word

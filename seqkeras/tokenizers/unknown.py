@@ -1,19 +1,14 @@
 """The tokens of texts that a vocabulary does not know, and their number."""
 
-from __future__ import annotations
-
 import itertools
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from seqkeras.serving.text import UNK, CharacterTable, Subwords, WordTable
+from seqkeras.serving.text import UNK, CharacterTable, Subwords, Tokenizer, WordTable
 from seqkeras.tokenizers.encode_all import encode_all
 from seqkeras.tokenizers.special import special_ids
-
-if TYPE_CHECKING:
-    from seqkeras.serving.text import Tokenizer
 
 AT_ONCE = 4096  # texts that are encoded together
 MOST_ANALYZED = 1000  # texts with unknown tokens in which these are looked for

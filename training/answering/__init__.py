@@ -5,18 +5,14 @@ model that answers in a single pass is run by the pipeline of `serving` itself; 
 has its search compiled, many times as fast as the pipeline's steps.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from seqkeras.runs import RunFiles
 from seqkeras.serving.pipelines import PIPELINES
 from seqkeras.training.answering.generate import Generate
 from seqkeras.training.answering.single_pass import SinglePass
 from seqkeras.training.answering.translate import Translate
-
-if TYPE_CHECKING:
-    from seqkeras.runs import RunFiles
 
 GENERATING = {"Generate": Generate, "Translate": Translate}
 

@@ -1,23 +1,18 @@
 """`Generate` while it trains: prompts to what follows them, by the search that the run asks for."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import keras
 from keras import ops
 
 from seqkeras.decoding import greedy, in_batches
+from seqkeras.runs import RunFiles
 from seqkeras.serving.pipelines.pieces import Detokenizer
 from seqkeras.serving.results import Generation
 from seqkeras.serving.text import Turns
 from seqkeras.tokenizers import pad
 from seqkeras.training.compiling import OncePerModel
-
-if TYPE_CHECKING:
-    import keras
-
-    from seqkeras.runs import RunFiles
 
 
 class Generate:

@@ -1,21 +1,14 @@
 """A Keras model as the graph of a pipeline that answers in a single pass."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
+import keras
 from keras import tree
 
 from seqkeras.decoding import compiled
 from seqkeras.keras_pipeline import KerasGraph
 from seqkeras.models import ChainTaggingHead
 from seqkeras.models.token_model import TokenModel
+from seqkeras.runs import RunFiles
 from seqkeras.serving.manifest import TensorSpec
-
-if TYPE_CHECKING:
-    import keras
-
-    from seqkeras.runs import RunFiles
 
 FED = ("lengths", "segment_ids", "masked_positions")  # optional inputs that pipelines feed
 SHAPES = {  # pipeline -> axes of the outputs of a model of ours

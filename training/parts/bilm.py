@@ -1,11 +1,9 @@
 """Plain text of the user's to features of words, by a language model in both directions."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
@@ -17,17 +15,14 @@ from seqkeras.data.nested import NestedSequences
 from seqkeras.data.texts import lines_of, read_text
 from seqkeras.losses import SmoothedCrossEntropy
 from seqkeras.models import BiLM
-from seqkeras.runs import RunError
+from seqkeras.runs import RunError, RunFiles
 from seqkeras.serving.pipelines.model import softmax
 from seqkeras.serving.pipelines.spelled_words import spelled
+from seqkeras.serving.text import Tokenizer
 from seqkeras.tokenizers import BOS, EOS, PAD, UNK, CharacterTable, learn_words, word_places
 from seqkeras.training.compiling import OncePerModel
 from seqkeras.training.parts.plain_texts import MeasuredScoring, perplexity, read_texts
 from seqkeras.training.task import Modelling, Reading
-
-if TYPE_CHECKING:
-    from seqkeras.runs import RunFiles
-    from seqkeras.serving.text import Tokenizer
 
 KEPT = 200  # validation sentences that stay with the run
 SHOWN = 5  # of them in samples.txt

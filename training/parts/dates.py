@@ -5,13 +5,11 @@ dates are of 1950 to 2049; text that holds none of these is answered with "none"
 the search, which the bundle keeps, allows no other answer.
 """
 
-from __future__ import annotations
-
 import collections
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import numpy as np
@@ -25,14 +23,12 @@ from seqkeras.data.dates_in_text import NONE
 from seqkeras.losses import SmoothedCrossEntropy
 from seqkeras.metrics import area_under_risk_coverage
 from seqkeras.models import RNNSeq2Seq
+from seqkeras.runs import RunFiles
+from seqkeras.serving.text import Tokenizer
 from seqkeras.tokenizers import BOS, EOS, CharacterTable, pad
 from seqkeras.training.answering.translate import Translate
 from seqkeras.training.console import console
 from seqkeras.training.task import Modelling, Reading, Scoring
-
-if TYPE_CHECKING:
-    from seqkeras.runs import RunFiles
-    from seqkeras.serving.text import Tokenizer
 
 TARGET_LENGTH = 11  # ten characters and <eos>
 SOURCE_LENGTH = 128  # room beyond the longest text of training

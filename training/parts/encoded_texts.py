@@ -1,18 +1,13 @@
 """Texts that one tokenizer reads: that of an encoder, or WordPieces that are learned from them."""
 
-from __future__ import annotations
-
 import functools
-from typing import TYPE_CHECKING
 
+from seqkeras.serving.text import Tokenizer
 from seqkeras.serving.text.word_piece import SPECIAL_TOKENS, word_piece
 from seqkeras.tokenizers import learn_word_piece
 from seqkeras.training.parts.pretrained import Pretrained, known_tokenizer
 from seqkeras.training.parts.vocabularies import learned_from
 from seqkeras.training.task import Reading
-
-if TYPE_CHECKING:
-    from seqkeras.serving.text import Tokenizer
 
 MOST_WORDS = 2**16  # of which is remembered whether they have a token
 

@@ -1,18 +1,18 @@
 """Texts, or pairs of texts, with a label or a number each, from a user's file."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import numpy as np
 
 from seqkeras.attention import StructuredSelfAttention
 from seqkeras.data.columns import WaysOut, read_columns
-from seqkeras.runs import RunError
+from seqkeras.runs import RunError, RunFiles
 from seqkeras.serving.categories import category_text
+from seqkeras.serving.text import Encoding, Tokenizer
+from seqkeras.tensors import Tensor
 from seqkeras.terminal import one_line
 from seqkeras.training.console import console, say_merged
 from seqkeras.training.parts.encoded_texts import EncodedTexts
@@ -20,11 +20,6 @@ from seqkeras.training.parts.encoders import encoded
 from seqkeras.training.parts.pretrained import inputs_of
 from seqkeras.training.task import Modelling
 from seqkeras.training.wording import counted
-
-if TYPE_CHECKING:
-    from seqkeras.runs import RunFiles
-    from seqkeras.serving.text import Encoding, Tokenizer
-    from seqkeras.tensors import Tensor
 
 MOST_TOKENS = 128  # of a text or a pair, by default
 WAYS_OUT = WaysOut(empty="--skip-empty true", form="--format", header="--header false")

@@ -1,17 +1,13 @@
 """Sentences of validation with masks for some of their words, as FillMask is asked."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from seqkeras.data.masking import mask_token_of
-
-if TYPE_CHECKING:
-    from seqkeras.serving.text import Subwords
+from seqkeras.serving.text import Subwords
 
 SEED = 0  # of the masks of validation, whatever the training's is
 

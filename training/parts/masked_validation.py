@@ -1,19 +1,15 @@
 """Losses and accuracies of pre-training, over rows with fixed masks."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import keras
 import numpy as np
 from keras import ops
 
 from seqkeras.data.masking import IGNORED
 from seqkeras.training.compiling import OncePerModel
-
-if TYPE_CHECKING:
-    import keras
 
 BASELINES = {"masked": "most_frequent_token", "next": "majority"}  # by the head
 

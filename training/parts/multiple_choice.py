@@ -1,11 +1,9 @@
 """Texts with choices, of which one is right, from a user's file."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
@@ -17,15 +15,13 @@ from seqkeras.data.nested import NestedSequences
 from seqkeras.losses import SmoothedCrossEntropy
 from seqkeras.metrics import exact_match
 from seqkeras.models import MultipleChoiceHead
+from seqkeras.runs import RunFiles
+from seqkeras.serving.text import Encoding, Tokenizer
 from seqkeras.training.console import console, say_left_out
 from seqkeras.training.parts.encoded_texts import EncodedTexts
 from seqkeras.training.parts.pretrained import known_tokenizer
 from seqkeras.training.parts.splitting import split
 from seqkeras.training.task import Modelling, Scoring
-
-if TYPE_CHECKING:
-    from seqkeras.runs import RunFiles
-    from seqkeras.serving.text import Encoding, Tokenizer
 
 MOST_TOKENS = 128  # of a text with a choice, by default
 NAME_OPTIONS = NameOptions("--text-column", "--choice-columns", "--answer-column")

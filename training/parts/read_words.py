@@ -1,16 +1,12 @@
 """The words of a sentence as a model of tags reads them."""
 
-from __future__ import annotations
-
 import bisect
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from seqkeras.runs import RunFiles
 from seqkeras.serving.pipelines.tag import joined, tokens_of_words, words_of_tokenizer
 from seqkeras.serving.pipelines.windows import Windows
-
-if TYPE_CHECKING:
-    from seqkeras.runs import RunFiles
 
 NAME = "Tag: text"
 

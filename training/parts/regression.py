@@ -1,11 +1,9 @@
 """Sentences, or pairs of sentences, and a number for each, from a user's file."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
@@ -19,7 +17,8 @@ from seqkeras.metrics import (
     spearman_correlation,
 )
 from seqkeras.models import RegressionHead
-from seqkeras.runs import RunError
+from seqkeras.runs import RunError, RunFiles
+from seqkeras.serving.text import Tokenizer
 from seqkeras.serving.written_numbers import number_of
 from seqkeras.training.console import console
 from seqkeras.training.parts.features import require_features
@@ -27,10 +26,6 @@ from seqkeras.training.parts.labelled_texts import LabelledTextModelling, Labell
 from seqkeras.training.parts.scaling import deviation_of, require_float32
 from seqkeras.training.parts.splitting import folds_apart, split
 from seqkeras.training.task import Scoring
-
-if TYPE_CHECKING:
-    from seqkeras.runs import RunFiles
-    from seqkeras.serving.text import Tokenizer
 
 
 class Example(NamedTuple):

@@ -1,20 +1,16 @@
 """Numbers of a user's file: what is learned of them, and how the model scales them."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from seqkeras.runs import RunError
 from seqkeras.serving.rows import Column
-
-if TYPE_CHECKING:
-    from seqkeras.tensors import Tensor
+from seqkeras.tensors import Tensor
 
 LEAST = 1e-5  # deviation beside the mean of numbers that float32 tells apart
 SMALLEST, LARGEST = 1e-30, 1e30  # deviation by which float32 divides

@@ -1,11 +1,9 @@
 """The words of sentences, or frames of numbers, and their tags, from a file of the user's."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import keras
 import numpy as np
@@ -18,7 +16,8 @@ from seqkeras.data.texts import DataError
 from seqkeras.losses import ChainLoss, SmoothedCrossEntropy
 from seqkeras.metrics import TokenAccuracy, class_f1, entity_f1, entity_scores, tag_accuracy
 from seqkeras.models import ChainTaggingHead, LinearChain, TaggingHead
-from seqkeras.runs import RunError
+from seqkeras.runs import RunError, RunFiles
+from seqkeras.serving.text import Tokenizer
 from seqkeras.terminal import one_line
 from seqkeras.training.console import add_rows, console, say_left_out
 from seqkeras.training.options.frames import TAG
@@ -33,10 +32,6 @@ from seqkeras.training.parts.splitting import split
 from seqkeras.training.parts.tagged_sentences import TaggedSentences
 from seqkeras.training.task import Modelling, Scoring
 from seqkeras.training.wording import counted, listed
-
-if TYPE_CHECKING:
-    from seqkeras.runs import RunFiles
-    from seqkeras.serving.text import Tokenizer
 
 NO_TAG = -1  # the target of a token that is not the first of its word
 OUTSIDE = "O"

@@ -1,7 +1,5 @@
 """A finished run as a teacher: its model, and what that answers to texts."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import json
@@ -9,8 +7,9 @@ import time
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import keras
 import numpy as np
 from keras import ops
 
@@ -26,9 +25,6 @@ from seqkeras.training.parts.pretrained import Pretrained
 from seqkeras.training.parts.read_words import read_words
 from seqkeras.training.run import TEACHER
 from seqkeras.training.wording import counted
-
-if TYPE_CHECKING:
-    import keras
 
 BATCH = 64  # texts that it answers at once
 

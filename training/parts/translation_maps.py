@@ -1,23 +1,17 @@
 """A picture of where a translator looks, as it writes its answers to a few validation examples."""
 
-from __future__ import annotations
-
 import dataclasses
 import unicodedata
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import keras
 import numpy as np
 from keras import ops
 
 from seqkeras.analysis.attention_maps import maps_of_heads, plot_attention_maps
+from seqkeras.runs import RunFiles
 from seqkeras.tokenizers import BOS, CharacterTable
 from seqkeras.training.answering.translate import Translate, source_ids
-
-if TYPE_CHECKING:
-    import keras
-
-    from seqkeras.runs import RunFiles
 
 EXAMPLES = 3
 ANSWERED = 32  # the most examples that are answered, to find so many
