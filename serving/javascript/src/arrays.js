@@ -80,7 +80,7 @@ export function withRows(array, rows, other) {
   const data = /** @type {any} */ (array.data).slice();
   const own = /** @type {any} */ (other.data);
   rows.forEach((row, place) => data.set(own.subarray(place * size, (place + 1) * size), row * size));
-  return { ...array, data };
+  return { type: array.type, data, dims: array.dims };
 }
 
 /** Return an array of another shape. @returns {NumberArray} */

@@ -38,7 +38,11 @@ export const ROWS = byDefault(optional(object({
   series: byDefault(optional(string), null),
 })), null);
 
-/** @typedef {{where: string, row: number, column: any, category: string}} Unknown a category that no column has. */
+/**
+ * A category that no column has, with the name and the index of its row.
+ *
+ * @typedef {{where: string, row: number, column: any, category: string}} Unknown
+ */
 /**
  * What rows remember of those before them.
  *

@@ -9,7 +9,9 @@
 
 import { between, joined, reshaped, rowsOf, sizeOf, withRows } from "./arrays.js";
 import { requireCount, shown, withDefaults } from "./checks.js";
-import { anything, integer, list, number, object, optional, record, required, string } from "./manifest/fields.js";
+import {
+  anything, integer, list, number, object, optional, record, required, string,
+} from "./manifest/fields.js";
 import { sha256 } from "./manifest/files.js";
 import { MANIFEST, parseJSON, stateOf } from "./manifest/format.js";
 import { openSession } from "./opening.js";
@@ -24,7 +26,11 @@ const LINE_END = 10;
 const DEFAULTS = { streams: /** @type {number | null} */ (null), state: /** @type {any} */ (null) };
 /** Type of a tensor -> its numbers. @type {Record<string, any>} */
 const KINDS = {
-  float32: Float32Array, float64: Float64Array, int64: BigInt64Array, int32: Int32Array, bool: Uint8Array,
+  float32: Float32Array,
+  float64: Float64Array,
+  int64: BigInt64Array,
+  int32: Int32Array,
+  bool: Uint8Array,
 };
 const HEAD = object({
   bundle: required(string),
@@ -173,8 +179,7 @@ class StreamGraph {
     const names = stateOf(manifest, ROLE);
     const [first] = graph.outputs.filter((spec) => !spec.name.startsWith(NEXT));
     const outputs = [output ?? first.name, ...names.map((name) => NEXT + name)];
-    const session = await openSession(bundle, runtime, ROLE, [input, ...names], outputs, others);
-    const specs = graph.inputs.filter((spec) => names.includes(spec.name));
+    const specs = names.flatMap((name) => graph.inputs.filter((spec) => spec.name === name));
     const strange = specs.find((spec) => !Object.hasOwn(KINDS, spec.dtype));
     if (strange) {
       throw new BundleError(
@@ -182,8 +187,8 @@ class StreamGraph {
         { where, subject: MANIFEST, advice: "Serve this bundle by Python." },
       );
     }
-    const zeros = Object.fromEntries(names.map((name) => {
-      const { dtype, shape } = specs.find((spec) => spec.name === name) ?? specs[0];
+    const session = await openSession(bundle, runtime, ROLE, [input, ...names], outputs, others);
+    const zeros = Object.fromEntries(specs.map(({ name, dtype, shape }) => {
       const dims = /** @type {number[]} */ (shape.slice(1));
       return [name, { type: dtype, data: new KINDS[dtype](sizeOf(dims)), dims }];
     }));
@@ -212,7 +217,8 @@ class StreamGraph {
 
   async #runOneByOne(arrays, state) {
     const [batchSize, length] = Object.values(arrays)[0].dims;
-    const frames = mapped(arrays, (array) => reshaped(array, [batchSize * length, ...array.dims.slice(2)]));
+    const frames = mapped(arrays, (array) =>
+      reshaped(array, [batchSize * length, ...array.dims.slice(2)]));
     const found = /** @type {NumberArray[]} */ ([]);
     const states = /** @type {Arrays[]} */ ([]);
     for (let row = 0; row < batchSize; row += 1) {
