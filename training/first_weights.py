@@ -154,7 +154,7 @@ def vocabularies(
 
 def _entries(tokenizer):
     entries = getattr(tokenizer, "entries", None)
-    return entries or [tokenizer.token_of(place) for place in range(len(tokenizer))]
+    return entries or [tokenizer.token_of(index) for index in range(len(tokenizer))]
 
 
 def places_in_both(here: Sequence[str], there: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:

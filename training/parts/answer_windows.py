@@ -24,8 +24,8 @@ def tokens_of(row: Any, answer: Answer) -> tuple[int, int] | None:
     """
     start, end = answer.start, answer.start + len(answer.text)
     found = [
-        place
-        for place, (begins, ends) in enumerate(row.offsets)
+        index
+        for index, (begins, ends) in enumerate(row.offsets)
         if begins < end and ends > start and begins < ends
     ]
     is_cut_off = row.offsets[-1][1] < end and _is_cut(row, end)

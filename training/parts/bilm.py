@@ -215,8 +215,8 @@ def _costs_of(model):
     def costs(inputs, targets):
         logits = model(inputs, training=False)
         found = []
-        for place, name in enumerate(LOGITS):
-            wanted = targets[:, :, place]
+        for index, name in enumerate(LOGITS):
+            wanted = targets[:, :, index]
             log_probs = ops.log_softmax(logits[name])
             chosen = ops.take_along_axis(log_probs, wanted[..., None], axis=-1)[..., 0]
             found.append(-ops.sum(ops.where(wanted == PAD, 0.0, chosen)))

@@ -82,7 +82,7 @@ class ClassificationReading(LabelledTexts):
         """Return the places in a file with their examples, and the group of each for --folds."""
         if self.frames:
             found = self.frames.read(path)
-            return [(own.where, own, place) for place, own in enumerate(found)]
+            return [(own.where, own, index) for index, own in enumerate(found)]
         rows = self.rows(path)
         say_merged(path, self.options.label_column, [written for _, _, written, _ in rows])
         return [

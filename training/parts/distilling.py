@@ -118,8 +118,8 @@ class DistilledTexts(DistilledReading):
         texts |= dict.fromkeys(self._more())
         for number in range(self.options.augment):
             copies = [
-                altered(own, [self.options.seed, number, place])
-                for place, own in enumerate(zip(*(parts(example.text) for example in train)))
+                altered(own, [self.options.seed, number, index])
+                for index, own in enumerate(zip(*(parts(example.text) for example in train)))
             ]
             copies = copies[0] if self.options.pair_column is None else zip(*copies)
             has_token = self.inner.has_token

@@ -54,8 +54,8 @@ def forecast_scores(
     for method, values in forecasts.items():
         scores["forecasts"][method] = forecast_errors(values, targets, scales)
         scores["by_step"][method] = mean_absolute_error(values, targets, (0, 2)).tolist()
-        for place, name in enumerate(names):
-            part = values[..., [place]], targets[..., [place]], scales[:, [place]]
+        for index, name in enumerate(names):
+            part = values[..., [index]], targets[..., [index]], scales[:, [index]]
             scores["by_target"].setdefault(name, {})[method] = forecast_errors(*part)
     naive = [errors["mae"] for method, errors in scores["forecasts"].items() if method in NAIVE]
     scores |= scores["forecasts"]["model"]

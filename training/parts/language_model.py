@@ -72,8 +72,8 @@ class LanguageModelReading(Reading):
         is_cut = self.options.validation is None
         return texts + self.further, [
             passage
-            for place, text in enumerate(held_out)
-            for passage in _passages(text, prompt, is_cut and place == 0)
+            for index, text in enumerate(held_out)
+            for passage in _passages(text, prompt, is_cut and index == 0)
         ]
 
     def examples_of(self, paths: Sequence[Path | str], settings: Mapping[str, Any]) -> list[Any]:
@@ -331,8 +331,8 @@ def _passages(text, most, is_cut=False):
     size = math.ceil(len(text) / PASSAGES)
     first = _beginning(text, 0, size + 1) if is_cut else 0
     starts = [first]
-    for place in range(size, len(text), size):
-        start = _beginning(text, place, place + size + 1)
+    for index in range(size, len(text), size):
+        start = _beginning(text, index, index + size + 1)
         if starts[-1] < start < len(text):
             starts.append(start)
     for start, end in zip(starts, [*starts[1:], len(text)], strict=True):

@@ -61,12 +61,12 @@ def _places(sentence, tokenizer):
     encoding = tokenizer.analyze(sentence)
     counts = Counter(encoding.word_ids)
     places = [
-        place
-        for place, word in enumerate(encoding.word_ids)
+        index
+        for index, word in enumerate(encoding.word_ids)
         if word is not None
         and counts[word] == 1
-        and tokenizer.token_of(encoding.token_ids[place]) not in tokenizer.special_tokens
-        and sentence[slice(*encoding.offsets[place])].isalpha()
+        and tokenizer.token_of(encoding.token_ids[index]) not in tokenizer.special_tokens
+        and sentence[slice(*encoding.offsets[index])].isalpha()
     ]
     return places, encoding
 

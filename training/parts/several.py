@@ -162,11 +162,11 @@ class SeveralModelling(Modelling):
         targets = {
             name: _joined(
                 [
-                    target if other == place else _nothing(target, of_rows)
+                    target if other == index else _nothing(target, of_rows)
                     for other, of_rows in enumerate(lengths)
                 ]
             )
-            for place, (name, (_, target, _)) in enumerate(zip(self.tasks, parts, strict=True))
+            for index, (name, (_, target, _)) in enumerate(zip(self.tasks, parts, strict=True))
         }
         everything = np.concatenate(lengths)
         if self.options.batches == "mixed":
