@@ -160,6 +160,21 @@ class Memory(NamedTuple):
     numbers: tuple | None = None
     time: int | None = None
 
+    @classmethod
+    def of(cls, numbers=None, time=None):
+        """Return a memory of values from JSON.
+
+        Raises:
+            ValueError: if they are none.
+        """
+        found = () if numbers is None else numbers
+        finite = isinstance(found, list | tuple) and all(
+            isinstance(number, int | float) and math.isfinite(number) for number in found
+        )
+        if not finite or not (time is None or type(time) is int):
+            raise ValueError("their memory of rows holds no numbers and time")
+        return cls(None if numbers is None else tuple(numbers), time)
+
 
 NOTHING = Memory()
 
@@ -237,6 +252,8 @@ class Rows:
         """Return (length, num_features) float32 of rows that follow others, the times of the rows
         or None, and the `Memory` after them; see `window`."""
         where = _where(name)
+        if memory.numbers is not None and len(memory.numbers) != len(self.numbers):
+            raise ValueError(f"{name}: the state is of rows with other columns; begin anew.")
         fields = self._fields(rows, name, self.names)
         times = None
         if self.time is not None:

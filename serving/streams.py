@@ -100,7 +100,10 @@ class StreamState:
                 arrays[name] = array.reshape(shape)
             if content:
                 raise ValueError("there are more of them than the arrays have")
-            return cls(head["bundle"], head["frames"], arrays, Memory(**head["memory"]))
+            bundle, frames, memory = head["bundle"], head["frames"], Memory.of(**head["memory"])
+            if not (isinstance(bundle, str) and type(frames) is int and frames >= 0):
+                raise ValueError("they name no bundle, or no number of frames")
+            return cls(bundle, frames, arrays, memory)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(
                 f"open: state must be the bytes of a stream's state, whole; {error}."

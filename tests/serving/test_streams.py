@@ -11,7 +11,7 @@ import pytest
 from seqkeras import serving
 from seqkeras.serving.__main__ import main
 from seqkeras.serving.manifest import StateEntry
-from seqkeras.serving.rows import Column, Rows
+from seqkeras.serving.rows import Column, Memory, Rows
 from seqkeras.serving.streams import StreamState
 from tests.arrays import floats
 from tests.serving.pipelines.toys import forecaster, frames_graph, write_bundle
@@ -167,6 +167,14 @@ def test_states_and_streams_that_do_not_fit_are_refused(bundles, pipeline):
         (lambda: pipeline.open(state=saved[:20]), "open: state must be the bytes of a stream's"),
         (lambda: pipeline.open(state=saved + b"1"), "there are more of them than the arrays have"),
         (lambda: pipeline.open(state=b"state\n1\n2"), "do not begin as those of a state do"),
+        (
+            lambda: pipeline.open(state=saved.replace(b'"frames": 0', b'"frames": "0"')),
+            "they name no bundle, or no number of frames",
+        ),
+        (
+            lambda: pipeline.open(state=saved.replace(b'"numbers": null', b'"numbers": "a"')),
+            "their memory of rows holds no numbers and time",
+        ),
         (lambda: pipeline.open(state=3), "Classify: state must be the state of a stream, or its "),
         (lambda: pipeline.open(streams=0), "Classify: streams must be a whole number of at least"),
         (lambda: pipeline.open(streams=2, state=saved), "state is of one stream"),
@@ -219,6 +227,9 @@ def test_rows_remember_what_stands_for_a_missing_number(of_rows):
     for one, other in zip(whole, alone, strict=True):
         np.testing.assert_allclose(one.values, other.values, rtol=1e-5)
     assert stream.state.memory.numbers == (3.0,)
+    other = dataclasses.replace(stream.state, memory=Memory((1.0, 2.0)))
+    with pytest.raises(ValueError, match="the state is of rows with other columns; begin anew"):
+        pipeline.open(state=other).push(ROWS[:1])
     assert [answer.unknown for answer in alone] == [{}, {}, {}, {"kind": {"c": 1}}]
     features = pipeline.rows.window(ROWS, "rows")[0]
     totals = np.cumsum(features, axis=0) @ floats(4, 8, seed=3)
