@@ -108,7 +108,7 @@ def test_what_is_pinned_is_what_the_wheel_takes():
         (["--version"], 0, "seqkeras ", ""),
         (["--help"], 0, "usage: seqkeras train TASK", ""),
         (["predict"], 2, "", "seqkeras-serving: the following arguments are required: BUNDLE"),
-        ([], 2, "", "seqkeras: the command must be one of train, export, predict, bench, "),
+        ([], 2, "", "seqkeras: the command must be one of train, export, predict, stream, "),
         (["answer"], 2, "", "seqkeras: the command must be one of train, export, predict, "),
     ],
 )

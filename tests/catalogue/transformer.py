@@ -75,16 +75,17 @@ ENCODER_LENGTHS = {"sequence": 1, "attention_mask": 2}
 DECODER_LENGTHS = ENCODER_LENGTHS | {"encoded": 1, "encoded_mask": 1}
 
 
-def encoder_case(activation, pre_norm, num_layers=None, attention_window=None):
-    extra = {"attention_window": attention_window}
+def encoder_case(activation, pre_norm, num_layers=None, attention_window=None, causal=False):
+    extra = {"attention_window": attention_window, "causal": causal}
 
     def make():
         block = EncoderBlock(**options(activation, pre_norm), **extra, residual_stddev=0.3)
         return block if num_layers is None else Encoder(block, num_layers)
 
     kind = "Encoder" if num_layers else "EncoderBlock"
-    name = f"{kind}({activation}, {pre_norm}, {attention_window})"
-    return Case(name, make, encoder_inputs, ENCODER_LENGTHS)
+    name = f"{kind}({activation}, {pre_norm}, {attention_window}{', causal' * causal})"
+    past = ("sequence",) if causal else ()
+    return Case(name, make, encoder_inputs, ENCODER_LENGTHS, past=past)
 
 
 def decoder_case(activation, pre_norm, cross_attention, num_layers=None, attention_window=None):
@@ -121,6 +122,7 @@ POSITIONS = [
 BLOCKS = [
     encoder_case("gelu", True),
     encoder_case("gelu", False, attention_window=2),
+    encoder_case("gelu", True, attention_window=2, causal=True),
     decoder_case("gelu", True, True, attention_window=3),
     decoder_case("gelu_tanh", True, True),
     decoder_case("gelu", False, False),

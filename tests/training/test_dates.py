@@ -86,7 +86,9 @@ def test_a_config_file_sets_options_and_the_command_line_goes_before_it(tmp_path
     config, run = tmp_path / "config.json", tmp_path / "run"
     config.write_text(json.dumps({"units": 33, "decoder_units": 34, "locales": ["de"]}))
     run.mkdir()
-    (run / "options.json").write_text(json.dumps({"task": "dates"}))
+    (run / "options.json").write_text(
+        json.dumps({"task": "dates", "units": 64, "decoder_units": 64})
+    )
     line = refusal("dates", "--config", config, "--decoder-units", "35", out=run)
     assert "units is 64 there and 33 here" in line and "there and ['de'] here" in line
     assert "decoder_units is 64 there and 35 here" in line
