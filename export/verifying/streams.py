@@ -74,7 +74,7 @@ class _Recording:
     """A recording, name -> array, as a stream, and as the model reads its first frames."""
 
     def __init__(self, stream: Any, graph: Any, row: Any):
-        self.stream, self.row = stream, row
+        self.stream = stream
         name = next(name for name in (FRAMES, WINDOW) if name in row)
         self.length = int(row.get("lengths", len(row[name])))
         self.frames = {name: row[name][: self.length]}

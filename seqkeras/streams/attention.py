@@ -28,7 +28,7 @@ def _(
         )
     if attention_mask is not None:
         raise StreamError(f"{layer.name}: frames before the present one have no attention_mask.")
-    x, real = walk.without_padding(sequence, mask)
+    x, real = walk.without_padding(sequence, walk.mask_of(sequence, mask))
     query = layer._project(x, layer.query_kernel, layer.query_bias)
     key = layer._project(x, layer.key_kernel, layer.key_bias)
     value = layer._project(x, layer.value_kernel, layer.value_bias)
@@ -69,7 +69,7 @@ def _(layer: StructuredSelfAttention, walk, sequence, mask=None):
 
     The sums are in float64, so that exp(-700) is not lost beside 1.
     """
-    x, real = walk.without_padding(sequence, mask)
+    x, real = walk.without_padding(sequence, walk.mask_of(sequence, mask))
     hidden = ops.tanh(ops.matmul(x, layer.hidden_kernel))
     scores = ops.cast(ops.matmul(hidden, layer.hop_kernel), "float64")  # (B, T, R)
     names = [walk.name(layer, part) for part in ("largest", "weight", "sum")]

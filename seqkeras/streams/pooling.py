@@ -11,7 +11,7 @@ from seqkeras.streams.walk import streamed
 @streamed.register
 def _(layer: keras.layers.GlobalAveragePooling1D, walk, frames, mask=None):
     _require_last_axis(layer)
-    return _mean(layer, walk, frames, mask)
+    return _mean(layer, walk, frames, walk.mask_of(frames, mask))
 
 
 @streamed.register
@@ -36,7 +36,8 @@ def _reduced(operation, walk, frames):
         result = _largest(operation, walk, frames, ops.maximum if kind == "Max" else ops.minimum)
         result = walk.so_far(frames, result)
     elif kind == "Sum":
-        tensor = ops.cast(frames.tensor, _sum_dtype(frames))
+        tensor, _ = walk.without_padding(frames)
+        tensor = ops.cast(tensor, _sum_dtype(frames))
         result = walk.so_far(
             frames, ops.cast(_sums(operation, walk, "sum", tensor), frames.tensor.dtype)
         )
@@ -105,7 +106,7 @@ def _largest(operation, walk, frames, larger):
     shape = tuple(frames.tensor.shape[2:])
     largest = walk.recall(names[0], shape, frames.tensor.dtype)
     begun = walk.recall(names[1], shape, "bool")
-    real = walk.real(frames, None) if frames.delay > 0 else None
+    real = walk.real(frames)
 
     def step(now, states):
         x, is_real = now

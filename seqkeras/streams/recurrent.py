@@ -40,7 +40,7 @@ def read(layer, walk, sequences, mask=None):
         sequences: the `Flow` of its inputs.
         mask: a `Flow` of (B, T) booleans, or None.
     """
-    sequence, real = walk.without_padding(sequences, mask)
+    sequence, real = walk.without_padding(sequences, walk.mask_of(sequences, mask))
     cells = getattr(layer.cell, "cells", [layer.cell])
     sizes = [as_list(size) for cell in cells for size in sizes_of(cell)]
     states = _recalled(walk, layer, sizes, sequence.dtype)
@@ -56,7 +56,7 @@ def read(layer, walk, sequences, mask=None):
 @streamed.register
 def _(layer: QRNN, walk, sequences, mask=None, initial_state=None, **_):
     _require_forward(layer, initial_state)
-    sequence, real = walk.without_padding(sequences, mask)
+    sequence, real = walk.without_padding(sequences, walk.mask_of(sequences, mask))
     shapes = [shape[1:] for shape in layer.state_shapes("batch")]
     states = _recalled(walk, layer, shapes, layer.compute_dtype)
     outputs, states = layer._run(sequence, real, states, training=False)

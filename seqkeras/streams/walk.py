@@ -102,15 +102,17 @@ class Walk:
             )
         return Flow(self.fold(tensor), SO_FAR)
 
-    def real(self, flow, mask):
-        """Return (B, T) booleans, True where a flow has a frame; None if it has one everywhere."""
-        masks = []
-        if isinstance(mask, Flow):
-            mask = None if mask.is_true else mask.tensor
+    def mask_of(self, flow, mask):
+        """Return the mask (B, T) that Keras gives to a layer that takes one: the argument `mask`, a
+        `Flow`, or else what stands at the layer's input; None without one."""
         if mask is None:
-            mask = getattr(flow.tensor, "_keras_mask", None)
-        if mask is not None:
-            masks.append(ops.cast(mask, "bool"))
+            return getattr(flow.tensor, "_keras_mask", None)
+        return None if mask.is_true else mask.tensor
+
+    def real(self, flow, mask=None):
+        """Return (B, T) booleans, True where a flow has a frame that is not masked; None if it has
+        one everywhere."""
+        masks = [] if mask is None else [ops.cast(mask, "bool")]
         if flow.delay > 0:
             masks.append(self.count() > flow.delay)
         return functools.reduce(ops.logical_and, masks) if masks else None

@@ -95,7 +95,30 @@ FRAME_MODELS = {
         recurrent.GRU(5, return_sequences=True),
     ],
 }
+FRAME_MODELS |= {  # of layers that take no mask
+    "masking, convolution": lambda: [
+        keras.layers.Masking(),
+        keras.layers.Dense(5),
+        keras.layers.Conv1D(2, 3, padding="causal"),
+    ],
+    "masking, sum": lambda: [
+        keras.layers.Masking(),
+        keras.layers.Dense(5),
+        lambda x: ops.cumsum(x, axis=1),
+    ],
+}
 SUMMARIES = {
+    "valid, sum": lambda: [keras.layers.Conv1D(5, 3), lambda x: ops.sum(x, axis=1)],
+    "masking, operations": lambda: [
+        keras.layers.Masking(),
+        keras.layers.Dense(5),
+        lambda x: ops.concatenate([ops.mean(x, axis=1), ops.sum(x, axis=1)], axis=-1),
+    ],
+    "masking, mean": lambda: [
+        keras.layers.Masking(),
+        keras.layers.Dense(5),
+        keras.layers.GlobalAveragePooling1D(),
+    ],
     "last": lambda: [recurrent.LSTM(5), keras.layers.Dense(2)],
     "last of keras": lambda: [keras.layers.GRU(5), keras.layers.Dense(2)],
     "last real": lambda: [keras.layers.Masking(), keras.layers.LSTM(5)],
@@ -124,6 +147,7 @@ SUMMARIES = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:Layer 'conv1d")
 @pytest.mark.parametrize("name", FRAME_MODELS)
 def test_a_stream_gives_each_frame_what_the_model_gives_it(name):
     model, frames = model_of(*FRAME_MODELS[name]()), recording()
