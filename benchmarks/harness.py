@@ -285,6 +285,13 @@ def machine(**versions):
     return ", ".join([*parts, python, platform.machine(), f"{os.cpu_count()} cores"])
 
 
+def machine_of_exports():
+    """Return `machine` with the versions of what exports a model and runs the graph."""
+    modules = map(importlib.import_module, ("onnxruntime", "tensorflow", "keras"))
+    names = ("onnxruntime", "TensorFlow", "Keras")
+    return machine(**{name: module.__version__ for name, module in zip(names, modules)})
+
+
 def _last_line(rows, options):
     written = f"; rows written to {options.json}" if options.json else ""
     if options.quick:

@@ -71,7 +71,10 @@ def measure(options):
         sessions = _sessions(case, *sizes[1:])
         for batch_size in BATCHES:
             rows += _compare(case, sessions, batch_size, *sizes[:2], rounds)
-    print(f"measured on {_machine()}; {THREADS} threads a graph, medians of {rounds} rounds")
+    print(
+        f"measured on {harness.machine_of_exports()}; {THREADS} threads a graph, medians of "
+        f"{rounds} rounds"
+    )
     return rows
 
 
@@ -269,15 +272,6 @@ def _iofc(weight):
     """Return ONNX's order of the LSTM gates, from Keras's i, f, c, o."""
     i, f, c, o = np.split(weight, 4, axis=-1)
     return np.concatenate([i, o, f, c], axis=-1)
-
-
-def _machine():
-    import keras
-    import tensorflow as tf
-
-    return harness.machine(
-        onnxruntime=onnxruntime.__version__, TensorFlow=tf.__version__, Keras=keras.__version__
-    )
 
 
 def main(arguments=None):

@@ -41,7 +41,9 @@ def measure(options):
             place = Path(folder, name.replace(" ", "-"))
             bundle = _exported(place, ours, features)
             rows += _compare(name, bundle, stateful, features, window, rounds, options.quick)
-    print(f"measured on {_machine()}; 1 thread a graph, medians of {rounds} rounds")
+    print(
+        f"measured on {harness.machine_of_exports()}; 1 thread a graph, medians of {rounds} rounds"
+    )
     return rows
 
 
@@ -186,15 +188,6 @@ def _open(path):
     options.intra_op_num_threads = 1
     options.log_severity_level = 3
     return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-
-
-def _machine():
-    import keras
-    import tensorflow as tf
-
-    return harness.machine(
-        onnxruntime=onnxruntime.__version__, TensorFlow=tf.__version__, Keras=keras.__version__
-    )
 
 
 def main(arguments=None):

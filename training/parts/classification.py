@@ -169,10 +169,8 @@ class ClassificationModelling(LabelledTextModelling):
         return self.text_inputs(examples, targets, run)
 
     def measure(self, model: keras.Model, examples: list[Any], run: RunFiles) -> dict[str, float]:
-        if not (self.reading.frames and self.options.causal):
-            return {}
         self.delays = self.delays or Delays()
-        return self.delays(model, *self.arrays(examples, run))
+        return self.delays(self, model, examples, run)
 
     def batches(self, examples: list[Any], run: RunFiles) -> Batches:
         every = self.options.answer_every

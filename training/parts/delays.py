@@ -6,8 +6,10 @@ import keras
 import numpy as np
 from keras import ops
 
+from seqkeras.runs import RunFiles
 from seqkeras.streams import Streaming
 from seqkeras.training.compiling import OncePerModel
+from seqkeras.training.task import Modelling
 
 DELAY = "delay_frames"  # the name of the measure
 AT_ONCE = 32  # recordings
@@ -23,19 +25,24 @@ class Delays:
 
     def __init__(self) -> None:
         self._answer = OncePerModel(_first_logits)
+        self._examples = self._arrays = None
 
     def __call__(
-        self, model: keras.Model, inputs: dict, targets: Any, lengths: np.ndarray
+        self, modelling: Modelling, model: keras.Model, examples: list[Any], run: RunFiles
     ) -> dict[str, float]:
-        """Return name -> the mean delay; nothing where no answer is right at the end.
+        """Return name -> the mean delay; nothing where no answer is right at the end, and of a
+        model that is not causal or reads no frames.
 
         Args:
-            model: a functional model that streams.
-            inputs: "frames", a `seqkeras.data.batches.FrameSequences`.
-            targets: (recordings,) integers, or `seqkeras.data.batches.Sequences` of one for each
-                frame.
-            lengths: (recordings,) numbers of frames.
+            modelling: the task's, whose targets are (recordings,) integers, or one for each frame.
+            model: its model.
+            examples, run: see `Modelling.measure`.
         """
+        if not (modelling.reading.frames and modelling.options.causal):
+            return {}
+        if self._examples is not examples:  # which are the same at each look
+            self._examples, self._arrays = examples, modelling.arrays(examples, run)
+        inputs, targets, lengths = self._arrays
         found = []
         for start in range(0, len(lengths), AT_ONCE):
             rows = np.arange(start, min(start + AT_ONCE, len(lengths)))

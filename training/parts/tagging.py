@@ -198,10 +198,8 @@ class TaggingModelling(Modelling):
     delays: Delays | None = None  # of a causal model of frames
 
     def measure(self, model: keras.Model, examples: list[Any], run: RunFiles) -> dict[str, float]:
-        if not (self.reading.frames and self.options.causal):
-            return {}
         self.delays = self.delays or Delays()
-        return self.delays(model, *self.arrays(examples, run))
+        return self.delays(self, model, examples, run)
 
     def model(self, run: RunFiles) -> keras.Model:
         options, labels = self.options, run.record.settings["labels"]
