@@ -251,7 +251,7 @@ class _Session:
             self._observe(self._role, inputs, dict(zip(names, outputs)))
         return outputs
 
-    def run_with_iobinding(self, binding, options):
+    def run_with_iobinding(self, binding, options=None):
         if self._before is not None:
             self._before()
         try:

@@ -22,6 +22,7 @@ from .manifest import Manifest, NoFiniteNumber, verify_files
 from .opening import Runtime, open_session
 from .parsing import as_json, parse_json
 from .rows import NOTHING, Memory
+from .steps import Steps
 
 ROLE = PER = "stream"  # of the graph, and of the entries of its state
 NEXT = "next_"  # before the name of an entry that leaves the graph
@@ -158,7 +159,8 @@ class StreamGraph:
         return {name: np.zeros(specs[name].shape[1:], specs[name].dtype) for name in names}
 
     @functools.cached_property
-    def _session(self):
+    def session(self):
+        """The session of the graph."""
         verify_files(self._folder, self._manifest, self._graph.files)
         state = {*self._manifest.stream_state}
         given = {spec.name for spec in self._graph.inputs} - state
@@ -168,7 +170,7 @@ class StreamGraph:
             ROLE,
             self._runtime,
             {*given & {*self._inputs}, *state},
-            set(self._names),
+            set(self.names),
         )
 
     @functools.cached_property
@@ -178,12 +180,13 @@ class StreamGraph:
         return self._output or names[0]
 
     @functools.cached_property
-    def _names(self):
+    def names(self) -> list[str]:
+        """The names of the answers, and of the state after them."""
         return [self.output, *(NEXT + name for name in self._manifest.stream_state)]
 
-    @property
-    def _reads_one(self):
-        return self._runtime.precision.startswith("int")
+    def splits(self, shape: tuple) -> bool:
+        """Return whether frames (B, T, ...) need several runs, as int8 reads one at a time."""
+        return shape[:2] != (1, 1) and self._runtime.precision.startswith("int")
 
     def run(self, arrays: dict, state: dict) -> tuple[np.ndarray, dict]:
         """Return the answers (B, T, ...) to frames (B, T, ...), and the state after them.
@@ -191,12 +194,12 @@ class StreamGraph:
         Raises:
             BundleError: if the graph fails.
         """
-        if self._reads_one:
+        if self.splits(next(iter(arrays.values())).shape):
             return self._run_one_by_one(arrays, state)
         return self._run(arrays, state)
 
     def _run(self, arrays, state):
-        answers, *after = self._session.run(self._names, arrays | state)
+        answers, *after = self.session.run(self.names, arrays | state)
         return answers, dict(zip(state, after))
 
     def _run_one_by_one(self, arrays, state):
@@ -302,7 +305,7 @@ class Stream:
 
     def __init__(self, streaming: Streaming, state: StreamState):
         self._streaming, self._memory, self._frames = streaming, state.memory, state.frames
-        self._arrays = {name: array[np.newaxis] for name, array in state.arrays.items()}
+        self._steps = Steps(streaming.graph, [state.arrays])
         self._is_open = True
 
     def __repr__(self) -> str:
@@ -314,7 +317,7 @@ class Stream:
 
     @property
     def state(self) -> StreamState:
-        arrays = {name: array[0].copy() for name, array in self._arrays.items()}
+        arrays = {name: array[0].copy() for name, array in self._steps.state.items()}
         return StreamState(self._streaming.graph.identity, self._frames, arrays, self._memory)
 
     def push(self, frames: Any) -> list:
@@ -335,9 +338,10 @@ class Stream:
         name = f"{streaming.who}: frames"
         chunk = streaming.read(frames, name, self._memory)
         arrays = {name: array[np.newaxis] for name, array in chunk.arrays.items()}
-        numbers, after = streaming.graph.run(arrays, self._arrays)
-        answers = streaming.answers(numbers[0], chunk, self._frames, name)
-        self._arrays, self._memory = after, chunk.memory
+        numbers = self._steps.run(arrays)[0]
+        answers = streaming.answers(numbers, chunk, self._frames, name)
+        self._steps.keep()
+        self._memory = chunk.memory
         self._frames += len(chunk)
         return answers
 
@@ -363,10 +367,7 @@ class Streams:
 
     def __init__(self, streaming: Streaming, count: int):
         self._streaming = streaming
-        self._arrays = {
-            name: np.zeros((count, *array.shape), array.dtype)
-            for name, array in streaming.graph.zeros.items()
-        }
+        self._steps = Steps(streaming.graph, [streaming.graph.zeros] * count)
         self._memories, self._frames = [NOTHING] * count, [0] * count
 
     def __len__(self) -> int:
@@ -378,7 +379,7 @@ class Streams:
     def state(self, index: int) -> StreamState:
         """Return the `StreamState` of a stream."""
         index = self._index(index)
-        arrays = {name: array[index].copy() for name, array in self._arrays.items()}
+        arrays = {name: array[index].copy() for name, array in self._steps.state.items()}
         identity = self._streaming.graph.identity
         return StreamState(identity, self._frames[index], arrays, self._memories[index])
 
@@ -386,7 +387,7 @@ class Streams:
         """Put another stream in the place of one that has ended: a new one, or one of a state."""
         index, state = self._index(index), self._streaming.state_of(state)
         for name, array in state.arrays.items():
-            self._arrays[name][index] = array
+            self._steps.state[name][index] = array
         self._memories[index], self._frames[index] = state.memory, state.frames
 
     def push(self, frames: Sequence) -> list[list]:
@@ -409,47 +410,38 @@ class Streams:
             for index, given in enumerate(frames)
             if given is not None
         }
-        state = dict(self._arrays) if chunks else {}
-        numbers, done = {index: [] for index in chunks}, 0
-        while rows := [index for index, chunk in chunks.items() if len(chunk) > done]:
-            end = min(len(chunks[index]) for index in rows)
-            arrays = {
-                name: np.stack([chunks[index].arrays[name][done:end] for index in rows])
-                for name in chunks[rows[0]].arrays
-            }
-            state = self._stepped(rows, arrays, state, numbers)
-            done = end
-        answers = [
-            streaming.answers(
-                np.concatenate(numbers[index]),
-                chunks[index],
-                self._frames[index],
-                self._name(index),
+        answers: list[list] = [[] for _ in frames]
+        if not chunks:
+            return answers
+        for (index, chunk), numbers in zip(chunks.items(), self._numbers(chunks)):
+            answers[index] = streaming.answers(
+                numbers, chunk, self._frames[index], self._name(index)
             )
-            if index in chunks
-            else []
-            for index in range(count)
-        ]
-        self._arrays = state or self._arrays
+        self._steps.keep()
         for index, chunk in chunks.items():
             self._memories[index] = chunk.memory
             self._frames[index] += len(chunk)
         return answers
 
-    def _stepped(self, rows, arrays, state, numbers):
-        """Return the state of all streams after frames of some; adds the answers to `numbers`."""
-        graph = self._streaming.graph
-        if len(rows) == len(self):
-            answers, after = graph.run(arrays, state)
-        else:
+    def _numbers(self, chunks):
+        """Return the numbers that answer each chunk; `self._steps` has the state after them."""
+        lengths = sorted({len(chunk) for chunk in chunks.values()})
+        if len(chunks) == len(self) and len(lengths) == 1:
+            return self._steps.run(_stacked(chunks.values(), slice(None)))
+        state = {name: array.copy() for name, array in self._steps.state.items()}
+        numbers, done = {index: [] for index in chunks}, 0
+        for end in lengths:
+            rows = [index for index, chunk in chunks.items() if len(chunk) >= end]
+            arrays = _stacked([chunks[index] for index in rows], slice(done, end))
             own = {name: array[rows] for name, array in state.items()}
-            answers, own = graph.run(arrays, own)
-            after = {name: array.copy() for name, array in state.items()}
-            for name, array in own.items():
-                after[name][rows] = array
-        for index, answer in zip(rows, answers):
-            numbers[index].append(answer)
-        return after
+            answers, after = self._streaming.graph.run(arrays, own)
+            for name, array in after.items():
+                state[name][rows] = array
+            for index, answer in zip(rows, answers):
+                numbers[index].append(answer)
+            done = end
+        self._steps.put(state)
+        return [np.concatenate(own) for own in numbers.values()]
 
     def _name(self, index):
         return f"{self._streaming.who}: frames of stream {index}"
@@ -461,3 +453,9 @@ class Streams:
                 f"received {shown(index)}."
             )
         return index
+
+
+def _stacked(chunks, part):
+    """Return name -> (B, T, ...), a part of the frames of chunks."""
+    of_chunks = [chunk.arrays for chunk in chunks]
+    return {name: np.stack([arrays[name][part] for arrays in of_chunks]) for name in of_chunks[0]}

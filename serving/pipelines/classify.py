@@ -1,6 +1,7 @@
 """Classify texts, pairs of texts, trees or frames, or predict a number."""
 
 import itertools
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -253,7 +254,7 @@ class Classify(Pipeline):
         if len(logits) < len(settings.labels):  # one logit for two: the first is 0
             logits = np.append(np.zeros_like(logits), logits)
         scores = (sigmoid if settings.multi_label else softmax)(logits).tolist()
-        if np.isnan(scores).any():  # which no order ranks
+        if any(map(math.isnan, scores)):  # which no order ranks
             return (), np.nan, {}
         labels, score, ranked = ranked_classes(settings.labels, scores)
         if settings.multi_label:

@@ -184,9 +184,9 @@ class Tag(Pipeline):
         return one_or_all(texts, answers, name)
 
     def _answer_of_frame(self, logits, frame, _):
-        scores = softmax(logits)
-        tag = int(scores.argmax())
-        return Word("", self._settings.labels[tag], frame, frame + 1, float(scores[tag]))
+        scores = softmax(logits).tolist()
+        score = max(scores)
+        return Word("", self._settings.labels[scores.index(score)], frame, frame + 1, score)
 
     def marked_text(self, value: Any) -> str:
         """Return the text of an input in which entities have their places."""
