@@ -1,6 +1,6 @@
 """A stream that answers frame by frame, against what else answers a frame.
 
-    python -m benchmarks.streams [--json FILE] [--quick]
+    python -m benchmarks.streams [--json FILE] [--quick] [--cpp HEADERS]
 
 Ours is `push` of one frame: numbers checked, the graph run, an answer made. The rivals, with the
 same weights:
@@ -11,9 +11,12 @@ same weights:
     SavedModel   the bundle's signature `stream` in TensorFlow
 
 One row compares 64 streams in a batch with one, in frames a second; one the cost of a frame after
-many frames with that of an early one.
+many frames with that of an early one. With --cpp, one compares `push` of `serving/cpp` with a bare
+loop of onnxruntime in C++ (stream_loop.cpp).
 """
 
+import json
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -28,7 +31,7 @@ FEATURES, UNITS, LABELS, WINDOW = 16, 128, 5, 128
 AT_ONCE = 100  # frames of a round
 MANY = 64  # streams in a batch
 LATE = 1_000_000
-GOALS = {"session.run": 1 / 1.3, f"{MANY} streams": 8.0, "frame": 1 / 1.1}
+GOALS = {"session.run": 1 / 1.3, f"{MANY} streams": 8.0, "frame": 1 / 1.1, "C++": 1 / 1.1}
 
 
 def measure(options):
@@ -37,10 +40,13 @@ def measure(options):
     features, units, window = (3, 5, 7) if options.quick else (FEATURES, UNITS, WINDOW)
     rounds, rows = harness.rounds_of(options), []
     with tempfile.TemporaryDirectory() as folder:
+        loop = options.cpp and _built(Path(folder, "build"), options.cpp)
         for name, (ours, stateful) in _models(features, units).items():
             place = Path(folder, name.replace(" ", "-"))
             bundle = _exported(place, ours, features)
             rows += _compare(name, bundle, stateful, features, window, rounds, options.quick)
+            if loop:
+                rows.append(_compare_in_cpp(name, bundle, loop, rounds, options.quick))
     print(
         f"measured on {harness.machine_of_exports()}; 1 thread a graph, medians of {rounds} rounds"
     )
@@ -168,6 +174,37 @@ def _compare(name, bundle, stateful, features, window, rounds, quick):
     return rows
 
 
+def _built(folder, headers):
+    """Return the path of `stream_loop`, built in a folder."""
+    sources = harness.CHECKOUT / "serving/cpp"
+    program = harness.CHECKOUT / "benchmarks/stream_loop.cpp"
+    options = [f"-DONNXRUNTIME_INCLUDE_DIR={headers}", f"-DPROGRAMS={program}"]
+    for arguments in (
+        ["-S", sources, "-B", folder, *options],
+        ["--build", folder, "--target", "stream_loop"],
+    ):
+        finished = subprocess.run(["cmake", *arguments], capture_output=True, encoding="utf-8")
+        if finished.returncode:
+            raise ValueError(f"cmake: {harness.last_line(finished.stderr)}")
+    return folder / "stream_loop"
+
+
+def _compare_in_cpp(name, bundle, loop, rounds, quick):
+    [library] = Path(onnxruntime.__file__).parent.glob("capi/libonnxruntime.so.1*")
+    count = 1 if quick else AT_ONCE
+    finished = subprocess.run(
+        [loop, bundle, library, str(rounds), str(count)], capture_output=True, encoding="utf-8"
+    )
+    if finished.returncode:
+        raise ValueError(f"{name} in C++: {harness.last_line(finished.stderr)}")
+    each = {
+        way: [total / count for total in totals]
+        for way, totals in json.loads(finished.stdout).items()
+    }
+    case = f"{name} frame in C++ vs session.run in C++"
+    return harness.compare_times(case, each["ours"], each["bare"], "us", 1e6, GOALS["C++"])
+
+
 def _require_equal(name, pipeline, ways, frames):
     """Raise a ValueError unless all ways give the same tag to each of some frames."""
     stream = pipeline.open()
@@ -195,6 +232,12 @@ def main(arguments=None):
     parser = harness.make_parser("streams", __doc__.splitlines()[0])
     parser.add_argument(
         "--rounds", type=harness.count, default=30, help="Timed rounds of each case. Default: 30."
+    )
+    parser.add_argument(
+        "--cpp",
+        type=Path,
+        metavar="HEADERS",
+        help="Folder of onnxruntime's C++ headers (docs/edge.md). Default: C++ is not measured.",
     )
     return harness.run(parser, measure, arguments)
 

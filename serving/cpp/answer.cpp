@@ -2,46 +2,23 @@
 //
 // A line for each line; with --scores a tab and the score behind it. Lines that wait are answered
 // together. The first text that is refused ends it, with a line on standard error and status 1.
-#include <charconv>
 #include <iostream>
 
+#include "command.h"
 #include "seqkeras.h"
 
 namespace {
 
 constexpr std::size_t kBatch = 64;
-constexpr int kMostThreads = 1024;
 constexpr const char* kUsage =
     "usage: answer BUNDLE [--scores] [--library FILE] [--threads N] < texts";
-
-// Reads the number of threads; whether the text is one.
-bool ReadThreads(const std::string& text, int& threads) {
-  const char* end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, threads);
-  return error == std::errc() && rest == end && threads >= 0 && threads <= kMostThreads;
-}
-
-// An answer in one line, as `python -m serving predict` writes it.
-std::string InLine(const std::string& text) {
-  std::string line;
-  for (const unsigned char character : text) {
-    constexpr const char* digits = "0123456789abcdef";
-    if (character == '\n') line += "\\n";
-    else if (character == '\r') line += "\\r";
-    else if (character == '\t') line += "\\t";
-    else if (character < 32 || character == 127) {
-      line += std::string("\\x") + digits[character >> 4] + digits[character & 15];
-    } else line += character;
-  }
-  return line;
-}
 
 // Answers texts, the first of which stands in a line of standard input; whether none is refused.
 bool Answer(const seqkeras::Generator& generator, std::vector<std::string> texts, std::size_t line,
             bool scores) {
   try {
     for (const auto& answer : generator(texts)) {
-      std::cout << InLine(answer.text);
+      std::cout << command::InLine(answer.text);
       if (scores) std::cout << '\t' << answer.score;
       std::cout << '\n';
     }
@@ -69,10 +46,7 @@ int main(int count, char** values) {
     const bool last = place + 1 == count;
     if (value == "--library" && !last) library = values[++place];
     else if (value == "--threads" && !last) {
-      if (ReadThreads(values[++place], threads)) continue;
-      std::cerr << "answer: --threads must be a whole number from 0 to " << kMostThreads
-                << "; received " << InLine(values[place]) << '\n';
-      return 2;
+      if (!command::ReadThreads("answer", values[++place], threads)) return 2;
     }
     else if (value == "--scores") scores = true;
     else if (bundle.empty() && value.rfind("--", 0)) bundle = value;

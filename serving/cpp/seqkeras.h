@@ -2,8 +2,8 @@
 //
 // The bundle is one of `python -m export --generate-in-graph`, of the pipeline Translate or
 // Generate, whose tokenizers are tables of characters. It answers as Python does without options.
-// Leaves out other pipelines and tokenizers, and conversations. The library is opened by dlopen:
-// POSIX alone.
+// Leaves out other pipelines and tokenizers, and conversations; streams.h answers frames. The
+// library is opened by dlopen: POSIX alone.
 #pragma once
 
 #include <cstddef>

@@ -4,6 +4,8 @@ import importlib
 import importlib.util
 import itertools
 import json
+import os
+import shutil
 import sys
 import types
 
@@ -52,6 +54,8 @@ def smoke_rows(benchmark, capsys, path, *arguments):
 
 
 TORCH = [*(["torch"] if has("torch") else [])]
+HEADERS = os.environ.get("ONNXRUNTIME_INCLUDE_DIR")
+CPP = ["--cpp", HEADERS] if HEADERS and shutil.which("cmake") else []
 GENERATED = "{} float32 beam {} b1 vs {}"
 FLOAT32 = ["--only", "transformer", "--precisions", "float32", "--rivals"]
 DATES = crossed("dates {}{} vs dateparser", ("clean", "noisy"), ("", " b1", " b64"))
@@ -90,8 +94,9 @@ SMOKES = [
         "minilm ONNX int8-embedding vs 25 MB"}
         | crossed("minilm first answer {} vs 1 s", PRECISIONS)
         | crossed("minilm memory beside the weights {} vs 120 MB", PRECISIONS)),
-    ("streams", [], [], crossed("{} 2 layers frame vs {}", ("lstm", "gru"),
+    ("streams", [], [*CPP], crossed("{} 2 layers frame vs {}", ("lstm", "gru"),
             ("session.run", "window", "stateful", "SavedModel"))
+        | crossed("{} 2 layers frame in C++ vs session.run in C++", ("lstm", "gru") if CPP else ())
         | crossed("{} 2 layers frame {}", ("lstm", "gru"),
             ("of 64 streams vs one", "1,000,000 vs an early one"))),
     ("text_beams", [], [], crossed("transformer beam 4, 11 texts, {} vs serving",

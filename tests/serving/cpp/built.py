@@ -15,14 +15,25 @@ import pytest
 from tests.conftest import CHECKOUT
 
 
-def answer(bundle, text, *arguments, library=None):
-    """Run the command with arguments and these bytes as its input; returns the finished process."""
-    library = library or _library()
-    command = [_built() / "answer", bundle, "--library", library, "--threads", "1", *arguments]
-    return subprocess.run(command, input=text, capture_output=True, timeout=60)
+def answer(bundle, text, *arguments, library=None, command="answer"):
+    """Run a command with arguments and these bytes as its input; returns the finished process."""
+    call = command_of(bundle, *arguments, library=library, command=command)
+    return subprocess.run(call, input=text, capture_output=True, timeout=60)
 
 
-def _library():
+def command_of(bundle, *arguments, library=None, command="answer"):
+    """The call of a command as a list."""
+    library = library or library_of_wheel()
+    return [program(command), bundle, "--library", library, "--threads", "1", *arguments]
+
+
+def program(name):
+    """The path of a program: a command, or `calls`."""
+    return _built() / name
+
+
+def library_of_wheel():
+    """The path of onnxruntime's library."""
     found = [*Path(onnxruntime.__file__).parent.glob("capi/libonnxruntime.so.1*")]
     if not found:
         pytest.skip("needs libonnxruntime.so of onnxruntime's wheel for Linux")
@@ -38,6 +49,7 @@ def _built():
     atexit.register(shutil.rmtree, build)
     headers = os.environ.get("ONNXRUNTIME_INCLUDE_DIR")
     options = ["-DCMAKE_COMPILE_WARNING_AS_ERROR=ON"]
+    options += [f"-DPROGRAMS={CHECKOUT / 'tests/serving/cpp/calls.cpp'}"]
     options += [f"-DONNXRUNTIME_INCLUDE_DIR={headers}"] if headers else []
     configured = subprocess.run(
         ["cmake", "-S", CHECKOUT / "serving/cpp", "-B", build, *options],
