@@ -39,7 +39,7 @@ def test_every_host_has_the_bytes_that_the_library_writes():
     text = (CHECKOUT / "serving/javascript/src/int8.js").read_text(encoding="utf-8")
     parts = re.findall(r'"([A-Za-z0-9+/=]{20,})"', text)
     assert base64.b64decode("".join(parts)) == int8.PRODUCT
-    text = (CHECKOUT / "serving/cpp/seqkeras.cpp").read_text(encoding="utf-8")
+    text = (CHECKOUT / "serving/cpp/bundle.cpp").read_text(encoding="utf-8")
     [numbers] = re.findall(r"kProduct\[\] = \{(.*?)\}", text, re.DOTALL)
     assert bytes(int(number, 16) for number in numbers.split(",")) == int8.PRODUCT
 
