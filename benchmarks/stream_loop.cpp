@@ -77,10 +77,12 @@ int main(int, char** values) {
   Ort::SessionOptions options;
   options.SetIntraOpNumThreads(1);
   Loop loop(env, bundle + "/onnx/stream.onnx", options);
-  const size_t width = model.width(), num_tags = loop.found[0].GetTensorTypeAndShapeInfo().GetElementCount();
+  const size_t width = model.width();
+  const size_t num_tags = loop.found[0].GetTensorTypeAndShapeInfo().GetElementCount();
   std::vector<float> numbers(count * width);
   std::mt19937 random(1);
-  std::generate(numbers.begin(), numbers.end(), [&random, normal = std::normal_distribution<float>()]() mutable { return normal(random); });
+  std::normal_distribution<float> normal;
+  for (float& number : numbers) number = normal(random);
 
   std::vector<std::string> tags(count), bare_tags(count);
   const auto ours = [&] {

@@ -22,7 +22,7 @@ using Refused = std::invalid_argument;
 // some streams gathers their rows.
 class Batch {
  public:
-    // is_one: whether errors name no stream.
+  // is_one: whether errors name no stream.
   Batch(std::shared_ptr<const StreamGraph> graph, size_t count, bool is_one)
       : graph_(std::move(graph)), is_one_(is_one), frames_(count), memories_(count) {
     for (Tensors& states : states_) states = ZerosOf(graph_->state, {int64_t(count)});
@@ -80,6 +80,9 @@ class Batch {
     for (size_t index = 0; index < size(); ++index) {
       if (given[index]) RequireFrames(*given[index], index);
     }
+    for (size_t index = 0; index < size(); ++index) {
+      if (given[index]) answers[index].reserve(given[index]->count);
+    }
     now_ = kept_;
     if (graph_->reads_one) {
       for (size_t index = 0; index < size(); ++index) {
@@ -115,6 +118,7 @@ class Batch {
     void Fit(const StreamGraph& graph, size_t streams, size_t frames, bool holds_states) {
       if (streams == count && frames == length) return;
       const int64_t rows = streams, steps = frames;
+      count = 0;  // if memory is short, the next step makes them again
       inputs = ZerosOf(graph.inputs, {rows, steps});
       output = ZerosOf(graph.output, {rows, steps});
       if (holds_states) {
@@ -239,7 +243,6 @@ class Batch {
     if (!std::all_of(numbers, numbers + length * size, [](float x) { return std::isfinite(x); })) {
       throw Refused(NameOf(index) + ": the model gives no finite number for it.");
     }
-    answers.reserve(answers.size() + length);
     for (size_t frame = 0; frame < length; ++frame, numbers += size) {
       const int64_t answered = first + int64_t(frame) - graph_->delay;
       if (answered < 0) answers.emplace_back();

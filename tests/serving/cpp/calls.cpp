@@ -1,5 +1,6 @@
-// calls BUNDLE LIBRARY PRECISION: makes the calls that lines of standard input name, and prints what
-// each gives, or the error.
+// calls BUNDLE LIBRARY PRECISION
+//
+// Makes the calls that lines of standard input name, and prints what each gives, or the error.
 //
 //     ["open"], ["open", "FILE of a state"], ["open", 3]   a stream, or streams
 //     ["push", frames], ["push", [frames or null, ...]]    answers; in a frame null stands for NaN
@@ -31,7 +32,9 @@ struct Given {
   Given(const Json& frames, std::size_t width) : count(frames.size()), width(width) {
     for (const Json& frame : frames) {
       this->width = frame.size();
-      for (const Json& number : frame) numbers.push_back(number.is_null() ? NAN : number.get<double>());
+      for (const Json& number : frame) {
+        numbers.push_back(number.is_null() ? NAN : number.get<double>());
+      }
     }
   }
 

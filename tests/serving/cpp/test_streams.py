@@ -26,6 +26,7 @@ from tests.serving import test_streams as toys
 from tests.serving.cpp.built import answer, command_of, library_of_wheel, program
 from tests.serving.cpp.test_cpp import changed, other
 from tests.serving.javascript import streams as others
+from tests.serving.javascript.package import require_node, run
 from tests.serving.javascript.streams import LABELS, write_exported, write_toy
 from tests.serving.pipelines.toys import forecaster, frames_graph
 from tests.serving.written import model_of
@@ -204,6 +205,37 @@ def test_a_state_goes_on_in_the_other_language(name, written, tmp_path):
     state = StreamState.from_bytes(file.read_bytes())
     assert (state.frames, state.memory) == (13, NOTHING)
     assert_same(content_of(pipeline.open(state=state).push(frames[13:])), expected)
+
+
+NODE = """
+import * as ort from "onnxruntime-node";
+import { readFileSync, writeFileSync } from "node:fs";
+import { folder } from "./src/folder.js";
+import { load } from "./src/index.js";
+
+const [bundle, state, frames] = JSON.parse(readFileSync(0));
+const stream = await (await load(folder(bundle), ort)).open({ state: readFileSync(state) });
+console.log(JSON.stringify(await stream.push(frames)));
+writeFileSync(state, stream.state.bytes());
+"""
+
+
+@pytest.mark.parametrize("name", ["types", "lstm"])
+def test_a_state_goes_on_in_javascript_and_comes_back(name, written, tmp_path):
+    require_node()
+    bundle, file = written(name), tmp_path / "state"
+    chunks = np.split(floats(31, F, seed=7), [13, 19])
+    stream = serving.load(bundle, threads=1).open()
+    expected = [content_of(stream.push(chunk)) for chunk in chunks]
+    with calling(bundle) as calls:
+        calls("open")
+        assert_same(calls.push(chunks[0]), expected[0])
+        calls("save", str(file))
+        given = json.dumps([str(bundle), str(file), listed(chunks[1])])
+        found = run("node", "--input-type=module", "--eval", NODE, given=given)
+        assert_same(json.loads(found), expected[1])
+        calls("open", str(file))
+        assert_same(calls.push(chunks[2]), expected[2])
 
 
 @pytest.mark.parametrize("name", ["types", "delay", "int8"])
