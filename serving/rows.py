@@ -16,6 +16,7 @@ nor a level far from 0 takes their digits. A forecast y of a column is g^-1(mean
 Training and serving read rows by this file and `serving.times` alone.
 """
 
+import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -87,8 +88,7 @@ class Column:
 
     def scaled(self, numbers):
         """Return what the model reads of numbers, in float64; categories stay."""
-        read = np.log1p(np.maximum(numbers, 0)) if self.log else numbers
-        return (read - self.mean) / self.deviation
+        return _scaled(numbers, self.mean, self.deviation, self.log or None)
 
     def unscaled(self, numbers):
         """Return the values, in float64, whose `scaled` numbers these are."""
@@ -212,10 +212,20 @@ class Rows:
         """Number of values that the model reads from a row of the future."""
         return sum(column.width for column in self.known) + self._num_phases
 
-    @property
+    @functools.cached_property
     def numbers(self):
         """The columns of numbers."""
         return tuple(column for column in self.columns if not column.categories)
+
+    @functools.cached_property
+    def _scales(self):
+        """The mean, the deviation and the `log` of each column of numbers; None where no column has
+        a `log`."""
+        log = [column.log for column in self.numbers]
+        mean, deviation = (
+            [getattr(column, name) for column in self.numbers] for name in ("mean", "deviation")
+        )
+        return np.array(mean), np.array(deviation), np.array(log) if any(log) else None
 
     @property
     def known(self):
@@ -345,23 +355,22 @@ class Rows:
         `table`s or a part."""
         columns = self.numbers
         numbers, rest = table[..., : len(columns)], table[..., len(columns) :]
-        real = ~np.isnan(numbers)
-        steps = np.arange(numbers.shape[-2])[:, np.newaxis]
-        last = np.maximum.accumulate(np.where(real, steps, -1), axis=-2)
-        filled_numbers = np.take_along_axis(numbers, np.maximum(last, 0), axis=-2)
-        fill = np.array([column.fill for column in columns])
-        numbers = np.where(last < 0, fill, filled_numbers)
         told = [index for index, column in enumerate(columns) if column.may_be_missing]
-        missing = ~real[..., told]
-        return np.concatenate([numbers, missing, rest], axis=-1)
+        missing = np.isnan(numbers)
+        flags = missing[..., told]
+        if missing.any():
+            steps = np.arange(numbers.shape[-2])[:, np.newaxis]
+            last = np.maximum.accumulate(np.where(missing, -1, steps), axis=-2)
+            filled_numbers = np.take_along_axis(numbers, np.maximum(last, 0), axis=-2)
+            fill = np.array([column.fill for column in columns])
+            numbers = np.where(last < 0, fill, filled_numbers)
+        return np.concatenate([numbers, flags, rest], axis=-1)
 
     def scaled(self, features):
         """Return what the model reads of `filled` features, or of `table`s, in float32."""
         count = len(self.numbers)
-        columns = [
-            column.scaled(features[..., [index]]) for index, column in enumerate(self.numbers)
-        ]
-        return _in_float32(np.concatenate([*columns, features[..., count:]], axis=-1))
+        numbers = _scaled(features[..., :count], *self._scales)
+        return _in_float32(np.concatenate([numbers, features[..., count:]], axis=-1))
 
     def unscaled(self, answers):
         """Return the values, in float64, of a model's answers (horizon, targets, ...); the targets
@@ -429,6 +438,13 @@ def counted(unknown):
         of_column = counts.setdefault(one.column.name, {})
         of_column[one.category] = of_column.get(one.category, 0) + 1
     return counts
+
+
+def _scaled(numbers, mean, deviation, log):
+    """Return (g(x) - mean) / deviation with g(x) = log(1 + x) where `log` is true, else x."""
+    if log is not None:
+        numbers = np.where(log, np.log1p(np.maximum(numbers, 0)), numbers)
+    return (numbers - mean) / deviation
 
 
 def _in_float32(numbers):
