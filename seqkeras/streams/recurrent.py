@@ -1,7 +1,7 @@
 """Recurrent layers in a stream: the state goes in and comes out."""
 
 import keras
-from keras import activations
+from keras import activations, ops
 
 from seqkeras.recurrent import QRNN, Bidirectional, GRUCell, LSTMCell, SimpleRNNCell
 from seqkeras.recurrent.rnn import repeated
@@ -58,8 +58,12 @@ def _(layer: QRNN, walk, sequences, mask=None, initial_state=None, **_):
     _require_forward(layer, initial_state)
     sequence, real = walk.without_padding(sequences, walk.mask_of(sequences, mask))
     shapes = [shape[1:] for shape in layer.state_shapes("batch")]
-    states = _recalled(walk, layer, shapes, layer.compute_dtype)
-    outputs, states = layer._run(sequence, real, states, training=False)
+    before = _recalled(walk, layer, shapes, layer.compute_dtype)
+    outputs, states = layer._run(sequence, real, before, training=False)
+    if real is not None:  # the window reads a masked frame as zeros, where the frame stands
+        states[1:] = [
+            ops.concatenate([past, sequence], axis=1)[:, -past.shape[1] :] for past in before[1:]
+        ]
     _keep(walk, layer, states)
     if not layer.return_sequences:
         if real is not None:
