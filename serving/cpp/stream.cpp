@@ -1,8 +1,8 @@
 // stream BUNDLE [--state FILE] [--precision NAME] [--library FILE] [--threads N] < frames > answers
 //
 // A frame for each line, its numbers with commas between them; no header. Each frame is answered as
-// it comes, by a line of JSON. A frame that is refused has {"error": ...} in its place, a line on
-// standard error, and the status is 1 at the end.
+// it comes, by a line of JSON; where answers come late, the first frames have none. A frame that is
+// refused has {"error": ...} in its place, a line on standard error, and the status is 1 at the end.
 //
 // FILE holds the stream's state: it is read at the start if it exists, and written at the end, also
 // at one by SIGINT, SIGTERM, or a reader of the answers that is gone.

@@ -91,7 +91,7 @@ class StreamingModel {
   std::shared_ptr<const StreamGraph> graph_;
 };
 
-// One stream of frames. A stream is of one thread at a time.
+// One stream of frames, which a StreamingModel opens. A stream is of one thread at a time.
 class Stream {
  public:
   explicit Stream(std::unique_ptr<Batch> batch);
@@ -105,8 +105,9 @@ class Stream {
   // std::runtime_error if the graph fails; the state is then as before.
   FrameAnswers push(const Frames& frames);
 
-  // The bytes of the state after the frames so far, for `open`, here or in Python or JavaScript. A
-  // bundle that reads rows goes on there with the last numbers of each column, at any time.
+  // The bytes of the state after the frames so far, for `open`, here or in Python or JavaScript.
+  // Where the bundle reads rows, they hold the last number of each column, and no time: the next
+  // row there may have any time.
   std::string state() const;
 
   // Ends the stream: it takes no further frame.

@@ -51,10 +51,9 @@ def toy(weights, settings, pipeline="Classify", **options):
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A bundle, the numbers of a frame, and the precision."""
+    """A bundle, and the precision of its graph."""
 
     write: Callable
-    width: int = F
     precision: str = "float32"
 
 
@@ -179,7 +178,7 @@ def assert_same(found, expected):
 def test_answers_are_those_of_python_whatever_the_chunks_are(name, written):
     case, bundle = CASES[name], written(name)
     stream = serving.load(bundle, case.precision, threads=1).open()
-    frames = floats(31, case.width, seed=7)
+    frames = floats(31, F, seed=7)
     with calling(bundle, case.precision) as calls:
         assert calls("open") == stream.delay
         for seed in range(3):
@@ -191,7 +190,7 @@ def test_answers_are_those_of_python_whatever_the_chunks_are(name, written):
 def test_a_state_goes_on_in_the_other_language(name, written, tmp_path):
     case, bundle, file = CASES[name], written(name), tmp_path / "state"
     pipeline = serving.load(bundle, case.precision, threads=1)
-    frames = floats(31, case.width, seed=7)
+    frames = floats(31, F, seed=7)
     stream = pipeline.open()
     stream.push(frames[:13])
     file.write_bytes(bytes(stream.state))
@@ -247,7 +246,7 @@ def test_streams_are_stepped_together_each_with_its_own_frames(name, written, tm
         calls("open", 5)
         for step in range(11):
             sizes = random.integers(0, 4, size=5) if step % 3 else [1] * 5
-            given = [floats(size, case.width, seed=step) if size else None for size in sizes]
+            given = [floats(size, F, seed=step) if size else None for size in sizes]
             assert_same(calls.push_all(given), content_of(streams.push(given)))
             index, source = (int(place) for place in random.integers(0, 5, size=2))
             calls("save", str(file), source)
@@ -499,6 +498,10 @@ def test_the_command_refuses_wrong_arguments(written):
     found = answer(bundle, as_csv(FRAMES), "--precision", "int4", command="stream")
     reason = "precision must be one of the bundle's, float32, int8; received int4"
     assert found.returncode == 1 and found.stderr.decode() == f"stream: {bundle}: {reason}\n"
+    state = bundle / "missing/state"
+    found = answer(bundle, b"", "--state", str(state), command="stream")
+    reason = "the state can not be written there"
+    assert found.returncode == 1 and found.stderr.decode() == f"stream: {state}: {reason}\n"
     found = answer(bundle, b"", "--threads", "2x", command="stream")
     assert found.returncode == 2 and found.stderr.startswith(b"stream: --threads must be a whole")
     found = answer(bundle, b"", "--beams", command="stream")
