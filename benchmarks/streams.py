@@ -31,6 +31,7 @@ FEATURES, UNITS, LABELS, WINDOW = 16, 128, 5, 128
 AT_ONCE = 100  # frames of a round
 MANY = 64  # streams in a batch
 LATE = 1_000_000
+CPP_HELP = "Folder of onnxruntime's C++ headers (docs/edge.md). Default: C++ is not measured."
 GOALS = {"session.run": 1 / 1.3, f"{MANY} streams": 8.0, "frame": 1 / 1.1, "C++": 1 / 1.1}
 
 
@@ -40,12 +41,13 @@ def measure(options):
     features, units, window = (3, 5, 7) if options.quick else (FEATURES, UNITS, WINDOW)
     rounds, rows = harness.rounds_of(options), []
     with tempfile.TemporaryDirectory() as folder:
-        loop = options.cpp and _built(Path(folder, "build"), options.cpp)
+        build = options.cpp and built(Path(folder, "build"), options.cpp)
         for name, (ours, stateful) in _models(features, units).items():
             place = Path(folder, name.replace(" ", "-"))
-            bundle = _exported(place, ours, features)
+            bundle = exported(place, ours, features)
             rows += _compare(name, bundle, stateful, features, window, rounds, options.quick)
-            if loop:
+            if build:
+                loop = build / "stream_loop"
                 rows.append(_compare_in_cpp(name, bundle, loop, rounds, options.quick))
     print(
         f"measured on {harness.machine_of_exports()}; 1 thread a graph, medians of {rounds} rounds"
@@ -59,27 +61,38 @@ def _models(features, units):
 
     from seqkeras import recurrent
 
-    def model(layers, batch_size=None, **options):
-        length = 1 if batch_size else None
-        frames = hidden = keras.Input((length, features), batch_size=batch_size, name="frames")
-        for layer in layers:
-            hidden = layer(units, return_sequences=True, **options)(hidden)
-        return keras.Model(frames, keras.layers.Dense(LABELS)(hidden))
+    def model(kind, batch_size=None, **options):
+        layers = [kind(units, return_sequences=True, **options) for _ in range(2)]
+        return tagger(features, layers, batch_size)
 
     made = {}
     for name, own, other in (
         ("lstm 2 layers", recurrent.LSTM, keras.layers.LSTM),
         ("gru 2 layers", recurrent.GRU, keras.layers.GRU),
     ):
-        ours, stateful = model([own] * 2), model([other] * 2, batch_size=1, stateful=True)
+        ours, stateful = model(own), model(other, batch_size=1, stateful=True)
         stateful.set_weights([weight[:] for weight in ours.get_weights()])
         made[name] = ours, stateful
     return made
 
 
-def _exported(folder, model, features):
+def tagger(features, layers, batch_size=None):
+    """Return a model that gives each frame logits of tags; of one frame, if `batch_size` is
+    given."""
+    import keras
+
+    length = 1 if batch_size else None
+    frames = hidden = keras.Input((length, features), batch_size=batch_size, name="frames")
+    for layer in layers:
+        hidden = layer(hidden)
+    return keras.Model(frames, keras.layers.Dense(LABELS)(hidden))
+
+
+def exported(folder, model, features, precisions=()):
+    """Return a bundle of a `tagger`, with a stream."""
     from seqkeras.export import save_run
     from seqkeras.export.bundle import ExportOptions, export
+    from seqkeras.export.tolerances import Tolerances
 
     frames = np.random.default_rng(0).normal(size=(23, features)).astype("float32")
     settings = {"labels": [f"tag {number}" for number in range(LABELS)], "scheme": None}
@@ -91,7 +104,8 @@ def _exported(folder, model, features):
         limits={"source_length": 4096},
         settings=settings,
     )
-    export(folder / "run", folder / "bundle", options=ExportOptions(stream=True))
+    options = ExportOptions(precisions, Tolerances(agreement=0.0), stream=True)
+    export(folder / "run", folder / "bundle", options=options)
     return folder / "bundle"
 
 
@@ -174,26 +188,31 @@ def _compare(name, bundle, stateful, features, window, rounds, quick):
     return rows
 
 
-def _built(folder, headers):
-    """Return the path of `stream_loop`, built in a folder."""
+def library():
+    """Return the path of onnxruntime's library in its wheel."""
+    [found] = Path(onnxruntime.__file__).parent.glob("capi/libonnxruntime.so.1*")
+    return found
+
+
+def built(folder, headers):
+    """Return a folder in which `stream` and `stream_loop` are built."""
     sources = harness.CHECKOUT / "serving/cpp"
     program = harness.CHECKOUT / "benchmarks/stream_loop.cpp"
     options = [f"-DONNXRUNTIME_INCLUDE_DIR={headers}", f"-DPROGRAMS={program}"]
     for arguments in (
         ["-S", sources, "-B", folder, *options],
-        ["--build", folder, "--target", "stream_loop"],
+        ["--build", folder, "--target", "stream", "stream_loop"],
     ):
         finished = subprocess.run(["cmake", *arguments], capture_output=True, encoding="utf-8")
         if finished.returncode:
             raise ValueError(f"cmake: {harness.last_line(finished.stderr)}")
-    return folder / "stream_loop"
+    return folder
 
 
 def _compare_in_cpp(name, bundle, loop, rounds, quick):
-    [library] = Path(onnxruntime.__file__).parent.glob("capi/libonnxruntime.so.1*")
     count = 1 if quick else AT_ONCE
     finished = subprocess.run(
-        [loop, bundle, library, str(rounds), str(count)], capture_output=True, encoding="utf-8"
+        [loop, bundle, library(), str(rounds), str(count)], capture_output=True, encoding="utf-8"
     )
     if finished.returncode:
         raise ValueError(f"{name} in C++: {harness.last_line(finished.stderr)}")
@@ -233,12 +252,7 @@ def main(arguments=None):
     parser.add_argument(
         "--rounds", type=harness.count, default=30, help="Timed rounds of each case. Default: 30."
     )
-    parser.add_argument(
-        "--cpp",
-        type=Path,
-        metavar="HEADERS",
-        help="Folder of onnxruntime's C++ headers (docs/edge.md). Default: C++ is not measured.",
-    )
+    parser.add_argument("--cpp", type=Path, metavar="HEADERS", help=CPP_HELP)
     return harness.run(parser, measure, arguments)
 
 

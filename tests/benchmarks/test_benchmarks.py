@@ -14,7 +14,7 @@ import pytest
 from keras import ops
 from PIL import Image
 
-from benchmarks import encoders, generation, harness, layers, scaling, text_beams
+from benchmarks import encoders, generation, harness, layers, scaling, stream_hosts, text_beams
 from seqkeras.export.families.shapes import infer_outputs
 from seqkeras.export.onnx_graphs import convert
 from seqkeras.pretrained import load_hugging_face
@@ -56,6 +56,7 @@ def smoke_rows(benchmark, capsys, path, *arguments):
 TORCH = [*(["torch"] if has("torch") else [])]
 HEADERS = os.environ.get("ONNXRUNTIME_INCLUDE_DIR")
 CPP = ["--cpp", HEADERS] if HEADERS and shutil.which("cmake") else []
+NODE = ["Node"] if shutil.which("node") and (stream_hosts.PACKAGE / "node_modules").is_dir() else []
 GENERATED = "{} float32 beam {} b1 vs {}"
 FLOAT32 = ["--only", "transformer", "--precisions", "float32", "--rivals"]
 DATES = crossed("dates {}{} vs dateparser", ("clean", "noisy"), ("", " b1", " b64"))
@@ -94,6 +95,10 @@ SMOKES = [
         "minilm ONNX int8-embedding vs 25 MB"}
         | crossed("minilm first answer {} vs 1 s", PRECISIONS)
         | crossed("minilm memory beside the weights {} vs 120 MB", PRECISIONS)),
+    ("stream_hosts", [], ["--frames", "20", *CPP], crossed("{} in {} vs Python",
+        ("LSTM, 2 layers", "GRU, 2 layers", "QRNN, 2 layers", "convolutions, 4 layers",
+            "Transformer, 2 layers"),
+        ["Python, int8", "TensorFlow", *NODE, *(["C++"] if CPP else [])])),
     ("streams", [], [*CPP], crossed("{} 2 layers frame vs {}", ("lstm", "gru"),
             ("session.run", "window", "stateful", "SavedModel"))
         | crossed("{} 2 layers frame in C++ vs session.run in C++", ("lstm", "gru") if CPP else ())

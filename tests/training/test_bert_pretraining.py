@@ -183,7 +183,7 @@ def test_accumulated_batches_make_the_step_of_a_large_one(trained):
     records = TokenRecords(trained / "run.records")
     rows = SentencePairs(records.shards, 23, 2, 3, short=0.5)
     batches = PretrainingBatches(
-        rows, Masking(task.tokenizer), ShardOrder(rows.counts, 5, 0), 23, True
+        rows, Masking(task.reading.tokenizer), ShardOrder(rows.counts, 5, 0), 23, True
     )
     single = [batch for _, batch in zip(range(2), batches.from_step(0))]
     group = [batch for _, batch in zip(range(2), batches.in_groups(2, -1).from_step(0))]
