@@ -100,6 +100,7 @@ PRIVATE = {
         "seqkeras/composites/recurrent.py",
         "seqkeras/embeddings/ids.py",
         "seqkeras/pretrained/assignment.py",
+        "seqkeras/streams/walk.py",
         "seqkeras/values.py",
         "export/keras_layers.py",
         "export/onnx_graphs.py",

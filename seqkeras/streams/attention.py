@@ -43,7 +43,7 @@ def _(
     near = ops.logical_and(distances >= 0, distances <= window)  # (T, r + T)
     near = ops.logical_and(near, real[:, None])[:, None]  # (B, 1, T, r + T)
     split = (layer._split(tensor) for tensor in (query, key, value))
-    contexts = layer._merge(layer._attend(*split, near, causal=False, training=False))
+    contexts = layer._merge(layer._attend(*split, near, causal=False, training=walk.training))
     return sequence.with_tensor(layer._project_output(contexts))
 
 

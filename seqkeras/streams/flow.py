@@ -1,5 +1,7 @@
 """A tensor of a model, as it flows through a stream."""
 
+import copy
+
 EACH, SO_FAR = "each", "so far"
 
 
@@ -37,3 +39,11 @@ class Flow:
         return Flow(
             tensor, **{"kind": self.kind, "delay": self.delay, "ahead": self.ahead} | changes
         )
+
+    def in_floats_of(self, policy):
+        """Return the flow with floats in the dtype in which a `keras.DTypePolicy` computes."""
+        flow = copy.copy(self)
+        flow.tensor = policy.convert_input(self.tensor, True, policy.compute_dtype)
+        if hasattr(self.tensor, "_keras_mask"):
+            flow.tensor._keras_mask = self.tensor._keras_mask
+        return flow

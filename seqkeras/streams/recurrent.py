@@ -47,7 +47,7 @@ def read(layer, walk, sequences, mask=None):
     outputs, before, states = sequence, states, []
     for cell in cells:
         count = len(sizes_of(cell))
-        outputs, *after = _run(cell, outputs, real, before[:count])
+        outputs, *after = _run(cell, outputs, real, before[:count], walk.training)
         before, states = before[count:], states + after
     _keep(walk, layer, states)
     return outputs, real
@@ -59,7 +59,7 @@ def _(layer: QRNN, walk, sequences, mask=None, initial_state=None, **_):
     sequence, real = walk.without_padding(sequences, walk.mask_of(sequences, mask))
     shapes = [shape[1:] for shape in layer.state_shapes("batch")]
     before = _recalled(walk, layer, shapes, layer.compute_dtype)
-    outputs, states = layer._run(sequence, real, before, training=False)
+    outputs, states = layer._run(sequence, real, before, walk.training)
     if real is not None:  # the window reads a masked frame as zeros, where the frame stands
         states[1:] = [
             ops.concatenate([past, sequence], axis=1)[:, -past.shape[1] :] for past in before[1:]
@@ -78,11 +78,11 @@ def _(layer, walk, *args, **kwargs):
     raise _looks_ahead(layer)
 
 
-def _run(cell, sequence, real, states):
+def _run(cell, sequence, real, states, training):
     """Return the outputs of a cell over a chunk, and each of its states after it."""
     network = NETWORKS.get(type(cell))
-    if network is None or not _is_usual(cell):
-        outputs, _, states = run_cell(cell, sequence, real, states, reverse=False, training=False)
+    if network is None or training or not _is_usual(cell):
+        outputs, _, states = run_cell(cell, sequence, real, states, False, training)
         return outputs, *states
     return network(sequence, real, states, [cell.kernel, cell.recurrent_kernel, cell.bias])
 

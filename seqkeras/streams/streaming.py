@@ -57,6 +57,7 @@ class Streaming:
         frames: (B, T, ...).
         state: name -> tensor, as `entries` say; see `initial_state`.
         others: name -> (B, T, ...) of the other inputs.
+        training: whether layers are in training, as those that drop out.
 
     Returns:
         name -> (B, T, ...) answers, and the new state. The only output of a model is "output".
@@ -93,9 +94,9 @@ class Streaming:
         numbers = np.random.default_rng(0).normal(size=(BATCH, *shape))
         return ops.convert_to_tensor(numbers, self.inputs[name].dtype)
 
-    def __call__(self, frames, state, others=None):
+    def __call__(self, frames, state, others=None, training=False):
         chunk = {self.frames: frames} | (others or {})
-        walk = Walk(self._known, state, frames)
+        walk = Walk(self._known, state, frames, training)
         flows = self._walk(walk, chunk)
         answers = {
             name: flow.tensor if flow.kind == EACH else walk.unfolded(flow.tensor)

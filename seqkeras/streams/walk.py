@@ -5,6 +5,7 @@ import functools
 import keras
 import numpy as np
 from keras import KerasTensor, ops, tree
+from keras.src.backend import AutocastScope  # as a layer's call has it; it has no public name
 
 from seqkeras.streams.flow import EACH, SO_FAR, Flow, StreamError
 
@@ -20,13 +21,14 @@ class Walk:
             -> the functional form of a layer of layers, or None for an operation of frames.
         state: name -> tensor; None in the first walk, which looks at numbers.
         frames: (B, T, ...).
+        training: whether layers are in training, as those that drop out.
 
     Attributes:
         kept: name -> tensor, the new state.
     """
 
-    def __init__(self, known, state, frames):
-        self.known = known
+    def __init__(self, known, state, frames, training=False):
+        self.known, self.training = known, training
         self.state = state
         self.size = ops.shape(frames)[:2]
         self.kept = {}
@@ -44,12 +46,26 @@ class Walk:
         if not flows:
             return operation(*args, **kwargs)
         self.count_call(operation)
-        result = streamed(operation, self, *args, **kwargs)
+        if self.training and getattr(operation, "_call_has_training_arg", False):
+            kwargs["training"] = True
+        result = self.by_rule(operation, args, kwargs)
         if result is not NotImplemented:
             return result
         if all(flow.kind == SO_FAR for flow in flows):
             return self.mapped(operation, flows[0].with_tensor, args, kwargs)
         return self.of_frames(operation, args, kwargs)
+
+    def by_rule(self, operation, args, kwargs):
+        """Return what `streamed` does, in the precision in which a layer computes."""
+        policy = getattr(operation, "dtype_policy", None)
+        if policy is None or policy.compute_dtype == policy.variable_dtype:
+            return streamed(operation, self, *args, **kwargs)
+        args, kwargs = tree.map_structure(
+            lambda leaf: leaf.in_floats_of(policy) if isinstance(leaf, Flow) else leaf,
+            (args, kwargs),
+        )
+        with AutocastScope(policy.compute_dtype):
+            return streamed(operation, self, *args, **kwargs)
 
     def count_call(self, operation):
         """Count a call of an operation, which names what it keeps."""

@@ -10,7 +10,7 @@ from seqkeras.attention import RestrictedSelfAttention, StructuredSelfAttention
 from seqkeras.models import Forecaster
 from seqkeras.streams import StreamError, Streaming
 from seqkeras.transformer import Encoder, EncoderBlock, LayerNorm
-from tests.arrays import floats, numbers, randomize
+from tests.arrays import close, floats, numbers, randomize
 
 B, T, D = 2, 17, 3
 CHUNKS = [[T], [1] * T, [5, 1, 7, 4]]
@@ -357,3 +357,14 @@ def test_a_forecaster_that_needs_its_whole_window_is_refused(options):
     model = keras.Model({"window": window}, Forecaster(2, 7, **options)({"window": window}))
     with pytest.raises(StreamError, match=r"forecaster\w*: (scale=True reads|set decoder=)"):
         Streaming(model, "window")
+
+
+@pytest.mark.parametrize("name", ["lstm", "qrnn", "convolution", "attention", "lstm of keras"])
+def test_a_model_of_mixed_precision_streams_in_its_precision(name, restored):
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    model = model_of(*FRAME_MODELS[name]())
+    frames, streaming = ops.convert_to_tensor(recording()), Streaming(model)
+    answers, state = streaming(frames, streaming.initial_state(B))
+    floating = {entry.dtype for entry in streaming.entries} - {"bool"}
+    assert floating == {"bfloat16"}
+    close(ops.cast(answers["output"], "float32"), ops.cast(model(frames), "float32"), 2e-2, 2e-2)
