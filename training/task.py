@@ -271,10 +271,10 @@ class Modelling(abc.ABC):
         except ValueError as error:
             raise RunError(f"--batch-tokens: {error}") from error
 
-    def carries_state(self) -> bool:
-        """Return whether the state of a row goes on to the next batch, so that rows can not be
-        shared."""
-        return False
+    def carries_state(self) -> tuple[str, str] | None:
+        """Return the option by which the state of a row goes on to the next batch, so that rows can
+        not be shared, and what may be chosen in its place; None where no state does."""
+        return None
 
     def num_steps(self, batches: Batches) -> int:
         """Return how many steps to train."""
@@ -308,7 +308,9 @@ class Modelling(abc.ABC):
 
     def trained(self, model: keras.Model) -> keras.Model:
         """Return what is served of the model that was trained, where it is only a part."""
-        return model
+        from seqkeras.training.carried import CarriedState
+
+        return model.model if isinstance(model, CarriedState) else model
 
 
 class Scoring(abc.ABC):

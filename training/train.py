@@ -94,10 +94,11 @@ class _Data:
 def _read(task, folder, overwrite, devices):
     """Return the `_Data` of a task, and tell unknown tokens."""
     examples, validation = task.reading.read()
-    if devices.num_replicas > 1 and task.modelling.carries_state():
+    if devices.num_replicas > 1 and (carrying := task.modelling.carries_state()):
+        option, other = carrying
         raise RunError(
-            "--windows consecutive: not with several devices: each would have to carry the states "
-            "of its rows on; choose --windows random, or --strategy one."
+            f"{option}: not with several devices: each would have to carry the states of its rows "
+            f"on; choose {other}, or --strategy one."
         )
     tokenizers = None if overwrite else kept_tokenizers(folder, devices.is_chief)
     kept = task.reading.kept(validation)

@@ -65,6 +65,11 @@ class Recording:
         ends = [*range(every, len(self), every), len(self)]
         return [self._part(slice(end), self.target) for end in ends]
 
+    def up_to(self, most: int | None) -> Recording:
+        """Return the first frames of the recording, at most so many; None: all."""
+        part = slice(most)
+        return self._part(part, self.target[part] if isinstance(self.target, list) else self.target)
+
     def _part(self, part, target):
         rows = None if self.rows is None else self.rows[part]
         return dataclasses.replace(self, numbers=self.numbers[part], target=target, rows=rows)

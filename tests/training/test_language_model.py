@@ -15,7 +15,7 @@ from seqkeras.models import GPT, RNNLanguageModel
 from seqkeras.pretrained import save_hugging_face
 from seqkeras.tokenizers import learn_byte_pairs, read_tokenizer
 from seqkeras.tokenizers.of_stream import STREAM_TOKENIZERS
-from seqkeras.training.carried import CarriedState
+from seqkeras.training.carried import CarriedTokens
 from seqkeras.training.parts.language_model import LanguageModelModelling
 from seqkeras.training.tasks.language_model import LanguageModelOptions
 from tests.conftest import CHECKOUT
@@ -128,7 +128,7 @@ def test_export_takes_both(characters, words):
 def test_a_state_goes_on_until_its_row_begins_anew(tmp_path):
     keras.utils.set_random_seed(0)
     model = RNNLanguageModel(11, 5, 7, 2, cell="lstm")
-    carried = CarriedState(model, 3)
+    carried = CarriedTokens(model, 3)
     carried.build()
     token_ids = np.random.default_rng(0).integers(11, size=(3, 12))
     whole = model({"token_ids": token_ids})

@@ -1,6 +1,9 @@
 """A Keras model as the graph of a pipeline that answers in a single pass."""
 
+import functools
+
 import keras
+import numpy as np
 from keras import tree
 
 from seqkeras.decoding import compiled
@@ -9,7 +12,11 @@ from seqkeras.models import ChainTaggingHead
 from seqkeras.models.token_model import TokenModel
 from seqkeras.runs import RunFiles
 from seqkeras.serving.manifest import TensorSpec
+from seqkeras.streams import StreamError
+from seqkeras.training.streamed import step_of, streamed
 
+FRAMES = "frames"  # the input of recordings
+FRAME_BUDGET = 2**15  # frames of a batch; a longer recording is read in chunks, if that can be
 FED = ("lengths", "segment_ids", "masked_positions")  # optional inputs that pipelines feed
 SHAPES = {  # pipeline -> axes of the outputs of a model of ours
     "Answer": ("batch", "length"),
@@ -47,8 +54,31 @@ def graph_of(model: keras.Model, run: RunFiles) -> KerasGraph:
             return {names[0]: model.represent(arrays)}
         return _named(model(arrays, training=False))
 
+    by_stream = functools.cache(lambda: _by_stream(model))
+
+    def function(**arrays):
+        is_long = FRAMES in arrays and arrays[FRAMES].shape[1] > FRAME_BUDGET
+        return (is_long and by_stream() or outputs)(arrays)
+
     specs = tuple(TensorSpec(name, "float32", shape) for name in names)
-    return KerasGraph(inputs, specs, lambda **arrays: outputs(arrays))
+    return KerasGraph(inputs, specs, function)
+
+
+def _by_stream(model):
+    """Return a function of recordings of any length, in constant memory; None for a model that can
+    not stream."""
+    try:
+        step = compiled(step_of(model))
+    except StreamError:
+        return None
+
+    def outputs(arrays):
+        answers = streamed(step, arrays[FRAMES])  # (B, T, ...)
+        if len(answers.shape) > len(model.outputs[0].shape):  # a summary, known at the end
+            answers = answers[np.arange(len(answers)), arrays["lengths"] - 1]
+        return {"output": answers}
+
+    return outputs
 
 
 def _inputs(model):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from seqkeras.keras_pipeline import keras_pipeline
 from seqkeras.serving.manifest import SCHEMA_VERSION
 from seqkeras.serving.pipelines.model import ROLE
-from seqkeras.training.answering.graphs import graph_of
+from seqkeras.training.answering.graphs import FRAME_BUDGET, graph_of
 
 if TYPE_CHECKING:
     import keras
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 AT_ONCE = 4096  # inputs that a pipeline is given
 # Tokens of a batch: more make a call cheaper for a token, and rows of other lengths share it. The
 # logits of a mask are as many as the vocabulary has tokens.
-TOKEN_BUDGET, FRAME_BUDGET = 2**13, 2**15
+TOKEN_BUDGET = 2**13
 BUDGETS = {"FillMask": 2**10}
 
 

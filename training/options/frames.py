@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from seqkeras.data.recordings import files_of_table
-from seqkeras.training.options import Names, Options, option, part
+from seqkeras.training.options import Names, Options, at_least, option, part
 from seqkeras.training.options.decimals import DecimalOptions
 
 ARRAYS = ".npz"
@@ -23,6 +23,13 @@ class FrameOptions(Options):
     frames_column: str | None = option(
         None, str, "Column that names .npy files, in a file with a row for each recording."
     )
+    carry_every: int | None = option(
+        None,
+        at_least(1),
+        "Frames of a training window of a --causal model, which carries its state from window to "
+        "window of a recording; the gradient ends where a window begins. Default: training reads "
+        "whole recordings.",
+    )
 
     def problems(self, of: Options) -> Iterable[str]:
         yield from self.decimals.problems_of_columns(self.numbers, "--numbers")
@@ -32,6 +39,11 @@ class FrameOptions(Options):
             yield "--character-filters: are of words; sequences of numbers have none."
         if self.series_column is not None and not self.numbers:
             yield "--series-column needs --numbers."
+        if self.carry_every is not None:
+            if not (of.causal and self.reads_frames(of.file)):
+                yield "--carry-every is for --causal models of frames."
+            if of.batch_tokens is not None:
+                yield "--carry-every: each row goes on; choose --batch-size, not --batch-tokens."
 
     def reads_frames(self, path: Path | str) -> bool:
         """Return whether a file is of frames, and not of texts."""

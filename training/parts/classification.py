@@ -17,6 +17,7 @@ from seqkeras.runs import RunError
 from seqkeras.serving.categories import category_text
 from seqkeras.terminal import one_line
 from seqkeras.training.console import add_rows, console, say_merged
+from seqkeras.training.parts.carried_windows import in_training
 from seqkeras.training.parts.delays import Delays
 from seqkeras.training.parts.features import require_features
 from seqkeras.training.parts.frames import Frames
@@ -71,7 +72,8 @@ class ClassificationReading(LabelledTexts):
             validation = self._of_known_labels(options.validation, labels, options.file)
             if self.frames:
                 self.frames.require_size(train, validation)
-        self.require_batch(options.file, train, "examples")
+        if options.carry_every is None:
+            self.require_batch(options.file, train, "examples")
         console.print(
             f"{options.task}: {len(train):,} training and {len(validation):,} validation examples "
             f"of {len(labels):,} labels"
@@ -168,12 +170,23 @@ class ClassificationModelling(LabelledTextModelling):
             return inputs, targets, lengths
         return self.text_inputs(examples, targets, run)
 
+    @property
+    def validation_loss(self) -> bool:
+        return not self.carries_state()  # else `measure` has the loss, of recordings of any length
+
     def measure(self, model: keras.Model, examples: list[Any], run: RunFiles) -> dict[str, float]:
-        self.delays = self.delays or Delays()
+        self.delays = self.delays or Delays(has_loss=not self.validation_loss)
         return self.delays(self, model, examples, run)
+
+    def carries_state(self) -> tuple[str, str] | None:
+        return self.reading.frames and self.reading.frames.carries_state()
 
     def batches(self, examples: list[Any], run: RunFiles) -> Batches:
         every = self.options.answer_every
+        if self.carries_state():
+            labels, every = run.record.settings["labels"], every or self.options.carry_every
+            targets = [_at_ends(labels.index(own.target), len(own), every) for own in examples]
+            return self.reading.frames.carried(examples, targets, UNLABELLED)
         if every is not None:
             examples = [part for example in examples for part in example.beginnings(every)]
         return super().batches(examples, run)
@@ -189,7 +202,8 @@ class ClassificationModelling(LabelledTextModelling):
             summary = self.summarized(inputs, hidden, real)
         else:
             inputs, summary = self.encoded(run)
-        return keras.Model(inputs, keras.layers.Dense(len(labels), name="label")(summary))
+        model = keras.Model(inputs, keras.layers.Dense(len(labels), name="label")(summary))
+        return in_training(model, self.options)
 
     def heads(self, run: RunFiles) -> dict[str, keras.Layer]:
         """Return a dictionary: name -> head, of a pre-trained encoder."""
@@ -197,10 +211,13 @@ class ClassificationModelling(LabelledTextModelling):
         return {"label": ClassificationHead(len(labels), self.options.dropout)}
 
     def loss(self) -> Any:
-        return SmoothedCrossEntropy(self.options.label_smoothing, self.ignored)
+        return SmoothedCrossEntropy(self.options.label_smoothing, self._ignored())
 
     def metrics(self) -> Any:
-        return [TokenAccuracy(self.ignored, "accuracy")]
+        return [TokenAccuracy(self._ignored(), "accuracy")]
+
+    def _ignored(self):
+        return UNLABELLED if self.carries_state() else self.ignored
 
 
 class ClassificationScoring(Scoring):
@@ -262,6 +279,13 @@ class ClassificationScoring(Scoring):
             f"right are {scores['accuracy']:.2%}, {f1}macro F1 is {scores['macro_f1']:.2%}, "
             f"Matthews' correlation {scores['matthews_correlation']:.3f}"
         )
+
+
+def _at_ends(label, length, every):
+    """Return (frames,) targets of a recording: the label at every so many frames and at the end."""
+    targets = np.full(length, UNLABELLED)
+    targets[every - 1 :: every] = targets[-1] = label
+    return targets
 
 
 def _labels(path, column, rows):

@@ -4,12 +4,13 @@ from typing import Any
 
 import keras
 import numpy as np
-from keras import ops
 
 from seqkeras.runs import RunFiles
-from seqkeras.streams import Streaming
 from seqkeras.training.compiling import OncePerModel
+from seqkeras.training.console import console
+from seqkeras.training.streamed import step_of, streamed
 from seqkeras.training.task import Modelling
+from seqkeras.training.validation import LOSS
 
 DELAY = "delay_frames"  # the name of the measure
 AT_ONCE = 32  # recordings
@@ -21,17 +22,21 @@ class Delays:
     It is counted from the first frame at which the answer holds: a delay of 1 is an answer that is
     right at once. Of a tag that lasts for several frames, the answer must stay until the tag ends;
     what is wrong at the end is left out.
+
+    Args:
+        has_loss: whether to measure the loss of the last answer, too.
     """
 
-    def __init__(self) -> None:
-        self._answer = OncePerModel(_first_logits)
+    def __init__(self, has_loss: bool = False) -> None:
+        self.has_loss = has_loss
+        self._step = OncePerModel(step_of)
         self._examples = self._arrays = None
 
     def __call__(
         self, modelling: Modelling, model: keras.Model, examples: list[Any], run: RunFiles
     ) -> dict[str, float]:
-        """Return name -> the mean delay; nothing where no answer is right at the end, and of a
-        model that is not causal or reads no frames.
+        """Return name -> the loss, and the mean delay where an answer is right at the end; nothing
+        of a model that is not causal or reads no frames.
 
         Args:
             modelling: the task's, whose targets are (recordings,) integers, or one for each frame.
@@ -41,17 +46,21 @@ class Delays:
         if not (modelling.reading.frames and modelling.options.causal):
             return {}
         if self._examples is not examples:  # which are the same at each look
-            self._examples, self._arrays = examples, modelling.arrays(examples, run)
+            with console.capture():  # what `arrays` prints was said of the training examples
+                self._examples, self._arrays = examples, modelling.arrays(examples, run)
         inputs, targets, lengths = self._arrays
-        found = []
+        found, total = [], 0.0
         for start in range(0, len(lengths), AT_ONCE):
             rows = np.arange(start, min(start + AT_ONCE, len(lengths)))
-            logits = self._answer(model)(inputs["frames"][rows])
-            answers = ops.convert_to_numpy(logits).argmax(axis=-1)
-            for target, answer, length in zip(targets[rows], answers, lengths[rows]):
+            logits = streamed(self._step(model), inputs["frames"][rows])
+            for target, answer, length in zip(targets[rows], logits.argmax(-1), lengths[rows]):
                 target = np.broadcast_to(target, answer.shape)[:length]
                 found += delays_of(answer[:length], target)
-        return {DELAY: float(np.mean(found))} if found else {}
+            if self.has_loss:
+                last = logits[np.arange(len(rows)), lengths[rows] - 1]
+                total += len(rows) * float(modelling.loss()(targets[rows], last))
+        measured = {LOSS: total / len(lengths)} if self.has_loss else {}
+        return measured | ({DELAY: float(np.mean(found))} if found else {})
 
 
 def delays_of(answers: np.ndarray, targets: np.ndarray) -> list[int]:
@@ -69,13 +78,3 @@ def delays_of(answers: np.ndarray, targets: np.ndarray) -> list[int]:
         elif wrong[-1] < end - start - 1:
             found.append(int(wrong[-1]) + 2)
     return found
-
-
-def _first_logits(model):
-    streaming = Streaming(model)
-
-    def logits(frames):
-        answers, _ = streaming(frames, streaming.initial_state(ops.shape(frames)[0]))
-        return next(iter(answers.values()))
-
-    return logits

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ from seqkeras.serving.times import TimeColumn, in_iso
 from seqkeras.spreading import evenly_spread
 from seqkeras.training.answering import answerer
 from seqkeras.training.console import console, say_merged
+from seqkeras.training.parts.carried_windows import carried_batches, in_training
 from seqkeras.training.parts.forecasting_baselines import (
     SEASONAL,
     Ridge,
@@ -308,14 +310,35 @@ class ForecastingModelling(Modelling):
         return inputs, WindowArrays(examples, "target"), lengths
 
     def batches(self, examples: list[Any], run: RunFiles) -> Batches:
+        if self.carries_state():
+            return self._carried(examples)
         batches = super().batches(examples, run)
         if self.options.causal:
             lengths = [max(self.options.context // part, 1) for part in SHORTER]
             batches.arrays[0]["window"] = WindowArrays(examples, "window", lengths=lengths)
         return batches
 
+    def _carried(self, examples):
+        """Return batches whose rows go on through the series, with a forecast after each step."""
+        options, rows = self.options, examples[0].rows
+        ends = {id(window.table): (window, window.future.start) for window in examples}
+        steps, tables = [], []
+        for window, end in ends.values():
+            sizes = 1, *window.sizes[1:]
+            steps += [dataclasses.replace(window, start=n, sizes=sizes) for n in range(end)]
+            tables.append(rows.scaled(rows.filled(window.table[:end])))
+        inputs = {"window": np.concatenate(tables)[:, : rows.num_features]}
+        if rows.num_known:
+            inputs["known"] = WindowArrays(steps, "known")
+        sizes = [*map(len, tables)]
+        return carried_batches(options, inputs, WindowArrays(steps, "target"), sizes, math.nan)
+
+    def carries_state(self) -> tuple[str, str] | None:
+        return ("--carry-every", "--causal true alone") if self.options.carry_every else None
+
     def model(self, run: RunFiles) -> keras.Model:
-        return forecasting_model(self.options, self.reading.rows)
+        model = forecasting_model(self.options, self.reading.rows)
+        return in_training(model, self.options, "window")
 
     def loss(self) -> Any:
         options = self.options

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,17 +13,22 @@ import numpy as np
 from seqkeras.data.batches import FrameSequences
 from seqkeras.data.recordings import read_arrays, read_rows, read_table
 from seqkeras.runs import RunError
+from seqkeras.serving.manifest.fields import parse_fields
 from seqkeras.serving.rows import Rows
 from seqkeras.training.console import console, say_merged
 from seqkeras.training.options.frames import ARRAYS
+from seqkeras.training.parts.carried_windows import carried_batches
 from seqkeras.training.parts.encoders import encoded_frames
 from seqkeras.training.parts.scaling import deviation_of, learned_numbers, require_float32, scaling
 from seqkeras.training.wording import counted
 
 if TYPE_CHECKING:
+    from seqkeras.data.batches import Batches
     from seqkeras.data.recordings import Recording
 
 KEPT = 128  # validation recordings that go with the run
+MOST_KEPT = 4096  # frames of each, where training carries the state through long recordings
+LONGEST = 2**20  # frames of a recording that a model takes at once, if it has learned so
 
 
 class Frames:
@@ -73,7 +78,9 @@ class Frames:
                 columns = [column for column in rows["columns"] if column.get("decimal") == sign]
                 own[option] = tuple(column["name"] for column in columns)
         options = dataclasses.replace(self.options, **own)
-        return Frames(options, self.label_column, self.for_each_frame)
+        frames = Frames(options, self.label_column, self.for_each_frame)
+        frames.rows = rows and Rows(**parse_fields(Rows, rows, "rows", []))
+        return frames
 
     def require_size(self, examples: list[Any], others: list[Any]) -> None:
         """Raise a `RunError` unless frames of two files have as many numbers."""
@@ -86,10 +93,11 @@ class Frames:
 
     def record(self, examples: list[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the limits and settings of a run, as learned of training examples."""
-        longest = max(map(len, examples))
+        options, longest = self.options, max(map(len, examples))
+        limit = LONGEST if options.carry_every else options.max_length or longest
         self._learn(np.concatenate([example.numbers for example in examples]))
         settings = {} if self.rows is None else {"rows": dataclasses.asdict(self.rows)}
-        return {"source_length": self.options.max_length or longest}, settings
+        return {"source_length": limit}, settings
 
     def _learn(self, numbers):
         options = self.options
@@ -115,7 +123,8 @@ class Frames:
     def kept(self, validation: list[Any]) -> list[Any]:
         """Return the examples that go with the run, evenly spread."""
         places = np.linspace(0, len(validation) - 1, min(KEPT, len(validation))).astype(int)
-        return [validation[place] for place in places]
+        most = MOST_KEPT if self.options.carry_every else None
+        return [validation[place].up_to(most) for place in places]
 
     def inputs(self, examples: list[Any], limit: int | None) -> tuple[Any, Any]:
         """Return the arrays of examples, cut to so many frames, and their lengths."""
@@ -123,11 +132,33 @@ class Frames:
         if cut:
             more = f"of more than {limit:,} frames"
             console.print(f"  {counted(cut, f'recordings {more} are', f'recording {more} is')} cut")
-        numbers = [example.numbers for example in examples]
-        if self.rows is not None:
-            numbers = [self.rows.scaled(self.rows.filled(own)) for own in numbers]
-        frames = FrameSequences([own[:limit] for own in numbers])
+        frames = FrameSequences([own[:limit] for own in self._features(examples)])
         return {"frames": frames, "lengths": frames.lengths}, frames.lengths
+
+    def _features(self, examples):
+        """Return the frames of each example as the model reads them."""
+        numbers = [example.numbers for example in examples]
+        if self.rows is None:
+            return numbers
+        return [self.rows.scaled(self.rows.filled(own)) for own in numbers]
+
+    def carried(self, examples: list[Any], targets: Sequence[np.ndarray], ignored: int) -> Batches:
+        """Return batches of windows of --carry-every frames, whose rows go on from batch to batch.
+
+        Args:
+            examples: training examples.
+            targets: (frames,) integers of each.
+            ignored: the target that counts nothing.
+        """
+        frames = np.concatenate(self._features(examples), dtype="float32")
+        sizes = [*map(len, examples)]
+        return carried_batches(
+            self.options, {"frames": frames}, np.concatenate(targets), sizes, ignored
+        )
+
+    def carries_state(self) -> tuple[str, str] | None:
+        """See `seqkeras.training.task.Modelling.carries_state`."""
+        return ("--carry-every", "--max-length") if self.options.carry_every else None
 
     def sample(self, example: Any) -> dict[str, str]:
         """Return what samples.txt shows of the input."""

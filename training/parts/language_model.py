@@ -20,7 +20,7 @@ from seqkeras.models import GPT, RNNLanguageModel
 from seqkeras.runs import RunError
 from seqkeras.tokenizers import UNK, CharacterTable, WordTable, special_ids
 from seqkeras.tokenizers.of_stream import STREAM_TOKENIZERS
-from seqkeras.training.carried import CarriedState
+from seqkeras.training.carried import CarriedTokens
 from seqkeras.training.console import console
 from seqkeras.training.first_weights import places_in_both, take_rows, vocabularies
 from seqkeras.training.parts.plain_texts import MeasuredScoring, perplexity, read_texts
@@ -206,13 +206,13 @@ class LanguageModelModelling(Modelling):
         )
         return found
 
-    def carries_state(self) -> bool:
-        """Return whether the state of a row goes on to the next batch."""
+    def carries_state(self) -> tuple[str, str] | None:
         if self.options.start_from is not None:
             recurrent = isinstance(self.reading.start.model, RNNLanguageModel)
         else:
             recurrent = self.options.model != "gpt"
-        return recurrent and self.options.windows != "random"
+        carries = recurrent and self.options.windows != "random"
+        return ("--windows consecutive", "--windows random") if carries else None
 
     def _stream(self, texts, run):
         return token_stream(texts, run.tokenizers["text"], run.record.decoding["end_id"])
@@ -229,7 +229,7 @@ class LanguageModelModelling(Modelling):
             )
         if not self.carries_state():
             return model
-        carried = CarriedState(model, self.options.batch_size)
+        carried = CarriedTokens(model, self.options.batch_size)
         carried.build()
         return carried
 
@@ -271,9 +271,6 @@ class LanguageModelModelling(Modelling):
             )
         model.build(None)
         return model
-
-    def trained(self, model: keras.Model) -> keras.Model:
-        return model.model if isinstance(model, CarriedState) else model
 
     def loss(self) -> Any:
         return keras.losses.SparseCategoricalCrossentropy(from_logits=True)

@@ -1,6 +1,7 @@
 """The words of sentences, or frames of numbers, and their tags, from a file of the user's."""
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ import keras
 import numpy as np
 from rich.table import Table
 
-from seqkeras.data.batches import Sequences
+from seqkeras.data.batches import Batches, Sequences
 from seqkeras.data.conll import continued, scheme_of
 from seqkeras.data.left_out import usable
 from seqkeras.data.texts import DataError
@@ -21,6 +22,7 @@ from seqkeras.serving.text import Tokenizer
 from seqkeras.terminal import one_line
 from seqkeras.training.console import add_rows, console, say_left_out
 from seqkeras.training.options.frames import TAG
+from seqkeras.training.parts.carried_windows import in_training
 from seqkeras.training.parts.delays import Delays
 from seqkeras.training.parts.encoded_texts import EncodedTexts
 from seqkeras.training.parts.encoders import encoded
@@ -58,11 +60,12 @@ class TaggingReading(EncodedTexts):
             if self.frames:
                 self.frames.require_size(train, validation)
         else:
-            whole = self._in_pieces(train) if len(train) == 1 else train
+            whole = self._parted(train[0]) if len(train) == 1 else train
             named = {"noun": self.unit, "label": "tag", "way_out": pieces}
             train, validation = split(whole, options, lambda example: {*example.target}, **named)
-        train, validation = self._in_pieces(train), self._in_pieces(validation)
-        self.require_batch(options.file, train, f"{self.unit}s", pieces)
+        train, validation = self._in_pieces(train), self._validated(validation)
+        if options.carry_every is None:
+            self.require_batch(options.file, train, f"{self.unit}s", pieces)
         if len(labels) < 2:
             words = "frames" if self.frames else "words"
             raise RunError(f"{options.file}: all {words} have the tag {labels[0]!r:.40}.")
@@ -89,13 +92,24 @@ class TaggingReading(EncodedTexts):
             return examples
         return [piece for example in examples for piece in example.pieces(length)]
 
+    def _parted(self, example):
+        """Return the only recording, or sentence, in parts of which some are held out."""
+        if self.options.carry_every is None or self.options.max_length is not None:
+            return self._in_pieces([example])
+        return example.pieces(math.ceil(len(example) * (self.options.held_out or 1)))
+
+    def _validated(self, examples):
+        """Return recordings as they are validated: whole, where training carries the state through
+        them."""
+        return examples if self.options.carry_every else self._in_pieces(examples)
+
     def examples_of(self, paths: Sequence[Path | str], settings: Mapping[str, Any]) -> list[Any]:
         if self.options.recordings.reads_frames(paths[0]) or settings.get("rows"):
             self.frames = self._frames().of_settings(settings)
         labels = settings["labels"]
         self.scheme = scheme_of(labels)
         parts = [self._examples(path, labels, "what was trained") for path in paths]
-        return self._in_pieces([example for part in parts for example in part])
+        return self._validated([example for part in parts for example in part])
 
     def _examples(self, path, labels=None, source=None):
         """Return the examples of a file.
@@ -195,6 +209,16 @@ class TaggingModelling(Modelling):
         inputs = inputs_of(rows, pretrained=self.reading.pretrained)
         return inputs, Sequences(targets, padding=NO_TAG), inputs["token_ids"].lengths
 
+    def batches(self, examples: list[Any], run: RunFiles) -> Batches:
+        if not self.carries_state():
+            return super().batches(examples, run)
+        place = {label: index for index, label in enumerate(run.record.settings["labels"])}
+        targets = [np.array([place[tag] for tag in example.target]) for example in examples]
+        return self.reading.frames.carried(examples, targets, NO_TAG)
+
+    def carries_state(self) -> tuple[str, str] | None:
+        return self.reading.frames and self.reading.frames.carries_state()
+
     delays: Delays | None = None  # of a causal model of frames
 
     def measure(self, model: keras.Model, examples: list[Any], run: RunFiles) -> dict[str, float]:
@@ -214,7 +238,8 @@ class TaggingModelling(Modelling):
             return keras.Model(
                 inputs, LinearChain(name="tag")(keras.layers.Dense(len(labels))(hidden))
             )
-        return keras.Model(inputs, keras.layers.Dense(len(labels), name="tag")(hidden))
+        model = keras.Model(inputs, keras.layers.Dense(len(labels), name="tag")(hidden))
+        return in_training(model, self.options)
 
     def heads(self, run: RunFiles) -> dict[str, keras.Layer]:
         """Return a dictionary: name -> head, of a pre-trained encoder."""

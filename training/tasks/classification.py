@@ -103,6 +103,8 @@ class ClassificationOptions(FitOptions, task="classification"):
             yield "--stride: reads texts in windows; sequences of numbers have none."
         if self.answer_every is not None and not (frames and self.causal):
             yield "--answer-every is for --causal models of frames."
+        if self.carry_every is not None and self.max_length is not None:
+            yield "--carry-every reads whole recordings; leave out --max-length."
         if self.numbers and self.series_column is None:
             yield "--numbers needs --series-column, which tells recordings apart."
         if self.pair_column is not None and frames:

@@ -149,6 +149,13 @@ class ForecastingOptions(FitOptions, task="forecasting"):
         "Read a series from its start, and forecast after each row; the model can stream (export "
         "--stream). Training reads windows of several lengths, up to --context.",
     )
+    carry_every: int | None = option(
+        None,
+        at_least(1),
+        "Steps of a training window of a --causal model, which carries its state from window to "
+        "window of a series and forecasts after each step; the gradient ends where a window "
+        "begins. Default: windows of several lengths, up to --context.",
+    )
     attention_window: int | None = option(
         None, at_least(1), "Past steps that a causal Transformer attends to."
     )
@@ -201,5 +208,9 @@ class ForecastingOptions(FitOptions, task="forecasting"):
             yield "--causal: forecasts all steps at once; leave out --decoder recurrent."
         if (self.causal and self.model == "transformer") != (self.attention_window is not None):
             yield "--attention-window goes with --causal and --model transformer, which needs it."
+        if self.carry_every is not None and not self.causal:
+            yield "--carry-every is for --causal models."
+        if self.carry_every is not None and self.batch_tokens is not None:
+            yield "--carry-every: each row goes on; choose --batch-size, not --batch-tokens."
         if self.model == "transformer" and self.units % self.num_heads:
             yield "--num-heads must divide --units."
