@@ -22,6 +22,7 @@ from seqkeras.export.families.saved_models import source_limits
 from seqkeras.export.feeds import ENCODER_DECODER, SINGLE_PASS
 from seqkeras.export.generation import one_graph
 from seqkeras.export.keras_layers import steps_as_rows
+from seqkeras.export.pipelines.record import TextModel
 from seqkeras.export.pipelines.strings import text_signatures
 from seqkeras.export.place import require_free
 from seqkeras.export.quantize import quantize, require_precision
@@ -277,15 +278,15 @@ def _text_signatures(making):
     """Return the signatures on strings; none where the tokenizer can not become a graph."""
     run = making.run
     try:
-        return text_signatures(
-            run.record.pipeline,
+        texts = TextModel(
             making.plan.saved_model,
             run.tokenizers,
             run.limits,
             run.decoding,
-            settings=run.record.settings,
-            text_prefix=run.prefix,
+            run.record.settings,
+            run.prefix,
         )
+        return text_signatures(run.record.pipeline, texts)
     except ValueError as error:
         making.say(f"no SavedModel on strings: {error}")
         return {}

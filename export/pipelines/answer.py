@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import tensorflow as tf
 
 from seqkeras.export.feeds import TEXTS
-from seqkeras.export.pipelines.record import MARGIN, ExpectedAnswer, PipelineRecord
+from seqkeras.export.pipelines.record import MARGIN, ExpectedAnswer, PipelineRecord, TextModel
 from seqkeras.export.pipelines.targets import Targets, are_texts, is_text, of_answers, text_of
 from seqkeras.export.text_graphs.characters import BLANK, checked
 from seqkeras.export.text_graphs.reading import Reader
@@ -21,19 +20,11 @@ from seqkeras.serving.pipelines.answer import Settings
 
 if TYPE_CHECKING:
     from seqkeras.export.signatures import Signature
-    from seqkeras.serving.manifest import DecodingDefaults, Limits
-    from seqkeras.serving.text import Tokenizer
 
 SPACES = [point for point in range(0x3001) if chr(point).isspace()]  # no later one is a space
 
 
-def answer(
-    signatures: Mapping[str, Signature],
-    tokenizers: Mapping[str, Tokenizer],
-    limits: Limits,
-    decoding: DecodingDefaults,
-    settings: Mapping[str, Any],
-) -> dict[str, Signature]:
+def answer(source: TextModel) -> dict[str, Signature]:
     """Map "question" and "context" to the "answer" in it, its "start" and "end", and its "score".
 
         score = start(i) + end(j),  i <= j < i + answer_length, of the context's tokens
@@ -42,9 +33,9 @@ def answer(
     model that allows questions without an answer gives "" at -1 if score <= null_score +
     no_answer_threshold. To truncate cuts the question only.
     """
-    options = Settings(**settings)
-    reader = Reader(tokenizers["text"], min(options.window, limits.source_length))
-    model = signatures["serving_default"]
+    options = Settings(**source.settings)
+    reader = Reader(source.tokenizers["text"], min(options.window, source.limits.source_length))
+    model = source.signatures["serving_default"]
     longest, most = options.answer_length, options.question_length
 
     def function(question, context, truncate):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
 from seqkeras.export.feeds import TEXTS
-from seqkeras.export.pipelines.record import MARGIN, ExpectedAnswer, PipelineRecord
+from seqkeras.export.pipelines.record import MARGIN, ExpectedAnswer, PipelineRecord, TextModel
 from seqkeras.export.pipelines.targets import Targets, of_answers
 from seqkeras.export.text_graphs.characters import checked, require
 from seqkeras.export.text_graphs.reading import Reader
@@ -19,23 +18,15 @@ from seqkeras.serving.manifest import TensorSpec
 
 if TYPE_CHECKING:
     from seqkeras.export.signatures import Signature
-    from seqkeras.serving.manifest import DecodingDefaults, Limits
-    from seqkeras.serving.text import Tokenizer
 
 
-def choose(
-    signatures: Mapping[str, Signature],
-    tokenizers: Mapping[str, Tokenizer],
-    limits: Limits,
-    decoding: DecodingDefaults,
-    settings: Mapping[str, Any],
-) -> dict[str, Signature]:
+def choose(source: TextModel) -> dict[str, Signature]:
     """Map "text" and "choices" to the best "choice", its "index", and the "scores" of all.
 
     All rows of a batch have as many choices; a row with a refused choice is refused.
     """
-    reader = Reader(tokenizers["text"], limits.source_length)
-    model = signatures["serving_default"]
+    reader = Reader(source.tokenizers["text"], source.limits.source_length)
+    model = source.signatures["serving_default"]
 
     def function(text, choices, truncate):
         shape = tf.shape(choices)
@@ -43,7 +34,7 @@ def choose(
         texts = checked(text).repeated(shape[1])
         flat_choices = checked(tf.reshape(choices, [-1]), "choices")
         encoded = reader(texts, flat_choices, truncate=truncate)
-        logits = outputs_of(model, encoded.grouped(shape))[output_name(model, settings)]
+        logits = outputs_of(model, encoded.grouped(shape))[output_name(model, source.settings)]
         best = tf.argmax(logits, axis=-1, output_type=tf.int32)
         answers = {
             "choice": tf.gather(choices, best, batch_dims=1),

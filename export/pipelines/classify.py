@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import tensorflow as tf
@@ -13,6 +12,7 @@ from seqkeras.export.pipelines.record import (
     MARGIN,
     ExpectedAnswer,
     PipelineRecord,
+    TextModel,
     text_of_tokens,
     without_windows,
 )
@@ -32,26 +32,24 @@ from seqkeras.serving.manifest import TensorSpec
 
 if TYPE_CHECKING:
     from seqkeras.export.signatures import Signature
-    from seqkeras.serving.manifest import DecodingDefaults, Limits
-    from seqkeras.serving.text import Tokenizer
 
 
-def classify(
-    signatures: Mapping[str, Signature],
-    tokenizers: Mapping[str, Tokenizer],
-    limits: Limits,
-    decoding: DecodingDefaults,
-    settings: Mapping[str, Any],
-) -> dict[str, Signature]:
+def classify(source: TextModel) -> dict[str, Signature]:
     """Map "text", or "text" and "pair", to "scores" of all labels and the best "label".
 
     Without labels, "score" is the number of a regression. A tokenizer without pairs has no
     signature of pairs.
     """
-    reader = Reader(tokenizers["text"], limits.source_length)
-    model, labels = signatures["serving_default"], list(settings.get("labels", ()))
-    name, sizes = output_name(model, settings), {e.name: e.shape[-1] for e in model.outputs}
-    pairs = settings.get("pairs")
+    reader = Reader(source.tokenizers["text"], source.limits.source_length)
+    model, labels = (
+        source.signatures["serving_default"],
+        list(source.settings.get("labels", ())),
+    )
+    name, sizes = (
+        output_name(model, source.settings),
+        {e.name: e.shape[-1] for e in model.outputs},
+    )
+    pairs = source.settings.get("pairs")
     if pairs and not reader.takes_pairs:
         raise ValueError("text graph: settings.pairs need a tokenizer of pairs; this takes none.")
 
@@ -61,7 +59,7 @@ def classify(
             return {"score": logits[:, 0]}, encoded.errors
         if sizes[name] == 1 < len(labels):  # one logit for two labels: the first label's logit is 0
             logits = tf.concat([tf.zeros_like(logits), logits], axis=-1)
-        scores = tf.sigmoid(logits) if settings.get("multi_label") else tf.nn.softmax(logits)
+        scores = tf.sigmoid(logits) if source.settings.get("multi_label") else tf.nn.softmax(logits)
         best = tf.gather(tf.constant(labels), tf.argmax(scores, -1))
         return {"scores": scores, "label": best}, encoded.errors
 

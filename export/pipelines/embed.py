@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
 from seqkeras.export.feeds import TEXTS
-from seqkeras.export.pipelines.record import ExpectedAnswer, PipelineRecord
+from seqkeras.export.pipelines.record import ExpectedAnswer, PipelineRecord, TextModel
 from seqkeras.export.text_graphs.characters import checked
 from seqkeras.export.text_graphs.reading import Reader
 from seqkeras.export.text_graphs.signatures import by_strings, output_name, outputs_of, strings
@@ -17,26 +16,18 @@ from seqkeras.serving.pipelines.embed import WordSettings
 
 if TYPE_CHECKING:
     from seqkeras.export.signatures import Signature
-    from seqkeras.serving.manifest import DecodingDefaults, Limits
-    from seqkeras.serving.text import Tokenizer
 
 
-def embed(
-    signatures: Mapping[str, Signature],
-    tokenizers: Mapping[str, Tokenizer],
-    limits: Limits,
-    decoding: DecodingDefaults,
-    settings: Mapping[str, Any],
-) -> dict[str, Signature]:
+def embed(source: TextModel) -> dict[str, Signature]:
     """Map "text" to its "embedding", of length 1 if the settings say so."""
-    reader = Reader(tokenizers["text"], limits.source_length)
-    model = signatures["serving_default"]
-    name = output_name(model, settings)
+    reader = Reader(source.tokenizers["text"], source.limits.source_length)
+    model = source.signatures["serving_default"]
+    name = output_name(model, source.settings)
 
     def function(text, truncate):
         encoded = reader(checked(text), truncate=truncate)
         vectors = outputs_of(model, encoded)[name]
-        if settings.get("normalize", True):
+        if source.settings.get("normalize", True):
             norms = tf.norm(vectors, axis=-1, keepdims=True)
             vectors = tf.math.divide_no_nan(vectors, norms)
         return {"embedding": vectors}, encoded.errors

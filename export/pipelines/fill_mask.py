@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
 
 from seqkeras.export.feeds import TEXTS
-from seqkeras.export.pipelines.record import MARGIN, ExpectedAnswer, PipelineRecord
+from seqkeras.export.pipelines.record import MARGIN, ExpectedAnswer, PipelineRecord, TextModel
 from seqkeras.export.pipelines.targets import Targets, are_texts
 from seqkeras.export.text_graphs.characters import BLANK, checked
 from seqkeras.export.text_graphs.reading import Reader, padded
@@ -29,7 +28,6 @@ from seqkeras.serving.pipelines.fill_mask import (
 
 if TYPE_CHECKING:
     from seqkeras.export.signatures import Signature
-    from seqkeras.serving.manifest import DecodingDefaults, Limits
     from seqkeras.serving.text import Tokenizer
     from seqkeras.tensors import Tensor
 
@@ -37,24 +35,18 @@ BLANK_END = f"[{BLANK}]+$"
 LINE_BEGIN = f"(?s).*[{LINE_ENDS}][{BLANK}]*"
 
 
-def fill_mask(
-    signatures: Mapping[str, Signature],
-    tokenizers: Mapping[str, Tokenizer],
-    limits: Limits,
-    decoding: DecodingDefaults,
-    settings: Mapping[str, Any],
-) -> dict[str, Signature]:
+def fill_mask(source: TextModel) -> dict[str, Signature]:
     """Map "text" to the "text" with the best token for each mask, and its best "tokens" and
     "scores".
 
     Rows with fewer masks than others are padded with "" and 0. To truncate cuts masks too.
     """
-    reader = Reader(tokenizers["text"], limits.source_length)
-    model = signatures["serving_default"]
-    mask_token = settings.get("mask_token", Settings.mask_token)
-    masks = Masks(tokenizers["text"], mask_token)
+    reader = Reader(source.tokenizers["text"], source.limits.source_length)
+    model = source.signatures["serving_default"]
+    mask_token = source.settings.get("mask_token", Settings.mask_token)
+    masks = Masks(source.tokenizers["text"], mask_token)
     without_mask = f"text: must hold a mask; write {mask_token} for what to fill in."
-    output = output_name(model, settings)
+    output = output_name(model, source.settings)
     [vocab_size] = [spec.shape[-1] for spec in model.outputs if spec.name == output]
     top_k = min(TOP_K, vocab_size)
     at_masks = any(spec.name == "masked_positions" for spec in model.inputs)

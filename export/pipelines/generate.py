@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
 from seqkeras.export.feeds import LANGUAGE_MODEL
-from seqkeras.export.pipelines.record import PipelineRecord
+from seqkeras.export.pipelines.record import PipelineRecord, TextModel
 from seqkeras.export.pipelines.targets import TEXTS
 from seqkeras.export.text_graphs.characters import behind, checked
 from seqkeras.export.text_graphs.generating import generated, generating
@@ -19,30 +18,22 @@ from seqkeras.serving.text import Turns
 
 if TYPE_CHECKING:
     from seqkeras.export.signatures import Signature
-    from seqkeras.serving.manifest import DecodingDefaults, Limits
-    from seqkeras.serving.text import Tokenizer
 
 ANY = "(?s).*"  # a text that may be empty
 
 
-def generate(
-    signatures: Mapping[str, Signature],
-    tokenizers: Mapping[str, Tokenizer],
-    limits: Limits,
-    decoding: DecodingDefaults,
-    settings: Mapping[str, Any],
-) -> dict[str, Signature]:
+def generate(source: TextModel) -> dict[str, Signature]:
     """Map "text", which may be empty, to the "text" that follows it, and "score"; see `translate`.
 
     To truncate keeps the last tokens of a prompt, behind the first one if that is `start_id`.
     Where prompts are turns, the text is what the user says.
     """
-    most = min(limits.source_length, limits.target_length - 1)
-    reader = Reader(tokenizers["text"], most, end_id=decoding.end_id, empty=True)
-    tokenizer = writer(tokenizers["text"])
+    most = min(source.limits.source_length, source.limits.target_length - 1)
+    reader = Reader(source.tokenizers["text"], most, end_id=source.decoding.end_id, empty=True)
+    tokenizer = writer(source.tokenizers["text"])
     before, after = "", ""
-    if settings.get("turns") is not None:
-        before, after = Turns(**settings["turns"]).prompt("\0", "text").split("\0")
+    if source.settings.get("turns") is not None:
+        before, after = Turns(**source.settings["turns"]).prompt("\0", "text").split("\0")
 
     def answer(model, text, truncate, **drawn):
         text = checked(text, accepted=ANY)
@@ -50,19 +41,19 @@ def generate(
             said = tf.strings.join([before, text.values, after])
             text = dataclasses.replace(text, values=said)
         ids, errors = reader.prompt_ids(text)
-        ids = _begun(ids, decoding.start_id, settings.get("start"))
-        ids = _last(ids, most, decoding.start_id, truncate)
+        ids = _begun(ids, source.decoding.start_id, source.settings.get("start"))
+        ids = _last(ids, most, source.decoding.start_id, truncate)
         errors = first_of(errors, reader.over(ids.row_lengths()))
         ids, lengths = padded(ids, errors)
         ids = tf.cast(ids, tf.int64)
         results = model.function(token_ids=ids, lengths=lengths, **drawn)
         lengths = tf.repeat(lengths, tf.size(results["scores"]) // tf.size(lengths))
-        ids, kept = generated(results, decoding.end_id)
+        ids, kept = generated(results, source.decoding.end_id)
         whole = tokenizer.decode(ids, kept)
         prompt = tokenizer.decode(ids, kept & tf.sequence_mask(lengths, tf.shape(ids)[1]))
         return behind(prompt, whole), results["scores"], errors
 
-    return generating(answer, signatures)
+    return generating(answer, source.signatures)
 
 
 def _begun(ids, start_id, always):

@@ -1,11 +1,17 @@
 """All that export knows about a pipeline: one record, which the stages of export read."""
 
+from __future__ import annotations
+
 import dataclasses
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from seqkeras.export.feeds import FRAMES, SINGLE_PASS
-from seqkeras.serving.manifest import Manifest
+from seqkeras.serving.manifest import DecodingDefaults, Limits, Manifest, TextPrefix
+
+if TYPE_CHECKING:
+    from seqkeras.export.signatures import Signature
+    from seqkeras.serving.text import Tokenizer
 
 MARGIN = 1e-4  # answers may differ if the scores of the best two differ by less
 
@@ -47,8 +53,7 @@ class PipelineRecord:
     logits: Callable = lambda settings: ("output",)
     vectors: bool = False  # answers are vectors, which are compared by direction
     targets: Callable = lambda settings: None  # settings -> the `Targets`; None for no score
-    # (signatures, tokenizers, limits, decoding, settings) -> signatures on strings by name
-    strings: Callable | None = None
+    strings: Callable | None = None  # `TextModel` -> signatures on strings by name
     # (outputs of such a signature, the pipeline's answer, the pipeline, its input) -> an
     # `ExpectedAnswer`; None for models that generate, which are compared as texts
     expected: Callable | None = None
@@ -73,6 +78,24 @@ class PipelineRecord:
         keys = self.logits(settings)
         named = [settings[key] for key in keys if key in settings]
         return tuple(name for name in outputs if keys and name in (named or outputs))
+
+
+@dataclasses.dataclass(frozen=True)
+class TextModel:
+    """A model of texts, of which signatures on strings are made.
+
+    Attributes:
+        signatures: signatures on token ids by name.
+        tokenizers: role -> tokenizer.
+        limits, decoding, settings, text_prefix: those of the bundle's manifest.
+    """
+
+    signatures: Mapping[str, Signature]
+    tokenizers: Mapping[str, Tokenizer]
+    limits: Limits
+    decoding: DecodingDefaults | None
+    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    text_prefix: TextPrefix | None = None
 
 
 @dataclasses.dataclass(frozen=True)

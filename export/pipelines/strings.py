@@ -7,26 +7,16 @@ long ones.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from seqkeras.export.pipelines import record_of
 
 if TYPE_CHECKING:
+    from seqkeras.export.pipelines.record import TextModel
     from seqkeras.export.signatures import Signature
-    from seqkeras.serving.manifest import DecodingDefaults, Limits, TextPrefix
-    from seqkeras.serving.text import Tokenizer
 
 
-def text_signatures(
-    pipeline: str,
-    signatures: Mapping[str, Signature],
-    tokenizers: Mapping[str, Tokenizer],
-    limits: Limits,
-    decoding: DecodingDefaults,
-    settings: Mapping[str, Any] | None = None,
-    text_prefix: TextPrefix | None = None,
-) -> dict[str, Signature]:
+def text_signatures(pipeline: str, texts: TextModel) -> dict[str, Signature]:
     """Return signatures on strings of a SavedModel by name, with the pipeline's answers.
 
     There are none of a pipeline without such signatures, or one that reads frames. A ValueError
@@ -35,11 +25,8 @@ def text_signatures(
     make = record_of(pipeline).strings
     if make is None:
         return {}
-    if {"words", "characters"} & set(tokenizers):
+    if {"words", "characters"} & set(texts.tokenizers):
         raise ValueError(f"text graph: {pipeline} of words or trees is not known.")
-    if not {"text", "source"} & set(tokenizers):
+    if not {"text", "source"} & set(texts.tokenizers):
         return {}  # the inputs are no texts
-    options = dict(settings or {})
-    if pipeline == "Translate":
-        options["text_prefix"] = text_prefix
-    return make(signatures, tokenizers, limits, decoding, options)
+    return make(texts)

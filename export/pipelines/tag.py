@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
 from seqkeras.export.feeds import TEXTS
-from seqkeras.export.pipelines.record import MARGIN, ExpectedAnswer, PipelineRecord, without_windows
+from seqkeras.export.pipelines.record import (
+    MARGIN,
+    ExpectedAnswer,
+    PipelineRecord,
+    TextModel,
+    without_windows,
+)
 from seqkeras.export.pipelines.targets import Targets, of_answers
 from seqkeras.export.text_graphs.characters import checked
 from seqkeras.export.text_graphs.reading import Reader
@@ -18,28 +23,20 @@ from seqkeras.serving.manifest import TensorSpec
 
 if TYPE_CHECKING:
     from seqkeras.export.signatures import Signature
-    from seqkeras.serving.manifest import DecodingDefaults, Limits
-    from seqkeras.serving.text import Tokenizer
 
 
-def tag(
-    signatures: Mapping[str, Signature],
-    tokenizers: Mapping[str, Tokenizer],
-    limits: Limits,
-    decoding: DecodingDefaults,
-    settings: Mapping[str, Any],
-) -> dict[str, Signature]:
+def tag(source: TextModel) -> dict[str, Signature]:
     """Map "text" to the "tags" of its tokens with "scores", and "starts" and "ends" in the text.
 
     Special tokens and padding have the tag "" at -1.
     """
-    reader = Reader(tokenizers["text"], limits.source_length)
-    model = signatures["serving_default"]
-    name = output_name(model, settings)
+    reader = Reader(source.tokenizers["text"], source.limits.source_length)
+    model = source.signatures["serving_default"]
+    name = output_name(model, source.settings)
     [output] = [spec for spec in model.outputs if spec.name == name]
     if len(output.shape) == 4:
         raise ValueError("text graph: Tag by chains of tags is not known.")
-    labels = tf.constant(list(settings["labels"]))
+    labels = tf.constant(list(source.settings["labels"]))
 
     def function(text, truncate):
         encoded = reader(checked(text), truncate=truncate)

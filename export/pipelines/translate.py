@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from seqkeras.export.feeds import ENCODER_DECODER
-from seqkeras.export.pipelines.record import PipelineRecord
+from seqkeras.export.pipelines.record import PipelineRecord, TextModel
 from seqkeras.export.pipelines.targets import TEXTS
 from seqkeras.export.text_graphs.characters import ANYTHING, VISIBLE, checked
 from seqkeras.export.text_graphs.generating import generated, generating
@@ -16,29 +15,21 @@ from seqkeras.export.text_graphs.signatures import outputs_of
 
 if TYPE_CHECKING:
     from seqkeras.export.signatures import Signature
-    from seqkeras.serving.manifest import DecodingDefaults, Limits
-    from seqkeras.serving.text import Tokenizer
 
 
-def translate(
-    signatures: Mapping[str, Signature],
-    tokenizers: Mapping[str, Tokenizer],
-    limits: Limits,
-    decoding: DecodingDefaults,
-    settings: Mapping[str, Any],
-) -> dict[str, Signature]:
+def translate(source: TextModel) -> dict[str, Signature]:
     """Map "text" to "text" and "score": log-probability, with beams over the length penalty."""
-    reader = Reader(tokenizers["source"], limits.source_length)
-    target = writer(tokenizers["target"])
-    pattern, refusal = _accepted_text(settings["text_prefix"])
+    reader = Reader(source.tokenizers["source"], source.limits.source_length)
+    target = writer(source.tokenizers["target"])
+    pattern, refusal = _accepted_text(source.text_prefix)
 
     def answer(model, text, truncate, **drawn):
         encoded = reader(checked(text, accepted=pattern, refusal=refusal), truncate=truncate)
         results = outputs_of(model, encoded, **drawn)
-        ids, kept = generated(results, decoding.end_id)
+        ids, kept = generated(results, source.decoding.end_id)
         return target.decode(ids, kept), results["scores"], encoded.errors
 
-    return generating(answer, signatures)
+    return generating(answer, source.signatures)
 
 
 def _accepted_text(prefix):

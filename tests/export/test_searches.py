@@ -11,6 +11,7 @@ import tensorflow as tf
 from seqkeras.export import save_run
 from seqkeras.export.__main__ import main
 from seqkeras.export.families import plan_export
+from seqkeras.export.pipelines.record import TextModel
 from seqkeras.export.pipelines.strings import text_signatures
 from seqkeras.export.signatures import Signature
 from seqkeras.models import RNNLanguageModel, Transformer
@@ -173,7 +174,9 @@ def test_options_out_of_range_are_refused():
         with pytest.raises(tf.errors.InvalidArgumentError, match=message):
             ask(by_ids["sample"], [[2, 4]], [2], **FREE | {name: value})
     limits = Limits(source_length=7, target_length=9)
-    by_text = text_signatures("Generate", by_ids, {"text": table}, limits, DEFAULTS)["sample"]
+    by_text = text_signatures("Generate", TextModel(by_ids, {"text": table}, limits, DEFAULTS))[
+        "sample"
+    ]
     dtypes = {spec.name: spec.dtype for spec in by_text.inputs}
     rows = [FREE, *(FREE | {name: value} for name, value in WRONG)]
     drawn = {name: tf.constant([row[name] for row in rows], dtypes[name]) for name in FREE}
@@ -187,7 +190,7 @@ def test_texts_are_those_of_the_ids():
     table = CharacterTable.learn(["abcdefghijklmnopqrstuvwxyz"])
     by_ids = signatures_of(language_model(len(table)), 9)
     limits = Limits(source_length=7, target_length=9)
-    by_text = text_signatures("Generate", by_ids, {"text": table}, limits, DEFAULTS)
+    by_text = text_signatures("Generate", TextModel(by_ids, {"text": table}, limits, DEFAULTS))
     texts = ["ab", "cab"]
     best = in_graph(by_text["n_best"])(text=tf.constant(texts))
     for row, text in enumerate(texts):

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from seqkeras.export.__main__ import main
 from seqkeras.export.bundle import ExportOptions
+from seqkeras.export.pipelines.record import TextModel
 from seqkeras.export.pipelines.strings import text_signatures
 from seqkeras.export.signatures import Signature
 from seqkeras.export.tensorflow_serving.notes import _exceptions
@@ -29,7 +30,9 @@ def made(pipeline, tokenizer, function, settings=None, decoding=None, **specs):
     outputs = [TensorSpec(name, "float32", shape) for name, shape in specs.items()]
     by_ids = dict.fromkeys(("serving_default", "generate"), Signature(function, inputs, outputs))
     decoding, tokenizers = decoding or DecodingDefaults(), {"text": tokenizer}
-    return in_graphs(text_signatures(pipeline, by_ids, tokenizers, LIMITS, decoding, settings))
+    return in_graphs(
+        text_signatures(pipeline, TextModel(by_ids, tokenizers, LIMITS, decoding, settings))
+    )
 
 
 def lengths_as_logits(token_ids, lengths):

@@ -3,6 +3,7 @@
 import pytest
 import tensorflow as tf
 
+from seqkeras.export.pipelines.record import TextModel
 from seqkeras.export.pipelines.strings import text_signatures
 from seqkeras.export.signatures import Signature
 from seqkeras.serving.manifest import DecodingDefaults, TensorSpec, TextPrefix
@@ -44,7 +45,7 @@ def test_what_follows_a_prompt_may_begin_with_a_space(tokenizer, end_id):
         return found | {"generated_ids": tf.tile([ids], [rows[0], 1])}
 
     by_ids, decoding = {"generate": Signature(generate, [], [])}, DecodingDefaults(end_id=end_id)
-    made = text_signatures("Generate", by_ids, {"text": tokenizer}, LIMITS, decoding)
+    made = text_signatures("Generate", TextModel(by_ids, {"text": tokenizer}, LIMITS, decoding))
     answer = in_graphs(made)["serving_default"](text=tf.constant(texts))
     found = [each.decode() for each in answer["text"]]
     assert found == [whole.removeprefix(text) for text in texts]
@@ -90,7 +91,9 @@ def test_texts_are_generated_by_the_beams_that_are_the_default(pipeline):
     if of_characters:
         tokenizers = dict.fromkeys(tokenizers, CharacterTable.learn(TEXTS))
     for signatures, score in ((both, -2), ({"generate": both["generate"]}, -1)):
-        made = text_signatures(pipeline, signatures, tokenizers, LIMITS, DECODING[pipeline])
+        made = text_signatures(
+            pipeline, TextModel(signatures, tokenizers, LIMITS, DECODING[pipeline])
+        )
         found = in_graphs(made)["serving_default"](text=tf.constant(["the cat"]))
         assert found["score"] == score
 
@@ -99,6 +102,8 @@ def test_a_text_without_its_prefix_is_refused():
     _, by_ids, tokenizers, _ = saved("Translate")
     prefix = TextPrefix("language", ":", ("de", "fr"))
     given = LIMITS, DECODING["Translate"], None, prefix
-    made = in_graphs(text_signatures("Translate", by_ids, tokenizers, *given))["serving_default"]
+    made = in_graphs(text_signatures("Translate", TextModel(by_ids, tokenizers, *given)))[
+        "serving_default"
+    ]
     well, refused = made(text=tf.constant(["de:the cat", "it:the cat"]))["error"]
     assert well == b"" and refused.startswith(b"text: must be a language, then : ")

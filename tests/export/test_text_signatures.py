@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from seqkeras.export.pipelines.record import TextModel
 from seqkeras.export.pipelines.strings import text_signatures
 from seqkeras.export.saved_model import foreign_operators
 from seqkeras.export.signatures import Signature
@@ -120,7 +121,7 @@ def test_an_answer_has_no_white_space_around_it_and_is_more_than_that(first, las
     by_ids = {"serving_default": spans_around(first, last)}
     settings = {"start": "start", "end": "end"}
     given = {"text": tokenizer}, Limits(source_length=29), DecodingDefaults(), settings
-    answer = in_graphs(text_signatures("Answer", by_ids, *given))["serving_default"]
+    answer = in_graphs(text_signatures("Answer", TextModel(by_ids, *given)))["serving_default"]
     texts = {"question": tf.constant([question] * 3), "context": tf.constant(contexts)}
     found = answer(**texts)
     _, encodings = read(tokenizer, [question] * 3, contexts)
@@ -142,7 +143,8 @@ def test_where_no_answer_is_better_there_is_none(threshold):
     _, by_ids, tokenizers, _ = saved("Answer")
     settings = {"start": "span_start_logits", "end": "span_end_logits", "no_answer": True}
     given = LIMITS, DecodingDefaults(), settings | {"no_answer_threshold": threshold}
-    made = in_graphs(text_signatures("Answer", by_ids, tokenizers, *given))["serving_default"]
+    source = TextModel(by_ids, tokenizers, *given)
+    made = in_graphs(text_signatures("Answer", source))["serving_default"]
     found = made(question=tf.constant(["the"]), context=tf.constant(["a mat"]))
     assert (found["start"][0] == -1) == (found["answer"][0] == b"") == (threshold > 0)
 
@@ -212,9 +214,9 @@ def test_a_batch_without_a_text_is_refused(pipeline):
 
 
 def test_pipelines_without_strings_have_no_signatures():
-    assert text_signatures("Forecast", {}, {}, LIMITS, None) == {}
+    assert text_signatures("Forecast", TextModel({}, {}, LIMITS, None)) == {}
     with pytest.raises(ValueError, match="text graph: Answer of words or trees is not known"):
-        text_signatures("Answer", {}, {"words": WordTable.learn("ab")}, LIMITS, None)
+        text_signatures("Answer", TextModel({}, {"words": WordTable.learn("ab")}, LIMITS, None))
 
 
 @pytest.mark.long

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from seqkeras.export import saved_model
 from seqkeras.export.families import plan_export
+from seqkeras.export.pipelines.record import TextModel
 from seqkeras.export.pipelines.strings import text_signatures
 from seqkeras.export.signatures import to_trace
 from seqkeras.models import (
@@ -82,7 +83,7 @@ def saved(pipeline):
     model.build(None if pipeline != "Choose" else {"token_ids": (None, None, None)})
     randomize(model)
     by_ids = plan_export(model, max_length=LIMITS.target_length, decoding=decoding).saved_model
-    by_text = text_signatures(pipeline, by_ids, tokenizers, LIMITS, decoding, settings)
+    by_text = text_signatures(pipeline, TextModel(by_ids, tokenizers, LIMITS, decoding, settings))
     folder = Path(FOLDER.name) / pipeline
     saved_model.write(model, by_text, folder)
     return model, by_ids, tokenizers, folder
