@@ -214,7 +214,7 @@ class Batches(keras.utils.PyDataset):
             totals = tree.map_structure(lambda *each: sum(count.sum() for count in each), *counted)
             for (inputs, targets), real in zip(group, counted, strict=True):
                 weights = tree.map_structure(
-                    lambda count, total: (count * (self.group / total)).astype("float32"),
+                    lambda count, total: (count * (self.group / max(total, 1))).astype("float32"),
                     real,
                     totals,
                 )

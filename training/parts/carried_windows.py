@@ -12,6 +12,8 @@ from seqkeras.training.carried import CarriedFrames
 from seqkeras.training.console import console
 from seqkeras.training.wording import counted
 
+LONGEST = 2**20  # frames, or rows of a series, that a model takes at once if any number is right
+
 
 def in_training(model: keras.Model, options: Any, frames: str = "frames") -> keras.Model:
     """Return the model that is trained: with --carry-every one that carries its state.

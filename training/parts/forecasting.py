@@ -25,7 +25,7 @@ from seqkeras.serving.times import TimeColumn, in_iso
 from seqkeras.spreading import evenly_spread
 from seqkeras.training.answering import answerer
 from seqkeras.training.console import console, say_merged
-from seqkeras.training.parts.carried_windows import carried_batches, in_training
+from seqkeras.training.parts.carried_windows import LONGEST, carried_batches, in_training
 from seqkeras.training.parts.forecasting_baselines import (
     SEASONAL,
     Ridge,
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
 KEPT = 32  # validation windows that go with the run
 LOOKED_AT = 256  # validation windows that are answered while it trains
 PICTURED = 4
-LONGEST = 2**20  # rows of a series that a causal model takes at once
 SHORTER = (1, 2, 4, 8)  # parts of --context that are windows of a causal model's training
 
 

@@ -17,7 +17,7 @@ from seqkeras.serving.manifest.fields import parse_fields
 from seqkeras.serving.rows import Rows
 from seqkeras.training.console import console, say_merged
 from seqkeras.training.options.frames import ARRAYS
-from seqkeras.training.parts.carried_windows import carried_batches
+from seqkeras.training.parts.carried_windows import LONGEST, carried_batches
 from seqkeras.training.parts.encoders import encoded_frames
 from seqkeras.training.parts.scaling import deviation_of, learned_numbers, require_float32, scaling
 from seqkeras.training.wording import counted
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 KEPT = 128  # validation recordings that go with the run
 MOST_KEPT = 4096  # frames of each, where training carries the state through long recordings
-LONGEST = 2**20  # frames of a recording that a model takes at once, if it has learned so
 
 
 class Frames:

@@ -132,6 +132,13 @@ def test_targets_that_are_nan_count_nothing_in_a_group():
         np.testing.assert_allclose(weights, np.where(np.isnan(targets), 0, 2 / 19), rtol=1e-6)
 
 
+def test_a_group_in_which_no_target_counts_has_no_weight():
+    zeros = np.zeros((8, 3))
+    made = Batches({"x": zeros}, zeros, BucketedBatches(np.ones(8), 4, 0)).in_groups(2, 0)
+    for _, _, weights in itertools.islice(made.from_step(0), 2):
+        np.testing.assert_array_equal(weights, zeros[:4])
+
+
 def test_tokens_are_those_of_the_targets():
     made, rows, _ = batches()
     made.arrays = made.arrays[0], made.arrays[0]["token_ids"]
