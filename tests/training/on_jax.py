@@ -1,4 +1,4 @@
-"""Classification and pre-training on JAX where TensorFlow is not installed: run as a module.
+"""Training on JAX where TensorFlow is not installed, of three tasks: run as a module.
 
 `python -m tests.training.on_jax FILE FOLDER` trains on one device, on two, and once more in two
 sittings; it prints a line of JSON with how far the weights are from those of one device. `FILE.txt`
@@ -29,6 +29,7 @@ def main(file, folder):
 
     from seqkeras.training.tasks.bert_pretraining import BertPretrainingOptions
     from seqkeras.training.tasks.classification import ClassificationOptions
+    from seqkeras.training.tasks.tagging import TaggingOptions
     from seqkeras.training.train import train
     from tests.training.stops import stopped_behind_a_checkpoint
 
@@ -49,6 +50,14 @@ def main(file, folder):
         given |= {"positions": 19, "max_length": 19}
         return weights(BertPretrainingOptions, name, **given)
 
+    def carried(name, strategy):
+        generator = np.random.default_rng(0)
+        frames = generator.normal(size=(9, 23, 2)).astype("float32")
+        np.savez(f"{folder}/frames.npz", frames=frames, labels=frames[..., 0] > 0)
+        given = {"file": f"{folder}/frames.npz", "causal": True, "carry_every": 5, "passes": 3}
+        given |= {"units": 3, "embedding_dim": 5, "strategy": strategy}
+        return weights(TaggingOptions, name, **given)
+
     def stopped(name, trained=trained):
         with stopped_behind_a_checkpoint():
             trained(name, "one")
@@ -62,6 +71,9 @@ def main(file, folder):
         "two sittings": apart(trained("whole", "one"), stopped("sittings")),
         "two sittings of pre-training": apart(
             pretrained("bert", "one"), stopped("bert-sittings", pretrained)
+        ),
+        "two sittings of rows that go on": apart(
+            carried("windows", "one"), stopped("windows-sittings", carried)
         ),
         "imported": sorted(set(MISSING) & set(sys.modules)),
     }

@@ -61,4 +61,5 @@ def test_it_trains_on_one_device_and_two_and_goes_on_bit_for_bit(tmp_path):
     found = json.loads(finished.stdout.splitlines()[-1])
     assert found["two devices"] < 1e-6
     assert found["two sittings"] == found["two sittings of pre-training"] == 0
+    assert found["two sittings of rows that go on"] == 0
     assert found["imported"] == []
