@@ -31,7 +31,7 @@ def made(pipeline, tokenizer, function, settings=None, decoding=None, **specs):
     by_ids = dict.fromkeys(("serving_default", "generate"), Signature(function, inputs, outputs))
     decoding, tokenizers = decoding or DecodingDefaults(), {"text": tokenizer}
     return in_graphs(
-        text_signatures(pipeline, TextModel(by_ids, tokenizers, LIMITS, decoding, settings))
+        text_signatures(pipeline, TextModel(by_ids, tokenizers, LIMITS, decoding, settings or {}))
     )
 
 
