@@ -43,6 +43,7 @@ def bundle(tmp_path):
     return made
 
 
+@pytest.mark.long
 def test_the_graph_of_answers_is_that_of_a_bundle_without_attention(bundle, tmp_path):
     _, inputs, manifest, pipeline = bundle(classify, precisions=("int8",))
     assert 0 < manifest.parity["onnx_attention_difference"] <= 1e-4

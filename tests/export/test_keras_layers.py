@@ -50,9 +50,8 @@ def test_a_recurrent_layer_without_a_mask_is_a_native_node(cell, options):
     assert counts[cell] == 1 and "Loop" not in counts
 
 
-@pytest.mark.parametrize(
-    "cell, node", others_long([("LSTM", "LSTM"), ("GRU", "GRU"), ("SimpleRNN", "Loop")])
-)
+@pytest.mark.long
+@pytest.mark.parametrize("cell, node", [("LSTM", "LSTM"), ("GRU", "GRU"), ("SimpleRNN", "Loop")])
 def test_dropout_of_a_recurrent_layer_leaves_nothing(cell, node):
     layer = getattr(layers, cell)
     counts = counts_of(layer(5, dropout=0.3))
@@ -60,7 +59,8 @@ def test_dropout_of_a_recurrent_layer_leaves_nothing(cell, node):
     assert counts_of(layer(5, recurrent_dropout=0.3))["Loop"] == 1
 
 
-@pytest.mark.parametrize("cell", others_long(["LSTM", "GRU"]))
+@pytest.mark.long
+@pytest.mark.parametrize("cell", ["LSTM", "GRU"])
 def test_dropout_in_both_directions_leaves_behind_a_mask(cell):
     inner = getattr(layers, cell)(5, dropout=0.2, recurrent_dropout=0.3, seed=1)
     counts_of(lambda x: layers.Bidirectional(inner)(layers.Masking()(x)))

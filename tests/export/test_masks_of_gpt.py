@@ -7,7 +7,6 @@ from seqkeras.export.bundle import ExportOptions
 from seqkeras.models import GPT
 from seqkeras.tokenizers.learn import learn_byte_pairs
 from tests.arrays import numbers, randomize
-from tests.conftest import others_long
 from tests.export.bundles import bundled
 from tests.zoo import LIMIT, TEXTS
 
@@ -43,9 +42,10 @@ def continued(model, text):
     return TOKENIZER.decode(token_ids)[len(text) :]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("mask", "window"),
-    others_long([("prefix", 3), ("prefix", None), ("permutation", None)]),
+    [("prefix", 3), ("prefix", None), ("permutation", None)],
     ids=str,
 )
 def test_a_bundle_goes_on_as_the_whole_model_does(mask, window, tmp_path):

@@ -1,6 +1,7 @@
 import shlex
 
 import numpy as np
+import pytest
 
 from seqkeras.export.next_command import next_command
 from seqkeras.models import Forecaster
@@ -10,6 +11,7 @@ from tests.conftest import in_shell
 from tests.export.bundles import bundled
 
 
+@pytest.mark.long
 def test_arrays_that_are_too_long_are_answered_from_the_file_of_the_run(tmp_path):
     model = Forecaster(horizon=5, units=7, num_targets=2)
     model.build({"window": (None, None, 3)})

@@ -167,6 +167,7 @@ WRONG = {
 }
 
 
+@pytest.mark.long
 def test_options_out_of_range_are_refused():
     table = CharacterTable.learn(["abc"])
     by_ids = signatures_of(language_model(len(table)), 9)

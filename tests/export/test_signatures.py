@@ -1,5 +1,7 @@
 """What a model's graphs take and give is known without the library that makes them ONNX."""
 
+import pytest
+
 from tests.conftest import run_python
 
 DESCRIBE = """
@@ -15,6 +17,7 @@ print(*parts.graphs, *parts.saved_model, "imported:", *({"tf2onnx", "onnx"} & sy
 """
 
 
+@pytest.mark.long
 def test_describing_signatures_imports_neither_tf2onnx_nor_onnx():
     finished = run_python("-c", DESCRIBE)
     assert finished.returncode == 0, finished.stderr

@@ -56,6 +56,7 @@ def test_a_tokenizer_without_pairs_has_no_signature_of_them():
         classes(pieces("unigram"), pairs=True)
 
 
+@pytest.mark.long
 def test_a_refused_pair_is_named():
     cases = {
         ("the", "\u200b"): "pair: has no token.",
@@ -107,6 +108,7 @@ def test_a_prompt_begins_with_the_start_once():
     assert len(kept) == 7 and refused == "text: at most 7 tokens; nothing was truncated."
 
 
+@pytest.mark.long
 def test_a_long_prompt_keeps_its_last_tokens_and_its_start():
     texts = ["x" + " the" * 9, "the", "the cat"]
     ids = list(map(pairs().encode, texts))

@@ -27,6 +27,7 @@ def test_what_follows_a_prompt_is_what_is_generated_from_its_ids():
         assert actual["text"][row].decode() == tokenizer.decode(ids[ids != 0])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("tokenizer", "end_id"),
     [(pieces("unigram"), 2), (wordpieces(), 3)],
@@ -58,6 +59,7 @@ def without(end_id, token_ids):
     return [each for each in token_ids if each != end_id]
 
 
+@pytest.mark.long
 def test_a_translation_is_what_is_generated_from_the_ids():
     _, by_ids, tokenizers, _ = saved("Translate")
     token_ids, lengths = pad([tokenizers["source"].encode(text) for text in TEXTS])

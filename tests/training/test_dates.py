@@ -170,6 +170,7 @@ def test_a_damaged_checkpoint_is_refused(tmp_path, monkeypatch):
     assert "checkpoint.keras: damaged" in line and "--overwrite" in line
 
 
+@pytest.mark.long
 def test_a_model_that_memory_has_no_room_for_gets_one_line(tmp_path):
     status, _, [line] = outcome("dates", *TINY, "--units", "2000000000", "--out", tmp_path / "run")
     assert status == 1

@@ -83,6 +83,7 @@ def test_a_reader_of_words_learns_from_the_teacher_what_its_labels_do_not_tell(t
     assert {"labels_loss", "soft_loss", "labels_accuracy", "validation_loss"} <= {*header}
 
 
+@pytest.mark.long
 def test_texts_without_a_label_teach_words_that_no_label_tells(teacher, tmp_path):
     more = reviews(tmp_path / "more.csv", words=slice(1, 2))
     arguments = ["--unlabelled", more, *READER, "--distil-loss", "mse"]

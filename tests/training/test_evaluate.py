@@ -56,6 +56,7 @@ def test_a_run_and_its_bundle_have_the_same_scores_which_are_those_of_its_answer
     assert lines[-1].startswith(f"{folder / 'run'} on test.csv: right are ")
 
 
+@pytest.mark.long
 def test_a_score_that_nobody_measures_is_refused_before_the_first_step(trained, tmp_path):
     folder, _ = trained
     common = ["classification", folder / "train.csv", *COLUMNS, *TINY, "--passes", 1, "--best-by"]

@@ -12,7 +12,7 @@ from seqkeras.__main__ import main
 from seqkeras.models import Bert
 from seqkeras.pretrained import save_hugging_face
 from seqkeras.tokenizers import word_piece
-from tests.conftest import CHECKOUT, others_long
+from tests.conftest import CHECKOUT
 from tests.training.pretrained_folders import SIZES, VOCABULARY
 
 PAGE = (CHECKOUT / "docs/finetuning.md").read_text(encoding="utf-8")
@@ -51,18 +51,17 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "file", "answer"),
-    others_long(
-        [
-            ("reviews", "reviews.csv", r"(good|bad)\t0\.\d+\n"),
-            ("pairs", "pairs.tsv", r"(same|other)\t0\.\d+\n"),
-            ("similar", "similar.csv", r"-?\d+\.\d+\n"),
-            ("names", "names.conll", r"Ada/\S+ lives/\S+ in/\S+ Oslo/\S+\n"),
-            ("questions", "questions.jsonl", r".*\t0\.\d+\n"),
-            ("exam", "exam.csv", r"a (cat|dog)\t0\.\d+\n"),
-        ]
-    ),
+    [
+        ("reviews", "reviews.csv", r"(good|bad)\t0\.\d+\n"),
+        ("pairs", "pairs.tsv", r"(same|other)\t0\.\d+\n"),
+        ("similar", "similar.csv", r"-?\d+\.\d+\n"),
+        ("names", "names.conll", r"Ada/\S+ lives/\S+ in/\S+ Oslo/\S+\n"),
+        ("questions", "questions.jsonl", r".*\t0\.\d+\n"),
+        ("exam", "exam.csv", r"a (cat|dog)\t0\.\d+\n"),
+    ],
 )
 def test_a_few_lines_become_an_answer_by_the_commands_of_the_page(name, file, answer, folder):
     (folder / file).write_text(shown_file(file))

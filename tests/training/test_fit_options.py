@@ -108,6 +108,7 @@ def test_small_batches_that_accumulate_are_one_large_batch(given, tmp_path):
         np.testing.assert_allclose(weight, expected, rtol=1e-4, atol=1e-6)
 
 
+@pytest.mark.long
 def test_accumulation_survives_a_stop(tmp_path):
     given = {"gradient_accumulation": 3}
     whole = fitted(tmp_path / "whole", texts(4), 8, **given)

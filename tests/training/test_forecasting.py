@@ -105,6 +105,7 @@ def test_it_learns_and_is_measured_beside_naive_forecasts(trained):
     assert (folder / "forecast.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.long
 def test_the_line_of_the_export_answers_the_file_of_the_training(trained, tmp_path):
     folder, file, _ = trained
     manifest = export(folder, tmp_path / "b", options=ExportOptions(saved_models=False))
@@ -502,6 +503,7 @@ def test_series_of_two_spellings_are_told(tmp_path, capsys):
     assert "'7', '7.0' of 'zone' are read as one, '7'" in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_a_column_of_booleans_is_known_where_it_is_served(tmp_path):
     file = free_days(tmp_path / "load.jsonl")
     options = arguments(context=14, horizon=7, batch_size=8, units=5, max_steps=2, **FREE)

@@ -384,7 +384,8 @@ CAUSAL = {
 }
 
 
-@pytest.mark.parametrize("name", others_long(CAUSAL))
+@pytest.mark.long
+@pytest.mark.parametrize("name", CAUSAL)
 def test_a_causal_classifier_streams_and_learns_to_answer_early(tmp_path, name):
     file = as_rows(tmp_path / "sensors.csv", recordings(41), {(0, 0), (3, 2), (3, 3)})
     options = [*SENSORS, *TINY, "--passes", "12", "--held-out", "0.2", "--causal", "true"]

@@ -124,6 +124,7 @@ def test_the_history_has_a_row_for_each_checkpoint(tmp_path):
     assert float(rows[-1]["learning_rate"]) == pytest.approx(0, abs=1e-9)
 
 
+@pytest.mark.long
 def test_events_of_a_stopped_training_stand_once_for_tensorboard(tmp_path):
     stopped(tmp_path, 3)
     (tmp_path / "checkpoint.keras").unlink()

@@ -219,6 +219,7 @@ def test_it_goes_on_with_tokens_learned_anew(words, tmp_path):
         np.testing.assert_allclose(after, before, atol=1e-6)
 
 
+@pytest.mark.long
 def test_mixed_precision_and_accumulation_are_those_of_a_training_that_goes_on(
     words, tmp_path, monkeypatch
 ):

@@ -135,6 +135,7 @@ def test_naming_the_folder_alone_gives_the_defaults_of_fine_tuning(folder, revie
     assert {*found["sha256"]} == {f"{folder}/model.safetensors", reviews}
 
 
+@pytest.mark.long
 def test_a_head_may_read_the_mean_and_is_served_so(folder, reviews, tmp_path):
     asked = [reviews, "--pretrained", folder, "--pooling", "mean", *FAST, "--passes", "1"]
     printed("classification", *asked, "--out", tmp_path / "run")

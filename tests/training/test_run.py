@@ -8,7 +8,7 @@ import pytest
 
 from seqkeras.runs import RunError
 from seqkeras.training.run import FILES, open_run
-from tests.conftest import start_python
+from tests.conftest import others_long, start_python
 from tests.killing import killed_at_every_moment
 from tests.training.commands import refusal
 
@@ -47,7 +47,9 @@ def finished(folder):
         (folder / name).write_text("of seed 0")
 
 
-@pytest.mark.parametrize("before", [lambda folder: None, finished], ids=["new", "finished"])
+@pytest.mark.parametrize(
+    "before", others_long([lambda folder: None, finished]), ids=["new", "finished"]
+)
 def test_killed_at_any_moment_the_same_command_opens_the_run_again(before, tmp_path):
     folder = tmp_path / "run"
 

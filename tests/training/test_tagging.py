@@ -91,6 +91,7 @@ def json_lines(path, rows):
     return path
 
 
+@pytest.mark.long
 def test_words_that_are_cut_off_count_as_outside_in_run_and_bundle(tmp_path):
     long = json_lines(tmp_path / "long.jsonl", [("a b " * 5, "X Y " * 5)] * 9)
     short = json_lines(tmp_path / "short.jsonl", [("a b", "X Y")] * 9)
@@ -248,6 +249,7 @@ def test_samples_show_words_with_their_tags():
     }
 
 
+@pytest.mark.long
 def test_characters_of_words_tell_names_that_training_never_saw(tmp_path):
     draw = random.Random(0)
 

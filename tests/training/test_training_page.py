@@ -73,6 +73,7 @@ def trees(draw):
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("section", "file", "content", "log", "least"),
     [

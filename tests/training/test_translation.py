@@ -140,6 +140,7 @@ def test_it_learns_to_pronounce_words_that_have_several_answers(speller):
     assert answered(folder)[0]["target"] == "B AH B AH"  # without the digits of stress
 
 
+@pytest.mark.long
 def test_a_file_is_scored_as_in_training(translator, tmp_path):
     run, _ = translator
     examples = answered(run)

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from seqkeras.training.__main__ import main
+from tests.conftest import others_long
 from tests.training.exams import exam
 from tests.training.exporting import refusals_of_run
 from tests.training.questions import encoder_folder, questions, write
@@ -39,7 +40,7 @@ TASKS = {
 }
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", others_long(TASKS))
 def test_two_steps_make_a_run_that_export_takes(task, tmp_path):
     run = tmp_path / "run"
     options = "--max-steps 2 --looks 1 --tensorboard false".split()

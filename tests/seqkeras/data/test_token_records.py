@@ -84,6 +84,7 @@ def test_more_than_65_536_tokens_are_kept_in_32_bits(tmp_path):
     assert tokenizer.token_of(int(shard.tokens[0])) == "t65535"
 
 
+@pytest.mark.long
 def test_a_killed_preparation_goes_on_and_no_shard_is_ever_a_part_of_one(tmp_path):
     code = f"""
 import sys
