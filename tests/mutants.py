@@ -148,6 +148,13 @@ def run(mutant, options, folders):
         folders.append(folder)
 
 
+def left_out(folder, names):
+    """Return what of the checkout no test reads: hidden files, and runs and bundles of a user."""
+    if folder != ".":
+        return {"node_modules"} & {*names}
+    return [name for name in names if name[0] == "." or name in ("runs", "bundles")]
+
+
 def main():
     """Print the fate of each mutant, the counts, and the survivors."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
@@ -162,9 +169,9 @@ def main():
     drawn = draw(options.seed, options.count, options.paths)
     counts, survivors = Counter(), []
     with tempfile.TemporaryDirectory() as copies, ThreadPoolExecutor(options.jobs) as pool:
-        folders, ignored = [], shutil.ignore_patterns(".*", "runs", "bundles", "node_modules")
+        folders = []
         for job in range(options.jobs):
-            folders.append(shutil.copytree(".", Path(copies) / str(job), True, ignored))
+            folders.append(shutil.copytree(".", Path(copies) / str(job), True, left_out))
         fates = pool.map(lambda mutant: run(mutant, options, folders), drawn)
         for mutant, fate in zip(drawn, fates):
             text = f"{mutant.path}:{mutant.line}: {mutant.old}  ->  {mutant.new}"
