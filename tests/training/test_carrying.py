@@ -1,6 +1,7 @@
 """Training on long recordings by windows that carry their state (--carry-every)."""
 
 import csv
+import json
 import types
 
 import keras
@@ -14,6 +15,7 @@ from seqkeras.runs import RunError
 from seqkeras.training import streamed, train
 from seqkeras.training.answering import graphs
 from seqkeras.training.carried import CarriedFrames
+from seqkeras.training.parts import frames as parts_of_frames
 from seqkeras.training.parts.encoders import encoded_frames
 from seqkeras.training.strategies import OneDevice
 from seqkeras.training.tasks.classification import ClassificationOptions
@@ -140,6 +142,74 @@ def test_the_gradient_is_that_of_a_loop_whose_state_is_a_constant_in_each_window
             h = np.tanh(read[:, frame] @ W + h @ U + b)
 
 
+def lstm_by_hand(variables, frames, state):
+    """Logits of an LSTM and a dense layer, frame by frame, and the state after the last frame."""
+    kernel, recurrent_kernel, bias, dense, dense_bias = variables
+    h, c = state or (ops.zeros((B, 5)), ops.zeros((B, 5)))
+    logits = []
+    for x in ops.unstack(frames, axis=1):
+        gates = ops.matmul(x, kernel) + ops.matmul(h, recurrent_kernel) + bias
+        i, f, z, o = ops.split(gates, 4, axis=-1)
+        c = ops.sigmoid(f) * c + ops.sigmoid(i) * ops.tanh(z)
+        h = ops.sigmoid(o) * ops.tanh(c)
+        logits.append(ops.matmul(h, dense) + dense_bias)
+    return ops.stack(logits, axis=1), (h, c)
+
+
+def convolutions_by_hand(variables, frames, state):
+    """The same of two convolutions that see three frames; the state is the last two of each."""
+    hidden, after = list(ops.unstack(frames, axis=1)), []
+    for layer, activation in enumerate((ops.relu, lambda x: x)):
+        kernel, bias = variables[2 * layer : 2 * layer + 2]
+        zeros = [ops.zeros_like(hidden[0])] * 2
+        seen = [*(state[layer] if state else zeros), *hidden]
+        after.append(seen[-2:])
+        hidden = [
+            activation(sum(ops.matmul(seen[t + k], kernel[k]) for k in range(3)) + bias)
+            for t in range(len(hidden))
+        ]
+    return ops.stack(hidden, axis=1), after
+
+
+@pytest.mark.parametrize(
+    ("by_hand", "layers_of"),
+    [
+        (lstm_by_hand, lambda: [recurrent.LSTM(5, return_sequences=True), keras.layers.Dense(K)]),
+        (
+            convolutions_by_hand,
+            lambda: [
+                keras.layers.Conv1D(7, 3, padding="causal", activation="relu"),
+                keras.layers.Conv1D(K, 3, padding="causal"),
+            ],
+        ),
+    ],
+    ids=["lstm", "convolutions"],
+)
+def test_each_window_has_the_gradient_of_a_loop_by_hand(by_hand, layers_of):
+    inputs = hidden = keras.Input((None, D), name="frames")
+    for layer in layers_of():
+        hidden = layer(hidden)
+    carried, frames = carrying(randomize(keras.Model(inputs, hidden))), floats(B, T, D)
+    targets, state = np.random.default_rng(0).integers(K, size=(B, T)), None
+    for window, (start, end) in zip(windows(frames), zip(CUTS, CUTS[1:])):
+        wanted = targets[:, start:end]
+
+        def loss_by_hand(model, window=window, wanted=wanted, state=state):
+            logits, _ = by_hand(model.trainable_variables, window["frames"], state)
+            return mean_loss(wanted, logits)
+
+        expected = gradients(carried, loss_by_hand)
+        _, state = by_hand(carried.trainable_variables, window["frames"], state)
+        state = keras.tree.map_structure(numbers, state)  # constants in the next window
+        found = gradients(
+            carried,
+            lambda model, window=window, wanted=wanted: mean_loss(
+                wanted, model(window, training=True)
+            ),
+        )
+        close(found, expected, rtol=1e-4)
+
+
 @pytest.mark.parametrize("name", ENCODERS)
 def test_each_layer_that_drops_out_does_so_in_training_alone(name, monkeypatch):
     model, frames = tagger(0.5, **ENCODERS[name]), floats(B, T, D)
@@ -259,12 +329,15 @@ def test_the_label_counts_after_every_few_frames_and_at_the_end(every, ends, tmp
         assert {*found[[*known]]} == {labels.index(own.target)}
 
 
-def test_one_recording_is_enough(tmp_path):
+def test_one_recording_is_enough(tmp_path, monkeypatch):
+    monkeypatch.setattr(parts_of_frames, "MOST_KEPT", 13)
     file = markers(tmp_path / "day.csv", 1, 600, 50)
     options = ["--numbers", "x,y,z", "--causal", "true", *OF_MARKERS.split()]
     lines = printed("tagging", file, *options, "--carry-every", 9, "--out", tmp_path / "run")
     assert lines[0].startswith("tagging: 9 training and 1 validation recordings, 2 tags")
     assert scores_of(tmp_path / "run")["frames"] == 60
+    [example] = json.loads((tmp_path / "run/validation.json").read_text())
+    assert len(example["input"]) == len(example["target"]) == 13
 
 
 def summed_up(**given):

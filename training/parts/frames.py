@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from seqkeras.data.recordings import Recording
 
 KEPT = 128  # validation recordings that go with the run
-MOST_KEPT = 4096  # frames of each, where training carries the state through long recordings
+MOST_KEPT = 1024  # frames of each, where training carries the state through long recordings
 
 
 class Frames:

@@ -368,3 +368,25 @@ def test_a_model_of_mixed_precision_streams_in_its_precision(name, restored):
     floating = {entry.dtype for entry in streaming.entries} - {"bool"}
     assert floating == {"bfloat16"}
     close(ops.cast(answers["output"], "float32"), ops.cast(model(frames), "float32"), 2e-2, 2e-2)
+
+
+DROPPING = {
+    "dropout": lambda: [keras.layers.Dropout(0.5)],
+    "lstm": lambda: [recurrent.LSTM(5, dropout=0.5, return_sequences=True)],
+    "lstm of keras": lambda: [keras.layers.LSTM(5, dropout=0.5, return_sequences=True)],
+    "qrnn": lambda: [recurrent.QRNN(5, zoneout=0.5, return_sequences=True)],
+    "attention": lambda: [RestrictedSelfAttention(1, 3, 4, causal=True, dropout=0.5)],
+    "block": lambda: [
+        keras.layers.Dense(6),
+        EncoderBlock(6, 2, 7, attention_window=3, causal=True, dropout=0.5),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", DROPPING)
+def test_layers_drop_out_in_training_alone(name):
+    streaming = Streaming(model_of(*DROPPING[name]()))
+    frames, state = ops.convert_to_tensor(recording()), streaming.initial_state(B)
+    once, again = (numbers(streaming(frames, state, training=True)[0]["output"]) for _ in range(2))
+    assert np.abs(once - again).max() > 1e-3
+    close(streaming(frames, state)[0]["output"], streaming.model(frames))
