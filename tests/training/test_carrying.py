@@ -467,3 +467,15 @@ def test_what_does_not_go_together_is_refused(task, options, message, tmp_path):
     file = as_rows(tmp_path / "sensors.csv", recordings(9))
     given = [*SENSORS, "--carry-every", 4, *options.split()]
     assert message in refusal(task, file, *given, out=tmp_path / "run", status=2)
+
+
+def test_a_forecaster_that_is_not_causal_and_too_few_frames_are_refused(tmp_path):
+    options = arguments(**COLUMNS, **SIZES, carry_every=7)
+    line = refusal(
+        "forecasting", hourly(tmp_path / "load.csv"), *options, out=tmp_path / "run", status=2
+    )
+    assert "--carry-every is for --causal models." in line
+    file = as_rows(tmp_path / "sensors.csv", recordings(9))
+    given = [*KEEPING, "--carry-every", 4, "--batch-size", 999]
+    line = refusal("tagging", file, *given, out=tmp_path / "run")
+    assert line.endswith("fewer than the 999 rows of a batch; choose a smaller --batch-size.")
