@@ -43,7 +43,7 @@ def opened(browser, address, refusals=False, **options):
         yield page
     if refusals:
         complaints = [text for text in complaints if not text.startswith(REFUSED)]
-    assert not complaints
+    assert not complaints, complaints
 
 
 @contextlib.contextmanager

@@ -116,6 +116,16 @@ export class Browser {
     await end;
   }
 
+  /** Push frames, or rows, to the stream of frames. @param {any[]} rows */
+  push(rows) {
+    return this.#request({ kind: "push", rows });
+  }
+
+  /** Let the next frame begin a stream. */
+  async beginStream() {
+    if (this.#opened) await this.#request({ kind: "begin" });
+  }
+
   async #load(report) {
     this.#worker = new Worker(new URL("./worker.js", import.meta.url), { type: "module" });
     this.#worker.onmessage = ({ data }) => this.#hear(data);

@@ -6,6 +6,7 @@ import { Form } from "./form.js";
 import { Panel } from "./panel.js";
 import { VIEWS } from "./pipelines/index.js";
 import { Server } from "./server.js";
+import { StreamSection } from "./stream.js";
 import { BROWSER, SERVER, Where } from "./where.js";
 
 const DELAY = 120; // milliseconds from the last letter to the question
@@ -37,6 +38,8 @@ export class BundlePage {
   /** @type {{name: string, panel: Panel}[]} */
   #sides = [];
   #where;
+  /** @type {StreamSection | null} */
+  #stream = null;
 
   /**
    * @param {Entry} entry
@@ -59,7 +62,8 @@ export class BundlePage {
       element("div", { class: "columns" },
         element("form", { class: "ask", "aria-label": this.#view.verb, submit: (event) => event.preventDefault() },
           this.#form.inputs, this.#again(), this.#examples(), this.#form.options, this.#where.element),
-        element("div", { class: "answers" }, this.#sides.map(({ panel }) => panel.element))));
+        element("div", { class: "answers" }, this.#sides.map(({ panel }) => panel.element))),
+      this.#streams(entry.unread || hosts.browser.missing));
     const [example] = manifest.examples;
     if (example !== undefined) this.#form.fill(this.#view.values(example, manifest));
     this.#move();
@@ -67,17 +71,32 @@ export class BundlePage {
 
   /** End what runs. */
   stop() {
+    this.#stream?.stop();
     for (const { panel } of this.#sides) panel.latest.stop();
   }
 
   /** End everything. */
   leave() {
     this.stop();
+    this.#stream?.leave();
     this.#browser.close();
   }
 
   #add(name, open) {
     this.#sides.push({ name, panel: new Panel(name, this.#view, this.#manifest, open) });
+  }
+
+  /** The stream of a bundle that has one, or why the page offers none. @param {string} missing */
+  #streams(missing) {
+    const { graphs } = this.#manifest;
+    if (!graphs.stream) return null;
+    const asksKnown = graphs.stream.inputs.some(({ name }) => name === "known");
+    if (missing || asksKnown) {
+      const why = missing || "the model reads what is known of the steps to come, which a recording lacks";
+      return element("p", { class: "note" }, `No stream in this browser: ${why}`);
+    }
+    this.#stream = new StreamSection(this.#manifest, this.#browser);
+    return this.#stream.element;
   }
 
   /** Ask those who shall answer. */
@@ -86,7 +105,7 @@ export class BundlePage {
       panel.element.hidden = !this.#where.names.includes(name);
       if (panel.element.hidden) panel.latest.stop();
     }
-    if (!this.#where.names.includes(BROWSER)) this.#browser.close();
+    if (!this.#where.names.includes(BROWSER) && !this.#stream) this.#browser.close();
     this.#ask(0);
   }
 

@@ -1,13 +1,15 @@
 // The worker that runs a bundle by onnxruntime-web.
 //
-// It is given {id, kind: "open" | "answer" | "stream" | "stop", …}, and says {id, kind: "heard", value}
+// It is given {id, kind: "open" | "answer" | "stream" | "stop" | "begin" | "push", …}, and says {id, kind: "heard", value}
 // any number of times, then {id, kind: "end", value} or {id, kind: "error", message}.
 
 const MODULES = new URL("./modules/", import.meta.url);
 
 /** @type {any} the pipeline. */
 let pipeline = null;
-/** @type {Set<number>} the streams that shall end. */
+/** @type {any} the stream of frames. */
+let frames = null;
+/** @type {Set<number>} the streams of text that shall end. */
 const stopped = new Set();
 
 self.onmessage = async ({ data: { id, kind, ...content } }) => {
@@ -17,7 +19,7 @@ self.onmessage = async ({ data: { id, kind, ...content } }) => {
   }
   const tell = (value) => self.postMessage({ id, kind: "heard", value });
   try {
-    const value = await { open, answer, stream }[kind](content, tell, id);
+    const value = await { open, answer, stream, begin, push }[kind](content, tell, id);
     self.postMessage({ id, kind: "end", value });
   } catch (error) {
     self.postMessage({ id, kind: "error", message: String(/** @type {any} */ (error)?.message ?? error) });
@@ -64,6 +66,21 @@ async function stream({ question: { input, options } }, tell, id) {
     await nextTask(); // a message that stops it may wait
     if (stopped.has(id)) return;
   }
+}
+
+/** Forget the stream of frames; the next frame begins another one. */
+async function begin() {
+  frames = null;
+}
+
+async function push({ rows }) {
+  frames ??= await pipeline.open();
+  const start = performance.now();
+  const answers = await frames.push(rows);
+  const seconds = (performance.now() - start) / 1000;
+  const { arrays } = frames.state;
+  const bytes = Object.values(arrays).reduce((sum, { data }) => sum + data.byteLength, 0);
+  return { answers, seconds, bytes };
 }
 
 function nextTask() {

@@ -1,0 +1,219 @@
+// A stream: a recording that is played back, or the accelerometer, and the answer to each frame.
+
+import { element } from "./element.js";
+import { megabytes, percent, short } from "./numbers.js";
+import { StripChart } from "./parts/strip_chart.js";
+import { drawnOf, readsOf, rowsOf } from "./recording.js";
+
+const SPEEDS = [10, 50, 200, 1000]; // frames a second
+const MOST_AT_ONCE = 200; // frames of a chunk, so that the page stays awake
+const AXES = ["x", "y", "z"]; // of the accelerometer
+
+/** @typedef {import("./types.js").Manifest} Manifest */
+
+export class StreamSection {
+  #browser;
+  #reads;
+  #chart;
+  #file = element("input", { type: "file", id: "recording", accept: ".csv,.txt,text/csv,text/plain", change: () => this.#choose() });
+  #speed = element("select", { id: "speed" },
+    SPEEDS.map((speed) => element("option", { value: speed }, speed)));
+  #play = element("button", { type: "button", class: "main", click: () => this.#toggle() }, "Play");
+  #step = element("button", { type: "button", click: () => this.#pushNext(1) }, "Step");
+  #restart = element("button", { type: "button", click: () => this.#begin() }, "Restart");
+  #now = element("p", { class: "text", role: "status" });
+  #time = element("span", { class: "time" });
+  #problem = element("p", { class: "problem", role: "alert" });
+  /** @type {any[]} rows of the recording. */
+  #rows = [];
+  #done = 0; // rows that were pushed
+  #frames = 0; // that were answered
+  #seconds = 0; // that they took
+  #isPlaying = false;
+  /** @type {Promise<void>} the pushes so far, one after the other. */
+  #pushes = Promise.resolve();
+  #leave = new AbortController();
+
+  /**
+   * @param {Manifest} manifest
+   * @param {import("./browser.js").Browser} browser
+   */
+  constructor(manifest, browser) {
+    this.#browser = browser;
+    this.#reads = readsOf(manifest);
+    this.#chart = new StripChart(this.#reads.drawn);
+    this.#speed.value = String(SPEEDS[1]);
+    this.#problem.hidden = true;
+    const columns = this.#reads.names?.join(", ") ?? `${this.#reads.drawn.length} numbers a line`;
+    this.element = element("section", { class: "panel stream", "aria-label": "Stream" },
+      element("header", {}, element("h2", {}, "Stream, in this browser"), this.#time),
+      element("div", { class: "source" },
+        element("div", { class: "field" }, element("label", { for: "recording" }, "Recording, as CSV"), this.#file,
+          element("small", {}, columns)),
+        element("div", { class: "field" }, element("label", { for: "speed" }, "Frames a second"), this.#speed)),
+      element("div", { class: "buttons" }, this.#play, this.#step, this.#restart, this.#sensor()),
+      this.#problem, this.#now, this.#chart.element);
+    this.#enable();
+    const { signal } = this.#leave;
+    const draw = () => this.#chart.draw();
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw, { signal });
+    window.addEventListener("resize", draw, { signal });
+  }
+
+  /** End what plays. */
+  stop() {
+    this.#isPlaying = false;
+    this.#enable();
+  }
+
+  leave() {
+    this.stop();
+    this.#leave.abort();
+  }
+
+  async #choose() {
+    const [file] = this.#file.files ?? [];
+    if (!file) return;
+    await this.#begin();
+    try {
+      this.#rows = rowsOf(await file.text(), this.#reads);
+      this.#tell("");
+    } catch (error) {
+      this.#rows = [];
+      this.#tell(/** @type {Error} */ (error).message);
+    }
+    this.#enable();
+  }
+
+  /** Begin anew, at the first row and without a state. */
+  #begin() {
+    this.stop();
+    [this.#done, this.#frames, this.#seconds] = [0, 0, 0];
+    this.#pushes = this.#pushes.then(() => this.#browser.beginStream());
+    return this.#pushes.then(() => {
+      this.#chart.clear();
+      this.#now.textContent = "";
+      this.#time.textContent = "";
+      this.#tell("");
+      this.#enable();
+    });
+  }
+
+  async #toggle() {
+    if (this.#isPlaying) {
+      this.stop();
+      return;
+    }
+    this.#isPlaying = true;
+    this.#enable();
+    await this.#push([]); // the clock begins when the model is there
+    let [start, before] = [performance.now(), this.#done];
+    let speed = this.#speed.value;
+    while (this.#isPlaying && this.#done < this.#rows.length) {
+      if (speed !== this.#speed.value) [start, before, speed] = [performance.now(), this.#done, this.#speed.value];
+      const due = before + ((performance.now() - start) / 1000) * Number(speed) - this.#done;
+      if (due >= 1) await this.#pushNext(Math.min(Math.floor(due), MOST_AT_ONCE));
+      else await new Promise((resolve) => { setTimeout(resolve, 15); });
+    }
+    this.stop();
+  }
+
+  /** Push the next rows of the recording. @param {number} count */
+  #pushNext(count) {
+    const rows = this.#rows.slice(this.#done, this.#done + count);
+    this.#done += rows.length;
+    this.#enable();
+    return this.#push(rows);
+  }
+
+  /** Push rows; one that is refused is told and left out, and the stream goes on. */
+  #push(rows) {
+    this.#pushes = this.#pushes.then(async () => {
+      try {
+        await this.#pushed(rows);
+      } catch (error) {
+        if (rows.length < 2) this.#tell(/** @type {Error} */ (error).message);
+        for (const row of rows.length < 2 ? [] : rows) {
+          await this.#pushed([row]).catch(({ message }) => this.#tell(message));
+        }
+      }
+    });
+    return this.#pushes;
+  }
+
+  async #pushed(rows) {
+    await this.#browser.open((done, all) => {
+      this.#now.textContent = done < all ? `Loading ${megabytes(all)} …` : "";
+    });
+    if (!rows.length) return;
+    const { answers, seconds, bytes } = await this.#browser.push(rows);
+    this.#frames += rows.length;
+    this.#seconds += seconds;
+    this.#chart.add(rows.map((row, place) => ({ numbers: drawnOf(row, this.#reads), ...traceOf(answers[place]) })));
+    const answer = answers.findLast((found) => found !== null);
+    this.#now.textContent = answer === undefined ? "The first answers come late." : said(answer);
+    const each = Math.round((this.#seconds / this.#frames) * 1e6);
+    const count = this.#frames === 1 ? "1 frame" : `${this.#frames.toLocaleString("en")} frames`;
+    this.#time.textContent = `${count} · ${each.toLocaleString("en")} µs a frame · state of ${bytes.toLocaleString("en")} bytes`;
+  }
+
+  /** The button of the accelerometer, where the model reads three numbers and there is one. */
+  #sensor() {
+    const { names, drawn } = this.#reads;
+    const { DeviceMotionEvent: Motion } = /** @type {any} */ (window);
+    if (!Motion || drawn.length !== AXES.length || (names && names.length !== AXES.length)) return null;
+    /** @type {AbortController | null} */
+    let listening = null;
+    const toggle = async () => {
+      if (listening) {
+        listening.abort();
+        listening = null;
+        button.textContent = "Accelerometer";
+        return;
+      }
+      if (Motion.requestPermission && (await Motion.requestPermission()) !== "granted") {
+        this.#tell("the accelerometer is not allowed");
+        return;
+      }
+      await this.#begin();
+      listening = new AbortController();
+      button.textContent = "Stop the accelerometer";
+      const hear = ({ accelerationIncludingGravity: found }) => {
+        if (found?.x === null || found?.x === undefined) return;
+        this.#push([AXES.map((axis) => found[axis])]);
+      };
+      window.addEventListener("devicemotion", hear, { signal: AbortSignal.any([listening.signal, this.#leave.signal]) });
+    };
+    const button = element("button", { type: "button", click: toggle }, "Accelerometer");
+    return button;
+  }
+
+  #enable() {
+    const isOver = this.#done >= this.#rows.length;
+    this.#play.textContent = this.#isPlaying ? "Pause" : "Play";
+    this.#play.disabled = isOver;
+    this.#step.disabled = isOver || this.#isPlaying;
+    this.#restart.disabled = !this.#rows.length;
+  }
+
+  #tell(problem) {
+    this.#problem.textContent = problem;
+    this.#problem.hidden = !problem;
+  }
+}
+
+/** Return what the chart shows of an answer. */
+function traceOf(answer) {
+  if (answer === null) return {};
+  if (answer.values) return { forecast: answer.values[0] };
+  if (answer.tag !== undefined) return { tag: answer.tag };
+  if (Object.keys(answer.scores).length) return { scores: answer.scores };
+  return { forecast: [answer.score] };
+}
+
+/** Return an answer in a few words. */
+function said(answer) {
+  if (answer.values) return `next: ${answer.values[0].map(short).join(", ")}`;
+  if (answer.tag !== undefined) return `${answer.tag}, ${percent(answer.score)}`;
+  return answer.labels.length ? `${answer.labels.join(", ")}, ${percent(answer.score)}` : short(answer.score);
+}

@@ -1,0 +1,131 @@
+"""A recording that is played back on the page: the stream's answers, live in the browser."""
+
+import dataclasses
+import re
+
+import numpy as np
+import pytest
+
+from seqkeras import serving
+from seqkeras.serving.rows import Column, Rows
+from tests.arrays import floats
+from tests.serving.pipelines.toys import frames_graph
+from tests.serving.playground.chromium import NEEDS_CHROMIUM, NEEDS_PACKAGES, served_page
+from tests.serving.test_streams import F, W, stream_of, written
+from tests.serving.written import model_of
+
+pytestmark = [*NEEDS_CHROMIUM, NEEDS_PACKAGES]
+LABELS = ["off", "on"]
+ROWS = Rows(tuple(Column(name, mean=0.5, deviation=2.0) for name in "xyz"))
+FRAMES = np.round(floats(40, F, seed=2), 3)
+PICTURE = "canvas => canvas.toDataURL()"
+
+
+def csv(frames, header=""):
+    return "".join(
+        [f"{header}\n" if header else "", *(f"{','.join(map(str, row))}\n" for row in frames)]
+    )
+
+
+@pytest.fixture(scope="module")
+def bundles(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("streams")
+    graphs = {"model": frames_graph(W), "stream": stream_of(W)}
+    of_each = """
+        model (float[batch,frames,3] frames) => (float[batch,frames,2] output) {
+            output = MatMul (frames, W)
+        }
+    """
+    settings = {
+        "Classify": {"labels": LABELS},
+        "Tag": {"labels": LABELS, "scheme": None},
+        "rows": {"labels": LABELS, "rows": dataclasses.asdict(ROWS)},
+    }
+    return {
+        name: written(
+            folder / name,
+            name.replace("rows", "Classify"),
+            graphs | ({"model": model_of(of_each, W=W)} if name == "Tag" else {}),
+            given,
+        )
+        for name, given in settings.items()
+    }
+
+
+def stream(page):
+    return page.get_by_role("region", name="Stream")
+
+
+def choose(page, content):
+    file = {"name": "sensor.csv", "mimeType": "text/csv", "buffer": content.encode()}
+    stream(page).get_by_label("Recording, as CSV").set_input_files(file)
+
+
+def played(page, content, speed="1000"):
+    """Choose a recording and play it."""
+    choose(page, content)
+    stream(page).get_by_label("Frames a second").select_option(speed)
+    stream(page).get_by_role("button", name="Play").click()
+
+
+def last_answer(bundle, rows):
+    answer = serving.load(bundle, threads=1).open().push(rows)[-1]
+    return f"{getattr(answer, 'tag', None) or answer.labels[0]}, {100 * answer.score:.3g} %"
+
+
+@pytest.mark.parametrize("name", ["Classify", "Tag", "rows"])
+def test_a_recording_is_answered_frame_by_frame_as_python_does(name, browser, bundles):
+    header = "z,time,x,y" if name == "rows" else ""
+    frames = [[z, "noon", x, y] for x, y, z in FRAMES] if header else FRAMES
+    given = [dict(zip("xyz", row)) for row in FRAMES] if header else FRAMES
+    with served_page(browser, bundles, f"#/{name}") as page:
+        before = stream(page).locator("canvas").evaluate(PICTURE)
+        played(page, csv(frames, header))
+        stream(page).get_by_text("40 frames · ").wait_for()
+        said = stream(page).get_by_role("status")
+        assert said.inner_text() == last_answer(bundles[name], given)
+        time = stream(page).locator(".time").inner_text()
+        assert re.fullmatch(r"40 frames · [\d,]+ µs a frame · state of 12 bytes", time)
+        assert stream(page).locator("canvas").evaluate(PICTURE) != before
+        stream(page).get_by_role("button", name="Restart").click()
+        stream(page).get_by_role("button", name="Step").click()
+        stream(page).get_by_text("1 frame · ").wait_for()
+        assert said.inner_text() == last_answer(bundles[name], given[:1])
+
+
+def test_it_pauses_and_goes_on(browser, bundles):
+    with served_page(browser, bundles, "#/Classify") as page:
+        played(page, csv(FRAMES), "10")
+        stream(page).get_by_text(re.compile("^[3-9] frames · ")).wait_for()
+        stream(page).get_by_role("button", name="Pause").click()
+        page.wait_for_timeout(300)
+        paused = stream(page).locator(".time").inner_text()
+        page.wait_for_timeout(500)
+        assert stream(page).locator(".time").inner_text() == paused
+        stream(page).get_by_label("Frames a second").select_option("1000")
+        stream(page).get_by_role("button", name="Play").click()
+        stream(page).get_by_text("40 frames · ").wait_for()
+        said = stream(page).get_by_role("status").inner_text()
+        assert said == last_answer(bundles["Classify"], FRAMES)
+
+
+def test_a_bad_row_is_told_and_left_out(browser, bundles):
+    lines = csv(FRAMES).splitlines()
+    lines[20] = "1,2"
+    with served_page(browser, bundles, "#/Classify") as page:
+        played(page, "\n".join(lines))
+        stream(page).get_by_text("39 frames · ").wait_for()
+        problem = stream(page).get_by_role("alert").inner_text()
+        assert problem.startswith("Classify: frames must have shape (frames, 3)")
+        rest = np.delete(FRAMES, 20, axis=0)
+        said = stream(page).get_by_role("status").inner_text()
+        assert said == last_answer(bundles["Classify"], rest)
+        choose(page, "\n\n")
+        stream(page).get_by_text("the recording has no frame").wait_for()
+        assert stream(page).get_by_role("button", name="Play").is_disabled()
+
+
+def test_a_bundle_without_a_stream_has_no_section(browser, bundle):
+    with served_page(browser, {"letters": bundle}) as page:
+        page.get_by_role("heading", name="letters").wait_for()
+        assert not stream(page).count()
