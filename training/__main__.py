@@ -85,8 +85,8 @@ def _train(arguments, interrupts, left):
     commands = {name: command(name, options) for name, options in TASKS.items()}
     commands[EVALUATE] = evaluate_command()
     group = click.Group("training", commands=commands, help="Train a model: options in, a run out.")
-    asked = group.main(arguments, prog_name="seqkeras train", standalone_mode=False)
-    if asked == 0:  # for help, which is printed
+    outcome = group.main(arguments, prog_name="seqkeras train", standalone_mode=False)
+    if outcome == 0:  # for help, which is printed
         return
     keep_freed_memory()
     import_keras()
@@ -94,10 +94,10 @@ def _train(arguments, interrupts, left):
     from seqkeras.training.train import train
 
     try:
-        if isinstance(asked, Evaluation):
-            evaluate(asked)
+        if isinstance(outcome, Evaluation):
+            evaluate(outcome)
         else:
-            options, folder, overwrite = asked
+            options, folder, overwrite = outcome
             left.begin(folder, overwrite)
             train(options.make(), folder, overwrite)
     except Exception as error:

@@ -48,8 +48,11 @@ class Averages:
             averages = zip(
                 optimizer._trainable_variables, optimizer._model_variables_moving_average
             )
-            found = {id(variable): average for variable, average in averages}
-            return [ops.convert_to_numpy(found.get(id(each), each)) for each in model.weights]
+            averaged = {id(variable): average for variable, average in averages}
+            return [
+                ops.convert_to_numpy(averaged.get(id(variable), variable))
+                for variable in model.weights
+            ]
         if self.kept:
             return [
                 np.mean(same, axis=0, dtype="float64").astype(same[-1].dtype)
@@ -64,9 +67,9 @@ class Averages:
         if averages is None:
             yield
             return
-        own = model.get_weights()
+        trained = model.get_weights()
         model.set_weights(averages)
         try:
             yield
         finally:
-            model.set_weights(own)
+            model.set_weights(trained)

@@ -86,14 +86,14 @@ def restore(path: Path, model: keras.Model) -> tuple[State, list[list[np.ndarray
         with zipfile.ZipFile(path) as archive:
             json.loads(archive.read("config.json"))
             state = State(**json.loads(archive.read(STATE)))
-            kept = []
+            averaged = []
             if AVERAGED in archive.namelist():
                 with archive.open(AVERAGED) as member, np.load(io.BytesIO(member.read())) as arrays:
-                    kept = _unnamed(arrays)
+                    averaged = _unnamed(arrays)
         model.load_weights(path)
     except Exception as error:
         raise _damaged(path, error, "begin again with --overwrite") from error
-    return state, kept
+    return state, averaged
 
 
 def saved_step(path: Path) -> int:
@@ -128,21 +128,21 @@ def _damaged(path, error, way_out):
     return RunError(f"{path}: damaged ({reason:.200}); {way_out}.")
 
 
-def _named(kept):
+def _named(all_weights):
     """Return a dictionary: name -> array, for lists of weights."""
     return {
-        f"{number}/{place}": array
-        for number, weights in enumerate(kept)
-        for place, array in enumerate(weights)
+        f"{number}/{index}": array
+        for number, weights in enumerate(all_weights)
+        for index, array in enumerate(weights)
     }
 
 
 def _unnamed(arrays):
     """Return the lists of weights of such names."""
-    kept = []
+    all_weights = []
     for name in arrays.files:
-        number, place = map(int, name.split("/"))
-        if place == 0:
-            kept.append([])
-        kept[number].append(arrays[name])
-    return kept
+        number, index = map(int, name.split("/"))
+        if index == 0:
+            all_weights.append([])
+        all_weights[number].append(arrays[name])
+    return all_weights

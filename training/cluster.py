@@ -48,11 +48,11 @@ class Cluster:
             content = json.loads(text)
             cluster, task = content["cluster"], content["task"]
             tasks = {f"{job} {at}": where for job in JOBS for at, where in _tasks(cluster, job)}
-            here = f"{task['type']} {int(task['index'])}"
+            name = f"{task['type']} {int(task['index'])}"
             if other := sorted(set(cluster) - set(JOBS)):
                 raise ValueError(f"{other[0]!r} has no part in this training, only {JOBS} have")
-            if here not in tasks:
-                raise ValueError(f"the task {here} is not in the cluster")
+            if name not in tasks:
+                raise ValueError(f"the task {name} is not in the cluster")
             if len(set(tasks.values())) < len(tasks):
                 raise ValueError("two tasks have the same address")
             for address in tasks.values():
@@ -62,7 +62,7 @@ class Cluster:
             raise RunError(
                 f"{VARIABLE}: must be as {FORM}; received {text!r:.300}: {reason}."
             ) from None
-        return cls([*tasks], [*tasks.values()], [*tasks].index(here))
+        return cls([*tasks], [*tasks.values()], [*tasks].index(name))
 
     @property
     def is_chief(self) -> bool:
@@ -84,11 +84,11 @@ class Cluster:
         Raises:
             RunError: if the address is in use, or somebody does not come within `patience` seconds.
         """
-        here, others = self.addresses[self.index], {*range(len(self.addresses))} - {self.index}
+        address, others = self.addresses[self.index], {*range(len(self.addresses))} - {self.index}
         try:
-            door = socket.create_server(("", _host_and_port(here)[1]))
+            door = socket.create_server(("", _host_and_port(address)[1]))
         except OSError as error:
-            raise RunError(f"{self.name}: can not listen at {here}: {error.strerror}.") from None
+            raise RunError(f"{self.name}: can not listen at {address}: {error.strerror}.") from None
         began, said, visited, came = time.monotonic(), False, set(), set()
         with door:
             door.settimeout(PAUSE)
@@ -130,7 +130,9 @@ class Cluster:
 
 def _tasks(cluster, job):
     addresses = cluster.get(job, [])
-    if not isinstance(addresses, list) or not all(isinstance(each, str) for each in addresses):
+    if not isinstance(addresses, list) or not all(
+        isinstance(address, str) for address in addresses
+    ):
         raise ValueError(f"{job} must be a list of addresses")
     return enumerate(addresses)
 

@@ -150,13 +150,13 @@ def command(name: str, options_class: type[FitOptions]) -> click.Command:
 def _defaults_with(options_class, values):
     """Return a dictionary: name -> default of the options that were not given, where it follows
     from one that was."""
-    given = click.get_current_context().get_parameter_source
+    source_of = click.get_current_context().get_parameter_source
     return {
         name: default
         for because, defaults in options_class.defaults_with().items()
         if values[because] is not None
         for name, default in defaults.items()
-        if {given(name), given(INSTEAD_OF.get(name, name))} == {ParameterSource.DEFAULT}
+        if {source_of(name), source_of(INSTEAD_OF.get(name, name))} == {ParameterSource.DEFAULT}
     }
 
 

@@ -26,8 +26,8 @@ def _figure(rows):
     ordered = sorted(names, key=lambda name: name.removeprefix(VALIDATION) != "loss")
     panels = {}
     for name in ordered:
-        own = name.removeprefix(VALIDATION)
-        panels.setdefault(own if own in names else name, []).append(name)
+        measure = name.removeprefix(VALIDATION)
+        panels.setdefault(measure if measure in names else name, []).append(name)
     across = min(3, len(panels))
     down = math.ceil(len(panels) / across)
     figure = new_figure(4.2 * across, 3.2 * down)

@@ -112,10 +112,12 @@ def evaluate(evaluation: Evaluation) -> dict[str, Any]:
     name = Path(evaluation.data[0]).name
     tell_unknown_tokens(task, examples, task.reading.known_tokenizers, name)
     try:
-        found = answered([(name, part) for _, part in task.scoring.tests(examples)], subject.answer)
+        answers = answered(
+            [(name, part) for _, part in task.scoring.tests(examples)], subject.answer
+        )
     except ValueError as error:  # an input that the model does not take
         raise RunError(f"{evaluation.data[0]}: {error}") from error
-    scores = subject.measure(examples) | task.scoring.scores(found)
+    scores = subject.measure(examples) | task.scoring.scores(answers)
     if (table := task.scoring.table(scores)) is not None:
         console.print(table)
     if evaluation.out is not None:

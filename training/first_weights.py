@@ -31,15 +31,17 @@ def freeze(model: keras.Model, patterns: Sequence[str]) -> None:
         RunError: if a pattern matches nothing, or nothing is left to learn.
     """
     for pattern in patterns:
-        found = [each for each in model.variables if fnmatch.fnmatchcase(each.path, pattern)]
-        if not found:
+        frozen = [
+            variable for variable in model.variables if fnmatch.fnmatchcase(variable.path, pattern)
+        ]
+        if not frozen:
             paths = [variable.path for variable in model.trainable_variables]
             more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
             raise RunError(
                 f"--freeze: no variable matches {pattern!r}; there are {', '.join(paths[:SHOWN])}"
                 f"{more}."
             )
-        for variable in found:
+        for variable in frozen:
             variable.trainable = False
     if not model.trainable_variables:
         raise RunError("--freeze: no variable is left to learn; choose a narrower pattern.")
@@ -67,18 +69,18 @@ def take_weights(
     record = RunRecord.read(folder)
     tokenizers = {role: read_tokenizer(folder / path) for role, path in record.tokenizers.items()}
     there = vocabularies(tokenizers, record.settings)
-    here = vocabularies(run.tokenizers, run.record.settings)
-    if here.keys() != there.keys():
+    entries_here = vocabularies(run.tokenizers, run.record.settings)
+    if entries_here.keys() != there.keys():
         raise RunError(
             f"--start-from {folder}: a run of {record.task} has {_listed(there)}; this training of "
-            f"{run.record.task} has {_listed(here)}."
+            f"{run.record.task} has {_listed(entries_here)}."
         )
     other = keras.models.load_model(folder / MODEL, compile=False)
-    known = {role: places_in_both(here[role], there[role]) for role in here}
+    known = {role: places_in_both(entries_here[role], there[role]) for role in entries_here}
     take_rows(model, build, run, other, known, folder, takes_pretrained)
     words = [
         f"{len(known[role][0]):,} of {len(entries):,} {role} entries"
-        for role, entries in here.items()
+        for role, entries in entries_here.items()
     ]
     console.print(f"  weights of {folder}: {', '.join(words)} are known there")
 
@@ -110,13 +112,13 @@ def take_rows(
             advice=_way_out(other, takes_pretrained, Path(folder)),
         )
     for variable, taken, roles in zip(_learned(model), others, axes, strict=True):
-        values, found = np.array(variable.numpy()), np.array(taken.numpy())
-        sizes = zip(values.shape, found.shape, roles, strict=False)
-        if len(values.shape) != len(found.shape) or any(
+        values, source = np.array(variable.numpy()), np.array(taken.numpy())
+        sizes = zip(values.shape, source.shape, roles, strict=False)
+        if len(values.shape) != len(source.shape) or any(
             size != had for size, had, role in sizes if role is None
         ):
             raise RunError(
-                f"{folder}: {taken.path} has the shape {found.shape}; {variable.path} of this "
+                f"{folder}: {taken.path} has the shape {source.shape}; {variable.path} of this "
                 f"training has {values.shape}.",
                 advice=_way_out(other, takes_pretrained, Path(folder)),
             )
@@ -125,9 +127,9 @@ def take_rows(
             for size, role in zip(values.shape, roles, strict=True)
         ]
         if rows:
-            values[np.ix_(*(own for own, _ in rows))] = found[np.ix_(*(had for _, had in rows))]
+            values[np.ix_(*(row for row, _ in rows))] = source[np.ix_(*(had for _, had in rows))]
         else:
-            values = found
+            values = source
         variable.assign(values)
 
 
@@ -148,8 +150,8 @@ def vocabularies(
 ) -> dict[str, list[str]]:
     """Return a dictionary: name -> entries in their order, of every tokenizer, and of the
     labels."""
-    found = {role: _entries(tokenizer) for role, tokenizer in tokenizers.items()}
-    return found | ({"labels": settings["labels"]} if "labels" in settings else {})
+    entries = {role: _entries(tokenizer) for role, tokenizer in tokenizers.items()}
+    return entries | ({"labels": settings["labels"]} if "labels" in settings else {})
 
 
 def _entries(tokenizer):
@@ -160,8 +162,8 @@ def _entries(tokenizer):
 def places_in_both(here: Sequence[str], there: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """Return the places of what stands in both of two lists of entries, here and there."""
     place = {entry: index for index, entry in enumerate(there)}
-    own = [index for index, entry in enumerate(here) if entry in place]
-    return np.array(own, int), np.array([place[here[index]] for index in own], int)
+    indices = [index for index, entry in enumerate(here) if entry in place]
+    return np.array(indices, int), np.array([place[here[index]] for index in indices], int)
 
 
 def _axes(model, build, run):
@@ -169,13 +171,13 @@ def _axes(model, build, run):
     vocabulary."""
     longer, extra = {}, {}
     for role, tokenizer in run.tokenizers.items():
-        same = next((each for each, other in run.tokenizers.items() if other is tokenizer), role)
+        same = next((name for name, other in run.tokenizers.items() if other is tokenizer), role)
         extra.setdefault(EXTRA[list(run.tokenizers).index(same)], role)
         longer[role] = _Longer(tokenizer, EXTRA[list(run.tokenizers).index(same)])
     record = run.record
     if "labels" in record.settings:
         extra[EXTRA[-1]] = "labels"
-        more = [f"\0{place}" for place in range(EXTRA[-1])]
+        more = [f"\0{index}" for index in range(EXTRA[-1])]
         labels = [*record.settings["labels"], *more]
         record = dataclasses.replace(record, settings={**record.settings, "labels": labels})
     grown = build(dataclasses.replace(run, record=record, tokenizers=longer))

@@ -231,7 +231,7 @@ def summed(loss: Any) -> Any:
         RunError: if it is something else.
     """
     if isinstance(loss, dict):
-        return {name: summed(own) for name, own in loss.items()}
+        return {name: summed(part) for name, part in loss.items()}
     if not isinstance(loss, keras.losses.Loss):
         raise RunError("--gradient-accumulation: this task has no loss that adds up over batches.")
     return type(loss).from_config({**loss.get_config(), "reduction": "sum"})

@@ -32,20 +32,20 @@ def make_optimizer(
         options: a `seqkeras.training.options.FitOptions`.
         rates: learning rates of single variables, in the form that `seqkeras.optimizers` takes.
     """
-    given = {"global_clipnorm": options.clip_norm}
+    arguments = {"global_clipnorm": options.clip_norm}
     if rates is not None:
-        given["rates"] = rates
+        arguments["rates"] = rates
     betas = {"beta_1": options.beta1, "beta_2": options.beta2}
-    given |= {name: value for name, value in betas.items() if value is not None}
+    arguments |= {name: value for name, value in betas.items() if value is not None}
     if options.weight_decay is not None:
-        given["weight_decay"] = options.weight_decay
+        arguments["weight_decay"] = options.weight_decay
     if options.gradient_accumulation > 1:
-        given["gradient_accumulation_steps"] = options.gradient_accumulation
+        arguments["gradient_accumulation_steps"] = options.gradient_accumulation
     if options.ema is not None:
-        given |= {"use_ema": True, "ema_momentum": options.ema}
+        arguments |= {"use_ema": True, "ema_momentum": options.ema}
     if options.optimizer == "adafactor":
-        given["relative_step"] = False  # the rate is the schedule's
-    return KINDS[options.optimizer](learning_rate(options, num_steps), **given)
+        arguments["relative_step"] = False  # the rate is the schedule's
+    return KINDS[options.optimizer](learning_rate(options, num_steps), **arguments)
 
 
 def learning_rate(
@@ -59,10 +59,10 @@ def learning_rate(
     noam          the same, times D^-0.5 warmup^-0.5: the learning rate is the paper's factor
     constant      stays
     """
-    rate, given = options.learning_rate, options.warmup_steps
+    rate, warmup = options.learning_rate, options.warmup_steps
     if options.warmup_share is not None:
-        given = round(options.warmup_share * num_steps)
-    warmup_steps = min(given, num_steps // 2)
+        warmup = round(options.warmup_share * num_steps)
+    warmup_steps = min(warmup, num_steps // 2)
     last = options.last_learning_rate or 0.0
     if options.schedule == "cosine":
         return keras.optimizers.schedules.CosineDecay(
@@ -77,7 +77,7 @@ def learning_rate(
         return WarmUp(rate, warmup_steps, fall)
     if options.schedule == "constant":
         return WarmUp(rate, warmup_steps)
-    peak = max(1, given)
+    peak = max(1, warmup)
     if options.schedule == "noam":
         return Noam(options.hidden_dim, peak, rate)
     return Noam(1, peak, rate * peak**0.5)

@@ -65,9 +65,9 @@ def is_finished(folder: Path, task: str, options: FitOptions, overwrite: bool) -
         )
     if overwrite:
         _require_no_stranger(folder)
-    found = _read_options(path)
+    recorded = _read_options(path)
     if not overwrite:
-        _require_same(folder, found, options_content(task, options))
+        _require_same(folder, recorded, options_content(task, options))
     return not overwrite and (folder / RECORD).is_file()
 
 
@@ -126,17 +126,17 @@ def kept_tokenizers(folder: Path, with_checkpoint: bool = True) -> dict[str, Tok
     """
     if with_checkpoint and not (folder / CHECKPOINT).exists():
         return None
-    found = {}
+    tokenizers = {}
     for role in ROLES:
         path = folder / TOKENIZER / f"{role}.json"
         if path.exists():
             try:
-                found[role] = read_tokenizer(path)
+                tokenizers[role] = read_tokenizer(path)
             except (OSError, ValueError) as error:
                 raise RunError(
                     f"{path}: damaged ({error}); begin again with --overwrite."
                 ) from error
-    return found
+    return tokenizers
 
 
 def _is_begun(folder):
@@ -160,8 +160,8 @@ def options_content(task: str, options: FitOptions) -> dict[str, Any]:
     within_files = getattr(options, "files_within", dict)()
     for path, within in within_files.items():
         digest = hashlib.sha256()
-        for own in within:
-            digest.update(hashlib.sha256(own.read_bytes()).digest())
+        for user_file in within:
+            digest.update(hashlib.sha256(user_file.read_bytes()).digest())
         digests[f"the files of {path}"] = digest.hexdigest()
     return json.loads(json.dumps(content | ({"sha256": digests} if digests else {})))
 
@@ -204,30 +204,31 @@ def _aside(name):
 
 def _read_options(path):
     try:
-        found, reason = files.read_json(path), "task is missing"
+        recorded, reason = files.read_json(path), "task is missing"
     except ValueError as error:
-        found, reason = None, str(error)
-    if not isinstance(found, dict) or "task" not in found:
+        recorded, reason = None, str(error)
+    if not isinstance(recorded, dict) or "task" not in recorded:
         raise RunError(f"{path}: not the options of a run: {reason}; choose another --out.")
-    return found
+    return recorded
 
 
-def _require_same(folder, found, wanted):
-    if found["task"] != wanted["task"]:
+def _require_same(folder, recorded, wanted):
+    if recorded["task"] != wanted["task"]:
         raise RunError(
-            f"{folder}: holds a run of {found['task']}; choose another --out, or replace it with "
-            "--overwrite."
+            f"{folder}: holds a run of {recorded['task']}; choose another --out, or replace it "
+            "with --overwrite."
         )
-    differing = {name for name in wanted | found if found.get(name) != wanted.get(name)}
+    differing = {name for name in wanted | recorded if recorded.get(name) != wanted.get(name)}
     if differing == {"sha256"}:
         raise RunError(
             f"{folder}: began with another content of {' or '.join(wanted['sha256'])}; choose "
             "another --out, or replace the run with --overwrite."
         )
-    names = [name for name in wanted | found if name in differing - {"sha256"}]
+    names = [name for name in wanted | recorded if name in differing - {"sha256"}]
     if names:
         differences = ", ".join(
-            f"{name} is {found.get(name)!r} there and {wanted.get(name)!r} here" for name in names
+            f"{name} is {recorded.get(name)!r} there and {wanted.get(name)!r} here"
+            for name in names
         )
         raise RunError(
             f"{folder}: holds a run with other options: {differences}; "

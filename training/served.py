@@ -41,10 +41,12 @@ class ServedModel:
 
     def read(self, token_ids: np.ndarray, state: Any) -> tuple[np.ndarray, Any]:
         """Map (B, T) tokens to (B, T, V) logits, and the state behind them."""
-        own, logits = np.arange(len(token_ids))[:, np.newaxis], []
+        row_numbers, logits = np.arange(len(token_ids))[:, np.newaxis], []
         for column in np.asarray(token_ids, "int64").T:
-            found, _, state = self._graphs.step_to_logits(column[:, np.newaxis], own, state)
-            logits.append(np.array(found).reshape(len(own), -1))
+            scores, _, state = self._graphs.step_to_logits(
+                column[:, np.newaxis], row_numbers, state
+            )
+            logits.append(np.array(scores).reshape(len(row_numbers), -1))
         return np.stack(logits, axis=1), state
 
     def __call__(self, inputs: Mapping[str, Any], training: bool = False) -> Any:

@@ -196,10 +196,12 @@ class Workers(Replicas):
     def require_same_step(self, step: int) -> None:
         steps = self._of_all(step)
         if len(set(steps)) > 1:
-            found = ", ".join(f"{name} {at:,}" for name, at in zip(self.cluster.names, steps))
+            steps_by_worker = ", ".join(
+                f"{name} {at:,}" for name, at in zip(self.cluster.names, steps)
+            )
             raise RunError(
-                f"{self.cluster.name}: the workers' checkpoints are of different steps: {found}; "
-                "all need the same folder as --out."
+                f"{self.cluster.name}: the workers' checkpoints are of different steps: "
+                f"{steps_by_worker}; all need the same folder as --out."
             )
 
     def prepare(self, model: keras.Model, batches: Batches) -> Any:
@@ -253,15 +255,15 @@ def _with_weights(batches, ignored):
     """
     import tensorflow as tf
 
-    def share(path, targets, *given):
+    def share(path, targets, *sample_weights):
         counted = tf.cast(counts(targets, ignored[path]), "float32")
-        for weights in given:
+        for weights in sample_weights:
             counted *= tf.cast(weights, "float32")
         return tf.math.divide_no_nan(counted, tf.reduce_sum(counted))
 
-    def weigh(inputs, targets, *given):
+    def weigh(inputs, targets, *sample_weights):
         paths, leaves = zip(*keras.tree.flatten_with_path(targets), strict=True)
-        leaves = map(share, paths, leaves, *map(keras.tree.flatten, given))
+        leaves = map(share, paths, leaves, *map(keras.tree.flatten, sample_weights))
         return inputs, targets, keras.tree.pack_sequence_as(targets, list(leaves))
 
     return batches.map(weigh)
@@ -368,8 +370,8 @@ def _on_jax(name):
         return DataParallel(devices)
     if name == "auto":
         return ONE_DEVICE
-    found = devices[0] if devices else "none"
-    raise RunError(f"--strategy {name}: needs two devices; there is {found}.")
+    device = devices[0] if devices else "none"
+    raise RunError(f"--strategy {name}: needs two devices; there is {device}.")
 
 
 def _refuse(devices, options):
@@ -390,8 +392,8 @@ def _refuse(devices, options):
 def _reason(error):
     """Return what an OpError says, without the traceback that TensorFlow writes around it."""
     lines = [line for line in error.message.splitlines() if line.strip()]
-    told = [line for line in lines if "aborted by" in line] or lines[-1:]
-    return one_line(" ".join(told))[-200:]
+    reasons = [line for line in lines if "aborted by" in line] or lines[-1:]
+    return one_line(" ".join(reasons))[-200:]
 
 
 def _with_an_axis(step):

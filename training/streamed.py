@@ -41,6 +41,6 @@ def streamed(step: Callable[..., Any], frames: np.ndarray) -> np.ndarray:
     """
     answers, state = [], None
     for start in range(0, frames.shape[1], CHUNK):
-        found, state = step(frames[:, start : start + CHUNK], state)
-        answers.append(ops.convert_to_numpy(found))
+        outputs, state = step(frames[:, start : start + CHUNK], state)
+        answers.append(ops.convert_to_numpy(outputs))
     return np.concatenate(answers, axis=1)

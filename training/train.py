@@ -166,14 +166,14 @@ def _finish(task, folder, model, data):
     """Score a trained model, write its run, and return the scores."""
     model = task.modelling.trained(model)
     scores = task.modelling.measure(model, data.validation, data.run)
-    run, found = task.scoring.tuned(
+    run, answers = task.scoring.tuned(
         data.run,
         answered(
             task.scoring.tests(data.validation),
             lambda texts, advance: data.answer(model, texts, advance=advance),
         ),
     )
-    scores |= task.scoring.scores(found)
+    scores |= task.scoring.scores(answers)
     task.scoring.draw(model, run, folder / task.scoring.picture)
     run.write(folder, model, scores)
     for name in (CHECKPOINT, BEST, TEACHER):
@@ -195,7 +195,7 @@ def answered(tests: Iterable[tuple[str, list[Any]]], answer: Callable[..., Any])
         tests: yields (name, list of examples).
         answer: (texts, advance) -> answers.
     """
-    found = {}
+    answers_by_name = {}
     with progress_bar() as bar:
         for name, examples in tests:
             part = bar.add_task(f"scoring {name}", total=len(examples))
@@ -203,8 +203,8 @@ def answered(tests: Iterable[tuple[str, list[Any]]], answer: Callable[..., Any])
                 [example.text for example in examples],
                 lambda rows, part=part: bar.advance(part, rows),
             )
-            found[name] = examples, answers
-    return found
+            answers_by_name[name] = examples, answers
+    return answers_by_name
 
 
 def _report(task, folder, scores):

@@ -35,23 +35,23 @@ def tell_unknown_tokens(
     Returns:
         `UnknownTokens` of each use of `Reading.texts_read`, by its name.
     """
-    found, texts = {}, {}
+    unknown_by_use, texts = {}, {}
     for use, role, some in task.reading.texts_read(examples, tokenizers):
         texts.setdefault((use, role), []).append(some)
     for (use, role), parts in texts.items():
         few = itertools.islice(itertools.chain.from_iterable(parts), MOST_TEXTS)
         unknown = unknown_tokens(tokenizers[role], few)
-        if use not in found or unknown.share > found[use].share:
-            found[use] = unknown
-    told = [
+        if use not in unknown_by_use or unknown.share > unknown_by_use[use].share:
+            unknown_by_use[use] = unknown
+    shares = [
         f"{unknown.share:.2%} of the tokens of {use} ({_listed(unknown)})"
-        for use, unknown in found.items()
+        for use, unknown in unknown_by_use.items()
         if unknown.count
     ]
-    if told:
-        line = one_line(f"{source}: the vocabulary does not know {' and '.join(told)}")
+    if shares:
+        line = one_line(f"{source}: the vocabulary does not know {' and '.join(shares)}")
         console.print(f"  {line}")
-    return found
+    return unknown_by_use
 
 
 def require_known_targets(task: Task, found: Mapping[str, UnknownTokens], most: float) -> None:
@@ -73,5 +73,5 @@ def require_known_targets(task: Task, found: Mapping[str, UnknownTokens], most: 
 
 
 def _listed(unknown):
-    shown = [f"{own!r:.40}" for own in unknown.most_frequent[:SHOWN]]
-    return ", ".join([*shown, *(["…"] if len(unknown.most_frequent) > SHOWN else [])])
+    tokens = [f"{token!r:.40}" for token in unknown.most_frequent[:SHOWN]]
+    return ", ".join([*tokens, *(["…"] if len(unknown.most_frequent) > SHOWN else [])])

@@ -89,12 +89,12 @@ class Validation:
         wanted = self.options.best_by or self.scoring.best_by
         if wanted is None:
             return next(iter(names))
-        found = [name for name in names if _plain(name) == _plain(wanted)]
-        if not found:
+        matching = [name for name in names if _plain(name) == _plain(wanted)]
+        if not matching:
             raise RunError(
                 f"--best-by must be a validation score, {', '.join(names)}; received {wanted!r}."
             )
-        return found[0]
+        return matching[0]
 
     def rank(self, look: Look) -> list[float]:
         """Return the score by which looks are compared; ties go to the lower loss."""
@@ -115,7 +115,7 @@ class Validation:
 
     def _samples(self, model, answers):
         examples, answers = (
-            [rows[place] for place in self.shown] for rows in (self.answered, answers)
+            [rows[index] for index in self.shown] for rows in (self.answered, answers)
         )
         samples = self.scoring.samples(model, self.run, examples, answers)
         return "\n".join(map(sample_lines, samples))

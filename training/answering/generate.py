@@ -42,8 +42,8 @@ class Generate:
             advance: called with the number of answers after each batch, for a progress bar.
         """
         prompts = [self.token_ids(text) for text in texts]
-        found = in_batches(self.decode(model), prompts, pad, batch_size=64, advance=advance)
-        return [self._generation(*row) for row in zip(prompts, *found, strict=True)]
+        columns = in_batches(self.decode(model), prompts, pad, batch_size=64, advance=advance)
+        return [self._generation(*row) for row in zip(prompts, *columns, strict=True)]
 
     def fits(self, model: keras.Model, text: Any) -> bool:
         """Return whether a prompt is within the limit, with a token behind it."""

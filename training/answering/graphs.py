@@ -38,9 +38,9 @@ def graph_of(model: keras.Model, run: RunFiles) -> KerasGraph:
     pipeline, settings = run.record.pipeline, run.record.settings
     names = _outputs(model, pipeline, settings)
     if isinstance(model, TokenModel):
-        given, shape = _inputs(model), SHAPES[pipeline]
-        inputs = tuple(TensorSpec(name, "int64", _axes(model, name)) for name in given)
-        if "children" in given:
+        feeds, shape = _inputs(model), SHAPES[pipeline]
+        inputs = tuple(TensorSpec(name, "int64", _axes(model, name)) for name in feeds)
+        if "children" in feeds:
             shape = ("batch", "nodes", "labels")
         elif any(isinstance(head, ChainTaggingHead) for head in _heads(model).values()):
             shape = ("batch", "length", "before", "labels")

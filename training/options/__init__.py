@@ -173,13 +173,13 @@ def options_of(kind: type) -> dict[str, dataclasses.Field]:
 
 @functools.cache
 def _options_of(kind):
-    own, found = {}, {}
+    declared, fields = {}, {}
     for field in dataclasses.fields(kind):
         if "part" in field.metadata:
-            found |= options_of(field.metadata["part"])
+            fields |= options_of(field.metadata["part"])
         else:
-            found[field.name] = own[field.name] = field
-    return found | own
+            fields[field.name] = declared[field.name] = field
+    return fields | declared
 
 
 class Options:
@@ -254,11 +254,11 @@ class Options:
     @classmethod
     def defaults_with(cls) -> dict[str, Any]:
         """Return `DEFAULTS_WITH`, those of parts among them."""
-        found = dict(cls.DEFAULTS_WITH)
+        defaults = dict(cls.DEFAULTS_WITH)
         for field in dataclasses.fields(cls):  # type: ignore[arg-type]
             if "part" in field.metadata:
-                found |= field.metadata["part"].defaults_with()
-        return found
+                defaults |= field.metadata["part"].defaults_with()
+        return defaults
 
 
 def values_of(options: Options) -> dict[str, Any]:

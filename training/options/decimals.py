@@ -34,8 +34,8 @@ class DecimalOptions(Options):
             names: names of the columns of numbers.
             of: the options that give them, for the sentence.
         """
-        given = (*self.decimal_point, *self.decimal_comma)
-        if stray := [name for name in given if name not in names]:
+        columns = (*self.decimal_point, *self.decimal_comma)
+        if stray := [name for name in columns if name not in names]:
             yield f"--decimal-point and --decimal-comma must be of {of}; received {stray[0]!r}."
-        if len(set(given)) < len(given):
+        if len(set(columns)) < len(columns):
             yield "--decimal-point and --decimal-comma: a column has one decimal sign."

@@ -70,13 +70,13 @@ class DistillationOptions(Options):
     )
 
     def problems(self, of: Options) -> Iterable[str]:
-        own = [
+        names = [
             name
             for name in options_of(DistillationOptions)
             if name.startswith("distil_") or name == "keep_layers"
         ]
         if self.teacher is None:
-            for name in own:
+            for name in names:
                 if of.is_given(name):
                     yield f"{shown(name)} needs --teacher, the run to learn from."
             if self.encoder == BERT:

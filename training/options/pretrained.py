@@ -42,8 +42,8 @@ class PretrainedFolder(RunFolder):
 
     def read_file(self, path: Path | str) -> str | Path:
         """Return the file that is read where the option is this path."""
-        found = (file for name in WEIGHTS for file in sorted(Path(path).glob(name)))
-        return str(next(found, Path(path) / HUGGING_FACE))
+        weights = (file for name in WEIGHTS for file in sorted(Path(path).glob(name)))
+        return str(next(weights, Path(path) / HUGGING_FACE))
 
 
 class LanguageModelFolder(PretrainedFolder):

@@ -23,13 +23,13 @@ def tokens_of(row: Any, answer: Answer) -> tuple[int, int] | None:
         answer: a `seqkeras.data.squad.Answer`.
     """
     start, end = answer.start, answer.start + len(answer.text)
-    found = [
+    tokens = [
         index
         for index, (begins, ends) in enumerate(row.offsets)
         if begins < end and ends > start and begins < ends
     ]
     is_cut_off = row.offsets[-1][1] < end and _is_cut(row, end)
-    return None if not found or is_cut_off else (found[0], found[-1])
+    return None if not tokens or is_cut_off else (tokens[0], tokens[-1])
 
 
 def _is_cut(row, end):
@@ -54,7 +54,7 @@ def places_in_windows(row: Any, span: tuple[int, int] | None) -> Iterator[tuple[
         if span is None or span[0] < first or span[1] >= first + len(tokens):
             yield 0, 0
         else:
-            yield tuple(tokens.start + place - first for place in span)
+            yield tuple(tokens.start + index - first for index in span)
 
 
 def inputs_of_words(rows: Sequence[Any]) -> tuple[dict[str, Any], np.ndarray]:

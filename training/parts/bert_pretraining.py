@@ -75,19 +75,21 @@ class BertPretrainingReading(Reading):
                     f"--pretrained {options.pretrained}: does not tell two texts apart; choose "
                     "--pairs false."
                 )
-        given = options.given_records()
-        if given is not None:
-            self.tokenizer = TokenRecords(given).tokenizer
+        records = options.given_records()
+        if records is not None:
+            self.tokenizer = TokenRecords(records).tokenizer
             if self.pretrained and self.tokenizer != self.pretrained.tokenizer:
                 raise RunError(
-                    f"{given}: these records have another vocabulary than --pretrained "
+                    f"{records}: these records have another vocabulary than --pretrained "
                     f"{options.pretrained}; give the files of text."
                 )
             if unread := options.without_effect():
                 names = f"{', '.join(unread)} {'has' if len(unread) == 1 else 'have'} no effect"
-                console.print(one_line(f"{self.options.task}: {given} brings its own; {names}"))
+                console.print(one_line(f"{self.options.task}: {records} brings its own; {names}"))
             if options.validation is None:
-                held_out = read_documents(Path(given) / VALIDATION, "lines")  # as records have them
+                held_out = read_documents(
+                    Path(records) / VALIDATION, "lines"
+                )  # as records have them
             else:
                 held_out = read_documents(options.validation, options.form)
         else:
@@ -137,29 +139,29 @@ class BertPretrainingReading(Reading):
         options = self.options
         try:
             if self.pretrained is not None:
-                found = self.pretrained.tokenizer
+                tokenizer = self.pretrained.tokenizer
             elif options.start_from is not None:
                 role = RunRecord.read(options.start_from).tokenizers["text"]
-                found = read_tokenizer(Path(options.start_from) / role)
+                tokenizer = read_tokenizer(Path(options.start_from) / role)
             elif options.vocabulary is None:
                 with learned_from(" and ".join(options.files)):
-                    found = learn_word_piece(
+                    tokenizer = learn_word_piece(
                         self._sample(), options.vocab_size, options.lowercase, masks=True
                     )
             elif options.vocabulary.endswith(".json"):
-                found = read_tokenizer(options.vocabulary)
+                tokenizer = read_tokenizer(options.vocabulary)
             else:
-                found = word_piece(read_vocabulary(options.vocabulary), options.lowercase)
-            if not isinstance(found, Subwords):
+                tokenizer = word_piece(read_vocabulary(options.vocabulary), options.lowercase)
+            if not isinstance(tokenizer, Subwords):
                 raise ValueError(
-                    f"expected WordPiece or byte pairs; it is a {type(found).__name__}"
+                    f"expected WordPiece or byte pairs; it is a {type(tokenizer).__name__}"
                 )
-            mask_token_of(found)
+            mask_token_of(tokenizer)
         except (OSError, ValueError) as error:
             named = options.pretrained or options.start_from or options.vocabulary
             source = named or " and ".join(options.files)
             raise RunError(f"{source}: {str(error).removeprefix(f'{source}: ')}") from error
-        return found
+        return tokenizer
 
     def _sample(self):
         """Return documents of which WordPieces are learned, of every shard alike."""
@@ -176,13 +178,13 @@ class BertPretrainingReading(Reading):
     def _sentences(self, documents, tokenizer, paths):
         """Return the `MaskedSentence`s of documents, of which one has a mask at least."""
         self.source, limit = " and ".join(map(str, paths)), self.options.max_length
-        found = masked_sentences(documents, tokenizer, self.options.mask_share, limit)
-        if not _with_text(found):
+        sentences = masked_sentences(documents, tokenizer, self.options.mask_share, limit)
+        if not _with_text(sentences):
             raise RunError(
-                f"{self.source}: no word is left for validation: none of its {len(found):,} "
+                f"{self.source}: no word is left for validation: none of its {len(sentences):,} "
                 f"sentences holds one that is a single token, within --max-length {limit}."
             )
-        return found
+        return sentences
 
     def examples_of(self, paths: Sequence[Path | str], settings: Mapping[str, Any]) -> list[Any]:
         documents = [
@@ -334,9 +336,9 @@ class BertPretrainingScoring(MeasuredScoring):
         how many masked words of single sentences are told."""
         [(examples, answers)] = answered.values()
         targets = [token for example in examples for token in example.target]
-        found = [mask[0].token for answer in answers for mask in answer.masks]
+        tokens = [mask[0].token for answer in answers for mask in answer.masks]
         words = {
-            "words_right": float(np.mean([*map(str.__eq__, found, targets)])),
+            "words_right": float(np.mean([*map(str.__eq__, tokens, targets)])),
             "words_right_by_the_most_frequent": most_frequent(targets),
         }
         validation = self.modelling.validation

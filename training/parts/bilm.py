@@ -214,13 +214,13 @@ class _Losses:
 def _costs_of(model):
     def costs(inputs, targets):
         logits = model(inputs, training=False)
-        found = []
+        by_direction = []
         for index, name in enumerate(LOGITS):
             wanted = targets[:, :, index]
             log_probs = ops.log_softmax(logits[name])
             chosen = ops.take_along_axis(log_probs, wanted[..., None], axis=-1)[..., 0]
-            found.append(-ops.sum(ops.where(wanted == PAD, 0.0, chosen)))
-        return ops.stack(found)
+            by_direction.append(-ops.sum(ops.where(wanted == PAD, 0.0, chosen)))
+        return ops.stack(by_direction)
 
     return costs
 

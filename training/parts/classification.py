@@ -83,8 +83,10 @@ class ClassificationReading(LabelledTexts):
     def _rows(self, path):
         """Return the places in a file with their examples, and the group of each for --folds."""
         if self.frames:
-            found = self.frames.read(path)
-            return [(own.where, own, index) for index, own in enumerate(found)]
+            recordings = self.frames.read(path)
+            return [
+                (recording.where, recording, index) for index, recording in enumerate(recordings)
+            ]
         rows = self.rows(path)
         say_merged(path, self.options.label_column, [written for _, _, written, _ in rows])
         return [
@@ -161,8 +163,8 @@ class ClassificationModelling(LabelledTextModelling):
     delays: Delays | None = None  # of a causal model of frames
 
     def arrays(self, examples: list[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
-        place = {label: index for index, label in enumerate(run.record.settings["labels"])}
-        targets = np.array([place.get(example.target, UNLABELLED) for example in examples])
+        index_of = {label: index for index, label in enumerate(run.record.settings["labels"])}
+        targets = np.array([index_of.get(example.target, UNLABELLED) for example in examples])
         if self.reading.frames:
             inputs, lengths = self.reading.frames.inputs(
                 examples, run.record.limits["source_length"]
@@ -185,7 +187,9 @@ class ClassificationModelling(LabelledTextModelling):
         every = self.options.answer_every
         if self.carries_state():
             labels, every = run.record.settings["labels"], every or self.options.carry_every
-            targets = [_at_ends(labels.index(own.target), len(own), every) for own in examples]
+            targets = [
+                _at_ends(labels.index(example.target), len(example), every) for example in examples
+            ]
             return self.reading.frames.carried(examples, targets, UNLABELLED)
         if every is not None:
             examples = [part for example in examples for part in example.beginnings(every)]
@@ -227,19 +231,19 @@ class ClassificationScoring(Scoring):
 
     def validation_scores(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
         scores = self._scores(examples, answers)
-        return {shown: scores[name] for name, shown in SHOWN.items() if name in scores}
+        return {label: scores[name] for name, label in SHOWN.items() if name in scores}
 
     def _scores(self, examples, answers):
         """Return a dictionary: name -> number; "f1" is that of the positive one of two labels."""
-        found = [label for answer in answers for label in answer.labels]
+        predictions = [label for answer in answers for label in answer.labels]
         targets, labels = [example.target for example in examples], sorted(answers[0].scores)
-        f1 = class_f1(found, targets)
-        scores = {"accuracy": exact_match(found, targets)}
+        f1 = class_f1(predictions, targets)
+        scores = {"accuracy": exact_match(predictions, targets)}
         if len(labels) == 2:
             scores["f1"] = f1.get(self.reading.positive or labels[-1], 0.0)
         return scores | {
             "macro_f1": float(np.mean([*f1.values()])),
-            "matthews_correlation": matthews_correlation(found, targets),
+            "matthews_correlation": matthews_correlation(predictions, targets),
             "by_label": {
                 label: {"examples": targets.count(label), "f1": score}
                 for label, score in f1.items()

@@ -49,18 +49,18 @@ class Delays:
             with console.capture():  # what `arrays` prints was said of the training examples
                 self._examples, self._arrays = examples, modelling.arrays(examples, run)
         inputs, targets, lengths = self._arrays
-        found, total = [], 0.0
+        delays, total = [], 0.0
         for start in range(0, len(lengths), AT_ONCE):
             rows = np.arange(start, min(start + AT_ONCE, len(lengths)))
             logits = streamed(self._step(model), inputs["frames"][rows])
             for target, answer, length in zip(targets[rows], logits.argmax(-1), lengths[rows]):
                 target = np.broadcast_to(target, answer.shape)[:length]
-                found += delays_of(answer[:length], target)
+                delays += delays_of(answer[:length], target)
             if self.has_loss:
                 last = logits[np.arange(len(rows)), lengths[rows] - 1]
                 total += len(rows) * float(modelling.loss()(targets[rows], last))
         measured = {LOSS: total / len(lengths)} if self.has_loss else {}
-        return measured | ({DELAY: float(np.mean(found))} if found else {})
+        return measured | ({DELAY: float(np.mean(delays))} if delays else {})
 
 
 def delays_of(answers: np.ndarray, targets: np.ndarray) -> list[int]:
@@ -70,11 +70,11 @@ def delays_of(answers: np.ndarray, targets: np.ndarray) -> list[int]:
         answers, targets: (frames,) integers.
     """
     starts = np.flatnonzero(np.diff(targets, prepend=targets[0] - 1))
-    found = []
+    delays = []
     for start, end in zip(starts, [*starts[1:], len(targets)]):
         wrong = np.flatnonzero(answers[start:end] != targets[start:end])
         if not len(wrong):
-            found.append(1)
+            delays.append(1)
         elif wrong[-1] < end - start - 1:
-            found.append(int(wrong[-1]) + 2)
-    return found
+            delays.append(int(wrong[-1]) + 2)
+    return delays

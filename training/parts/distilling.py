@@ -83,15 +83,15 @@ class DistilledReading(Reading):
         return [name for name, option in WEIGHTS.items() if getattr(self.options, option)]
 
     def record(self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]) -> dict[str, Any]:
-        labelled = [own for own in examples if own.target is not None]
+        labelled = [example for example in examples if example.target is not None]
         record = self.inner.record(labelled, tokenizers)
         theirs = self.teacher.run.record.settings
         for name in ("labels", "pairs"):
-            own, other = record["settings"].get(name), theirs.get(name)
-            if (own or None) != (other or None):
+            example, other = record["settings"].get(name), theirs.get(name)
+            if (example or None) != (other or None):
                 raise RunError(
                     f"--teacher {self.options.teacher}: must have the {name} of "
-                    f"{self.options.file}, {_shown(own)}; it has {_shown(other)}."
+                    f"{self.options.file}, {_shown(example)}; it has {_shown(other)}."
                 )
         if self.compared:
             student = self.inner.pretrained
@@ -118,8 +118,8 @@ class DistilledTexts(DistilledReading):
         texts |= dict.fromkeys(self._more())
         for number in range(self.options.augment):
             copies = [
-                altered(own, [self.options.seed, number, index])
-                for index, own in enumerate(zip(*(parts(example.text) for example in train)))
+                altered(pair, [self.options.seed, number, index])
+                for index, pair in enumerate(zip(*(parts(example.text) for example in train)))
             ]
             copies = copies[0] if self.options.pair_column is None else zip(*copies)
             has_token = self.inner.has_token
@@ -181,7 +181,7 @@ class DistilledModelling(Modelling):
 
     def arrays(self, examples: list[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
         inputs, labels, lengths = self.inner.arrays(examples, run)
-        answers = self.reading.teacher.answers([own.text for own in examples], self.folder)
+        answers = self.reading.teacher.answers([example.text for example in examples], self.folder)
         logits, soft = self.soft_targets(answers, examples, run)
         targets = {"labels": labels, "soft": soft}
         targets |= {name: np.zeros(len(examples), "float32") for name in self.reading.compared}
@@ -206,11 +206,11 @@ class DistilledModelling(Modelling):
         teacher, pairs = None, {}
         if self.reading.compared:
             teacher = self.reading.teacher.load()
-            own, others = (
+            layers, others = (
                 model.encoder.config["num_layers"]
                 for model in (student, self.reading.teacher.model)
             )
-            blocks = [*zip(range(1, own + 1), spread(own, others), strict=True)]
+            blocks = [*zip(range(1, layers + 1), spread(layers, others), strict=True)]
             pairs = {"hidden": [(0, 0), *blocks], "attention": blocks}
             pairs = {name: pairs[name] for name in self.reading.compared}
         soft = {"temperature": options.distil_temperature, "soft": options.distil_loss}

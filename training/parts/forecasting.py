@@ -68,11 +68,11 @@ class ForecastingReading(Reading):
 
     def read(self) -> tuple[list[Any], list[Any]]:
         options = self.options
-        found, time = self._series(options.file)
-        parts = [len(series) - round(options.held_out * len(series)) for series in found]
-        self.rows = self._learned(found, parts, time)
+        all_series, time = self._series(options.file)
+        parts = [len(series) - round(options.held_out * len(series)) for series in all_series]
+        self.rows = self._learned(all_series, parts, time)
         train, validation = [], []
-        for series, part in zip(found, parts):
+        for series, part in zip(all_series, parts):
             windows = self._windows(series, self.rows)
             train += [window for window in windows if window.future.stop <= part]
             validation += [window for window in windows if window.future.start >= part]
@@ -80,10 +80,10 @@ class ForecastingReading(Reading):
                 self.naive_errors[series.name] = [
                     naive_error(column) for column in windows[0].table[:part, : self.num_targets].T
                 ]
-        self._require_targets(found, parts, validation)
-        self._say_unknown(options.file, found, self.rows)
+        self._require_targets(all_series, parts, validation)
+        self._say_unknown(options.file, all_series, self.rows)
         train, validation = _with_targets(train), _with_targets(validation)
-        self._require_enough(found, train, validation)
+        self._require_enough(all_series, train, validation)
         self._whole(options.file, validation)  # else nothing goes with the run
         console.print(
             f"{options.task}: {len(train):,} training and {len(validation):,} validation windows "
@@ -147,30 +147,32 @@ class ForecastingReading(Reading):
             time = TimeColumn(*form, cycles=options.cycles, has_offset=has_offset)
             if problems := [*time.problems()]:
                 raise RunError(f"--time: {problems[0]}.")
-        found, time, filled = read_series(
+        all_series, time, filled = read_series(
             path, self._names, time, options.series_column, options.gaps, step
         )
         if options.series_column is not None:
-            written = (spelling for series in found for spelling in series.spellings)
+            written = (spelling for series in all_series for spelling in series.spellings)
             say_merged(path, options.series_column, written)
         if filled:
             rows = counted(filled, "rows were", "row was")
             console.print(f"  {rows} missing between others: rows without values stand there")
-        return found, time
+        return all_series, time
 
-    def _learned(self, found, parts, time):
+    def _learned(self, all_series, parts, time):
         """Return the `Rows` of the training parts."""
         options, learned = self.options, []
         for name in (*options.targets, *options.numbers):
             decimal = options.decimals.signs().get(name)
-            values = [self._values(series, Column(name, decimal=decimal)) for series in found]
-            values = np.concatenate([each[:part, 0] for each, part in zip(values, parts)])
+            values = [self._values(series, Column(name, decimal=decimal)) for series in all_series]
+            values = np.concatenate([column[:part, 0] for column, part in zip(values, parts)])
             of_name = name in options.log, name in options.known, decimal
             learned.append(learned_numbers(options.file, name, values, *of_name))
         columns = [numbers.column for numbers in learned]
         for name in options.categories:
-            place = self._place(found[0], name)
-            texts = [row[place] for each, part in zip(found, parts) for row in each.rows[:part]]
+            index = self._place(all_series[0], name)
+            texts = [
+                row[index] for series, part in zip(all_series, parts) for row in series.rows[:part]
+            ]
             say_merged(options.file, name, texts)
             categories = {*map(category_of, texts)}
             if len(categories) < 2:
@@ -185,11 +187,11 @@ class ForecastingReading(Reading):
         self.spreads = [numbers.spread for numbers in learned[: self.num_targets]]
         return rows
 
-    def _say_unknown(self, path, found, rows):
+    def _say_unknown(self, path, all_series, rows):
         """Say which categories of a file the model does not know."""
-        for column in rows.columns if found else ():
-            place, known = self._place(found[0], column.name), {None, *column.categories}
-            cells = (category_of(row[place]) for series in found for row in series.rows)
+        for column in rows.columns if all_series else ():
+            index, known = self._place(all_series[0], column.name), {None, *column.categories}
+            cells = (category_of(row[index]) for series in all_series for row in series.rows)
             unknown = collections.Counter(cell for cell in cells if cell not in known)
             if column.categories and unknown:
                 count = counted(unknown.total(), "rows", "row")
@@ -203,8 +205,8 @@ class ForecastingReading(Reading):
 
     def _values(self, series, column):
         """Return the values of one column."""
-        place = self._place(series, column.name)
-        return values_of(series, place, column)
+        column_index = self._place(series, column.name)
+        return values_of(series, column_index, column)
 
     def _windows(self, series, rows, window=Window):
         """Return all windows of a series, of a class."""
@@ -224,10 +226,10 @@ class ForecastingReading(Reading):
                     f"{series.where[missing[0]]}: {column.name!r} must have a value: it is --known."
                 )
 
-    def _require_targets(self, found, parts, validation):
+    def _require_targets(self, all_series, parts, validation):
         if validation and not _with_targets(validation):
-            rows, targets = sum(map(len, found)) - sum(parts), self.options.targets
-            first = found[0].where[parts[0]].rpartition(", ")[2]
+            rows, targets = sum(map(len, all_series)) - sum(parts), self.options.targets
+            first = all_series[0].where[parts[0]].rpartition(", ")[2]
             raise RunError(
                 f"{self.options.file}: {' and '.join(map(repr, targets))} "
                 f"{'have' if len(targets) > 1 else 'has'} no value in the {rows:,} rows that are "
@@ -235,9 +237,9 @@ class ForecastingReading(Reading):
                 "--held-out."
             )
 
-    def _require_enough(self, found, train, validation):
+    def _require_enough(self, all_series, train, validation):
         options = self.options
-        rows = sum(map(len, found))
+        rows = sum(map(len, all_series))
         if not validation:
             raise RunError(
                 f"{options.file}: {rows:,} rows leave no validation window: {self._in_words()} "
@@ -286,13 +288,13 @@ class ForecastingReading(Reading):
         tables = {id(window.table): window.table for window in windows}
         targets = np.concatenate([*tables.values()])[:, : self.num_targets]
         counts = (~np.isnan(targets)).sum(axis=0)
-        told = (
+        short_parts = (
             f"{name!r} has a value in {count:,} of {len(targets):,} rows"
             for name, count in zip(self.options.targets, counts)
         )
         raise RunError(
             f"{path}: no window has all of its targets of {counted(horizon, 'steps')}: "
-            f"{', '.join(told)}; choose a smaller --horizon, or rows with more targets."
+            f"{', '.join(short_parts)}; choose a smaller --horizon, or rows with more targets."
         )
 
 
@@ -377,11 +379,11 @@ class ForecastingScoring(Scoring):
         errors = forecast_errors(values, _targets_of(examples), self._scales(examples))
         return {name.upper(): error for name, error in errors.items()}
 
-    def _require_shape(self, found, expected):
-        if found != expected:
+    def _require_shape(self, shape, expected):
+        if shape != expected:
             raise RunError(
                 f"--horizon and --targets say {expected[0]:,} steps of {expected[1]:,} targets; "
-                f"the model answers {found[0]:,} steps of {found[1]:,}."
+                f"the model answers {shape[0]:,} steps of {shape[1]:,}."
             )
 
     def _scales(self, windows):
@@ -405,14 +407,14 @@ class ForecastingScoring(Scoring):
         )
 
     def _baselines(self, windows):
-        found, period = baselines(windows, self.options, self.ridge), self.options.period
-        if period > 1 and SEASONAL not in found:
+        forecasts, period = baselines(windows, self.options, self.ridge), self.options.period
+        if period > 1 and SEASONAL not in forecasts:
             rows = min(window.past.stop for window in windows)
             console.print(
                 f"  no {SEASONAL} forecast: --period {period:,} is more than the {rows:,} rows "
                 "before the first window's targets"
             )
-        return found
+        return forecasts
 
     def draw(self, model: keras.Model, run: RunFiles, path: Path | str) -> None:
         """Draw the first target of a few validation windows: the past, what came, and the
@@ -450,7 +452,7 @@ def _with_targets(windows):
 
 def _spread(examples, most):
     """Return at most so many windows, evenly spread."""
-    return [examples[place] for place in evenly_spread(most, len(examples))]
+    return [examples[index] for index in evenly_spread(most, len(examples))]
 
 
 def _written(numbers):

@@ -115,16 +115,16 @@ def baselines(
         ridge: a `Ridge`, for the linear forecast.
     """
     window, known, _ = unscaled_arrays(windows)
-    found = {PERSISTENCE: []}
+    forecasts = {PERSISTENCE: []}
     if 1 < options.period <= min(window.past.stop for window in windows):
-        found[SEASONAL] = [seasonal_naive(windows, options.horizon, options.period)]
+        forecasts[SEASONAL] = [seasonal_naive(windows, options.horizon, options.period)]
     if ridge:
-        found["linear"] = []
+        forecasts["linear"] = []
     for start in range(0, len(windows), AT_ONCE):
         places = range(start, min(start + AT_ONCE, len(windows)))
         past = window[places]
         targets = past[..., : len(options.targets)]
-        found[PERSISTENCE].append(persistence(targets, options.horizon))
+        forecasts[PERSISTENCE].append(persistence(targets, options.horizon))
         if ridge:
-            found["linear"].append(ridge(past, known[places] if known else None))
-    return {name: np.concatenate(parts) for name, parts in found.items()}
+            forecasts["linear"].append(ridge(past, known[places] if known else None))
+    return {name: np.concatenate(parts) for name, parts in forecasts.items()}

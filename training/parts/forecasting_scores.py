@@ -61,11 +61,11 @@ def forecast_scores(
     scores |= scores["forecasts"]["model"]
     scores["better_than_naive"] = 1 - scores["mae"] / min(naive)
     if quantiles := tuple(answers[0].quantiles):
-        found = [np.stack([answer.quantiles[q] for answer in answers]) for q in quantiles]
+        bands = [np.stack([answer.quantiles[q] for answer in answers]) for q in quantiles]
         scores["pinball"] = {
-            str(q): float(pinball_loss(values, targets, q)) for q, values in zip(quantiles, found)
+            str(q): float(pinball_loss(values, targets, q)) for q, values in zip(quantiles, bands)
         }
-        band = found[0], found[-1]
+        band = bands[0], bands[-1]
         scores["coverage"] = {
             "expected": quantiles[-1] - quantiles[0],
             "found": float(coverage(*band, targets)),

@@ -46,7 +46,9 @@ class LabelledTexts(EncodedTexts):
             groups = [value[options.group_column] for _, value in rows]
             say_merged(path, options.group_column, groups)
         for line, value in rows:
-            texts = [value[own] for own in (options.text_column, options.pair_column) if own]
+            texts = [
+                value[column] for column in (options.text_column, options.pair_column) if column
+            ]
             target = value[getattr(options, self.target_option)].strip()
             text = texts[0] if options.pair_column is None else tuple(texts)
             group = line
@@ -73,11 +75,13 @@ class LabelledTexts(EncodedTexts):
         may_be_empty = columns if options.skip_empty else ()
         reading = options.texts.reading(names)
         read = read_columns(path, columns, may_be_empty, **reading, ways_out=WAYS_OUT)
-        found = []
+        filled = []
         for line, values in read:
             value = dict(zip(columns, values, strict=True))
-            texts = [own for own in columns if own in (options.text_column, options.pair_column)]
-            without = [own for own in texts if not self.has_token(value[own])]
+            texts = [
+                column for column in columns if column in (options.text_column, options.pair_column)
+            ]
+            without = [column for column in texts if not self.has_token(value[column])]
             if without and not options.skip_empty:
                 raise RunError(
                     f"{path}, line {line}: {without[0]!r} has no token, "
@@ -85,29 +89,29 @@ class LabelledTexts(EncodedTexts):
                     f"{WAYS_OUT.empty}."
                 )
             if not without and all(map(str.strip, values)):
-                found.append((line, value))
-        if skipped := len(read) - len(found):
+                filled.append((line, value))
+        if skipped := len(read) - len(filled):
             rows = counted(skipped, f"rows with {NOT_FILLED} are", f"row with {NOT_FILLED} is")
             console.print(f"  {one_line(path)}: {rows} left out")
-        if not found:
+        if not filled:
             raise RunError(f"{path}: each row has {NOT_FILLED}.")
-        return found
+        return filled
 
     def tokenizers(self, examples: list[Any]) -> dict[str, Tokenizer]:
-        return self.tokenizer_of([text for own in examples for text in parts(own.text)])
+        return self.tokenizer_of([text for example in examples for text in parts(example.text)])
 
     def texts_read(
         self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]
     ) -> Iterator[tuple[str, str, Iterable[str]]]:
         if tokenizers:
-            yield "inputs", "text", [text for own in examples for text in parts(own.text)]
+            yield "inputs", "text", [text for example in examples for text in parts(example.text)]
 
     def limits(self) -> dict[str, int]:
         """Return the run's limits."""
-        asked = self.options.max_length
+        max_length = self.options.max_length
         if self.pretrained:
-            return {"source_length": self.pretrained.limit(asked, MOST_TOKENS)}
-        return {"source_length": asked or MOST_TOKENS}
+            return {"source_length": self.pretrained.limit(max_length, MOST_TOKENS)}
+        return {"source_length": max_length or MOST_TOKENS}
 
     def settings(self) -> dict[str, Any]:
         """Return the run's settings that any target has."""

@@ -78,8 +78,8 @@ class LanguageModelReading(Reading):
 
     def examples_of(self, paths: Sequence[Path | str], settings: Mapping[str, Any]) -> list[Any]:
         prompt = self._most_of_prompt()
-        found = [passage for path in paths for passage in _passages(read_text(path), prompt)]
-        return self.with_tokenizers(found, self.known_tokenizers)
+        passages = [passage for path in paths for passage in _passages(read_text(path), prompt)]
+        return self.with_tokenizers(passages, self.known_tokenizers)
 
     def with_tokenizers(
         self, validation: list[Any], tokenizers: Mapping[str, Tokenizer]
@@ -138,7 +138,7 @@ class LanguageModelReading(Reading):
     def known_places(self, tokenizer: Tokenizer) -> tuple[np.ndarray, np.ndarray]:
         """Return where the tokens stand that the start model knows, here and there."""
         both = ({"text": tokenizer}, {"text": self.start.tokenizer})
-        return places_in_both(*(vocabularies(each, {})["text"] for each in both))
+        return places_in_both(*(vocabularies(known, {})["text"] for known in both))
 
     def record(self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]) -> dict[str, Any]:
         tokenizer, length = tokenizers["text"], self.length()
@@ -180,18 +180,18 @@ class LanguageModelModelling(Modelling):
 
     def batches(self, examples: list[Any], run: RunFiles) -> Batches:
         options = self.options
-        own = len(examples) - len(self.reading.further)
-        corpora = [examples[:own], *([text] for text in self.reading.further)]
+        count = len(examples) - len(self.reading.further)
+        corpora = [examples[:count], *([text] for text in self.reading.further)]
         streams = [self._stream(texts, run) for texts in corpora]
         tokens = np.concatenate(streams)
         size = options.context, options.batch_size
         try:
             if self.carries_state():
-                found = consecutive_windows(tokens, *size)
+                windows = consecutive_windows(tokens, *size)
             elif self.reading.further:
-                found = mixed_windows(streams, *size, options.corpora.mixture(), options.seed)
+                windows = mixed_windows(streams, *size, options.corpora.mixture(), options.seed)
             else:
-                found = random_windows(tokens, *size, options.seed)
+                windows = random_windows(tokens, *size, options.seed)
         except ValueError as error:
             sizes = " and ".join(f"{len(stream):,}" for stream in streams)
             raise RunError(
@@ -204,7 +204,7 @@ class LanguageModelModelling(Modelling):
             f"  {len(tokens):,} tokens of {len(run.tokenizers['text']):,}; {kind} of "
             f"{options.context}"
         )
-        return found
+        return windows
 
     def carries_state(self) -> tuple[str, str] | None:
         if self.options.start_from is not None:
@@ -280,8 +280,8 @@ class LanguageModelModelling(Modelling):
         if self.likelihood is None or self.likelihood[0] is not examples:
             start_id = run.record.decoding["start_id"]
             tokens = [start_id, *self._stream(_texts(examples), run).tolist()]
-            found = TextLikelihood(tokens, self.options.context, self.options.stride)
-            self.likelihood = examples, found
+            likelihood = TextLikelihood(tokens, self.options.context, self.options.stride)
+            self.likelihood = examples, likelihood
         return self.likelihood[1]
 
     def measure(self, model: keras.Model, examples: list[Any], run: RunFiles) -> dict[str, float]:
@@ -339,8 +339,8 @@ def _passages(text, most, is_cut=False):
 
 def _beginning(text, start, end):
     """Return where a line begins in a part of a text; else a word; else its start."""
-    found = LINE.search(text, start, end) or SPACE.search(text, start, end)
-    return found.end() if found else start
+    gap = LINE.search(text, start, end) or SPACE.search(text, start, end)
+    return gap.end() if gap else start
 
 
 def _with_whole_tokens(passage, most, tokenizer):
@@ -352,11 +352,11 @@ def _with_whole_tokens(passage, most, tokenizer):
     head = whole[: most + MORE]
     token_ids = tokenizer.encode(head)
     words = [match.start() for match in SPACE.finditer(head)]
-    nearest = sorted(range(1, len(head)), key=lambda place: (place > most, abs(place - most)))
-    for place in (*(word for word in reversed(words) if 0 < word <= most), *nearest):
-        read = tokenizer.encode(head[:place])
+    nearest = sorted(range(1, len(head)), key=lambda cut: (cut > most, abs(cut - most)))
+    for cut in (*(word for word in reversed(words) if 0 < word <= most), *nearest):
+        read = tokenizer.encode(head[:cut])
         if read and read == token_ids[: len(read)]:
-            return passage._replace(text=whole[:place], rest=whole[place:])
+            return passage._replace(text=whole[:cut], rest=whole[cut:])
     return passage
 
 

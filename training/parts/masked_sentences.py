@@ -40,7 +40,7 @@ def masked_sentences(
         max_length: the most tokens; a longer sentence gets no mask, nor does one that holds a mask.
     """
     generator, mask_token = np.random.default_rng(SEED), mask_token_of(tokenizer)
-    found, mask_id = [], tokenizer.id_of(mask_token)
+    masked, mask_id = [], tokenizer.id_of(mask_token)
     for number, document in enumerate(documents):
         for sentence in document:
             places, encoding = _places(sentence, tokenizer)
@@ -49,11 +49,13 @@ def masked_sentences(
             if places and is_asked and len(encoding) <= max_length:
                 count = max(1, round(share * len(encoding)))
                 chosen = sorted(generator.permutation(places)[:count].tolist())
-                text = _masked(sentence, [encoding.offsets[place] for place in chosen], mask_token)
-                ids = [encoding.token_ids[place] for place in chosen]
-                target = [tokenizer.decode([own], special_tokens=True).strip() for own in ids]
-            found.append(MaskedSentence(text, target, sentence, number))
-    return found
+                text = _masked(sentence, [encoding.offsets[index] for index in chosen], mask_token)
+                ids = [encoding.token_ids[index] for index in chosen]
+                target = [
+                    tokenizer.decode([token_id], special_tokens=True).strip() for token_id in ids
+                ]
+            masked.append(MaskedSentence(text, target, sentence, number))
+    return masked
 
 
 def _places(sentence, tokenizer):

@@ -36,28 +36,28 @@ class MaskedValidation:
     def __call__(self, model: keras.Model) -> Any:
         sums = self.sums(model)
         totals: Any = sum(np.array(sums(*batch), "float64") for batch in self.batches)
-        found = {"validation_loss": 0.0}
+        scores = {"validation_loss": 0.0}
         for name, (loss, right, count) in zip(self.batches[0][1], totals, strict=True):
-            found[f"validation_{name}_loss"] = loss / count
-            found[f"validation_{name}_accuracy"] = right / count
-            found["validation_loss"] += loss / count
-        return {name: float(value) for name, value in found.items()}
+            scores[f"validation_{name}_loss"] = loss / count
+            scores[f"validation_{name}_accuracy"] = right / count
+            scores["validation_loss"] += loss / count
+        return {name: float(value) for name, value in scores.items()}
 
 
 def _sums_of(model):
     """Return (outputs, 3) sums: the losses, how many are right, how many count."""
 
     def sums(inputs, targets):
-        logits, found = model(inputs, training=False), []
+        logits, batch_sums = model(inputs, training=False), []
         for name, wanted in targets.items():
             counts = ops.not_equal(wanted, IGNORED)
-            place = ops.maximum(wanted, 0)
+            target_ids = ops.maximum(wanted, 0)
             log_probs = ops.log_softmax(logits[name])
-            chosen = ops.take_along_axis(log_probs, place[..., None], axis=-1)[..., 0]
-            right = ops.equal(ops.argmax(logits[name], axis=-1), ops.cast(place, "int32"))
+            chosen = ops.take_along_axis(log_probs, target_ids[..., None], axis=-1)[..., 0]
+            right = ops.equal(ops.argmax(logits[name], axis=-1), ops.cast(target_ids, "int32"))
             parts = (-ops.where(counts, chosen, 0.0), ops.logical_and(right, counts), counts)
-            found.append(ops.stack([ops.sum(ops.cast(part, "float32")) for part in parts]))
-        return ops.stack(found)
+            batch_sums.append(ops.stack([ops.sum(ops.cast(part, "float32")) for part in parts]))
+        return ops.stack(batch_sums)
 
     return sums
 

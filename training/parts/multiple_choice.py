@@ -92,11 +92,11 @@ class ChoiceModelling(Modelling):
         if full:
             console.print(f"  {full:,} rows reach --max-length {limit}, and may be cut off")
         inputs = {
-            "token_ids": NestedSequences([[own.token_ids for own in row] for row in rows]),
+            "token_ids": NestedSequences([[choice.token_ids for choice in row] for row in rows]),
             "lengths": Sequences([[*map(len, row)] for row in rows]),
         }
         if self.reading.pretrained.has_segments:
-            segments = [[own.segment_ids for own in row] for row in rows]
+            segments = [[choice.segment_ids for choice in row] for row in rows]
             inputs["segment_ids"] = NestedSequences(segments)
         longest = np.array([max(map(len, row)) for row in rows])
         return inputs, np.array([example.target for example in examples]), longest
@@ -184,7 +184,7 @@ def _places(examples, answers):
 
 def _by_size(examples, answers):
     """Return a dictionary: number of choices -> (example, answer) pairs."""
-    found = {}
+    by_size = {}
     for example, answer in zip(examples, answers, strict=True):
-        found.setdefault(len(example.text["choices"]), []).append((example, answer))
-    return found
+        by_size.setdefault(len(example.text["choices"]), []).append((example, answer))
+    return by_size

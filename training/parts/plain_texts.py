@@ -74,13 +74,13 @@ def read_texts(options: Any, task: str, at_lines: bool = False) -> tuple[list[st
 
 def _split(texts, held_out, at_lines):
     """Return the texts without their last share, and that."""
-    kept, left = [], int((1 - held_out) * sum(map(len, texts)))
+    train, left = [], int((1 - held_out) * sum(map(len, texts)))
     for index, text in enumerate(texts):
         if len(text) > left:
             if at_lines:
                 left = text.rfind("\n", 0, left) + 1
-            both = [[*kept, text[:left]], [text[left:], *texts[index + 1 :]]]
+            both = [[*train, text[:left]], [text[left:], *texts[index + 1 :]]]
             return [[part for part in parts if part.strip()] for parts in both]
-        kept.append(text)
+        train.append(text)
         left -= len(text)
-    return kept, []
+    return train, []

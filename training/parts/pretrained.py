@@ -117,12 +117,12 @@ class Pretrained:
             encoder.build(None)
         whole.set_weights(self.weights)
         blocks = whole.encoder.blocks
-        kept = [blocks[layer - 1] for layer in spread(num_layers, len(blocks))]
+        layers = [blocks[layer - 1] for layer in spread(num_layers, len(blocks))]
         parts = ("embedding", "segment_embedding", "positions", "embedding_norm", "pooler")
         pairs = [(getattr(part, name), getattr(whole, name)) for name in parts]
-        for own, other in (*pairs, *zip(part.encoder.blocks, kept, strict=True)):
-            if own is not None:
-                own.set_weights(other.get_weights())
+        for target, other in (*pairs, *zip(part.encoder.blocks, layers, strict=True)):
+            if target is not None:
+                target.set_weights(other.get_weights())
         return dataclasses.replace(self, config=dict(part.config), weights=part.get_weights())
 
     def with_heads(
@@ -143,8 +143,8 @@ class Pretrained:
         pooler = (self.config["pooler"] or new) if pools else None
         encoder = Bert(**{**self.config, "pooler": pooler}, name="encoder")
         encoder.build(None)
-        own = self.weights + encoder.get_weights()[len(self.weights) :]
-        encoder.set_weights(own[: len(encoder.weights)])  # the pooler's are the last
+        weights = self.weights + encoder.get_weights()[len(self.weights) :]
+        encoder.set_weights(weights[: len(encoder.weights)])  # the pooler's are the last
         model = WithHeads(encoder, heads, frozen, pooling)
         model.build(None)
         return model
@@ -154,12 +154,12 @@ class Pretrained:
         those of pre-training, of Hugging Face or of a run."""
         folder = Path(self.folder)
         if (folder / RECORD).is_file():
-            found, _ = _of_run(folder)
+            source, _ = _of_run(folder)
         elif _reader_of(folder) is _of_hugging_face:
-            found = load_hugging_face(folder)
+            source = load_hugging_face(folder)
         else:
             return
-        for name, head in getattr(found, "heads", {}).items():
+        for name, head in getattr(source, "heads", {}).items():
             if type(model.heads.get(name)) is type(head):
                 model.heads[name].set_weights(head.get_weights())
 
@@ -278,12 +278,12 @@ def _require_padding(folder, tokenizer):
     config = folder / HUGGING_FACE
     said = read_json(config).get("pad_token_id") if config.is_file() else None
     try:
-        found = tokenizer.id_of(PADDING)
+        padding = tokenizer.id_of(PADDING)
     except ValueError:
         return
-    if type(said) is int and found != said:
+    if type(said) is int and padding != said:
         raise RunError(
-            f"--pretrained {folder}: the tokenizer has {PADDING} in place {found:,}, and "
+            f"--pretrained {folder}: the tokenizer has {PADDING} in place {padding:,}, and "
             f"{HUGGING_FACE} in place {said:,}: this vocabulary is not the checkpoint's."
         )
 
@@ -301,5 +301,5 @@ def _shortened(error):
     """Return an error in a line: of the problems in lines of their own, the first few."""
     first, *problems = map(str.strip, str(error).splitlines())
     more = len(problems) - MOST_SHOWN
-    shown = [*problems[:MOST_SHOWN], *([f"and {more:,} more"] if more > 0 else [])]
-    return " ".join([first, "; ".join(shown)]) if shown else first
+    listed = [*problems[:MOST_SHOWN], *([f"and {more:,} more"] if more > 0 else [])]
+    return " ".join([first, "; ".join(listed)]) if listed else first

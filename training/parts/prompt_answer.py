@@ -76,16 +76,16 @@ class PromptAnswerReading(Reading):
     def _fitting(self, examples):
         """Return the examples within the limit; a line says how many are left out."""
         most = self._max_length()
-        kept = [example for example in examples if len(self._prompt_and_answer(example)) <= most]
-        if len(kept) < len(examples):
+        fitting = [example for example in examples if len(self._prompt_and_answer(example)) <= most]
+        if len(fitting) < len(examples):
             limit = "--max-length"
             if self.options.max_length is None and most == self._positions():
                 limit = f"all that {self.options.start_from} reads"
             console.print(
-                f"  {len(examples) - len(kept):,} of {len(examples):,} examples have more than "
+                f"  {len(examples) - len(fitting):,} of {len(examples):,} examples have more than "
                 f"{most} tokens, {limit}, and are left out"
             )
-        return kept
+        return fitting
 
     def _prompt_and_answer(self, example):
         tokenizer = self.start.tokenizer
@@ -100,14 +100,14 @@ class PromptAnswerReading(Reading):
     def _turns(self):
         options = self.options
         turns = Turns(**self.start.settings.get("turns", {}))
-        asked = {
+        texts = {
             "user": options.user,
             "assistant": options.assistant,
             "system": options.system,
             "end": options.turn_end,
         }
-        given = {name: text for name, text in asked.items() if text is not None}
-        return dataclasses.replace(turns, **given)
+        present = {name: text for name, text in texts.items() if text is not None}
+        return dataclasses.replace(turns, **present)
 
     def _positions(self):
         """Return the most tokens that the start model reads; None: as many as there are."""
@@ -115,12 +115,13 @@ class PromptAnswerReading(Reading):
 
     def _max_length(self):
         has = self._positions()
-        asked = self.options.max_length
-        if asked is not None and has is not None and asked > has:
+        max_length = self.options.max_length
+        if max_length is not None and has is not None and max_length > has:
             raise RunError(
-                f"{self.options.start_from}: has {has} positions, fewer than --max-length {asked}."
+                f"{self.options.start_from}: has {has} positions, fewer than --max-length "
+                f"{max_length}."
             )
-        return asked or has or MOST_TOKENS
+        return max_length or has or MOST_TOKENS
 
     def _end_id(self):
         start = self.start
@@ -132,7 +133,7 @@ class PromptAnswerReading(Reading):
     def texts_read(
         self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]
     ) -> Iterator[tuple[str, str, Iterable[str]]]:
-        yield "inputs", "text", [text for own in examples for text in _contents(own.text)]
+        yield "inputs", "text", [text for example in examples for text in _contents(example.text)]
         yield "targets", "text", [example.target for example in examples]
 
     @property
@@ -180,19 +181,19 @@ class PromptAnswerScoring(Scoring):
     """ROUGE, chrF and exact match of answers."""
 
     def sample(self, example: Any, answer: Any) -> dict[str, str]:
-        shown = super().sample(example, answer)
+        sample = super().sample(example, answer)
         if isinstance(example.text, dict):
             turns = example.text[MESSAGES]
-            shown["input"] = " | ".join(f"{turn['role']}: {turn['content']}" for turn in turns)
-        return shown
+            sample["input"] = " | ".join(f"{turn['role']}: {turn['content']}" for turn in turns)
+        return sample
 
     def validation_scores(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
         texts, targets = _both(examples, answers)
-        found = rouge(texts, targets)
+        scores = rouge(texts, targets)
         return {
-            "ROUGE-L": found["rougeL"],
-            "ROUGE-1": found["rouge1"],
-            "ROUGE-2": found["rouge2"],
+            "ROUGE-L": scores["rougeL"],
+            "ROUGE-1": scores["rouge1"],
+            "ROUGE-2": scores["rouge2"],
             "chrF": chrf(texts, targets),
             "exact match": exact_match(texts, targets),
         }

@@ -82,12 +82,12 @@ class QuestionAnsweringReading(EncodedTexts):
         say_left_out(left_out, "question")
         return [
             Example(
-                {"question": own.question, "context": own.context},
-                [answer.text for answer in own.answers] or NONE,
-                own.answers[0] if own.answers else None,
-                own.where,
+                {"question": question.question, "context": question.context},
+                [answer.text for answer in question.answers] or NONE,
+                question.answers[0] if question.answers else None,
+                question.where,
             )
-            for own in questions
+            for question in questions
         ]
 
     def _has_token(self, text):
@@ -102,10 +102,10 @@ class QuestionAnsweringReading(EncodedTexts):
                 f"{self.options.file}: there is one context only, and nothing to hold out; name a "
                 "file by --validation."
             )
-        kept = {*split(contexts, self.options)[0]}
+        train_contexts = {*split(contexts, self.options)[0]}
         parts = [], []
         for example in examples:
-            parts[example.text["context"] not in kept].append(example)
+            parts[example.text["context"] not in train_contexts].append(example)
         return parts
 
     def examples_of(self, paths: Sequence[Path | str], settings: Mapping[str, Any]) -> list[Any]:
@@ -297,7 +297,7 @@ def _at_best_threshold(examples, answers):
         return None, answers
     spans = [answer if answer.text else answer.alternatives[0] for answer in answers]
     texts, targets = _texts_of(examples, spans)
-    threshold, _ = best_no_answer_threshold(texts, targets, [own.margin for own in spans])
+    threshold, _ = best_no_answer_threshold(texts, targets, [span.margin for span in spans])
     return threshold, [span if span.margin > threshold else _none(span) for span in spans]
 
 

@@ -42,11 +42,11 @@ def read_words_and_parts(run: RunFiles, words: Sequence[str]) -> tuple[Read, Any
     """Return a `Read`, and (number of the word, first token) of each word that `Tag` finds in a
     text alone, where a Chinese character or a sign is a word."""
     read, places, windows = _read(run, words)
-    [own] = windows.tokens
+    [window] = windows.tokens
     starts = [start for start, _ in places]
-    found, tokens = words_of_tokenizer(read.text, windows, run.tokenizers["text"])
-    numbers = [bisect.bisect_right(starts, start) - 1 for start, _ in found]
-    return read, [(number, own.start + token) for number, token in zip(numbers, tokens)]
+    word_spans, tokens = words_of_tokenizer(read.text, windows, run.tokenizers["text"])
+    numbers = [bisect.bisect_right(starts, start) - 1 for start, _ in word_spans]
+    return read, [(number, window.start + token) for number, token in zip(numbers, tokens)]
 
 
 def _read(run, words):
@@ -55,14 +55,14 @@ def _read(run, words):
     limit = run.record.limits["source_length"]
     encoding = run.tokenizers["text"].analyze(text, max_length=limit, truncate=True)
     windows = Windows.of([encoding], stride=1)
-    [own] = windows.tokens
-    found, tokens = tokens_of_words(windows, places)
-    number = {place: number for number, place in enumerate(places)}
+    [window] = windows.tokens
+    word_spans, tokens = tokens_of_words(windows, places)
+    number = {span: number for number, span in enumerate(places)}
     read = Read(
         encoding.token_ids,
         text,
-        found,
-        [number[place] for place in found],
-        [own.start + token for token in tokens],
+        word_spans,
+        [number[span] for span in word_spans],
+        [window.start + token for token in tokens],
     )
     return read, places, windows

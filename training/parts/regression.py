@@ -144,13 +144,13 @@ class RegressionScoring(Scoring):
         }
 
     def _scores(self, examples, answers):
-        found = [answer.score for answer in answers]
+        predictions = [answer.score for answer in answers]
         targets = [example.target for example in examples]
         return {
-            "pearson_correlation": pearson_correlation(found, targets),
-            "spearman_correlation": spearman_correlation(found, targets),
-            "mean_absolute_error": float(mean_absolute_error(found, targets)),
-            "root_mean_squared_error": float(root_mean_squared_error(found, targets)),
+            "pearson_correlation": pearson_correlation(predictions, targets),
+            "spearman_correlation": spearman_correlation(predictions, targets),
+            "mean_absolute_error": float(mean_absolute_error(predictions, targets)),
+            "root_mean_squared_error": float(root_mean_squared_error(predictions, targets)),
         }
 
     def sample(self, example: Any, answer: Any) -> dict[str, str]:

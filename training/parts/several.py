@@ -85,9 +85,9 @@ class Several(Task):
     ) -> tuple[Any, Any]:
         runs, answers = {}, {}
         for name, task in self.tasks.items():
-            own, others = _of_task(name, examples), task.reading.kept(_of_task(name, kept))
+            part, others = _of_task(name, examples), task.reading.kept(_of_task(name, kept))
             path = folder / FOLDER / name
-            runs[name], answers[name] = task.prepared(path, own, others, tokenizers)
+            runs[name], answers[name] = task.prepared(path, part, others, tokenizers)
         return SeveralRuns(self, runs), SeveralAnswers(self.modelling, runs, answers)
 
     def fitting(
@@ -95,10 +95,10 @@ class Several(Task):
     ) -> Any:
         fitting = {}
         for name, task in self.tasks.items():
-            own, others = run.runs[name], task.reading.kept(_of_task(name, kept))
-            part = self.modelling.part(model, name, own)
+            task_run, others = run.runs[name], task.reading.kept(_of_task(name, kept))
+            part = self.modelling.part(model, name, task_run)
             path = folder / FOLDER / name
-            fitting[name] = task.fitting(own, path, others, answer.answers[name], part)
+            fitting[name] = task.fitting(task_run, path, others, answer.answers[name], part)
         return SeveralRuns(self, fitting)
 
     def runs(self, folder: Path) -> list[Path]:
@@ -116,8 +116,8 @@ class SeveralReading(Reading):
         self.pretrained = Pretrained.read(self.options.pretrained)
         parts = {name: self._read(name, task) for name, task in self.tasks.items()}
         train, validation = (
-            [Example(name, own) for name, part in parts.items() for own in part[place]]
-            for place in (0, 1)
+            [Example(name, example) for name, part in parts.items() for example in part[index]]
+            for index in (0, 1)
         )
         return train, validation
 
@@ -158,7 +158,7 @@ class SeveralModelling(Modelling):
             for name, modelling in self.tasks.items()
         ]
         lengths = [of_rows for _, _, of_rows in parts]
-        inputs = _joined_inputs([own for own, _, _ in parts])
+        inputs = _joined_inputs([arrays for arrays, _, _ in parts])
         targets = {
             name: _joined(
                 [
@@ -178,7 +178,7 @@ class SeveralModelling(Modelling):
             offsets = np.cumsum(sizes) - sizes
             shares = [size**self.options.alpha for size in sizes]
             order = MixedBatches(orders, offsets, shares, self.options.seed)
-            self.batches_per_pass = sum(own.batches_per_pass for own in orders)
+            self.batches_per_pass = sum(order.batches_per_pass for order in orders)
         return Batches(inputs, targets, order, tokens=everything)
 
     def num_steps(self, batches: Batches) -> int:
@@ -227,14 +227,14 @@ class SeveralScoring(Scoring):
         }
 
     def validation_scores(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
-        found, firsts = {}, []
+        named, firsts = {}, []
         for name, scoring in self.tasks.items():
             pairs = zip(examples, answers, strict=True)
             pairs = [(example.own, answer) for example, answer in pairs if example.task == name]
-            own = scoring.validation_scores(*map(list, zip(*pairs)))
-            firsts.append(next(iter(own.values())))
-            found |= {_named(name, score): number for score, number in own.items()}
-        return {MEAN: float(np.mean(firsts)), **found}
+            task_scores = scoring.validation_scores(*map(list, zip(*pairs)))
+            firsts.append(next(iter(task_scores.values())))
+            named |= {_named(name, score): number for score, number in task_scores.items()}
+        return {MEAN: float(np.mean(firsts)), **named}
 
     def sample(self, example: Any, answer: Any) -> dict[str, str]:
         return {"task": example.task, **self.tasks[example.task].sample(example.own, answer)}
@@ -247,11 +247,11 @@ class SeveralScoring(Scoring):
         pairs = [pair for both in answered.values() for pair in zip(*both, strict=True)]
         examples, answers = map(list, zip(*pairs))
         mean = self.validation_scores(examples, answers)[MEAN]
-        found = {
+        named = {
             name: scoring.scores({name: (_of_task(name, answered[name][0]), answered[name][1])})
             for name, scoring in self.tasks.items()
         }
-        return {MEAN: mean, **found}
+        return {MEAN: mean, **named}
 
     def table(self, scores: Mapping[str, Any]) -> Any:
         tables = [scoring.table(scores[name]) for name, scoring in self.tasks.items()]
@@ -316,15 +316,17 @@ class SeveralAnswers:
         advance: Callable[[int], object] | None = None,
     ) -> Any:
         """Answer as the answerers of `seqkeras.training.answering` do."""
-        found = [None] * len(texts)
+        answers = [None] * len(texts)
         for name, answer in self.answers.items():
-            places = [place for place, text in enumerate(texts) if text.task == name]
-            if places:
+            indices = [index for index, text in enumerate(texts) if text.task == name]
+            if indices:
                 part = self.modelling.part(model, name, self.runs[name])
-                own = answer(part, [texts[place].text for place in places], advance=advance)
-                for place, found_one in zip(places, own, strict=True):
-                    found[place] = found_one
-        return found
+                task_answers = answer(
+                    part, [texts[index].text for index in indices], advance=advance
+                )
+                for index, answered in zip(indices, task_answers, strict=True):
+                    answers[index] = answered
+        return answers
 
 
 def _of_task(name, examples):

@@ -46,19 +46,19 @@ def split(
     """
     left = Counter(label for example in examples for label in labels_of(example))
     wanted, held_out = max(1, round(options.held_out * len(examples))), set()
-    for place in np.random.default_rng(options.seed).permutation(len(examples)).tolist():
-        labels = labels_of(examples[place])
+    for index in np.random.default_rng(options.seed).permutation(len(examples)).tolist():
+        labels = labels_of(examples[index])
         if len(held_out) < wanted and all(left[label] > 1 for label in labels):
             left.subtract(labels)
-            held_out.add(place)
+            held_out.add(index)
     if examples and not held_out:
         raise NoneHeldOutError(
             f"{options.file}: each {noun} has a {label} that no other has, so that none can be "
             "held out",
             way_out,
         )
-    train = [example for place, example in enumerate(examples) if place not in held_out]
-    return train, [examples[place] for place in sorted(held_out)]
+    train = [example for index, example in enumerate(examples) if index not in held_out]
+    return train, [examples[index] for index in sorted(held_out)]
 
 
 def folds_apart(
@@ -82,8 +82,8 @@ def folds_apart(
             f"there are {len(names)}."
         )
     order = np.random.default_rng(options.seed).permutation(len(names)).tolist()
-    place = {names[name]: number for number, name in enumerate(order)}
+    number_of = {names[name]: number for number, name in enumerate(order)}
     parts = [], []
     for example, group in zip(examples, groups, strict=True):
-        parts[place[group] % options.folds == options.fold - 1].append(example)
+        parts[number_of[group] % options.folds == options.fold - 1].append(example)
     return parts

@@ -59,7 +59,7 @@ class TaggedSentences:
         counts = Counter(tag for of_words in tags for tag in of_words)
         self.scheme = scheme_of(counts.elements(), ODD)
         self._is_iob1 = self.scheme == "IOB2" and is_iob1(tags)
-        lost = [len(old.words) - len(own.words) for old, own in zip(read, self.sentences)]
+        lost = [len(old.words) - len(sentence.words) for old, sentence in zip(read, self.sentences)]
         how = "sentences are read without such words"
         self._say(lost, "words have no token", "word has no token", how)
         if self.scheme is None:
@@ -104,10 +104,10 @@ class TaggedSentences:
         others = [tag for tag in counts if intended_tag(tag) != tag]
         scheme = scheme_of(map(intended_tag, counts.elements()), ODD)
         if scheme and others:
-            shown = ", ".join(f"{tag!r:.40} as {intended_tag(tag)!r:.40}" for tag in others[:3])
+            spellings = ", ".join(f"{tag!r:.40} as {intended_tag(tag)!r:.40}" for tag in others[:3])
             console.print(
                 f"  {one_line(self.path)}: the tags spell no entities as they stand; for entities "
-                f"in {scheme} write {shown}{' …' if len(others) > 3 else ''}"
+                f"in {scheme} write {spellings}{' …' if len(others) > 3 else ''}"
             )
 
     def _say(self, counts, plural, singular, how):
@@ -119,7 +119,7 @@ class TaggedSentences:
             how: they are read.
         """
         if any(counts):
-            first = next(own.line for own, count in zip(self.sentences, counts) if count)
+            first = next(sentence.line for sentence, count in zip(self.sentences, counts) if count)
             console.print(
                 f"  {one_line(self.path)}: {counted(sum(counts), plural, singular)}, the first in "
                 f"the sentence of line {first:,}; {how}"
@@ -128,6 +128,6 @@ class TaggedSentences:
 
 def _with_tokens(sentence, has_token):
     """Return a sentence without the words that have no token, which no model reads."""
-    kept = [*map(has_token, sentence.words)]
-    words, tags, lines = (tuple(itertools.compress(own, kept)) for own in sentence[1:])
+    has_tokens = [*map(has_token, sentence.words)]
+    words, tags, lines = (tuple(itertools.compress(column, has_tokens)) for column in sentence[1:])
     return sentence._replace(words=words, tags=tags, lines=lines)

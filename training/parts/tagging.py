@@ -128,7 +128,7 @@ class TaggingReading(EncodedTexts):
         def known(row):
             example = read(row)
             tags = () if labels is None else enumerate(example.target)
-            unknown = next((place for place, tag in tags if tag not in labels), None)
+            unknown = next((where for where, tag in tags if tag not in labels), None)
             if unknown is not None:
                 named = f"{example.where}: the recording"
                 if not self.frames:
@@ -141,9 +141,9 @@ class TaggingReading(EncodedTexts):
                 )
             return example
 
-        found, left_out = usable(path, zip(rows), known, self.unit, options.skip_bad)
+        examples, left_out = usable(path, zip(rows), known, self.unit, options.skip_bad)
         say_left_out([*before, *left_out], self.unit)
-        return found
+        return examples
 
     def tokenizers(self, examples: list[Any]) -> dict[str, Tokenizer]:
         if self.frames:
@@ -180,10 +180,10 @@ class TaggingModelling(Modelling):
     """Sentences or frames to a model that gives each tag a logit."""
 
     def arrays(self, examples: list[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
-        place = {label: index for index, label in enumerate(run.record.settings["labels"])}
+        index_of = {label: index for index, label in enumerate(run.record.settings["labels"])}
         limit = run.record.limits["source_length"]
         if self.reading.frames:
-            targets = [[place[tag] for tag in example.target[:limit]] for example in examples]
+            targets = [[index_of[tag] for tag in example.target[:limit]] for example in examples]
             inputs, lengths = self.reading.frames.inputs(examples, limit)
             return inputs, Sequences(targets, padding=NO_TAG), lengths
         rows, targets, cut = [], [], 0
@@ -196,10 +196,10 @@ class TaggingModelling(Modelling):
             row, begun = [NO_TAG] * len(read), set()
             for number, token in parts:
                 tag = example.target[number]
-                row[token] = place[continued(tag, scheme) if number in begun else tag]
+                row[token] = index_of[continued(tag, scheme) if number in begun else tag]
                 begun.add(number)
             for number, token in zip(read.numbers, read.first_tokens, strict=True):
-                row[token] = place[example.target[number]]
+                row[token] = index_of[example.target[number]]
             rows.append(read)
             targets.append(row)
             cut += len(read) == limit and len(read.numbers) < len(example.text)
@@ -212,8 +212,8 @@ class TaggingModelling(Modelling):
     def batches(self, examples: list[Any], run: RunFiles) -> Batches:
         if not self.carries_state():
             return super().batches(examples, run)
-        place = {label: index for index, label in enumerate(run.record.settings["labels"])}
-        targets = [np.array([place[tag] for tag in example.target]) for example in examples]
+        index_of = {label: index for index, label in enumerate(run.record.settings["labels"])}
+        targets = [np.array([index_of[tag] for tag in example.target]) for example in examples]
         return self.reading.frames.carried(examples, targets, NO_TAG)
 
     def carries_state(self) -> tuple[str, str] | None:
@@ -273,30 +273,30 @@ class TaggingScoring(Scoring):
         }
 
     def validation_scores(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
-        found, targets = self._tags_of(examples, answers)
+        tags, targets = self._tags_of(examples, answers)
         words = "frames" if self.reading.frames else "words"
-        scores = {f"{words} right": tag_accuracy(found, targets)}
+        scores = {f"{words} right": tag_accuracy(tags, targets)}
         if self.reading.scheme:
-            return {"F1 of entities": entity_f1(found, targets)} | scores
+            return {"F1 of entities": entity_f1(tags, targets)} | scores
         return scores
 
     def scores(self, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]) -> dict[str, Any]:
         [(examples, answers)] = answered.values()
-        found, targets = self._tags_of(examples, answers)
+        tags, targets = self._tags_of(examples, answers)
         words = "frames" if self.reading.frames else "words"
         scores: dict[str, Any] = {
             f"{self.reading.unit}s": len(examples),
             words: sum(map(len, targets)),
-            "accuracy": tag_accuracy(found, targets),
+            "accuracy": tag_accuracy(tags, targets),
         }
         if self.reading.scheme:
-            of_entities = entity_scores(found, targets)
+            of_entities = entity_scores(tags, targets)
             by_label = of_entities.pop("by_label")
             scores["entities"] = of_entities.pop("entities")
             scores |= {f"entity_{name}": value for name, value in of_entities.items()}
             scores["by_label"] = by_label
         elif self.reading.frames:
-            f1 = class_f1([*itertools.chain(*found)], [*itertools.chain(*targets)])
+            f1 = class_f1([*itertools.chain(*tags)], [*itertools.chain(*targets)])
             by_label = {label: {"f1": value} for label, value in f1.items()}
             scores |= {"macro_f1": float(np.mean([*f1.values()])), "by_label": by_label}
         return scores
@@ -337,12 +337,12 @@ class TaggingScoring(Scoring):
 
     def _tags_of(self, examples, answers):
         """Return tags of the answers, and the targets; a word that was cut off has the tag O."""
-        found = []
+        rows = []
         for example, answer in zip(examples, answers, strict=True):
             starts = range(len(example.text)) if self.reading.frames else _starts(example.text)
             tags = dict.fromkeys(starts, OUTSIDE)
-            found.append([*(tags | {word.start: word.tag for word in answer.words}).values()])
-        return found, [example.target for example in examples]
+            rows.append([*(tags | {word.start: word.tag for word in answer.words}).values()])
+        return rows, [example.target for example in examples]
 
 
 def _gives_parts_tags(scheme):

@@ -126,8 +126,8 @@ class Teacher:
         """
         name = self._name_of(texts)
         if name not in self.kept:
-            found = _read(folder / TEACHER, name)
-            self.kept[name] = self._computed(texts) if found is None else found
+            logits = _read(folder / TEACHER, name)
+            self.kept[name] = self._computed(texts) if logits is None else logits
         flat = self.kept[name]
         if not isinstance(texts[0], tuple) or self.run.record.pipeline != "Tag":
             return flat
@@ -154,24 +154,24 @@ class Teacher:
         tags = self.run.record.pipeline == "Tag"
         read = read_words if tags else text_encoding
         rows = [read(self.run, text) for text in texts]
-        order = sorted(range(len(rows)), key=lambda place: len(rows[place]))
-        graph, found = graph_of(self.model, self.run), [None] * len(rows)
+        order = sorted(range(len(rows)), key=lambda index: len(rows[index]))
+        graph, rows_of_logits = graph_of(self.model, self.run), [None] * len(rows)
         names, [output] = [spec.name for spec in graph.inputs], graph.outputs
         with progress_bar() as bar:
             part = bar.add_task("asking the teacher", total=len(rows))
             for start in range(0, len(rows), BATCH):
                 chosen = order[start : start + BATCH]
-                arrays = _padded([rows[place] for place in chosen])
-                given = {name: arrays[name] for name in names}
-                batch = ops.convert_to_numpy(graph.function(**given)[output.name])
-                for place, logits in zip(chosen, batch, strict=True):
+                arrays = _padded([rows[index] for index in chosen])
+                inputs = {name: arrays[name] for name in names}
+                batch = ops.convert_to_numpy(graph.function(**inputs)[output.name])
+                for index, logits in zip(chosen, batch, strict=True):
                     if tags:
-                        logits = _of_words(rows[place], logits, len(texts[place]))
-                    found[place] = logits
+                        logits = _of_words(rows[index], logits, len(texts[index]))
+                    rows_of_logits[index] = logits
                 bar.advance(part, len(chosen))
         seconds = time.monotonic() - began
         console.print(f"  the teacher answered {counted(len(rows), 'texts')} in {seconds:.0f} s")
-        return np.concatenate(found) if tags else np.stack(found)
+        return np.concatenate(rows_of_logits) if tags else np.stack(rows_of_logits)
 
 
 def _read(path, name):
@@ -185,9 +185,9 @@ def _read(path, name):
 
 def _of_words(row, logits, count):
     """Return the logits of words from those of tokens."""
-    found = np.full((count, logits.shape[-1]), np.nan, "float32")
-    found[row.numbers] = logits[row.first_tokens]
-    return found
+    word_logits = np.full((count, logits.shape[-1]), np.nan, "float32")
+    word_logits[row.numbers] = logits[row.first_tokens]
+    return word_logits
 
 
 def _padded(rows):

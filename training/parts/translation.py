@@ -76,17 +76,17 @@ class TranslationReading(Reading):
         targets = [example.target for example in examples]
         if options.joint:
             joint = self._learned(options.tokens, sources + targets, options.vocab_size)
-            found = {"source": joint, "target": joint}
+            tokenizers = {"source": joint, "target": joint}
         else:
             kind, size = options.target_tokens or options.tokens, options.target_vocab_size
             of_targets = {} if size is None else {"option": "--target-vocab-size"}
-            found = {
+            tokenizers = {
                 "source": self._learned(options.tokens, sources, options.vocab_size),
                 "target": self._learned(kind, targets, size or options.vocab_size, **of_targets),
             }
-        sizes = " and ".join(f"{len(each):,} {role}" for role, each in found.items())
+        sizes = " and ".join(f"{len(tokenizer):,} {role}" for role, tokenizer in tokenizers.items())
         console.print(f"  {sizes} tokens")
-        return found
+        return tokenizers
 
     def _learned(self, kind, texts, size, **named):
         with learned_from(self.options.file, **named):
@@ -133,15 +133,15 @@ class TranslationModelling(Modelling):
             for number in range(1 + len(options.also))
         ]
         files, offset, orders, offsets = (options.file, *options.also), 0, [], []
-        kept = [self._kept(corpus, run) for corpus in corpora]
-        for file, pairs in zip(files, kept, strict=True):
+        kept_pairs = [self._kept(corpus, run) for corpus in corpora]
+        for file, pairs in zip(files, kept_pairs, strict=True):
             try:
                 orders.append(self.order(_arrays(pairs)[2]))
             except ValueError as error:
                 raise RunError(f"{file}: {error} Choose a smaller --batch-size.") from error
             offsets.append(offset)
             offset += len(pairs)
-        inputs, targets, _ = _arrays([pair for pairs in kept for pair in pairs])
+        inputs, targets, _ = _arrays([pair for pairs in kept_pairs for pair in pairs])
         order = orders[0]
         if options.also:
             order = MixedBatches(orders, offsets, options.corpora.mixture(), options.seed)
@@ -163,13 +163,13 @@ class TranslationModelling(Modelling):
         sources = source_ids(source, [example.text for example in examples])
         targets = encode_all(target, [example.target for example in examples])
         pairs = [*zip(sources, targets, strict=True)]
-        kept = [pair for pair in pairs if len(pair[0]) <= limit and len(pair[1]) < limit]
-        if cut := len(pairs) - len(kept):
+        short = [pair for pair in pairs if len(pair[0]) <= limit and len(pair[1]) < limit]
+        if cut := len(pairs) - len(short):
             console.print(
                 f"  {cut:,} of {len(pairs):,} pairs have more than --max-length {limit} tokens, "
                 "and are left out"
             )
-        return kept
+        return short
 
     def model(self, run: RunFiles) -> keras.Model:
         sizes = (len(run.tokenizers[role]) for role in ("source", "target"))
@@ -235,8 +235,8 @@ class TranslationScoring(Scoring):
 
 def _arrays(pairs):
     sources = Sequences([source for source, _ in pairs])
-    given = Sequences([[BOS, *target] for _, target in pairs])
-    inputs = {"token_ids": sources, "lengths": sources.lengths, "target_ids": given}
+    target_ids = Sequences([[BOS, *target] for _, target in pairs])
+    inputs = {"token_ids": sources, "lengths": sources.lengths, "target_ids": target_ids}
     wanted = Sequences([[*target, EOS] for _, target in pairs])
     return inputs, wanted, np.maximum(sources.lengths, wanted.lengths)
 

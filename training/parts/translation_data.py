@@ -108,7 +108,7 @@ def _held_out(options, examples):
             "another, or give --validation."
         )
     order = np.random.default_rng(options.seed).permutation(len(sources))
-    held_out = {sources[place] for place in order[:count]}
+    held_out = {sources[index] for index in order[:count]}
     train = [example for example in examples if example.text not in held_out]
     return train, [example for example in examples if example.text in held_out]
 

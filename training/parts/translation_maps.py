@@ -27,13 +27,13 @@ def draw_attention(model: keras.Model, run: RunFiles, path: Path | str) -> None:
         run: a `seqkeras.runs.RunFiles`.
         path: path of the PNG; it is not made where no example is short enough.
     """
-    shown, panels = _short_answers(model, run)[:EXAMPLES], []
-    for number, texts in enumerate(shown, start=1):
+    answers, panels = _short_answers(model, run)[:EXAMPLES], []
+    for number, texts in enumerate(answers, start=1):
         weights, labels = _attention(model, run, *texts), _labels(run, *texts)
         layer = len(weights) - 1
         [mean] = maps_of_heads(weights, *labels, layer=layer, head="mean")
         panels.append(dataclasses.replace(mean, title=None))  # the source is the title
-        if number == len(shown) and weights.shape[1] > 1:
+        if number == len(answers) and weights.shape[1] > 1:
             panels += maps_of_heads(weights, *labels, layer=layer)
     if panels:
         plot_attention_maps(panels, path)
@@ -79,8 +79,8 @@ def _read(tokenizer, text, special_tokens=True):
     encoding = tokenizer.analyze(text)
     if special_tokens:
         return encoding
-    kept = [place for place, offset in enumerate(encoding.offsets) if offset is not None]
+    indices = [index for index, offset in enumerate(encoding.offsets) if offset is not None]
     names = [field.name for field in dataclasses.fields(encoding) if field.name != "texts"]
     return dataclasses.replace(
-        encoding, **{name: [getattr(encoding, name)[place] for place in kept] for name in names}
+        encoding, **{name: [getattr(encoding, name)[index] for index in indices] for name in names}
     )

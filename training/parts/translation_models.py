@@ -43,8 +43,8 @@ def _transformer(options, source_size, target_size):
 
 
 def _recurrent(options, source_size, target_size):
-    given = {name: getattr(options, name) for name in ("cell", "attention", "tie_weights")}
-    given |= {"encoder_layers": options.num_layers, "decoder_layers": options.num_layers}
+    arguments = {name: getattr(options, name) for name in ("cell", "attention", "tie_weights")}
+    arguments |= {"encoder_layers": options.num_layers, "decoder_layers": options.num_layers}
     return getattr(RNNSeq2Seq, options.model.replace("-", "_"))(
         source_size,
         target_size,
@@ -54,7 +54,7 @@ def _recurrent(options, source_size, target_size):
         dropout=options.dropout,
         never_generated=(PAD, UNK, BOS),
         teacher_forcing=_teacher_forcing(options),
-        **{name: value for name, value in given.items() if value is not None},
+        **{name: value for name, value in arguments.items() if value is not None},
     )
 
 

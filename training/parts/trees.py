@@ -69,9 +69,9 @@ class TreeReading(Reading):
     def examples_of(self, paths: Sequence[Path | str], settings: Mapping[str, Any]) -> list[Any]:
         examples = []
         for path in paths:
-            found = self._examples(path)
-            self._require_known(found, settings["labels"])
-            examples += found
+            trees = self._examples(path)
+            self._require_known(trees, settings["labels"])
+            examples += trees
         return examples
 
     def _examples(self, path):
@@ -138,7 +138,7 @@ class TreeModelling(Modelling):
 
     def arrays(self, examples: list[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
         lookup = run.tokenizers["words"].lookup
-        place = {label: index for index, label in enumerate(run.record.settings["labels"])}
+        index_of = {label: index for index, label in enumerate(run.record.settings["labels"])}
         rows = [example.nodes for example in examples]
         token_ids = Sequences(
             [
@@ -150,7 +150,7 @@ class TreeModelling(Modelling):
             [row.children for row in rows], self.reading.num_children, NO_NODE
         )
         targets = [
-            [NO_LABEL if tree.label is None else place[str(tree.label)] for tree in row.trees]
+            [NO_LABEL if tree.label is None else index_of[str(tree.label)] for tree in row.trees]
             for row in rows
         ]
         inputs = {
@@ -189,12 +189,14 @@ class TreeScoring(Scoring):
 
     def validation_scores(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
         scores = self.scores({"validation": (examples, answers)})
-        found = {f"{name.replace('_', ' ')} right": scores[name] for name in ("roots", "all_nodes")}
-        right = {name: own["accuracy"] for name, own in found.items()}
+        by_part = {
+            f"{name.replace('_', ' ')} right": scores[name] for name in ("roots", "all_nodes")
+        }
+        right = {name: part_scores["accuracy"] for name, part_scores in by_part.items()}
         binary = {
-            f"{name}, binary": own["binary_accuracy"]
-            for name, own in found.items()
-            if own.get("binary_accuracy") is not None
+            f"{name}, binary": part_scores["binary_accuracy"]
+            for name, part_scores in by_part.items()
+            if part_scores.get("binary_accuracy") is not None
         }
         return right | binary
 
@@ -209,8 +211,8 @@ class TreeScoring(Scoring):
         ]
         scores: dict[str, Any] = {"trees": len(roots), "nodes": len(nodes)}
         for name, rows in (("roots", roots), ("all_nodes", nodes)):
-            found = [answer.labels[0] for answer, _ in rows]
-            scores[name] = {"accuracy": exact_match(found, [target for _, target in rows])}
+            labels = [answer.labels[0] for answer, _ in rows]
+            scores[name] = {"accuracy": exact_match(labels, [target for _, target in rows])}
             if {*roots[0][0].scores} == {*SENTIMENT}:
                 scores[name]["binary_accuracy"] = binary_accuracy(rows)
         return scores
@@ -237,7 +239,7 @@ def _words_of(example):
 
 def _written(example):
     """Return the nodes of a tree in the order of the text."""
-    return [example.nodes.trees[place] for place in example.nodes.written]
+    return [example.nodes.trees[index] for index in example.nodes.written]
 
 
 def _labels_of(examples):

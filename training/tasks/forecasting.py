@@ -34,7 +34,9 @@ class Quantiles(click.ParamType):
     ) -> Any:
         try:
             numbers = (
-                [float(each) for each in value.split(",")] if isinstance(value, str) else value
+                [float(quantile) for quantile in value.split(",")]
+                if isinstance(value, str)
+                else value
             )
             bounds = [0.0, *numbers, 1.0]
             increase = all(low < high for low, high in zip(bounds, bounds[1:]))
@@ -184,8 +186,8 @@ class ForecastingOptions(FitOptions, task="forecasting"):
         if not self.targets:
             yield "--targets is missing: the columns to forecast."
         series = () if self.series_column is None else (self.series_column,)
-        own = (*self.targets, *self.numbers, *self.categories, *self.time, *series)
-        if len(set(own)) < len(own):
+        named = (*self.targets, *self.numbers, *self.categories, *self.time, *series)
+        if len(set(named)) < len(named):
             yield (
                 "--targets, --numbers, --categories, --time and --series-column must name "
                 "different columns."

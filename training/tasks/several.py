@@ -132,15 +132,17 @@ class SeveralOptions(FitOptions, task="several"):
                 f"{where}: task must be one of {', '.join(KINDS)}; received {task!r}."
             )
         kind = KINDS[task]
-        shared, own = options_of(SeveralOptions), _own_options(kind)
+        shared, task_options = options_of(SeveralOptions), _own_options(kind)
         for given in values:
-            if given not in own:
-                known = f"is unknown; known are {', '.join(own)}"
+            if given not in task_options:
+                known = f"is unknown; known are {', '.join(task_options)}"
                 reason = "is an option of the command, for all tasks" if given in shared else known
                 raise click.UsageError(f"{where}: {given!r:.60} {reason}.")
         if "file" not in values:
             raise click.UsageError(f"{where}: file is missing.")
-        reader = click.Command(name, params=[parameter(field, kind) for field in own.values()])
+        reader = click.Command(
+            name, params=[parameter(field, kind) for field in task_options.values()]
+        )
         try:
             weight = POSITIVE.convert(weight, None, None)
         except click.UsageError as error:
@@ -154,11 +156,11 @@ class SeveralOptions(FitOptions, task="several"):
 
     def files_within(self) -> dict[str, list[Path | str]]:
         """Return the files that the tables name."""
-        found: list[Path | str] = []
+        files: list[Path | str] = []
         for table in self.tables().values():
             paths = (table.options.file, table.options.validation)
-            found += [Path(path) for path in paths if path is not None]
-        return {self.file: found}
+            files += [Path(path) for path in paths if path is not None]
+        return {self.file: files}
 
 
 def _own_options(kind):

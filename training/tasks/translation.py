@@ -216,8 +216,8 @@ class TranslationOptions(FitOptions, task="translation"):
             )
         kinds = self.tokens, self.target_tokens or self.tokens
         if self.lowercase and set(kinds) & set(KEEP_CASE):
-            kept = next(kind for kind in kinds if kind in KEEP_CASE)
-            yield f"--lowercase: {kept} keep their case; write the files in lower case."
+            model_kind = next(kind for kind in kinds if kind in KEEP_CASE)
+            yield f"--lowercase: {model_kind} keep their case; write the files in lower case."
         if self.joint and len(set(kinds)) > 1:
             yield "--joint: one vocabulary has one kind of --tokens; leave --target-tokens out."
         if self.joint and self.target_vocab_size is not None:
@@ -230,9 +230,9 @@ class TranslationOptions(FitOptions, task="translation"):
                 "has --targets, and without where not."
             )
         if self.model == "transformer":
-            given = [name for name in OF_RECURRENT if getattr(self, name) is not None]
-            if given:
-                yield f"{shown(given[0])} is for recurrent models; choose a --model."
+            recurrent = [name for name in OF_RECURRENT if getattr(self, name) is not None]
+            if recurrent:
+                yield f"{shown(recurrent[0])} is for recurrent models; choose a --model."
             if self.teacher_forcing != 1:
                 yield "--teacher-forcing is for recurrent models; choose a --model."
             if self.hidden_dim % self.num_heads:
@@ -246,8 +246,8 @@ class TranslationOptions(FitOptions, task="translation"):
     def _problems_of_recurrent(self):
         name = self.model
         if name in BLIND and (self.teacher_forcing != 1 or self.tie_weights):
-            asked = "--tie-weights" if self.teacher_forcing == 1 else "--teacher-forcing"
-            yield f"{asked}: {name} reads none of its own tokens; leave it out."
+            flag = "--tie-weights" if self.teacher_forcing == 1 else "--teacher-forcing"
+            yield f"{flag}: {name} reads none of its own tokens; leave it out."
         if self.attention and name not in ("bahdanau", "luong"):
             yield f"--attention: {name} does not attend; choose bahdanau or luong."
         of_states = self.embedding_dim in (None, self.hidden_dim)
