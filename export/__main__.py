@@ -158,7 +158,7 @@ def _export(options, interrupts):
     from seqkeras.export.tolerances import Tolerances
     from seqkeras.export.web import WebFolder
 
-    began, given = time.monotonic(), vars(options)
+    began, values = time.monotonic(), vars(options)
 
     def say(line):
         interrupts.check()
@@ -178,8 +178,8 @@ def _export(options, interrupts):
             say,
             ExportOptions(
                 **{
-                    name: given[name]
-                    for name in given.keys() & ExportOptions.__annotations__.keys()
+                    name: values[name]
+                    for name in values.keys() & ExportOptions.__annotations__.keys()
                 },
                 tolerances=Tolerances(
                     options.tolerance, options.agreement, options.log_prob_tolerance

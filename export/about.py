@@ -50,7 +50,7 @@ def about(run: Run, state: Sequence[StateEntry]) -> dict[str, Any]:
 
 def _shown(inputs, targets):
     """Return inputs of all labels as JSON values; of arrays, as many as `MOST_NUMBERS` allows."""
-    shown, room = [], MOST_NUMBERS
+    contents, room = [], MOST_NUMBERS
     for index in spread(targets)[:MOST_SHOWN]:
         value = inputs[index]
         parts = value.values() if isinstance(value, dict) else [value]
@@ -58,5 +58,5 @@ def _shown(inputs, targets):
         room -= sum(array.size for array in arrays)
         if room < 0:
             break
-        shown.append(as_content(value) if arrays else value)
-    return tuple(shown)
+        contents.append(as_content(value) if arrays else value)
+    return tuple(contents)

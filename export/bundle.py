@@ -147,11 +147,11 @@ def check(making: Making) -> None:
     """Raise an ExportError, with every reason, unless the bundle can be made and served."""
     run, plan, options = making.run, making.plan, making.options
     require_fit(run, plan)
-    asked = {
+    generating = {
         "--generate-in-graph": options.generate_in_graph,
         "--n-best and --sampling": options.n_best or options.sampling,
     }
-    for option, is_asked in asked.items():
+    for option, is_asked in generating.items():
         if is_asked and plan.kind == SINGLE_PASS:
             raise ExportError(f"{run.record.pipeline} generates nothing; leave out {option}.")
     if options.stream and plan.kind != SINGLE_PASS:

@@ -90,12 +90,12 @@ def _with_weights_as_inputs(concrete, reads, names):
     weights = {f"{name}:0": variable.deref() for variable, name in first.items()}
     whole = function_from_graph_def(graph_def, [*weights, *names], _names(concrete.outputs))
     inlined = convert_variables_to_constants_v2(whole, lower_control_flow=False)
-    given = dict(zip([*weights, *names], _names(inlined.inputs), strict=True))
+    input_of = dict(zip([*weights, *names], _names(inlined.inputs), strict=True))
     return Frozen(
         inlined.graph,
-        [given[name] for name in names],
+        [input_of[name] for name in names],
         _names(inlined.outputs),
-        {given[name]: variable.numpy() for name, variable in weights.items()},
+        {input_of[name]: variable.numpy() for name, variable in weights.items()},
     )
 
 

@@ -57,8 +57,8 @@ class Graph:
 
     def remember_shapes(self, inferred: onnx.ModelProto) -> None:
         """Keep inferred shapes: ONNX Runtime fuses more nodes if it knows the sizes."""
-        kept = without_contradicted(inferred.value_info, self.skeleton())
-        _replace(self.model.graph.value_info, kept)
+        consistent = without_contradicted(inferred.value_info, self.skeleton())
+        _replace(self.model.graph.value_info, consistent)
 
     def skeleton(self) -> onnx.ModelProto:
         """Return the model with its small constants; the weights are inputs."""
@@ -93,8 +93,8 @@ class Graph:
         model = onnx.ModelProto()
         model.CopyFrom(self.model)
         part = Graph(model, self.constants)
-        kept = [value for value in model.graph.output if value.name in outputs]
-        _replace(model.graph.output, kept)
+        outputs_left = [value for value in model.graph.output if value.name in outputs]
+        _replace(model.graph.output, outputs_left)
         part.remove_unused()
         return part
 
@@ -181,12 +181,12 @@ class Graph:
         """Remove nodes and constants that no output needs."""
         graph = self.model.graph
         needed = {output.name for output in graph.output}
-        kept = []
+        used = []
         for node in reversed(graph.node):
             if needed & set(node.output):
-                kept.append(node)
+                used.append(node)
                 needed.update(_read_by(node))
-        _replace(graph.node, kept[::-1])
+        _replace(graph.node, used[::-1])
         _replace(graph.value_info, [value for value in graph.value_info if value.name in needed])
         self.constants = {name: value for name, value in self.constants.items() if name in needed}
 

@@ -38,10 +38,10 @@ class _Half:
 
     def converted(self):
         nodes = list(self.graph.nodes)
-        kept = _made_of_angles(nodes)
+        angles = _made_of_angles(nodes)
         for index, node in enumerate(nodes):
             is_kept = node.op_type in KEPT and not self._only_moves(node)
-            if is_kept or index in kept or self._forbids(node):
+            if is_kept or index in angles or self._forbids(node):
                 self._read(node, FLOAT)
                 self.nodes.append(node)
             else:

@@ -136,8 +136,8 @@ def difference_of(
             one != other and not isinstance(axis, str)
             for (one, other), axis in zip(sizes, axes, strict=False)
         ):
-            given = f"{expected.shape} in the user's call of the model and {actual.shape} here"
-            return Difference(np.inf, f"{name} has the shape {given}")
+            shapes = f"{expected.shape} in the user's call of the model and {actual.shape} here"
+            return Difference(np.inf, f"{name} has the shape {shapes}")
         common = (slice(None), *(slice(min(pair)) for pair in sizes))
         actual, expected = (array[common].astype("float64") for array in (actual, expected))
         if np.isnan(expected).any():

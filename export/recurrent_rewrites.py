@@ -99,10 +99,10 @@ def _mask_of(graph, node):
         return None
     name = node.input[0]
     for op_type in ("Equal", "ReduceSum", "Cast", "Less", "Slice"):
-        asked = graph.maker(name, op_type)
-        if not asked:
+        maker = graph.maker(name, op_type)
+        if not maker:
             return None
-        name = asked.input[0]
+        name = maker.input[0]
     return graph.unmoved(name, "Cast")[-1]
 
 

@@ -201,9 +201,9 @@ def _read_examples(path):
 
 def _with_tuples(example):
     """Return an example with tuples for pairs of texts and for words; JSON stores lists."""
-    given = example.get("input")
-    if isinstance(given, list) and all(isinstance(part, str) for part in given):
-        return {**example, "input": tuple(given)}
+    parts = example.get("input")
+    if isinstance(parts, list) and all(isinstance(part, str) for part in parts):
+        return {**example, "input": tuple(parts)}
     return example
 
 

@@ -113,13 +113,13 @@ def save_run(
         inputs=inputs,
         binding=binding,
     )
-    given = run.inputs
-    problems = [*own_problems(pipeline, model, run.tokenizers, run.record.decoding, given)]
+    run_inputs = run.inputs
+    problems = [*own_problems(pipeline, model, run.tokenizers, run.record.decoding, run_inputs)]
     loads = check_export and not problems and keras.backend.backend() == "tensorflow"
     if not loads:
         parsed = run.record.parse(folder)
         parts = parsed.limits, parsed.decoding, run.record.settings
-        problems += run_problems(pipeline, model, run.tokenizers, *parts, given)
+        problems += run_problems(pipeline, model, run.tokenizers, *parts, run_inputs)
     _require_none(folder, problems)
     scores = plain(folder, "scores", scores or {})
     with written_aside(folder.absolute(), lambda: _require_free(folder)) as aside:

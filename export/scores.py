@@ -32,8 +32,8 @@ def scores_of(run: Run, folder: Path, manifest: Manifest) -> Scores | None:
     """Return the scores of a bundle in all precisions, or None if its run has no targets."""
     kind = record_of(manifest.pipeline).targets(manifest.settings)
     pairs = [
-        (given, example["target"])
-        for given, example in zip(run.inputs, run.examples)
+        (content, example["target"])
+        for content, example in zip(run.inputs, run.examples)
         if "target" in example
     ]
     if kind is None or not pairs:

@@ -16,8 +16,8 @@ Each has --help."""
 
 def main(arguments=None):
     """Run a command and return the exit status."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    command, *others = given or [""]
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    command, *others = words or [""]
     if command == "train":
         from seqkeras.training.__main__ import main as run
     elif command == "export":
@@ -25,7 +25,7 @@ def main(arguments=None):
     elif command in SERVING:
         from seqkeras.serving.__main__ import main as run
 
-        others = given
+        others = words
     elif command in ("-h", "--help"):
         print(USAGE)
         return 0

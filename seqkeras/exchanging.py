@@ -25,8 +25,8 @@ def exchange(first, second):
     rename = name and getattr(ctypes.CDLL(None, use_errno=True), name, None)
     if not rename:
         return False
-    here = HERE[sys.platform]
-    if rename(here, os.fsencode(first), here, os.fsencode(second), SWAP) == 0:
+    directory = HERE[sys.platform]
+    if rename(directory, os.fsencode(first), directory, os.fsencode(second), SWAP) == 0:
         return True
     number = ctypes.get_errno()
     if number in UNKNOWN:

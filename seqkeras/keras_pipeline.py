@@ -70,8 +70,8 @@ class _KerasRuntime(Runtime):
         graph = self.graphs[model.stem]
 
         def run(names, inputs):
-            found = graph.function(**inputs)
-            return [keras.ops.convert_to_numpy(found[name]) for name in names]
+            outputs = graph.function(**inputs)
+            return [keras.ops.convert_to_numpy(outputs[name]) for name in names]
 
         return SimpleNamespace(
             run=run,

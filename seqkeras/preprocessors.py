@@ -76,8 +76,8 @@ def _told(tokenizer, theirs, ours):
     ):
         return f"has {len(theirs)} tokens there and {len(ours)} here"
     index = next((n for n, (a, b) in enumerate(zip(theirs, ours)) if a != b), len(ours))
-    there, here = (
+    token_there, token_here = (
         repr(tokenizer.token_of(row[index])) if index < len(row) else "nothing"
         for row in (theirs, ours)
     )
-    return f"has {there} there and {here} here as token {index}"
+    return f"has {token_there} there and {token_here} here as token {index}"

@@ -48,8 +48,8 @@ class _BehindKeras(importlib.abc.MetaPathFinder):
         if name != "keras" and not name.startswith("seqkeras."):
             return None
         others = [finder for finder in sys.meta_path if finder is not self]
-        found = (finder.find_spec(name, path, target) for finder in others)
-        spec = next((candidate for candidate in found if candidate is not None), None)
+        specs = (finder.find_spec(name, path, target) for finder in others)
+        spec = next((candidate for candidate in specs if candidate is not None), None)
         if spec is not None:
             spec.loader.exec_module = self._counted(spec.loader.exec_module)
         return spec

@@ -41,8 +41,8 @@ def config_of_part(part):
 def _without_weights(config):
     """Return a config without what building a layer, or the layers in it, adds to it."""
     if isinstance(config, dict):
-        kept = {name: value for name, value in config.items() if name != "build_config"}
-        return {name: _without_weights(value) for name, value in kept.items()}
+        values = {name: value for name, value in config.items() if name != "build_config"}
+        return {name: _without_weights(value) for name, value in values.items()}
     return [_without_weights(value) for value in config] if isinstance(config, list) else config
 
 

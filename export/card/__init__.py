@@ -88,8 +88,8 @@ def command(bundle: Path | str, examples: Sequence[Any]) -> str:
     predict = f"seqkeras predict {shlex.quote(str(bundle))}"
     if not examples:
         return f"{predict} array.npy"
-    if (given := pasted(examples[0])) is not None:
-        return f"{predict} {given}"
+    if (argument := pasted(examples[0])) is not None:
+        return f"{predict} {argument}"
     manifest = shlex.quote(f"{bundle}/{MANIFEST}")
     return f'python -c "{FIRST}" {manifest} | {predict} --json-input'
 
@@ -132,8 +132,8 @@ def write(folder: Path, manifest: Manifest) -> None:
 
 def _in_python(example):
     """Return an input as Python source; a list would be read as several inputs."""
-    given = _short(example)
-    text = repr(tuple(given) if isinstance(given, list) else given)
+    short = _short(example)
+    text = repr(tuple(short) if isinstance(short, list) else short)
     return text if len(text) <= WIDEST else "…"
 
 

@@ -159,11 +159,11 @@ def _ids(checked):
         )
     is_table = isinstance(run.tokenizers.get(role), CharacterTable)
     for name in ("start_id", "end_id"):
-        given = getattr(run.decoding, name)
+        token_id = getattr(run.decoding, name)
         if name not in run.record.decoding and not is_table:
             yield f"decoding.{name} is missing, the id that {name[:-3]}s a text"
-        elif not 0 <= given < size:
-            yield f"decoding.{name} must be an id, from 0 to {size - 1}; received {given}"
+        elif not 0 <= token_id < size:
+            yield f"decoding.{name} must be an id, from 0 to {size - 1}; received {token_id}"
     if problem := end_problem(model, run.decoding.end_id):
         yield f"decoding.{problem}"
     if is_table and run.decoding.end_id != EOS:

@@ -181,12 +181,12 @@ def _pairs(checked):
 def _logits(run, rows):
     """Yield the logits for the beginning of the longest source, and those for its padded copy."""
     source = max((np.asarray(getattr(row, "token_ids", row)) for row in rows), key=len)
-    kept, start = _kept(len(source)), np.array([[run.decoding.start_id]])
-    alone = source[np.newaxis, :kept]
-    behind = [(0, 0), (0, len(source) - kept), *[(0, 0)] * (source.ndim - 1)]
+    length, start = _kept(len(source)), np.array([[run.decoding.start_id]])
+    alone = source[np.newaxis, :length]
+    behind = [(0, 0), (0, len(source) - length), *[(0, 0)] * (source.ndim - 1)]
     results = []
     for sources in (alone, np.pad(alone, behind)):
-        state = run.model.encode(sources, np.array([kept]))
+        state = run.model.encode(sources, np.array([length]))
         (logits, *_), _ = run.model.step(start, state)
         results.append(keras.ops.convert_to_numpy(logits))
     yield "logits", *results

@@ -282,13 +282,13 @@ def question(
     model: keras.Model, names: Sequence[str], places: Sequence[Place], example: Mapping[str, Any]
 ) -> str:
     """Return the error of inputs that nothing tells apart; `example` is one of the bindings."""
-    given = " and ".join(names)
+    feeds = " and ".join(names)
     inputs = " and ".join(map(str, places))
-    shown = {name: _shown(place) for name, place in example.items()}
+    binding = {name: _shown(place) for name, place in example.items()}
     return (
-        f"no name tells which input of the {type(model).__name__}, {inputs}, is {given}: give "
+        f"no name tells which input of the {type(model).__name__}, {inputs}, is {feeds}: give "
         "save_run call=, what model(...) takes for the validation examples, or name them by "
-        f"binding={shown}, if that is right"
+        f"binding={binding}, if that is right"
     )
 
 

@@ -78,9 +78,9 @@ def _with_first_way(model, inputs, binding, use):
             return use(way, own_call)
         except Exception as error:  # the model's own code can raise anything
             errors.append(error)
-    given = ", ".join(f"{spec.name} {spec.dtype} ({axes_of(spec.shape)})" for spec in inputs)
+    feeds = ", ".join(f"{spec.name} {spec.dtype} ({axes_of(spec.shape)})" for spec in inputs)
     raise ValueError(
-        f"a {type(model).__name__} can not be called with {given}: {reason_of(errors[0])}; "
+        f"a {type(model).__name__} can not be called with {feeds}: {reason_of(errors[0])}; "
         "name its inputs, and axes that are alike by one name: `inputs` of save_run or plan_export."
     ) from errors[0]
 

@@ -151,10 +151,10 @@ def _names(model, places, feeds, said, by_numbers):
     rest = {name: spec for name, spec in feeds.items() if name not in names.values()}
     in_doubt = by_numbers or not all(place.word for place in unknown)
     if possible := fed_by_form(rest, unknown) if unknown and in_doubt else []:
-        given = {name: path for path, name in names.items()}
+        path_of = {name: path for path, name in names.items()}
         raise AmbiguousInputs(
             question(model, [" or ".join(rest)], unknown, possible[0]),
-            [given | paths_of(known) for known in possible],
+            [path_of | paths_of(known) for known in possible],
         )
     for place in unknown:
         number = f"_{places.index(place)}" if len(places) > 1 else ""

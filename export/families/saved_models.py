@@ -41,8 +41,8 @@ def encoder_decoder(model: keras.Model, generation: Generation) -> dict[str, Sig
     def score(**inputs):
         return {"log_probs": log_probs_along(model, _checked(model, scored, inputs))}
 
-    def generate(search, named, **given):
-        checked = _checked(model, source, given)
+    def generate(search, named, **arrays):
+        checked = _checked(model, source, arrays)
         room = room_of(model, model.encode, generation.max_length)
         state = model.encode(*(checked[spec.name] for spec in source), **room)
         loop = Loop(search, generation.max_length, constraint=generation.constraint)
@@ -107,7 +107,7 @@ def _generating(generate, inputs, generation, first=0):
     results = searches.result_specs(max_length)
 
     def by(search, named=searches.best_of):
-        return lambda **given: generate(search(max_length - first), named, **given)
+        return lambda **arrays: generate(search(max_length - first), named, **arrays)
 
     def as_decoding(decoding):
         return by(lambda length: searches.search_of(decoding, length))
@@ -122,12 +122,12 @@ def _generating(generate, inputs, generation, first=0):
         signatures[searches.N_BEST] = Signature(several, inputs, specs)
     if generation.sampling:
 
-        def sample(**given):
-            drawn = {name: given.pop(name) for name in searches.DRAWN}
+        def sample(**arrays):
+            drawn = {name: arrays.pop(name) for name in searches.DRAWN}
             drawn = required(drawn, searches.demands_of(**drawn))
             length = max_length - first
             search = searches.Sampled(**drawn, max_length=length, end_id=decoding.end_id)
-            return generate(search, searches.best_of, **given)
+            return generate(search, searches.best_of, **arrays)
 
         signatures[searches.SAMPLE] = Signature(sample, [*inputs, *searches.DRAWN_SPECS], results)
     return signatures

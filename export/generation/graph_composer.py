@@ -123,8 +123,8 @@ class GraphComposer:
             axis = self.constant("[2]", np.array([2]))
             nodes.append(helper.make_node("Unsqueeze", [inside["last"], axis], [last]))
         stepped = self.add(step, "step", fixed | inside | {"token_ids": last}, nodes)
-        given = fixed | inside | {"logits": stepped["logits"]}
-        after = stepped | self.add(advance, "advance", given, nodes)
+        feeds = fixed | inside | {"logits": stepped["logits"]}
+        after = stepped | self.add(advance, "advance", feeds, nodes)
         types = {
             value.name: value.type.tensor_type.elem_type
             for value in [*step.model.graph.output, *advance.model.graph.output]

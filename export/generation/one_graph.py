@@ -42,9 +42,9 @@ def encoder_decoder(
     parts = search.convert(portable)
     composer = GraphComposer()
     [source, _] = (spec.name for spec in signatures["encoder"].inputs)
-    given = checked_inputs(composer, vocab_size, source_length, source=source)
-    state = composer.add(graphs["encoder"], "encoder", given)
-    carried = composer.add(parts["begin"], "begin", {"lengths": given["lengths"]})
+    inputs = checked_inputs(composer, vocab_size, source_length, source=source)
+    state = composer.add(graphs["encoder"], "encoder", inputs)
+    carried = composer.add(parts["begin"], "begin", {"lengths": inputs["lengths"]})
     state |= composer.empty_caches(signatures["decoder_step"])
     carried = composer.loop(graphs["decoder_step"], parts["advance"], carried, state, max_length)
     return composer.finish(parts["results"], carried, signatures["encoder"].inputs)
@@ -68,8 +68,8 @@ def language_model(
     search = SearchParts(decoding, max_length, signature, constraint, prompted=True)
     parts = search.convert(portable)
     composer = GraphComposer()
-    given = checked_inputs(composer, search.vocab_size, room=max_length - 1)
-    begun = composer.add(parts["begin"], "begin", given)
+    inputs = checked_inputs(composer, search.vocab_size, room=max_length - 1)
+    begun = composer.add(parts["begin"], "begin", inputs)
     state = composer.empty_caches(signature) | composer.zero_states(signature)
     step = graphs["decoder_step"].copy(
         [spec.name for spec in signature.outputs if spec.name.startswith(("logits", "next_"))]
@@ -77,7 +77,7 @@ def language_model(
     read = {"token_ids": begun["common"], "beam_index": begun["rows"]}
     stepped = composer.add(step, "prompt", state | read)
     logits = composer.apply("Expand", stepped["logits"], np.array([1, search.beams, 1]))
-    advanced = composer.add(parts["advance"], "first", given | begun | {"logits": logits})
+    advanced = composer.add(parts["advance"], "first", inputs | begun | {"logits": logits})
     going = advanced.pop("going")  # false if the first token reaches `max_length`
     carried = {
         name.removeprefix("next_"): tensor
@@ -87,6 +87,6 @@ def language_model(
     # After the prompt the state has one beam, from which all beams continue.
     carried["beam_index"] = composer.apply("Div", carried["beam_index"], np.array(search.beams))
     carried = composer.loop(
-        graphs["decoder_step"], parts["advance"], carried, given, max_length, going
+        graphs["decoder_step"], parts["advance"], carried, inputs, max_length, going
     )
-    return composer.finish(parts["results"], carried, PROMPT, given)
+    return composer.finish(parts["results"], carried, PROMPT, inputs)

@@ -92,8 +92,8 @@ def search_behind(
         (logits, *_), state = model.read_beams(common, state)
     logits = ops.repeat(logits, search.num_beams, axis=1)
     state = {name: ops.repeat(tensor, search.num_beams, axis=1) for name, tensor in state.items()}
-    found = loop.begin_search(batch_size)
-    carried = loop.advance(logits, [], length, tokens, state, found)
+    progress = loop.begin_search(batch_size)
+    carried = loop.advance(logits, [], length, tokens, state, progress)
     return search.results(*shrinking_batch.run(step, loop, carried, {}))
 
 

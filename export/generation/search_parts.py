@@ -95,19 +95,19 @@ class SearchParts:
         rows = ops.arange(batch_size, dtype="int64")[:, None]  # one beam each at this point
         if token_ids is None:
             begin = self._loop().begin(batch_size, self.decoding.start_id, {})
-            length, last, tokens, _, found = begin
+            length, last, tokens, _, progress = begin
             last = ops.cast(last, "int64")
             named = {"last": last, "beam_index": rows + 0 * last}
         else:
             common, length, tokens = begun(token_ids, lengths, self.beams, self.max_length)
-            found = self._loop([token_ids, lengths]).begin_search(batch_size)
+            progress = self._loop([token_ids, lengths]).begin_search(batch_size)
             named = {"common": common, "rows": rows}
-        return named | {"length": length, "tokens": tokens, **_named(found)}
+        return named | {"length": length, "tokens": tokens, **_named(progress)}
 
     def _advance(self, logits, length, tokens, **others):
         loop = self._loop([others.pop(spec.name) for spec in self.prompt])
         beams = ops.arange(self.beams, dtype="int32") + ops.zeros_like(tokens[:, :, 0])
-        length, last, tokens, state, found = loop.advance(
+        length, last, tokens, state, progress = loop.advance(
             logits, [], length, tokens, {"beams": beams}, _found(others)
         )
         rows = self.beams * ops.arange(ops.shape(tokens)[0], dtype="int64")[:, None]
@@ -116,9 +116,9 @@ class SearchParts:
             "tokens": tokens,
             "last": ops.cast(last, "int64"),
             "beam_index": rows + ops.cast(state["beams"], "int64"),
-            **_named(found),
+            **_named(progress),
         }
-        going = loop.unfinished(length, last, tokens, state, found)
+        going = loop.unfinished(length, last, tokens, state, progress)
         return {f"next_{name}": tensor for name, tensor in after.items()} | {"going": going}
 
     def _results(self, tokens, **given):
@@ -127,8 +127,8 @@ class SearchParts:
         return with_first(*prompt, results) if prompt else results
 
 
-def _named(found):
-    return {f"found_{name}": tensor for name, tensor in found.items()}
+def _named(progress):
+    return {f"found_{name}": tensor for name, tensor in progress.items()}
 
 
 def _found(named):

@@ -115,27 +115,27 @@ class Sampled(OneSequence):
     def extend(
         self, log_probs: Tensor, others: Sequence[Tensor], prefix: Any, found: dict[str, Tensor]
     ) -> tuple[Tensor, Tensor | None, dict[str, Tensor]]:
-        given = {name: found[name] for name in (*self._options, "uniform")}
-        log_probs = _drawn_from(log_probs[:, 0], given)
-        drawn = inverse_cdf(log_probs, ops.take(given["uniform"], prefix.length, axis=1))
+        drawing = {name: found[name] for name in (*self._options, "uniform")}
+        log_probs = _drawn_from(log_probs[:, 0], drawing)
+        drawn = inverse_cdf(log_probs, ops.take(drawing["uniform"], prefix.length, axis=1))
         one = OneSequence(lambda *_: drawn, self.end_id)
         token, beams, after = one.extend(log_probs[:, None], others, prefix, found)
-        return token, beams, after | given
+        return token, beams, after | drawing
 
 
-def _drawn_from(log_probs, given):
+def _drawn_from(log_probs, drawing):
     """Return (B, V) log-probabilities after each row's temperature, top k and nucleus.
 
     Together they are as probable as before: under a constraint less than 1.
     """
     total = ops.logsumexp(log_probs, axis=-1, keepdims=True)
-    logits = log_probs / given["temperature"][:, None]
+    logits = log_probs / drawing["temperature"][:, None]
     best = ops.flip(ops.sort(logits, axis=-1), axis=-1)
     size = logits.shape[-1]
-    k = ops.where(given["top_k"] > 0, ops.minimum(given["top_k"], size), size)
+    k = ops.where(drawing["top_k"] > 0, ops.minimum(drawing["top_k"], size), size)
     least = ops.take_along_axis(best, k[:, None] - 1, axis=-1)
     logits = ops.where(logits >= least, logits, -np.inf)
-    p = given["top_p"][:, None]
+    p = drawing["top_p"][:, None]
     return ops.log_softmax(ops.where(p == 1, logits, nucleus(logits, p))) + total
 
 

@@ -37,18 +37,18 @@ def run(
 
     def advance(length, rows, part, given, results):
         length, part = _until_a_quarter_is_done(step, loop, length, part, given)
-        _, token_ids, _, found = part
+        _, token_ids, _, progress = part
         results = _map(
             lambda whole, part_rows: tf.tensor_scatter_nd_update(whole, rows, part_rows),
             results,
-            (token_ids, found),
+            (token_ids, progress),
         )
-        going = tf.where(loop.search.unfinished(found))
+        going = tf.where(loop.search.unfinished(progress))
         rows, part, given = _map(lambda array: tf.gather_nd(array, going), (rows, part, given))
         return length, rows, part, given, results
 
-    last, token_ids, state, found = part
-    state = (length, rows, (last, token_ids, state, found), given, (token_ids, found))
+    last, token_ids, state, progress = part
+    state = (length, rows, (last, token_ids, state, progress), given, (token_ids, progress))
     *_, results = _while(is_going, advance, state)
     return results
 
@@ -65,10 +65,10 @@ def _until_a_quarter_is_done(step, loop, length, part, given):
         return (length < loop.max_length) & (tf.math.count_nonzero(unfinished) > most)
 
     def advance(length, part):
-        last, token_ids, state, found = part
+        last, token_ids, state, progress = part
         (logits, *others), after = step(last, state | fixed)
         state = {name: after[name] for name in state}
-        length, *part = loop.advance(logits, others, length, token_ids, state, found)
+        length, *part = loop.advance(logits, others, length, token_ids, state, progress)
         return length, tuple(part)
 
     return _while(is_going, advance, (length, part))

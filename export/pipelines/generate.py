@@ -48,9 +48,9 @@ def generate(source: TextModel) -> dict[str, Signature]:
         ids = tf.cast(ids, tf.int64)
         results = model.function(token_ids=ids, lengths=lengths, **drawn)
         lengths = tf.repeat(lengths, tf.size(results["scores"]) // tf.size(lengths))
-        ids, kept = generated(results, source.decoding.end_id)
-        whole = tokenizer.decode(ids, kept)
-        prompt = tokenizer.decode(ids, kept & tf.sequence_mask(lengths, tf.shape(ids)[1]))
+        ids, is_text = generated(results, source.decoding.end_id)
+        whole = tokenizer.decode(ids, is_text)
+        prompt = tokenizer.decode(ids, is_text & tf.sequence_mask(lengths, tf.shape(ids)[1]))
         return behind(prompt, whole), results["scores"], errors
 
     return generating(answer, source.signatures)

@@ -26,8 +26,8 @@ def translate(source: TextModel) -> dict[str, Signature]:
     def answer(model, text, truncate, **drawn):
         encoded = reader(checked(text, accepted=pattern, refusal=refusal), truncate=truncate)
         results = outputs_of(model, encoded, **drawn)
-        ids, kept = generated(results, source.decoding.end_id)
-        return target.decode(ids, kept), results["scores"], encoded.errors
+        ids, is_text = generated(results, source.decoding.end_id)
+        return target.decode(ids, is_text), results["scores"], encoded.errors
 
     return generating(answer, source.signatures)
 

@@ -81,8 +81,8 @@ def notes(
         names: folder of a SavedModel -> name of the model.
         batched: the folders of those whose requests the server batches.
     """
-    shown = " and ".join(f"`{name}`" for name in names.values())
-    parts, files = [NOTES.format(names=shown)], {}
+    listed = " and ".join(f"`{name}`" for name in names.values())
+    parts, files = [NOTES.format(names=listed)], {}
     for path, name in names.items():
         signatures = manifest.saved_models[path]
         key = "generate" if "generate" in signatures else "serving_default"

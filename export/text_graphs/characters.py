@@ -152,11 +152,11 @@ def _without_spaces_before(source, spaces, takes):
     taken &= tf.gather(source.rows, following) == source.rows
     counts = tf.math.unsorted_segment_sum(tf.cast(taken, tf.int32), following, size)
     starts = tf.gather(source.starts, tf.range(size) - counts)
-    kept = (
+    columns = (
         tf.boolean_mask(values, ~taken)
         for values in (source.code_points, source.rows, starts, source.ends)
     )
-    return Characters(*kept, source.errors)
+    return Characters(*columns, source.errors)
 
 
 def added_place(code_points: Tensor) -> Tensor:

@@ -64,5 +64,5 @@ def generated(results: Any, end_id: int) -> tuple[Tensor, Tensor]:
     ids = results["generated_ids"]
     size = tf.shape(ids)[-1]
     ids = tf.reshape(ids, [-1, size])
-    kept = tf.sequence_mask(tf.reshape(results["generated_lengths"], [-1]), size)
-    return ids, kept & (ids != tf.cast(end_id, ids.dtype))
+    is_text = tf.sequence_mask(tf.reshape(results["generated_lengths"], [-1]), size)
+    return ids, is_text & (ids != tf.cast(end_id, ids.dtype))

@@ -64,9 +64,9 @@ def merged(parts: Parts, ranks: PairTable, results: Tensor) -> tuple[Parts, Tens
         left = is_best & ((index - begin) % 2 == 0)
         ids = tf.where(left, tf.gather(results, tf.where(left, rank, 0)), ids)
         ends = tf.where(left, shifted(ends, 1, 0), ends)
-        kept = tf.reshape(tf.where(~shifted(left, -1, False)), [-1])
+        indices = tf.reshape(tf.where(~shifted(left, -1, False)), [-1])
         ids, words, starts, ends, rank, made = (
-            tf.gather(values, kept) for values in (ids, words, starts, ends, rank, left)
+            tf.gather(values, indices) for values in (ids, words, starts, ends, rank, left)
         )
         # Only merged symbols, and the symbols before them, have new neighbours.
         changed = tf.reshape(tf.where(made | shifted(made, 1, False)), [-1])

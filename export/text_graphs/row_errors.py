@@ -46,9 +46,9 @@ def with_errors(outputs: Mapping[str, Tensor], errors: Tensor) -> dict[str, Tens
             is_well = tf.math.is_finite(values) | is_missing
             is_well = tf.reduce_all(is_well, axis=[*range(1, values.shape.rank)])
             errors = first_of(errors, tf.where(is_well, "", NOT_FINITE))
-    told = {}
+    outcomes = {}
     for name, values in outputs.items():
         nothing = {tf.string: "", tf.float32: 0.0}.get(values.dtype, -1)
         well = tf.reshape(errors == "", [-1, *[1] * (values.shape.rank - 1)])
-        told[name] = tf.where(well, values, tf.constant(nothing, values.dtype))
-    return {**told, ERROR: errors}
+        outcomes[name] = tf.where(well, values, tf.constant(nothing, values.dtype))
+    return {**outcomes, ERROR: errors}

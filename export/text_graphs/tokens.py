@@ -32,8 +32,10 @@ class Tokens:
     def cut(self, sizes: Tensor) -> Tokens:
         """Return the first tokens of each text, (B,) `sizes` of them at most."""
         places = tf.ragged.range(self.token_ids.row_lengths())
-        kept = places < tf.expand_dims(sizes, 1)
-        return Tokens(*(tf.ragged.boolean_mask(part, kept) for part in self.columns), self.errors)
+        is_within = places < tf.expand_dims(sizes, 1)
+        return Tokens(
+            *(tf.ragged.boolean_mask(part, is_within) for part in self.columns), self.errors
+        )
 
     @property
     def columns(self) -> tuple[Tensor, ...]:

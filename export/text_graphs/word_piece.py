@@ -112,9 +112,9 @@ class WordPiece(TextGraph):
         rows = tf.gather(source.rows, owner)
         before = shifted(classes, -1, SPACE)
         starts = (before != LETTER) | (classes != LETTER) | (rows != shifted(rows, -1, -1))
-        kept = classes != SPACE
+        is_word = classes != SPACE
         became, owner, starts = (
-            tf.boolean_mask(values, kept) for values in (became, owner, starts)
+            tf.boolean_mask(values, is_word) for values in (became, owner, starts)
         )
         word = tf.cumsum(tf.cast(starts, tf.int64)) - 1
         count = tf.math.count_nonzero(starts)

@@ -41,7 +41,7 @@ def verify_encoder_decoder(
         target.encode(example["target"])[: run.limits.target_length]
         for example in run.examples[: len(inputs)]
     ]
-    given = dict(arrays)
+    feeds = dict(arrays)
     target_ids, target_lengths = pad([[run.decoding.start_id, *ids] for ids in targets])
     comparison = Comparison(len(inputs))
     model = run.model
@@ -52,7 +52,7 @@ def verify_encoder_decoder(
     along = along_targets(graphs, arrays[source], arrays["lengths"], target_ids)
     compare_along(comparison, run, by_ids, along, expected, arrays, target_lengths)
 
-    results = generated(in_keras(plan.saved_model["generate"]), given)
+    results = generated(in_keras(plan.saved_model["generate"]), feeds)
     keras_ids = results["generated_ids"]
     margins = _margins(model, arrays, keras_ids, run.decoding.start_id)
     end_id = run.decoding.end_id
@@ -72,7 +72,7 @@ def verify_encoder_decoder(
     answers = [answer.text for answer in pipeline(inputs, num_beams=1)]
     comparison.compare_texts("onnx", answers, greedy.texts, inputs, is_tie)
     whole = range(len(inputs))
-    compare_searches(comparison, plan, pipeline, folder, by_ids, given, greedy, texts_of, whole)
+    compare_searches(comparison, plan, pipeline, folder, by_ids, feeds, greedy, texts_of, whole)
     return comparison.finish(), [
         {source: np.array(row), "target_ids": np.array([*ids, end_id])}
         for row, ids in zip(sources, targets, strict=True)

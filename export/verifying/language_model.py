@@ -53,8 +53,8 @@ def verify_language_model(
     begin = first - 1
     compare_along(comparison, run, by_ids, along, expected, text, lengths, begin, called)
 
-    given = {"token_ids": token_ids, "lengths": lengths}
-    results = generated(parity.in_keras(plan.saved_model["generate"]), given)
+    feeds = {"token_ids": token_ids, "lengths": lengths}
+    results = generated(parity.in_keras(plan.saved_model["generate"]), feeds)
     whole = {"token_ids": results["generated_ids"]}
     whole |= {"prefix_lengths": lengths} if reads_prefix(model) else {}
     best = _margins(logits_of(whole))
@@ -75,7 +75,7 @@ def verify_language_model(
     ]
     greedy = KerasResults(inputs, texts_of(results["generated_ids"]), results["scores"], is_tie)
     compare_searches(
-        comparison, plan, pipeline, folder, by_ids, given, greedy, texts_of, whole_rows
+        comparison, plan, pipeline, folder, by_ids, feeds, greedy, texts_of, whole_rows
     )
     parity.compare_attention(
         comparison,

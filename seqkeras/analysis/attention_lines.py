@@ -40,11 +40,11 @@ class Lines(Panels):
         _, width = axes.get_xlim()
         weights = np.asarray(panel.weights, dtype=float)
         rows, columns = np.nonzero(weights > NEGLIGIBLE * weights.max())
-        shown = weights[rows, columns]
-        order = np.argsort(shown, kind="stable")  # the strongest last, above the others
+        drawn = weights[rows, columns]
+        order = np.argsort(drawn, kind="stable")  # the strongest last, above the others
         ends = np.stack([rows, columns], axis=1)[order] + 0.5
         lines = [((0, left), (width, right)) for left, right in ends]
-        strengths = shown[order] / scale["vmax"]
+        strengths = drawn[order] / scale["vmax"]
         axes.add_collection(
             LineCollection(
                 lines,

@@ -70,7 +70,7 @@ def _call_as_node(composite_name, function, arguments, options):
     inputs = {name: ops.convert_to_tensor(value) for name, value in _flatten(arguments)}
 
     def body(**inputs):
-        given = {
+        tensors = {
             name: [inputs[flat_name] for flat_name, _ in _flatten({name: value})]
             if isinstance(value, list)
             else inputs.get(name)
@@ -78,7 +78,7 @@ def _call_as_node(composite_name, function, arguments, options):
         }
         # The scope keeps the names Identity, Identity_1, ... free for the node's own outputs.
         with as_nodes(()), tf.name_scope(composite_name):
-            return function(**given, **options)
+            return function(**tensors, **options)
 
     node = tf.function(
         body,

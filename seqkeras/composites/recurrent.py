@@ -49,21 +49,21 @@ def recurrence(network, sequence, mask, states, weights, dropout_mask, reverse):
     Reference: Goodfellow et al. 2016, section 10.2.2, https://www.deeplearningbook.org; dropout:
         Gal and Ghahramani 2016, section 4, https://arxiv.org/abs/1512.05287
     """
-    given = _named(sequence, states, weights, dropout_mask)
-    sequence = given["sequence"]
+    by_name = _named(sequence, states, weights, dropout_mask)
+    sequence = by_name["sequence"]
     if sequence.shape[1] == 1 and mask is None:
-        inputs = _affine(sequence[:, 0], given["kernel"], given["bias"])
-        states, _ = _advance(network, given, inputs, _states(given))
+        inputs = _affine(sequence[:, 0], by_name["kernel"], by_name["bias"])
+        states, _ = _advance(network, by_name, inputs, _states(by_name))
         return states[0][:, None], states
     x = _flipped(ops.transpose(sequence, (1, 0, 2)), reverse)  # (T, B, D)
     if mask is not None:
         real = ops.transpose(ops.cast(mask, sequence.dtype))[..., None]  # (T, B, 1)
-        given["real"] = _flipped(real, reverse)
-        x = ops.where(given["real"] > 0, x, ops.zeros_like(x))  # padding may be NaN
-    given["sequence"] = x
-    outputs, *states = _differentiated(network, list(given))(*given.values())
+        by_name["real"] = _flipped(real, reverse)
+        x = ops.where(by_name["real"] > 0, x, ops.zeros_like(x))  # padding may be NaN
+    by_name["sequence"] = x
+    outputs, *states = _differentiated(network, list(by_name))(*by_name.values())
     if mask is not None:
-        outputs = outputs * given["real"]
+        outputs = outputs * by_name["real"]
     return ops.transpose(_flipped(outputs, reverse), (1, 0, 2)), states
 
 
@@ -88,14 +88,14 @@ def _differentiated(network, names):
     """Return the function of the named tensors that returns h(1..T) and the final states."""
 
     def with_gradient(*tensors):
-        given = dict(zip(names, tensors, strict=True))
-        outputs, states, saved = _forward(network, given)
+        by_name = dict(zip(names, tensors, strict=True))
+        outputs, states, saved = _forward(network, by_name)
 
         def gradient(*upstream):
             d_outputs, *d_states = tree.flatten(upstream)
-            gradients = _backward(network, given, outputs, saved, d_outputs, d_states)
+            gradients = _backward(network, by_name, outputs, saved, d_outputs, d_states)
             return [
-                gradients[name] if name in gradients else ops.zeros_like(given[name])
+                gradients[name] if name in gradients else ops.zeros_like(by_name[name])
                 for name in names
             ]
 
@@ -111,18 +111,20 @@ def _differentiated(network, names):
     return ops.custom_gradient(with_gradient)
 
 
-def _forward(network, given, save=True):
+def _forward(network, by_name, save=True):
     """Return h(1..T), (T, B, U); the final states; and the values saved by the steps, (T, B, U)
     each."""
-    x, kernel = given["sequence"], given["kernel"]
-    if "real" in given and any(network.masked_gates):
-        x = ops.concatenate([x, 1 - given["real"]], axis=-1)
-        kernel = ops.concatenate([kernel, _mask_biases(network, given["recurrent_kernel"])], axis=0)
-    inputs = _affine(x, kernel, given["bias"])  # (T, B, G U)
+    x, kernel = by_name["sequence"], by_name["kernel"]
+    if "real" in by_name and any(network.masked_gates):
+        x = ops.concatenate([x, 1 - by_name["real"]], axis=-1)
+        kernel = ops.concatenate(
+            [kernel, _mask_biases(network, by_name["recurrent_kernel"])], axis=0
+        )
+    inputs = _affine(x, kernel, by_name["bias"])  # (T, B, G U)
 
     def step(now, states):
         inputs, *real = now
-        new, saved = _advance(network, given, inputs, states)
+        new, saved = _advance(network, by_name, inputs, states)
         if real:
             new = [
                 ops.where(real[0] > 0, state, old) if copied else state
@@ -130,8 +132,8 @@ def _forward(network, given, save=True):
             ]
         return (new[0], *(saved if save else ())), new
 
-    now = (inputs, given["real"]) if "real" in given else (inputs,)
-    (outputs, *saved), states = _over_time(step, now, _states(given))
+    now = (inputs, by_name["real"]) if "real" in by_name else (inputs,)
+    (outputs, *saved), states = _over_time(step, now, _states(by_name))
     return outputs, states, saved
 
 
@@ -143,18 +145,18 @@ def _mask_biases(network, recurrent_kernel):
     return ops.cast(large * np.repeat(network.masked_gates, units)[None], recurrent_kernel.dtype)
 
 
-def _advance(network, given, inputs, states):
+def _advance(network, by_name, inputs, states):
     """Advance one step; return the new states, and what the derivatives need."""
-    recurrent = ops.matmul(_dropped(states[0], given), given["recurrent_kernel"])
-    if "recurrent_bias" in given:
-        recurrent = recurrent + given["recurrent_bias"]
+    recurrent = ops.matmul(_dropped(states[0], by_name), by_name["recurrent_kernel"])
+    if "recurrent_bias" in by_name:
+        recurrent = recurrent + by_name["recurrent_bias"]
     return network.step(inputs, recurrent, list(states))
 
 
-def _backward(network, given, outputs, saved, d_outputs, d_states):
+def _backward(network, by_name, outputs, saved, d_outputs, d_states):
     """Return the gradients by the given tensors, by name; the dropout mask and `real` have none."""
-    x, to_state = given["sequence"], ops.transpose(given["recurrent_kernel"])
-    real = given.get("real")
+    x, to_state = by_name["sequence"], ops.transpose(by_name["recurrent_kernel"])
+    real = by_name.get("real")
 
     def by_recurrent(gates, saved):
         if network.recurrent_gradients is None:
@@ -175,7 +177,7 @@ def _backward(network, given, outputs, saved, d_outputs, d_states):
         recurrent = by_recurrent(gates, now)
         dz = ops.concatenate(gates, axis=-1)
         da = dz if recurrent is gates else ops.concatenate(recurrent, axis=-1)
-        by_states[0] = _sum(by_states[0], _dropped(ops.matmul(da, to_state), given))
+        by_states[0] = _sum(by_states[0], _dropped(ops.matmul(da, to_state), by_name))
         return (dz,), [_sum(*pair) for pair in zip(by_states, around, strict=True)]
 
     length = ops.shape(x)[0]
@@ -184,16 +186,16 @@ def _backward(network, given, outputs, saved, d_outputs, d_states):
     gates = ops.split(dz, len(network.masked_gates), axis=-1)
     recurrent = by_recurrent(gates, [_flipped(values) for values in saved])
     da = dz if recurrent is gates else ops.concatenate(recurrent, axis=-1)
-    before = ops.concatenate([given["state_0"][None], outputs[:-1]], axis=0)  # h(0..T-1)
-    d_x = ops.matmul(_rows(dz), ops.transpose(given["kernel"]))
+    before = ops.concatenate([by_name["state_0"][None], outputs[:-1]], axis=0)  # h(0..T-1)
+    d_x = ops.matmul(_rows(dz), ops.transpose(by_name["kernel"]))
     derivatives = {
         "sequence": _flipped(ops.reshape(d_x, ops.shape(x))),
         **{f"state_{index}": d_state for index, d_state in enumerate(d_states)},
         "kernel": _product(_flipped(x), dz),
         "bias": _total(dz),
-        "recurrent_kernel": _product(_flipped(_dropped(before, given)), da),
+        "recurrent_kernel": _product(_flipped(_dropped(before, by_name)), da),
     }
-    return derivatives | ({"recurrent_bias": _total(da)} if "recurrent_bias" in given else {})
+    return derivatives | ({"recurrent_bias": _total(da)} if "recurrent_bias" in by_name else {})
 
 
 def _product(x, d):
@@ -241,13 +243,13 @@ def _loop(step, sequences, states, length):
     return outputs, list(states)
 
 
-def _states(given):
-    return [given[name] for name in given if name.startswith("state_")]
+def _states(by_name):
+    return [by_name[name] for name in by_name if name.startswith("state_")]
 
 
-def _dropped(state, given):
+def _dropped(state, by_name):
     """Return the state as it enters the recurrent product."""
-    return state * given["dropout_mask"] if "dropout_mask" in given else state
+    return state * by_name["dropout_mask"] if "dropout_mask" in by_name else state
 
 
 def _affine(x, kernel, bias):

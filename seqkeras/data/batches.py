@@ -211,7 +211,9 @@ class Batches(keras.utils.PyDataset):
     def _weighted(self, batches):
         while group := list(itertools.islice(batches, self.group)):
             counted = [tree.map_structure(self._counted, targets) for _, targets in group]
-            totals = tree.map_structure(lambda *each: sum(count.sum() for count in each), *counted)
+            totals = tree.map_structure(
+                lambda *arrays: sum(count.sum() for count in arrays), *counted
+            )
             for (inputs, targets), real in zip(group, counted, strict=True):
                 weights = tree.map_structure(
                     lambda count, total: (count * (self.group / max(total, 1))).astype("float32"),

@@ -65,11 +65,11 @@ class _Passes:
 
     def of_pass(self, number: int) -> list[np.ndarray]:
         """Return the row indices of every batch of a pass; the last pass is kept."""
-        kept = self._kept
-        if kept[0] != number:
+        latest = self._kept
+        if latest[0] != number:
             generator = np.random.default_rng([self.seed, number])
-            kept = self._kept = number, self._one_pass(generator)
-        return kept[1]
+            latest = self._kept = number, self._one_pass(generator)
+        return latest[1]
 
 
 class BucketedBatches(_Passes):

@@ -83,10 +83,10 @@ def read_sentences(
         columns = _Columns.of(path, text, _number(words, 1), _number(tags, -1))
         rows, read = columns.groups(text), columns.sentence
     sentences, left_out = usable(path, rows, read, "sentence", skip_bad)
-    kept = [sentence for sentence in sentences if sentence.words]
-    if not kept:
+    with_words = [sentence for sentence in sentences if sentence.words]
+    if not with_words:
         raise DataError(f"{path}: there is no sentence in it.")
-    return Sentences(kept, left_out)
+    return Sentences(with_words, left_out)
 
 
 def _number(column, default):

@@ -103,7 +103,7 @@ class Corpus:
     def _of_files(
         cls, paths: Iterable[Path | str], form: str, held_out: float, shard_bytes: int
     ) -> Self:
-        digests, shards, kept, count = {}, [], {}, 0
+        digests, shards, held_out_lines, count = {}, [], {}, 0
         for path in map(Path, paths):
             digest, begin = hashlib.sha256(), None
             for start, lines in _documents(path, form, digest=digest):
@@ -113,15 +113,17 @@ class Corpus:
                     shards.append(Shard(str(path.resolve()), start, None, count))
                     begin = start
                 if is_held_out(count, held_out):
-                    kept[count] = lines
-                    if len(kept) > MOST_HELD_OUT:
+                    held_out_lines[count] = lines
+                    if len(held_out_lines) > MOST_HELD_OUT:
                         held_out /= 2
-                        kept = {n: kept[n] for n in kept if is_held_out(n, held_out)}
+                        held_out_lines = {
+                            n: held_out_lines[n] for n in held_out_lines if is_held_out(n, held_out)
+                        }
                 count += 1
             if begin is None:
                 raise DataError(f"{path}: the file is empty.")
             digests[str(path.resolve())] = digest.hexdigest()
-        validation = [sentences(lines, form) for lines in kept.values()]
+        validation = [sentences(lines, form) for lines in held_out_lines.values()]
         return cls(form, digests, tuple(shards), count, held_out, validation)
 
     def read(self, shard: Shard) -> Iterator[list[str]]:

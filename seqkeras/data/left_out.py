@@ -29,17 +29,17 @@ def usable(
     Raises:
         DataError: if a row can not be used, or none is left.
     """
-    kept, left_out = [], []
+    examples, left_out = [], []
     for row in rows:
         try:
-            kept.append(read(*row))
+            examples.append(read(*row))
         except DataError as error:
             if not skip_bad:
                 raise DataError(f"{error} With --skip-bad true it is left out.") from error
             left_out.append(str(error))
-    if not kept:
+    if not examples:
         raise DataError(
             f"{path}: there is no {noun} in it"
             + (f" that can be used; the first: {left_out[0]}" if left_out else ".")
         )
-    return kept, left_out
+    return examples, left_out

@@ -39,9 +39,9 @@ class RecordingWindows:
     def __getitem__(self, windows: np.ndarray) -> np.ndarray:
         """Return (len(windows), T, ...)."""
         real = self.steps < self.lengths[windows][:, None]
-        found = np.full((len(windows), *self.shape[1:]), self.padding, self.dtype)
-        found[real] = self.values[(self.starts[windows][:, None] + self.steps)[real]]
-        return found
+        frames = np.full((len(windows), *self.shape[1:]), self.padding, self.dtype)
+        frames[real] = self.values[(self.starts[windows][:, None] + self.steps)[real]]
+        return frames
 
 
 class ConsecutiveWindows:

@@ -221,8 +221,8 @@ def read_rows(
         spellings = {label_column: {row[-1] for row in recording.rows}}
         if recording_column is not None:
             spellings[recording_column] = recording.spellings
-        found = numbers_of(recording, numbers, decimals or {})
-        recordings.append(Recording(where, found, target, rows, spellings))
+        values = numbers_of(recording, numbers, decimals or {})
+        recordings.append(Recording(where, values, target, rows, spellings))
     return recordings
 
 

@@ -161,12 +161,12 @@ def _times(series, time):
     times = np.array(times)
     for row in np.flatnonzero(times[1:] <= times[:-1]):
         kind = "as" if times[row + 1] == times[row] else "after"
-        here, before = series.where[row + 1], series.where[row].rpartition(", ")[2]
+        location, before = series.where[row + 1], series.where[row].rpartition(", ")[2]
         way = "name the column that tells series apart with --series-column, or sort the rows"
         if _may_be_set_back(times, row):
             way = f"{CHANGE_OF_CLOCKS}; else {way}"
         raise DataError(
-            f"{here}: the time {_shown(times[row + 1])} is "
+            f"{location}: the time {_shown(times[row + 1])} is "
             + ("the same as" if kind == "as" else "before")
             + f" that of {before}, {_shown(times[row])}; {way}."
         )
@@ -195,20 +195,20 @@ def _without_gaps(series, time, gaps, most):
     counts, are_near = time.steps_between(series.times)
     for row in np.flatnonzero((counts != 1) | ~are_near):
         expected, actual = time.after(series.times[row], 1)[0], series.times[row + 1]
-        told = f"{series.where[row + 1]}: expected {_shown(expected)}"
+        expectation = f"{series.where[row + 1]}: expected {_shown(expected)}"
         clocks = time.about_clocks(expected, actual)
         if not are_near[row] or counts[row] < 1:
             raise DataError(
-                f"{told}, as {most} follow each other by {time.step_in_words}; found "
+                f"{expectation}, as {most} follow each other by {time.step_in_words}; found "
                 f"{_shown(actual)}{clocks}; --gaps keep takes rows as they come."
             )
         if gaps == "refuse":
             missing = counts[row] - 1
             rows = f"{missing:,} rows are" if missing > 1 else "1 row is"
-            kept = ", such as trading days" if time.unit == "business day" else ""
+            example = ", such as trading days" if time.unit == "business day" else ""
             raise DataError(
-                f"{told}, found {_shown(actual)}: {rows} missing{clocks}; --gaps fill puts rows "
-                f"without values there, --gaps keep takes rows as they come{kept}."
+                f"{expectation}, found {_shown(actual)}: {rows} missing{clocks}; --gaps fill puts "
+                f"rows without values there, --gaps keep takes rows as they come{example}."
             )
     empty = [""] * (len(series.rows[0]) - len(time.columns))
     times, rows, where = [], [], []

@@ -102,14 +102,14 @@ def _of_squad(path, text):
             inner = f"{where}, paragraph {count}"
             context = _part(paragraph, "context", str, inner)
             for index, row in enumerate(_part(paragraph, "qas", list, inner), start=1):
-                here = f"{inner}, question {index}"
-                _part(row, "question", str, here)
+                location = f"{inner}, question {index}"
+                _part(row, "question", str, location)
                 if "id" in row:
-                    here += f" ({row['id']!s:.40})"
+                    location += f" ({row['id']!s:.40})"
                 answers = row.get("answers", [])
                 if not isinstance(answers, list):
-                    raise DataError(f"{here}: 'answers' must be a list.")
-                yield here, row | {"context": context, "answers": answers}
+                    raise DataError(f"{location}: 'answers' must be a list.")
+                yield location, row | {"context": context, "answers": answers}
 
 
 def _holds_lines(path, text):

@@ -151,17 +151,17 @@ class _Coverage:
         """Return (B, K, S) zeros, from (B, K) ones."""
         return beams[..., None] * ops.cast(self.source_mask, "float32")[:, None]
 
-    def add(self, given, others):
+    def add(self, coverage, others):
         if not others or others[0] is None:
             raise ValueError(
                 "beam: coverage_penalty must be 0 if the step returns no attention weights; "
                 f"received {self.beta}."
             )
-        return given + ops.cast(others[0], "float32")
+        return coverage + ops.cast(others[0], "float32")
 
-    def penalty(self, given):
+    def penalty(self, coverage):
         """Map (B, K, S) to (B, K)."""
-        logs = ops.log(ops.clip(given, NEVER_SEEN, 1.0))
+        logs = ops.log(ops.clip(coverage, NEVER_SEEN, 1.0))
         return self.beta * ops.sum(ops.where(self.source_mask[:, None], logs, 0.0), axis=-1)
 
 
@@ -261,8 +261,8 @@ class _Beams(Search):
         }
         both = {name: ops.concatenate([progress[name], ended[name]], axis=1) for name in ended}
         scores, best = ops.top_k(both["scores"], self.num_beams)
-        kept = {name: reorder(both[name], best) for name in ("lengths", "token_ids")}
-        return progress | kept | {"scores": scores}
+        best_ends = {name: reorder(both[name], best) for name in ("lengths", "token_ids")}
+        return progress | best_ends | {"scores": scores}
 
     def _done(self, prefix, progress):
         """Return (B,) booleans: the rule of early stopping."""

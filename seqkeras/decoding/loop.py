@@ -405,9 +405,9 @@ def _require_vocabulary(model, start_id, end_id, prompt):
 def _require_batch(prompt, state):
     """Refuse a prompt of more rows than the state has, or of fewer."""
     rows = next(iter(state.values())).shape[0]
-    given = None if prompt is None else np.shape(prompt[1])[0]
-    demand = f"prompt must have a row for each of the state, {rows}; received {given}"
-    require("decode", (given is None or rows in (None, given), demand))
+    prompt_rows = None if prompt is None else np.shape(prompt[1])[0]
+    demand = f"prompt must have a row for each of the state, {rows}; received {prompt_rows}"
+    require("decode", (prompt_rows is None or rows in (None, prompt_rows), demand))
 
 
 def _split(state, state_entries, num_beams):

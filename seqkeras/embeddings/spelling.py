@@ -58,10 +58,10 @@ class Spelling:
         seen = ops.logical_and(steps[:, None] >= steps, begins[:, None])  # (B, T, T)
         starts -= ops.max(ops.where(seen, starts[:, None], 0), axis=-1)  # in positions of the word
         column = starts[..., None] + ops.arange(width, dtype="int32")  # (B, T, P)
-        kept = ops.logical_and(real, column < self.word_length)
+        is_letter = ops.logical_and(real, column < self.word_length)
         # Dropped characters fall into a word behind the last, which is cut off.
-        word = ops.where(kept, position[..., None], length)
-        column = ops.where(kept, column, 0)
+        word = ops.where(is_letter, position[..., None], length)
+        column = ops.where(is_letter, column, 0)
         row = ops.broadcast_to(
             ops.arange(batch_size, dtype="int32")[:, None, None], ops.shape(spelled)
         )

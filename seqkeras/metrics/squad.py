@@ -142,7 +142,7 @@ def _of_each(score, metric, texts, targets):
 def _right(target):
     """Return the words of each right answer; [[]] for none."""
     words = map(_words, [target] if isinstance(target, str) else target)
-    return [kept for kept in words if kept] or [[]]
+    return [answer for answer in words if answer] or [[]]
 
 
 def _is_equal(words, target):
@@ -158,8 +158,8 @@ def _f1(words, target):
 
 def _words(text):
     if WITHOUT_SPACES.search(text):
-        kept = (character for character in text.lower() if not _is_punctuation(character))
-        return WITHOUT_SPACES.sub(r" \g<0> ", "".join(kept)).split()
+        characters = (character for character in text.lower() if not _is_punctuation(character))
+        return WITHOUT_SPACES.sub(r" \g<0> ", "".join(characters)).split()
     return ARTICLES.sub(" ", text.lower().translate(NO_PUNCTUATION)).split()
 
 

@@ -48,9 +48,9 @@ class OfTokens(keras.metrics.Mean):
         if self.ignore_class is not None:
             weight = ops.cast(ops.not_equal(y_true, self.ignore_class), self.dtype)
         if sample_weight is not None:
-            given = ops.cast(sample_weight, self.dtype)
-            missing = len(weight.shape) - len(given.shape)
-            weight = weight * ops.reshape(given, (*ops.shape(given), *[1] * missing))
+            row_weight = ops.cast(sample_weight, self.dtype)
+            missing = len(weight.shape) - len(row_weight.shape)
+            weight = weight * ops.reshape(row_weight, (*ops.shape(row_weight), *[1] * missing))
         values, weight = self.measure(y_true, y_pred, weight)
         # In one row: of several axes Keras takes the mean of each row, so that a token would count
         # less in a batch that is padded further.

@@ -218,8 +218,8 @@ class BiLM(TokenModel):
     def represent(self, inputs, training=False):
         """Return (B, L + 1, T, 2P): [x; x], then [f_j; b_j] of every layer j, for `LayerMix`."""
         is_bounded = self.boundary_ids is not None
-        given = self._bounded(inputs) if is_bounded else inputs
-        x, forward, backward = self._encode(given, training)
+        sentence = self._bounded(inputs) if is_bounded else inputs
+        x, forward, backward = self._encode(sentence, training)
         layers = [
             ops.concatenate(pair, axis=-1)
             for pair in zip([x, *forward], [x, *backward], strict=True)

@@ -43,9 +43,9 @@ class PartialLabels:
                 metrics.build(y, y_pred)
             with _metrics_left_out(metrics, missing, y_pred):
                 metrics.update_state(y, y_pred, sample_weight)
-                told = {id(metric) for metric in metrics.metrics}
+                reported = {id(metric) for metric in metrics.metrics}
             names = zip(metrics.result(), metrics.metrics, strict=True)
-            absent += [name for name, metric in names if id(metric) not in told]
+            absent += [name for name, metric in names if id(metric) not in reported]
         results = self.get_metrics_result()
         return {name: value for name, value in results.items() if name not in absent}
 
@@ -82,9 +82,9 @@ class PartialLabels:
 
     def _require_objects(self, metrics, missing):
         """Refuse a metric by name: Keras sees only in the first labels what the name stands for."""
-        for given in (metrics._user_metrics, metrics._user_weighted_metrics):
+        for nested in (metrics._user_metrics, metrics._user_weighted_metrics):
             for path in missing:
-                for metric in tree.flatten(_part(given, path) or []):
+                for metric in tree.flatten(_part(nested, path) or []):
                     if isinstance(metric, str):
                         raise ValueError(
                             f"{type(self).__name__}: metrics of a head whose labels may be missing "
@@ -112,11 +112,11 @@ def _like(outputs, value, names=()):
     return {name: _like(output, value, (*names, name)) for name, output in outputs.items()}
 
 
-def _part(given, path):
+def _part(nested, path):
     """Return the argument for one output, where one argument may be given for several."""
     for name in path.split("/"):
-        given = given.get(name) if isinstance(given, dict) else given
-    return given
+        nested = nested.get(name) if isinstance(nested, dict) else nested
+    return nested
 
 
 def _whole(y, y_pred):
@@ -135,13 +135,13 @@ def _whole_weights(sample_weight, y_pred):
 
 @contextlib.contextmanager
 def _replaced(owner, **fields):
-    kept = {field: getattr(owner, field) for field in fields}
+    originals = {field: getattr(owner, field) for field in fields}
     try:
         for field, value in fields.items():
             setattr(owner, field, value)
         yield
     finally:
-        for field, value in kept.items():
+        for field, value in originals.items():
             setattr(owner, field, value)
 
 

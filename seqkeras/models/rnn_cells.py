@@ -89,10 +89,10 @@ def config_of(cell):
     config = keras.saving.serialize_keras_object(cell)
     if cell is None or isinstance(cell, str):
         return config
-    kept = {
+    arguments = {
         name: value for name, value in config["config"].items() if name not in ("name", "dtype")
     }
-    return {**config, "config": kept}
+    return {**config, "config": arguments}
 
 
 def with_objects(config, *names):

@@ -332,10 +332,10 @@ class RNNDecoder(keras.layers.Layer):
     def _unroll_sampling(self, target_ids, state):
         """Unroll like `_unroll`; y(t-1) is the most probable token where no target token is
         given."""
-        given = ops.cast(self.teacher_forcing(target_ids), self.compute_dtype)[..., None]
+        forced = ops.cast(self.teacher_forcing(target_ids), self.compute_dtype)[..., None]
         embedded = self.embedding(target_ids)
         noise = self.dropout(ops.ones_like(embedded), training=True)  # drawn outside of the loop
-        inputs = ops.concatenate([given * noise * embedded, (1 - given) * noise], axis=-1)
+        inputs = ops.concatenate([forced * noise * embedded, (1 - forced) * noise], axis=-1)
 
         def step(inputs, carried):
             *carried, predicted = carried

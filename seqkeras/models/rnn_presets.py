@@ -34,8 +34,8 @@ def _preset(decoder):
             decoder_units=None,
             **options,
         ):
-            given = source_vocab_size, target_vocab_size, embedding_dim, units, decoder_units
-            sizes = dict(zip(SIZES, given, strict=True))
+            values = source_vocab_size, target_vocab_size, embedding_dim, units, decoder_units
+            sizes = dict(zip(SIZES, values, strict=True))
             _refuse(make.__qualname__, decoder, sizes, options)
             return cls(**parts_from_sizes(decoder, **sizes, **{**defaults(), **options}))
 

@@ -232,10 +232,10 @@ class RNNSeq2Seq(SourceModel):
         layers = self.decoder.recurrent_names
         # Counted from the top: the highest layer starts from the highest one.
         sources = [last[max(0, level + len(last) - len(layers))] for level in range(len(layers))]
-        kept = self.num_bridged
-        bridged = iter(self.bridge([state for source in sources for state in source[:kept]]))
+        num_bridged = self.num_bridged
+        bridged = iter(self.bridge([state for source in sources for state in source[:num_bridged]]))
         return [
-            next(bridged) if index < kept else None
+            next(bridged) if index < num_bridged else None
             for names in layers
             for index in range(len(names))
         ]

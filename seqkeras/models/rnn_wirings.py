@@ -183,13 +183,13 @@ class AttentionDecoder(RNNDecoder):
             query = after["query"]
         else:
             features, weights, query = self._unroll_samples(embedded, noise, state)
-        given = {
+        arguments = {
             "query": query,
             "key": state["values"],
             "attention_mask": state["source_mask"][:, None],
         }
-        log_probabilities = self.attention.log_probability(weights=weights, **given)
-        entropies = self.attention.entropy(**given)
+        log_probabilities = self.attention.log_probability(weights=weights, **arguments)
+        entropies = self.attention.entropy(**arguments)
         return self._logits(features, training=True), log_probabilities, entropies
 
     def _unroll_samples(self, embedded, noise, state):
@@ -305,5 +305,5 @@ class LuongDecoder(AttentionDecoder):
 
 def _join(y, c):
     """Return [y; c], or y or c alone where the other is missing."""
-    inputs = [given for given in (y, c) if given is not None]
+    inputs = [tensor for tensor in (y, c) if tensor is not None]
     return inputs[0] if len(inputs) == 1 else ops.concatenate(inputs, axis=-1)

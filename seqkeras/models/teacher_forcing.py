@@ -70,8 +70,8 @@ class TeacherForcing(keras.layers.Layer):
     def call(self, target_ids):
         shape = ops.shape(target_ids) if self.per == "token" else (1, 1)
         draws = keras.random.uniform(shape, seed=self.seed_generator, dtype="float32")
-        given = draws < self._ratio()
-        return given | (ops.arange(ops.shape(target_ids)[1]) == 0)
+        forced = draws < self._ratio()
+        return forced | (ops.arange(ops.shape(target_ids)[1]) == 0)
 
     def _ratio(self):
         if isinstance(self.schedule, Constant):

@@ -204,11 +204,11 @@ def _kinds(form, architecture, config, tensors, labels):
     """Return the architecture's kinds of heads, and those that files of another one may hold
     too."""
     kinds = list(form.architectures.get(architecture, ()))
-    told = {"masked": form.masked["transform"]} | {
+    prefixes = {"masked": form.masked["transform"]} | {
         kind: name for kind, name in form.outputs.items() if kind == "next"
     }
     kinds += [
-        kind for kind, name in told.items() if f"{name}.weight" in tensors and kind not in kinds
+        kind for kind, name in prefixes.items() if f"{name}.weight" in tensors and kind not in kinds
     ]
     if labels == 1 or config.get("problem_type") == "regression":
         return ["numbers" if kind == "classes" else kind for kind in kinds]

@@ -171,10 +171,10 @@ class Bidirectional(keras.layers.Layer):
 
     def compute_mask(self, sequences, mask=None):
         layer = self.forward_layer
-        kept = mask if layer.return_sequences else None
-        masks = [kept] * (2 if self.merge_mode is None else 1)
+        output_mask = mask if layer.return_sequences else None
+        masks = [output_mask] * (2 if self.merge_mode is None else 1)
         masks += [None] * (self.num_states if layer.return_state else 0)
-        return tuple(masks) if len(masks) > 1 else kept
+        return tuple(masks) if len(masks) > 1 else output_mask
 
     def get_config(self):
         config = {

@@ -211,13 +211,13 @@ def _require_shapes(function, parameters, inputs, **others):
         "targets": (batch_size, length),
         "weights": (batch_size, length),
     }
-    given = parameters._asdict() | {
+    arrays = parameters._asdict() | {
         name: array for name, array in others.items() if array is not None
     }
     wrong = [
-        f"{name} must have shape {shape}; received {tuple(given[name].shape)}"
+        f"{name} must have shape {shape}; received {tuple(arrays[name].shape)}"
         for name, shape in expected.items()
-        if name in given and tuple(given[name].shape) != shape
+        if name in arrays and tuple(arrays[name].shape) != shape
     ]
     if wrong:
         raise ValueError(f"{function}: {'; '.join(wrong)}.")

@@ -66,12 +66,12 @@ class LSTMCell(GatedCell):
         self.unit_forget_bias = unit_forget_bias
 
     def _bias_initializer(self):
-        given = super()._bias_initializer()
+        initializer = super()._bias_initializer()
         if not self.unit_forget_bias:
-            return given
+            return initializer
 
         def ones_for_the_forget_gate(shape, dtype=None):
-            drawn = initializers.get(given)(shape, dtype=dtype)
+            drawn = initializers.get(initializer)(shape, dtype=dtype)
             return ops.where(ops.arange(shape[0]) // self.units == 1, ops.ones_like(drawn), drawn)
 
         return ones_for_the_forget_gate

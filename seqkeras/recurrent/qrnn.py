@@ -237,9 +237,9 @@ class QRNN(keras.layers.Layer):
         return (outputs, *self.state_shapes(batch_size)) if self.return_state else outputs
 
     def compute_mask(self, sequences, mask=None, initial_state=None):
-        kept = _flipped(mask) if self.go_backwards else mask
-        kept = kept if self.return_sequences else None
-        return (kept, *[None] * self.num_states) if self.return_state else kept
+        output_mask = _flipped(mask) if self.go_backwards else mask
+        output_mask = output_mask if self.return_sequences else None
+        return (output_mask, *[None] * self.num_states) if self.return_state else output_mask
 
 
 def _flipped(mask):

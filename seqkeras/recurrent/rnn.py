@@ -116,10 +116,10 @@ class RNN(keras.layers.RNN):
         return [("batch", *as_list(size)) for size in self.state_size]
 
     def compute_mask(self, sequences, mask=None):
-        kept = mask if self.return_sequences else None
-        if kept is not None and self.go_backwards:
-            kept = ops.flip(kept, axis=1)
-        return (kept, *[None] * len(self.state_size)) if self.return_state else kept
+        output_mask = mask if self.return_sequences else None
+        if output_mask is not None and self.go_backwards:
+            output_mask = ops.flip(output_mask, axis=1)
+        return (output_mask, *[None] * len(self.state_size)) if self.return_state else output_mask
 
     def get_config(self):
         return {**super().get_config(), "unroll": self.unrolls}
@@ -133,9 +133,9 @@ def repeated(outputs, mask, before=None):
     real_first = ops.argsort(ops.where(mask, steps, steps + length), axis=1)
     count = ops.cumsum(ops.cast(mask, steps.dtype), axis=1)  # of real steps so far
     places = ops.take_along_axis(real_first, ops.maximum(count - 1, 0), axis=1)
-    found = ops.take_along_axis(outputs, places[..., None], axis=1)
-    first = ops.zeros_like(found) if before is None else before[:, None]
-    return ops.where(count[..., None] > 0, found, first)
+    last = ops.take_along_axis(outputs, places[..., None], axis=1)
+    first = ops.zeros_like(last) if before is None else before[:, None]
+    return ops.where(count[..., None] > 0, last, first)
 
 
 class Recurrent(RNN):

@@ -116,15 +116,15 @@ class Recursive(keras.layers.Layer):
 
     def _in_all_places(self, children):
         """Return children as wide as the weights, where all nodes of a batch have fewer."""
-        given = children.shape[-1]
-        if self.num_children is None or given in (None, self.num_children):
+        num_places = children.shape[-1]
+        if self.num_children is None or num_places in (None, self.num_children):
             return children
-        if given > self.num_children:
+        if num_places > self.num_children:
             raise ValueError(
                 f"{type(self).__name__}: children must have shape (batch, nodes, "
                 f"{self.num_children}), or fewer places; received {tuple(children.shape)}."
             )
-        places = [(0, 0), (0, 0), (0, self.num_children - given)]
+        places = [(0, 0), (0, 0), (0, self.num_children - num_places)]
         return ops.pad(ops.convert_to_tensor(children), places, constant_values=-1)
 
 

@@ -43,8 +43,8 @@ class OwnCall:
 
     def __call__(self, model: keras.Model, arrays: Mapping[str, Any]) -> Any:
         """Return the model's outputs for arrays by our names."""
-        given = _nested({path: arrays[name] for name, path in self.paths.items()})
-        return model(**given) if self.by_keyword else model(given)
+        inputs = _nested({path: arrays[name] for name, path in self.paths.items()})
+        return model(**inputs) if self.by_keyword else model(inputs)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Reference:
             RunError: if the model can not be called so, or the outputs are not of these examples.
         """
         try:
-            given = 0 if callable(call) else _rows(call)
+            call_rows = 0 if callable(call) else _rows(call)
             with _in_full_precision():
                 outputs = _arrays(call(model) if callable(call) else model(_first(call)))
         except Exception as error:  # the model's own code can raise anything
@@ -83,9 +83,11 @@ class Reference:
             ) from error
         rows = {array.shape[0] if array.ndim else None for array in outputs.values()}
         num_rows = next(iter(rows)) if len(rows) == 1 else None
-        if num_rows is None or not 1 <= max(num_rows, given) <= count:
+        if num_rows is None or not 1 <= max(num_rows, call_rows) <= count:
             shapes = ", ".join(f"{name} {array.shape}" for name, array in outputs.items())
-            what = f"it has {given} rows" if given > count else f"the model answers {shapes}"
+            what = (
+                f"it has {call_rows} rows" if call_rows > count else f"the model answers {shapes}"
+            )
             raise RunError(
                 f"{where}: call must be a batch of the validation examples, in their order, "
                 f"{count} at most; {what}."
@@ -123,13 +125,13 @@ class Reference:
 
     @classmethod
     def _limited(cls, examples: Iterable[dict[str, np.ndarray]]) -> Self:
-        kept, room = [], MOST_BYTES
+        limited, room = [], MOST_BYTES
         for outputs in examples:
             room -= sum(array.nbytes for array in outputs.values())
-            if kept and (room < 0 or len(kept) == MOST_EXAMPLES):
+            if limited and (room < 0 or len(limited) == MOST_EXAMPLES):
                 break
-            kept.append(outputs)
-        return cls(kept)
+            limited.append(outputs)
+        return cls(limited)
 
     def write(self, folder: Path | str) -> None:
         arrays = {

@@ -155,11 +155,11 @@ class Walk:
         latest = max(flow.delay for flow in flows)
         ahead = max(flow.ahead for flow in flows)
         results = []
-        for place, flow in enumerate(flows):
+        for index, flow in enumerate(flows):
             tensor = flow.tensor
             if late := latest - flow.delay:
                 tensor, _ = self.without_padding(flow)
-                tensor = self.after(self.name(operation, f"late_{place}"), tensor, late)
+                tensor = self.after(self.name(operation, f"late_{index}"), tensor, late)
                 tensor = tensor[:, : self.size[1]]
             changes = {"depends": flow.depends, "is_true": flow.is_true}
             results.append(Flow(tensor, EACH, latest, ahead, **changes))
@@ -189,16 +189,16 @@ class Walk:
                 f"{operation.name}: only a convolution may read frames after ZeroPadding1D; "
                 f"received {padded[0].padding} frames of zeros."
             )
-        each = self.aligned(operation, [flow for flow in flows if flow.kind == EACH])
+        frame_flows = self.aligned(operation, [flow for flow in flows if flow.kind == EACH])
         depends = any(flow.depends for flow in flows) and not _counts_alone(operation)
-        first = each[0]
+        first = frame_flows[0]
 
         def flow_of(tensor):
             is_true = not depends and tensor.dtype == "bool" and self._is_true(key, tensor)
             return Flow(tensor, EACH, first.delay, first.ahead, depends=depends, is_true=is_true)
 
-        places = iter(each)
-        if len(each) == len(flows):
+        places = iter(frame_flows)
+        if len(frame_flows) == len(flows):
             tensors = with_tensors((args, kwargs), lambda flow: next(places).tensor)
             return tree.map_structure(flow_of, operation(*tensors[0], **tensors[1]))
 

@@ -268,8 +268,8 @@ def _matches(pattern, characters):
     """Return the characters that a regular expression of the library matches."""
     library = require_library()
     split = library.pre_tokenizers.Split(library.Regex(pattern), "removed")
-    kept = {part for part, _ in split.pre_tokenize_str("a".join(characters))}
-    return set(characters) - set("".join(kept))
+    parts = {part for part, _ in split.pre_tokenize_str("a".join(characters))}
+    return set(characters) - set("".join(parts))
 
 
 def _normalized(text):

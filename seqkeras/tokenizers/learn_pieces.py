@@ -160,9 +160,9 @@ def _trained_pieces(lines, options, log):
 
 def _refusal(error, options):
     """Return what is wrong with texts and options, in their own names."""
-    for pattern, told in REFUSALS.items():
+    for pattern, message in REFUSALS.items():
         if match := re.search(pattern, str(error)):
-            return told.format(*match.groups(), **options)
+            return message.format(*match.groups(), **options)
     return re.sub(r"^[A-Z_]+: (src/\S+ (?=\[)|src/\S+ \[.*\] (?=\S))?", "", str(error)).rstrip(". ")
 
 

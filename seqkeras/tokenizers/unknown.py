@@ -86,4 +86,4 @@ def _unknown_parts(encoding, unknown_id):
 
 def _ranked(counts):
     """Return the keys of counts, the most frequent first, ties in Unicode order."""
-    return tuple(sorted(counts, key=lambda own: (-counts[own], own)))
+    return tuple(sorted(counts, key=lambda token: (-counts[token], token)))
