@@ -96,8 +96,8 @@ def predict(options):
             elif options.mark:
                 _print(marked(pipeline.marked_text(given), answer, options.n_best or 1))
             else:
-                for told in unknown_in_words(answer):
-                    _report(f"{told}; --strict refuses such rows.")
+                for warning in unknown_in_words(answer):
+                    _report(f"{warning}; --strict refuses such rows.")
                 name = series_of(pipeline, given)
                 _print((f"{in_line(name)}\t" if name else "") + _line(answer, options))
         sys.stdout.flush()
@@ -395,14 +395,14 @@ def _chosen(pipeline, function, options):
     from .pipelines.options import option_names  # brings NumPy, which `inspect` spares
 
     known = option_names(function)
-    given = {name: getattr(options, name) for name in _PIPELINE_OPTIONS}
-    given = {name: value for name, value in given.items() if value is not None}
-    for name in given:
+    chosen = {name: getattr(options, name) for name in _PIPELINE_OPTIONS}
+    chosen = {name: value for name, value in chosen.items() if value is not None}
+    for name in chosen:
         if name not in known:
             flag = f"--{name.replace('_', '-')}"
             streams = " where it streams" if options.stream else ""
             raise ValueError(f"{type(pipeline).__name__} has no option {flag}{streams}.")
-    return given
+    return chosen
 
 
 def _inputs(pipeline, options):

@@ -27,24 +27,24 @@ def lines(stream, name):
         yield f"{name}, line {number}", line
 
 
-def _text_of(given, where):
+def _text_of(line, where):
     """Return the text of an argument or of a line.
 
     Raises:
         ValueError: if it is too long, or not UTF-8.
     """
-    if given is None:
+    if line is None:
         raise ValueError(f"{where}: text {TOO_LONG}; cut it into shorter ones.")
     try:
-        if isinstance(given, bytes):
-            return given.removesuffix(b"\n").removesuffix(b"\r").decode()
-        given.encode()
-        return given
+        if isinstance(line, bytes):
+            return line.removesuffix(b"\n").removesuffix(b"\r").decode()
+        line.encode()
+        return line
     except UnicodeDecodeError as error:
         byte = f"byte 0x{error.object[error.start]:02x} at position {error.start}"
         raise ValueError(f"{where}: text must be UTF-8; received {byte}.") from error
     except UnicodeEncodeError as error:
-        raise ValueError(f"{where}: text must be UTF-8; received {given!r}.") from error
+        raise ValueError(f"{where}: text must be UTF-8; received {line!r}.") from error
 
 
 def inputs(pipeline, texts, as_json=False):
@@ -62,8 +62,8 @@ def inputs(pipeline, texts, as_json=False):
         series = None if rows is None else rows.series
         yield from _arrays(texts, fields, getattr(pipeline, "num_known_rows", 0), series)
         return
-    for where, given in texts:
-        name, text = f"{where}: text", _text_of(given, where)
+    for where, line in texts:
+        name, text = f"{where}: text", _text_of(line, where)
         value = _columns(text, fields, name) if not as_json else _from_json(text, name)
         yield name, value
 
@@ -74,9 +74,9 @@ def inputs_or_refusals(pipeline, texts, as_json=False):
     Args:
         pipeline, texts, as_json: see `inputs`.
     """
-    for where, given in texts:
+    for where, line in texts:
         try:
-            yield from inputs(pipeline, [(where, given)], as_json)
+            yield from inputs(pipeline, [(where, line)], as_json)
         except OSError as error:  # of a file that the text names
             yield where, ValueError(f"{where}: {error.filename}: {error.strerror}.")
         except ValueError as error:
@@ -86,8 +86,8 @@ def inputs_or_refusals(pipeline, texts, as_json=False):
 def _arrays(texts, fields, horizon, series):
     from .array_files import inputs_in  # imports NumPy, which not every command needs
 
-    for where, given in texts:
-        name, text = f"{where}: {fields[0] if fields else 'frames'}", _text_of(given, where)
+    for where, line in texts:
+        name, text = f"{where}: {fields[0] if fields else 'frames'}", _text_of(line, where)
         if not text.endswith(FILES):
             yield name, _from_json(text, name)
             continue
@@ -213,9 +213,9 @@ def csv_rows(pipeline, texts):
         texts: as `lines` yields them.
     """
     header, names = None, getattr(pipeline, "rows", None)
-    for where, given in texts:
+    for where, line in texts:
         try:
-            cells = next(csv.reader([_text_of(given, where)], strict=True), [])
+            cells = next(csv.reader([_text_of(line, where)], strict=True), [])
             if header is None:
                 header = cells
                 if names is not None or not _are_numbers(cells):

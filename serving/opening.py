@@ -290,7 +290,7 @@ def _with_full_names(providers):
             f"load: providers must be a name, or a list of names; received {shown(providers)}."
         )
     suffix = "ExecutionProvider"
-    here = {name.lower(): name for name in onnxruntime.get_available_providers()}
+    available = {name.lower(): name for name in onnxruntime.get_available_providers()}
     full_names = {}
     for provider in providers:
         name, options = provider, {}
@@ -300,9 +300,9 @@ def _with_full_names(providers):
             and isinstance(provider[1], dict)
         ):
             name, options = provider
-        full = here.get(f"{str(name).lower().removesuffix(suffix.lower())}{suffix.lower()}")
+        full = available.get(f"{str(name).lower().removesuffix(suffix.lower())}{suffix.lower()}")
         if full is None:
-            known = ", ".join(name.removesuffix(suffix) for name in here.values())
+            known = ", ".join(name.removesuffix(suffix) for name in available.values())
             raise ValueError(
                 f"load: providers must be of this onnxruntime {onnxruntime.__version__}, which has "
                 f"{known}; received {shown(provider)}. Other builds of onnxruntime have others."

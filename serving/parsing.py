@@ -73,7 +73,7 @@ def as_json(content, **options):
         options: options of `json.dumps`.
     """
     text = json.dumps(content, ensure_ascii=False, **options)
-    return RAW.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return RAW.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _inner(value):

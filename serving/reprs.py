@@ -6,8 +6,8 @@ from typing import Any
 
 def with_shapes(answer: Any) -> str:
     """Return the `repr` of a dataclass, with arrays by type and shape, without empty fields."""
-    given = ((field.name, getattr(answer, field.name)) for field in fields(answer))
-    parts = [f"{name}={_short(value)}" for name, value in given if not _is_empty(value)]
+    values = ((field.name, getattr(answer, field.name)) for field in fields(answer))
+    parts = [f"{name}={_short(value)}" for name, value in values if not _is_empty(value)]
     return f"{type(answer).__name__}({', '.join(parts)})"
 
 

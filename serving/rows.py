@@ -167,9 +167,9 @@ class Memory(NamedTuple):
         Raises:
             ValueError: if they are none.
         """
-        found = () if numbers is None else numbers
-        finite = isinstance(found, list | tuple) and all(
-            isinstance(number, int | float) and math.isfinite(number) for number in found
+        values = () if numbers is None else numbers
+        finite = isinstance(values, list | tuple) and all(
+            isinstance(number, int | float) and math.isfinite(number) for number in values
         )
         if not finite or not (time is None or type(time) is int):
             raise ValueError("their memory of rows holds no numbers and time")
@@ -355,9 +355,9 @@ class Rows:
         `table`s or a part."""
         columns = self.numbers
         numbers, rest = table[..., : len(columns)], table[..., len(columns) :]
-        told = [index for index, column in enumerate(columns) if column.may_be_missing]
+        flagged = [index for index, column in enumerate(columns) if column.may_be_missing]
         missing = np.isnan(numbers)
-        flags = missing[..., told]
+        flags = missing[..., flagged]
         if missing.any():
             steps = np.arange(numbers.shape[-2])[:, np.newaxis]
             last = np.maximum.accumulate(np.where(missing, -1, steps), axis=-2)

@@ -133,9 +133,9 @@ class TimeColumn:
             elif self.format:
                 expected, way_out = f"as {self.format!r} writes it", ""
             name = " ".join(self.columns)
-            given = shown(parts[0] if len(parts) == 1 else " ".join(map(str, parts)))
+            received = shown(parts[0] if len(parts) == 1 else " ".join(map(str, parts)))
             raise ValueError(
-                f"{where}: {name!r} must be a time {expected}; received {given}{way_out}."
+                f"{where}: {name!r} must be a time {expected}; received {received}{way_out}."
             ) from error
 
     def _microseconds(self, parts):
@@ -179,16 +179,16 @@ class TimeColumn:
             ValueError: beginning with the name of a row whose time is of the other kind.
         """
         expected = self.has_offset
-        for place, parts in enumerate(rows):
-            found = self._has_offset(parts)
-            if None not in (found, expected) and found != expected:
+        for row, parts in enumerate(rows):
+            has_offset = self._has_offset(parts)
+            if None not in (has_offset, expected) and has_offset != expected:
                 with_or_not = "with a zone offset" if expected else "without a zone offset"
                 raise ValueError(
-                    f"{where(place)}: {' '.join(self.columns)!r} must be a time {with_or_not}, as "
+                    f"{where(row)}: {' '.join(self.columns)!r} must be a time {with_or_not}, as "
                     f"{like}; received {shown(parts[0])}."
                 )
-            if expected is None and found is not None:
-                expected, like = found, f"in {where(place)}"
+            if expected is None and has_offset is not None:
+                expected, like = has_offset, f"in {where(row)}"
         return expected
 
     def _has_offset(self, parts):
@@ -203,8 +203,8 @@ class TimeColumn:
             return None
         if self.format:
             return "%z" in self.format
-        found = ISO.fullmatch(value.strip())
-        return None if found is None else found["zone"] is not None
+        match = ISO.fullmatch(value.strip())
+        return None if match is None else match["zone"] is not None
 
     def written(self, time):
         """Return a time as texts that the columns of a row may hold."""

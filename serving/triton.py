@@ -103,8 +103,8 @@ def _graph(manifest, bundle):
 def _tensor(kind: str, spec: TensorSpec, batches: bool) -> str:
     shape = spec.shape[1:] if batches else spec.shape
     sizes = [size if isinstance(size, int) else -1 for size in shape]
-    told = f"dims: {sizes}" if sizes else "dims: [1] reshape { shape: [] }"
-    return f"{kind} {{ name: {json.dumps(spec.name)} data_type: {TYPES[spec.dtype]} {told} }}"
+    dims = f"dims: {sizes}" if sizes else "dims: [1] reshape { shape: [] }"
+    return f"{kind} {{ name: {json.dumps(spec.name)} data_type: {TYPES[spec.dtype]} {dims} }}"
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -37,8 +37,8 @@ class Beams:
         self.alpha = length_penalty
         self.num_beams, self.n_best, self.early_stopping = num_beams, n_best, early_stopping
         self.num_candidates = num_beams + 1  # so that K continue when one ends
-        kept = n_best if early_stopping == "never" else num_beams
-        self.ends = _Finished(len(max_lengths), kept, end_id)
+        num_ends = n_best if early_stopping == "never" else num_beams
+        self.ends = _Finished(len(max_lengths), num_ends, end_id)
         self.history = []
         self.sources = np.arange(len(max_lengths))
         self.totals = np.zeros((len(max_lengths), 1))  # (B, K) log-probability so far
@@ -126,8 +126,8 @@ class _Finished:
         best = np.argsort(-scores, axis=1, kind="stable")[:, : self.scores.shape[1]]
         self.scores[sources] = scores[_each(best), best]
         lengths = np.full_like(token_ids, length)
-        for kept, new in ((self.lengths, lengths), (self.last, token_ids), (self.rows, beam_index)):
-            kept[sources] = np.concatenate([kept[sources], new], axis=1)[_each(best), best]
+        for ends, new in ((self.lengths, lengths), (self.last, token_ids), (self.rows, beam_index)):
+            ends[sources] = np.concatenate([ends[sources], new], axis=1)[_each(best), best]
 
     def hypotheses(self, history):
         """Return for each source the list of its `Hypothesis`, the best first."""
@@ -137,12 +137,12 @@ class _Finished:
             if self.scores[source, rank] == -np.inf:
                 continue
             ended_by_eos = self.last[source, rank] == self.end_id
-            kept = self.lengths[source, rank] - ended_by_eos
+            length = self.lengths[source, rank] - ended_by_eos
             results[source].append(
                 Hypothesis(
-                    token_ids=token_ids[row, :kept].tolist(),
+                    token_ids=token_ids[row, :length].tolist(),
                     score=float(self.scores[source, rank]),
-                    attention_weights=None if weights is None else weights[row, :kept],
+                    attention_weights=None if weights is None else weights[row, :length],
                     ended=bool(ended_by_eos),
                 )
             )

@@ -82,13 +82,13 @@ class Greedy:
         generated = self.lengths - self.prompts.lengths
         scores = self.totals / length_divisor(generated, self.alpha)
         weights = self._weights()
-        kept = self.lengths - self.ended
+        ends = self.lengths - self.ended
         return [
             [
                 Hypothesis(
-                    token_ids=self.token_ids[source, : kept[source]].tolist(),
+                    token_ids=self.token_ids[source, : ends[source]].tolist(),
                     score=float(scores[source]),
-                    attention_weights=None if weights is None else weights[source, : kept[source]],
+                    attention_weights=None if weights is None else weights[source, : ends[source]],
                     ended=bool(self.ended[source]),
                 )
             ]

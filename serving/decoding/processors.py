@@ -128,10 +128,10 @@ class ForcedToken:
     position: int
 
     def __call__(self, logits: np.ndarray, prefix: Prefix) -> np.ndarray:
-        here = prefix.generated == self.position
+        is_forced = prefix.generated == self.position
         logits = logits.copy()
-        logits[here] = -np.inf
-        logits[here, :, self.token_id] = 0
+        logits[is_forced] = -np.inf
+        logits[is_forced, :, self.token_id] = 0
         return logits
 
 

@@ -100,8 +100,8 @@ class Access:
             return None
         if scope["method"] == "OPTIONS":
             return None
-        given = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
-        return None if hmac.compare_digest(given, self._header) else WITHOUT_TOKEN
+        header = next((value for name, value in scope["headers"] if name == b"authorization"), b"")
+        return None if hmac.compare_digest(header, self._header) else WITHOUT_TOKEN
 
 
 def _other_host(host):

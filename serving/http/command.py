@@ -89,13 +89,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("bounds")
     for name, (kind, metavar, text) in BOUNDS.items():
         default = getattr(Bounds, name)
-        told = "the bundle's" if default is None else f"{default:g}" if kind is float else default
+        default_text = (
+            "the bundle's" if default is None else f"{default:g}" if kind is float else default
+        )
         group.add_argument(
             f"--{name.replace('_', '-')}",
             type=count if kind is int else seconds(86400),
             default=default,
             metavar=metavar,
-            help=f"{text} Default: {told}.",
+            help=f"{text} Default: {default_text}.",
         )
 
 

@@ -128,7 +128,7 @@ def _add(values, row, columns, index, named):
                     400, f"Expecting tensor size: {_size(before)} but got: {_size(value)}"
                 )
             if _shape(before) != _shape(value):
-                expected, received = (_written(_shape(given)) for given in (before, value))
+                expected, received = (_written(_shape(array)) for array in (before, value))
                 raise HttpRefusal(400, f"Expecting shape {expected} but got: {received}")
         except HttpRefusal as refusal:
             raise HttpRefusal(400, f"{where}INVALID_ARGUMENT: {refusal.message}") from refusal

@@ -85,23 +85,23 @@ class OpenAiApi:
         content = object_of(call.body)
         bundle = self._bundle(content, "Generate")
         prompts = _texts(content, "prompt")
-        asked = _asked(content, bundle.most_answers)
+        completion = _asked(content, bundle.most_answers)
         head = {
             "id": f"cmpl-{uuid.uuid4().hex}",
             "object": "text_completion",
             "created": int(time.time()),
             "model": bundle.name,
         }
-        if asked.streams:
-            if len(prompts) != 1 or asked.count != 1:
+        if completion.streams:
+            if len(prompts) != 1 or completion.count != 1:
                 raise HttpRefusal(400, "a stream has one prompt, and n must be 1")
-            return await _stream(bundle, prompts[0], asked, head)
-        if asked.is_empty:
-            answers = await asyncio.to_thread(_unanswered, bundle.pipeline, prompts, asked)
+            return await _stream(bundle, prompts[0], completion, head)
+        if completion.is_empty:
+            answers = await asyncio.to_thread(_unanswered, bundle.pipeline, prompts, completion)
         else:
-            answers = await bundle.answers(prompts, asked.options)
+            answers = await bundle.answers(prompts, completion.options)
         choices: list[dict[str, Any]] = []
-        all_found = [_found(answer, asked) for answer in answers]
+        all_found = [_found(answer, completion) for answer in answers]
         for generation in (one for several in all_found for one in several):
             choices.append(_choice(generation.text, len(choices), REASONS[generation.finish]))
         return reply({**head, "choices": choices, "usage": _usage(all_found)})
@@ -143,16 +143,18 @@ class OpenAiApi:
         return bundle
 
 
-async def _stream(bundle, prompt, asked, head):
+async def _stream(bundle, prompt, completion, head):
     ended = []
-    head = head | ({"usage": None} if asked.tells_usage else {})
+    head = head | ({"usage": None} if completion.tells_usage else {})
 
     async def pieces():
-        if asked.is_empty:
-            ended.extend(await asyncio.to_thread(_unanswered, bundle.pipeline, [prompt], asked))
+        if completion.is_empty:
+            ended.extend(
+                await asyncio.to_thread(_unanswered, bundle.pipeline, [prompt], completion)
+            )
             yield ended[0].text
             return
-        options = {name: value for name, value in asked.options.items() if name != "n_best"}
+        options = {name: value for name, value in completion.options.items() if name != "n_best"}
         pieces_of_answer = bundle.stream(prompt, options, ended.append)
         async with contextlib.aclosing(pieces_of_answer):
             async for piece in pieces_of_answer:
@@ -163,16 +165,16 @@ async def _stream(bundle, prompt, asked, head):
             yield raw_event(as_json({**head, "choices": [_choice(piece, 0, None)]}))
         [answer] = ended
         yield raw_event(as_json({**head, "choices": [_choice("", 0, REASONS[answer.finish])]}))
-        if asked.tells_usage:
+        if completion.tells_usage:
             yield raw_event(as_json({**head, "choices": [], "usage": _usage([ended])}))
         yield raw_event(NO_EVENT)
 
     return await events(told(), lambda refusal: raw_event(as_json(open_ai_error(refusal))))
 
 
-def _unanswered(pipeline, prompts, asked):
+def _unanswered(pipeline, prompts, completion):
     """Return the answers that have no new token: "", or the prompts."""
-    texts = prompts if asked.options.get("echo") else len(prompts) * [""]
+    texts = prompts if completion.options.get("echo") else len(prompts) * [""]
     counts = [len(pipeline.encode(prompt)) for prompt in prompts]
     return [
         Generation(text, 0.0, "length", num_prompt_tokens=count)
@@ -180,11 +182,11 @@ def _unanswered(pipeline, prompts, asked):
     ]
 
 
-def _found(answer, asked):
+def _found(answer, completion):
     """Return all answers to a prompt: those that were drawn, or the same one several times."""
-    if asked.options["n_best"] == asked.count:
+    if completion.options["n_best"] == completion.count:
         return [answer, *answer.alternatives]
-    return asked.count * [answer]
+    return completion.count * [answer]
 
 
 def _usage(all_found):
@@ -232,24 +234,28 @@ def _asked(content, most_answers):
     for name, neutral in NEUTRAL.items():
         if content.get(name) not in neutral:
             raise HttpRefusal(400, f"{name} is not served; received {shown(content[name])}")
-    given = DEFAULTS | {name: content[name] for name in DEFAULTS if content.get(name) is not None}
+    parameters = DEFAULTS | {
+        name: content[name] for name in DEFAULTS if content.get(name) is not None
+    }
     for name in ("stream", "echo"):
-        require_flag(name, given[name])
-    temperature = require_number("temperature", given["temperature"], 0, 2)
-    count = require_count("n", given["n"], most_answers)
-    options = {"max_new_tokens": given["max_tokens"], "n_best": 1}
+        require_flag(name, parameters[name])
+    temperature = require_number("temperature", parameters["temperature"], 0, 2)
+    count = require_count("n", parameters["n"], most_answers)
+    options = {"max_new_tokens": parameters["max_tokens"], "n_best": 1}
     for name in ("stop", "echo"):
-        if given[name]:
-            options[name] = given[name]
+        if parameters[name]:
+            options[name] = parameters[name]
     if temperature:
         options |= {"sample": True, "temperature": temperature, "n_best": count}
-        options |= {name: given[name] for name in ("top_p", "seed") if given[name] is not None}
+        options |= {
+            name: parameters[name] for name in ("top_p", "seed") if parameters[name] is not None
+        }
     return _Asked(
         options,
         count,
-        given["stream"],
-        _tells_usage(content.get("stream_options"), given["stream"]),
-        type(given["max_tokens"]) is int and given["max_tokens"] == 0,
+        parameters["stream"],
+        _tells_usage(content.get("stream_options"), parameters["stream"]),
+        type(parameters["max_tokens"]) is int and parameters["max_tokens"] == 0,
     )
 
 

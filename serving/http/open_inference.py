@@ -94,13 +94,13 @@ class OpenInferenceApi:
         bundle = self._bundle(call)
         content, binary = _parts(call)
         parameters = _object(content.get("parameters", {}), "parameters")
-        given = content.get("inputs")
-        if not isinstance(given, list) or not given:
-            raise HttpRefusal(400, f"inputs must be a list of tensors; received {shown(given)}")
-        names = [_object(tensor, "an input").get("name") for tensor in given]
+        inputs = content.get("inputs")
+        if not isinstance(inputs, list) or not inputs:
+            raise HttpRefusal(400, f"inputs must be a list of tensors; received {shown(inputs)}")
+        names = [_object(tensor, "an input").get("name") for tensor in inputs]
         signature = _signature(bundle, names, parameters)
         requested = _requested(content, signature, _flag(parameters, ALL_BINARY, False))
-        tensors = _tensors(given, binary, signature)
+        tensors = _tensors(inputs, binary, signature)
         options = {name: value for name, value in parameters.items() if name not in OF_THE_PROTOCOL}
         async with asyncio.timeout(_seconds(parameters)):
             answers = await bundle.answers_to_rows(signature, tensors, options)
@@ -122,12 +122,12 @@ class OpenInferenceApi:
 
 def _seconds(parameters):
     """Return the time that a request has, or None."""
-    given = parameters.get(TIMEOUT, 0)
-    if type(given) is not int or given < 0:
+    timeout = parameters.get(TIMEOUT, 0)
+    if type(timeout) is not int or timeout < 0:
         raise HttpRefusal(
-            400, f"timeout must be a whole number of microseconds from 0; received {shown(given)}"
+            400, f"timeout must be a whole number of microseconds from 0; received {shown(timeout)}"
         )
-    return min(given, MOST_TIMEOUT) / 1e6 or None
+    return min(timeout, MOST_TIMEOUT) / 1e6 or None
 
 
 def _parts(call):
@@ -164,11 +164,11 @@ def _signature(bundle, names, parameters) -> Signature:
     return signature
 
 
-def _tensors(given, binary, signature) -> dict[str, np.ndarray]:
+def _tensors(inputs, binary, signature) -> dict[str, np.ndarray]:
     """Return name -> array of the inputs."""
     declared = {column.name: column for column in signature.inputs}
     tensors, offset = {}, 0
-    for tensor in given:
+    for tensor in inputs:
         column = declared[tensor["name"]]
         shape = _shape(tensor)
         size = _object(tensor.get("parameters", {}), "parameters").get(SIZE)
@@ -209,13 +209,13 @@ def _shape(tensor):
 def _requested(content, signature, all_binary):
     """Return (output, whether in binary) of each requested output; of all by default."""
     names = [column.name for column in signature.outputs]
-    given = content.get("outputs")
-    if given is None:
+    outputs = content.get("outputs")
+    if outputs is None:
         return [(name, all_binary) for name in names]
-    if not isinstance(given, list):
-        raise HttpRefusal(400, f"outputs must be a list; received {shown(given)}")
+    if not isinstance(outputs, list):
+        raise HttpRefusal(400, f"outputs must be a list; received {shown(outputs)}")
     requested = []
-    for output in given:
+    for output in outputs:
         name = _object(output, "an output").get("name")
         if name not in names:
             raise HttpRefusal(400, f"outputs must be of {', '.join(names)}; received {shown(name)}")

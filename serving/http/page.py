@@ -100,8 +100,8 @@ class PageApi:
         except OSError as error:
             raise HttpRefusal(404, "the file is not there now") from error
         if call.header("if-none-match") == response.headers["etag"]:
-            kept = {name: response.headers[name] for name in KEPT if name in response.headers}
-            return Response(None, 304, HEADERS | kept)
+            headers = {name: response.headers[name] for name in KEPT if name in response.headers}
+            return Response(None, 304, HEADERS | headers)
         return response
 
     async def _response(self, call, path, status):

@@ -302,8 +302,8 @@ class ServedBundle:
             }
         if most is not None and isinstance(pipeline, Generate):
             name = "max_new_tokens"
-            given = options.get(name)
-            options[name] = most if given is None else _count(kind, name, given, most)
+            count = options.get(name)
+            options[name] = most if count is None else _count(kind, name, count, most)
         return options
 
 

@@ -132,14 +132,14 @@ class Signature:
                     400, f"{column.name} must have shape ({expected}); received ({received})"
                 )
         if len(set(rows.values())) > 1:
-            told = ", ".join(f"{name} {count}" for name, count in rows.items())
-            raise HttpRefusal(400, f"all inputs must have as many rows; received {told}")
-        given = [
+            counts = ", ".join(f"{name} {count}" for name, count in rows.items())
+            raise HttpRefusal(400, f"all inputs must have as many rows; received {counts}")
+        inputs = [
             columns[column.name].tolist() if column.dtype == STRING else list(columns[column.name])
             for column in self.inputs
             if column not in DRAWN
         ]
-        return [row[0] if len(row) == 1 else row for row in zip(*given)]
+        return [row[0] if len(row) == 1 else row for row in zip(*inputs)]
 
     def columns(self, answers: Sequence) -> dict[str, np.ndarray]:
         """Return name -> (B, ...) array of the answers.

@@ -111,10 +111,10 @@ class Worker:
 
     def _drop_cancelled(self):
         for key, (options, group) in list(self._groups.items()):
-            kept = deque(entry for entry in group if not entry.answer.done())
-            self._count -= len(group) - len(kept)
-            if kept:
-                self._groups[key] = options, kept
+            waiting = deque(entry for entry in group if not entry.answer.done())
+            self._count -= len(group) - len(waiting)
+            if waiting:
+                self._groups[key] = options, waiting
             else:
                 del self._groups[key]
 

@@ -45,9 +45,9 @@ def _parse(kind, value, where, problems):
         return None
     kind, *others = (k for k in kinds if k is not types.NoneType)
     if dataclasses.is_dataclass(kind):
-        arguments = parse_fields(kind, value, where, found := [])
-        problems.extend(found)
-        return None if found else kind(**arguments)
+        arguments = parse_fields(kind, value, where, field_problems := [])
+        problems.extend(field_problems)
+        return None if field_problems else kind(**arguments)
     container, inner = getattr(kind, "__origin__", kind), getattr(kind, "__args__", ())
     if container is tuple and isinstance(value, list):
         if not inner:

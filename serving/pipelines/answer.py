@@ -153,14 +153,14 @@ class Answer(Pipeline):
         _, context = parts_of(value, self.fields, "Answer: input")
         return context
 
-    def _threshold(self, given):
-        if given is None:
+    def _threshold(self, threshold):
+        if threshold is None:
             return None
         if not self._settings.no_answer:
             raise ValueError(
                 "Answer: no_answer_threshold must be None; this model always has an answer."
             )
-        return require_number("Answer: no_answer_threshold", given)
+        return require_number("Answer: no_answer_threshold", threshold)
 
 
 @unwarned

@@ -174,16 +174,16 @@ class FrameReader:
         if isinstance(value, dict) and set(value) == {FRAMES}:
             value = value[FRAMES]
         if self._rows is not None:
-            given, (value, _) = value, self._rows.window(value, name)
-            if unknown := self._rows.unknown(given, name):
+            rows, (value, _) = value, self._rows.window(value, name)
+            if unknown := self._rows.unknown(rows, name):
                 raise ValueError(str(unknown[0]))
         return self._reader.read(value, name, truncate)
 
     def follow(self, value, name, memory):
         """Return the `Chunk` of some frames that follow others; see `read`."""
         if self._rows is not None:
-            given, (value, _, memory) = value, self._rows.following(value, name, memory)
-            if unknown := self._rows.unknown(given, name):
+            rows, (value, _, memory) = value, self._rows.following(value, name, memory)
+            if unknown := self._rows.unknown(rows, name):
                 raise ValueError(str(unknown[0]))
         return Chunk({FRAMES: self._reader.read_chunk(value, name)}, memory)
 
@@ -195,14 +195,14 @@ def numbers(value, name):
         ValueError: if the value is not numeric, or not finite.
     """
     try:
-        given = np.asarray(value)
-        if given.dtype.kind not in "biufO":
-            raise TypeError(f"{given.dtype} is no kind of real numbers")
-        if given.dtype == np.float32:
-            array = given
+        raw = np.asarray(value)
+        if raw.dtype.kind not in "biufO":
+            raise TypeError(f"{raw.dtype} is no kind of real numbers")
+        if raw.dtype == np.float32:
+            array = raw
         else:
             with np.errstate(over="ignore"):
-                array = given.astype("float32")
+                array = raw.astype("float32")
     except (OverflowError, TypeError, ValueError) as error:
         raise ValueError(f"{name} must be numbers; received {shown(value)}.") from error
     if not np.isfinite(array).all():

@@ -161,10 +161,10 @@ class Embed(Pipeline):
         Raises:
             ValueError: if a text or an option is refused.
         """
-        for name, given in (("texts", texts), ("others", others)):
-            if isinstance(given, (str, Mapping)) or not isinstance(given, Iterable):
+        for name, strings in (("texts", texts), ("others", others)):
+            if isinstance(strings, (str, Mapping)) or not isinstance(strings, Iterable):
                 raise ValueError(
-                    f"Embed: {name} must be a list of strings; received {shown(given)}."
+                    f"Embed: {name} must be a list of strings; received {shown(strings)}."
                 )
         texts, others = [*texts], [*others]
         vectors = self([*texts, *others], True, truncate, token_budget)

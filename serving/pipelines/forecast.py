@@ -209,21 +209,21 @@ class Forecast(Pipeline):
         if isinstance(series, Mapping) and set(series) == set(self.fields):
             return series["series"], series.get(KNOWN)
         if isinstance(series, Mapping) or KNOWN in self.fields:
-            given = [*series] if isinstance(series, Mapping) else series
+            parts = [*series] if isinstance(series, Mapping) else series
             raise ValueError(
                 f"{name} must be a dictionary of {' and '.join(self.fields)}, which this model "
-                f"reads; received {shown(given)}."
+                f"reads; received {shown(parts)}."
             )
         return series, None
 
     def _follow(self, series, name, memory):
         """Return the `Chunk` of rows of a stream; what is known is told for each of them."""
-        given, known = self._parts(series, name)
+        rows, known = self._parts(series, name)
         about, arrays = None, {}
         if self.rows is not None:
-            series, times, memory = self.rows.following(given, name, memory)
-            about = [counted(self.rows.unknown([row], name)) for row in given]
-        arrays[WINDOW] = self._reader.read_chunk(series if about else given, name)
+            series, times, memory = self.rows.following(rows, name, memory)
+            about = [counted(self.rows.unknown([row], name)) for row in rows]
+        arrays[WINDOW] = self._reader.read_chunk(series if about else rows, name)
         if self._known_shape:
             of_known = f"{name}, known"
             if self.rows is None:
@@ -232,10 +232,10 @@ class Forecast(Pipeline):
                 known = np.stack(
                     [
                         self.rows.future(
-                            own, time, self._known_shape[0], f"{of_known}, row {row + 1}"
+                            known_rows, time, self._known_shape[0], f"{of_known}, row {row + 1}"
                         )
-                        for row, (own, time) in enumerate(
-                            self._known_of(known, times, given, of_known)
+                        for row, (known_rows, time) in enumerate(
+                            self._known_of(known, times, rows, of_known)
                         )
                     ]
                 )
@@ -258,12 +258,14 @@ class Forecast(Pipeline):
     def _of_rows(self, series, known, name, truncate):
         """Return the numbers of rows, and of what is known, and a list of `Unknown`."""
         length, *_ = self._reader.shape
-        given = len(series) if isinstance(series, (tuple, list, np.ndarray)) else 0
-        if given and truncate:
+        num_rows = len(series) if isinstance(series, (tuple, list, np.ndarray)) else 0
+        if num_rows and truncate:
             series = series[-self._reader.limit :]
-        if given and isinstance(length, int) and len(series) != length:
-            more = ", or more and truncate" if given < length else "; truncate keeps the last ones"
-            raise ValueError(f"{name} must have {length} rows{more}; received {given}.")
+        if num_rows and isinstance(length, int) and len(series) != length:
+            more = (
+                ", or more and truncate" if num_rows < length else "; truncate keeps the last ones"
+            )
+            raise ValueError(f"{name} must have {length} rows{more}; received {num_rows}.")
         window, last = self.rows.window(series, name)
         unknown = self.rows.unknown(series, name)
         if not self._known_shape:

@@ -113,18 +113,18 @@ def pieces(steps, detokenizer, stop=()):
         detokenizer: a `Detokenizer`.
         stop: strings that end the text, and are not part of it.
     """
-    given, token_ids, growing = "", [], Growing(detokenizer)
+    yielded, token_ids, growing = "", [], Growing(detokenizer)
     for search in steps:
         token_ids = search.generated(0)
         text, stopped = cut(growing.read_final(token_ids), stop)
         if not stopped:
             text = text[: len(text) - _begun(text, stop)]
-        if len(text) > len(given):
-            yield text[len(given) :]
-            given = text
+        if len(text) > len(yielded):
+            yield text[len(yielded) :]
+            yielded = text
     text, _ = cut(detokenizer.text(token_ids), stop)
-    if len(text) > len(given):
-        yield text[len(given) :]
+    if len(text) > len(yielded):
+        yield text[len(yielded) :]
 
 
 def finite(steps, name):

@@ -202,10 +202,10 @@ class Tag(Pipeline):
         if self.reads_json:
             return self._reader.read(text, name, truncate)
         text = text_of(text, name)
-        given, places = (), None
+        words, places = (), None
         if isinstance(text, tuple):
-            given = text
-            text, places = joined(given, name)
+            words = text
+            text, places = joined(words, name)
         elif self._settings.words == "spaces":
             require_words(text, name)
             places = [match.span() for match in re.finditer(r"\S+", text)]
@@ -219,8 +219,8 @@ class Tag(Pipeline):
             places, tokens = words_of_tokenizer(text, windows, self._reader.tokenizer)
         else:
             places, tokens = tokens_of_words(windows, places)
-        if len(places) < len(given):  # some words were cut, or have no token
-            for number, word in enumerate(given):
+        if len(places) < len(words):  # some words were cut, or have no token
+            for number, word in enumerate(words):
                 require_token(self._reader.tokenizer.encode(word), f"{name}, word {number}")
         return _Row(text, windows, places, _by_window(windows, np.array(tokens, int)))
 

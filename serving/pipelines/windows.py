@@ -30,9 +30,9 @@ class Windows:
         """
         tokens = []
         for encoding in encodings:
-            kept = [index for index, offset in enumerate(encoding.offsets) if offset is not None]
-            kept = kept[before:]
-            tokens.append(range(kept[0], kept[-1] + 1) if kept else range(0))
+            indices = [index for index, offset in enumerate(encoding.offsets) if offset is not None]
+            indices = indices[before:]
+            tokens.append(range(indices[0], indices[-1] + 1) if indices else range(0))
         step = min(stride, len(tokens[0]))
         return cls(encodings, tokens, [number * step for number in range(len(encodings))])
 

@@ -133,9 +133,9 @@ def fit(who, lengths, num_special, max_length, truncate):
 
     Reference: https://github.com/google-research/bert (run_classifier._truncate_seq_pair)
     """
-    kept, total = list(lengths), sum(lengths) + num_special
+    fitted, total = list(lengths), sum(lengths) + num_special
     if max_length is None or total <= max_length:
-        return kept
+        return fitted
     if max_length < num_special:
         raise ValueError(
             f"{who}: max_length must leave room for {num_special} special tokens; "
@@ -147,10 +147,10 @@ def fit(who, lengths, num_special, max_length, truncate):
             f"{num_special} of them special. truncate=True cuts what is too long."
         )
     room = max_length - num_special
-    if len(kept) == 1:
+    if len(fitted) == 1:
         return [room]
-    if min(kept) <= room // 2:  # the longer one alone is cut
-        longer = kept.index(max(kept))
-        kept[longer] = room - kept[1 - longer]
-        return kept
+    if min(fitted) <= room // 2:  # the longer one alone is cut
+        longer = fitted.index(max(fitted))
+        fitted[longer] = room - fitted[1 - longer]
+        return fitted
     return [room - room // 2, room // 2]

@@ -451,9 +451,9 @@ def _deterministic(nodes, end):
 
     first = closure(frozenset([0]))
     states, waiting, next_states = {first: 0}, [first], []
-    for here in waiting:  # the list grows in the loop
-        edges = [edge for node in here for edge in nodes.edges[node]]
-        work += len(here) + len(edges)
+    for subset in waiting:  # the list grows in the loop
+        edges = [edge for node in subset for edge in nodes.edges[node]]
+        work += len(subset) + len(edges)
         row = np.full(256, DEAD, np.int32)
         for begin, behind, targets in _pieces(edges):
             work += len(targets)

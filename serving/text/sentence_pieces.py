@@ -163,10 +163,10 @@ class SentencePieces:
         require_text("SentencePieces", text)
         pieces = self._split(text)
         around = len(self.prefix) + len(self.suffix)
-        [kept] = fit("SentencePieces", [len(pieces)], around, max_length, truncate)
+        [num_pieces] = fit("SentencePieces", [len(pieces)], around, max_length, truncate)
         pieces = [
             *((token, None) for token in self.prefix),
-            *pieces[:kept],
+            *pieces[:num_pieces],
             *((token, None) for token in self.suffix),
         ]
         return Encoding(
@@ -265,9 +265,9 @@ class SentencePieces:
         return json.dumps(fields, ensure_ascii=False)
 
 
-def _vocabulary(given):
+def _vocabulary(pairs):
     """Return a vocabulary as a dictionary, token -> id."""
-    vocabulary = dict(given)
+    vocabulary = dict(pairs)
     for token, index in vocabulary.items():
         if not isinstance(token, str) or type(index) is not int or not 0 <= index <= MOST_ID:
             raise ValueError(

@@ -163,8 +163,8 @@ class Subwords:
         parts = [self._split(string) for string in texts]
         num_special = self._library.num_special_tokens_to_add(len(parts) == 2)
         lengths = [len(part.ids) for part in parts]
-        for part, kept in zip(parts, fit("Subwords", lengths, num_special, max_length, truncate)):
-            part.truncate(kept)
+        for part, length in zip(parts, fit("Subwords", lengths, num_special, max_length, truncate)):
+            part.truncate(length)
         return self._joined(parts, texts)
 
     def windows(

@@ -109,9 +109,9 @@ class TokenAutomaton:
         size = len(self.pattern.accepts)
         if state > size:
             return np.zeros(0, np.int64), np.zeros(0, np.int32)
-        texts, here = self._read_by(state)
-        token_ids, following = texts.tokens(self.pattern.next_states, here)
-        if self.pattern.accepts[here]:
+        texts, position = self._read_by(state)
+        token_ids, following = texts.tokens(self.pattern.next_states, position)
+        if self.pattern.accepts[position]:
             token_ids = np.append(token_ids, self.end_id)
             following = np.append(following, self.ended)
         return token_ids, following
@@ -136,9 +136,9 @@ class TokenAutomaton:
         before = {self.first: [], self.continuing: [], self.ended: []}
         waiting = [self.first, self.continuing]
         for state in waiting:  # the list grows in the loop
-            texts, here = self._read_by(state)
-            following = texts.successors(self.pattern.next_states, here)
-            if self.pattern.accepts[here]:
+            texts, position = self._read_by(state)
+            following = texts.successors(self.pattern.next_states, position)
+            if self.pattern.accepts[position]:
                 before[self.ended].append(state)
             for successor in following.tolist():
                 if successor not in before:

@@ -69,7 +69,7 @@ def _node(content):
         label, *content = content
         label = int(label) if label.isdecimal() else label
     if len(content) == 1 and isinstance(content[0], str):
-        return Tree(label, word=ESCAPED.sub(lambda found: ESCAPES[found[0]], content[0]))
+        return Tree(label, word=ESCAPED.sub(lambda match: ESCAPES[match[0]], content[0]))
     words = sum(isinstance(part, str) for part in content)
     if words or not content:
         raise ValueError(

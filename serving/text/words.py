@@ -127,15 +127,15 @@ class WordTable(Table):
                 `truncate` is False.
         """
         places = self.places(text) if places is None else places
-        [kept] = fit(type(self).__name__, [len(places)], 0, max_length, truncate)
-        places = list(places[:kept])
+        [num_words] = fit(type(self).__name__, [len(places)], 0, max_length, truncate)
+        places = list(places[:num_words])
         token_ids = [self.lookup(text[start:end]) for start, end in places]
         return Encoding(
             token_ids=token_ids,
             tokens=[self.token_of(token_id) for token_id in token_ids],
             offsets=places,
-            segment_ids=[0] * kept,
-            word_ids=list(range(kept)),
+            segment_ids=[0] * num_words,
+            word_ids=list(range(num_words)),
             texts=(text,),
         )
 
@@ -157,9 +157,9 @@ class WordTable(Table):
             min_count: how often a word must occur to be in the table.
         """
         counts = collections.Counter(_normalized(word, lowercase) for word in words)
-        kept = [word for word, count in counts.items() if count >= min_count]
-        kept.sort(key=lambda word: (-counts[word], word))
-        return cls([*cls.special_tokens, *kept], lowercase)
+        frequent = [word for word, count in counts.items() if count >= min_count]
+        frequent.sort(key=lambda word: (-counts[word], word))
+        return cls([*cls.special_tokens, *frequent], lowercase)
 
     def content(self) -> dict[str, Any]:
         settings = {"lowercase": self.lowercase, "special_tokens": self.special_tokens}
