@@ -80,25 +80,25 @@ def predict(options):
     ):
         raise ValueError(f"{type(pipeline).__name__} has no option --mark for this bundle.")
     pipeline([], **chosen)  # refuses wrong options before anything is read
-    given, status = _inputs(pipeline, options), 0
+    named_inputs, status = _inputs(pipeline, options), 0
     is_alone = len(options.inputs) == 1
     is_typed = not options.inputs and sys.stdin.isatty()
     in_json = options.json or options.attention or options.words
-    for batch in batches(given, 1 if is_typed else AT_ONCE):
-        for given, answer in answered(pipeline, batch, chosen):
+    for batch in batches(named_inputs, 1 if is_typed else AT_ONCE):
+        for value, answer in answered(pipeline, batch, chosen):
             if isinstance(answer, ValueError):
                 _report(answer)
                 status = 1
                 if not is_alone:
                     print(as_json({"error": _message(answer)}) if in_json else "")
             elif in_json:
-                print(as_json({"input": as_content(given), **as_content(answer)}))
+                print(as_json({"input": as_content(value), **as_content(answer)}))
             elif options.mark:
-                _print(marked(pipeline.marked_text(given), answer, options.n_best or 1))
+                _print(marked(pipeline.marked_text(value), answer, options.n_best or 1))
             else:
                 for warning in unknown_in_words(answer):
                     _report(f"{warning}; --strict refuses such rows.")
-                name = series_of(pipeline, given)
+                name = series_of(pipeline, value)
                 _print((f"{in_line(name)}\t" if name else "") + _line(answer, options))
         sys.stdout.flush()
     return status
@@ -414,9 +414,11 @@ def _inputs(pipeline, options):
     return inputs_or_refusals(pipeline, texts, options.json_input)
 
 
-def _checked_inputs(pipeline, options, given):
+def _checked_inputs(pipeline, options, named_inputs):
     return checked_inputs(
-        pipeline, given, **{name: True for name in ("truncate", "strict") if getattr(options, name)}
+        pipeline,
+        named_inputs,
+        **{name: True for name in ("truncate", "strict") if getattr(options, name)},
     )
 
 
@@ -437,9 +439,9 @@ def _stream(pipeline, options):
         raise ValueError(f"{type(pipeline).__name__} has no option --stream.")
     chosen = _chosen(pipeline, pipeline.stream, options)
     status = 0
-    for name, given in _inputs(pipeline, options):
-        refusal = refusal_of(pipeline, name, given, chosen)
-        error = refusal or _print_pieces(name, pipeline.stream(given, **chosen))
+    for name, value in _inputs(pipeline, options):
+        refusal = refusal_of(pipeline, name, value, chosen)
+        error = refusal or _print_pieces(name, pipeline.stream(value, **chosen))
         if error:
             _report(error)
             status = 1

@@ -223,18 +223,18 @@ class _Decoder:
         # onnxruntime looks this entry up in each run; a missing one costs 75 us.
         self._only_fetched.add_run_config_entry("gpu_graph_id", "-1")
 
-    def initial_state(self, batch_size, given):
+    def initial_state(self, batch_size, entries):
         """Return the `State` before the first step: given entries, empty caches, zeros for
         others."""
         beam = {
-            name: given.pop(name) if name in given else _zeros(spec, (batch_size, 1))
+            name: entries.pop(name) if name in entries else _zeros(spec, (batch_size, 1))
             for name, spec in self._beam.items()
         }
         caches = {
             name: onnxruntime.OrtValue.ortvalue_from_numpy(_zeros(spec, (batch_size,)))
             for name, spec in self.caches.items()
         }
-        return State(beam, caches, given, batch_size)
+        return State(beam, caches, entries, batch_size)
 
     def step(self, token_ids, beam_index, k, state, attention=False):
         names = [*CANDIDATES, *SHOWN[attention]]

@@ -121,9 +121,9 @@ class SearchParts:
         going = loop.unfinished(length, last, tokens, state, progress)
         return {f"next_{name}": tensor for name, tensor in after.items()} | {"going": going}
 
-    def _results(self, tokens, **given):
-        prompt = [given.pop(spec.name) for spec in self.prompt]
-        results = best_of(self.search.results(tokens, _found(given)))
+    def _results(self, tokens, **tensors):
+        prompt = [tensors.pop(spec.name) for spec in self.prompt]
+        results = best_of(self.search.results(tokens, _found(tensors)))
         return with_first(*prompt, results) if prompt else results
 
 

@@ -119,9 +119,9 @@ def compare_searches(
     )
 
 
-def _by_beams(signature, given, inputs, texts_of):
+def _by_beams(signature, feeds, inputs, texts_of):
     """Return the results of Keras's beam search; another text with the same score is a tie."""
-    answers = generated(in_keras(signature), _first(BY_BEAMS, given))
+    answers = generated(in_keras(signature), _first(BY_BEAMS, feeds))
     scores = answers["scores"]
     return KerasResults(
         inputs[:BY_BEAMS],
