@@ -199,13 +199,17 @@ COLUMNS = (
 )
 
 
-@pytest.fixture
-def of_rows(tmp_path):
-    """A forecaster of rows: a number that may be missing, and a category."""
+def forecaster_of_rows(folder):
+    """Write a forecaster of rows: a number that may be missing, and a category."""
     weights = floats(4, 8, seed=3)
     graphs = {"model": forecaster(4), "stream": stream_of(weights, "window", "2,4")}
     settings = {"rows": dataclasses.asdict(Rows(COLUMNS))}
-    return written(tmp_path / "rows", "Forecast", graphs, settings)
+    return written(folder, "Forecast", graphs, settings)
+
+
+@pytest.fixture
+def of_rows(tmp_path):
+    return forecaster_of_rows(tmp_path / "rows")
 
 
 ROWS = [

@@ -11,12 +11,12 @@ from seqkeras.serving.rows import Column, Rows
 from tests.arrays import floats
 from tests.serving.pipelines.toys import frames_graph
 from tests.serving.playground.chromium import NEEDS_CHROMIUM, NEEDS_PACKAGES, served_page
-from tests.serving.test_streams import F, W, stream_of, written
+from tests.serving.test_streams import F, W, forecaster_of_rows, stream_of, written
 from tests.serving.written import model_of
 
 pytestmark = [*NEEDS_CHROMIUM, NEEDS_PACKAGES]
 LABELS = ["off", "on"]
-ROWS = Rows(tuple(Column(name, mean=0.5, deviation=2.0) for name in "xyz"))
+ROWS = Rows(tuple(Column(name, mean=0.5, deviation=2.0) for name in "zxy"))
 FRAMES = np.round(floats(40, F, seed=2), 3)
 PICTURE = "canvas => canvas.toDataURL()"
 
@@ -41,7 +41,7 @@ def bundles(tmp_path_factory):
         "Tag": {"labels": LABELS, "scheme": None},
         "rows": {"labels": LABELS, "rows": dataclasses.asdict(ROWS)},
     }
-    return {
+    return {"Forecast": forecaster_of_rows(folder / "Forecast")} | {
         name: written(
             folder / name,
             name.replace("rows", "Classify"),
@@ -123,6 +123,49 @@ def test_a_bad_row_is_told_and_left_out(browser, bundles):
         choose(page, "\n\n")
         stream(page).get_by_text("the recording has no frame").wait_for()
         assert stream(page).get_by_role("button", name="Play").is_disabled()
+
+
+def test_the_accelerometer_is_heard_in_the_order_of_the_model(browser, bundles):
+    moved = """([x, y, z]) => window.dispatchEvent(new DeviceMotionEvent("devicemotion", {
+        accelerationIncludingGravity: { x, y, z },
+    }))"""
+    with served_page(browser, bundles, "#/rows") as page:
+        choose(page, csv(FRAMES, "x,y,z"))
+        button = stream(page).get_by_role("button", name="Accelerometer")
+        button.click()
+        stream(page).get_by_role("button", name="Stop the accelerometer").wait_for()
+        assert stream(page).get_by_role("button", name="Play").is_disabled()
+        page.evaluate(moved, FRAMES[0].tolist())
+        stream(page).get_by_text("1 frame · ").wait_for()
+        said = stream(page).get_by_role("status").inner_text()
+        assert said == last_answer(bundles["rows"], [dict(zip("xyz", FRAMES[0]))])
+        button.click()
+        stream(page).get_by_role("button", name="Play").and_(page.locator(":enabled")).wait_for()
+        page.evaluate(moved, FRAMES[1].tolist())
+        page.wait_for_timeout(300)
+        assert stream(page).locator(".time").inner_text().startswith("1 frame · ")
+
+
+def test_the_chart_follows_the_colours_of_the_page(browser, bundles):
+    with served_page(browser, bundles, "#/Tag", color_scheme="light") as page:
+        played(page, csv(FRAMES))
+        stream(page).get_by_text("40 frames · ").wait_for()
+        light = stream(page).locator("canvas").evaluate(PICTURE)
+        page.emulate_media(color_scheme="dark")
+        page.wait_for_timeout(300)
+        assert stream(page).locator("canvas").evaluate(PICTURE) != light
+
+
+def test_forecasts_of_rows_are_those_of_python(browser, bundles):
+    rows = [{"load": load, "kind": kind} for load, kind in (("2.5", "a"), ("", "b"), ("3", "a"))]
+    with served_page(browser, bundles, "#/Forecast") as page:
+        played(page, csv([row.values() for row in rows], "load,kind"))
+        stream(page).get_by_text("3 frames · ").wait_for()
+        said = stream(page).get_by_role("status").inner_text().removeprefix("next: ")
+        answer = serving.load(bundles["Forecast"], threads=1).open().push(rows)[-1]
+        actual = [float(number) for number in said.split(", ")]
+        np.testing.assert_allclose(actual, answer.values[0], rtol=1e-2)
+        assert stream(page).get_by_text("dashed: the forecast").is_visible()
 
 
 def test_a_bundle_without_a_stream_has_no_section(browser, bundle):

@@ -30,6 +30,9 @@ export class StreamSection {
   #frames = 0; // that were answered
   #seconds = 0; // that they took
   #isPlaying = false;
+  /** @type {AbortController | null} of the accelerometer, while it is heard. */
+  #listening = null;
+  #sensor;
   /** @type {Promise<void>} the pushes so far, one after the other. */
   #pushes = Promise.resolve();
   #leave = new AbortController();
@@ -44,6 +47,7 @@ export class StreamSection {
     this.#chart = new StripChart(this.#reads.drawn);
     this.#speed.value = String(SPEEDS[1]);
     this.#problem.hidden = true;
+    this.#sensor = this.#accelerometer();
     const columns = this.#reads.names?.join(", ") ?? `${this.#reads.drawn.length} numbers a line`;
     this.element = element("section", { class: "panel stream", "aria-label": "Stream" },
       element("header", {}, element("h2", {}, "Stream, in this browser"), this.#time),
@@ -51,7 +55,7 @@ export class StreamSection {
         element("div", { class: "field" }, element("label", { for: "recording" }, "Recording, as CSV"), this.#file,
           element("small", {}, columns)),
         element("div", { class: "field" }, element("label", { for: "speed" }, "Frames a second"), this.#speed)),
-      element("div", { class: "buttons" }, this.#play, this.#step, this.#restart, this.#sensor()),
+      element("div", { class: "buttons" }, this.#play, this.#step, this.#restart, this.#sensor),
       this.#problem, this.#now, this.#chart.element);
     this.#enable();
     const { signal } = this.#leave;
@@ -62,8 +66,9 @@ export class StreamSection {
 
   /** End what plays. */
   stop() {
-    this.#isPlaying = false;
-    this.#enable();
+    this.#listening?.abort();
+    this.#listening = null;
+    this.#pause();
   }
 
   leave() {
@@ -99,9 +104,14 @@ export class StreamSection {
     });
   }
 
+  #pause() {
+    this.#isPlaying = false;
+    this.#enable();
+  }
+
   async #toggle() {
     if (this.#isPlaying) {
-      this.stop();
+      this.#pause();
       return;
     }
     this.#isPlaying = true;
@@ -115,7 +125,7 @@ export class StreamSection {
       if (due >= 1) await this.#pushNext(Math.min(Math.floor(due), MOST_AT_ONCE));
       else await new Promise((resolve) => { setTimeout(resolve, 15); });
     }
-    this.stop();
+    this.#pause();
   }
 
   /** Push the next rows of the recording. @param {number} count */
@@ -158,17 +168,14 @@ export class StreamSection {
   }
 
   /** The button of the accelerometer, where the model reads three numbers and there is one. */
-  #sensor() {
+  #accelerometer() {
     const { names, drawn } = this.#reads;
     const { DeviceMotionEvent: Motion } = /** @type {any} */ (window);
     if (!Motion || drawn.length !== AXES.length || (names && names.length !== AXES.length)) return null;
-    /** @type {AbortController | null} */
-    let listening = null;
-    const toggle = async () => {
-      if (listening) {
-        listening.abort();
-        listening = null;
-        button.textContent = "Accelerometer";
+    const axes = names?.every((name) => AXES.includes(name)) ? names : AXES; // in the order of the model
+    return element("button", { type: "button", click: async () => {
+      if (this.#listening) {
+        this.stop();
         return;
       }
       if (Motion.requestPermission && (await Motion.requestPermission()) !== "granted") {
@@ -176,24 +183,23 @@ export class StreamSection {
         return;
       }
       await this.#begin();
-      listening = new AbortController();
-      button.textContent = "Stop the accelerometer";
+      this.#listening = new AbortController();
+      this.#enable();
       const hear = ({ accelerationIncludingGravity: found }) => {
         if (found?.x === null || found?.x === undefined) return;
-        this.#push([AXES.map((axis) => found[axis])]);
+        this.#push([axes.map((axis) => found[axis])]);
       };
-      window.addEventListener("devicemotion", hear, { signal: AbortSignal.any([listening.signal, this.#leave.signal]) });
-    };
-    const button = element("button", { type: "button", click: toggle }, "Accelerometer");
-    return button;
+      window.addEventListener("devicemotion", hear, { signal: this.#listening.signal });
+    } });
   }
 
   #enable() {
     const isOver = this.#done >= this.#rows.length;
     this.#play.textContent = this.#isPlaying ? "Pause" : "Play";
-    this.#play.disabled = isOver;
-    this.#step.disabled = isOver || this.#isPlaying;
+    this.#play.disabled = isOver || this.#listening !== null;
+    this.#step.disabled = this.#play.disabled || this.#isPlaying;
     this.#restart.disabled = !this.#rows.length;
+    this.#sensor?.replaceChildren(this.#listening ? "Stop the accelerometer" : "Accelerometer");
   }
 
   #tell(problem) {

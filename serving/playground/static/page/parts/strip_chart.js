@@ -72,8 +72,9 @@ export class StripChart {
     const all = [...this.#points.flatMap(({ numbers }) => numbers.slice(0, MOST_LINES)), ...forecasts]
       .filter(Number.isFinite);
     const [low, high] = all.length ? [Math.min(...all), Math.max(...all)] : [0, 1];
-    const y = (value) => SIGNAL - 6 - ((value - low) / (high - low || 1)) * (SIGNAL - 12);
-    this.#frame(context, 0, SIGNAL, ink.line);
+    const height = forecasts.length ? SIGNAL + GAP + ANSWERS : SIGNAL; // nothing stands below forecasts
+    const y = (value) => height - 6 - ((value - low) / (high - low || 1)) * (height - 12);
+    this.#frame(context, 0, height, ink.line);
     this.#names.forEach((_, place) =>
       this.#line(context, colour(place), ({ numbers }) => y(numbers[place])));
     const targets = forecasts.length ? this.#points.findLast(({ forecast }) => forecast)?.forecast?.length ?? 0 : 0;
@@ -82,9 +83,9 @@ export class StripChart {
     }
     context.fillStyle = ink.quiet;
     context.fillText(short(high), 6, 16);
-    context.fillText(short(low), 6, SIGNAL - 8);
+    context.fillText(short(low), 6, height - 8);
     const keys = this.#names.map((name, place) => key(name, place));
-    if (targets) keys.push(element("span", { class: "note" }, "dashed: the forecast of the next step"));
+    if (targets) keys.push(element("span", { class: "name" }, "dashed: the forecast of the next step"));
     this.#signalKeys.replaceChildren(...keys);
   }
 
