@@ -1,6 +1,15 @@
+import dataclasses
+
 import pytest
 
+from seqkeras.serving.rows import Column, Rows
+from tests.serving.pipelines.toys import frames_graph
 from tests.serving.playground.chromium import ARGUMENTS, CHROMIUM
+from tests.serving.test_streams import W, forecaster_of_rows, stream_of, written
+from tests.serving.written import model_of
+
+LABELS = ["off", "on"]
+ROWS = Rows(tuple(Column(name, mean=0.5, deviation=2.0) for name in "zxy"))
 
 
 @pytest.fixture(scope="package")
@@ -11,3 +20,29 @@ def browser():
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="package")
+def stream_bundles(tmp_path_factory):
+    """Bundles of frames that have a stream, by name, to read only."""
+    folder = tmp_path_factory.mktemp("streams")
+    graphs = {"model": frames_graph(W), "stream": stream_of(W)}
+    of_each = """
+        model (float[batch,frames,3] frames) => (float[batch,frames,2] output) {
+            output = MatMul (frames, W)
+        }
+    """
+    settings = {
+        "Classify": {"labels": LABELS},
+        "Tag": {"labels": LABELS, "scheme": None},
+        "rows": {"labels": LABELS, "rows": dataclasses.asdict(ROWS)},
+    }
+    return {"Forecast": forecaster_of_rows(folder / "Forecast")} | {
+        name: written(
+            folder / name,
+            name.replace("rows", "Classify"),
+            graphs | ({"model": model_of(of_each, W=W)} if name == "Tag" else {}),
+            given,
+        )
+        for name, given in settings.items()
+    }

@@ -7,6 +7,7 @@ import pytest
 from seqkeras.serving.playground.page import NODE_MODULES
 from tests.serving.playground.chromium import NEEDS_CHROMIUM, panel, served_page
 from tests.serving.playground.test_answers import ASKED
+from tests.serving.playground.test_streams import FRAMES, csv, played, stream
 
 AXE = NODE_MODULES / "axe-core" / "axe.min.js"
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
@@ -30,11 +31,27 @@ def test_nothing_keeps_anybody_out(browser, scheme, folders):
             for details in page.locator("details").all():
                 details.evaluate("it => { it.open = true; }")
             panel(page).locator(".time").filter(has_text="s").wait_for()
-            page.evaluate(AXE.read_text(encoding="utf-8"))
-            found = page.evaluate("tags => axe.run({ runOnly: tags })", RULES)
-            assert found["passes"]
-            problems = [
-                (problem["id"], [node["html"] for node in problem["nodes"]])
-                for problem in found["violations"]
-            ]
-            assert not problems, json.dumps(problems, indent=1)
+            require_nothing_found(page)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_stream_keeps_nobody_out(browser, scheme, stream_bundles):
+    with served_page(browser, stream_bundles, color_scheme=scheme, bypass_csp=True) as page:
+        root = page.url.partition("#")[0]
+        for name in ("Classify", "Tag"):
+            page.goto(f"{root}#/{name}")
+            page.get_by_role("heading", name=name, exact=True).wait_for()
+            played(page, csv(FRAMES))
+            stream(page).get_by_text("40 frames · ").wait_for()
+            require_nothing_found(page)
+
+
+def require_nothing_found(page):
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    found = page.evaluate("tags => axe.run({ runOnly: tags })", RULES)
+    assert found["passes"]
+    problems = [
+        (problem["id"], [node["html"] for node in problem["nodes"]])
+        for problem in found["violations"]
+    ]
+    assert not problems, json.dumps(problems, indent=1)

@@ -1,22 +1,16 @@
 """A recording that is played back on the page: the stream's answers, live in the browser."""
 
-import dataclasses
 import re
 
 import numpy as np
 import pytest
 
 from seqkeras import serving
-from seqkeras.serving.rows import Column, Rows
 from tests.arrays import floats
-from tests.serving.pipelines.toys import frames_graph
 from tests.serving.playground.chromium import NEEDS_CHROMIUM, NEEDS_PACKAGES, served_page
-from tests.serving.test_streams import F, W, forecaster_of_rows, stream_of, written
-from tests.serving.written import model_of
+from tests.serving.test_streams import F
 
 pytestmark = [*NEEDS_CHROMIUM, NEEDS_PACKAGES]
-LABELS = ["off", "on"]
-ROWS = Rows(tuple(Column(name, mean=0.5, deviation=2.0) for name in "zxy"))
 FRAMES = np.round(floats(40, F, seed=2), 3)
 PICTURE = "canvas => canvas.toDataURL()"
 
@@ -25,31 +19,6 @@ def csv(frames, header=""):
     return "".join(
         [f"{header}\n" if header else "", *(f"{','.join(map(str, row))}\n" for row in frames)]
     )
-
-
-@pytest.fixture(scope="module")
-def bundles(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("streams")
-    graphs = {"model": frames_graph(W), "stream": stream_of(W)}
-    of_each = """
-        model (float[batch,frames,3] frames) => (float[batch,frames,2] output) {
-            output = MatMul (frames, W)
-        }
-    """
-    settings = {
-        "Classify": {"labels": LABELS},
-        "Tag": {"labels": LABELS, "scheme": None},
-        "rows": {"labels": LABELS, "rows": dataclasses.asdict(ROWS)},
-    }
-    return {"Forecast": forecaster_of_rows(folder / "Forecast")} | {
-        name: written(
-            folder / name,
-            name.replace("rows", "Classify"),
-            graphs | ({"model": model_of(of_each, W=W)} if name == "Tag" else {}),
-            given,
-        )
-        for name, given in settings.items()
-    }
 
 
 def stream(page):
@@ -74,27 +43,27 @@ def last_answer(bundle, rows):
 
 
 @pytest.mark.parametrize("name", ["Classify", "Tag", "rows"])
-def test_a_recording_is_answered_frame_by_frame_as_python_does(name, browser, bundles):
+def test_a_recording_is_answered_frame_by_frame_as_python_does(name, browser, stream_bundles):
     header = "z,time,x,y" if name == "rows" else ""
     frames = [[z, "noon", x, y] for x, y, z in FRAMES] if header else FRAMES
     given = [dict(zip("xyz", row)) for row in FRAMES] if header else FRAMES
-    with served_page(browser, bundles, f"#/{name}") as page:
+    with served_page(browser, stream_bundles, f"#/{name}") as page:
         before = stream(page).locator("canvas").evaluate(PICTURE)
         played(page, csv(frames, header))
         stream(page).get_by_text("40 frames · ").wait_for()
         said = stream(page).get_by_role("status")
-        assert said.inner_text() == last_answer(bundles[name], given)
+        assert said.inner_text() == last_answer(stream_bundles[name], given)
         time = stream(page).locator(".time").inner_text()
         assert re.fullmatch(r"40 frames · [\d,]+ µs a frame · state of 12 bytes", time)
         assert stream(page).locator("canvas").evaluate(PICTURE) != before
         stream(page).get_by_role("button", name="Restart").click()
         stream(page).get_by_role("button", name="Step").click()
         stream(page).get_by_text("1 frame · ").wait_for()
-        assert said.inner_text() == last_answer(bundles[name], given[:1])
+        assert said.inner_text() == last_answer(stream_bundles[name], given[:1])
 
 
-def test_it_pauses_and_goes_on(browser, bundles):
-    with served_page(browser, bundles, "#/Classify") as page:
+def test_it_pauses_and_goes_on(browser, stream_bundles):
+    with served_page(browser, stream_bundles, "#/Classify") as page:
         played(page, csv(FRAMES), "10")
         stream(page).get_by_text(re.compile("^[3-9] frames · ")).wait_for()
         stream(page).get_by_role("button", name="Pause").click()
@@ -106,30 +75,30 @@ def test_it_pauses_and_goes_on(browser, bundles):
         stream(page).get_by_role("button", name="Play").click()
         stream(page).get_by_text("40 frames · ").wait_for()
         said = stream(page).get_by_role("status").inner_text()
-        assert said == last_answer(bundles["Classify"], FRAMES)
+        assert said == last_answer(stream_bundles["Classify"], FRAMES)
 
 
-def test_a_bad_row_is_told_and_left_out(browser, bundles):
+def test_a_bad_row_is_told_and_left_out(browser, stream_bundles):
     lines = csv(FRAMES).splitlines()
     lines[20] = "1,2"
-    with served_page(browser, bundles, "#/Classify") as page:
+    with served_page(browser, stream_bundles, "#/Classify") as page:
         played(page, "\n".join(lines))
         stream(page).get_by_text("39 frames · ").wait_for()
         problem = stream(page).get_by_role("alert").inner_text()
         assert problem.startswith("Classify: frames must have shape (frames, 3)")
         rest = np.delete(FRAMES, 20, axis=0)
         said = stream(page).get_by_role("status").inner_text()
-        assert said == last_answer(bundles["Classify"], rest)
+        assert said == last_answer(stream_bundles["Classify"], rest)
         choose(page, "\n\n")
         stream(page).get_by_text("the recording has no frame").wait_for()
         assert stream(page).get_by_role("button", name="Play").is_disabled()
 
 
-def test_the_accelerometer_is_heard_in_the_order_of_the_model(browser, bundles):
+def test_the_accelerometer_is_heard_in_the_order_of_the_model(browser, stream_bundles):
     moved = """([x, y, z]) => window.dispatchEvent(new DeviceMotionEvent("devicemotion", {
         accelerationIncludingGravity: { x, y, z },
     }))"""
-    with served_page(browser, bundles, "#/rows") as page:
+    with served_page(browser, stream_bundles, "#/rows") as page:
         choose(page, csv(FRAMES, "x,y,z"))
         button = stream(page).get_by_role("button", name="Accelerometer")
         button.click()
@@ -138,7 +107,7 @@ def test_the_accelerometer_is_heard_in_the_order_of_the_model(browser, bundles):
         page.evaluate(moved, FRAMES[0].tolist())
         stream(page).get_by_text("1 frame · ").wait_for()
         said = stream(page).get_by_role("status").inner_text()
-        assert said == last_answer(bundles["rows"], [dict(zip("xyz", FRAMES[0]))])
+        assert said == last_answer(stream_bundles["rows"], [dict(zip("xyz", FRAMES[0]))])
         button.click()
         stream(page).get_by_role("button", name="Play").and_(page.locator(":enabled")).wait_for()
         page.evaluate(moved, FRAMES[1].tolist())
@@ -146,8 +115,8 @@ def test_the_accelerometer_is_heard_in_the_order_of_the_model(browser, bundles):
         assert stream(page).locator(".time").inner_text().startswith("1 frame · ")
 
 
-def test_the_chart_follows_the_colours_of_the_page(browser, bundles):
-    with served_page(browser, bundles, "#/Tag", color_scheme="light") as page:
+def test_the_chart_follows_the_colours_of_the_page(browser, stream_bundles):
+    with served_page(browser, stream_bundles, "#/Tag", color_scheme="light") as page:
         played(page, csv(FRAMES))
         stream(page).get_by_text("40 frames · ").wait_for()
         light = stream(page).locator("canvas").evaluate(PICTURE)
@@ -156,13 +125,13 @@ def test_the_chart_follows_the_colours_of_the_page(browser, bundles):
         assert stream(page).locator("canvas").evaluate(PICTURE) != light
 
 
-def test_forecasts_of_rows_are_those_of_python(browser, bundles):
+def test_forecasts_of_rows_are_those_of_python(browser, stream_bundles):
     rows = [{"load": load, "kind": kind} for load, kind in (("2.5", "a"), ("", "b"), ("3", "a"))]
-    with served_page(browser, bundles, "#/Forecast") as page:
+    with served_page(browser, stream_bundles, "#/Forecast") as page:
         played(page, csv([row.values() for row in rows], "load,kind"))
         stream(page).get_by_text("3 frames · ").wait_for()
         said = stream(page).get_by_role("status").inner_text().removeprefix("next: ")
-        answer = serving.load(bundles["Forecast"], threads=1).open().push(rows)[-1]
+        answer = serving.load(stream_bundles["Forecast"], threads=1).open().push(rows)[-1]
         actual = [float(number) for number in said.split(", ")]
         np.testing.assert_allclose(actual, answer.values[0], rtol=1e-2)
         assert stream(page).get_by_text("dashed: the forecast").is_visible()

@@ -30,6 +30,7 @@ export class StreamSection {
   #frames = 0; // that were answered
   #seconds = 0; // that they took
   #isPlaying = false;
+  #plays = 0; // how often Play was pressed: the loop of an earlier one ends
   /** @type {AbortController | null} of the accelerometer, while it is heard. */
   #listening = null;
   #sensor;
@@ -115,17 +116,19 @@ export class StreamSection {
       return;
     }
     this.#isPlaying = true;
+    this.#plays += 1;
+    const play = this.#plays;
     this.#enable();
     await this.#push([]); // the clock begins when the model is there
     let [start, before] = [performance.now(), this.#done];
     let speed = this.#speed.value;
-    while (this.#isPlaying && this.#done < this.#rows.length) {
+    while (this.#isPlaying && play === this.#plays && this.#done < this.#rows.length) {
       if (speed !== this.#speed.value) [start, before, speed] = [performance.now(), this.#done, this.#speed.value];
       const due = before + ((performance.now() - start) / 1000) * Number(speed) - this.#done;
       if (due >= 1) await this.#pushNext(Math.min(Math.floor(due), MOST_AT_ONCE));
       else await new Promise((resolve) => { setTimeout(resolve, 15); });
     }
-    this.#pause();
+    if (play === this.#plays) this.#pause();
   }
 
   /** Push the next rows of the recording. @param {number} count */
