@@ -161,8 +161,8 @@ def stream(options):
     opened = pipeline.open(state=_saved_state(options.state))
     rows = csv_rows(pipeline, lines(_open("standard input", sys.stdin).buffer, "row"))
     try:
-        for row in rows:
-            answers, error = _pushed(opened, row)
+        for number, row in enumerate(rows, start=1):
+            answers, error = _pushed(opened, row, number)
             if error is not None:
                 _report(error)
                 status = 1
@@ -176,14 +176,15 @@ def stream(options):
     return status
 
 
-def _pushed(opened, row):
-    """Return the answers that a stream has after a row, and None; or none, and the refusal."""
+def _pushed(opened, row, number):
+    """Return the answers that a stream has after a row, and None; or none, and the refusal, which
+    has the number of the row."""
     if isinstance(row, ValueError):
         return [], row
     try:
         return [answer for answer in opened.push([row]) if answer is not None], None
     except ValueError as error:
-        return [], error
+        return [], ValueError(str(error).replace(", row 1", f", row {number}", 1))
 
 
 def _saved_state(file):

@@ -90,9 +90,10 @@ class StreamState:
             ValueError: if they are not whole.
         """
         try:
-            magic, line, content = bytes(content).split(b"\n", 2)
+            magic, _, content = bytes(content).partition(b"\n")
             if magic + b"\n" != MAGIC:
                 raise ValueError("they do not begin as those of a state do")
+            line, _, content = content.partition(b"\n")
             head = parse_json(line)
             arrays = {}
             for name, (dtype, shape) in head["arrays"].items():

@@ -264,3 +264,11 @@ def test_the_command_answers_each_line_and_keeps_the_state(bundles, tmp_path, ca
     status, _, error = run(numbers)
     assert status == 1 and "state must be the bytes of a stream's state, whole" in error
     assert len(state.read_bytes()) == 30
+
+
+def test_the_command_says_which_row_is_refused(of_rows, capsys, monkeypatch):
+    lines = b"load,kind\n1,a\nmuch,a\n2,b\n"
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(lines)))
+    assert main(["stream", str(of_rows)]) == 1
+    output, error = capsys.readouterr()
+    assert output.splitlines()[1] == "" and "row 2: 'load' must be a number" in error
