@@ -11,6 +11,8 @@ from onnx import helper
 from onnxruntime.tools import symbolic_shape_infer
 from onnxruntime.tools.symbolic_shape_infer import SymbolicShapeInference
 
+ROUNDS = 100  # of inference, each of which merges sizes; of usual graphs a few
+
 
 def infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
     """Return a copy of an `onnx.ModelProto` that knows types and symbolic shapes of its tensors.
@@ -63,6 +65,44 @@ def _agree(one, other):
 
 
 class _Inference(SymbolicShapeInference):
+    _rounds = 0
+
+    def _infer_impl(self, *args, **kwargs):
+        """Infer sizes, anew where sizes were merged; a ValueError says that it has no end."""
+        self._rounds += 1
+        if self._rounds > ROUNDS:
+            raise ValueError(f"{ROUNDS} rounds of inference merged sizes without end")
+        return super()._infer_impl(*args, **kwargs)
+
+    def _add_suggested_merge(self, symbols, apply=False):
+        """Merge equal sizes into the first by one order: that of onnxruntime is a set's, by which a
+        loop's sizes could be merged to and fro without end."""
+        merged = {self.suggested_merge_.get(symbol, symbol) for symbol in symbols}
+        kept, *others = sorted(merged, key=self._rank)
+        if symbolic_shape_infer.is_literal(kept):
+            kept = int(kept)
+            if any(
+                symbolic_shape_infer.is_literal(other) and int(other) != kept for other in others
+            ):
+                raise ValueError(f"{kept} and {others[0]} differ")
+        for other in others:
+            self.suggested_merge_[other] = kept
+            for symbol, size in self.suggested_merge_.items():
+                if size == other:
+                    self.suggested_merge_[symbol] = kept
+        if apply and self.auto_merge_:
+            self._apply_suggested_merge()
+
+    def _rank(self, symbol):
+        """Return the place of a size: a number, a size of the inputs, a symbol, an expression."""
+        return (
+            not symbolic_shape_infer.is_literal(symbol),
+            symbol not in self.input_symbols_,
+            type(self.symbolic_dims_.get(symbol)) is not symbolic_shape_infer.sympy.Symbol,
+            len(str(symbol)),
+            str(symbol),
+        )
+
     def _new_symbolic_shape(self, rank, node, out_idx=0):
         """Return new symbols for the unknown axes."""
         shape = super()._new_symbolic_shape(rank, node, out_idx)
@@ -83,3 +123,6 @@ class _Inference(SymbolicShapeInference):
         value = self.known_vi_[node.output[0]]
         dtype = self.known_vi_[node.input[0]].type.tensor_type.elem_type
         value.CopyFrom(helper.make_tensor_value_info(node.output[0], dtype, sizes))
+
+
+symbolic_shape_infer.SymbolicShapeInference = _Inference  # by this name it infers subgraphs

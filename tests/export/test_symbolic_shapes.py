@@ -3,6 +3,7 @@
 import keras
 import onnx
 import pytest
+import sympy
 from keras import ops
 from onnx import TensorProto, helper
 
@@ -92,3 +93,18 @@ def test_restricted_self_attention_leaves_in_a_functional_model(causal, masked):
         given = {"x": floats(2, length, 8), "mask": mask}
         agree(graphs, signatures, given)
         require_true_sizes(graphs["model"], {name: given[name] for name in names})
+
+
+def test_equal_sizes_are_merged_into_the_same_one_whatever_their_order_is():
+    for order in (["b", "a", "batch"], ["batch", "a", "b"]):
+        inference = symbolic_shapes._Inference(2**31 - 1, True, False, 0)
+        inference.symbolic_dims_ = dict(zip("a b c batch".split(), sympy.symbols("a b c batch")))
+        inference.input_symbols_ = {"batch"}
+        inference._add_suggested_merge(order)
+        assert inference.suggested_merge_ == {"a": "batch", "b": "batch"}
+        inference._add_suggested_merge(["c", "a"])
+        assert inference.suggested_merge_ == dict.fromkeys("abc", "batch")
+        inference._add_suggested_merge(["b", 5])
+        assert inference.suggested_merge_ == dict.fromkeys(["a", "b", "c", "batch"], 5)
+        with pytest.raises(ValueError, match="5 and 7 differ"):
+            inference._add_suggested_merge(["a", 7])
