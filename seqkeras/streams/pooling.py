@@ -61,6 +61,11 @@ def _item(operation, walk, x, key):
     if x.kind != EACH or len(parts) < 2 or parts[0] != slice(None):
         return NotImplemented
     if not (parts[1] == -1 or parts[1] == slice(-1, None, None)):
+        if isinstance(parts[1], slice) and parts[1] != slice(None):
+            raise StreamError(
+                f"{operation.name}: takes frames by their places; of a stream only the last one, "
+                "x[:, -1], can be taken."
+            )
         return NotImplemented
     rest = x.tensor[(slice(None), slice(None), *parts[2:])]
     result = walk.so_far(x, rest)

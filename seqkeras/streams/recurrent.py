@@ -41,6 +41,11 @@ def read(layer, walk, sequences, mask=None):
         mask: a `Flow` of (B, T) booleans, or None.
     """
     sequence, real = walk.without_padding(sequences, walk.mask_of(sequences, mask))
+    if len(sequence.shape) != 3:
+        raise StreamError(
+            f"{layer.name} ({type(layer).__name__}): a recurrent layer of a stream reads frames of "
+            f"one axis; received frames of shape {tuple(sequence.shape[2:])}."
+        )
     cells = getattr(layer.cell, "cells", [layer.cell])
     sizes = [as_list(size) for cell in cells for size in sizes_of(cell)]
     states = _recalled(walk, layer, sizes, sequence.dtype)

@@ -11,6 +11,9 @@ from seqkeras.streams.flow import EACH, SO_FAR, Flow, StreamError
 
 COUNT = "frame_count"  # the entry of the number of frames so far
 CLOSE = {"rtol": 1e-4, "atol": 1e-5, "equal_nan": True}
+LONG = 257  # frames of a recording by which a look at far frames shows
+CUTS = (0, 1, 3, 10, 100)  # where this recording is cut
+MIXES = "mixes recordings of a batch"
 
 
 class Walk:
@@ -169,8 +172,16 @@ class Walk:
 
     def mapped(self, operation, flow_of, args, kwargs):
         """Return the results of an operation on the tensors of its flows, as flows."""
-        args, kwargs = with_tensors((args, kwargs), lambda flow: flow.tensor)
-        return tree.map_structure(flow_of, operation(*args, **kwargs))
+        tensors = with_tensors((args, kwargs), lambda flow: flow.tensor)
+        results = operation(*tensors[0], **tensors[1])
+        if self.state is None:
+            last = with_tensors((args, kwargs), lambda flow: flow.tensor[-1:])
+            batch = map(ops.convert_to_numpy, tree.flatten(results))
+            if not _agree_with_last(batch, _numbers(operation, *last)):
+                raise StreamError(
+                    f"{operation.name} ({type(operation).__name__}) {MIXES}, and a stream is alone."
+                )
+        return tree.map_structure(flow_of, results)
 
     def of_frames(self, operation, args, kwargs):
         """Return the flows of an operation that acts on each frame alone, or of the layers within a
@@ -274,30 +285,51 @@ def _reason(operation, args, kwargs):
     length = next(flow.tensor.shape[1] for flow in flows if flow.kind == EACH)
     batch_size = next(flow.tensor.shape[0] for flow in flows if flow.kind == EACH)
 
-    def called(first, last):
-        """Return the results for frames first to last, of a recording that ends with the last."""
+    def called(tensors, first, last, rows=slice(None)):
+        """Return the results for frames first to last, of recordings that end with the last."""
 
         def part(flow):
             if flow.kind == EACH:
-                return flow.tensor[:, first : last + 1]
-            return ops.reshape(flow.tensor, (batch_size, length, *flow.tensor.shape[1:]))[:, last]
+                return tensors[id(flow)][rows, first : last + 1]
+            by_frame = (batch_size, length, *flow.tensor.shape[1:])
+            return ops.reshape(flow.tensor, by_frame)[rows, last]
 
-        tensors = with_tensors((args, kwargs), part)
-        results = operation(*tensors[0], **tensors[1])
-        return [ops.convert_to_numpy(tensor) for tensor in tree.flatten(results)]
+        return _numbers(operation, *with_tensors((args, kwargs), part))
 
+    def difference(tensors, size, cuts):
+        """Return how the results of pieces differ from those of the whole; None if they do not."""
+        ends = [*(cut - 1 for cut in cuts[1:]), size - 1]
+        pieces = [called(tensors, *piece) for piece in zip(cuts, ends)]
+        for result, parts in zip(called(tensors, 0, size - 1), zip(*pieces), strict=True):
+            counts = [part.shape[1] for part in parts]
+            if result.shape[:2] != (batch_size, size) or sum(counts) != size:
+                return "gives no result for each frame"
+            if not np.allclose(result, np.concatenate(parts, axis=1), **CLOSE):
+                return "looks at other frames than the present one"
+        return None
+
+    tensors = {id(flow): flow.tensor for flow in flows}
     try:
-        whole = called(0, length - 1)
-        pieces = [called(frame, frame) for frame in range(length)]
-        alone = [np.concatenate(results, axis=1) for results in zip(*pieces, strict=True)]
+        reason = difference(tensors, length, range(length))
+        if reason is None and all(flow.kind == EACH for flow in flows):
+            order = np.random.default_rng(0).integers(length, size=LONG)
+            long = {id(flow): ops.take(flow.tensor, order, axis=1) for flow in flows}
+            reason = difference(long, LONG, CUTS)
+        if reason is not None:
+            return reason
+        whole, last = (called(tensors, 0, length - 1, slice(row, None)) for row in (0, -1))
     except Exception as error:  # of an operation that wants all frames
         return f"can not read frames one by one: {type(error).__name__}"
-    for one, other in zip(whole, alone, strict=True):
-        if one.shape != other.shape:
-            return "gives no result for each frame"
-        if not np.allclose(one, other, **CLOSE):
-            return "looks at other frames than the present one"
-    return None
+    return None if _agree_with_last(whole, last) else MIXES
+
+
+def _agree_with_last(batch, last):
+    """Return whether results of a batch end in those of its last row alone."""
+    return all(np.allclose(rows[-1:], row, **CLOSE) for rows, row in zip(batch, last, strict=True))
+
+
+def _numbers(operation, args, kwargs):
+    return [ops.convert_to_numpy(tensor) for tensor in tree.flatten(operation(*args, **kwargs))]
 
 
 def _taken_apart(layer, args, kwargs):

@@ -295,6 +295,22 @@ REFUSED = {
     ),
     "softmax over time": (lambda: [keras.layers.Softmax(axis=1)], "softmax.* other frames"),
     "first frame": (lambda: [lambda x: x[:, 0]], "get_item.* no result for each frame"),
+    "first frames": (lambda: [lambda x: x[:, :10], keras.layers.LSTM(3)], "frames by their places"),
+    "far frames": (lambda: [lambda x: ops.roll(x, 10, axis=1)], "roll.* looks at other frames"),
+    "more frames": (lambda: [keras.layers.UpSampling1D(2)], "no result for each frame"),
+    "batch": (
+        lambda: [lambda x: x - ops.mean(x, axis=0, keepdims=True)],
+        "mean.* no result for each frame",
+    ),
+    "rows of a batch": (lambda: [lambda x: ops.cumsum(x, axis=0)], "cumsum.* mixes recordings"),
+    "frames of two axes": (
+        lambda: [keras.layers.Reshape((-1, 3, 1)), keras.layers.ConvLSTM1D(2, 2)],
+        r"conv_lstm1d.* frames of one axis",
+    ),
+    "batch of summaries": (
+        lambda: [recurrent.GRU(3), lambda x: x - ops.mean(x, axis=0, keepdims=True)],
+        "mean.* mixes recordings of a batch",
+    ),
     "reversed": (lambda: [lambda x: ops.flip(x, axis=1)], "flip.* looks at other frames"),
     "centred, summed up": (
         lambda: [keras.layers.Conv1D(5, 3, padding="same"), keras.layers.GlobalMaxPooling1D()],
