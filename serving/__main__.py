@@ -20,7 +20,6 @@ from .lines import (
     arguments,
     batches,
     checked_inputs,
-    csv_rows,
     from_json,
     inputs,
     inputs_or_refusals,
@@ -32,7 +31,7 @@ from .manifest import BundleError, OverLimit, read_verified
 from .option_types import add_session_options, count, seconds
 from .parsing import as_json
 from .printing import as_content, as_line, in_line, in_lines, marked, printable, unknown_in_words
-from .replacing import replacement, written_aside
+from .replacing import replacement
 
 PROGRAM = "seqkeras-serving"
 # What a user types, by the package that this is.
@@ -152,45 +151,29 @@ def _measured(pipeline, values, options, chosen, machine):
 def stream(options):
     """Print the answer to each row of a CSV file on standard input as the row comes.
 
-    A row that is refused has an empty line, or a JSON object of "error", in its place.
+    The answer to a row of a series stands behind the series and a tab. A row that is refused has an
+    empty line, or a JSON object of "error", in its place.
 
     Returns:
         The exit status, 1 if a row has no answer.
     """
+    from .row_streams import RowStreams  # brings NumPy, which `inspect` spares
+
     pipeline, status = _load(options), 0
-    opened = pipeline.open(state=_saved_state(options.state))
-    rows = csv_rows(pipeline, lines(_open("standard input", sys.stdin).buffer, "row"))
-    try:
-        for number, row in enumerate(rows, start=1):
-            answers, error = _pushed(opened, row, number)
-            if error is not None:
-                _report(error)
+    texts = lines(_open("standard input", sys.stdin).buffer, "standard input")
+    with RowStreams(pipeline, options.state, options.gaps == "fill") as streams:
+        for series, answer in streams.answers(texts):
+            if isinstance(answer, ValueError):
+                _report(answer)
                 status = 1
-                print(as_json({"error": _message(error)}) if options.json else "", flush=True)
-            for answer in answers:
-                _print(as_json(as_content(answer)) if options.json else as_line(answer), flush=True)
-    finally:
-        if options.state is not None:
-            with written_aside(options.state) as file:
-                file.write_bytes(bytes(opened.state))
+                line = as_json({"error": _message(answer)}) if options.json else ""
+            elif options.json:
+                named = {} if series is None else {"series": series}
+                line = as_json(named | as_content(answer))
+            else:
+                line = (f"{in_line(series)}\t" if series else "") + as_line(answer)
+            _print(line, flush=True)
     return status
-
-
-def _pushed(opened, row, number):
-    """Return the answers that a stream has after a row, and None; or none, and the refusal, which
-    has the number of the row."""
-    if isinstance(row, ValueError):
-        return [], row
-    try:
-        return [answer for answer in opened.push([row]) if answer is not None], None
-    except ValueError as error:
-        return [], ValueError(str(error).replace(", row 1", f", row {number}", 1))
-
-
-def _saved_state(file):
-    """Return the bytes of a state's file; None without one."""
-    path = file and Path(file)
-    return path.read_bytes() if path and path.exists() else None
 
 
 def inspect(options):
@@ -257,7 +240,14 @@ def _stream_parser(prog):
     parser.add_argument(
         "--state",
         metavar="FILE",
-        help="File of the stream's state: read at the start if it exists, written at the end.",
+        help="File of the state of one series: read at the start if it exists, written at the end.",
+    )
+    parser.add_argument(
+        "--gaps",
+        choices=("refuse", "fill"),
+        default="refuse",
+        help="Rows that are missing by their times: refuse the next row, or fill the gap with rows "
+        "without values. Default: refuse.",
     )
     parser.set_defaults(run=stream)
     return parser

@@ -4,8 +4,6 @@ A line is a text; texts separated by tabs, for a pipeline of several parts; or J
 that reads arrays it is JSON, or the name of a .npy, .npz or .csv file.
 """
 
-import csv
-
 from .checks import shown
 from .parsing import TOO_LONG, bounded_lines, parse_request
 
@@ -27,7 +25,7 @@ def lines(stream, name):
         yield f"{name}, line {number}", line
 
 
-def _text_of(line, where):
+def text_of(line, where):
     """Return the text of an argument or of a line.
 
     Raises:
@@ -63,7 +61,7 @@ def inputs(pipeline, texts, as_json=False):
         yield from _arrays(texts, fields, getattr(pipeline, "num_known_rows", 0), series)
         return
     for where, line in texts:
-        name, text = f"{where}: text", _text_of(line, where)
+        name, text = f"{where}: text", text_of(line, where)
         value = _columns(text, fields, name) if not as_json else _from_json(text, name)
         yield name, value
 
@@ -87,7 +85,7 @@ def _arrays(texts, fields, horizon, series):
     from .array_files import inputs_in  # imports NumPy, which not every command needs
 
     for where, line in texts:
-        name, text = f"{where}: {fields[0] if fields else 'frames'}", _text_of(line, where)
+        name, text = f"{where}: {fields[0] if fields else 'frames'}", text_of(line, where)
         if not text.endswith(FILES):
             yield name, _from_json(text, name)
             continue
@@ -201,34 +199,3 @@ def _columns(text, fields, name):
             f"{name} must be {' and '.join(fields)} with a tab between; received {shown(text)}."
         )
     return first, others[0]
-
-
-def csv_rows(pipeline, texts):
-    """Yield the rows of a CSV file for a stream; a ValueError stands for a row that is none.
-
-    The first line names the columns; for frames of numbers it may be a frame. A row is a line.
-
-    Args:
-        pipeline: the result of `serving.load`.
-        texts: as `lines` yields them.
-    """
-    header, names = None, getattr(pipeline, "rows", None)
-    for where, line in texts:
-        try:
-            cells = next(csv.reader([_text_of(line, where)], strict=True), [])
-            if header is None:
-                header = cells
-                if names is not None or not _are_numbers(cells):
-                    continue
-            if len(cells) != len(header):
-                raise ValueError(f"it has {len(cells)} cells, the first line {len(header)}")
-            yield dict(zip(header, cells)) if names else [float(cell) for cell in cells]
-        except (ValueError, csv.Error) as error:
-            yield ValueError(f"{where}: a row must be a line of a CSV file: {error}.")
-
-
-def _are_numbers(cells):
-    try:
-        return bool([float(cell) for cell in cells])
-    except ValueError:
-        return False

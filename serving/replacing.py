@@ -13,11 +13,18 @@ def written_aside(path):
 
     Args:
         path: path of the file.
+
+    Raises:
+        OSError: naming `path`, if it can not be written.
     """
     written = aside(path)
     try:
         yield written
         written.replace(path)
+    except OSError as error:
+        if error.filename != str(written):
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
         written.unlink(missing_ok=True)
 
@@ -50,10 +57,5 @@ def replacement(path):
         return
     if os.path.exists(path):
         open(path, "ab").close()  # raises if the file may not be written
-    with written_aside(path) as written:
-        try:
-            stream = open(written, "w", encoding="utf-8")  # noqa: SIM115 (closed below)
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, path) from error
-        with stream:
-            yield stream.write
+    with written_aside(path) as written, open(written, "w", encoding="utf-8") as stream:
+        yield stream.write

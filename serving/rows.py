@@ -26,10 +26,12 @@ import numpy as np
 
 from .categories import category_of, is_missing
 from .checks import shown
-from .times import TimeColumn
+from .times import FIRST, LAST, TimeColumn, in_iso
 from .written_numbers import DECIMALS, number_of
 
 MOST_LISTED = 12  # categories in an error
+MOST_MISSING = 10_000  # rows that may be put into the gap of a stream
+WAY_OVER_GAPS = "; rows that are missing may be given without values (Stream.missing, --gaps fill)"
 
 
 @dataclass(frozen=True)
@@ -136,8 +138,9 @@ class Column:
         except (OverflowError, TypeError, ValueError):
             number = math.inf
         if not abs(number) < 3e38:  # the most of float32
+            expected = "a number" if math.isinf(number) else "a number of float32, under 3e38"
             raise ValueError(
-                f"{where(row)}: {self.name!r} must be a number; received {shown(value)}."
+                f"{where(row)}: {self.name!r} must be {expected}; received {shown(value)}."
             )
         return number
 
@@ -155,13 +158,15 @@ class Memory(NamedTuple):
         numbers: the last numbers of columns of numbers, with what stands for missing ones; None
             before the first row.
         time: the time of the last row, in microseconds since 1970; None without one.
+        series: the series of the rows, as a category; None where rows name none.
     """
 
     numbers: tuple | None = None
     time: int | None = None
+    series: str | None = None
 
     @classmethod
-    def of(cls, numbers=None, time=None):
+    def of(cls, numbers=None, time=None, series=None):
         """Return a memory of values from JSON.
 
         Raises:
@@ -171,9 +176,10 @@ class Memory(NamedTuple):
         finite = isinstance(values, list | tuple) and all(
             isinstance(number, int | float) and math.isfinite(number) for number in values
         )
-        if not finite or not (time is None or type(time) is int):
-            raise ValueError("their memory of rows holds no numbers and time")
-        return cls(None if numbers is None else tuple(numbers), time)
+        in_range = time is None or (type(time) is int and FIRST <= time < LAST)
+        if not finite or not in_range or not isinstance(series, str | None):
+            raise ValueError("their memory of rows holds no numbers, time and series")
+        return cls(None if numbers is None else tuple(numbers), time, series)
 
 
 NOTHING = Memory()
@@ -261,10 +267,11 @@ class Rows:
     def following(self, rows, name, memory):
         """Return (length, num_features) float32 of rows that follow others, the times of the rows
         or None, and the `Memory` after them; see `window`."""
-        where = _where(name)
         if memory.numbers is not None and len(memory.numbers) != len(self.numbers):
             raise ValueError(f"{name}: the state is of rows with other columns; begin anew.")
         fields = self._fields(rows, name, self.names)
+        where = _where(name, fields)
+        series = self._series_of(rows, where, memory.series)
         times = None
         if self.time is not None:
             size = len(self.time.columns)
@@ -277,7 +284,7 @@ class Rows:
             else:
                 before = np.array([memory.time], "M8[us]")
                 following = np.concatenate([before, times])
-                self.time.require_steps(following, lambda index: where(index - 1))
+                self.time.require_steps(following, lambda index: where(index - 1), WAY_OVER_GAPS)
         table = self.table(self._values(fields, self.columns, where), times)
         if memory.numbers is not None:
             before = np.zeros((1, table.shape[1]))
@@ -286,7 +293,55 @@ class Rows:
         filled = self.filled(table)
         last = tuple(filled[-1, : len(self.numbers)].tolist())
         time = None if times is None else int(times[-1].astype("int64"))
-        return self.scaled(filled[-len(fields) :]), times, Memory(last, time)
+        return self.scaled(filled[-len(fields) :]), times, Memory(last, time, series)
+
+    def _series_of(self, rows, where, series):
+        """Return the series of rows that follow those of a series; None where rows name none.
+
+        Raises:
+            ValueError: if they are of several.
+        """
+        if self.series is None:
+            return series
+        for index, row in enumerate(rows):
+            name = category_of(row.get(self.series)) if isinstance(row, Mapping) else None
+            if name is None or name == series:
+                continue
+            if series is not None:
+                raise ValueError(
+                    f"{where(index)}: {self.series!r} must be {series!r}, as before, for a series "
+                    f"is read alone; received {shown(name)}."
+                )
+            series = name
+        return series
+
+    def missing_before(self, row, name, memory):
+        """Return the rows without values that are missing between the rows so far and a row: each
+        the texts of its time, and None for the others.
+
+        Args:
+            row, name: a row, and its name for errors; see `window`.
+            memory: the `Memory` of the rows so far.
+
+        Raises:
+            ValueError: beginning with `name`, if the row can not be read, or more rows are missing
+                than `MOST_MISSING`.
+        """
+        if self.time is None or memory.time is None:
+            return []
+        size = len(self.time.columns)
+        time = self.time.read(self._row(row, lambda _: name, 0, self.names)[:size], name)
+        before = np.datetime64(memory.time, "us")
+        [count], [is_near] = self.time.steps_between(np.array([before, time]))
+        if not is_near or count < 2:
+            return []
+        if count > MOST_MISSING:
+            raise ValueError(
+                f"{name}: {count - 1:,} rows are missing before {in_iso(time)}, the last was of "
+                f"{in_iso(before)}; at most {MOST_MISSING:,} may be."
+            )
+        empty = [None] * len(self.columns)
+        return [[*self.time.written(time), *empty] for time in self.time.after(before, count - 1)]
 
     def future(self, rows, last, horizon, name):
         """Return (horizon, num_known) float32.
@@ -300,7 +355,7 @@ class Rows:
         Raises:
             ValueError: beginning with `name`, if they can not be read, or a number is missing.
         """
-        where = _where(name)
+        where = _where(name, range(horizon))
         parts = []
         if self.known:
             fields = self._fields(rows, name, [column.name for column in self.known])
@@ -326,7 +381,7 @@ class Rows:
         if not any(column.categories for column in columns):
             return []
         names = [column.name for column in columns] if known_alone else self.names
-        fields, where = self._fields(rows, name, names), _where(name)
+        fields, where = self._fields(rows, name, names), _where(name, rows)
         return [
             Unknown(where(row), column, category)
             for index, column in enumerate(columns, start=len(names) - len(columns))
@@ -384,7 +439,7 @@ class Rows:
         """Return the values of every row, in the order of `names`."""
         if not isinstance(rows, (tuple, list, np.ndarray)) or not len(rows):
             raise ValueError(f"{name} must be rows of {', '.join(names)}; received {shown(rows)}.")
-        where = _where(name)
+        where = _where(name, rows)
         return [self._row(row, where, index, names) for index, row in enumerate(rows)]
 
     def _row(self, row, where, index, names):
@@ -452,5 +507,6 @@ def _in_float32(numbers):
         return numbers.astype("float32")
 
 
-def _where(name):
-    return lambda index: f"{name}, row {index + 1}"
+def _where(name, rows):
+    """Return index of a row -> its name; a single row has the name of all."""
+    return lambda index: name if len(rows) == 1 else f"{name}, row {index + 1}"

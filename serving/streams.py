@@ -11,7 +11,9 @@ import dataclasses
 import functools
 import hashlib
 import itertools
-from collections.abc import AsyncIterator, Callable, Sequence
+import operator
+import zlib
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,12 +23,12 @@ from .checks import require_count, shown
 from .manifest import Manifest, NoFiniteNumber, verify_files
 from .opening import Runtime, open_session
 from .parsing import as_json, parse_json
-from .rows import NOTHING, Memory
+from .rows import NOTHING, Memory, Rows
 from .steps import Steps
 
 ROLE = PER = "stream"  # of the graph, and of the entries of its state
 NEXT = "next_"  # before the name of an entry that leaves the graph
-MAGIC = b"seqkeras stream 1\n"
+MAGIC = b"seqkeras stream 2"
 
 
 class Chunk(NamedTuple):
@@ -80,7 +82,8 @@ class StreamState:
             "arrays": {name: [a.dtype.name, [*a.shape]] for name, a in self.arrays.items()},
         }
         parts = (np.ascontiguousarray(array).tobytes() for array in self.arrays.values())
-        return b"".join([MAGIC, as_json(head).encode(), b"\n", *parts])
+        content = b"".join([as_json(head).encode(), b"\n", *parts])
+        return b"\n".join([MAGIC, _checksum(content), content])
 
     @classmethod
     def from_bytes(cls, content: bytes) -> "StreamState":
@@ -91,8 +94,11 @@ class StreamState:
         """
         try:
             magic, _, content = bytes(content).partition(b"\n")
-            if magic + b"\n" != MAGIC:
+            if magic != MAGIC:
                 raise ValueError("they do not begin as those of a state do")
+            checksum, _, content = content.partition(b"\n")
+            if checksum != _checksum(content):
+                raise ValueError("their checksum is another one")
             line, _, content = content.partition(b"\n")
             head = parse_json(line)
             arrays = {}
@@ -106,7 +112,7 @@ class StreamState:
             if not (isinstance(bundle, str) and type(frames) is int and frames >= 0):
                 raise ValueError("they name no bundle, or no number of frames")
             return cls(bundle, frames, arrays, memory)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise ValueError(
                 f"open: state must be the bytes of a stream's state, whole; {error}."
             ) from error
@@ -227,12 +233,14 @@ class Streaming:
         graph: the `StreamGraph`.
         read: (frames, name, `Memory`) -> `Chunk`; raises a ValueError beginning with the name.
         answer: (numbers of a frame, its number, what is told of it) -> its answer.
+        rows: the `Rows` of a table whose rows are frames; None for numbers.
     """
 
     who: str
     graph: StreamGraph
     read: Callable
     answer: Callable
+    rows: Rows | None = None
 
     def opened(self, streams: int | None, state: Any) -> "Stream | Streams":
         """Return a `Stream`, or `Streams`; see `Pipeline.open`."""
@@ -321,7 +329,7 @@ class Stream:
         arrays = {name: array[0].copy() for name, array in self._steps.state.items()}
         return StreamState(self._streaming.graph.identity, self._frames, arrays, self._memory)
 
-    def push(self, frames: Any) -> list:
+    def push(self, frames: Any, name: str | None = None) -> list:
         """Return the answer to each of some frames, None where answers come late and there is none
         yet.
 
@@ -329,6 +337,7 @@ class Stream:
             frames: an array (frames, features), or a list of frames; with `settings.rows` a list of
                 rows, dictionaries or lists; for a model with known covariates, a dictionary of
                 "series" and "known", which has for each row the rows that follow it.
+            name: name of the frames, for errors; None for "frames".
 
         Raises:
             ValueError: if a frame is refused, or the stream has ended.
@@ -336,7 +345,7 @@ class Stream:
         if not self._is_open:
             raise ValueError(f"{self._streaming.who}: the stream has ended; open another one.")
         streaming = self._streaming
-        name = f"{streaming.who}: frames"
+        name = name or f"{streaming.who}: frames"
         chunk = streaming.read(frames, name, self._memory)
         arrays = {name: array[np.newaxis] for name, array in chunk.arrays.items()}
         numbers = self._steps.run(arrays)[0]
@@ -346,14 +355,38 @@ class Stream:
         self._frames += len(chunk)
         return answers
 
+    def missing(self, row: Any, name: str | None = None) -> list:
+        """Return the rows, without values, of the times between the last row and this one: pushed
+        before it, they fill a gap. None are missing where rows have no time.
+
+        Args:
+            row: a row of a table, as `push` takes them in a list.
+            name: name of the row, for errors; None for "frames".
+
+        Raises:
+            ValueError: if the row is refused, or more rows are missing than a gap may have.
+        """
+        rows = self._streaming.rows
+        name = name or f"{self._streaming.who}: frames"
+        return [] if rows is None else rows.missing_before(row, name, self._memory)
+
     async def follow(self, source: Any) -> AsyncIterator:
-        """Yield the answer to each frame of an iterator, asynchronous or not, as it comes."""
+        """Yield the answer to each frame of an iterator, asynchronous or not, as it comes.
+
+        Raises:
+            ValueError: if a frame is refused, or `source` is no iterable of frames.
+        """
         if hasattr(source, "__aiter__"):
             async for frame in source:
                 yield self.push([frame])[0]
-        else:
+        elif isinstance(source, Iterable):
             for frame in source:
                 yield self.push([frame])[0]
+        else:
+            raise ValueError(
+                f"{self._streaming.who}: source must be an iterable of frames; received "
+                f"{shown(source)}."
+            )
 
     def end(self) -> None:
         """End the stream: it takes no further frame."""
@@ -448,12 +481,21 @@ class Streams:
         return f"{self._streaming.who}: frames of stream {index}"
 
     def _index(self, index):
-        if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < len(self):
+        try:
+            number = -1 if isinstance(index, bool) else operator.index(index)
+        except TypeError:
+            number = -1
+        if not 0 <= number < len(self):
             raise ValueError(
                 f"{self._streaming.who}: a stream's index must be from 0 to {len(self) - 1}; "
                 f"received {shown(index)}."
             )
-        return index
+        return number
+
+
+def _checksum(content):
+    """Return the CRC-32 (ISO 3309) of bytes, in hexadecimal digits."""
+    return b"%08x" % zlib.crc32(content)
 
 
 def _stacked(chunks, part):

@@ -261,15 +261,17 @@ class TimeColumn:
             off = abs((times - days)[1:] - (times - days)[:-1])
         return count, (units % self.step == 0) & (4 * off <= DAY)
 
-    def require_steps(self, times, where):
-        """Raise a ValueError for the first row that does not follow by one step."""
+    def require_steps(self, times, where, way_out=""):
+        """Raise a ValueError, which ends in a way out of a gap, for the first row that does not
+        follow by one step."""
         count, is_near = self.steps_between(times)
         for row in np.flatnonzero((count != 1) | ~is_near):
             expected = self.after(times[row], 1)[0]
             raise ValueError(
                 f"{where(row + 1)}: expected the time {in_iso(expected)}, {self.step_in_words} "
                 f"behind the row before; received {in_iso(times[row + 1])}"
-                f"{self.about_clocks(expected, times[row + 1])}."
+                f"{self.about_clocks(expected, times[row + 1])}"
+                f"{way_out if is_near[row] and count[row] > 1 else ''}."
             )
 
     def about_clocks(self, expected, actual):

@@ -14,6 +14,7 @@ namespace seqkeras {
 struct Memory {
   std::optional<std::vector<double>> numbers;  // the last one of each column of numbers
   std::optional<int64_t> time;                 // of the last row
+  std::optional<std::string> series;           // of the rows
 };
 
 struct StreamState {

@@ -140,7 +140,9 @@ class Classify(Pipeline):
                 folder, manifest, ROLE, self._settings.rows
             )
             graph = StreamGraph(folder, manifest, runtime, self._settings.output, {FRAMES})
-            self.streaming = Streaming("Classify", graph, reader.follow, self._answer_of_frame)
+            self.streaming = Streaming(
+                "Classify", graph, reader.follow, self._answer_of_frame, self.rows
+            )
         elif self._reads_trees:
             self._reader = TreeReader(folder, manifest)
         else:

@@ -134,7 +134,7 @@ class Forecast(Pipeline):
         self.fields = ("series", KNOWN) if asks_known else ("series",)
         self.num_known_rows = self._known_shape[0] if asks_known else 0
         stream = StreamGraph(folder, manifest, runtime, self._settings.output, {WINDOW, KNOWN})
-        self.streaming = Streaming("Forecast", stream, self._follow, self._answer_of_row)
+        self.streaming = Streaming("Forecast", stream, self._follow, self._answer_of_row, self.rows)
 
     @overload
     def __call__(

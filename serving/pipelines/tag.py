@@ -115,7 +115,9 @@ class Tag(Pipeline):
             self._reader = FrameReader.of_graph(folder, manifest, ROLE, self._settings.rows)
             _require_tags_of_frames(folder, manifest.graphs[ROLE], self._settings.output)
             graph = StreamGraph(folder, manifest, runtime, self._settings.output, {FRAMES})
-            self.streaming = Streaming("Tag", graph, self._reader.follow, self._answer_of_frame)
+            self.streaming = Streaming(
+                "Tag", graph, self._reader.follow, self._answer_of_frame, self.rows
+            )
         else:
             self._reader = TextReader(folder, manifest)
         tokenizer = getattr(self._reader, "tokenizer", None)

@@ -58,7 +58,7 @@ def test_unknown_categories_are_counted_and_missing_ones_are_none():
     assert counted(unknown) == {"wind": {"E": 2}, "zone": {"2": 2, "x": 1}}
     assert str(unknown[0]) == "series, row 1: 'wind' must be one of 'N', 'S'; received 'E'."
     known = rows.unknown([{"wind": "W"}], "known", known_alone=True)
-    assert str(known[0]) == "known, row 1: 'wind' must be one of 'N', 'S'; received 'W'."
+    assert str(known[0]) == "known: 'wind' must be one of 'N', 'S'; received 'W'."
     many = Rows((Column("c", tuple(f"c{place}" for place in range(15))),))
     assert "'c11' and 3 more; received 'd'." in str(many.unknown((("d",),), "series")[0])
 
@@ -111,17 +111,23 @@ def test_a_week_begins_on_monday():
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ((("2024-01-01", "b", "N"),), "series, row 1: 'load' must be a number; received 'b'."),
-        ((("2024-01-01", math.inf, "N"),), "row 1: 'load' must be a number; received float inf."),
-        ((("2024-01-01", 1e39, "N"),), "row 1: 'load' must be a number; received float 1e+39."),
-        ((("2024-01-01", True, "N"),), "row 1: 'load' must be a number; received bool True."),
+        ((("2024-01-01", "b", "N"),), "series: 'load' must be a number; received 'b'."),
+        ((("2024-01-01", math.inf, "N"),), "series: 'load' must be a number; received float inf."),
+        (
+            (("2024-01-01", 1e39, "N"),),
+            "series: 'load' must be a number of float32, under 3e38; received float 1e+39.",
+        ),
+        ((("2024-01-01", True, "N"),), "series: 'load' must be a number; received bool True."),
         ((("2024-01-01", np.True_, "N"),), "'load' must be a number; received bool np.True_"),
-        ((("2024-01-01", "1,250", "N"),), "row 1: 'load' must be a number; received '1,250'."),
-        (((None, 1, "N"),), "row 1: 'time' must be a time in ISO 8601, as 2024-12-31 23:00, or "),
-        ((("Monday", 1, "N"),), "row 1: 'time' must be a time in ISO 8601, as 2024-12-31 23:00"),
-        ((("2024-01-01", 1, ["N"]),), "row 1: 'wind' must be a text, a number, true or false, or "),
-        (((1, "N"),), "series, row 1 must hold time, load, wind, or be a dictionary of them; rec"),
-        (({"time": "2024-01-01", "load": 1},), "series, row 1 has no 'wind'; it has time, load."),
+        ((("2024-01-01", "1,250", "N"),), "series: 'load' must be a number; received '1,250'."),
+        (((None, 1, "N"),), "series: 'time' must be a time in ISO 8601, as 2024-12-31 23:00, or "),
+        ((("Monday", 1, "N"),), "series: 'time' must be a time in ISO 8601, as 2024-12-31 23:00"),
+        (
+            (("2024-01-01", 1, ["N"]),),
+            "series: 'wind' must be a text, a number, true or false, or ",
+        ),
+        (((1, "N"),), "series must hold time, load, wind, or be a dictionary of them; rec"),
+        (({"time": "2024-01-01", "load": 1},), "series has no 'wind'; it has time, load."),
         ("2024", "series must be rows of time, load, wind; received '2024'."),
         ((), "series must be rows of time, load, wind; received tuple ()."),
         (

@@ -2,8 +2,13 @@
 
 import asyncio
 import dataclasses
+import functools
 import io
 import json
+import subprocess
+import sys
+from signal import Signals
+from subprocess import PIPE
 
 import numpy as np
 import pytest
@@ -13,9 +18,10 @@ from seqkeras.serving.__main__ import main
 from seqkeras.serving.manifest import StateEntry
 from seqkeras.serving.rows import Column, Memory, Rows
 from seqkeras.serving.streams import StreamState
+from seqkeras.serving.times import TimeColumn
 from tests.arrays import floats
 from tests.serving.pipelines.toys import forecaster, frames_graph, write_bundle
-from tests.serving.written import model_of, save_graphs, write
+from tests.serving.written import model_of, save_graphs, with_its_checksum, write
 
 F, W = 3, floats(3, 2, seed=1)
 LABELS = ["off", "on"]
@@ -110,7 +116,7 @@ def test_many_streams_are_stepped_together_each_with_its_own_frames(pipeline):
         np.testing.assert_allclose(scores(answers[index]), alone, rtol=1e-5)
         assert streams.state(index).frames == done[index]
     saved = streams.state(2)
-    streams.replace(2)
+    streams.replace(np.int64(2))
     found = streams.push([None, None, FRAMES[:1], None])[2]
     assert scores(found) == pytest.approx(expected(FRAMES[:1]))
     streams.replace(0, saved)
@@ -156,6 +162,27 @@ def test_a_frame_that_is_refused_leaves_the_state_as_it_was(pipeline, frames, me
     np.testing.assert_allclose(scores(stream.push(FRAMES[3:])), expected(FRAMES)[3:], rtol=1e-5)
 
 
+CHANGES = [
+    (b'"frames": 0', b'"frames": "0"', "they name no bundle, or no number of frames"),
+    (b'"numbers": null', b'"numbers": "a"', "their memory of rows holds no numbers, time and"),
+    (b'"time": null', b'"time": %d' % 2**70, "their memory of rows holds no numbers, time and"),
+    (b'"series": null', b'"series": 1', "their memory of rows holds no numbers, time and series"),
+    (b"[3]", b"[%d]" % 2**70, "open: state must be the bytes of a stream's state, whole"),
+    (b"[3]", b"[2]", "there are more of them than the arrays have"),
+]
+
+
+def test_a_state_with_any_changed_byte_is_refused(pipeline):
+    stream = pipeline.open()
+    stream.push(FRAMES[:3])
+    saved = bytes(stream.state)
+    for place in range(len(saved)):
+        damaged = bytearray(saved)
+        damaged[place] ^= 1 << place % 8
+        with pytest.raises(ValueError, match="open: state must be the bytes of a stream's state"):
+            pipeline.open(state=damaged)
+
+
 def test_states_and_streams_that_do_not_fit_are_refused(bundles, pipeline):
     saved = bytes(pipeline.open().state)
     other = serving.load(bundles["other"], threads=1)
@@ -165,21 +192,23 @@ def test_states_and_streams_that_do_not_fit_are_refused(bundles, pipeline):
         (lambda: other.open(state=saved), "Classify: state is that of another bundle or precision"),
         (lambda: pipeline.open(state=saved[:-1]), "open: state must be the bytes of a stream's"),
         (lambda: pipeline.open(state=saved[:20]), "open: state must be the bytes of a stream's"),
-        (lambda: pipeline.open(state=saved + b"1"), "there are more of them than the arrays have"),
+        (lambda: pipeline.open(state=saved + b"1"), "their checksum is another one"),
         (lambda: pipeline.open(state=b"state\n1\n2"), "do not begin as those of a state do"),
-        (
-            lambda: pipeline.open(state=saved.replace(b'"frames": 0', b'"frames": "0"')),
-            "they name no bundle, or no number of frames",
-        ),
-        (
-            lambda: pipeline.open(state=saved.replace(b'"numbers": null', b'"numbers": "a"')),
-            "their memory of rows holds no numbers and time",
+        *(
+            (
+                functools.partial(pipeline.open, state=with_its_checksum(saved.replace(old, new))),
+                message,
+            )
+            for old, new, message in CHANGES
         ),
         (lambda: pipeline.open(state=3), "Classify: state must be the state of a stream, or its "),
         (lambda: pipeline.open(streams=0), "Classify: streams must be a whole number of at least"),
         (lambda: pipeline.open(streams=2, state=saved), "state is of one stream"),
         (lambda: pipeline.open(streams=2).push([None]), "frames must be a list of 2, one for each"),
         (lambda: pipeline.open(streams=2).state(2), "index must be from 0 to 1; received int 2"),
+        (lambda: pipeline.open(streams=2).state(True), "index must be from 0 to 1; received bool"),
+        (lambda: pipeline.open(streams=2).replace("0"), "index must be from 0 to 1; received '0'"),
+        (lambda: asyncio.run(anext(pipeline.open().follow(5))), "must be an iterable of frames"),
         (lambda: ended.push(FRAMES), "Classify: the stream has ended; open another one"),
     ):
         with pytest.raises(ValueError) as caught:
@@ -241,34 +270,171 @@ def test_rows_remember_what_stands_for_a_missing_number(of_rows):
     np.testing.assert_allclose(alone[-1].values, values, rtol=1e-4)
 
 
-def test_the_command_answers_each_line_and_keeps_the_state(bundles, tmp_path, capsys, monkeypatch):
-    state = tmp_path / "state"
+@pytest.fixture
+def command(monkeypatch, capsys):
+    """The result of `seqkeras stream`: status, lines of output, lines of error."""
+
+    def run(bundle, content, *options):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+        status = main(["stream", str(bundle), *map(str, options)])
+        output, error = capsys.readouterr()
+        return status, output.splitlines(), error.splitlines()
+
+    return run
+
+
+def test_the_command_answers_each_line_and_keeps_the_state(bundles, tmp_path, command):
+    bundle, state = bundles["one"], tmp_path / "state"
 
     def run(lines, *options):
-        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("\n".join(lines).encode())))
-        status = main(["stream", str(bundles["one"]), "--state", str(state), *options])
-        return status, *capsys.readouterr()
+        return command(bundle, "\n".join(lines).encode(), "--state", state, *options)
 
     numbers = [",".join(map(str, frame)) for frame in FRAMES.tolist()]
-    status, output, _ = run(["a,b,c", *numbers[:4]])
     labels = ["on" if score > 0.5 else "off" for score in expected(FRAMES)]
-    assert status == 0 and [line.split("\t")[0] for line in output.splitlines()] == labels[:4]
+    status, output, _ = run(["a,b,c", *numbers[:4]])
+    assert status == 0 and [line.split("\t")[0] for line in output] == labels[:4]
     status, output, error = run([numbers[4], "1,2", "x,y,z", *numbers[5:]], "--json")
-    found = output.splitlines()
-    assert status == 1 and len(found) == 9 and len(error.splitlines()) == 2
-    assert [json.loads(line)["labels"] for line in found[:1] + found[3:]] == [
+    assert status == 1 and len(output) == 9
+    assert [json.loads(line)["labels"] for line in output[:1] + output[3:]] == [
         [label] for label in labels[4:]
     ]
-    assert "row, line 2: a row must be a line of a CSV file: it has 2 cells" in error
-    state.write_bytes(state.read_bytes()[:30])
-    status, _, error = run(numbers)
-    assert status == 1 and "state must be the bytes of a stream's state, whole" in error
-    assert len(state.read_bytes()) == 30
+    assert [line.partition(": standard input, ")[2] for line in error] == [
+        "line 2: a row must have 3 cells, as the first line; received 2.",
+        "line 3: a frame must be numbers with commas between them; received 'x'.",
+    ]
+    assert json.loads(output[1]) == {"error": error[0].partition(": ")[2]}
+    saved = state.read_bytes()
+    state.write_bytes(saved[:30])
+    status, _, [error] = run(numbers)
+    assert status == 1 and f"{state}: open: state must be the bytes of a stream's state" in error
+    assert state.read_bytes() == saved[:30]
+    missing = tmp_path / "none/state"
+    assert command(bundle, b"", "--state", missing) == (
+        1,
+        [],
+        [f"seqkeras-serving: {missing}: No such file or directory"],
+    )
 
 
-def test_the_command_says_which_row_is_refused(of_rows, capsys, monkeypatch):
-    lines = b"load,kind\n1,a\nmuch,a\n2,b\n"
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(lines)))
-    assert main(["stream", str(of_rows)]) == 1
-    output, error = capsys.readouterr()
-    assert output.splitlines()[1] == "" and "row 2: 'load' must be a number" in error
+TABLE_ERRORS = [
+    (
+        b"\xef\xbb\xbfload,kind\n1,a\nmuch,a\n",
+        ["line 3: 'load' must be a number; received 'much'."],
+    ),
+    (
+        b"load,kind\n1,a\n\xff,a\n",
+        ["line 3: text must be UTF-8; received byte 0xff at position 0."],
+    ),
+    (b'load,kind\n1,a\n"1,a\n', ["line 3: a row must be a line of a CSV file: unexpected end of"]),
+    (b"load,sort\n1,a\n", ["line 1: the first line must name the columns load, kind; it has no "]),
+]
+
+
+@pytest.mark.parametrize(("content", "errors"), TABLE_ERRORS)
+def test_the_command_names_the_line_that_is_refused(of_rows, command, content, errors):
+    status, output, lines = command(of_rows, content)
+    assert status == 1 and len(lines) == len(errors)
+    for line, error in zip(lines, errors):
+        assert line.startswith(f"seqkeras-serving: standard input, {error}")
+    assert not output or output[1] == ""
+
+
+@pytest.mark.parametrize("signal", ["SIGTERM", "SIGHUP", "SIGINT"])
+def test_a_signal_ends_the_command_with_its_state_written(bundles, tmp_path, signal):
+    state, number = tmp_path / "state", Signals[signal]
+    command = [sys.executable, "-m", "seqkeras.serving", "stream", bundles["one"], "--state", state]
+    with subprocess.Popen(command, stdin=PIPE, stdout=PIPE, stderr=PIPE, text=True) as process:
+        for frame in FRAMES[:3].tolist():
+            process.stdin.write(f"{','.join(map(str, frame))}\n")
+            process.stdin.flush()
+            assert process.stdout.readline()
+        process.send_signal(number)
+        assert process.wait(timeout=60) == 128 + number and process.stderr.read() == ""
+    assert StreamState.from_bytes(state.read_bytes()).frames == 3
+
+
+HOURS = TimeColumn(("time",), step=3600)
+
+
+@pytest.fixture
+def of_times(tmp_path):
+    """A forecaster of rows with a time, of several series."""
+    weights = floats(4, 8, seed=3)
+    graphs = {"model": forecaster(4), "stream": stream_of(weights, "window", "2,4")}
+    settings = {"rows": dataclasses.asdict(Rows(COLUMNS, HOURS, "site"))}
+    return written(tmp_path / "times", "Forecast", graphs, settings)
+
+
+def row_at(hour, load=1.0, **others):
+    return {"time": f"2024-01-01 {hour:02}:00", "load": load, "kind": "a", **others}
+
+
+def values_of(answers):
+    return np.stack([answer.values for answer in answers])
+
+
+def test_a_gap_is_filled_with_rows_without_values(of_times, command):
+    pipeline = serving.load(of_times)
+    rows = [row_at(0), row_at(1, 3.0), row_at(4, 2.0), row_at(5)]
+    empty = [{"time": f"2024-01-01 0{hour}:00", "load": None, "kind": None} for hour in (2, 3)]
+    whole = values_of(pipeline.open().push([*rows[:2], *empty, *rows[2:]]))[[0, 1, 4, 5]]
+    stream = pipeline.open()
+    assert stream.missing(rows[0]) == []
+    stream.push(rows[:2])
+    with pytest.raises(ValueError, match="3:00:00|02:00:00.*may be given without values .Stream.m"):
+        stream.push(rows[2:3])
+    filled = stream.push([*stream.missing(rows[2]), rows[2]])
+    np.testing.assert_array_equal(values_of(filled[2:]), whole[2:3])
+    for row in (row_at(4), row_at(3), {**row_at(5), "time": "2024-01-01 05:30"}):
+        assert stream.missing(row) == []
+    for row, message in (
+        (
+            {**row_at(0), "time": "2034-01-01 00:00"},
+            "87,667 rows are missing before 2034-01-01T00:00",
+        ),
+        ({"load": 1}, "frames has no 'time'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            stream.missing(row)
+    lines = ["time,load,kind", *(",".join(map(str, row.values())) for row in rows)]
+    lines.insert(3, "2024-01-01 02:00,much,a")
+    content = "\n".join(lines).encode()
+    status, output, error = command(of_times, content, "--json", "--gaps", "fill")
+    assert status == 1 and len(error) == 1 and "line 4: 'load' must be a number" in error[0]
+    del output[2]
+    found = [json.loads(line)["values"] for line in output]
+    np.testing.assert_allclose(found, whole, rtol=1e-5)
+    status, output, error = command(of_times, content)
+    assert (
+        status == 1 and output[2:] == ["", "", ""] and "(Stream.missing, --gaps fill)" in error[2]
+    )
+
+
+def test_rows_of_several_series_are_streams_of_their_own(of_times, command, tmp_path):
+    pipeline = serving.load(of_times)
+    rows = [row_at(hour, load, site=site) for hour, load in ((0, 1.0), (1, 5.0)) for site in "ab"]
+    alone = [values_of(pipeline.open().push(rows[start::2])) for start in (0, 1)]
+    stream = pipeline.open()
+    stream.push(rows[:1])
+    for push in (lambda: stream.push(rows[1:2]), lambda: pipeline(tuple(rows[:2]))):
+        with pytest.raises(ValueError, match="'site' must be 'a', as before, for a series is read"):
+            push()
+    assert stream.state.memory.series == "a"
+    content = "\n".join(
+        ["time,load,kind,site", *(",".join(map(str, row.values())) for row in rows)]
+    ).encode()
+    status, output, _ = command(of_times, content, "--json")
+    assert status == 0
+    answers = [json.loads(line) for line in output]
+    assert [answer["series"] for answer in answers] == ["a", "b", "a", "b"]
+    for start in (0, 1):
+        found = [answer["values"] for answer in answers[start::2]]
+        np.testing.assert_allclose(found, alone[start], rtol=1e-5)
+    status, output, _ = command(of_times, content)
+    assert [line.split("\t")[0] for line in output] == ["a", "b", "a", "b"]
+    state = tmp_path / "state"
+    status, output, error = command(of_times, content, "--state", state)
+    assert status == 1 and len(error) == 2
+    assert "line 3: --state keeps the stream of one series, 'a'; received 'b'." in error[0]
+    status, _, error = command(of_times, content.replace(b",a\n", b",c\n"), "--state", state)
+    assert "--state keeps the stream of one series, 'a'; received 'c'" in error[0]

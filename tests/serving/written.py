@@ -1,5 +1,7 @@
 """Bundles and ONNX graphs written by hand."""
 
+import binascii
+
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
@@ -32,6 +34,12 @@ DTYPES = {
     TensorProto.INT32: "int32",
     TensorProto.BOOL: "bool",
 }
+
+
+def with_its_checksum(state):
+    """The bytes of a stream's state whose text was changed, with the checksum of this text."""
+    magic, _, content = state.split(b"\n", 2)
+    return b"\n".join([magic, b"%08x" % binascii.crc32(content), content])
 
 
 def model_of(text, **constants):

@@ -144,7 +144,7 @@ def test_a_number_that_is_missing_or_none_is_said_by_the_bundle(sensors):
     message = r"^Classify: frames, row 2: 'x' must be a number; received 'far'"
     with pytest.raises(ValueError, match=message):
         classify((rows[0], rows[1] | {"x": "far"}))
-    with pytest.raises(ValueError, match="frames, row 1 has no 'z'; it has x, y"):
+    with pytest.raises(ValueError, match="frames has no 'z'; it has x, y"):
         classify(({"x": 1, "y": 2},))
 
 

@@ -12,6 +12,7 @@ import { decimalSigns, numberOf } from "./written_numbers.js";
 
 const MOST = 3e38; // of float32
 const MOST_LISTED = 12; // categories in an error
+const WAY_OVER_GAPS = "; rows that are missing may be given without values";
 
 /** The field `rows` of settings. */
 export const ROWS = byDefault(optional(object({
@@ -50,10 +51,11 @@ export const ROWS = byDefault(optional(object({
  * @property {number[] | null} numbers the last numbers of columns of numbers, with what stands for
  *   missing ones; null before the first row.
  * @property {number | null} time the time of the last row, in microseconds since 1970; null without one.
+ * @property {string | null} series the series of the rows, as a category; null where rows name none.
  */
 
 /** @type {Memory} */
-export const NOTHING = { numbers: null, time: null };
+export const NOTHING = { numbers: null, time: null, series: null };
 
 /** What a row holds; the targets are the first columns. */
 export class Rows {
@@ -139,14 +141,15 @@ export class Rows {
    */
   following(rows, name, memory) {
     const fields = fieldsOf(rows, name, this.names);
-    const where = whereOf(name);
+    const where = whereOf(name, fields);
+    const series = this.#seriesOf(rows, where, memory.series);
     const size = this.time?.columns.length ?? 0;
     const parts = fields.map((field) => field.slice(0, size));
     const { time } = this;
     const times = time ? parts.map((part, row) => time.read(part, where(row))) : [];
     time?.requireOffsets(parts, where);
     if (memory.time === null) time?.requireSteps(times, where);
-    else time?.requireSteps([memory.time, ...times], (row) => where(row - 1));
+    else time?.requireSteps([memory.time, ...times], (row) => where(row - 1), WAY_OVER_GAPS);
     const { values, unknown } = valuesOf(fields, this.columns, where, size);
     const told = this.columns.filter((column) => column.may_be_missing);
     const numbers = this.columns.filter((column) => !column.categories.length);
@@ -166,8 +169,24 @@ export class Rows {
         ...(time?.phases(times[row]) ?? []),
       ]);
     });
-    const after = { numbers: [...last.values()], time: times.at(-1) ?? null };
+    const after = { numbers: [...last.values()], time: times.at(-1) ?? null, series };
     return { table, times, memory: after, unknown };
+  }
+
+  /** Return the series of rows that follow those of a series; null where rows name none. */
+  #seriesOf(rows, where, series) {
+    if (this.series === null) return series;
+    let found = series;
+    rows.forEach((row, place) => {
+      const name = isRecord(row) ? categoryOf(row[this.series] ?? null) : null;
+      if (name === null || name === found) return;
+      if (found !== null) {
+        throw new Refusal(`${where(place)}: ${quoted(this.series)} must be ${quoted(found)}, as before, `
+          + `for a series is read alone; received ${shown(name)}`);
+      }
+      found = name;
+    });
+    return found;
   }
 
   /**
@@ -180,9 +199,9 @@ export class Rows {
    * @returns {{table: Float32Array[], unknown: Unknown[]}}
    */
   future(rows, last, horizon, name) {
-    const where = whereOf(name);
     const names = this.known.map((column) => column.name);
     const fields = names.length ? fieldsOf(rows, name, names) : Array.from({ length: horizon }, () => []);
+    const where = whereOf(name, fields);
     if (fields.length !== horizon) {
       throw new Refusal(`${name} must have ${horizon} rows; received ${fields.length}`);
     }
@@ -238,7 +257,8 @@ export function counted(unknown) {
   return Object.fromEntries([...found].map(([name, counts]) => [name, Object.fromEntries(counts)]));
 }
 
-const whereOf = (name) => (row) => `${name}, row ${row + 1}`;
+/** Return index of a row -> its name; a single row has the name of all. */
+const whereOf = (name, rows) => (row) => (rows.length === 1 ? name : `${name}, row ${row + 1}`);
 const widthOf = (columns) => columns.reduce((sum, column) => sum + (column.categories.length || 1), 0);
 
 /** Return the values of every row, in the order of `names`. */
@@ -247,7 +267,7 @@ function fieldsOf(rows, name, names) {
     throw new Refusal(`${name} must be rows of ${names.join(", ")}; received ${shown(rows)}`);
   }
   return rows.map((row, place) => {
-    const where = whereOf(name)(place);
+    const where = whereOf(name, rows)(place);
     if (isRecord(row)) {
       const missing = names.find((column) => !Object.hasOwn(row, column));
       if (missing === undefined) return names.map((column) => row[column]);
@@ -295,7 +315,8 @@ function numberIn(column, value, where) {
   if (typeof value === "string") found = numberOf(value, column.decimal);
   else if (typeof value === "number" || typeof value === "bigint") found = Number(value);
   if (found === null || !(Math.abs(found) < MOST)) {
-    throw new Refusal(`${where}: ${quoted(column.name)} must be a number; received ${shown(value)}`);
+    const expected = found !== null && Number.isFinite(found) ? "a number of float32, under 3e38" : "a number";
+    throw new Refusal(`${where}: ${quoted(column.name)} must be ${expected}; received ${shown(value)}`);
   }
   return found;
 }

@@ -21,7 +21,8 @@ import { NOTHING } from "./rows.js";
 
 const ROLE = "stream"; // of the graph, and of the entries of its state
 const NEXT = "next_"; // before the name of an entry that leaves the graph
-const MAGIC = "seqkeras stream 1\n";
+const MAGIC = "seqkeras stream 2\n"; // then 8 hexadecimal digits, the CRC-32 of what follows them
+const CHECKSUM = 8;
 const LINE_END = 10;
 const DEFAULTS = { streams: /** @type {number | null} */ (null), state: /** @type {any} */ (null) };
 /** Type of a tensor -> its numbers. @type {Record<string, any>} */
@@ -36,7 +37,9 @@ const HEAD = object({
   bundle: required(string),
   frames: required(integer),
   memory: required(object({
-    numbers: required(optional(list(number))), time: required(optional(number)),
+    numbers: required(optional(list(number))),
+    time: required(optional(integer)),
+    series: required(optional(string)),
   })),
   arrays: required(record(list(anything))),
 });
@@ -93,14 +96,12 @@ export class StreamState {
   bytes() {
     const { bundle, frames, memory } = this;
     const arrays = mapped(this.arrays, ({ type, dims }) => [type, dims]);
-    const head = `${MAGIC}${JSON.stringify({ bundle, frames, memory, arrays })}\n`;
-    const parts = [
+    const head = `${JSON.stringify({ bundle, frames, memory, arrays })}\n`;
+    const content = bytesJoined([
       new TextEncoder().encode(head),
       ...Object.values(this.arrays).map(({ data }) => bytesOf(data)),
-    ];
-    const length = parts.reduce((sum, part) => sum + part.length, 0);
-    return /** @type {Uint8Array} */ (
-      joined(parts.map((data) => ({ type: "uint8", data, dims: [] })), [length]).data);
+    ]);
+    return bytesJoined([new TextEncoder().encode(`${MAGIC}${checksum(content)}\n`), content]);
   }
 
   /**
@@ -114,11 +115,14 @@ export class StreamState {
     if (new TextDecoder().decode(content.subarray(0, start)) !== MAGIC) {
       throw notWhole("they do not begin as those of a state do");
     }
-    const end = content.indexOf(LINE_END, start);
+    const begin = start + CHECKSUM + 1;
+    const [told] = new TextDecoder().decode(content.subarray(start, begin)).split("\n");
+    if (told !== checksum(content.subarray(begin))) throw notWhole("their checksum is another one");
+    const end = content.indexOf(LINE_END, begin);
     let head;
     const problems = /** @type {string[]} */ ([]);
     try {
-      head = HEAD(parseJSON(content.subarray(start, end < 0 ? start : end)), "", problems);
+      head = HEAD(parseJSON(content.subarray(begin, end < 0 ? begin : end)), "", problems);
     } catch {
       throw notWhole("their head is no JSON");
     }
@@ -138,6 +142,27 @@ export class StreamState {
     if (place < content.length) throw notWhole("there are more of them than the arrays have");
     return new StreamState(head.bundle, head.frames, arrays, head.memory);
   }
+}
+
+/** Remainder of each byte, for CRC-32 (ISO 3309). */
+const REMAINDERS = Uint32Array.from({ length: 256 }, (_, byte) => {
+  let rest = byte;
+  for (let bit = 0; bit < 8; bit += 1) rest = rest & 1 ? (rest >>> 1) ^ 0xedb88320 : rest >>> 1;
+  return rest;
+});
+
+/** Return the CRC-32 of bytes as 8 hexadecimal digits. @param {Uint8Array} content */
+function checksum(content) {
+  let rest = 0xffffffff;
+  for (const byte of content) rest = REMAINDERS[(rest ^ byte) & 255] ^ (rest >>> 8);
+  return (~rest >>> 0).toString(16).padStart(CHECKSUM, "0");
+}
+
+/** @param {Uint8Array[]} parts */
+function bytesJoined(parts) {
+  const length = parts.reduce((sum, part) => sum + part.length, 0);
+  return /** @type {Uint8Array} */ (
+    joined(parts.map((data) => ({ type: "uint8", data, dims: [] })), [length]).data);
 }
 
 const isSize = (size) => Number.isSafeInteger(size) && size >= 0;

@@ -258,7 +258,7 @@ export class TimeColumn {
    * @param {number[]} times
    * @param {(row: number) => string} where
    */
-  requireSteps(times, where) {
+  requireSteps(times, where, wayOut = "") {
     for (let row = 1; row < times.length; row += 1) {
       const { count, isNear } = this.stepsBetween(times[row - 1], times[row]);
       if (count !== 1 || !isNear) {
@@ -268,7 +268,8 @@ export class TimeColumn {
         throw new Refusal(
           `${where(row)}: expected the time ${inIso(expected)}, ${this.stepInWords} behind the row `
             + `before; received ${inIso(times[row])}`
-            + `${isShorter && isAnHour ? `; ${CHANGE_OF_CLOCKS}` : ""}`,
+            + (isShorter && isAnHour ? `; ${CHANGE_OF_CLOCKS}` : "")
+            + (isNear && count > 1 ? wayOut : ""),
         );
       }
     }

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { it } from "node:test";
+import { crc32 } from "node:zlib";
 
 import { folder } from "../src/folder.js";
 import { load } from "../src/index.js";
@@ -139,16 +140,23 @@ describeCases("a stream", () => {
     ended.end();
     const streams = await pipeline.open({ streams: 2 });
     const withHead = (change) => {
-      const [magic, head, rest] = Buffer.from(saved).toString("latin1").split("\n");
-      return Buffer.from([magic, change(head), rest].join("\n"), "latin1");
+      const [magic, , head, rest] = Buffer.from(saved).toString("latin1").split("\n");
+      const content = Buffer.from([change(head), rest].join("\n"), "latin1");
+      const checksum = crc32(content).toString(16).padStart(8, "0");
+      return Buffer.concat([Buffer.from(`${magic}\n${checksum}\n`), content]);
     };
     const whole = /^open: state must be the bytes of a stream's state, whole; /.source;
     const open = (options) => () => pipeline.open(options);
     for (const [call, message] of /** @type {[() => Promise<any>, string | RegExp][]} */ ([
       [open({ state: Buffer.from("state\n1\n2") }), `${whole}they do not begin as those of a state do`],
-      [open({ state: saved.subarray(0, 20) }), `${whole}their head is no JSON`],
-      [open({ state: saved.subarray(0, -1) }), `${whole}there are fewer of them than the arrays have`],
-      [open({ state: Buffer.concat([saved, saved]) }), `${whole}there are more of them than the arrays`],
+      ...[20, 27, 60, saved.length - 1].map((length) =>
+        [open({ state: saved.subarray(0, length) }), `${whole}their checksum is another one`]),
+      ...Array.from(saved, (_, place) => place).filter((place) => place % 5 === 0).map((place) =>
+        [open({ state: saved.with(place, saved[place] ^ 4) }), whole]),
+      [open({ state: withHead((head) => head.slice(1)) }), `${whole}their head is no JSON`],
+      [open({ state: withHead((head) => head.replace("[3]", "[4]")) }), `${whole}there are fewer of them`],
+      [open({ state: withHead((head) => head.replace("[3]", "[2]")) }), `${whole}there are more of them`],
+      [open({ state: withHead((head) => head.replace('"series":null', '"series":1')) }), `${whole}memory.ser`],
       [open({ state: withHead((head) => head.replace("float32", "float8")) }), `${whole}total is no arr`],
       [open({ state: withHead((head) => head.replace('"frames":0,', "")) }), `${whole}frames is missing`],
       [open({ state: (await (await opened("stream-types")).open()).state.bytes() }),

@@ -29,7 +29,7 @@ from tests.serving.javascript import streams as others
 from tests.serving.javascript.package import require_node, run
 from tests.serving.javascript.streams import LABELS, write_exported, write_toy
 from tests.serving.pipelines.toys import forecaster, frames_graph
-from tests.serving.written import model_of
+from tests.serving.written import model_of, with_its_checksum
 
 pytestmark = pytest.mark.long
 
@@ -341,7 +341,7 @@ def test_a_frame_that_is_refused_leaves_the_state_as_it_was(frames, message, wri
 
 FORM = b'"float64", []'  # of the entry `sum`
 NO_COUNT = "they name no bundle, or no number of frames"
-NO_MEMORY = "their memory of rows holds no numbers and time"
+NO_MEMORY = "their memory of rows holds no numbers, time and series"
 NOT_WHOLE = [
     (b'"frames": 0', b'"frames": "0"', NO_COUNT),
     (b'"frames": 0', b'"frames": -1', NO_COUNT),
@@ -349,12 +349,13 @@ NOT_WHOLE = [
     (b'"numbers": null', b'"numbers": "a"', NO_MEMORY),
     (b'"numbers": null', b'"numbers": [null]', NO_MEMORY),
     (b'"time": null', b'"time": 0.5', NO_MEMORY),
+    (b'"series": null', b'"series": 1', NO_MEMORY),
     (b'"time": null', b'"other": null', "their head is no JSON of a state"),
     (FORM, b'"complex64", []', "sum must have a type of numbers, and fixed sizes for a frame"),
     (FORM, b'"float64", [-1]', "sum must have a type of numbers, and fixed sizes for a frame"),
     (FORM, b'"float64", [4294967296, 4294967296]', "an array is larger than they are"),
     (FORM, b'"float64", [5]', "there are fewer of them than the arrays have"),
-    (b"stream 1", b"stream 2", "they do not begin as those of a state do"),
+    (b"stream 2", b"stream 1", "they do not begin as those of a state do"),
 ]
 OF_ANOTHER = [
     (FORM, b'"float64", [1]'),
@@ -364,15 +365,24 @@ OF_ANOTHER = [
 ]
 
 
+def with_change(state, old, new):
+    return with_its_checksum(state.replace(old, new, 1))
+
+
+def damaged(state, place):
+    return state[:place] + bytes([state[place] ^ 1 << place % 8]) + state[place + 1 :]
+
+
 def test_a_state_that_does_not_fit_is_refused(written, tmp_path):
     bundle, file = written("types"), tmp_path / "state"
     saved = bytes(serving.load(bundle, threads=1).open().state)
     whole = "open: state must be the bytes of a stream's state, whole; "
-    wrong = [(saved.replace(old, new, 1), f"{whole}{why}.") for old, new, why in NOT_WHOLE]
-    wrong += [(saved + b"1", f"{whole}there are more of them than the arrays have.")]
+    wrong = [(with_change(saved, old, new), f"{whole}{why}.") for old, new, why in NOT_WHOLE]
+    wrong += [(with_its_checksum(saved + b"1"), f"{whole}there are more of them than the arrays")]
     wrong += [(saved[:length], whole) for length in range(0, len(saved), 7)]
+    wrong += [(damaged(saved, place), whole) for place in range(len(saved))]
     of_another = "Classify: state is that of another bundle or precision; open it there, or begin "
-    wrong += [(saved.replace(old, new, 1), of_another) for old, new in OF_ANOTHER]
+    wrong += [(with_change(saved, old, new), of_another) for old, new in OF_ANOTHER]
     with calling(bundle) as calls:
         for content, message in wrong:
             file.write_bytes(content)

@@ -105,6 +105,7 @@ MONTHS = {
         {"name": "wind", "categories": ["N", "S"], "known": True},
     ],
     "time": {"columns": ["time"], "unit": "month", "day": 31, "cycles": ["year"]},
+    "series": "site",
 }
 FRAMES = floats(11, F, seed=2).tolist()
 OF_TABLE = {"columns": [{"name": "x", "fill": 0.5, "may_be_missing": True}, {"name": "y"}]}
@@ -200,8 +201,11 @@ BUNDLES = {
         ),
         [
             months(0, None, 7.5),
-            months(2, "1.5"),
+            months(2, "1.5", site=" 7.0 "),
             months(2, 3),
+            months(4, 3),
+            months(3, 3, site="b"),
+            months(3, 3, 4, known=False, load=1e39),
             months(3, 3, known=False, wind=["N"]),
             months(3, 3, 4, known=False),
             months(3, None, 4),
@@ -254,6 +258,8 @@ def pushed(push, frames):
         return {"frames": frames, "answers": as_content(push(frames))}
     except ValueError as error:
         spoken = re.sub(r"\((\d+),\)", r"(\1)", str(error))
+        spoken = spoken.replace(" (Stream.missing, --gaps fill)", "")
+        spoken = spoken.replace("received float", "received number")
         return {"frames": frames, "error": spoken.replace("received list", "received array")}
 
 
