@@ -13,14 +13,17 @@ from seqkeras.serving.manifest import Manifest
 def next_command(bundle: Path | str, manifest: Manifest, run: Path) -> str:
     """Return a command line that runs as it stands, in the folder where the export ran.
 
-    It names the .csv of a table that the run was trained on, where `predict` reads that; else an
-    example, or, where that is too long to be pasted, the run's validation arrays.
+    It names the .csv of a table that the run was trained on, where `predict` reads that, or
+    `stream` of a bundle that has one; else an example, or, where that is too long to be pasted, the
+    run's validation arrays.
     """
+    table = _table_of(run)
     is_short = bool(manifest.examples) and pasted(manifest.examples[0]) is not None
-    for file in (_table_of(run), None if is_short else run / ARRAYS):
+    for file in (table, None if is_short else run / ARRAYS):
         if file is not None and _is_read(bundle, str(file)):
-            words = ["seqkeras", "predict", str(bundle), str(file), "--truncate"]
-            return shlex.join(words)
+            if file == table and _streams_rows(bundle):
+                return f"seqkeras stream {shlex.quote(str(bundle))} < {shlex.quote(str(file))}"
+            return shlex.join(["seqkeras", "predict", str(bundle), str(file), "--truncate"])
     return command(bundle, manifest.examples)
 
 
@@ -31,6 +34,12 @@ def _table_of(run):
     except (OSError, ValueError, AttributeError):  # of a model of one's own
         return None
     return file if isinstance(file, str) and file.endswith(".csv") else None
+
+
+def _streams_rows(bundle):
+    """Return whether `stream` answers the rows of a table."""
+    pipeline = serving.load(bundle)
+    return "stream" in pipeline.manifest.graphs and len(pipeline.fields) < 2
 
 
 def _is_read(bundle, file):

@@ -5,6 +5,8 @@ import zipfile
 
 import numpy as np
 
+from .categories import category_of
+
 
 def inputs_in(path, fields, horizon=0, series=None):
     """Yield (name, input) of each input in a file.
@@ -52,9 +54,9 @@ def _series_in(rows, column):
         return
     series = {}
     for row in rows:
-        series.setdefault(row[column], []).append(row)
+        series.setdefault(category_of(row[column]), []).append(row)
     for name, series_rows in series.items():
-        yield f", {column} {name}", tuple(series_rows)
+        yield f", {column} {'' if name is None else name}", tuple(series_rows)
 
 
 def _rows_in(path):

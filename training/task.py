@@ -235,10 +235,12 @@ class Modelling(abc.ABC):
 
     Attributes:
         validation_loss: whether `arrays` takes validation examples too, for their loss.
+        streams: whether the model answers frame by frame, from a state.
         folder: folder of the run that is trained, a `Path`; None while one is evaluated.
     """
 
     validation_loss: bool = False
+    streams: bool = False
     folder: Path | None = None
 
     def __init__(self, options: FitOptions, reading: Reading):

@@ -217,5 +217,6 @@ def _report(task, folder, scores):
         f"{task.scoring.summary(scores)}"
     )
     for run in task.runs(folder):
-        command = shlex.join([str(run), f"bundles/{run.name}"])
+        options = ["--stream"] if task.modelling.streams else []
+        command = shlex.join([str(run), f"bundles/{run.name}", *options])
         console.print(f"next: seqkeras export {one_line(command)}")

@@ -64,7 +64,7 @@ def _item(operation, walk, x, key):
         if isinstance(parts[1], slice) and parts[1] != slice(None):
             raise StreamError(
                 f"{operation.name}: takes frames by their places; of a stream only the last one, "
-                "x[:, -1], can be taken."
+                'x[:, -1], can be taken. Earlier frames are read by Conv1D(padding="causal").'
             )
         return NotImplemented
     rest = x.tensor[(slice(None), slice(None), *parts[2:])]

@@ -242,9 +242,11 @@ class Walk:
                 raise
             except Exception:  # its code needs numbers, or does not end in layers
                 pass
+        kind = type(operation).__name__
+        way_out = " Attention pooling streams as StructuredSelfAttention." * ("oftmax" in kind)
         raise StreamError(
-            f"{operation.name} ({type(operation).__name__}) {reason}. A stream has layers that "
-            "read no later frames: docs/streams.md lists them."
+            f"{operation.name} ({kind}) {reason}. A stream has layers that read no later frames: "
+            f"docs/streams.md lists them.{way_out}"
         )
 
 
@@ -318,8 +320,8 @@ def _reason(operation, args, kwargs):
         if reason is not None:
             return reason
         whole, last = (called(tensors, 0, length - 1, slice(row, None)) for row in (0, -1))
-    except Exception as error:  # of an operation that wants all frames
-        return f"can not read frames one by one: {type(error).__name__}"
+    except Exception:  # of an operation that wants all frames
+        return "can not read a recording of a single frame"
     return None if _agree_with_last(whole, last) else MIXES
 
 

@@ -173,6 +173,10 @@ class ClassificationModelling(LabelledTextModelling):
         return self.text_inputs(examples, targets, run)
 
     @property
+    def streams(self) -> bool:
+        return bool(self.reading.frames) and self.options.causal
+
+    @property
     def validation_loss(self) -> bool:
         return not self.carries_state()  # else `measure` has the loss, of recordings of any length
 

@@ -43,7 +43,7 @@ class Delays:
             model: its model.
             examples, run: see `Modelling.measure`.
         """
-        if not (modelling.reading.frames and modelling.options.causal):
+        if not modelling.streams:
             return {}
         if self._examples is not examples:  # which are the same at each look
             with console.capture():  # what `arrays` prints was said of the training examples

@@ -303,6 +303,10 @@ class ForecastingModelling(Modelling):
 
     validation_loss = True
 
+    @property
+    def streams(self) -> bool:
+        return self.options.causal
+
     def arrays(self, examples: list[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
         inputs = {"window": WindowArrays(examples, "window")}
         if examples[0].rows.num_known:

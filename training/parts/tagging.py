@@ -216,6 +216,10 @@ class TaggingModelling(Modelling):
         targets = [np.array([index_of[tag] for tag in example.target]) for example in examples]
         return self.reading.frames.carried(examples, targets, NO_TAG)
 
+    @property
+    def streams(self) -> bool:
+        return bool(self.reading.frames) and self.options.causal
+
     def carries_state(self) -> tuple[str, str] | None:
         return self.reading.frames and self.reading.frames.carries_state()
 

@@ -9,7 +9,7 @@ from tests.serving.test_streams import W, forecaster_of_rows, stream_of, written
 from tests.serving.written import model_of
 
 LABELS = ["off", "on"]
-ROWS = Rows(tuple(Column(name, mean=0.5, deviation=2.0) for name in "zxy"))
+ROWS = Rows(tuple(Column(name, mean=0.5, deviation=2.0) for name in "zxy"), series="machine")
 
 
 @pytest.fixture(scope="package")

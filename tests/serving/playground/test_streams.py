@@ -62,6 +62,18 @@ def test_a_recording_is_answered_frame_by_frame_as_python_does(name, browser, st
         assert said.inner_text() == last_answer(stream_bundles[name], given[:1])
 
 
+def test_a_stream_begins_with_each_series(browser, stream_bundles):
+    machines = ["a"] * 18 + ["b"] * 22
+    lines = csv([[*frame, name] for frame, name in zip(FRAMES, machines)], "x,y,z,machine")
+    with served_page(browser, stream_bundles, "#/rows") as page:
+        played(page, lines)
+        stream(page).get_by_text("40 frames · ").wait_for()
+        said = stream(page).get_by_role("status").inner_text()
+        of_last = [dict(zip("xyz", row)) for row in FRAMES[18:]]
+        assert said == last_answer(stream_bundles["rows"], of_last)
+        assert stream(page).get_by_role("alert").count() == 0
+
+
 def test_it_pauses_and_goes_on(browser, stream_bundles):
     with served_page(browser, stream_bundles, "#/Classify") as page:
         played(page, csv(FRAMES), "10")

@@ -8,6 +8,7 @@
  * @typedef {object} Reads
  * @property {string[] | null} names of a row's values, in their order; null where frames are numbers.
  * @property {string[]} drawn the names of the numbers in the chart.
+ * @property {string | null} series the name of the column that tells recordings apart; null for none.
  */
 
 /** Return what the stream of a bundle reads. @param {Manifest} manifest @returns {Reads} */
@@ -15,11 +16,12 @@ export function readsOf({ graphs, settings: { rows } }) {
   if (rows) {
     const numbers = rows.columns.filter(({ categories = [] }) => !categories.length);
     const names = [...(rows.time?.columns ?? []), ...rows.columns.map(({ name }) => name)];
-    return { names, drawn: numbers.map(({ name }) => name) };
+    return { names, drawn: numbers.map(({ name }) => name), series: rows.series ?? null };
   }
   const frames = graphs.stream.inputs.find(({ name }) => ["frames", "window"].includes(name));
   const size = Number(frames?.shape[2] ?? 1);
-  return { names: null, drawn: Array.from({ length: size }, (_, place) => `number ${place + 1}`) };
+  const drawn = Array.from({ length: size }, (_, place) => `number ${place + 1}`);
+  return { names: null, drawn, series: null };
 }
 
 /**

@@ -27,6 +27,7 @@ export class StreamSection {
   /** @type {any[]} rows of the recording. */
   #rows = [];
   #done = 0; // rows that were pushed
+  #series; // of the last of them
   #frames = 0; // that were answered
   #seconds = 0; // that they took
   #isPlaying = false;
@@ -95,7 +96,8 @@ export class StreamSection {
   #begin() {
     this.stop();
     [this.#done, this.#frames, this.#seconds] = [0, 0, 0];
-    this.#pushes = this.#pushes.then(() => this.#browser.beginStream());
+    this.#series = undefined;
+    this.#beginStream();
     return this.#pushes.then(() => {
       this.#chart.clear();
       this.#now.textContent = "";
@@ -131,12 +133,27 @@ export class StreamSection {
     if (play === this.#plays) this.#pause();
   }
 
-  /** Push the next rows of the recording. @param {number} count */
+  /** Push the next rows; a stream begins with each series. @param {number} count */
   #pushNext(count) {
     const rows = this.#rows.slice(this.#done, this.#done + count);
     this.#done += rows.length;
     this.#enable();
-    return this.#push(rows);
+    for (let start = 0, end = 0; start < rows.length; start = end) {
+      const series = this.#seriesOf(rows[start]);
+      while (end < rows.length && this.#seriesOf(rows[end]) === series) end += 1;
+      if (this.#series !== undefined && series !== this.#series) this.#beginStream();
+      this.#series = series;
+      this.#push(rows.slice(start, end));
+    }
+    return this.#pushes;
+  }
+
+  #seriesOf(row) {
+    return this.#reads.series === null ? null : row[this.#reads.series];
+  }
+
+  #beginStream() {
+    this.#pushes = this.#pushes.then(() => this.#browser.beginStream());
   }
 
   /** Push rows; one that is refused is told and left out, and the stream goes on. */
