@@ -137,17 +137,33 @@ def run_python(*arguments, python=sys.executable, variables=None):
         variables: a dictionary of the environment's that are set beside its own.
 
     Raises:
-        ValueError: if it fails; the last line of its error.
+        ValueError: if it fails; its name and the last line of its error.
+    """
+    return run_program(python, *arguments, variables=variables)
+
+
+def run_program(*command, given=None, variables=None):
+    """Return what a program prints, run in the checkout.
+
+    Args:
+        command: its path or name, and arguments.
+        given: text of its standard input.
+        variables: see `run_python`.
+
+    Raises:
+        ValueError: if it fails; its name and the last line of its error.
     """
     finished = subprocess.run(
-        [python, *map(str, arguments)],
+        [*map(str, command)],
         cwd=CHECKOUT,
         env=os.environ | (variables or {}),
+        input=given,
         capture_output=True,
         encoding="utf-8",
     )
     if finished.returncode:
-        raise ValueError(last_line(finished.stderr) or f"exit status {finished.returncode}")
+        reason = last_line(finished.stderr) or f"exit status {finished.returncode}"
+        raise ValueError(f"{Path(command[0]).name}: {reason}")
     return finished.stdout
 
 

@@ -16,7 +16,6 @@ import json
 import os
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -147,30 +146,20 @@ def _in_tensorflow(bundle, frames, rounds):
 def _in_node(bundle, frames, rounds):
     file = bundle.parent / "frames.json"
     file.write_text(json.dumps(frames.tolist()))
-    printed = json.loads(_run("node", LOOP, bundle, rounds, file))
+    printed = json.loads(harness.run_program("node", LOOP, bundle, rounds, file))
     return printed["seconds"], printed["scores"]
 
 
 def _in_cpp(bundle, frames, rounds, build):
     lines = "\n".join(",".join(map(repr, frame)) for frame in frames.tolist())
-    printed = _run(build / "stream", bundle, "--library", streams.library(), given=lines)
-    scores = [json.loads(line)["score"] for line in printed.splitlines()]
-    times = _run(build / "stream_loop", bundle, streams.library(), rounds, len(frames))
-    return json.loads(times)["ours"], scores
-
-
-def _run(*command, given=None):
-    """Return what a program prints.
-
-    Raises:
-        ValueError: if it fails.
-    """
-    finished = subprocess.run(
-        list(map(str, command)), input=given, capture_output=True, encoding="utf-8"
+    printed = harness.run_program(
+        build / "stream", bundle, "--library", streams.library(), given=lines
     )
-    if finished.returncode:
-        raise ValueError(f"{Path(command[0]).name}: {harness.last_line(finished.stderr)}")
-    return finished.stdout
+    scores = [json.loads(line)["score"] for line in printed.splitlines()]
+    times = harness.run_program(
+        build / "stream_loop", bundle, streams.library(), rounds, len(frames)
+    )
+    return json.loads(times)["ours"], scores
 
 
 def models(features, units):

@@ -10,13 +10,14 @@ same weights:
     stateful     Keras's `stateful=True` model, `predict_on_batch` of one frame
     SavedModel   the bundle's signature `stream` in TensorFlow
 
-One row compares 64 streams in a batch with one, in frames a second; one the cost of a frame after
-many frames with that of an early one. With --cpp, one compares `push` of `serving/cpp` with a bare
+One row compares `push` of a table's row, a dictionary of 16 numbers, with the bare loop; one 64
+streams in a batch with one, in frames a second; one the cost of a frame after many frames with that
+of an early one. With --cpp, one compares `push` of `serving/cpp` with a bare
 loop of onnxruntime in C++ (stream_loop.cpp).
 """
 
+import dataclasses
 import json
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -26,6 +27,7 @@ import onnxruntime
 
 from benchmarks import harness
 from seqkeras.quiet import import_tensorflow
+from seqkeras.serving.rows import Column, Rows
 
 FEATURES, UNITS, LABELS, WINDOW = 16, 128, 5, 128
 AT_ONCE = 100  # frames of a round
@@ -45,7 +47,8 @@ def measure(options):
         for name, (ours, stateful) in _models(features, units).items():
             place = Path(folder, name.replace(" ", "-"))
             bundle = exported(place, ours, features)
-            rows += _compare(name, bundle, stateful, features, window, rounds, options.quick)
+            table = exported(place / "table", ours, features, of_rows=True)
+            rows += _compare(name, bundle, table, stateful, window, rounds, options.quick)
             if build:
                 loop = build / "stream_loop"
                 rows.append(_compare_in_cpp(name, bundle, loop, rounds, options.quick))
@@ -88,14 +91,18 @@ def tagger(features, layers, batch_size=None):
     return keras.Model(frames, keras.layers.Dense(LABELS)(hidden))
 
 
-def exported(folder, model, features, precisions=()):
-    """Return a bundle of a `tagger`, with a stream."""
+def exported(folder, model, features, precisions=(), of_rows=False):
+    """Return a bundle of a `tagger`, with a stream; of the rows of a table, or of arrays."""
     from seqkeras.export import save_run
     from seqkeras.export.bundle import ExportOptions, export
     from seqkeras.export.tolerances import Tolerances
 
     frames = np.random.default_rng(0).normal(size=(23, features)).astype("float32")
     settings = {"labels": [f"tag {number}" for number in range(LABELS)], "scheme": None}
+    if of_rows:
+        columns = [Column(f"x{place}", mean=0.1, deviation=2.0) for place in range(features)]
+        settings["rows"] = dataclasses.asdict(Rows(tuple(columns)))
+        frames = frames.tolist()
     save_run(
         folder / "run",
         model,
@@ -109,18 +116,19 @@ def exported(folder, model, features, precisions=()):
     return folder / "bundle"
 
 
-def _compare(name, bundle, stateful, features, window, rounds, quick):
+def _compare(name, bundle, table, stateful, window, rounds, quick):
     import tensorflow as tf
 
     from seqkeras import serving
 
-    pipeline = serving.load(bundle, threads=1)
-    graph = pipeline.streaming.graph
+    pipeline, of_rows = (serving.load(folder, threads=1) for folder in (bundle, table))
+    graph, features = pipeline.streaming.graph, len(of_rows.rows.names)
     random = np.random.default_rng(1)
     frames = random.normal(size=(AT_ONCE, 1, features)).astype("float32")
     last = random.normal(size=(1, window, features)).astype("float32")
     many = [frames[index % AT_ONCE] for index in range(MANY)]
     stream, streams, late = pipeline.open(), pipeline.open(streams=MANY), pipeline.open()
+    row_stream, row = of_rows.open(), dict(zip(of_rows.rows.names, frames[0, 0].tolist()))
     for _ in range(2 if quick else LATE // 4096):
         late.push(random.normal(size=(5 if quick else 4096, features)).astype("float32"))
     whole = _open(bundle / "onnx/model.onnx")
@@ -147,6 +155,7 @@ def _compare(name, bundle, stateful, features, window, rounds, quick):
         "stateful": lambda frame: stateful.predict_on_batch(frame[None]),
         "SavedModel": by_saved_model,
         "late": lambda frame: late.push(frame),
+        "row": lambda frame: row_stream.push([row]),
         f"{MANY} streams": lambda frame: streams.push(many),
     }
     _require_equal(name, pipeline, ways, frames)
@@ -164,6 +173,8 @@ def _compare(name, bundle, stateful, features, window, rounds, quick):
         )
         for way in ("session.run", "window", "stateful", "SavedModel")
     ]
+    case = f"{name} row of a table vs session.run"
+    rows.append(harness.compare_times(case, each["row"], each["session.run"], "us", 1e6))
     of_many = [total / MANY for total in each[f"{MANY} streams"]]
     rows.append(
         harness.compare_times(
@@ -203,23 +214,14 @@ def built(folder, headers):
         ["-S", sources, "-B", folder, *options],
         ["--build", folder, "--target", "stream", "stream_loop"],
     ):
-        finished = subprocess.run(["cmake", *arguments], capture_output=True, encoding="utf-8")
-        if finished.returncode:
-            raise ValueError(f"cmake: {harness.last_line(finished.stderr)}")
+        harness.run_program("cmake", *arguments)
     return folder
 
 
 def _compare_in_cpp(name, bundle, loop, rounds, quick):
     count = 1 if quick else AT_ONCE
-    finished = subprocess.run(
-        [loop, bundle, library(), str(rounds), str(count)], capture_output=True, encoding="utf-8"
-    )
-    if finished.returncode:
-        raise ValueError(f"{name} in C++: {harness.last_line(finished.stderr)}")
-    each = {
-        way: [total / count for total in totals]
-        for way, totals in json.loads(finished.stdout).items()
-    }
+    printed = harness.run_program(loop, bundle, library(), rounds, count)
+    each = {way: [total / count for total in totals] for way, totals in json.loads(printed).items()}
     case = f"{name} frame in C++ vs session.run in C++"
     return harness.compare_times(case, each["ours"], each["bare"], "us", 1e6, GOALS["C++"])
 

@@ -29,6 +29,7 @@ from .checks import shown
 from .times import FIRST, LAST, TimeColumn, in_iso
 from .written_numbers import DECIMALS, number_of
 
+MOST = 3e38  # of float32
 MOST_LISTED = 12  # categories in an error
 MOST_MISSING = 10_000  # rows that may be put into the gap of a stream
 WAY_OVER_GAPS = "; rows that are missing may be given without values (Stream.missing, --gaps fill)"
@@ -83,10 +84,7 @@ class Column:
                 if category in index_of:
                     hot[row, index_of[category]] = 1
             return hot
-        numbers = np.empty((len(given), 1))
-        for row, value in enumerate(given):
-            numbers[row] = self._number(value, row, where)
-        return numbers
+        return np.array([[self.number(value, row, where)] for row, value in enumerate(given)])
 
     def scaled(self, numbers):
         """Return what the model reads of numbers, in float64; categories stay."""
@@ -130,14 +128,17 @@ class Column:
                 raise ValueError(f"{where(row)}: {self.name!r} {error}.") from error
         return categories
 
-    def _number(self, value, row, where):
+    def number(self, value, row, where):
+        """Return the number of a value, NaN of a missing one; see `values` for errors."""
+        if isinstance(value, float) and -MOST < value < MOST:
+            return value
         if is_missing(value):
             return math.nan
         try:
             number = math.inf if isinstance(value, bool | np.bool_) else self._float(value)
         except (OverflowError, TypeError, ValueError):
             number = math.inf
-        if not abs(number) < 3e38:  # the most of float32
+        if not abs(number) < MOST:
             expected = "a number" if math.isinf(number) else "a number of float32, under 3e38"
             raise ValueError(
                 f"{where(row)}: {self.name!r} must be {expected}; received {shown(value)}."
@@ -199,7 +200,7 @@ class Rows:
     time: TimeColumn | None = None
     series: str | None = None
 
-    @property
+    @functools.cached_property
     def names(self):
         """The names of a row's values, in their order."""
         return (
@@ -285,7 +286,7 @@ class Rows:
                 before = np.array([memory.time], "M8[us]")
                 following = np.concatenate([before, times])
                 self.time.require_steps(following, lambda index: where(index - 1), WAY_OVER_GAPS)
-        table = self.table(self._values(fields, self.columns, where), times)
+        table = self._table(fields, times, where)
         if memory.numbers is not None:
             before = np.zeros((1, table.shape[1]))
             before[0, : len(memory.numbers)] = memory.numbers
@@ -361,7 +362,10 @@ class Rows:
             fields = self._fields(rows, name, [column.name for column in self.known])
             if len(fields) != horizon:
                 raise ValueError(f"{name} must have {horizon} rows; received {len(fields)}.")
-            parts = self._values(fields, self.known, where)
+            parts = [
+                column.values([field[index] for field in fields], where)
+                for index, column in enumerate(self.known)
+            ]
             for column, values in zip(self.known, parts):
                 if np.isnan(values).any():
                     row = np.isnan(values).any(axis=1).argmax()
@@ -402,8 +406,29 @@ class Rows:
         """
         numbers = [value for value, column in zip(values, self.columns) if not column.categories]
         hot = [value for value, column in zip(values, self.columns) if column.categories]
-        phases = [self.time.phases(times)] if self.time else []
-        return np.concatenate([*numbers, *hot, *phases], axis=-1)
+        return np.concatenate([*numbers, *hot, *self._phases(times)], axis=-1)
+
+    def _table(self, fields, times, where):
+        """Return the `table` of the values of every row, in the order of `names`."""
+        first = len(self.names) - len(self.columns)
+        columns = [*enumerate(self.columns, start=first)]
+        numbers = [
+            [
+                column.number(field[index], row, where)
+                for index, column in columns
+                if not column.categories
+            ]
+            for row, field in enumerate(fields)
+        ]
+        hot = [
+            column.values([field[index] for field in fields], where)
+            for index, column in columns
+            if column.categories
+        ]
+        return np.concatenate([np.array(numbers), *hot, *self._phases(times)], axis=-1)
+
+    def _phases(self, times):
+        return [self.time.phases(times)] if self.time else []
 
     def filled(self, table):
         """Return (..., length, num_features) features, not yet scaled, of (..., length, ...),
@@ -444,22 +469,18 @@ class Rows:
 
     def _row(self, row, where, index, names):
         if isinstance(row, Mapping):
-            if missing := [name for name in names if name not in row]:
-                raise ValueError(f"{where(index)} has no {missing[0]!r}; it has {', '.join(row)}.")
-            return [row[name] for name in names]
+            try:
+                return [row[name] for name in names]
+            except KeyError as error:
+                raise ValueError(
+                    f"{where(index)} has no {error}; it has {', '.join(row)}."
+                ) from error
         if not isinstance(row, (tuple, list, np.ndarray)) or len(row) != len(names):
             raise ValueError(
                 f"{where(index)} must hold {', '.join(names)}, or be a dictionary of them; "
                 f"received {shown(row)}."
             )
         return [*row]
-
-    def _values(self, fields, columns, where):
-        first = len(fields[0]) - len(columns)
-        return [
-            column.values([row[index] for row in fields], where)
-            for index, column in enumerate(columns, start=first)
-        ]
 
 
 @dataclass(frozen=True)

@@ -288,7 +288,10 @@ REFUSED = {
         "4 frames that are to come; set causal",
     ),
     "strides": (lambda: [keras.layers.Conv1D(5, 3, strides=2)], "conv1d.*strides=1"),
-    "pooling": (lambda: [keras.layers.MaxPooling1D(2)], r"max_pooling1d\w*: max_pool.* of a single frame"),
+    "pooling": (
+        lambda: [keras.layers.MaxPooling1D(2)],
+        r"max_pooling1d\w*: max_pool.* of a single frame",
+    ),
     "normalized over time": (
         lambda: [lambda x: x - ops.mean(x, axis=1, keepdims=True)],
         "subtract",
