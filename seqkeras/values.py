@@ -65,3 +65,16 @@ def without_padding(mask, *sequences):
     return [
         ops.where(mask[..., None], sequence, ops.zeros_like(sequence)) for sequence in sequences
     ]
+
+
+def reversed_steps(sequences, lengths):
+    """Return (B, S, D) sequences whose real steps are in reverse order; padding stays behind them.
+
+    Args:
+        sequences: (B, S, D), padded on the right.
+        lengths: (B,) integers, the real steps of each row.
+    """
+    steps = ops.arange(ops.shape(sequences)[1])[None]  # (1, S)
+    lengths = ops.cast(lengths, steps.dtype)[:, None]
+    places = ops.where(steps < lengths, lengths - 1 - steps, steps)
+    return ops.take_along_axis(sequences, places[..., None], axis=1)

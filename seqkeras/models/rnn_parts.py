@@ -48,6 +48,7 @@ def parts_from_sizes(
     cell_states=False,
     reads_output=True,
     source_features=None,
+    reverse_source=False,
     dtype=None,
     name=None,
     **of_decoder,
@@ -77,6 +78,7 @@ def parts_from_sizes(
         cell_states: whether also those after the first of each cell, as the cell state of an LSTM.
         reads_output: False feeds the decoder no y(t-1).
         source_features: of a source that is frames, how many numbers each has.
+        reverse_source: whether the encoder reads the source from its end.
         dtype: dtype of all parts.
         name: name of the model.
         of_decoder: the other arguments of the decoder, as never_generated, teacher_forcing,
@@ -119,6 +121,7 @@ def parts_from_sizes(
         "context": context,
         "source_embedding": embedding,
         "source_features": source_features,
+        "reverse_source": reverse_source,
         "name": name,
         **policy,
     }

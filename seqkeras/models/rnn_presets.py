@@ -83,7 +83,7 @@ def sutskever():
 
         s(0) = h(S)        s(t) = LSTM(y(t-1), s(t-1))        logits(t) = V s(t)
 
-    The paper gives the source to the encoder in reverse order.
+    The paper gives the source to the encoder in reverse order: reverse_source=True.
 
     Reference: Sutskever et al. 2014, https://arxiv.org/abs/1409.3215
     """

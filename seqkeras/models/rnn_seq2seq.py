@@ -18,7 +18,7 @@ from seqkeras.models.rnn_decoder import RNNDecoder
 from seqkeras.models.rnn_reinforce import reinforce_term
 from seqkeras.models.source_model import SourceModel, source_size
 from seqkeras.shapes import require_positive
-from seqkeras.values import build_once, config_of_part
+from seqkeras.values import build_once, config_of_part, reversed_steps
 
 CLASSES = {"encoder": RecurrentStack, "decoder": RNNDecoder, "bridge": FirstStates}
 PARTS = {
@@ -59,6 +59,7 @@ class RNNSeq2Seq(SourceModel):
             None for frames.
         source_features: of a source that is frames, as of sound, video or an image's grid, how many
             numbers each has. The encoder reads them as they are in place of embeddings.
+        reverse_source: whether the encoder reads x(S) first; h(s) stays the state at x(s).
 
     Call arguments (one dictionary):
         token_ids: (B, S) integers, padded on the right; or frames: (B, S, source_features).
@@ -99,6 +100,7 @@ class RNNSeq2Seq(SourceModel):
         context="last",
         source_embedding=None,
         source_features=None,
+        reverse_source=False,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -106,6 +108,7 @@ class RNNSeq2Seq(SourceModel):
             bridge = Bridge(decoder.units, dtype=self.dtype_policy.name)
         self._check({"encoder": encoder, "decoder": decoder, "bridge": bridge}, context)
         self.source_features = source_features
+        self.reverse_source = reverse_source
         vocab_size = getattr(source_embedding, "input_dim", None)
         self.sizes = {
             **source_size(
@@ -210,8 +213,12 @@ class RNNSeq2Seq(SourceModel):
         build_once(self)
         self.require_source(token_ids, lengths)
         mask = padding_mask(lengths, ops.shape(token_ids)[1])
-        embedded = self.embed_source(token_ids, mask)
-        values, states = self.encoder(embedded, mask=mask, training=training)  # (B, S, E)
+        source = self.embed_source(token_ids, mask)
+        if self.reverse_source:
+            source = reversed_steps(source, lengths)
+        values, states = self.encoder(source, mask=mask, training=training)  # (B, S, E)
+        if self.reverse_source:
+            values = reversed_steps(values, lengths)
         last = self.encoder.last_states(states)
         context = last[-1][0]
         if self.context_layer is not None:
@@ -297,6 +304,7 @@ class RNNSeq2Seq(SourceModel):
             **{name: config_of_part(getattr(self, name)) for name in parts},
             "context": self.context,
             "source_features": self.source_features,
+            "reverse_source": self.reverse_source,
         }
 
     @classmethod

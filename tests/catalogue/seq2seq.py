@@ -72,6 +72,7 @@ CLASSICAL = [
     seq2seq_case(
         "initial_state", decoder="sutskever", encoder_layers=3, decoder_layers=2, units=13
     ),
+    seq2seq_case("reversed", decoder="sutskever", units=13, reverse_source=True),
     seq2seq_case(
         "initial_state alone",
         fed=False,

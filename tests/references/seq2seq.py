@@ -1,12 +1,12 @@
 """Recurrent encoder-decoders, one sentence without padding and one step at a time.
 
 '`options` say what the parts do: cell, context, first_state ("bridge", "zeros" or "learned"),
-cell_states, decoder_units, decoder_layers, reads_context, attention, attention_place and
-input_feeding. `weights` holds lists of what each part has, laid out as Keras does: E_x, E_y
-(embeddings); encoder (for each layer the cell that reads forwards, then the other); decoder (the
-cells); bridge (for each state its layers, or the state itself); context, score, position,
-attentional, readout, output. Hard attention takes the `positions` of the options, one for each
-step, or with None the best ones; its weights are what it draws from. Numbers may be complex: a
+cell_states, decoder_units, decoder_layers, reads_context, attention, attention_place,
+input_feeding and reverse_source. `weights` holds lists of what each part has, laid out as Keras
+does: E_x, E_y (embeddings); encoder (for each layer the cell that reads forwards, then the other);
+decoder (the cells); bridge (for each state its layers, or the state itself); context, score,
+position, attentional, readout, output. Hard attention takes the `positions` of the options, one for
+each step, or with None the best ones; its weights are what it draws from. Numbers may be complex: a
 derivative is the imaginary part of a complex step.
 """
 
@@ -118,7 +118,9 @@ def run_cells(x, states, weights, cell):
 
 def seq2seq(source_ids, target_ids, weights, options):
     """Logits (T, V), and attention weights (T, S) where there is attention."""
-    h, last = encoder(source_ids, weights, options["cell"])
+    order = -1 if options["reverse_source"] else 1  # Sutskever et al. 2014, section 3.3
+    h, last = encoder(source_ids[::order], weights, options["cell"])
+    h = h[::order]
     c, starts = context(h, last, weights, options["context"])
     states = first_states(starts, weights, options)
     attentional = np.zeros(options["decoder_units"])

@@ -6,16 +6,20 @@ import json
 import re
 from collections import Counter
 
+import keras
 import numpy as np
 import pytest
 import sacrebleu
 
 from seqkeras import serving
 from seqkeras.attention import DotScore
+from seqkeras.export.bundle import export
+from seqkeras.models import RNNSeq2Seq
 from seqkeras.runs import RunFiles
 from seqkeras.schedules import LinearDecay
 from seqkeras.tokenizers import BOS, EOS, PAD, TOKENIZERS
 from seqkeras.training.__main__ import main
+from seqkeras.training.answering.translate import source_ids
 from seqkeras.training.parts.translation_models import model_of
 from seqkeras.training.tasks.translation import RECURRENT, TranslationOptions
 from tests.conftest import long_fixture, public_data
@@ -32,6 +36,7 @@ from tests.training.exporting import refusals_of_run
 
 TINY = "--hidden-dim 12 --num-layers 1 --num-heads 2 --num-beams 2 --batch-size 11".split()
 FAST = "--learning-rate 0.02 --label-smoothing 0 --dropout 0 --warmup-steps 7".split()
+SMALLEST = "--hidden-dim 12 --num-layers 1 --batch-size 11 --learning-rate 0.02".split()
 EXAMPLE = {"text": "a", "target": "b"}
 PHONEMES = {"a": "AH0", "b": "B", "i": "IY1", "k": "K", "t": "T", "u": "UW1"}
 
@@ -297,6 +302,7 @@ test_files_that_nothing_can_be_learned_from_get_one_line = refused_files(
         ("--validation-targets {file}", "--validation-targets needs --validation"),
         ("--validation {file} --targets {file}", "--validation must be in the form of FILE"),
         ("--cell lstm", "--cell is for recurrent models"),
+        ("--reverse-source true", "--reverse-source is for recurrent models; choose a --model."),
         ("--teacher-forcing 0.5", "--teacher-forcing is for recurrent models"),
         ("--teacher-forcing 0.5 --model classical-context", "reads none of its own tokens"),
         ("--num-heads 3 --hidden-dim 8", "--num-heads must divide --hidden-dim; received 3 and 8."),
@@ -355,6 +361,39 @@ def test_the_served_error_rate_is_the_trained_one(speller):
         target = example["target"]
         wrong.append(text not in ([target, f"{target} T"] if place % 3 == 0 else [target]))
     assert 100 * np.mean(wrong) == pytest.approx(scores_of(run)["word_error_rate"])
+
+
+def bundle_of(folder, *options):
+    """Return a small run of a recurrent model, and its bundle with every graph, opened."""
+    options += ("--passes", 30, "--vocab-size", 60, "--num-beams", 1)
+    printed("translation", tab_separated(folder), "--out", folder / "run", *SMALLEST, *options)
+    export(folder / "run", folder / "bundle")
+    return RunFiles.read(folder / "run"), serving.load(folder / "bundle")
+
+
+def written(model, run, token_ids):
+    """Return what a model writes to a source of token ids, by a loop over `model.step`."""
+    source = np.array([token_ids])
+    state, ids = model.encode(source, np.array([len(token_ids)])), [BOS]
+    while ids[-1] != EOS and len(ids) <= 128:
+        outputs, state = model.step(np.array([ids[-1:]]), state)
+        ids.append(int(np.argmax(outputs[0])))
+    return run.tokenizers["target"].decode([each for each in ids[1:] if each != EOS])
+
+
+@pytest.mark.long
+def test_a_reversed_source_is_read_as_its_tokens_in_reverse_order(tmp_path):
+    run, bundle = bundle_of(tmp_path, "--model", "sutskever", "--reverse-source", "true")
+    model = keras.models.load_model(tmp_path / "run" / "model.keras", compile=False)
+    plain = RNNSeq2Seq.from_config({**model.get_config(), "reverse_source": False})
+    plain.build()
+    plain.set_weights(model.get_weights())
+    texts = [example["text"] for example in answered(tmp_path / "run")]
+    expected = [
+        written(plain, run, ids[::-1]) for ids in source_ids(run.tokenizers["source"], texts)
+    ]
+    assert [answer.text for answer in bundle(texts)] == expected
+    assert len({*expected}) > 1
 
 
 @pytest.mark.long

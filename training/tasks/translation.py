@@ -41,6 +41,7 @@ OF_RECURRENT = (  # None: the preset's
     "embedding_dim",
     "decoder_units",
     "tie_weights",
+    "reverse_source",
 )
 BLEU_TOKENIZERS = ("13a", "none", "intl", "char", "zh")
 SHARE = Number(0, 1, max_open=True)
@@ -155,6 +156,12 @@ class TranslationOptions(FitOptions, task="translation"):
     )
     tie_weights: bool | None = option(
         None, bool, "Share the weights of target embeddings and output layer of a recurrent model."
+    )
+    reverse_source: bool | None = option(
+        None,
+        bool,
+        "Read sources from the last token to the first in the encoder of a recurrent model, as "
+        "Sutskever et al. 2014 do. Default: false.",
     )
     dropout: float = option(0.1, SHARE, "Dropout rate of embeddings and of each layer's output.")
     attention_dropout: float = option(0.0, SHARE, "Dropout rate of Transformer attention weights.")

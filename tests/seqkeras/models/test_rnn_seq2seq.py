@@ -39,6 +39,9 @@ FORMULAS = {
     "bahdanau, only the context": {"reads_output": False, "attention": "general"},
     "bahdanau, local": {"attention": "local_monotonic", "cell_states": True, "cell": "lstm"},
     "sutskever": {"decoder": "sutskever", "units": 13, "encoder_layers": 3, "decoder_layers": 2},
+    "reversed": {"decoder": "sutskever", "units": 13, "reverse_source": True}
+    | {"encoder_layers": 2, "decoder_layers": 2},
+    "reversed, local": LUONG | {"attention": "local_monotonic", "reverse_source": True},
     "state alone": CLASSICAL | {"cell": "simple_rnn", "reads_output": False},
     "context, map": CLASSICAL
     | {"reads_context": True, "reads_output": False, "context": "map", "bridge_layers": 2},
@@ -123,6 +126,7 @@ def options_of(model, attention=None):
         "attention_place": "after" if isinstance(decoder, LuongDecoder) else "before",
         "input_feeding": getattr(decoder, "input_feeding", False),
         "window": WINDOW,
+        "reverse_source": model.reverse_source,
     }
 
 
