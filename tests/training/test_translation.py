@@ -307,7 +307,10 @@ test_files_that_nothing_can_be_learned_from_get_one_line = refused_files(
         ("--teacher-forcing 0.5 --model classical-context", "reads none of its own tokens"),
         ("--num-heads 3 --hidden-dim 8", "--num-heads must divide --hidden-dim; received 3 and 8."),
         ("--model cho --attention dot", "cho does not attend; choose bahdanau or luong."),
-        ("--model luong {tied} --embedding-dim 5", "luong needs embeddings as wide as its states"),
+        ("--model luong {tied} --embedding-dim 5", "luong computes logits of its state, so embedd"),
+        ("--model bahdanau --readout none {tied}", "as wide; choose --embedding-dim 512"),
+        ("--model luong --readout none", "--readout: luong has a hidden layer of its own"),
+        ("--readout none", "--readout is for recurrent models; choose a --model."),
         ("--model classical-context {tied}", "--tie-weights: classical-context reads none of its"),
         ("--model luong --decoder-units 7", "decoder of luong begins with the encoder's states"),
         ("--targets nothing.de", "nothing.de: no such file."),
@@ -394,6 +397,31 @@ def test_a_reversed_source_is_read_as_its_tokens_in_reverse_order(tmp_path):
     ]
     assert [answer.text for answer in bundle(texts)] == expected
     assert len({*expected}) > 1
+
+
+OWN_CALLS = {
+    "no readout": ("--model", "bahdanau", "--readout", "none"),
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("options", OWN_CALLS.values(), ids=OWN_CALLS)
+def test_what_is_served_is_what_a_loop_over_the_model_writes(options, tmp_path):
+    run, bundle = bundle_of(tmp_path, *options)
+    model = keras.models.load_model(tmp_path / "run" / "model.keras", compile=False)
+    texts = [example["text"] for example in answered(tmp_path / "run")]
+    expected = [written(model, run, ids) for ids in source_ids(run.tokenizers["source"], texts)]
+    assert [answer.text for answer in bundle(texts)] == expected
+    assert len({*expected}) > 1
+
+
+def test_a_readout_is_between_features_and_logits_unless_it_is_none():
+    plain, hidden = (
+        model_of(TranslationOptions(model=name, hidden_dim=8, readout=readout), 11, 13).decoder
+        for name, readout in (("cho", "none"), ("sutskever", "tanh"))
+    )
+    assert plain.readout is None and plain.output_layer.kernel.shape == (8, 13)
+    assert hidden.readout is not None
 
 
 @pytest.mark.long

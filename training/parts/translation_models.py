@@ -45,6 +45,8 @@ def _transformer(options, source_size, target_size):
 def _recurrent(options, source_size, target_size):
     names = ("cell", "attention", "tie_weights", "reverse_source")
     arguments = {name: getattr(options, name) for name in names}
+    if options.readout is not None:
+        arguments["readout"] = options.readout == "tanh"
     arguments |= {"encoder_layers": options.num_layers, "decoder_layers": options.num_layers}
     return getattr(RNNSeq2Seq, options.model.replace("-", "_"))(
         source_size,

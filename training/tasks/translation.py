@@ -42,7 +42,9 @@ OF_RECURRENT = (  # None: the preset's
     "decoder_units",
     "tie_weights",
     "reverse_source",
+    "readout",
 )
+READOUTS = ("tanh", "none")
 BLEU_TOKENIZERS = ("13a", "none", "intl", "char", "zh")
 SHARE = Number(0, 1, max_open=True)
 
@@ -163,6 +165,12 @@ class TranslationOptions(FitOptions, task="translation"):
         "Read sources from the last token to the first in the encoder of a recurrent model, as "
         "Sutskever et al. 2014 do. Default: false.",
     )
+    readout: str | None = option(
+        None,
+        click.Choice(READOUTS),
+        "Hidden layer of a recurrent decoder before its logits; none computes them of the state "
+        "alone. Default: none for sutskever, otherwise tanh.",
+    )
     dropout: float = option(0.1, SHARE, "Dropout rate of embeddings and of each layer's output.")
     attention_dropout: float = option(0.0, SHARE, "Dropout rate of Transformer attention weights.")
     activation_dropout: float = option(
@@ -257,11 +265,16 @@ class TranslationOptions(FitOptions, task="translation"):
             yield f"{flag}: {name} reads none of its own tokens; leave it out."
         if self.attention and name not in ("bahdanau", "luong"):
             yield f"--attention: {name} does not attend; choose bahdanau or luong."
-        of_states = self.embedding_dim in (None, self.hidden_dim)
-        if self.tie_weights and name in UNMAPPED and not of_states:
+        if self.readout and name == "luong":
+            yield "--readout: luong has a hidden layer of its own; leave it out."
+        unmapped = name in UNMAPPED if self.readout is None else self.readout == "none"
+        two_ways = 2 if name == "bahdanau" else 1
+        state = self.decoder_units or two_ways * self.hidden_dim
+        other = "" if name == "luong" else ", or --readout tanh"
+        if self.tie_weights and unmapped and (self.embedding_dim or self.hidden_dim) != state:
             yield (
-                f"--tie-weights: {name} needs embeddings as wide as its states; leave "
-                "--embedding-dim out."
+                f"--tie-weights: {name} computes logits of its state, so embeddings must be as "
+                f"wide; choose --embedding-dim {state}{other}."
             )
         if self.decoder_units and name in (*UNMAPPED, "classical-first-state"):
             yield (

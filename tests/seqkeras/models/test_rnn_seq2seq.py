@@ -39,6 +39,8 @@ FORMULAS = {
     "bahdanau, only the context": {"reads_output": False, "attention": "general"},
     "bahdanau, local": {"attention": "local_monotonic", "cell_states": True, "cell": "lstm"},
     "sutskever": {"decoder": "sutskever", "units": 13, "encoder_layers": 3, "decoder_layers": 2},
+    "bahdanau, no readout": {"readout": False},
+    "no readout": CLASSICAL | {"readout": False, "reads_context": True},
     "reversed": {"decoder": "sutskever", "units": 13, "reverse_source": True}
     | {"encoder_layers": 2, "decoder_layers": 2},
     "reversed, local": LUONG | {"attention": "local_monotonic", "reverse_source": True},
