@@ -75,7 +75,10 @@ class EncoderOptions(Options):
         if self.train_features and self.features is None:
             yield "--train-features is for the model of --features; name its run."
         if self.attention_window is not None and self.encoder != "transformer":
-            yield "--attention-window is for --encoder transformer."
+            yield (
+                "--attention-window is for --encoder transformer; leave it out with --encoder "
+                f"{self.encoder}."
+            )
         if self.causal and self.encoder == "transformer" and self.attention_window is None:
             yield "--causal with --encoder transformer needs --attention-window: the past frames."
         if self.causal and self.features is not None:

@@ -272,6 +272,7 @@ class BertPretrainingModelling(Modelling):
             dropout=options.dropout,
             attention_dropout=options.attention_dropout,
             pooler="tanh" if options.pairs else None,
+            attention_window=options.attention_window,
             name="encoder",
         )
         model = WithHeads(encoder, self._heads(vocab_size))

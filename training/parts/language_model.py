@@ -258,6 +258,7 @@ class LanguageModelModelling(Modelling):
                 max_length=self.reading.length(),
                 dropout=dropout,
                 attention_dropout=dropout,
+                attention_window=options.attention_window,
             )
         else:
             model = RNNLanguageModel(

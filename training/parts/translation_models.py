@@ -39,6 +39,7 @@ def _transformer(options, source_size, target_size):
         attention_dropout=options.attention_dropout,
         activation_dropout=options.activation_dropout,
         never_generated=(PAD, UNK, BOS),
+        attention_window=options.attention_window,
     )
 
 

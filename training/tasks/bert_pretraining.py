@@ -34,6 +34,7 @@ OF_SCRATCH = (
     "num_heads",
     "feed_forward_dim",
     "positions",
+    "attention_window",
 )
 OF_TEXT = ("vocabulary", "vocab_size", "lowercase", "held_out", "records", "shard_megabytes")
 MOST_OF_FRACTION = Number(0, 1, max_open=True)
@@ -130,6 +131,9 @@ class BertPretrainingOptions(FitOptions, task="bert-pretraining"):
         None,
         at_least(1),
         "Inner size of the feed-forward layers. Default: four times --hidden-dim.",
+    )
+    attention_window: int | None = option(
+        None, at_least(1), "Positions on each side that self-attention sees. Default: all."
     )
     dropout: float = option(
         0.1, MOST_OF_FRACTION, "Dropout rate of embeddings and sublayer outputs."

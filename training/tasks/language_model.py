@@ -29,6 +29,7 @@ OF_START = (  # what --start-from brings
     "num_heads",
     "embedding_dim",
     "tie_weights",
+    "attention_window",
 )
 MODELS = ("gpt", "gru", "lstm", "qrnn", "simple_rnn")
 
@@ -93,6 +94,9 @@ class LanguageModelOptions(FitOptions, task="language-model"):
     tie_weights: bool = option(
         False, bool, "Share the weights of embeddings and output layer, as a GPT always does."
     )
+    attention_window: int | None = option(
+        None, at_least(1), "Past tokens that a GPT's self-attention sees. Default: all."
+    )
     dropout: float | None = option(
         None,
         Number(0, 1, max_open=True),
@@ -141,6 +145,8 @@ class LanguageModelOptions(FitOptions, task="language-model"):
                 f"--hidden-dim must be a multiple of --num-heads; received {self.hidden_dim} and "
                 f"{self.num_heads}."
             )
+        if self.attention_window is not None and self.model != "gpt":
+            yield f"--attention-window is for --model gpt; leave it out with --model {self.model}."
         if self.stride is not None and self.stride > self.context:
             yield (
                 f"--stride must be at most --context; received {self.stride} and {self.context}."

@@ -144,6 +144,12 @@ class TranslationOptions(FitOptions, task="translation"):
         "Inner size of a Transformer's feed-forward layers. Default: four times --hidden-dim.",
     )
     pre_norm: bool = option(False, bool, "Normalise inputs of Transformer sublayers, not outputs.")
+    attention_window: int | None = option(
+        None,
+        at_least(1),
+        "Positions on each side that self-attention of a Transformer's encoder sees, and past "
+        "positions of its decoder. Default: all.",
+    )
     cell: str | None = option(None, click.Choice(CELLS), "Recurrent cell. Default: the paper's.")
     attention: str | None = option(
         None,
@@ -260,6 +266,10 @@ class TranslationOptions(FitOptions, task="translation"):
 
     def _problems_of_recurrent(self):
         name = self.model
+        if self.attention_window is not None:
+            yield (
+                f"--attention-window is for --model transformer; leave it out with --model {name}."
+            )
         if name in BLIND and (self.teacher_forcing != 1 or self.tie_weights):
             flag = "--tie-weights" if self.teacher_forcing == 1 else "--teacher-forcing"
             yield f"{flag}: {name} reads none of its own tokens; leave it out."

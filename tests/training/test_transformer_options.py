@@ -1,0 +1,156 @@
+"""What a Transformer attends to, from an option of the command to an answer that is served."""
+
+import keras
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+from seqkeras import serving
+from seqkeras.tokenizers import BOS, EOS, read_tokenizer
+from seqkeras.training.__main__ import main
+from tests.arrays import numbers
+from tests.training import test_bert_pretraining as bert
+from tests.training import test_language_model as language
+from tests.training import test_tagging as tagging
+from tests.training import test_translation as translation
+from tests.training.commands import evaluated, exported, printed, refusal, scores_of_both
+
+SHORT = "--max-steps 12 --steps-per-save 6 --batch-size 7".split()
+LANGUAGE = "--num-layers 1 --hidden-dim 12 --num-heads 2 --context 23".split()
+ENCODER = "--encoder transformer --embedding-dim 12 --heads 3".split()
+
+
+def reviews(path):
+    """Texts whose label a word tells, wherever it stands."""
+    rows = [
+        f"{'so ' * n}{word} {'it is ' * (5 - n)},{label}"
+        for n in range(5)
+        for word, label in [("fine", "good"), ("dear", "good"), ("dull", "bad"), ("sad", "bad")]
+    ]
+    path.write_text("\n".join(["text,label", *rows * 3]) + "\n")
+    return str(path)
+
+
+def model_of(run):
+    return keras.models.load_model(run / "model.keras")
+
+
+def continued(model, tokenizer, prompt, count, **inputs):
+    """What the whole model says follows a prompt, a token at a time."""
+    token_ids = tokenizer.encode(prompt)
+    given = len(token_ids)
+    for _ in range(count):
+        logits = model({"token_ids": np.array([token_ids]), **inputs})
+        token_ids.append(int(numbers(logits)[0, -1].argmax()))
+        if token_ids[-1] == EOS:
+            return tokenizer.decode(token_ids[:-1])[len(tokenizer.decode(token_ids[:given])) :]
+    return tokenizer.decode(token_ids)[len(prompt) :]
+
+
+def translated(model, tokenizers, text, count):
+    """What the whole model says is the most probable next token, again and again."""
+    source, target_ids = tokenizers["source"].encode(text), [BOS]
+    for _ in range(count):
+        inputs = {"token_ids": [source], "lengths": [len(source)], "target_ids": [target_ids]}
+        logits = numbers(model({name: np.array(value) for name, value in inputs.items()}))[0, -1]
+        logits[model.never_generated] = -np.inf
+        target_ids.append(int(logits.argmax()))
+        if target_ids[-1] == EOS:
+            return tokenizers["target"].decode(target_ids[1:-1])
+    return tokenizers["target"].decode(target_ids[1:])
+
+
+@pytest.mark.long
+def test_a_gpt_of_a_window_goes_on_as_the_whole_model_does(tmp_path):
+    file = language.text_file(tmp_path / "text.txt")
+    options = [*LANGUAGE, *SHORT, "--attention-window", "3"]
+    printed("language-model", file, *options, "--out", tmp_path / "run")
+    model = model_of(tmp_path / "run")
+    assert model.config["attention_window"] == 3
+    tokenizer = read_tokenizer(tmp_path / "run/tokenizer/text.json")
+    generate = serving.load(exported(tmp_path), threads=1)
+    answer = generate("the old house", max_new_tokens=8)
+    assert answer.text == continued(model, tokenizer, "the old house", 8)
+
+
+@pytest.mark.long
+def test_a_translator_of_a_window_answers_as_the_whole_model_does(tmp_path):
+    file = translation.tab_separated(tmp_path)
+    options = ["--hidden-dim", 12, "--num-layers", 1, "--num-heads", 2, "--tokens", "words"]
+    options += ["--num-beams", 1, "--attention-window", 2, "--max-length", 9, *SHORT]
+    printed("translation", file, *options, "--out", tmp_path / "run")
+    model = model_of(tmp_path / "run")
+    assert model.block_options["attention_window"] == 2
+    tokenizers = {
+        role: read_tokenizer(next((tmp_path / "run/tokenizer").glob(f"{role}.*")))
+        for role in ("source", "target")
+    }
+    answer = serving.load(exported(tmp_path), threads=1)("The old book is here.")
+    assert answer.text == translated(model, tokenizers, "The old book is here.", 9)
+
+
+@pytest.mark.long
+def test_texts_are_read_in_windows_whose_graph_grows_linearly(tmp_path):
+    file = reviews(tmp_path / "reviews.csv")
+    options = [*ENCODER, *SHORT, "--attention-window", "2", "--max-length", "1024"]
+    printed("classification", file, *options, "--out", tmp_path / "run")
+    bundle = exported(tmp_path)
+    answer = serving.load(bundle, threads=1)("so so fine it is it is", truncate=True)
+    tokenizer = read_tokenizer(tmp_path / "run/tokenizer/text.json")
+    token_ids = tokenizer.analyze("so so fine it is it is").token_ids
+    logits = numbers(model_of(tmp_path / "run")({"token_ids": np.array([token_ids])}))[0]
+    expected = np.exp(logits) / np.exp(logits).sum()
+    assert sorted(answer.scores.values()) == pytest.approx(sorted(expected), abs=1e-5)
+    small, large = (largest_of_attention(bundle / "onnx/model.onnx", n) for n in (256, 1024))
+    assert large == 4 * small
+
+
+def largest_of_attention(path, length):
+    """The most numbers that a tensor of a graph has for a text of so many tokens."""
+    model = onnx.load(path)
+    names = [name for node in model.graph.node for name in node.output if name]
+    known = {output.name for output in model.graph.output}
+    model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names if name not in known)
+    session = onnxruntime.InferenceSession(model.SerializeToString())
+    inputs = {"token_ids": np.full((1, length), 5, "int64")}
+    given = {each.name: inputs[each.name] for each in session.get_inputs()}
+    return max(value.size for value in session.run(None, given) if value.dtype == np.float32)
+
+
+@pytest.mark.long
+def test_a_tagger_of_a_window_has_the_scores_of_its_run(tmp_path):
+    file = tagging.sentences(tmp_path / "train.txt", 41)
+    printed("tagging", file, *ENCODER, *SHORT, "--attention-window", 2, "--out", tmp_path / "run")
+    exported(tmp_path)
+    scores_of_both(tmp_path, file)
+
+
+@pytest.mark.long
+def test_a_bert_of_a_window_fills_masks_as_its_run_does_and_is_tuned(tmp_path):
+    file = bert.text_file(tmp_path / "text.txt")
+    options = [*bert.TINY, "--attention-window", "2", *SHORT]
+    assert main(["bert-pretraining", file, *options, "--out", str(tmp_path / "run")]) == 0
+    assert model_of(tmp_path / "run").encoder.config["attention_window"] == 2
+    of_run, of_bundle = (evaluated(each, file) for each in (tmp_path / "run", exported(tmp_path)))
+    assert of_run["words_right"] == of_bundle["words_right"]
+    tuned = ["--pretrained", tmp_path / "run", *SHORT, "--max-length", 23]
+    file = reviews(tmp_path / "reviews.csv")
+    printed("classification", file, *tuned, "--out", tmp_path / "tuned")
+    assert model_of(tmp_path / "tuned").encoder.config["attention_window"] == 2
+
+
+@pytest.mark.parametrize(
+    ("task", "options", "message"),
+    [
+        ("language-model", "--model gru", "is for --model gpt; leave it out with --model gru."),
+        ("translation", "--model luong", "is for --model transformer; leave it out with --model l"),
+        ("classification", "--encoder qrnn", "is for --encoder transformer; leave it out with --e"),
+        ("tagging", "--encoder gru", "is for --encoder transformer; leave it out with --encoder g"),
+    ],
+)
+def test_a_window_is_for_a_transformer(task, options, message, tmp_path):
+    (tmp_path / "a.tsv").write_text("text\tlabel\n")
+    given = [tmp_path / "a.tsv", *options.split(), "--attention-window", 3]
+    line = refusal(task, *given, out=tmp_path / "run", status=2)
+    assert f"--attention-window {message}" in line
