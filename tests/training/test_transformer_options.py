@@ -75,6 +75,40 @@ def test_a_gpt_of_a_window_goes_on_as_the_whole_model_does(tmp_path):
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("kind", ["key-value", "key-value-predict"])
+def test_a_recurrent_model_that_attends_to_its_past_goes_on_as_the_whole_model_does(kind, tmp_path):
+    file = language.text_file(tmp_path / "text.txt")
+    options = [*LANGUAGE, *SHORT, "--model", "lstm", "--attention", kind]
+    printed("language-model", file, *options, "--attention-window", 3, "--out", tmp_path / "run")
+    model = model_of(tmp_path / "run")
+    assert model.attention.window == 3 and kind in model.attention.name.replace("_", "-")
+    tokenizer = read_tokenizer(tmp_path / "run/tokenizer/text.json")
+    bundle = exported(tmp_path)
+    shapes = {entry.name: entry.shape for entry in model.state_entries}
+    assert shapes["keys"] == (3, 12 // model.attention.num_parts)  # whatever was read
+    answer = serving.load(bundle, threads=1)("the old house", max_new_tokens=8)
+    assert answer.text == continued(model, tokenizer, "the old house", 8)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--attention key-value", "--attention key-value is for recurrent models; leave it out wi"),
+        (
+            "--attention key-value-predict --model gru --hidden-dim 8",
+            "--hidden-dim must be a multiple of 3 with --attention key-value-predict; received 8.",
+        ),
+    ],
+)
+def test_an_attention_to_the_past_needs_a_state_that_falls_into_its_parts(
+    options, message, tmp_path
+):
+    file = language.text_file(tmp_path / "text.txt", 1)
+    given = [file, *options.split()]
+    assert message in refusal("language-model", *given, out=tmp_path / "run", status=2)
+
+
+@pytest.mark.long
 def test_a_translator_of_a_window_answers_as_the_whole_model_does(tmp_path):
     file = translation.tab_separated(tmp_path)
     options = ["--hidden-dim", 12, "--num-layers", 1, "--num-heads", 2, "--tokens", "words"]
@@ -143,7 +177,7 @@ def test_a_bert_of_a_window_fills_masks_as_its_run_does_and_is_tuned(tmp_path):
 @pytest.mark.parametrize(
     ("task", "options", "message"),
     [
-        ("language-model", "--model gru", "is for --model gpt; leave it out with --model gru."),
+        ("language-model", "--model gru", "is for --model gpt; leave it out with --model gru, or"),
         ("translation", "--model luong", "is for --model transformer; leave it out with --model l"),
         ("classification", "--encoder qrnn", "is for --encoder transformer; leave it out with --e"),
         ("tagging", "--encoder gru", "is for --encoder transformer; leave it out with --encoder g"),

@@ -269,6 +269,7 @@ class LanguageModelModelling(Modelling):
                 cell=options.model,
                 dropout=dropout,
                 tie_weights=options.tie_weights,
+                **_attention(options),
             )
         model.build(None)
         return model
@@ -317,6 +318,15 @@ class LanguageModelScoring(MeasuredScoring):
             f"validation loss is {scores['validation_loss']:.4f}, perplexity "
             f"{scores['perplexity']:,.2f}, {scores['bits_per_character']:.3f} bits per character"
         )
+
+
+def _attention(options):
+    """Return the options of a recurrent model's attention to its last states."""
+    if options.attention is None:
+        return {}
+    attention = {"attention": options.attention.replace("-", "_")}
+    window = options.attention_window
+    return attention if window is None else {**attention, "attention_window": window}
 
 
 def _passages(text, most, is_cut=False):

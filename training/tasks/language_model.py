@@ -29,8 +29,10 @@ OF_START = (  # what --start-from brings
     "num_heads",
     "embedding_dim",
     "tie_weights",
+    "attention",
     "attention_window",
 )
+ATTENTIONS = {"key-value": 2, "key-value-predict": 3}  # and the parts that a state falls into
 MODELS = ("gpt", "gru", "lstm", "qrnn", "simple_rnn")
 
 
@@ -94,8 +96,17 @@ class LanguageModelOptions(FitOptions, task="language-model"):
     tie_weights: bool = option(
         False, bool, "Share the weights of embeddings and output layer, as a GPT always does."
     )
+    attention: str | None = option(
+        None,
+        click.Choice([*ATTENTIONS]),
+        "Attention of a recurrent model to its last states, whose parts are keys, values and what "
+        "predicts.",
+    )
     attention_window: int | None = option(
-        None, at_least(1), "Past tokens that a GPT's self-attention sees. Default: all."
+        None,
+        at_least(1),
+        "Past tokens that a GPT's self-attention sees, or past states that --attention sees. "
+        "Default: all of a GPT; 5 states.",
     )
     dropout: float | None = option(
         None,
@@ -145,11 +156,30 @@ class LanguageModelOptions(FitOptions, task="language-model"):
                 f"--hidden-dim must be a multiple of --num-heads; received {self.hidden_dim} and "
                 f"{self.num_heads}."
             )
-        if self.attention_window is not None and self.model != "gpt":
-            yield f"--attention-window is for --model gpt; leave it out with --model {self.model}."
+        yield from self._problems_of_attention()
         if self.stride is not None and self.stride > self.context:
             yield (
                 f"--stride must be at most --context; received {self.stride} and {self.context}."
+            )
+
+    def _problems_of_attention(self):
+        """Yield a sentence for each option of attention that does not go with the model."""
+        if self.attention is None:
+            if self.attention_window is not None and self.model != "gpt":
+                yield (
+                    "--attention-window is for --model gpt; leave it out with --model "
+                    f"{self.model}, or add --attention key-value."
+                )
+            return
+        if self.model == "gpt" and self.start_from is None:
+            yield (
+                f"--attention {self.attention} is for recurrent models; leave it out with --model "
+                "gpt, or choose --model lstm."
+            )
+        if self.hidden_dim % ATTENTIONS[self.attention]:
+            yield (
+                f"--hidden-dim must be a multiple of {ATTENTIONS[self.attention]} with --attention "
+                f"{self.attention}; received {self.hidden_dim}."
             )
 
     def _problems_of_start(self):
