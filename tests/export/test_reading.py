@@ -76,19 +76,18 @@ def test_texts_stand_between_the_special_tokens_of_the_template(name, pair):
     require_read(tokenizer, read, zip(*texts, strict=True))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_a_special_token_takes_the_spaces_before_it():
+    tokenizer = pairs("roberta")
+    texts = [
+        "the <mask>",
         "<mask>",
+        "the ",
         " <mask>",
         "the  \t<mask> sat",
         "the<mask><mask> \u3000<mask>the <mask> ",
         "  the </s> <mask>  a\n\n<mask>",
-    ],
-)
-def test_a_special_token_takes_the_spaces_before_it(text):
-    tokenizer = pairs("roberta")
-    texts = ["the <mask>", text, "at  "]
+        "at  ",
+    ]
     require_read(tokenizer, read_by(Reader(tokenizer, limit=40), texts), zip(texts))
 
 
@@ -106,7 +105,7 @@ def test_long_texts_are_cut_as_in_serving(name):
 
 
 @pytest.mark.parametrize("name", ["WordPiece", "byte pairs, RoBERTa"])
-@pytest.mark.parametrize("limit", [9, 10])
+@pytest.mark.parametrize("limit", others_long([9, 10]))
 def test_the_longer_text_of_a_pair_is_cut_as_in_serving(name, limit):
     tokenizer = TOKENIZERS[name]()
     both = [*itertools.product([" the" * size for size in range(1, 9)], repeat=2)]

@@ -101,7 +101,7 @@ def test_texts_are_generated_by_the_beams_that_are_the_default(pipeline):
 
 
 def test_a_text_without_its_prefix_is_refused():
-    _, by_ids, tokenizers, _ = saved("Translate")
+    by_ids, tokenizers = {"generate": of_text(-1.0)}, PIPELINES["Translate"]()[1]
     prefix = TextPrefix("language", ":", ("de", "fr"))
     given = LIMITS, DECODING["Translate"], None, prefix
     made = in_graphs(text_signatures("Translate", TextModel(by_ids, tokenizers, *given)))[

@@ -309,7 +309,7 @@ def test_trimmed_places_are_those_of_the_library(add_prefix_space):
         assert tokenizer.analyze(text).offsets == [None if s else place for place, s in places]
 
 
-@pytest.mark.parametrize("name", ["WordPiece", "WordPiece, accents"])
+@pytest.mark.parametrize("name", others_long(["WordPiece", "WordPiece, accents"]))
 def test_any_ids_are_joined_as_serving_does(name):
     tokenizer = TOKENIZERS[name]()
     generator = np.random.default_rng(0)

@@ -30,6 +30,9 @@ from tests.export.text_models import (
     saved,
 )
 
+# Tokens become classes, tags and spans; `test_text_generation` and `test_text_masks` have others.
+SHORT = ("Classify", "Tag", "Answer")
+
 
 @pytest.mark.parametrize("pipeline", others_long(PIPELINES))
 def test_beside_the_core_it_holds_the_operators_of_its_tokenizer(pipeline):
@@ -71,6 +74,7 @@ def test_tags_lie_where_their_tokens_do():
             np.testing.assert_allclose(actual["scores"][row, place], best, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.long
 def test_vectors_have_length_1():
     model, _, tokenizers, _ = saved("Embed")
     inputs, _ = read(tokenizers["text"], TEXTS)
@@ -165,25 +169,27 @@ def test_the_choice_is_the_best_of_its_row():
     assert [each.decode() for each in actual["choice"]] == best
 
 
-@pytest.mark.parametrize(
-    ("pipeline", "texts", "message"),
-    [
-        ("Classify", {"text": ""}, "text: must not be empty or blank"),
-        ("Tag", {"text": " \u2003\n"}, "text: must not be empty or blank"),
-        ("Embed", {"text": b"a\xff"}, "text: must be UTF-8"),
-        ("Generate", {"text": "the " * 30}, "text: at most 19 tokens; nothing was truncated"),
-        ("Translate", {"text": "cat " * 30}, "text: at most 19 tokens; nothing was truncated"),
-        ("Answer", {"question": " ", "context": "a"}, "question: must not be empty or blank"),
-        ("Answer", {"question": "a", "context": ""}, "context: must not be empty or blank"),
-        ("Answer", {"question": "a", "context": "a " * 30}, "question and context: at most 19 tok"),
-        ("Answer", {"question": "a " * 10, "context": "a"}, "question: at most 9 tokens; nothing"),
-        ("FillMask", {"text": "the cat"}, r"text: must hold a mask; write \[MASK\] for what"),
-        ("FillMask", {"text": "a " * 30 + "[MASK]"}, "text: at most 19 tokens; nothing was trunc"),
-        ("Choose", {"text": "a", "choices": ["a", ""]}, "choices: must not be empty or blank"),
-        ("Choose", {"text": "", "choices": ["a", "a"]}, "text: must not be empty or blank"),
-        ("Choose", {"text": "a", "choices": ["a", "a " * 30]}, "text and choices: at m"),
-    ],
-)
+REFUSED = [
+    ("Classify", {"text": ""}, "text: must not be empty or blank"),
+    ("Classify", {"text": b"a\xff"}, "text: must be UTF-8"),
+    ("Tag", {"text": " \u2003\n"}, "text: must not be empty or blank"),
+    ("Tag", {"text": "the " * 30}, "text: at most 19 tokens; nothing was truncated"),
+    ("Answer", {"question": " ", "context": "a"}, "question: must not be empty or blank"),
+    ("Answer", {"question": "a", "context": ""}, "context: must not be empty or blank"),
+    ("Answer", {"question": "a", "context": "a " * 30}, "question and context: at most 19 tok"),
+    ("Answer", {"question": "a " * 10, "context": "a"}, "question: at most 9 tokens; nothing"),
+    ("Embed", {"text": b"a\xff"}, "text: must be UTF-8"),
+    ("Generate", {"text": "the " * 30}, "text: at most 19 tokens; nothing was truncated"),
+    ("Translate", {"text": "cat " * 30}, "text: at most 19 tokens; nothing was truncated"),
+    ("FillMask", {"text": "the cat"}, r"text: must hold a mask; write \[MASK\] for what"),
+    ("FillMask", {"text": "a " * 30 + "[MASK]"}, "text: at most 19 tokens; nothing was trunc"),
+    ("Choose", {"text": "a", "choices": ["a", ""]}, "choices: must not be empty or blank"),
+    ("Choose", {"text": "", "choices": ["a", "a"]}, "text: must not be empty or blank"),
+    ("Choose", {"text": "a", "choices": ["a", "a " * 30]}, "text and choices: at m"),
+]
+
+
+@pytest.mark.parametrize(("pipeline", "texts", "message"), others_long(REFUSED, short=8))
 def test_what_serving_refuses_is_refused_in_the_graph(pipeline, texts, message):
     texts = {name: [RIGHT[pipeline][name], each] for name, each in texts.items()}
     found = ask(pipeline, **texts)
@@ -201,13 +207,16 @@ def test_what_serving_refuses_is_refused_in_the_graph(pipeline, texts, message):
         assert set(np.ravel(nothing)) <= {{"f": 0, "i": -1}.get(right.dtype.kind, b"")}
 
 
+@pytest.mark.long
 def test_a_single_choice_is_refused():
     message = "choices: must be two at least"
     with pytest.raises(tf.errors.InvalidArgumentError, match=message):
         ask("Choose", text=["the"], choices=[["a"]])
 
 
-@pytest.mark.parametrize("pipeline", PIPELINES)
+@pytest.mark.parametrize(
+    "pipeline", others_long(sorted(PIPELINES, key=lambda name: name not in SHORT), len(SHORT))
+)
 def test_a_batch_without_a_text_is_refused(pipeline):
     right = {name: np.array([each]) for name, each in RIGHT[pipeline].items()}
     message = f"({'|'.join(right)}): must be one at least"

@@ -45,6 +45,10 @@ ENCODERS = {
     "convolution": {"encoder": "convolution", "width": 4},
     "transformer": {"encoder": "transformer", "attention_window": 5, "heads": 3},
 }
+# A GRU and a plain RNN carry a state as an LSTM does.
+OF_EACH_KIND = [
+    pytest.param(name, marks=[pytest.mark.long] * (name in ("gru", "rnn"))) for name in ENCODERS
+]
 KEEPING = [*SENSORS, "--causal", "true", "--dropout", "0"]
 
 
@@ -77,7 +81,7 @@ def mean_loss(targets, logits):
     return ops.mean(loss(targets, logits, from_logits=True))
 
 
-@pytest.mark.parametrize("name", ENCODERS)
+@pytest.mark.parametrize("name", OF_EACH_KIND)
 def test_windows_in_turn_give_the_answers_of_the_whole_recording(name, tmp_path):
     model, frames = tagger(**ENCODERS[name]), floats(B, T, D)
     carried, expected = carrying(model), numbers(model(whole(frames)))
@@ -92,7 +96,7 @@ def test_windows_in_turn_give_the_answers_of_the_whole_recording(name, tmp_path)
         close(carried.state[name], value)
 
 
-@pytest.mark.parametrize("name", ENCODERS)
+@pytest.mark.parametrize("name", OF_EACH_KIND)
 def test_a_row_that_begins_anew_knows_nothing_of_the_recording_before(name):
     model, frames = tagger(**ENCODERS[name]), floats(B, T, D)
     carried = carrying(model)
@@ -106,7 +110,7 @@ def test_a_row_that_begins_anew_knows_nothing_of_the_recording_before(name):
     assert np.abs(found[1] - expected[1]).max() > 1e-3
 
 
-@pytest.mark.parametrize("name", ENCODERS)
+@pytest.mark.parametrize("name", OF_EACH_KIND)
 def test_a_window_as_long_as_the_recording_has_the_gradients_of_the_usual_step(name):
     model, frames = tagger(**ENCODERS[name]), floats(B, T, D)
     carried = carrying(model)
@@ -210,7 +214,7 @@ def test_each_window_has_the_gradient_of_a_loop_by_hand(by_hand, layers_of):
         close(found, expected, rtol=1e-4)
 
 
-@pytest.mark.parametrize("name", ENCODERS)
+@pytest.mark.parametrize("name", OF_EACH_KIND)
 def test_each_layer_that_drops_out_does_so_in_training_alone(name, monkeypatch):
     model, frames = tagger(0.5, **ENCODERS[name]), floats(B, T, D)
     carried, calls = carrying(model), []
