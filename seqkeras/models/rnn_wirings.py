@@ -197,7 +197,8 @@ class AttentionDecoder(RNNDecoder):
         other."""
 
         def step(now, carried):
-            y = ops.cast(now[:, : self.output_dim], embedded.dtype)
+            y = ops.reshape(now[:, : self.output_dim], (-1, self.output_dim))  # S may be unknown
+            y = ops.cast(y, embedded.dtype)
             noisy = {**state, "noise": now[:, None, self.output_dim :]}
             features, weights, after = self._advance_one(y, carried, noisy)
             return (features, weights[:, 0], after["query"][:, 0]), self._carried(after)

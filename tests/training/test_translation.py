@@ -309,6 +309,7 @@ test_files_that_nothing_can_be_learned_from_get_one_line = refused_files(
         ("--model cho --attention dot", "cho does not attend; choose bahdanau or luong."),
         ("--model luong {tied} --embedding-dim 5", "luong computes logits of its state, so embedd"),
         ("--model bahdanau --readout none {tied}", "as wide; choose --embedding-dim 512"),
+        ("--model luong --attention hard --teacher-forcing 0.5", "trained on the tokens given"),
         ("--model luong --readout none", "--readout: luong has a hidden layer of its own"),
         ("--readout none", "--readout is for recurrent models; choose a --model."),
         ("--model classical-context {tied}", "--tie-weights: classical-context reads none of its"),
@@ -368,7 +369,7 @@ def test_the_served_error_rate_is_the_trained_one(speller):
 
 def bundle_of(folder, *options):
     """Return a small run of a recurrent model, and its bundle with every graph, opened."""
-    options += ("--passes", 30, "--vocab-size", 60, "--num-beams", 1)
+    options += ("--passes", 100, "--vocab-size", 60, "--num-beams", 1)
     printed("translation", tab_separated(folder), "--out", folder / "run", *SMALLEST, *options)
     export(folder / "run", folder / "bundle")
     return RunFiles.read(folder / "run"), serving.load(folder / "bundle")
@@ -401,6 +402,8 @@ def test_a_reversed_source_is_read_as_its_tokens_in_reverse_order(tmp_path):
 
 OWN_CALLS = {
     "no readout": ("--model", "bahdanau", "--readout", "none"),
+    "hard, before the cell": ("--model", "bahdanau", "--attention", "hard"),
+    "hard, after the cell": ("--model", "luong", "--attention", "hard"),
 }
 
 

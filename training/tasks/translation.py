@@ -34,7 +34,7 @@ BLIND = ("classical-first-state", "classical-context")  # no token enters their 
 UNMAPPED = ("luong", "sutskever")  # states enter as they are, and logits are made of them
 CELLS = ("gru", "lstm", "simple_rnn")
 ATTENTIONS = ("additive", "concat", "dot", "general", "scaled_dot", "local_monotonic")
-ATTENTIONS += ("local_predictive",)
+ATTENTIONS += ("local_predictive", "hard")
 OF_RECURRENT = (  # None: the preset's
     "cell",
     "attention",
@@ -154,7 +154,8 @@ class TranslationOptions(FitOptions, task="translation"):
     attention: str | None = option(
         None,
         click.Choice(ATTENTIONS),
-        "Attention score of bahdanau and luong. Default: the paper's.",
+        "Attention of bahdanau and luong: a score; local, by Luong et al. 2015; or hard, one "
+        "position a step, trained by REINFORCE (Xu et al. 2015). Default: the paper's score.",
     )
     embedding_dim: int | None = option(
         None, at_least(1), "Size of a recurrent model's embeddings. Default: --hidden-dim."
@@ -275,6 +276,8 @@ class TranslationOptions(FitOptions, task="translation"):
             yield f"{flag}: {name} reads none of its own tokens; leave it out."
         if self.attention and name not in ("bahdanau", "luong"):
             yield f"--attention: {name} does not attend; choose bahdanau or luong."
+        if self.attention == "hard" and self.teacher_forcing != 1:
+            yield "--teacher-forcing: hard attention is trained on the tokens given; leave it out."
         if self.readout and name == "luong":
             yield "--readout: luong has a hidden layer of its own; leave it out."
         unmapped = name in UNMAPPED if self.readout is None else self.readout == "none"
