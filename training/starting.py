@@ -41,21 +41,37 @@ class Start:
         return _rebuilt(self.model, vocab_size=vocab_size)
 
 
-def read_start(folder: Path | str, dropout: float | None = None) -> Start:
+def read_start(folder: Path | str, dropout: float | None = None, mask: str | None = None) -> Start:
     """Return the `Start` of a run, or of a GPT-2 folder of Hugging Face.
 
     Args:
         folder: a path.
         dropout: dropout rate of the model; None leaves it as it is.
+        mask: mask of a `GPT`; None leaves it as it is.
 
     Raises:
-        RunError: if there is no language model in the folder, or no tokenizer.
+        RunError: if there is no language model in the folder, or no tokenizer, or a recurrent model
+            where a mask is given.
     """
-    folder = Path(folder)
+    start = _read(Path(folder))
+    changes = {} if mask is None else {"mask": mask}
+    if mask is not None and not isinstance(start.model, GPT):
+        raise RunError(
+            f"--mask {mask}: {folder} has a recurrent model, which reads from left to right; leave "
+            "--mask out, or start from a GPT."
+        )
+    if dropout is not None:
+        names = ("dropout", "attention_dropout")
+        changes |= {name: dropout for name in names if name in start.model.get_config()}
+    return dataclasses.replace(start, model=_copied(start.model, **changes)) if changes else start
+
+
+def _read(folder):
+    """Return the `Start` of a folder, as it is."""
     if not folder.is_dir():
         raise RunError(f"{folder}: no such folder; expected a run, or a GPT-2 folder.")
     if (folder / "config.json").is_file() and not (folder / RECORD).is_file():
-        return Start(_with_dropout(_of_hugging_face(folder), dropout), tokenizer_of(folder), {}, {})
+        return Start(_of_hugging_face(folder), tokenizer_of(folder), {}, {})
     record = RunRecord.read(folder)
     if record.pipeline != "Generate":
         raise RunError(
@@ -71,7 +87,7 @@ def read_start(folder: Path | str, dropout: float | None = None) -> Start:
             f"{folder}: expected a GPT or an RNNLanguageModel; found a {type(model).__name__}."
         )
     ids = {name: record.decoding[name] for name in ("start_id", "end_id")}
-    return Start(_with_dropout(model, dropout), tokenizer, ids, record.settings)
+    return Start(model, tokenizer, ids, record.settings)
 
 
 def tokenizer_of(path: Path | str) -> Tokenizer:
@@ -103,14 +119,6 @@ def _of_hugging_face(folder):
     if not isinstance(model, GPT):
         raise RunError(f"{folder}: expected a GPT-2; found a {type(model).__name__}.")
     return model
-
-
-def _with_dropout(model, dropout):
-    """Return the same weights in a model of another dropout."""
-    if dropout is None:
-        return model
-    names = ("dropout", "attention_dropout")
-    return _copied(model, **{name: dropout for name in names if name in model.get_config()})
 
 
 def _copied(model, **changes):

@@ -12,11 +12,9 @@ from keras import ops
 
 from seqkeras.decoding import Constraint, Search
 from seqkeras.decoding.loop import Loop
+from seqkeras.decoding.waiting import behind_prompts, waiting
 from seqkeras.export.generation import shrinking_batch
 from seqkeras.tensors import Tensor
-
-# Entries of a state: how many steps a row waits, and the logits after its prompt.
-WAITS, BEHIND = "waits", "logits_behind_prompt"
 
 
 def begun(
@@ -86,8 +84,10 @@ def search_behind(
     state = model.initial_state(batch_size, **room_of(model, model.initial_state, max_length))
     step = model.step
     if getattr(model, "reads_prefix", False):
-        logits, state = _read_prefixes(model, token_ids, lengths, state)
-        step = _waiting(step)
+        # The loop counts the steps behind the shortest prompt: a row with a longer one waits.
+        waits = lengths - ops.min(lengths)
+        logits, state = behind_prompts(model.read, token_ids, lengths, state, waits)
+        step = waiting(step)
     else:
         (logits, *_), state = model.read_beams(common, state)
     logits = ops.repeat(logits, search.num_beams, axis=1)
@@ -95,41 +95,6 @@ def search_behind(
     progress = loop.begin_search(batch_size)
     carried = loop.advance(logits, [], length, tokens, state, progress)
     return search.results(*shrinking_batch.run(step, loop, carried, {}))
-
-
-def _read_prefixes(model, token_ids, lengths, state):
-    """Read each prompt whole, in both directions: (B, 1, V) logits after it, and the state.
-
-    The loop counts the same steps for all rows, so a row waits for as many steps as its prompt is
-        longer than the shortest one; the state holds that number.
-    """
-    logits, state = model.read(token_ids, lengths, state, prefix_lengths=lengths)
-    last = ops.cast(lengths - 1, "int32")[:, None, None]
-    logits = ops.take_along_axis(logits, last, axis=1)
-    waits = ops.cast(lengths - ops.min(lengths), "int32")[:, None]
-    return logits, state | {WAITS: waits, BEHIND: logits}
-
-
-def _waiting(step):
-    """Return a step for rows that have read their prompts: a waiting row keeps its state."""
-
-    def stepped(last, state):
-        state = dict(state)
-        waits, behind = state.pop(WAITS), state.pop(BEHIND)
-        (logits,), after = step(last, state)
-        is_waiting = waits > 0
-
-        def stay(before, further):
-            rank = len(before.shape) - len(is_waiting.shape)
-            return ops.where(
-                ops.reshape(is_waiting, (*ops.shape(waits), *[1] * rank)), before, further
-            )
-
-        after = {name: stay(state[name], after[name]) for name in state}
-        after |= {WAITS: ops.maximum(waits - 1, 0), BEHIND: behind}
-        return (stay(behind, logits),), after
-
-    return stepped
 
 
 def room_of(model: keras.Model, begin: Callable[..., Any], max_length: int) -> dict[str, int]:

@@ -114,7 +114,10 @@ class TextLikelihood:
 
 def _of(model):
     def losses(token_ids, targets):
-        return _losses(model({"token_ids": token_ids}, training=False), targets)
+        inputs = {"token_ids": token_ids}
+        if getattr(model, "reads_prefix", False):  # a text without a prefix
+            inputs["prefix_lengths"] = ops.zeros_like(token_ids[:, 0])
+        return _losses(model(inputs, training=False), targets)
 
     return losses
 

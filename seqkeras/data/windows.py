@@ -10,11 +10,14 @@ batch to batch: Zaremba et al. 2014, section 4.1, https://arxiv.org/abs/1409.232
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from seqkeras.data.batches import Batches
 from seqkeras.data.mixing import MixedBatches
+
+NO_TARGET = -1
 
 
 class Windows:
@@ -35,6 +38,24 @@ class Windows:
     def __getitem__(self, starts: np.ndarray) -> np.ndarray:
         """Return (len(starts), T) int64."""
         return self.tokens[starts[:, None] + self.steps].astype(self.dtype)
+
+
+class PrefixTargets(Windows):
+    """Targets of windows that begin with a prefix: `NO_TARGET` where the model sees the target.
+
+    Args:
+        tokens, length: see `Windows`, of targets.
+        prefix_lengths: (tokens,) integers, of the window that starts there.
+    """
+
+    def __init__(self, tokens: np.ndarray, length: int, prefix_lengths: np.ndarray):
+        super().__init__(tokens, length, 1)
+        self.prefix_lengths = prefix_lengths
+
+    def __getitem__(self, starts: np.ndarray) -> np.ndarray:
+        """Return (len(starts), T) int64."""
+        is_seen = self.steps < self.prefix_lengths[starts][:, None]
+        return np.where(is_seen, NO_TARGET, super().__getitem__(starts))
 
 
 class RandomStarts:
@@ -115,6 +136,19 @@ def mixed_windows(
     offsets = np.cumsum([0, *sizes[:-1]])
     order, tokens = MixedBatches(orders, offsets, weights, seed), np.concatenate(streams)
     return Batches({"token_ids": Windows(tokens, length)}, Windows(tokens, length, 1), order)
+
+
+def with_prefixes(windows: Batches, seed: int) -> Batches:
+    """Return the same windows with {"prefix_lengths"}: a window at s has a prefix of P(s) of its T
+    tokens, drawn evenly from 1 ... T, whose inner tokens are no targets.
+
+    Reference: Raffel et al. 2020, section 3.2.1, https://arxiv.org/abs/1910.10683
+    """
+    inputs: Any = windows.arrays[0]
+    (num_tokens, length), tokens = inputs["token_ids"].shape, inputs["token_ids"].tokens
+    prefix_lengths = np.random.default_rng(seed).integers(1, length + 1, size=num_tokens)
+    targets = PrefixTargets(tokens, length, prefix_lengths)
+    return Batches({**inputs, "prefix_lengths": prefix_lengths}, targets, windows.order)
 
 
 def consecutive_windows(tokens: np.ndarray, length: int, batch_size: int) -> Batches:

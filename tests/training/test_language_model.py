@@ -13,10 +13,12 @@ import pytest
 from seqkeras import serving
 from seqkeras.models import GPT, RNNLanguageModel
 from seqkeras.pretrained import save_hugging_face
+from seqkeras.runs import RunError
 from seqkeras.tokenizers import learn_byte_pairs, read_tokenizer
 from seqkeras.tokenizers.of_stream import STREAM_TOKENIZERS
 from seqkeras.training.carried import CarriedTokens
 from seqkeras.training.parts.language_model import LanguageModelModelling
+from seqkeras.training.starting import read_start
 from seqkeras.training.tasks.language_model import LanguageModelOptions
 from tests.conftest import CHECKOUT
 from tests.training.commands import (
@@ -107,6 +109,12 @@ def test_words_are_learned_by_rows_that_go_on(words):
     assert scores["perplexity"] < 3.5
     assert any("validation loss" in line and "perplexity" in line for line in steps)
     np.testing.assert_allclose(scores["perplexity"], scores["perplexity_per_word"], rtol=0.05)
+
+
+def test_a_recurrent_model_to_start_from_takes_no_mask(words):
+    message = "--mask prefix: .* has a recurrent model, .*; leave --mask out, or start from a GPT"
+    with pytest.raises(RunError, match=message):
+        read_start(words[0], mask="prefix")
 
 
 @pytest.mark.long

@@ -1,5 +1,7 @@
 """What a Transformer attends to, from an option of the command to an answer that is served."""
 
+import json
+
 import keras
 import numpy as np
 import onnx
@@ -7,8 +9,10 @@ import onnxruntime
 import pytest
 
 from seqkeras import serving
+from seqkeras.runs import RunFiles
 from seqkeras.tokenizers import BOS, EOS, read_tokenizer
 from seqkeras.training.__main__ import main
+from seqkeras.training.answering.generate import Generate
 from tests.arrays import numbers
 from tests.training import test_bert_pretraining as bert
 from tests.training import test_language_model as language
@@ -36,16 +40,19 @@ def model_of(run):
     return keras.models.load_model(run / "model.keras")
 
 
-def continued(model, tokenizer, prompt, count, **inputs):
+def continued(model, tokenizer, prompt_ids, count):
     """What the whole model says follows a prompt, a token at a time."""
-    token_ids = tokenizer.encode(prompt)
-    given = len(token_ids)
+    token_ids = list(prompt_ids)
+    inputs = {}
+    if getattr(model, "reads_prefix", False):
+        inputs["prefix_lengths"] = np.array([len(prompt_ids)])
     for _ in range(count):
-        logits = model({"token_ids": np.array([token_ids]), **inputs})
-        token_ids.append(int(numbers(logits)[0, -1].argmax()))
+        logits = numbers(model({"token_ids": np.array([token_ids]), **inputs}))[0, -1]
+        token_ids.append(int(logits.argmax()))
         if token_ids[-1] == EOS:
-            return tokenizer.decode(token_ids[:-1])[len(tokenizer.decode(token_ids[:given])) :]
-    return tokenizer.decode(token_ids)[len(prompt) :]
+            token_ids.pop()
+            break
+    return tokenizer.decode(token_ids)[len(tokenizer.decode(prompt_ids)) :]
 
 
 def translated(model, tokenizers, text, count):
@@ -71,7 +78,45 @@ def test_a_gpt_of_a_window_goes_on_as_the_whole_model_does(tmp_path):
     tokenizer = read_tokenizer(tmp_path / "run/tokenizer/text.json")
     generate = serving.load(exported(tmp_path), threads=1)
     answer = generate("the old house", max_new_tokens=8)
-    assert answer.text == continued(model, tokenizer, "the old house", 8)
+    assert answer.text == continued(model, tokenizer, tokenizer.encode("the old house"), 8)
+
+
+@pytest.mark.long
+def test_a_prompt_is_read_both_ways_in_training_in_the_run_and_in_the_bundle(tmp_path):
+    file = language.text_file(tmp_path / "text.txt")
+    options = [*LANGUAGE, *SHORT, "--mask", "prefix", "--attention-window", 4]
+    printed("language-model", file, *options, "--out", tmp_path / "run")
+    of_run, of_bundle = (evaluated(each, file) for each in (tmp_path / "run", exported(tmp_path)))
+    assert of_run == pytest.approx(of_bundle, rel=1e-5)
+    (tmp_path / "answers.jsonl").write_text(
+        "\n".join(
+            json.dumps({"prompt": f"the {kind} {noun}", "answer": f"is {kind}."})
+            for kind in ("old", "red", "small")
+            for noun in ("house", "book", "child")
+        )
+    )
+    tuned = [*"--user= --assistant= --max-length 23 --max-steps 9 --batch-size 3".split()]
+    (tmp_path / "tuned").mkdir()
+    tuned += ["--start-from", tmp_path / "run", "--out", tmp_path / "tuned/run"]
+    printed("prompt-answer", tmp_path / "answers.jsonl", *tuned)
+    for folder in (tmp_path, tmp_path / "tuned"):
+        model = model_of(folder / "run")
+        assert model.reads_prefix
+        prompts = ["the old house", "the red"]
+        answers = serving.load(exported(folder), threads=1)(prompts, max_new_tokens=5)
+        run = RunFiles.read(folder / "run")
+        trained = Generate(run)(model, prompts)
+        for prompt, answer, answered in zip(prompts, answers, trained, strict=True):
+            token_ids = Generate(run).token_ids(prompt)
+            whole = continued(model, run.tokenizers["text"], token_ids, 5)
+            assert answer.text == whole and answered.text.startswith(whole)
+
+
+def test_a_mask_is_for_a_gpt(tmp_path):
+    file = language.text_file(tmp_path / "text.txt", 1)
+    given = [file, "--mask", "prefix", "--model", "gru"]
+    line = refusal("language-model", *given, out=tmp_path / "run", status=2)
+    assert "--mask is for --model gpt; leave it out with --model gru." in line
 
 
 @pytest.mark.long
@@ -87,7 +132,7 @@ def test_a_recurrent_model_that_attends_to_its_past_goes_on_as_the_whole_model_d
     shapes = {entry.name: entry.shape for entry in model.state_entries}
     assert shapes["keys"] == (3, 12 // model.attention.num_parts)  # whatever was read
     answer = serving.load(bundle, threads=1)("the old house", max_new_tokens=8)
-    assert answer.text == continued(model, tokenizer, "the old house", 8)
+    assert answer.text == continued(model, tokenizer, tokenizer.encode("the old house"), 8)
 
 
 @pytest.mark.parametrize(

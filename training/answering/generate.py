@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from seqkeras.decoding import greedy, in_batches
+from seqkeras.decoding.waiting import behind_prompts, waiting
 from seqkeras.runs import RunFiles
 from seqkeras.serving.pipelines.pieces import Detokenizer
 from seqkeras.serving.results import Generation
@@ -58,9 +59,13 @@ class Generate:
     def _decoder(self, model):
         def generate(token_ids, lengths):
             state = model.initial_state(ops.shape(token_ids)[0])
+            step = model.step
+            if getattr(model, "reads_prefix", False):
+                _, state = behind_prompts(model.read, token_ids, lengths, state, waits=lengths)
+                step = waiting(step)
             behind_first = ops.pad(token_ids[:, 1:], [(0, 0), (0, 1)])  # one token at least
             return greedy(
-                model.step,
+                step,
                 state,
                 start_id=token_ids[:, 0],
                 end_id=self.end_id,

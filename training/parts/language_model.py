@@ -15,7 +15,13 @@ import numpy as np
 from seqkeras.analysis.text_likelihood import TextLikelihood
 from seqkeras.data.texts import read_text
 from seqkeras.data.token_streams import pieces_read, token_stream
-from seqkeras.data.windows import consecutive_windows, mixed_windows, random_windows
+from seqkeras.data.windows import (
+    NO_TARGET,
+    consecutive_windows,
+    mixed_windows,
+    random_windows,
+    with_prefixes,
+)
 from seqkeras.models import GPT, RNNLanguageModel
 from seqkeras.runs import RunError
 from seqkeras.tokenizers import UNK, CharacterTable, WordTable, special_ids
@@ -127,7 +133,7 @@ class LanguageModelReading(Reading):
     @functools.cached_property
     def start(self) -> Start:
         """The `Start` that training begins from."""
-        start = read_start(self.options.start_from, self.options.dropout)
+        start = read_start(self.options.start_from, self.options.dropout, self.options.mask)
         if self.options.windows == "consecutive" and isinstance(start.model, GPT):
             raise RunError(
                 f"{self.options.start_from}: a GPT carries no state on; leave --windows "
@@ -199,12 +205,20 @@ class LanguageModelModelling(Modelling):
                 f"training, too few for {options.batch_size} windows of --context "
                 f"{options.context}; choose a smaller --context or --batch-size."
             ) from error
+        if self._reads_prefix():
+            windows = with_prefixes(windows, options.seed)
         kind = "rows that go on from batch to batch" if self.carries_state() else "random windows"
         console.print(
             f"  {len(tokens):,} tokens of {len(run.tokenizers['text']):,}; {kind} of "
             f"{options.context}"
         )
         return windows
+
+    def _reads_prefix(self):
+        """Return whether windows begin with a prefix, whose tokens all see each other."""
+        if self.options.start_from is not None:
+            return getattr(self.reading.start.model, "reads_prefix", False)
+        return self.options.mask == "prefix"
 
     def carries_state(self) -> tuple[str, str] | None:
         if self.options.start_from is not None:
@@ -259,6 +273,7 @@ class LanguageModelModelling(Modelling):
                 dropout=dropout,
                 attention_dropout=dropout,
                 attention_window=options.attention_window,
+                mask=options.mask or "causal",
             )
         else:
             model = RNNLanguageModel(
@@ -275,7 +290,11 @@ class LanguageModelModelling(Modelling):
         return model
 
     def loss(self) -> Any:
-        return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        if not self._reads_prefix():
+            return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        return keras.losses.SparseCategoricalCrossentropy(
+            from_logits=True, ignore_class=NO_TARGET, reduction="mean_with_sample_weight"
+        )
 
     def _likelihood(self, examples, run):
         """Return the likelihood of the validation text; it is compiled once."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import keras
+import numpy as np
 from rich.table import Table
 
 from seqkeras.data.batches import Sequences
@@ -25,8 +26,6 @@ from seqkeras.training.task import Modelling, Reading, Scoring
 from seqkeras.training.wording import counted
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from seqkeras.runs import RunFiles
     from seqkeras.serving.text import Tokenizer
     from seqkeras.training.starting import Start
@@ -95,7 +94,7 @@ class PromptAnswerReading(Reading):
     @functools.cached_property
     def start(self) -> Start:
         """The `Start` that training begins from."""
-        return read_start(self.options.start_from, self.options.dropout)
+        return read_start(self.options.start_from, self.options.dropout, self.options.mask)
 
     def _turns(self):
         options = self.options
@@ -159,14 +158,18 @@ class PromptAnswerModelling(Modelling):
 
     def arrays(self, examples: list[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
         answerer, tokenizer = Generate(run), run.tokenizers["text"]
-        rows, targets = [], []
+        rows, targets, prefix_lengths = [], [], []
         for example in examples:
             prompt = answerer.token_ids(example.text)
             answer = [*tokenizer.encode(example.target), answerer.end_id]
             rows.append([*prompt, *answer[:-1]])
+            prefix_lengths.append(len(prompt))
             targets.append([NO_TARGET] * (len(prompt) - 1) + answer)
         token_ids = Sequences(rows)
-        return {"token_ids": token_ids}, Sequences(targets, padding=NO_TARGET), token_ids.lengths
+        inputs = {"token_ids": token_ids}
+        if getattr(self.reading.start.model, "reads_prefix", False):
+            inputs["prefix_lengths"] = np.array(prefix_lengths)
+        return inputs, Sequences(targets, padding=NO_TARGET), token_ids.lengths
 
     def model(self, run: RunFiles) -> keras.Model:
         return self.reading.start.new_model()

@@ -33,6 +33,7 @@ OF_START = (  # what --start-from brings
     "attention_window",
 )
 ATTENTIONS = {"key-value": 2, "key-value-predict": 3}  # and the parts that a state falls into
+MASKS = ("causal", "prefix")
 MODELS = ("gpt", "gru", "lstm", "qrnn", "simple_rnn")
 
 
@@ -95,6 +96,12 @@ class LanguageModelOptions(FitOptions, task="language-model"):
     )
     tie_weights: bool = option(
         False, bool, "Share the weights of embeddings and output layer, as a GPT always does."
+    )
+    mask: str | None = option(
+        None,
+        click.Choice(MASKS),
+        "What a GPT's tokens see: the past (causal), or all of a prompt and the past (prefix). "
+        "Default: causal, or the mask of --start-from.",
     )
     attention: str | None = option(
         None,
@@ -164,6 +171,8 @@ class LanguageModelOptions(FitOptions, task="language-model"):
 
     def _problems_of_attention(self):
         """Yield a sentence for each option of attention that does not go with the model."""
+        if self.mask is not None and self.model != "gpt":
+            yield f"--mask is for --model gpt; leave it out with --model {self.model}."
         if self.attention is None:
             if self.attention_window is not None and self.model != "gpt":
                 yield (

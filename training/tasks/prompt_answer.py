@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+import click
+
 from seqkeras.training.options import (
     FRACTION,
     POSITIVE,
@@ -15,6 +17,7 @@ from seqkeras.training.options import (
 )
 from seqkeras.training.options.pretrained import LanguageModelFolder
 from seqkeras.training.task import Task
+from seqkeras.training.tasks.language_model import MASKS
 
 
 class PromptAnswerOptions(FitOptions, task="prompt-answer"):
@@ -54,6 +57,12 @@ class PromptAnswerOptions(FitOptions, task="prompt-answer"):
     assistant: str | None = option(None, str, "Text before a turn of the assistant; see --user.")
     system: str | None = option(None, str, "Text before a turn of the system; see --user.")
     turn_end: str | None = option(None, str, "Text between two turns; see --user.")
+    mask: str | None = option(
+        None,
+        click.Choice(MASKS),
+        "What a GPT's tokens of a prompt see: the past (causal), or the whole prompt (prefix). "
+        "Default: the mask of --start-from.",
+    )
     max_length: int | None = option(
         None, at_least(2), "Tokens of a prompt and its answer. Default: the model's limit."
     )

@@ -5,7 +5,13 @@ import itertools
 import numpy as np
 import pytest
 
-from seqkeras.data.windows import Windows, consecutive_windows, random_windows
+from seqkeras.data.windows import (
+    NO_TARGET,
+    Windows,
+    consecutive_windows,
+    random_windows,
+    with_prefixes,
+)
 
 TOKENS = np.arange(100, 153)
 
@@ -34,6 +40,22 @@ def test_random_windows_are_a_function_of_seed_and_step_and_reach_both_ends():
     assert (starts.min(), starts.max()) == (100, 152 - 7)
     other = first(random_windows(TOKENS, 7, 3, seed=6), 1)[0][0]["token_ids"]
     assert not np.array_equal(other, whole[0][0]["token_ids"])
+
+
+def test_no_target_of_a_window_stands_in_its_prefix():
+    tokens = np.arange(100, 197)
+    batches = with_prefixes(random_windows(tokens, 7, 5, seed=3), seed=3)
+    prefixes = set()
+    for (inputs, targets), again in zip(first(batches, 23, step=4), first(batches, 23, step=4)):
+        np.testing.assert_array_equal(targets, again[1])
+        for row, target, prefix in zip(inputs["token_ids"], targets, inputs["prefix_lengths"]):
+            follows = [
+                token if place >= prefix else NO_TARGET
+                for place, token in enumerate(range(row[0] + 1, row[0] + 8), start=1)
+            ]
+            assert target.tolist() == follows
+            prefixes.add(int(prefix))
+    assert prefixes == {1, 2, 3, 4, 5, 6, 7}
 
 
 def test_rows_of_consecutive_windows_go_on_and_begin_anew_with_each_pass():
