@@ -171,9 +171,12 @@ def _seeded():
 def _let_go(request):
     """Models, graphs and sessions that the tests of a module share go with the last of them."""
     yield
-    for value in vars(request.module).values():
-        if hasattr(value, "cache_clear") and value.__module__ == request.module.__name__:
-            value.cache_clear()
+    folder = request.module.__name__.rpartition(".")[0]
+    for name, module in list(sys.modules.items()):  # those of the folder that tests import, too
+        if name.rpartition(".")[0] == folder:
+            for value in list(vars(module).values()):
+                if hasattr(value, "cache_clear") and value.__module__ == name:
+                    value.cache_clear()
     if "keras" in sys.modules:
         sys.modules["keras"].backend.clear_session(free_memory=False)
     gc.collect()
