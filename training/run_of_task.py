@@ -30,7 +30,8 @@ def run_files(
         tokenizers: role -> tokenizer.
     """
     record = task.reading.record(examples, tokenizers)
-    text = "text" if record["pipeline"] == "Translate" else "input"
+    is_text = record["pipeline"] == "Translate" and "source" in tokenizers
+    text = "text" if is_text else "input"
     validation = [
         {text: example.text} | ({} if example.target is None else {"target": example.target})
         for example in validation

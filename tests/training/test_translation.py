@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import pytest
 import sacrebleu
+from starlette.testclient import TestClient
 
 from seqkeras import serving
 from seqkeras.attention import DotScore
@@ -17,6 +18,7 @@ from seqkeras.export.bundle import export
 from seqkeras.models import RNNSeq2Seq
 from seqkeras.runs import RunFiles
 from seqkeras.schedules import LinearDecay
+from seqkeras.serving.http.application import Application, Service
 from seqkeras.tokenizers import BOS, EOS, PAD, TOKENIZERS
 from seqkeras.training.__main__ import main
 from seqkeras.training.answering.translate import source_ids
@@ -287,6 +289,7 @@ test_files_that_nothing_can_be_learned_from_get_one_line = refused_files(
     ("a\tb\n", "--source-column en", "there is no column 'en'; there are 'a', 'b'."),
     ("a\tb\nc\td\n" * 40, f"{SMALL} --vocab-size 5", f"pairs.tsv: --vocab-size {AT_LEAST_6}"),
     ("a\tb\nc\td\n" * 40, f"{SMALL} --target-vocab-size 5", f"--target-vocab-size {AT_LEAST_6}"),
+    ("file\ttarget\na.npy\thi\n", "--frames-column file", "line 2: a.npy: "),
     ("A B\nC\n", "--format cmudict", "pairs.tsv, line 2: expected phonemes behind the word 'C'."),
     options=" ".join(TINY),
     beside={"other.de": "a\nb\nc\n"},
@@ -311,6 +314,8 @@ test_files_that_nothing_can_be_learned_from_get_one_line = refused_files(
         ("--model bahdanau --readout none {tied}", "as wide; choose --embedding-dim 512"),
         ("--model luong --attention hard --teacher-forcing 0.5", "trained on the tokens given"),
         ("--model luong --readout none", "--readout: luong has a hidden layer of its own"),
+        ("--frames-column a {joint}", "--joint: sources of --frames-column are no texts"),
+        ("--frames-column a --targets {file}", "--targets: sources of --frames-column are no te"),
         ("--readout none", "--readout is for recurrent models; choose a --model."),
         ("--model classical-context {tied}", "--tie-weights: classical-context reads none of its"),
         ("--model luong --decoder-units 7", "decoder of luong begins with the encoder's states"),
@@ -377,7 +382,7 @@ def bundle_of(folder, *options):
 
 def written(model, run, token_ids):
     """Return what a model writes to a source of token ids, by a loop over `model.step`."""
-    source = np.array([token_ids])
+    source = np.array([token_ids])  # or frames
     state, ids = model.encode(source, np.array([len(token_ids)])), [BOS]
     while ids[-1] != EOS and len(ids) <= 128:
         outputs, state = model.step(np.array([ids[-1:]]), state)
@@ -416,6 +421,53 @@ def test_what_is_served_is_what_a_loop_over_the_model_writes(options, tmp_path):
     expected = [written(model, run, ids) for ids in source_ids(run.tokenizers["source"], texts)]
     assert [answer.text for answer in bundle(texts)] == expected
     assert len({*expected}) > 1
+
+
+def recordings(folder, of_vectors):
+    """48 recordings of two to four words, each word three frames of one shape with noise; or of one
+    frame, and its command."""
+    random, words = np.random.default_rng(0), ["go", "stop", "left", "right"]
+    if of_vectors:
+        words = ["go", "stop now", "turn to the left", "turn to the right"]
+    shapes = random.normal(size=(4, 3, 5))
+    lines = ["file,said"]
+    for number in range(48):
+        said = random.integers(4, size=1 if of_vectors else random.integers(2, 5))
+        frames = np.concatenate(shapes[said])[: 1 if of_vectors else None]
+        frames = frames + 0.05 * random.normal(size=frames.shape)
+        np.save(folder / f"{number}.npy", frames.astype("float32"))
+        lines.append(f"{number}.npy,{' '.join(words[each] for each in said)}")
+    (folder / "spoken.csv").write_text("\n".join(lines))
+    return folder / "spoken.csv"
+
+
+OF_FRAMES = "--frames-column file --target-column said --metrics words --tokens words".split()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "model, of_vectors", [("bahdanau", False), ("transformer", False), ("cho", True)]
+)
+def test_recordings_become_the_words_that_are_said(model, of_vectors, tmp_path):
+    table = recordings(tmp_path, of_vectors)
+    options = [*OF_FRAMES, "--held-out", 0.25, "--passes", 100, "--num-beams", 1, "--model", model]
+    printed("translation", table, "--out", tmp_path / "run", *SMALLEST, *options, "--num-heads", 2)
+    export(tmp_path / "run", tmp_path / "bundle")
+    bundle, run = serving.load(tmp_path / "bundle"), RunFiles.read(tmp_path / "run")
+    model = keras.models.load_model(tmp_path / "run" / "model.keras", compile=False)
+    frames = [np.load(tmp_path / f"{number}.npy") for number in range(48)]
+    expected = [written(model, run, each) for each in frames]
+    assert [answer.text for answer in bundle(frames)] == expected
+    said = [line.split(",")[1] for line in table.read_text().splitlines()[1:]]
+    assert np.mean([answer == words for answer, words in zip(expected, said)]) > 0.5
+    with TestClient(Application(Service([("toy", tmp_path / "bundle")], log=False))) as client:
+        inputs = [each.tolist() for each in frames[:3]]
+        response = client.post("/v1/bundles/toy", json={"inputs": inputs})
+    assert [answer["text"] for answer in response.json()["answers"]] == expected[:3]
+    scores = scores_of_both(tmp_path, table)
+    wrong = [answer != words for answer, words in zip(expected, said)]
+    assert scores["sentence_error_rate"] == pytest.approx(100 * np.mean(wrong))
+    assert scores["examples"] == 48 and scores["word_error_rate"] < 50
 
 
 def test_a_readout_is_between_features_and_logits_unless_it_is_none():

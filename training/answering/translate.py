@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from seqkeras.decoding import Constraint, beam, greedy, in_batches
+from seqkeras.serving.pipelines.arrays import FRAMES, frame_arrays
 from seqkeras.serving.results import Translation
 from seqkeras.tokenizers import CharacterTable, encode_all, pad
 from seqkeras.training.compiling import OncePerModel
@@ -27,7 +28,7 @@ class Translate:
 
     def __init__(self, run: RunFiles):
         parsed = run.record.parse("run.json")
-        self.source, self.target = run.tokenizers["source"], run.tokenizers["target"]
+        self.source, self.target = run.tokenizers.get("source"), run.tokenizers["target"]
         self.decoding, self.limit = parsed.decoding, parsed.limits.source_length
         self.search = {
             "start_id": self.decoding.start_id,
@@ -43,19 +44,20 @@ class Translate:
     def __call__(
         self,
         model: keras.Model,
-        texts: Sequence[str],
+        texts: Sequence[Any],
         advance: Callable[[int], object] | None = None,
     ) -> Any:
-        """Return the answers of a model to texts.
+        """Return the answers of a model to texts, or to arrays (frames, numbers).
 
         Args:
             advance: called with the number of answers after each batch, for a progress bar.
         """
-        rows = [
-            self._cut(text, token_ids)
-            for text, token_ids in zip(texts, source_ids(self.source, texts), strict=True)
-        ]
-        token_ids, scores = in_batches(self.decode(model), rows, pad, advance=advance)
+        if self.source is None:
+            rows, pad_rows = [frames[: self.limit] for frames in texts], _padded
+        else:
+            pad_rows, read = pad, source_ids(self.source, texts)
+            rows = [self._cut(text, ids) for text, ids in zip(texts, read, strict=True)]
+        token_ids, scores = in_batches(self.decode(model), rows, pad_rows, advance=advance)
         return [
             Translation(self.target.decode(self._before_end(row)), float(score))
             for row, score in zip(token_ids.tolist(), scores, strict=True)
@@ -63,6 +65,8 @@ class Translate:
 
     def fits(self, model: keras.Model, text: Any) -> bool:
         """Return whether a text has tokens, and nothing is cut off."""
+        if self.source is None:
+            return len(text) <= self.limit
         [token_ids] = source_ids(self.source, [text])
         return bool(self.source.encode(text)) and len(token_ids) <= self.limit
 
@@ -92,6 +96,11 @@ class Translate:
             return token_ids, scores
 
         return most_probable if num_beams == 1 else best_of_beams
+
+
+def _padded(rows):
+    arrays = frame_arrays(rows)
+    return arrays[FRAMES], arrays["lengths"]
 
 
 def source_ids(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[int]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seqkeras.data.batches import Batches, Sequences
+from seqkeras.data.batches import Batches, FrameSequences, Sequences
 from seqkeras.data.mixing import MixedBatches
 from seqkeras.losses import SmoothedCrossEntropy
 from seqkeras.metrics import (
@@ -23,6 +23,7 @@ from seqkeras.serving.text.characters import WITHOUT_SPACES
 from seqkeras.tokenizers import BOS, EOS, PAD, encode_all, learn_tokenizer
 from seqkeras.training.answering.translate import source_ids
 from seqkeras.training.console import console
+from seqkeras.training.parts.frames import KEPT
 from seqkeras.training.parts.translation_data import examples_to_answer, training_examples
 from seqkeras.training.parts.translation_maps import draw_attention
 from seqkeras.training.parts.translation_models import model_of
@@ -48,11 +49,19 @@ class TranslationReading(Reading):
             f"{options.task}: {len(train):,} training and {len(validation):,} validation examples"
         )
         self._say_words_of_bleu(validation)
+        if options.frames_column is not None:
+            self.num_features = train[0].text.shape[1]
+            for example in validation:
+                if example.text.shape[1] != self.num_features:
+                    raise RunError(
+                        f"{options.validation}: its frames have {example.text.shape[1]} numbers, "
+                        f"those of training {self.num_features}."
+                    )
         return train, validation
 
     def _say_words_of_bleu(self, examples):
         """Say so where BLEU counts whole sentences for words."""
-        if self.options.scores_phonemes or self.options.bleu_tokenizer not in ("13a", "intl"):
+        if self.options.error_rates or self.options.bleu_tokenizer not in ("13a", "intl"):
             return
         targets = [example.target for example in examples]
         in_one = sum(
@@ -74,15 +83,18 @@ class TranslationReading(Reading):
         options = self.options
         sources = [example.text for example in examples]
         targets = [example.target for example in examples]
-        if options.joint:
+        kind, size = options.target_tokens or options.tokens, options.target_vocab_size
+        of_targets = {} if size is None else {"option": "--target-vocab-size"}
+        learned = (kind, targets, size or options.vocab_size)
+        if options.frames_column is not None:
+            tokenizers = {"target": self._learned(*learned, **of_targets)}
+        elif options.joint:
             joint = self._learned(options.tokens, sources + targets, options.vocab_size)
             tokenizers = {"source": joint, "target": joint}
         else:
-            kind, size = options.target_tokens or options.tokens, options.target_vocab_size
-            of_targets = {} if size is None else {"option": "--target-vocab-size"}
             tokenizers = {
                 "source": self._learned(options.tokens, sources, options.vocab_size),
-                "target": self._learned(kind, targets, size or options.vocab_size, **of_targets),
+                "target": self._learned(*learned, **of_targets),
             }
         sizes = " and ".join(f"{len(tokenizer):,} {role}" for role, tokenizer in tokenizers.items())
         console.print(f"  {sizes} tokens")
@@ -95,7 +107,8 @@ class TranslationReading(Reading):
     def texts_read(
         self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]
     ) -> Iterator[tuple[str, str, Iterable[str]]]:
-        yield "inputs", "source", [example.text for example in examples]
+        if "source" in tokenizers:
+            yield "inputs", "source", [example.text for example in examples]
         yield "targets", "target", [text for example in examples for text in example.targets]
 
     @property
@@ -108,12 +121,21 @@ class TranslationReading(Reading):
             f"{kind} unigram, bpe or byte-pairs."
         )
 
+    def kept(self, validation: list[Any]) -> list[Any]:
+        if self.options.frames_column is None:
+            return validation
+        places = np.linspace(0, len(validation) - 1, min(KEPT, len(validation))).astype(int)
+        return [validation[place] for place in places]
+
     def record(self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]) -> dict[str, Any]:
         options = self.options
         limit = options.max_length
+        longest = limit
+        if "source" not in tokenizers:
+            longest = max(len(example.text) for example in examples)
         return {
             "pipeline": "Translate",
-            "limits": {"source_length": limit, "target_length": limit},
+            "limits": {"source_length": longest, "target_length": limit},
             "decoding": {
                 "num_beams": options.num_beams,
                 "length_penalty": options.length_penalty,
@@ -158,12 +180,15 @@ class TranslationModelling(Modelling):
 
     def _kept(self, examples, run):
         """Return the token ids of the pairs that are not too long."""
-        source, target = run.tokenizers["source"], run.tokenizers["target"]
-        limit = self.options.max_length
-        sources = source_ids(source, [example.text for example in examples])
+        target, limit = run.tokenizers["target"], self.options.max_length
+        sources, longest = [example.text for example in examples], limit
+        if "source" in run.tokenizers:
+            sources = source_ids(run.tokenizers["source"], sources)
+        else:
+            longest = run.record.limits["source_length"]
         targets = encode_all(target, [example.target for example in examples])
         pairs = [*zip(sources, targets, strict=True)]
-        short = [pair for pair in pairs if len(pair[0]) <= limit and len(pair[1]) < limit]
+        short = [pair for pair in pairs if len(pair[0]) <= longest and len(pair[1]) < limit]
         if cut := len(pairs) - len(short):
             console.print(
                 f"  {cut:,} of {len(pairs):,} pairs have more than --max-length {limit} tokens, "
@@ -172,8 +197,10 @@ class TranslationModelling(Modelling):
         return short
 
     def model(self, run: RunFiles) -> keras.Model:
-        sizes = (len(run.tokenizers[role]) for role in ("source", "target"))
-        return model_of(self.options, *sizes)
+        target_size = len(run.tokenizers["target"])
+        if "source" in run.tokenizers:
+            return model_of(self.options, len(run.tokenizers["source"]), target_size)
+        return model_of(self.options, None, target_size, self.reading.num_features)
 
     def loss(self) -> Any:
         return SmoothedCrossEntropy(self.options.label_smoothing, ignore_class=PAD)
@@ -183,17 +210,18 @@ class TranslationModelling(Modelling):
 
 
 class TranslationScoring(Scoring):
-    """BLEU and chrF, or error rates of phonemes."""
+    """BLEU and chrF, or error rates."""
 
-    lower_is_better = ("phoneme error",)
+    lower_is_better = ("phoneme error", "word error")
     score_formats = {"BLEU": ".2f", "chrF": ".2f"}
 
     def validation_scores(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
         texts, targets = _texts_of(examples, answers)
-        if self.options.scores_phonemes:
+        if self.options.error_rates:
+            whole, token = self.options.error_rates
             return {
-                "words right": 1 - sequence_error_rate(texts, targets),
-                "phoneme error": token_error_rate(texts, targets),
+                f"{whole}s right": 1 - sequence_error_rate(texts, targets),
+                f"{token} error": token_error_rate(texts, targets),
             }
         return {
             "BLEU": 100 * signed_bleu(texts, targets, self.options.bleu_tokenizer)[0],
@@ -204,11 +232,12 @@ class TranslationScoring(Scoring):
         """Return the scores in percent, as they are published, with sacrebleu's signatures."""
         [(examples, answers)] = answered.values()
         texts, targets = _texts_of(examples, answers)
-        if self.options.scores_phonemes:
+        if self.options.error_rates:
+            whole, token = self.options.error_rates
             return {
                 "examples": len(examples),
-                "word_error_rate": 100 * sequence_error_rate(texts, targets),
-                "phoneme_error_rate": 100 * token_error_rate(texts, targets),
+                f"{whole}_error_rate": 100 * sequence_error_rate(texts, targets),
+                f"{token}_error_rate": 100 * token_error_rate(texts, targets),
             }
         bleu, bleu_signature = signed_bleu(texts, targets, self.options.bleu_tokenizer)
         chrf, chrf_signature = signed_chrf(texts, targets)
@@ -220,23 +249,34 @@ class TranslationScoring(Scoring):
             "chrf_signature": chrf_signature,
         }
 
+    def sample(self, example: Any, answer: Any) -> dict[str, str]:
+        if isinstance(example.text, str):
+            return super().sample(example, answer)
+        frames = f"{len(example.text):,} frames"
+        return {"input": frames, "target": example.target, "answer": answer.text}
+
     def draw(self, model: keras.Model, run: RunFiles, path: Path | str) -> None:
-        if model.attends:
+        if model.attends and "source" in run.tokenizers:
             draw_attention(model, run, path)
 
     def summary(self, scores: Mapping[str, Any]) -> str:
-        if self.options.scores_phonemes:
+        if self.options.error_rates:
+            whole, token = self.options.error_rates
             return (
-                f"wrong are {scores['word_error_rate']:.2f} % of the words and "
-                f"{scores['phoneme_error_rate']:.2f} % of their phonemes"
+                f"wrong are {scores[f'{whole}_error_rate']:.2f} % of the {whole}s and "
+                f"{scores[f'{token}_error_rate']:.2f} % of their {token}s"
             )
         return f"BLEU is {scores['bleu']:.2f}, chrF {scores['chrf']:.2f}"
 
 
 def _arrays(pairs):
-    sources = Sequences([source for source, _ in pairs])
+    rows = [source for source, _ in pairs]
+    name, kind = "token_ids", Sequences
+    if isinstance(rows[0], np.ndarray):
+        name, kind = "frames", FrameSequences
+    sources = kind(rows)
     target_ids = Sequences([[BOS, *target] for _, target in pairs])
-    inputs = {"token_ids": sources, "lengths": sources.lengths, "target_ids": target_ids}
+    inputs = {name: sources, "lengths": sources.lengths, "target_ids": target_ids}
     wanted = Sequences([[*target, EOS] for _, target in pairs])
     return inputs, wanted, np.maximum(sources.lengths, wanted.lengths)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from seqkeras.data.columns import read_columns
 from seqkeras.data.parallel import read_parallel, read_pronunciations, read_tab_separated
+from seqkeras.data.recordings import read_table
 from seqkeras.data.texts import suffix_of
 from seqkeras.runs import RunError
 
@@ -22,10 +23,10 @@ WITH_HEADER = (".csv", ".jsonl")
 
 
 class Example(NamedTuple):
-    """A text, its target, further targets that are as right, and of which corpus it is: 0 is
-    FILE."""
+    """A text or (frames, numbers), its target, further targets that are as right, and of which
+    corpus it is: 0 is FILE."""
 
-    text: str
+    text: Any
     target: str
     others: tuple[str, ...] = ()
     corpus: int = 0
@@ -33,6 +34,11 @@ class Example(NamedTuple):
     @property
     def targets(self) -> list[str]:
         return [self.target, *self.others]
+
+    @property
+    def source(self) -> str | bytes:
+        """What examples of one source share."""
+        return self.text if isinstance(self.text, str) else self.text.tobytes()
 
 
 def training_examples(options: FitOptions) -> tuple[list[Example], list[Example]]:
@@ -51,14 +57,14 @@ def training_examples(options: FitOptions) -> tuple[list[Example], list[Example]
         )
     else:
         train, validation = _held_out(options, train)
-        held_out = {example.text for example in validation}
+        held_out = {example.source for example in validation}
         validation = _grouped(validation) if options.several_targets else validation
     targets = options.also_targets or (None,) * len(options.also)
     for number, paths in enumerate(zip(options.also, targets, strict=True), start=1):
         further = [
             example._replace(corpus=number)
             for example in _read(options, *paths)
-            if example.text not in held_out
+            if example.source not in held_out
         ]
         if not further:
             raise RunError(f"{paths[0]}: all of its sources are held out of {options.file}.")
@@ -90,16 +96,28 @@ def _rows(options, path, targets):
         return read_parallel(path, targets)
     if options.format == "cmudict":
         return read_pronunciations(path, options.stress)
+    if options.frames_column is not None:
+        return _recordings(path, options.frames_column, options.target_column or "target")
     names = options.source_column, options.target_column
     if suffix_of(path) in WITH_HEADER or any(names):
         return read_columns(path, [names[0] or "source", names[1] or "target"])
     return read_tab_separated(path, OF_TWO_FILES)
 
 
+def _recordings(path, frames_column, target_column):
+    """Return (line, (frames, target)) of a table's rows."""
+    recordings = read_table(path, frames_column, target_column, for_each_frame=False)
+    rows = read_columns(path, [frames_column, target_column])
+    return [
+        (line, (recording.numbers.astype("float32"), target))
+        for recording, (line, (_, target)) in zip(recordings, rows, strict=True)
+    ]
+
+
 def _held_out(options, examples):
     """Return training and validation examples; those of one source are all in the one or the
     other."""
-    sources = [*dict.fromkeys(example.text for example in examples)]
+    sources = [*dict.fromkeys(example.source for example in examples)]
     count = round(options.held_out * len(sources))
     if not 0 < count < len(sources):
         raise RunError(
@@ -109,13 +127,14 @@ def _held_out(options, examples):
         )
     order = np.random.default_rng(options.seed).permutation(len(sources))
     held_out = {sources[index] for index in order[:count]}
-    train = [example for example in examples if example.text not in held_out]
-    return train, [example for example in examples if example.text in held_out]
+    train = [example for example in examples if example.source not in held_out]
+    return train, [example for example in examples if example.source in held_out]
 
 
 def _grouped(examples):
     """Return an example for each source, with all of its targets."""
     targets = {}
     for example in examples:
-        targets.setdefault(example.text, {})[example.target] = None
-    return [Example(text, first, tuple(others)) for text, (first, *others) in targets.items()]
+        _, answers = targets.setdefault(example.source, (example.text, {}))
+        answers[example.target] = None
+    return [Example(text, first, tuple(others)) for text, (first, *others) in targets.values()]

@@ -16,15 +16,18 @@ if TYPE_CHECKING:
 TRANSFORMER_LAYERS = 3
 
 
-def model_of(options: FitOptions, source_size: int, target_size: int) -> keras.Model:
-    """Return a model that is built, by the name that `options.model` is."""
+def model_of(
+    options: FitOptions, source_size: int | None, target_size: int, features: int | None = None
+) -> keras.Model:
+    """Return a built model of the name `options.model`; `features`: how many numbers frames
+    have, where sources are no tokens."""
     make = _transformer if options.model == "transformer" else _recurrent
-    model = make(options, source_size, target_size)
+    model = make(options, source_size, target_size, features)
     model.build(None)
     return model
 
 
-def _transformer(options, source_size, target_size):
+def _transformer(options, source_size, target_size, features):
     return Transformer(
         source_size,
         target_size,
@@ -38,12 +41,13 @@ def _transformer(options, source_size, target_size):
         dropout=options.dropout,
         attention_dropout=options.attention_dropout,
         activation_dropout=options.activation_dropout,
+        source_features=features,
         never_generated=(PAD, UNK, BOS),
         attention_window=options.attention_window,
     )
 
 
-def _recurrent(options, source_size, target_size):
+def _recurrent(options, source_size, target_size, features):
     names = ("cell", "attention", "tie_weights", "reverse_source")
     arguments = {name: getattr(options, name) for name in names}
     if options.readout is not None:
@@ -56,6 +60,7 @@ def _recurrent(options, source_size, target_size):
         options.hidden_dim,
         options.decoder_units,
         dropout=options.dropout,
+        source_features=features,
         never_generated=(PAD, UNK, BOS),
         teacher_forcing=_teacher_forcing(options),
         **{name: value for name, value in arguments.items() if value is not None},

@@ -1,9 +1,11 @@
 """`seqkeras train translation`: its options, and what it is made of."""
 
 from collections.abc import Iterable
+from pathlib import Path
 
 import click
 
+from seqkeras.data.recordings import files_of_table
 from seqkeras.tokenizers.of_kind import KEEP_CASE, TOKENIZERS
 from seqkeras.training.options import (
     FRACTION,
@@ -45,6 +47,9 @@ OF_RECURRENT = (  # None: the preset's
     "readout",
 )
 READOUTS = ("tanh", "none")
+ERROR_RATES = {"words": ("sentence", "word"), "phonemes": ("word", "phoneme")}
+ERROR_RATES |= {"cmudict": ERROR_RATES["phonemes"]}
+OF_TEXTS = ("targets", "also", "source_column", "joint", "lowercase", "format")
 BLEU_TOKENIZERS = ("13a", "none", "intl", "char", "zh")
 SHARE = Number(0, 1, max_open=True)
 
@@ -62,6 +67,7 @@ class TranslationOptions(FitOptions, task="translation"):
     Or two files, whose lines belong together: train.en --targets train.de. Or a .csv or .jsonl with
     the columns source and target (--source-column, --target-column). Or a dictionary of
     pronunciations, as CMUdict's "GO G OW1": --format cmudict. Files may be packed, as train.en.gz.
+    Or frames, as of sound or video, instead of a text: --frames-column file names .npy files.
 
     The tokens are learned from the files: --tokens, --vocab-size, --joint. The model is a
     Transformer, or a recurrent one: --model bahdanau.
@@ -83,6 +89,12 @@ class TranslationOptions(FitOptions, task="translation"):
     )
     source_column: str | None = option(None, str, "Column of sources (.csv, .jsonl: source).")
     target_column: str | None = option(None, str, "Column of targets (.csv, .jsonl: target).")
+    frames_column: str | None = option(
+        None,
+        str,
+        "Column that names .npy files of (frames, numbers), the sources, as of sound, video or an "
+        "image's features; the file has a row for each recording.",
+    )
     stress: bool = option(True, bool, "Read the stress digits behind CMUdict's vowels.")
     unknown_targets: float = option(
         0.01,
@@ -203,9 +215,9 @@ class TranslationOptions(FitOptions, task="translation"):
     )
     metrics: str | None = option(
         None,
-        click.Choice(["translation", "phonemes"]),
-        "Scores: BLEU and chrF (translation), or error rates of words and phonemes. Default: "
-        "phonemes with --format cmudict, otherwise translation.",
+        click.Choice(["translation", "phonemes", "words"]),
+        "Scores: BLEU and chrF (translation), or error rates of words and phonemes, or of "
+        "sentences and words. Default: phonemes with --format cmudict, otherwise translation.",
     )
     bleu_tokenizer: str = option(
         "13a",
@@ -225,10 +237,16 @@ class TranslationOptions(FitOptions, task="translation"):
             parts.TranslationScoring,
         )
 
+    def files_within(self) -> dict[str, list[Path | str]]:
+        if self.frames_column is None:
+            return {}
+        paths = [path for path in (self.file, self.validation) if path is not None]
+        return {path: files_of_table(path, [self.frames_column]) for path in paths}
+
     @property
-    def scores_phonemes(self) -> bool:
-        """Whether error rates are the scores, and not BLEU."""
-        return (self.metrics or self.format) in ("phonemes", "cmudict")
+    def error_rates(self) -> tuple[str, str] | None:
+        """What error rates are of, a whole and its part; None where BLEU is the score."""
+        return ERROR_RATES.get(self.metrics or self.format)
 
     def problems(self, of: Options) -> Iterable[str]:
         if len(self.also_targets) != (len(self.also) if self.targets else 0):
@@ -236,6 +254,10 @@ class TranslationOptions(FitOptions, task="translation"):
                 "--also-targets: expected a file for each of --also where FILE has --targets, and "
                 f"none where not; received {len(self.also_targets)} for {len(self.also)}."
             )
+        if self.frames_column is not None:
+            for name in OF_TEXTS:
+                if getattr(self, name) not in (None, False, (), "auto"):
+                    yield f"{shown(name)}: sources of --frames-column are no texts; leave it out."
         kinds = self.tokens, self.target_tokens or self.tokens
         if self.lowercase and set(kinds) & set(KEEP_CASE):
             model_kind = next(kind for kind in kinds if kind in KEEP_CASE)
