@@ -175,14 +175,17 @@ def _forms(normalizer, block=4096):
                 SEPARATOR
             )
             forms.update(zip(code_points, became, strict=True))
-    return forms | {ord(SEPARATOR): SEPARATOR}
+    forms[ord(SEPARATOR)] = SEPARATOR
+    return forms
 
 
-def _classes(pre_tokenizer, distinct):
+def _classes(pre_tokenizer, distinct, block=4096):
     """Return a dictionary: character -> LETTER, ALONE or SPACE."""
     classes = dict.fromkeys(distinct, SPACE)
-    for _, (first, end) in pre_tokenizer.pre_tokenize_str("".join(distinct)):
-        joined = pre_tokenizer.pre_tokenize_str(f"a{distinct[first]}")
-        kind = LETTER if end > first + 1 or len(joined) == 1 else ALONE
-        classes.update(dict.fromkeys(distinct[first:end], kind))
+    for begin in range(0, len(distinct), block):  # all at once would take 280 MB more
+        characters = distinct[begin : begin + block]
+        for _, (first, end) in pre_tokenizer.pre_tokenize_str("".join(characters)):
+            joined = pre_tokenizer.pre_tokenize_str(f"a{characters[first]}")
+            kind = LETTER if end > first + 1 or len(joined) == 1 else ALONE
+            classes.update(dict.fromkeys(characters[first:end], kind))
     return classes
