@@ -2,7 +2,6 @@
 
 import atexit
 import contextlib
-import ctypes
 import functools
 import gc
 import os
@@ -177,12 +176,8 @@ def _let_go(request):
             for value in list(vars(module).values()):
                 if hasattr(value, "cache_clear") and value.__module__ == name:
                     value.cache_clear()
-    if "keras" in sys.modules:
-        sys.modules["keras"].backend.clear_session(free_memory=False)
     gc.collect()
     gc.freeze()  # modules imported meanwhile, and what the session shares: not looked at again
-    with contextlib.suppress(AttributeError, OSError):  # only glibc has it
-        ctypes.CDLL(None).malloc_trim(0)
 
 
 def in_shell(line, folder):

@@ -12,6 +12,7 @@ where `end` is again a linear recurrence, C times shorter. Nothing is divided by
 import keras
 from keras import ops, tree
 
+from seqkeras.composites.gradients import custom_gradient
 from seqkeras.composites.nodes import composite, tracing_nodes
 from seqkeras.composites.recurrent import keras_rnn
 from seqkeras.values import is_symbol
@@ -57,7 +58,7 @@ def _differentiable(a, b, initial_state, reverse):
     if keras.backend.backend() == "torch" or tracing_nodes():
         return _scan(a, b, initial_state, reverse)
 
-    @ops.custom_gradient
+    @custom_gradient
     def recurrence(a, b, initial_state):
         h = _scan(a, b, initial_state, reverse)
 

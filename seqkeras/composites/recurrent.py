@@ -13,6 +13,7 @@ import numpy as np
 from keras import ops, tree
 from keras.src.backend import rnn as keras_rnn  # a test holds its signature
 
+from seqkeras.composites.gradients import custom_gradient
 from seqkeras.composites.nodes import tracing_nodes
 
 __all__ = ["keras_rnn", "recurrence"]
@@ -108,7 +109,7 @@ def _differentiated(network, names):
     # Keras's own gradients on PyTorch are of one output only; an exported graph is never trained.
     if keras.backend.backend() == "torch" or tracing_nodes():
         return differentiated_by_the_backend
-    return ops.custom_gradient(with_gradient)
+    return custom_gradient(with_gradient)
 
 
 def _forward(network, by_name, save=True):

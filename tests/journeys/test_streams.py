@@ -15,7 +15,6 @@ from seqkeras.serving.manifest.fields import parse_fields
 from seqkeras.serving.pipelines.forecast import Settings
 from tests.conftest import in_shell
 
-pytestmark = pytest.mark.long
 TRAIN = (
     "seqkeras train forecasting air.csv --time time --targets pm --series-column station "
     "--cycles day --causal true --context 24 --horizon 3 --units 6 --num-layers 1 --max-steps 20 "
