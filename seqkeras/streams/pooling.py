@@ -31,10 +31,15 @@ def _(operation: keras.Operation, walk, *args, **kwargs):
 def _reduced(operation, walk, frames):
     if frames.kind != EACH or not _is_over_time(operation.axis):
         return NotImplemented
-    kind = type(operation).__name__
+    kind, dtype = type(operation).__name__, keras.backend.standardize_dtype(frames.tensor.dtype)
+    if dtype == "bool":
+        frames = frames.with_tensor(ops.cast(frames.tensor, "int32"))
     if kind in ("Max", "Min"):
-        result = _largest(operation, walk, frames, ops.maximum if kind == "Max" else ops.minimum)
-        result = walk.so_far(frames, result)
+        larger = ops.maximum if kind == "Max" else ops.minimum
+        result = walk.so_far(frames, _largest(operation, walk, frames, larger))
+        if operation.initial is not None:
+            result.tensor = larger(result.tensor, ops.cast(operation.initial, dtype))
+        result.tensor = ops.cast(result.tensor, dtype)
     elif kind == "Sum":
         tensor, _ = walk.without_padding(frames)
         tensor = ops.cast(tensor, _sum_dtype(frames))
@@ -91,9 +96,11 @@ def _mean(operation, walk, frames, mask):
         count = walk.count()
     else:
         count = _sums(operation, walk, "count", ops.cast(real, "int64"))
-    count = ops.cast(count, "float64")
+    count = ops.cast(ops.maximum(count, 1), "float64")  # 0 of masked frames alone
     count = ops.reshape(count, (*walk.size, *[1] * (len(tensor.shape) - 2)))
-    return walk.so_far(frames, ops.cast(sums / count, tensor.dtype))
+    return walk.so_far(
+        frames, ops.cast(sums / count, keras.backend.result_type(tensor.dtype, float))
+    )
 
 
 def _sums(operation, walk, part, tensor):

@@ -20,8 +20,8 @@ class Walk:
     """A chunk of frames on its way through a model.
 
     Args:
-        known: what the first walk found of each call: (name of the operation, number of its call)
-            -> the functional form of a layer of layers, or None for an operation of frames.
+        known: what the first walk found of each call: its name (`count_call`) -> the functional
+            form of a layer of layers, or None for an operation of frames.
         state: name -> tensor; None in the first walk, which looks at numbers.
         frames: (B, T, ...).
         training: whether layers are in training, as those that drop out.
@@ -35,7 +35,8 @@ class Walk:
         self.state = state
         self.size = ops.shape(frames)[:2]
         self.kept = {}
-        self.calls = {}
+        self._names = {}  # name of an operation -> name of its last call
+        self._taken = set()  # names of calls
 
     def through(self, model, flows):
         """Return the flows of a model's outputs."""
@@ -51,12 +52,10 @@ class Walk:
         self.count_call(operation)
         if self.training and getattr(operation, "_call_has_training_arg", False):
             kwargs["training"] = True
-        result = self.by_rule(operation, args, kwargs)
-        if result is not NotImplemented:
-            return result
-        if all(flow.kind == SO_FAR for flow in flows):
+        if all(flow.kind == SO_FAR for flow in flows):  # each is a recording's: nothing remembers
             return self.mapped(operation, flows[0].with_tensor, args, kwargs)
-        return self.of_frames(operation, args, kwargs)
+        result = self.by_rule(operation, args, kwargs)
+        return self.of_frames(operation, args, kwargs) if result is NotImplemented else result
 
     def by_rule(self, operation, args, kwargs):
         """Return what `streamed` does, in the precision in which a layer computes."""
@@ -71,15 +70,20 @@ class Walk:
             return streamed(operation, self, *args, **kwargs)
 
     def count_call(self, operation):
-        """Count a call of an operation, which names what it keeps."""
-        self.calls[operation.name] = self.calls.get(operation.name, 0) + 1
+        """Name a call of an operation, and so what the call keeps: by the operation, with a number
+        where another call has the name."""
+        name, number = operation.name, 1
+        while name in self._taken:
+            number += 1
+            name = f"{operation.name}_{number}"
+        self._taken.add(name)
+        self._names[operation.name] = name
 
     # The state.
 
     def name(self, operation, part):
-        """Return the name of an entry of the state: that of a layer and of what the layer keeps."""
-        number = self.calls[operation.name]
-        return f"{operation.name}{f'_{number}' if number > 1 else ''}_{part}"
+        """Return the name of an entry of the state: that of a call and of what the call keeps."""
+        return f"{self._names[operation.name]}_{part}"
 
     def recall(self, name, shape, dtype):
         """Return an entry of the state as the chunk finds it, (B, *shape)."""
@@ -186,7 +190,7 @@ class Walk:
     def of_frames(self, operation, args, kwargs):
         """Return the flows of an operation that acts on each frame alone, or of the layers within a
         layer."""
-        key = operation.name, self.calls[operation.name]
+        key = self._names[operation.name]
         if key not in self.known:
             self.known[key] = self._look(operation, args, kwargs)
         if self.known[key] is not None:
@@ -222,8 +226,8 @@ class Walk:
 
     def _is_true(self, key, tensor):
         if self.state is None:
-            self.known[*key, "is true"] = bool(np.all(ops.convert_to_numpy(tensor)))
-        return self.known[*key, "is true"]
+            self.known[key, "is true"] = bool(np.all(ops.convert_to_numpy(tensor)))
+        return self.known[key, "is true"]
 
     def _look(self, operation, args, kwargs):
         """Return None for an operation that acts on each frame alone; else the functional form of a

@@ -140,7 +140,7 @@ MAKERS = [tagger, functional, classifier, of_x, sequential, convolutions, over_s
 def test_a_model_of_ones_own_is_served_by_two_commands(make, tmp_path, capsys):
     model, tags = make(), make in (tagger, over_steps)
     save(tmp_path / "run", model, "Tag" if tags else "Classify")
-    command = [str(tmp_path / "run"), str(tmp_path / "bundle"), "--no-strings"]
+    command = [str(tmp_path / "run"), str(tmp_path / "bundle")]
     assert main(command) == 0, capsys.readouterr().err
     manifest = read_manifest(tmp_path / "bundle")
     takes = ["token_ids"] + ["lengths"] * (make is tagger)

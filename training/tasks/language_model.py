@@ -100,8 +100,8 @@ class LanguageModelOptions(FitOptions, task="language-model"):
     mask: str | None = option(
         None,
         click.Choice(MASKS),
-        "What a GPT's tokens see: the past (causal), or all of a prompt and the past (prefix). "
-        "Default: causal, or the mask of --start-from.",
+        "Tokens that a GPT's token sees: the past (causal), or a whole prompt, too (prefix). "
+        "Default: causal, or the value in --start-from.",
     )
     attention: str | None = option(
         None,

@@ -60,8 +60,8 @@ class PromptAnswerOptions(FitOptions, task="prompt-answer"):
     mask: str | None = option(
         None,
         click.Choice(MASKS),
-        "What a GPT's tokens of a prompt see: the past (causal), or the whole prompt (prefix). "
-        "Default: the mask of --start-from.",
+        "Tokens that a prompt's token sees: the past (causal), or the whole prompt (prefix). "
+        "Default: the value in --start-from.",
     )
     max_length: int | None = option(
         None, at_least(2), "Tokens of a prompt and its answer. Default: the model's limit."
