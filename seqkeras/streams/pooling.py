@@ -29,7 +29,7 @@ def _(operation: keras.Operation, walk, *args, **kwargs):
 
 
 def _reduced(operation, walk, frames):
-    if frames.kind != EACH or not _is_over_time(operation.axis):
+    if frames.kind != EACH or not _is_over_time(operation.axis, frames):
         return NotImplemented
     kind, dtype = type(operation).__name__, keras.backend.standardize_dtype(frames.tensor.dtype)
     if dtype == "bool":
@@ -54,7 +54,7 @@ def _reduced(operation, walk, frames):
 
 
 def _summed_up(operation, walk, x):
-    if x.kind != EACH or operation.axis != 1:
+    if x.kind != EACH or not _is_over_time(operation.axis, x):
         return NotImplemented
     tensor, _ = walk.without_padding(x)
     return x.with_tensor(_sums(operation, walk, "sum", tensor), depends=x.depends)
@@ -151,8 +151,9 @@ def _sum_dtype(frames):
     return "float64" if "float" in kind else kind
 
 
-def _is_over_time(axis):
-    return axis == 1 or (isinstance(axis, (tuple, list)) and [*axis] == [1])
+def _is_over_time(axis, frames):
+    axes = axis if isinstance(axis, (tuple, list)) else [axis]
+    return [None if axis is None else axis % len(frames.tensor.shape) for axis in axes] == [1]
 
 
 def _require_last_axis(layer):

@@ -5,9 +5,9 @@ import dataclasses
 import functools
 import io
 import json
+import signal as signals
 import subprocess
 import sys
-from signal import Signals
 from subprocess import PIPE
 
 import numpy as np
@@ -341,9 +341,11 @@ def test_the_command_names_the_line_that_is_refused(of_rows, command, content, e
 
 @pytest.mark.parametrize("signal", ["SIGTERM", "SIGHUP", "SIGINT"])
 def test_a_signal_ends_the_command_with_its_state_written(bundles, tmp_path, signal):
-    state, number = tmp_path / "state", Signals[signal]
+    state, number = tmp_path / "state", signals.Signals[signal]
     command = [sys.executable, "-m", "seqkeras.serving", "stream", bundles["one"], "--state", state]
-    with subprocess.Popen(command, stdin=PIPE, stdout=PIPE, stderr=PIPE, text=True) as process:
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), PIPE)
+    heard = functools.partial(signals.signal, number, signals.SIG_DFL)  # not ignored, as by nohup
+    with subprocess.Popen(command, **pipes, text=True, preexec_fn=heard) as process:
         for frame in FRAMES[:3].tolist():
             process.stdin.write(f"{','.join(map(str, frame))}\n")
             process.stdin.flush()

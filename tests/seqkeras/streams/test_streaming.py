@@ -115,7 +115,7 @@ SUMMARIES = {
     ],
     "integers": lambda: [
         lambda x: ops.cast(x * 10, "int32"),
-        lambda x: ops.mean(x, axis=1) + ops.cast(ops.sum(x, axis=1), "float32"),
+        lambda x: ops.mean(x, axis=-2) + ops.cast(ops.sum(x, axis=[1]), "float32"),
     ],
     "booleans": lambda: [
         lambda x: ops.sum(x > 0.5, axis=1) + ops.cast(ops.max(x > 1.0, axis=1), "int32")
