@@ -19,9 +19,11 @@ def next_command(bundle: Path | str, manifest: Manifest, run: Path) -> str:
     """
     table = _table_of(run)
     is_short = bool(manifest.examples) and pasted(manifest.examples[0]) is not None
-    for file in (table, None if is_short else run / ARRAYS):
-        if file is not None and _is_read(bundle, str(file)):
-            if file == table and _streams_rows(bundle):
+    paths = [path for path in (table, None if is_short else run / ARRAYS) if path is not None]
+    pipeline = serving.load(bundle) if paths else None
+    for file in paths:
+        if _is_read(pipeline, str(file)):
+            if file == table and _streams_rows(pipeline):
                 return f"seqkeras stream {shlex.quote(str(bundle))} < {shlex.quote(str(file))}"
             return shlex.join(["seqkeras", "predict", str(bundle), str(file), "--truncate"])
     return command(bundle, manifest.examples)
@@ -36,15 +38,13 @@ def _table_of(run):
     return file if isinstance(file, str) and file.endswith(".csv") else None
 
 
-def _streams_rows(bundle):
+def _streams_rows(pipeline):
     """Return whether `stream` answers the rows of a table."""
-    pipeline = serving.load(bundle)
     return "stream" in pipeline.manifest.graphs and len(pipeline.fields) < 2
 
 
-def _is_read(bundle, file):
+def _is_read(pipeline, file):
     """Return whether `predict` takes every input of a file."""
-    pipeline = serving.load(bundle)
     fields, horizon = getattr(pipeline, "fields", ()), getattr(pipeline, "num_known_rows", 0)
     rows = getattr(pipeline, "rows", None)
     if not getattr(pipeline, "reads_json", False) or (file.endswith(".csv") and rows is None):
