@@ -15,6 +15,7 @@ from seqkeras.attention.scores import (
     ScaledDotScore,
 )
 from seqkeras.attention.structured import StructuredSelfAttention
+from seqkeras.attention.two_stream import TwoStreamAttention
 from seqkeras.masks import (
     causal_mask,
     combine_masks,
@@ -41,6 +42,7 @@ __all__ = [
     "RestrictedSelfAttention",
     "ScaledDotScore",
     "StructuredSelfAttention",
+    "TwoStreamAttention",
     "causal_mask",
     "combine_masks",
     "masked_softmax",

@@ -21,6 +21,7 @@ from seqkeras.models.heads import (
     TaggingHead,
 )
 from seqkeras.models.hidden_state_head import HiddenStateHead
+from seqkeras.models.permuted_gpt import PermutedGPT
 from seqkeras.models.recurrent_stack import RecurrentStack
 from seqkeras.models.rnn_lm import RNNLanguageModel
 from seqkeras.models.rnn_seq2seq import RNNSeq2Seq
@@ -52,6 +53,7 @@ __all__ = [
     "MultipleChoiceHead",
     "NextSentenceHead",
     "OwnState",
+    "PermutedGPT",
     "RNNLanguageModel",
     "RNNSeq2Seq",
     "RecurrentStack",

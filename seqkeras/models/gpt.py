@@ -1,15 +1,16 @@
-"""GPT: a Transformer decoder as a language model, causal, of a prefix, or in any order.
+"""GPT: a Transformer decoder as a language model, causal or of a prefix.
 
-Left out: GPT-1's auxiliary losses; of XLNet the second stream, which knows where the token stands
-that it predicts, relative positions, and the memory of the text before.
+Left out: GPT-1's auxiliary losses. `PermutedGPT` predicts in any order.
 """
+
+from typing import ClassVar
 
 import keras
 import numpy as np
 from keras import ops
 
 from seqkeras.embeddings import LearnedPositions, TokenEmbedding
-from seqkeras.masks import padding_mask, permutation_mask, prefix_mask, with_padding
+from seqkeras.masks import prefix_mask
 from seqkeras.models.inputs import require_inputs
 from seqkeras.models.token_model import TokenModel
 from seqkeras.transformer import Decoder, DecoderBlock
@@ -17,7 +18,6 @@ from seqkeras.transformer.block import require_heads
 from seqkeras.values import build_once, known_numbers
 
 STDDEV = 0.02  # of what weights start as
-MASKS = {"causal": [], "prefix": ["prefix_lengths"], "permutation": ["order"]}  # and its input
 
 
 @keras.saving.register_keras_serializable("seqkeras")
@@ -30,12 +30,9 @@ class GPT(TokenModel):
     GPT-2's blocks are pre-norm, with one more normalisation after the last; the last kernel of
     each of their 2 L sublayers starts as normal numbers of 0.02 / sqrt(2 L). GPT-1's are post-norm.
 
-    A position attends to itself and to what is before it, unless `mask` says otherwise:
-
-        prefix: everything in the prefix too, as in T5's prefix language model and UniLM
-        permutation: itself and what is earlier in a given order z; logits(z(i)) are for y(z(i+1))
-
-    Neither adds a weight: what was trained with one mask continues with another.
+    A position attends to itself and to what is before it; with mask "prefix" to everything in the
+    prefix too, as in T5's prefix language model and UniLM. The mask adds no weight: what was
+    trained with one continues with the other.
 
     Notation: E and P are the paper's W_e and W_p.
 
@@ -52,16 +49,14 @@ class GPT(TokenModel):
         attention_dropout: dropout rate of the attention weights.
         epsilon: epsilon of layer normalisation.
         attention_window: r, the positions that self-attention sees at most; None for all.
-        mask: "causal", "prefix" or "permutation".
+        mask: "causal" or "prefix".
 
     Call arguments (one dictionary):
         token_ids: (B, T) integers, padded on the right, if at all. No position sees a later one, so
-            lengths change nothing but which logits have a meaning, unless the mask is of an order.
+            lengths change nothing but which logits have a meaning.
         lengths: (B,) integers, the real tokens of each row, which may be left out.
         prefix_lengths: (B,) integers, how many of a row's first tokens all attend to each other;
             with mask "prefix".
-        order: (B, T) integers, the positions in the order of the factorisation; with mask
-            "permutation".
 
     Returns:
         logits: (B, T, V), in float32 at least.
@@ -75,15 +70,18 @@ class GPT(TokenModel):
     state, which holds the key/value cache; `step` is the contract of `seqkeras.decoding`.
 
     Step by step, `read` takes prefix_lengths of the first piece, and `read_beams` reads a first
-    piece as a prefix; what follows, and a permutation, goes from left to right. So a bundle reads
-    its prompt both ways where the mask is of a prefix, and continues as a causal model.
+    piece as a prefix; what follows goes from left to right. So a bundle reads its prompt both ways
+    where the mask is of a prefix, and continues as a causal model.
 
     Reference: Radford et al. 2018, section 3.1 ("Improving Language Understanding by Generative
     Pre-Training"); Radford et al. 2019, section 2.3 ("Language Models are Unsupervised Multitask
     Learners"), https://github.com/openai/gpt-2; prefix: Raffel et al. 2020, section 3.2.1,
-    https://arxiv.org/abs/1910.10683, and Dong et al. 2019, https://arxiv.org/abs/1905.03197;
-    permutation: Yang et al. 2019, section 2.2 (XLNet), https://arxiv.org/abs/1906.08237
+    https://arxiv.org/abs/1910.10683, and Dong et al. 2019, https://arxiv.org/abs/1905.03197
     """
+
+    block_class, decoder_class = DecoderBlock, Decoder
+    masks: ClassVar = {"causal": [], "prefix": ["prefix_lengths"]}  # and its input
+    ahead = 0  # how far the positions reach beyond the tokens that are read
 
     def __init__(
         self,
@@ -104,8 +102,11 @@ class GPT(TokenModel):
     ):
         super().__init__(**kwargs)
         require_heads(self, hidden_dim, num_heads)
-        if mask not in MASKS:
-            raise ValueError(f"GPT: mask must be one of {[*MASKS]}; received {mask!r}.")
+        if mask not in self.masks:
+            raise ValueError(
+                f"{type(self).__name__}: mask must be one of {[*self.masks]}, and for any order "
+                f"the model a PermutedGPT; received {mask!r}."
+            )
         self.config = {
             "vocab_size": vocab_size,
             "hidden_dim": hidden_dim,
@@ -124,9 +125,9 @@ class GPT(TokenModel):
         self.max_length = max_length
         policy = self.dtype_policy
         self.embedding = TokenEmbedding(vocab_size, hidden_dim, stddev=STDDEV, dtype=policy)
-        self.positions = LearnedPositions(max_length, hidden_dim, STDDEV, dtype=policy)
+        self.positions = LearnedPositions(max_length + self.ahead, hidden_dim, STDDEV, dtype=policy)
         self.dropout = keras.layers.Dropout(dropout, dtype=policy)
-        block = DecoderBlock(
+        block = self.block_class(
             hidden_dim,
             num_heads,
             feed_forward_dim,
@@ -141,11 +142,11 @@ class GPT(TokenModel):
             dtype=policy,
             name="block_0",
         )
-        self.decoder = Decoder(block, num_layers)
+        self.decoder = self.decoder_class(block, num_layers)
 
     @property
     def input_names(self):
-        return ["token_ids", *MASKS[self.config["mask"]]], ["lengths"]
+        return ["token_ids", *self.masks[self.config["mask"]]], ["lengths"]
 
     @property
     def vocab_size(self):
@@ -187,26 +188,18 @@ class GPT(TokenModel):
             token_ids: (B, T) integers.
             prefix_lengths: (B,) integers, with mask "prefix" alone.
         """
-        inputs = {"token_ids": token_ids}
-        if self.config["mask"] == "permutation":
-            order = ops.arange(ops.shape(token_ids)[1], dtype="int32")
-            inputs["order"] = order + ops.zeros_like(ops.cast(token_ids, "int32"))
-        return inputs | ({"prefix_lengths": prefix_lengths} if self.reads_prefix else {})
+        prefix = {"prefix_lengths": prefix_lengths} if self.reads_prefix else {}
+        return {"token_ids": token_ids, **prefix}
 
     def _mask(self, inputs):
         """Return what a position may attend to, as options of the decoder."""
         if self.config["mask"] == "causal":
             return {}
-        length = ops.shape(inputs["token_ids"])[1]
-        lengths = inputs.get("lengths")
-        if self.config["mask"] == "prefix":
-            prefix = inputs["prefix_lengths"]
-            if lengths is not None:  # of what is padded nothing is seen
-                prefix = ops.minimum(prefix, ops.cast(lengths, prefix.dtype))
-            return {"attention_mask": prefix_mask(prefix, length), "causal": False}
-        real = None if lengths is None else padding_mask(lengths, length)
-        order = permutation_mask(inputs["order"])
-        return {"attention_mask": with_padding(order, real), "causal": False}
+        prefix, lengths = inputs["prefix_lengths"], inputs.get("lengths")
+        if lengths is not None:  # of what is padded nothing is seen
+            prefix = ops.minimum(prefix, ops.cast(lengths, prefix.dtype))
+        mask = prefix_mask(prefix, ops.shape(inputs["token_ids"])[1])
+        return {"attention_mask": mask, "causal": False}
 
     def attention_weights(self, inputs):
         self.require_inputs(inputs)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from seqkeras.models import GPT
+from seqkeras.models import GPT, PermutedGPT
 from seqkeras.pretrained import links as lines
 from seqkeras.pretrained.assignment import MATRIX, MATRIX_OF_HEADS, SAME, VECTOR, Link
 from seqkeras.pretrained.config import Field, read_fields, write_fields
@@ -80,7 +80,7 @@ def links(model: GPT) -> list[Link]:
 
 
 def describe(model: keras.Model) -> Description | None:
-    if not isinstance(model, GPT):
+    if not isinstance(model, GPT) or isinstance(model, PermutedGPT):
         return None
     if not model.config["pre_norm"]:
         raise ValueError(

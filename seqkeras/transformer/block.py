@@ -125,15 +125,17 @@ class Block(keras.layers.Layer):
             )
 
     def _build_shared(self, shape):
-        build_once(self.attention, *[shape] * (3 if self.attention_window is None else 1))
+        build_once(self.attention, *self._read_by_attention(shape))
         for layer in (self.attention_norm, self.feed_forward, self.feed_forward_norm):
             build_once(layer, shape)
 
     def _attend_to_itself(self, x, attention_mask, training, causal=None):
         h = self._enter(self.attention_norm, x)
-        sequences = [h] * (3 if self.attention_window is None else 1)
         y = self.attention(
-            *sequences, attention_mask=attention_mask, training=training, causal=causal
+            *self._read_by_attention(h),
+            attention_mask=attention_mask,
+            training=training,
+            causal=causal,
         )
         return self._leave(self.attention_norm, x, y, training)
 
@@ -146,10 +148,13 @@ class Block(keras.layers.Layer):
             causal: as of the call of a decoder's block; None for what the block is.
         """
         h = self._enter(self.attention_norm, sequence)
-        sequences = [h] * (2 if self.attention_window is None else 1)
         return self.attention.attention_weights(
-            *sequences, attention_mask=attention_mask, causal=causal
+            *self._read_by_attention(h)[:2], attention_mask=attention_mask, causal=causal
         )
+
+    def _read_by_attention(self, sequence):
+        """Return the arguments of self-attention: query, key and value, or one sequence."""
+        return [sequence] * (3 if isinstance(self.attention, MultiHeadAttention) else 1)
 
     def _enter(self, norm, x):
         """Return the input of a sublayer."""

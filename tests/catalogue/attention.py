@@ -18,6 +18,7 @@ from seqkeras.attention import (
     RestrictedSelfAttention,
     ScaledDotScore,
     StructuredSelfAttention,
+    TwoStreamAttention,
 )
 from tests.arrays import floats, right_padded
 from tests.catalogue.case import B, Case, D, S, T, U
@@ -153,6 +154,11 @@ OTHERS = [
         self_inputs(D),
         {"sequence": 1, "mask": 1},
         mask="mask",
+    ),
+    Case(
+        "TwoStreamAttention",
+        lambda: TwoStreamAttention(13, 2, output_dim=17, use_bias=False, dropout=0.3, seed=3),
+        lambda: {"streams": floats(B, 2 * S, D), "attention_mask": floats(B, 2 * S, S) > 0},
     ),
     Case(
         "MovingAverageBaseline",

@@ -10,6 +10,8 @@ from seqkeras.transformer import (
     EncoderBlock,
     FeedForward,
     LayerNorm,
+    TwoStreamBlock,
+    TwoStreamDecoder,
 )
 from tests.arrays import floats, right_padded
 from tests.catalogue.case import B, Case, D, S
@@ -109,6 +111,18 @@ def decoder_case(activation, pre_norm, cross_attention, num_layers=None, attenti
     )
 
 
+def two_stream_case(activation, pre_norm, num_layers=None):
+    def make():
+        block = TwoStreamBlock(**options(activation, pre_norm), cross_attention=False)
+        return block if num_layers is None else TwoStreamDecoder(block, num_layers)
+
+    inputs = {
+        "sequence": floats(B, 2 * LENGTH, HIDDEN),
+        "attention_mask": floats(B, 2 * LENGTH, LENGTH) > 0,
+    }
+    return Case("TwoStreamDecoder" if num_layers else "TwoStreamBlock", make, lambda: inputs)
+
+
 POSITIONS = [
     position_case(lambda: SinusoidalPositions(D), "SinusoidalPositions(paper)"),
     position_case(
@@ -126,6 +140,7 @@ BLOCKS = [
     decoder_case("gelu", True, True, attention_window=3),
     decoder_case("gelu_tanh", True, True),
     decoder_case("gelu", False, False),
+    two_stream_case("gelu_tanh", False),
 ]
 ENCODERS = [
     encoder_case("gelu_tanh", True, 2),
@@ -134,6 +149,7 @@ ENCODERS = [
 DECODERS = [
     decoder_case("gelu", True, False, 2),
     decoder_case("gelu", True, False, 2, attention_window=2),
+    two_stream_case("gelu", True, 2),
 ]
 CASES = [
     *POSITIONS,

@@ -14,6 +14,7 @@ from seqkeras.models import (
     MaskedLMHead,
     MultipleChoiceHead,
     NextSentenceHead,
+    PermutedGPT,
     RegressionHead,
     SentenceEncoder,
     SpanHead,
@@ -27,6 +28,7 @@ from tests.catalogue.transformer import HIDDEN, LENGTH, LENGTHS, F, N, ids
 
 SIZES = {"hidden_dim": HIDDEN, "num_layers": 2, "num_heads": N, "feed_forward_dim": F}
 C = 3  # choices
+ORDER = np.array([[3, 0, 6, 1, 2, 5, 4], [6, 5, 4, 3, 2, 1, 0]])
 
 
 def gpt_case(pre_norm, activation, **options):
@@ -144,9 +146,17 @@ def classifier():
 GPTS = [gpt_case(True, "gelu"), gpt_case(False, "relu"), gpt_case(True, "relu", attention_window=2)]
 MASKED_GPTS = [
     masked_gpt_case("prefix", {"prefix_lengths": np.array([3, 5])}, attention_window=3),
-    masked_gpt_case(
-        "permutation",
-        {"order": np.array([[3, 0, 6, 1, 2, 5, 4], [6, 5, 4, 3, 2, 1, 0]]), "lengths": LENGTHS},
+    Case(
+        "PermutedGPT",
+        lambda: PermutedGPT(17, **SIZES, max_length=13, pre_norm=False, attention_dropout=0.2),
+        lambda: {"token_ids": ids(17, LENGTH), "order": ORDER, "lengths": LENGTHS},
+    ),
+    Case(
+        "PermutedGPT, from left to right",
+        lambda: PermutedGPT(17, **SIZES, max_length=13, activation="relu", dropout=0.3),
+        lambda: {"token_ids": ids(17, LENGTH)},
+        {"token_ids": 1},
+        past=("token_ids",),
     ),
 ]
 TRANSFORMERS = [

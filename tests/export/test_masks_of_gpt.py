@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from seqkeras.export.bundle import ExportOptions
-from seqkeras.models import GPT
+from seqkeras.models import GPT, PermutedGPT
 from seqkeras.tokenizers.learn import learn_byte_pairs
 from tests.arrays import numbers, randomize
 from tests.export.bundles import bundled
@@ -20,7 +20,10 @@ GIVEN = {
 
 
 def model_of(mask, **options):
-    model = GPT(len(TOKENIZER), 16, 2, 2, 24, LIMIT, mask=mask, **options)
+    if mask == "permutation":
+        model = PermutedGPT(len(TOKENIZER), 16, 2, 2, 24, LIMIT, **options)
+    else:
+        model = GPT(len(TOKENIZER), 16, 2, 2, 24, LIMIT, mask=mask, **options)
     model.build()
     return randomize(model)
 

@@ -1,4 +1,4 @@
-"""A GPT of a prefix, and one of any order of factorisation."""
+"""A GPT that reads a prefix in both directions."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,6 @@ from tests.refusals import refusals
 
 SIZES = {"hidden_dim": 6, "num_layers": 2, "num_heads": 3, "feed_forward_dim": 11}
 TOKENS = np.array([[3, 8, 16, 2, 5, 11, 9], [7, 1, 4, 13, 6, 2, 10]])
-ORDER = np.array([[3, 0, 6, 1, 2, 5, 4], [6, 5, 4, 3, 2, 1, 0]])
 PREFIX = np.array([4, 2])
 T = 7
 
@@ -52,20 +51,6 @@ def test_a_prefix_is_read_both_ways_and_what_follows_one_way(window):
     close(logits, expected_logits(model, mask), rtol=1e-4, atol=1e-5)
 
 
-def test_a_permutation_sees_what_is_earlier_in_its_order():
-    model = built("permutation")
-    ranks = np.argsort(ORDER)
-    mask = mask_of(lambda b, t, s: ranks[b, s] <= ranks[b, t])
-    logits = model({"token_ids": TOKENS, "order": ORDER})
-    close(logits, expected_logits(model, mask), rtol=1e-4, atol=1e-5)
-    lengths = np.array([7, 4])  # what is padded has no weight, wherever it is in the order
-    mask = mask_of(lambda b, t, s: ranks[b, s] <= ranks[b, t] and s < lengths[b])
-    logits = model({"token_ids": TOKENS, "order": ORDER, "lengths": lengths})
-    real = np.arange(T) < lengths[:, None]
-    expected = expected_logits(model, mask)
-    close(numbers(logits)[real], expected[real], rtol=1e-4, atol=1e-5)
-
-
 @pytest.mark.parametrize("window", [None, 2])
 def test_a_prefix_is_read_and_gone_on_from_step_by_step(window):
     model = built("prefix", attention_window=window)
@@ -89,15 +74,11 @@ def behind_three():
 
 FIRST = "GPT: prefix_lengths must be of the first piece"
 test_what_a_mask_has_no_use_for_is_refused = refusals(
-    (lambda: built("xl"), "GPT: mask must be one of ['causal', ...; rec... 'xl'."),
+    (lambda: built("xl"), "GPT: mask must be one of ['causal', 'prefix'], ...'xl'."),
     (lambda: built("prefix")({"token_ids": TOKENS}), "GPT: inputs must hold ['prefix_lengths']; r"),
     (
-        lambda: built("causal")({"token_ids": TOKENS, "order": ORDER}),
-        "GPT: inputs must be among ...; received ['order'], which the model does not read.",
-    ),
-    (
-        lambda: built("permutation")({"token_ids": TOKENS, "order": ORDER[:, :3]}),
-        "order must have shape (batch, length), the order of the tokens of token_ids (2, 7)",
+        lambda: built("causal")({"token_ids": TOKENS, "prefix_lengths": PREFIX}),
+        "GPT: inputs must be among ...; received ['prefix_lengths'], which the model does not read",
     ),
     (
         lambda: built("causal").read(TOKENS, prefix_lengths=PREFIX),

@@ -1,0 +1,91 @@
+"""PermutedGPT: a GPT that predicts its tokens in any order, by two streams.
+
+Left out of XLNet: relative positions, relative segments, the memory of the text before, and partial
+prediction, which is a matter of the targets.
+"""
+
+from typing import ClassVar
+
+import keras
+from keras import ops
+
+from seqkeras.masks import padding_mask, permutation_mask, with_padding
+from seqkeras.models.gpt import GPT, STDDEV
+from seqkeras.transformer.two_stream import TwoStreamBlock, TwoStreamDecoder
+
+
+@keras.saving.register_keras_serializable("seqkeras")
+class PermutedGPT(GPT):
+    """Language model of two-stream self-attention, in any order of factorisation.
+
+        p(y) = product over i of p(y(z(i)) | y(z(1)) ... y(z(i-1)))
+
+        content stream: h_0(t) = E y(t) + P(t)
+        query stream:   g_0(t) = w + P(t)
+        [h_l; g_l] = block_l([h_{l-1}; g_{l-1}])          (`TwoStreamBlock`)
+        logits(t) = E g_L(t + 1), for y(t + 1)
+
+    z is the order, a permutation of the positions. g(t) sees the tokens that stand earlier in it
+    than position t, and not the one at t. Without an order the model reads from left to right, as
+    every `GPT`: so do `read` and `step`, whose cache holds the content stream. As there, the logits
+    at a token are for the next one: those at the last token are for position T, which is the last
+    of every order, and none are for position 0.
+
+    Notation: w, h, g and z are the paper's.
+
+    Args:
+        vocab_size, hidden_dim, num_layers, num_heads, feed_forward_dim, max_length: see `GPT`; w
+            is one more weight, and there is a position more.
+        options: the others of `GPT`, without attention_window, and no mask but "causal".
+
+    Call arguments (one dictionary):
+        token_ids: (B, T) integers, padded on the right, if at all.
+        lengths: (B,) integers, the real tokens of each row, which may be left out.
+        order: (B, T) integers, the positions of the tokens in the order z; left out, from left to
+            right.
+
+    Returns:
+        logits: (B, T, V), in float32 at least.
+
+    Raises:
+        ValueError: what a `GPT` raises, or if the order is no permutation of 0, 1, ... T - 1.
+
+    To fill a blank at position t + 1, give any token there and an order that ends with it: the
+    logits at t see all tokens on both sides, and not that one.
+
+    Reference: Yang et al. 2019, sections 2.2 and 2.3 (XLNet), https://arxiv.org/abs/1906.08237
+    """
+
+    block_class, decoder_class = TwoStreamBlock, TwoStreamDecoder
+    masks: ClassVar = {"causal": []}
+    ahead = 1
+
+    @property
+    def input_names(self):
+        return ["token_ids"], ["lengths", "order"]
+
+    def build(self, inputs_shape=None):
+        super().build(inputs_shape)
+        self.query = self.add_weight(
+            name="query",
+            shape=(self.config["hidden_dim"],),
+            initializer=keras.initializers.RandomNormal(stddev=STDDEV),
+        )
+
+    def _embed(self, token_ids, positions):
+        """Return both streams, (..., 2 T, D)."""
+        content = super()._embed(token_ids, positions)
+        query = ops.cast(self.query, content.dtype) + self.positions(positions + 1)
+        return ops.concatenate([content, ops.broadcast_to(query, ops.shape(content))], axis=-2)
+
+    def _mask(self, inputs):
+        order, lengths = inputs.get("order"), inputs.get("lengths")
+        if order is None:
+            return super()._mask(inputs)
+        order = ops.convert_to_tensor(order)
+        length, content = ops.shape(order)[1], permutation_mask(order)
+        last = ops.zeros_like(order[:, :1]) + ops.cast(length, order.dtype)  # position T
+        query = permutation_mask(ops.concatenate([order, last], axis=1), "query")
+        mask = ops.concatenate([content, query[:, 1:, :-1]], axis=1)
+        real = None if lengths is None else padding_mask(lengths, length)
+        return {"attention_mask": with_padding(mask, real), "causal": False}

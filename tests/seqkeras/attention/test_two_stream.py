@@ -1,0 +1,66 @@
+import numpy as np
+
+from seqkeras.attention import TwoStreamAttention
+from tests import references
+from tests.arrays import close, floats, numbers, randomize
+from tests.complex_step import assert_is_the_formula
+
+ORDER = [[3, 0, 4, 1, 2], [4, 3, 2, 1, 0]]
+STREAMS = floats(2, 10, 7)  # h(1..5) and g(1..5)
+
+
+def masks_of(orders):
+    """What is earlier in the order, and for the content stream the position itself."""
+    mask = np.zeros((len(orders), 10, 5), bool)
+    for row, order in enumerate(orders):
+        for place, position in enumerate(order):
+            mask[row, position, order[: place + 1]] = True
+            mask[row, 5 + position, order[:place]] = True
+    return mask
+
+
+def reference(weights, streams, attention_mask):
+    """Yang et al. 2019, section 2.3, a stream at a time."""
+    h, g = streams[:, :5], streams[:, 5:]
+    of_content, of_query = attention_mask[:, :5], attention_mask[:, 5:]
+    attended = [
+        references.multi_head_attention(h, h, h, of_content, weights)[0],
+        references.multi_head_attention(g, h, h, of_query, weights)[0],
+    ]
+    return np.concatenate(attended, axis=1)
+
+
+def make():
+    return TwoStreamAttention(3, 2)
+
+
+def built():
+    layer = make()
+    layer(STREAMS)
+    return randomize(layer)
+
+
+def test_both_streams_and_their_gradients_are_the_papers_formula():
+    inputs = {"streams": STREAMS, "attention_mask": masks_of(ORDER)}
+    assert_is_the_formula(make, inputs, reference)
+
+
+def test_the_weights_are_those_of_the_query_stream():
+    layer, mask = built(), masks_of(ORDER)
+    h, g = STREAMS[:, :5], STREAMS[:, 5:]
+    _, expected = references.multi_head_attention(g, h, h, mask[:, 5:], layer.get_weights())
+    close(layer.attention_weights(STREAMS, mask), expected)
+
+
+def test_from_left_to_right_the_query_stream_is_a_position_ahead_with_a_cache_or_without():
+    layer = built()
+    seen = np.concatenate([np.tri(5, dtype=bool)[None]] * 2, axis=1)
+    expected = layer(STREAMS, attention_mask=seen)
+    close(layer(STREAMS, causal=True), expected)
+    cache, read = [np.zeros((2, 3, 5, 2), "float32")] * 2, 0
+    for length in (2, 1, 2):
+        places = [*range(read, read + length), *range(5 + read, 5 + read + length)]
+        positions = np.full(2, read)
+        outputs, cache = layer.extend(STREAMS[:, places], cache, positions)
+        close(outputs, numbers(expected)[:, places])
+        read += length
