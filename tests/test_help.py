@@ -10,6 +10,7 @@ from seqkeras.export.__main__ import main as export
 from seqkeras.serving.__main__ import main as serving
 from seqkeras.serving.triton import main as triton
 from seqkeras.training.commands import command
+from seqkeras.training.describe import DESCRIBE, describe_command
 from seqkeras.training.evaluate import EVALUATE, evaluate_command
 from seqkeras.training.tasks import TASKS
 
@@ -18,6 +19,7 @@ from in inside instead into like of on onto over per than through to under until
 without""".split()
 BACK_REFERENCES = """also and how it its itself or so such that their them there these they this
 those what when where whether which who whom whose""".split()
+OTHERS = {EVALUATE: evaluate_command, DESCRIBE: describe_command}  # that are no tasks
 PARSED = {
     "export": (export, []),
     **{f"serving {name}": (serving, [name]) for name in ("predict", "bench", "inspect", "serve")},
@@ -45,11 +47,11 @@ def problem_of(text):
 
 def task_helps(name):
     """Return a dictionary: option -> help, of a command of `seqkeras train`."""
-    made = evaluate_command() if name == EVALUATE else command(name, TASKS[name])
+    made = OTHERS[name]() if name in OTHERS else command(name, TASKS[name])
     return {
         parameter.name: parameter.help
         for parameter in made.params
-        if not (name == EVALUATE and parameter.name == "folder")  # its usage line says it
+        if not (name in OTHERS and parameter.param_type_name == "argument")  # named by usage
     }
 
 
@@ -71,7 +73,7 @@ def problems(helps):
     return {name: told for name, told in found.items() if told[0]}
 
 
-@pytest.mark.parametrize("name", [*TASKS, EVALUATE])
+@pytest.mark.parametrize("name", [*TASKS, *OTHERS])
 def test_the_help_of_training_names_the_thing(name):
     assert not problems(task_helps(name))
 

@@ -109,6 +109,7 @@ PRIVATE = {
     "tensorflow.python": {
         "export/freezing.py",
         "export/keras_layers.py",
+        "seqkeras/analysis/operations.py",
         "seqkeras/composites/gradients.py",
         "seqkeras/composites/nodes.py",
         "training/strategies.py",

@@ -16,6 +16,7 @@ from seqkeras.runs import CHECKPOINT, RECORD
 from seqkeras.serving.manifest import Refusal
 from seqkeras.terminal import allow_any_text, one_line
 from seqkeras.training.commands import command
+from seqkeras.training.describe import DESCRIBE, Description, describe, describe_command
 from seqkeras.training.evaluate import EVALUATE, Evaluation, evaluate, evaluate_command
 from seqkeras.training.tasks import TASKS
 
@@ -83,7 +84,7 @@ class _Left:
 
 def _train(arguments, interrupts, left):
     commands = {name: command(name, options) for name, options in TASKS.items()}
-    commands[EVALUATE] = evaluate_command()
+    commands |= {EVALUATE: evaluate_command(), DESCRIBE: describe_command()}
     group = click.Group("training", commands=commands, help="Train a model: options in, a run out.")
     outcome = group.main(arguments, prog_name="seqkeras train", standalone_mode=False)
     if outcome == 0:  # for help, which is printed
@@ -96,6 +97,8 @@ def _train(arguments, interrupts, left):
     try:
         if isinstance(outcome, Evaluation):
             evaluate(outcome)
+        elif isinstance(outcome, Description):
+            describe(outcome)
         else:
             options, folder, overwrite = outcome
             left.begin(folder, overwrite)
