@@ -229,7 +229,7 @@ def write_graphs(making: Making) -> dict[str, Any]:
     written = {onnx_files.FLOAT32: making.graphs} | making.quantized
     needs = onnx_files.save_precisions(written, making.folder / "onnx")
     signatures = making.plan.saved_model | making.plan.graphs  # GENERATE is in the first alone
-    delay = _delay(making)
+    begin = _begin(making)
     described = {
         precision: {
             role: GraphFile(
@@ -237,7 +237,7 @@ def write_graphs(making: Making) -> dict[str, Any]:
                 tuple(signatures[role].inputs),
                 tuple(signatures[role].outputs),
                 tuple(f"onnx/{file}" for file in others),
-                delay if role == STREAM else 0,
+                *(begin if role == STREAM else ()),
             )
             for role, others in by_role.items()
         }
@@ -246,10 +246,17 @@ def write_graphs(making: Making) -> dict[str, Any]:
     return {"files": described}
 
 
-def _delay(making):
-    """Return the number of frames by which answers of a stream come late."""
-    delays, output = making.plan.delays or {}, making.run.record.settings.get("output")
-    return delays.get(output, max((delay or 0 for delay in delays.values()), default=0)) or 0
+def _begin(making):
+    """Return the number of frames by which answers of a stream come late, and of those before the
+    first answer."""
+    if making.plan.streaming is None:
+        return ()
+    output = making.run.record.settings.get("output")
+    counts = (making.plan.streaming.delays, making.plan.streaming.warm_ups)
+    return tuple(
+        by_output.get(output, max(count or 0 for count in by_output.values())) or 0
+        for by_output in counts
+    )
 
 
 def write_saved_models(making: Making) -> dict[str, Any]:

@@ -149,10 +149,11 @@ def _measured(pipeline, values, options, chosen, machine):
 
 
 def stream(options):
-    """Print the answer to each row of a CSV file on standard input as the row comes.
+    """Print a line for each row of a CSV file on standard input as the row comes: its answer.
 
-    The answer to a row of a series stands behind the series and a tab. A row that is refused has an
-    empty line, or a JSON object of "error", in its place.
+    The answer to a row of a series stands behind the series and a tab. A row before the first
+    answer has an empty line, or an empty JSON object; a row that is refused has an empty line, or
+    a JSON object of "error".
 
     Returns:
         The exit status, 1 if a row has no answer.
@@ -169,9 +170,10 @@ def stream(options):
                 line = as_json({"error": _message(answer)}) if options.json else ""
             elif options.json:
                 named = {} if series is None else {"series": series}
-                line = as_json(named | as_content(answer))
+                line = as_json(named | ({} if answer is None else as_content(answer)))
             else:
-                line = (f"{in_line(series)}\t" if series else "") + as_line(answer)
+                told = "" if answer is None else as_line(answer)
+                line = (f"{in_line(series)}\t" if series else "") + told
             _print(line, flush=True)
     return status
 

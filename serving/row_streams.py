@@ -1,6 +1,5 @@
 """Streams of the rows of a CSV file, line by line, one for each series: `seqkeras stream`."""
 
-import collections
 import contextlib
 import csv
 import signal
@@ -27,7 +26,7 @@ class RowStreams:
         pipeline: the result of `serving.load`.
         state: path of a file of the stream's state, read if it exists and written; None for none.
             It keeps the stream of one series.
-        fills: whether a gap before a row is filled with rows without values, which have no answer;
+        fills: whether a gap before a row is filled with rows without values, which have no line;
             else the row is refused.
 
     Raises:
@@ -44,7 +43,6 @@ class RowStreams:
         self._first = self._opened()
         series = self._first.state.memory.series
         self._streams = {} if series is None else {series: self._first}
-        self._are_answered: dict = {}  # series -> of frames to be answered, whether for a row
         self._ends = contextlib.ExitStack()
 
     def __enter__(self) -> "RowStreams":
@@ -60,8 +58,8 @@ class RowStreams:
             self._save()
 
     def answers(self, texts: Iterable) -> Iterator[tuple[str | None, Any]]:
-        """Yield (series, answer) for each row as it comes, where answers come late for an earlier
-        one; a ValueError stands for a row that is refused.
+        """Yield (series, answer) for each row as it comes: the answer that its frame brings, None
+        before the first; a ValueError stands for a row that is refused.
 
         Args:
             texts: as `serving.lines.lines` yields them.
@@ -75,18 +73,14 @@ class RowStreams:
                 if isinstance(row, ValueError):
                     raise row
                 series = category_of(row.get(self._series)) if self._series else None
-                yield from ((series, answer) for answer in self._pushed(series, row, where))
+                yield series, self._pushed(series, row, where)
             except ValueError as error:
                 yield series, error
 
     def _pushed(self, series, row, where):
-        """Return the answers that there are after a row."""
         stream = self._stream_of(series, where)
         missing = stream.missing(row, where) if self._fills else []
-        answers = stream.push([*missing, row], where)
-        are_answered = self._are_answered[series]
-        are_answered.extend([*[False] * len(missing), True])
-        return [answer for answer in answers if answer is not None and are_answered.popleft()]
+        return stream.push([*missing, row], where)[-1]
 
     def _stream_of(self, series, where):
         if series not in self._streams:
@@ -97,11 +91,7 @@ class RowStreams:
                     f"{series!r}."
                 )
             self._streams[series] = self._pipeline.open() if self._streams else self._first
-        stream = self._streams[series]
-        if series not in self._are_answered:
-            late = min(stream.delay, stream.state.frames)
-            self._are_answered[series] = collections.deque([True] * late)
-        return stream
+        return self._streams[series]
 
     def _opened(self):
         path = self._file and Path(self._file)

@@ -158,6 +158,11 @@ class StreamGraph:
         """The number of frames by which answers come late."""
         return self._graph.delay
 
+    @property
+    def warm_up(self) -> int:
+        """The number of frames before the first answer."""
+        return max(self._graph.delay, self._graph.warm_up)
+
     @functools.cached_property
     def zeros(self) -> dict:
         """The state before the first frame, without a batch."""
@@ -280,7 +285,7 @@ class Streaming:
         return state
 
     def answers(self, numbers, chunk, frames, name):
-        """Return the answers to a chunk's frames; None for those before the delay.
+        """Return the answers to a chunk's frames; None for those before the first.
 
         Args:
             numbers: (T, ...), the graph's.
@@ -289,15 +294,16 @@ class Streaming:
             name: name of the frames, for errors.
 
         Raises:
-            BundleError: if a number is not finite.
+            BundleError: if a number that answers a frame is not finite.
         """
-        if not np.isfinite(numbers).all():
+        silent = max(0, min(self.graph.warm_up - frames, len(numbers)))
+        if not np.isfinite(numbers[silent:]).all():
             raise NoFiniteNumber(name)
         about = itertools.repeat(None) if chunk.about is None else chunk.about
         first = frames - self.graph.delay
         return [
-            None if frame < 0 else self.answer(own, frame, told)
-            for frame, (own, told) in enumerate(zip(numbers, about), start=first)
+            None if place < silent else self.answer(own, first + place, told)
+            for place, (own, told) in enumerate(zip(numbers, about))
         ]
 
 
@@ -310,6 +316,7 @@ class Stream:
     Attributes:
         state: the `StreamState` after the frames so far.
         delay: the number of frames by which answers come late.
+        warm_up: the number of frames before the first answer.
     """
 
     def __init__(self, streaming: Streaming, state: StreamState):
@@ -325,13 +332,16 @@ class Stream:
         return self._streaming.graph.delay
 
     @property
+    def warm_up(self) -> int:
+        return self._streaming.graph.warm_up
+
+    @property
     def state(self) -> StreamState:
         arrays = {name: array[0].copy() for name, array in self._steps.state.items()}
         return StreamState(self._streaming.graph.identity, self._frames, arrays, self._memory)
 
     def push(self, frames: Any, name: str | None = None) -> list:
-        """Return the answer to each of some frames, None where answers come late and there is none
-        yet.
+        """Return the answer to each of some frames, None for the first `warm_up` frames.
 
         Args:
             frames: an array (frames, features), or a list of frames; with `settings.rows` a list of

@@ -113,10 +113,16 @@ def about_streams(manifest: Manifest) -> str:
         name=manifest.name,
         file=graph.file,
         size=f"{size:,}",
-        late=f"{graph.delay} frames late" if graph.delay else "at once",
+        late=_late(graph),
         next=NEXT,
         tensors="\n".join(
             f"| `{spec.name}` | {spec.dtype} | ({', '.join(map(str, spec.shape))}) |"
             for spec in graph.inputs
         ),
     )
+
+
+def _late(graph):
+    if graph.delay:
+        return f"{graph.delay} frames late"
+    return f"from frame {graph.warm_up + 1} on" if graph.warm_up else "at once"

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import keras
 
     from seqkeras.serving.manifest import TensorSpec
+    from seqkeras.streams import Streaming
 
 HAS_ENCODER_DECODER = ("encode", "step", "state_entries", "target_vocab_size")
 HAS_LANGUAGE_MODEL = ("read_beams", "state_entries", "vocab_size")
@@ -40,8 +41,7 @@ class ExportPlan:
     saved_model: dict[str, Signature]  # name -> `Signature` of the SavedModel on token ids
     state: tuple[StateEntry, ...] = ()  # what a decoder step passes to the next
     own_call: OwnCall | None = None  # the call that has the outputs of the graph "model"
-    # output -> frames by which a stream's answers come late, or None of a summary; None: no stream
-    delays: Mapping | None = None
+    streaming: Streaming | None = None  # what the graph of a stream computes
     # name -> value of the manifest's fields that do not describe files; a run's plan has them
     fields: Mapping = dataclasses.field(default_factory=dict)
 
@@ -103,11 +103,11 @@ def plan_export(
         rows = single.rows_of(model, graphs["model"].inputs)
         paths = own_call.paths if own_call else None
         graphs[ATTENTION] = attention_graph(model, rows, binding=paths)
-    state, delays = (), None
+    state, streaming = (), None
     if stream:
-        graphs[STREAM], state, delays = stream_graph(model, graphs["model"], own_call)
+        graphs[STREAM], state, streaming = stream_graph(model, graphs["model"], own_call)
         saved_model[STREAM] = graphs[STREAM]
-    return ExportPlan(SINGLE_PASS, graphs, saved_model, state, own_call, delays)
+    return ExportPlan(SINGLE_PASS, graphs, saved_model, state, own_call, streaming)
 
 
 def _has_all(model, names):

@@ -17,11 +17,10 @@ LENGTH = "frames"  # the symbol of the number of frames in a chunk
 
 def stream_graph(
     model: keras.Model, graph: Signature, own_call: OwnCall | None
-) -> tuple[Signature, list[StateEntry], dict[str, int]]:
-    """Return the graph of a functional model's stream, the state's `StateEntry`s, and the delays.
+) -> tuple[Signature, list[StateEntry], Streaming]:
+    """Return the graph of a functional model's stream, the state's `StateEntry`s, and the stream.
 
-    A delay is the number of frames by which the answers of an output come late, or None. A
-    ValueError says that the model reads no frames, or can not stream.
+    A ValueError says that the model reads no frames, or can not stream.
     """
     specs = {spec.name: spec for spec in graph.inputs}
     name = next((name for name in (FRAMES, WINDOW) if name in specs), None)
@@ -74,7 +73,7 @@ def stream_graph(
             ],
         ),
         [StateEntry(spec.name, PER) for spec in entries],
-        streaming.delays,
+        streaming,
     )
 
 

@@ -38,7 +38,7 @@ def compare_streams(
     An answer to each frame is compared with the model's for that frame; a summary of the frames so
     far with the model's for a recording that ends there. Rows are inputs without the batch's axis.
     """
-    if plan.delays is None:
+    if plan.streaming is None:
         return
     stream = PIPELINES[manifest.pipeline](folder, manifest, Runtime()).streaming.graph
     saved_model = (signatures_of(folder, manifest) or {}).get(ROLE)
@@ -51,12 +51,13 @@ def compare_streams(
         for cuts in ([1] * recording.length, _random_cuts(random, recording.length)):
             difference = np.abs(recording.answers(cuts) - numbers).max() / scale
             largest = max(largest, float(difference))
-        for end in {recording.length, *random.integers(1, recording.length + 1, ENDS)}:
+        ends = {recording.length, *random.integers(1, recording.length + 1, ENDS)}
+        delay = plan.streaming.delays[stream.output]
+        for end in (end for end in ends if end > plan.streaming.warm_ups[stream.output]):
             expected = np.asarray(function(**recording.first(end))[stream.output])[0]
-            delay = plan.delays[stream.output]
             if delay is None:
                 comparison.compare_numbers("stream", numbers[end - 1], expected)
-            elif end == recording.length > delay:
+            elif end == recording.length:
                 expected = expected[: recording.length - delay]
                 comparison.compare_numbers("stream", numbers[delay:], expected)
         if saved_model is not None:

@@ -17,7 +17,8 @@ class Flow:
             frame; of kind SO_FAR, (B T, ...), a row for each frame, where the model has one value
             for all frames: what the value is if the recording ends with that frame.
         kind: EACH or SO_FAR.
-        delay: number of frames by which a value of kind EACH comes late.
+        delay: number of frames by which a value of kind EACH comes late; number of frames before
+            the first value of kind SO_FAR.
         ahead: number of frames that a value looks ahead, a part of the delay.
         padding: number of frames of zeros before the first, for the convolution that reads it.
         depends: whether the value depends on the numbers in the frames, and not only on their

@@ -11,13 +11,15 @@ from seqkeras.streams.walk import streamed
 @streamed.register
 def _(layer: keras.layers.GlobalAveragePooling1D, walk, frames, mask=None):
     _require_last_axis(layer)
-    return _mean(layer, walk, frames, walk.mask_of(frames, mask))
+    result = _mean(layer, walk, frames, walk.mask_of(frames, mask))
+    return _with_frame(result) if layer.keepdims else result
 
 
 @streamed.register
 def _(layer: keras.layers.GlobalMaxPooling1D, walk, frames):
     _require_last_axis(layer)
-    return walk.so_far(frames, _largest(layer, walk, frames, ops.maximum))
+    result = walk.so_far(frames, _largest(layer, walk, frames, ops.maximum))
+    return _with_frame(result) if layer.keepdims else result
 
 
 @streamed.register
@@ -29,11 +31,15 @@ def _(operation: keras.Operation, walk, *args, **kwargs):
 
 
 def _reduced(operation, walk, frames):
-    if frames.kind != EACH or not _is_over_time(operation.axis, frames):
+    axes = _axes(operation, frames)
+    if frames.kind != EACH or 1 not in axes or 0 in axes:
         return NotImplemented
     kind, dtype = type(operation).__name__, keras.backend.standardize_dtype(frames.tensor.dtype)
     if dtype == "bool":
         frames = frames.with_tensor(ops.cast(frames.tensor, "int32"))
+    if others := [axis for axis in axes if axis != 1]:  # the axes of a frame, of each frame first
+        of_a_frame = getattr(ops, kind.lower())
+        frames = frames.with_tensor(of_a_frame(frames.tensor, axis=others, keepdims=True))
     if kind in ("Max", "Min"):
         larger = ops.maximum if kind == "Max" else ops.minimum
         result = walk.so_far(frames, _largest(operation, walk, frames, larger))
@@ -48,13 +54,20 @@ def _reduced(operation, walk, frames):
         )
     else:
         result = _mean(operation, walk, frames, None)
-    if operation.keepdims:
-        result.tensor = result.tensor[:, None]
+    result = _with_frame(result)
+    if not operation.keepdims:
+        result.tensor = ops.squeeze(result.tensor, axis=axes)
     return result
 
 
+def _with_frame(summary):
+    """Return a summary with an axis of one frame."""
+    summary.tensor = summary.tensor[:, None]
+    return summary
+
+
 def _summed_up(operation, walk, x):
-    if x.kind != EACH or not _is_over_time(operation.axis, x):
+    if x.kind != EACH or _axes(operation, x) != [1]:
         return NotImplemented
     tensor, _ = walk.without_padding(x)
     return x.with_tensor(_sums(operation, walk, "sum", tensor), depends=x.depends)
@@ -63,6 +76,10 @@ def _summed_up(operation, walk, x):
 def _item(operation, walk, x, key):
     """x[:, -1], the last frame, is the present one; x[:, -1:] has an axis of one frame."""
     parts = tuple(key) if isinstance(key, (tuple, list)) else (key,)  # a list once it is loaded
+    if Ellipsis in parts and None not in parts:
+        place = parts.index(Ellipsis)
+        rest = len(x.tensor.shape) + 1 - len(parts)
+        parts = (*parts[:place], *[slice(None)] * rest, *parts[place + 1 :])
     if x.kind != EACH or len(parts) < 2 or parts[0] != slice(None):
         return NotImplemented
     if not (parts[1] == -1 or parts[1] == slice(-1, None, None)):
@@ -74,9 +91,7 @@ def _item(operation, walk, x, key):
         return NotImplemented
     rest = x.tensor[(slice(None), slice(None), *parts[2:])]
     result = walk.so_far(x, rest)
-    if parts[1] != -1:
-        result.tensor = result.tensor[:, None]
-    return result
+    return result if parts[1] == -1 else _with_frame(result)
 
 
 OPERATIONS = {
@@ -151,11 +166,12 @@ def _sum_dtype(frames):
     return "float64" if "float" in kind else kind
 
 
-def _is_over_time(axis, frames):
-    axes = axis if isinstance(axis, (tuple, list)) else [axis]
-    return [None if axis is None else axis % len(frames.tensor.shape) for axis in axes] == [1]
+def _axes(operation, frames):
+    """Return the axes of an operation, from 0 on; none if it is over all numbers."""
+    axes = operation.axis if isinstance(operation.axis, (tuple, list)) else [operation.axis]
+    return [axis % len(frames.tensor.shape) for axis in axes if axis is not None]
 
 
 def _require_last_axis(layer):
-    if layer.data_format != "channels_last" or layer.keepdims:
-        raise StreamError(f"{layer.name}: set data_format='channels_last' and keepdims=False.")
+    if layer.data_format != "channels_last":
+        raise StreamError(f"{layer.name}: set data_format='channels_last'.")

@@ -50,6 +50,8 @@ class Streaming:
         entries: list of `Entry`, the state.
         delays: name of an output -> the number of frames by which its answers come late; None for
             an output of a whole recording, which has an answer after each frame.
+        warm_ups: name of an output -> the number of frames before its first answer: those by which
+            it comes late, or those that a convolution with padding="valid" reads before its first.
         others: names of inputs other than frames, lengths and a padding mask: each frame has its
             own value, (B, T, ...), of them.
 
@@ -87,6 +89,7 @@ class Streaming:
         self.delays = {
             name: flow.delay if flow.kind == EACH else None for name, flow in flows.items()
         }
+        self.warm_ups = {name: flow.delay for name, flow in flows.items()}
 
     def _random(self, name):
         shape = [size or FRAMES for size in self.inputs[name].shape[1:]]

@@ -53,7 +53,8 @@ class Walk:
         if self.training and getattr(operation, "_call_has_training_arg", False):
             kwargs["training"] = True
         if all(flow.kind == SO_FAR for flow in flows):  # each is a recording's: nothing remembers
-            return self.mapped(operation, flows[0].with_tensor, args, kwargs)
+            first = max(flows, key=lambda flow: flow.delay)
+            return self.mapped(operation, first.with_tensor, args, kwargs)
         result = self.by_rule(operation, args, kwargs)
         return self.of_frames(operation, args, kwargs) if result is NotImplemented else result
 
@@ -113,7 +114,8 @@ class Walk:
         return ops.reshape(tensor, (*self.size, *tensor.shape[1:]))
 
     def so_far(self, flow, tensor):
-        """Return the flow of a summary (B, T, ...) of the frames up to each frame.
+        """Return the flow of a summary (B, T, ...) of the frames up to each frame, from the first
+        that there is.
 
         Raises:
             StreamError: if the frames that are summed up look ahead.
@@ -123,7 +125,7 @@ class Walk:
                 "a summary over time of a convolution that looks ahead is known only at the end: "
                 'write padding="causal".'
             )
-        return Flow(self.fold(tensor), SO_FAR)
+        return Flow(self.fold(tensor), SO_FAR, max(flow.delay, 0))
 
     def mask_of(self, flow, mask):
         """Return the mask (B, T) that Keras gives to a layer that takes one: the argument `mask`, a

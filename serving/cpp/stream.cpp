@@ -1,8 +1,8 @@
 // stream BUNDLE [--state FILE] [--precision NAME] [--library FILE] [--threads N] < frames > answers
 //
 // A frame for each line, its numbers with commas between them; no header. Each frame is answered as
-// it comes, by a line of JSON; where answers come late, the first frames have none. A frame that is
-// refused has {"error": ...} in its place, a line on standard error, and the status is 1 at the end.
+// it comes, by a line of JSON: {} before the first answer, {"error": ...} for a frame that is
+// refused, with a line on standard error; the status is then 1 at the end.
 //
 // FILE holds the stream's state: it is read at the start if it exists, and written at the end, also
 // at one by SIGINT, SIGTERM, or a reader of the answers that is gone.
@@ -77,7 +77,7 @@ bool AnswerFrames(seqkeras::Stream& stream) {
     try {
       const std::vector<float> numbers = NumbersOf(text);
       for (const auto& answer : stream.push({numbers.data(), 1, numbers.size()})) {
-        if (answer) std::cout << seqkeras::AsJson(*answer) << '\n';
+        std::cout << (answer ? seqkeras::AsJson(*answer) : "{}") << '\n';
       }
     } catch (const std::invalid_argument& error) {
       is_good = false;

@@ -71,6 +71,7 @@ StreamGraph::StreamGraph(const Bundle& bundle, int threads, const std::string& p
   pipeline = bundle.manifest.at("pipeline");
   identity = IdentityOf(bundle.manifest, graph);
   delay = graph.value("delay", 0);
+  warm_up = std::max<int64_t>(delay, graph.value("warm_up", 0));
   reads_one = precision.rfind("int", 0) == 0;
   const Json settings = bundle.manifest.value("settings", Json::object());
   ReadSpecs(bundle.manifest.at("state"), graph, settings.value("output", Json()));

@@ -27,6 +27,7 @@ class StreamGraph {
   std::string pipeline;
   std::string identity;  // sha256 of the graph and its weights
   int64_t delay;         // the number of frames by which answers come late
+  int64_t warm_up;       // the number of frames before the first answer
   bool reads_one;        // one frame of one stream at a time
   std::vector<Spec> inputs;         // of frames: theirs, and the known covariates
   std::vector<Spec> state, output;  // the output is one

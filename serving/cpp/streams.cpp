@@ -240,13 +240,15 @@ class Batch {
   void Add(const float* numbers, size_t length, int64_t first, size_t index,
            FrameAnswers& answers) const {
     const size_t size = graph_->output[0].count();
-    if (!std::all_of(numbers, numbers + length * size, [](float x) { return std::isfinite(x); })) {
-      throw Refused(NameOf(index) + ": the model gives no finite number for it.");
-    }
-    for (size_t frame = 0; frame < length; ++frame, numbers += size) {
-      const int64_t answered = first + int64_t(frame) - graph_->delay;
-      if (answered < 0) answers.emplace_back();
-      else answers.emplace_back(graph_->Answer(numbers, answered));
+    for (int64_t frame = first; frame < first + int64_t(length); ++frame, numbers += size) {
+      if (frame < graph_->warm_up) {
+        answers.emplace_back();
+        continue;
+      }
+      if (!std::all_of(numbers, numbers + size, [](float x) { return std::isfinite(x); })) {
+        throw Refused(NameOf(index) + ": the model gives no finite number for it.");
+      }
+      answers.emplace_back(graph_->Answer(numbers, frame - graph_->delay));
     }
   }
 
@@ -288,6 +290,8 @@ Streams StreamingModel::open(size_t streams) const {
 size_t StreamingModel::width() const { return graph_->width; }
 
 int64_t StreamingModel::delay() const { return graph_->delay; }
+
+int64_t StreamingModel::warm_up() const { return graph_->warm_up; }
 
 Stream::Stream(std::unique_ptr<Batch> batch) : batch_(std::move(batch)) {}
 Stream::Stream(Stream&&) noexcept = default;

@@ -86,6 +86,7 @@ class StreamingModel {
 
   std::size_t width() const;   // the numbers of a frame
   std::int64_t delay() const;  // the number of frames by which answers come late
+  std::int64_t warm_up() const;  // the number of frames before the first answer
 
  private:
   std::shared_ptr<const StreamGraph> graph_;

@@ -70,13 +70,15 @@ class SignatureSpec:
 @dataclass(frozen=True)
 class GraphFile:
     """An ONNX file, its inputs and outputs, and the files of weights that it reads; of a stream,
-    `delay` is the number of frames by which answers come late."""
+    `delay` is the number of frames by which answers come late, and the first `warm_up` frames have
+    no answer."""
 
     file: str
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
     weights: tuple[str, ...] = ()
     delay: int = 0
+    warm_up: int = 0
 
     @property
     def files(self) -> tuple[str, ...]:

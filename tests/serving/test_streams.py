@@ -283,6 +283,30 @@ def command(monkeypatch, capsys):
     return run
 
 
+def test_frames_before_the_first_answer_have_lines_without_one(tmp_path, command):
+    """Numbers before it may be infinite: of a mean of no frame, as here of the first frame."""
+    graphs = {"model": frames_graph(W), "stream": stream_of(W)}
+    bundle = written(tmp_path / "bundle", "Classify", graphs, {"labels": LABELS})
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    manifest["graphs"]["stream"]["warm_up"] = 2
+    (bundle / "manifest.json").write_text(json.dumps(manifest))
+    frames = [[3e38] * 3, [-3e38] * 3, *FRAMES[:2].tolist()]
+    for push in (serving.load(bundle).open().push, lambda rows: open_two(bundle, rows)):
+        answers = push(frames)
+        assert answers[:2] == [None, None]
+        np.testing.assert_allclose(scores(answers[2:]), expected(FRAMES[:2]), rtol=1e-4)
+    content = "".join(f"{','.join(map(str, frame))}\n" for frame in [["a", "b", "c"], *frames])
+    status, output, _ = command(bundle, content.encode())
+    assert status == 0 and output[:2] == ["", ""] and len(output) == 4 and all(output[2:])
+    status, output, _ = command(bundle, content.encode(), "--json")
+    assert output[:2] == ["{}", "{}"] and json.loads(output[3])["labels"]
+
+
+def open_two(bundle, rows):
+    [answers, _] = serving.load(bundle).open(streams=2).push([rows, None])
+    return answers
+
+
 def test_the_command_answers_each_line_and_keeps_the_state(bundles, tmp_path, command):
     bundle, state = bundles["one"], tmp_path / "state"
 

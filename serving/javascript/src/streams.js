@@ -191,6 +191,8 @@ class StreamGraph {
     this.identity = identity;
     /** The number of frames by which answers come late. @type {number} */
     this.delay = session.graph.delay;
+    /** The number of frames before the first answer. @type {number} */
+    this.warmUp = Math.max(session.graph.delay, session.graph.warm_up);
   }
 
   /**
@@ -349,21 +351,22 @@ export class Streaming {
   }
 
   /**
-   * Return the answers to a chunk's frames; null for those before the delay.
+   * Return the answers to a chunk's frames; null for those before the first.
    *
+   * @param {StreamGraph} graph
    * @param {NumberArray} numbers (T, ...), the graph's.
    * @param {Chunk} chunk
-   * @param {number} first the index of the frame that the first number answers.
+   * @param {number} frames the number of frames before the chunk.
    * @param {string} name of the frames, for errors.
-   * @throws {NoFiniteNumber} if a number is not finite.
+   * @throws {NoFiniteNumber} if a number that answers a frame is not finite.
    */
-  answers(numbers, { about }, first, name) {
-    if (!Array.prototype.every.call(numbers.data, Number.isFinite)) throw new NoFiniteNumber(name);
-    return Array.from({ length: numbers.dims[0] }, (_, frame) => {
-      if (first + frame < 0) return null;
-      const own = between(numbers, frame, frame + 1);
+  answers({ delay, warmUp }, numbers, { about }, frames, name) {
+    return Array.from({ length: numbers.dims[0] }, (_, place) => {
+      if (frames + place < warmUp) return null;
+      const own = between(numbers, place, place + 1);
+      if (!Array.prototype.every.call(own.data, Number.isFinite)) throw new NoFiniteNumber(name);
       return this.#reading.answer(
-        { data: own.data, dims: own.dims.slice(1) }, first + frame, about?.[frame],
+        { data: own.data, dims: own.dims.slice(1) }, frames + place - delay, about?.[place],
       );
     });
   }
@@ -411,6 +414,7 @@ class Batch {
     this.#frames = states.map((state) => state.frames);
     this.who = streaming.who;
     this.delay = graph.delay;
+    this.warmUp = graph.warmUp;
   }
 
   get size() {
@@ -477,8 +481,9 @@ class Batch {
     const answers = chunks.map((chunk, index) => {
       if (!chunk) return [];
       const all = joined(numbers[index], [lengths[index], ...numbers[index][0].dims.slice(2)]);
-      const first = this.#frames[index] - this.delay;
-      return streaming.answers(all, chunk, first, this.#nameOf(index));
+      return streaming.answers(
+        this.#graph, all, chunk, this.#frames[index], this.#nameOf(index),
+      );
     });
     this.#arrays = state;
     chunks.forEach((chunk, index) => {
@@ -500,6 +505,8 @@ export class Stream {
     this.#batch = batch;
     /** The number of frames by which answers come late. */
     this.delay = batch.delay;
+    /** The number of frames before the first answer. */
+    this.warmUp = batch.warmUp;
   }
 
   /** The state after the frames that were answered. @returns {StreamState} */
@@ -508,7 +515,7 @@ export class Stream {
   }
 
   /**
-   * Return the answer to each of some frames, null where answers come late and there is none yet.
+   * Return the answer to each of some frames, null for the first `warmUp` frames.
    *
    * @param {any} frames a list of frames, each a list of numbers or a typed array; with
    *   `settings.rows` a list of rows, objects or lists; for a model with known covariates {series,
@@ -549,6 +556,8 @@ export class Streams {
     this.length = batch.size;
     /** The number of frames by which answers come late. */
     this.delay = batch.delay;
+    /** The number of frames before the first answer. */
+    this.warmUp = batch.warmUp;
   }
 
   /** Return the state of a stream after the frames that were answered. @param {number} index */

@@ -13,7 +13,6 @@ from tests.arrays import floats, numbers
 from tests.seqkeras.streams.test_streaming import D, T, model_of, streamed
 
 WIDTH = 4  # of every hidden layer, for residuals
-FIRST = 9  # frames that a valid convolution of 5 frames, two apart, reads before its first output
 EACH = {
     "dense": lambda draw: keras.layers.Dense(WIDTH, draw(["relu", "tanh", None])),
     "norm": lambda draw: LayerNorm(),
@@ -101,17 +100,18 @@ def test_it_streams_or_is_refused(seed):
     except StreamError as error:
         assert "\n" not in str(error)
         return
-    [delay] = streaming.delays.values()
+    [delay], [warm_up] = streaming.delays.values(), streaming.warm_ups.values()
     for chunks in ([T], [1] * T, [5, 1, 7, 4]):
         actual = streamed(streaming, frames, chunks)
         if delay is not None:
+            assert delay == warm_up
             expected = numbers(model(frames))
             actual = actual[:, delay:]
             np.testing.assert_allclose(
                 actual, expected[:, : T - delay], rtol=1e-4, atol=1e-5, err_msg=names
             )
             continue
-        for length in range(FIRST, T + 1):
+        for length in range(warm_up + 1, T + 1):
             expected = numbers(model(frames[:, :length]))
             np.testing.assert_allclose(
                 actual[:, length - 1], expected, rtol=1e-4, atol=1e-5, err_msg=names

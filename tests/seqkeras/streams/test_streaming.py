@@ -117,6 +117,27 @@ SUMMARIES = {
         lambda x: ops.cast(x * 10, "int32"),
         lambda x: ops.mean(x, axis=-2) + ops.cast(ops.sum(x, axis=[1]), "float32"),
     ],
+    "axes of a frame": lambda: [
+        lambda x: (
+            ops.mean(x, axis=(1, 2), keepdims=True)[:, 0]
+            + ops.concatenate(
+                [
+                    ops.stack([ops.max(x, axis=(-1, 1)), ops.min(x, axis=(2, 1), initial=-0.5)], 1),
+                    ops.sum(2 * x, axis=[1, 2], keepdims=True)[:, 0],
+                    x[..., -1, :],
+                    x[:, -1, ..., :1],
+                ],
+                axis=-1,
+            )
+        )
+    ],
+    "pooled frames": lambda: [
+        lambda x: (
+            keras.layers.GlobalAveragePooling1D(keepdims=True)(x)
+            - keras.layers.GlobalMaxPooling1D(keepdims=True)(x)
+        ),
+        keras.layers.Flatten(),
+    ],
     "booleans": lambda: [
         lambda x: ops.sum(x > 0.5, axis=1) + ops.cast(ops.max(x > 1.0, axis=1), "int32")
     ],
@@ -183,6 +204,7 @@ def test_after_each_frame_a_summary_is_that_of_the_recording_up_to_it(name):
     streaming = Streaming(model)
     assert streaming.delays == {"output": None}
     least = 3 if "valid" in name else 1
+    assert streaming.warm_ups == {"output": least - 1}
     for chunks in CHUNKS:
         actual = streamed(streaming, frames, chunks)
         for length in range(least, T + 1):

@@ -60,7 +60,7 @@ struct Caller {
       if (call.size() == 1) stream.emplace(model.open());
       else if (call[1].is_string()) stream.emplace(model.open(Content(call[1].get<std::string>())));
       else streams.emplace(model.open(call[1].get<std::size_t>()));
-      return model.delay();
+      return {model.delay(), model.warm_up()};
     }
     if (name == "push") return streams ? PushAll(call.at(1)) : Push(call.at(1));
     if (name == "save") {

@@ -180,7 +180,7 @@ def test_answers_are_those_of_python_whatever_the_chunks_are(name, written):
     stream = serving.load(bundle, case.precision, threads=1).open()
     frames = floats(31, F, seed=7)
     with calling(bundle, case.precision) as calls:
-        assert calls("open") == stream.delay
+        assert calls("open") == [stream.delay, stream.warm_up]
         for seed in range(3):
             for chunk in chunks_of(frames, seed):
                 assert_same(calls.push(chunk), content_of(stream.push(chunk)))
@@ -451,10 +451,10 @@ def as_csv(frames):
 def test_the_command_answers_each_line_and_keeps_the_state(written, tmp_path):
     bundle, state = written("delay"), tmp_path / "state"
     pipeline = serving.load(bundle, threads=1)
-    expected = content_of(pipeline.open().push(FRAMES))[1:]
+    expected = [answer or {} for answer in content_of(pipeline.open().push(FRAMES))]
     found = answer(bundle, as_csv(FRAMES[:4]), "--state", str(state), command="stream")
     assert (found.returncode, found.stderr) == (0, b"")
-    assert_same([json.loads(line) for line in found.stdout.splitlines()], expected[:3])
+    assert_same([json.loads(line) for line in found.stdout.splitlines()], expected[:4])
     lines = as_csv(FRAMES[4:]).replace(b"\n", b"\r\n1,2\r\n1,2,\n1,2,x\xff\n\n", 1)
     found = answer(bundle, lines, "--state", str(state), command="stream")
     refused = [
@@ -465,7 +465,7 @@ def test_the_command_answers_each_line_and_keeps_the_state(written, tmp_path):
         ),
     ]
     answers = [json.loads(line) for line in found.stdout.splitlines()]
-    assert_same(answers, [expected[3], *({"error": error} for error in refused), *expected[4:]])
+    assert_same(answers, [expected[4], *({"error": error} for error in refused), *expected[5:]])
     assert found.returncode == 1
     assert found.stderr.decode(errors="replace").splitlines() == [
         f"stream: standard input, line {line}: {error}" for line, error in enumerate(refused, 2)

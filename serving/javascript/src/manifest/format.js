@@ -25,6 +25,7 @@ const LONGEST = 2 ** 24; // tokens
  * @property {TensorSpec[]} outputs
  * @property {string[]} weights the files of weights that it reads.
  * @property {number} delay the number of frames by which a stream's answers come late.
+ * @property {number} warm_up the number of frames before a stream's first answer.
  */
 /**
  * @typedef {object} Decoding
@@ -70,6 +71,7 @@ const graph = object({
   outputs: required(list(tensor)),
   weights: byDefault(list(string), []),
   delay: byDefault(integer, 0),
+  warm_up: byDefault(integer, 0),
 });
 const signature = object({ inputs: required(list(tensor)), outputs: required(list(tensor)) });
 const decoding = object({

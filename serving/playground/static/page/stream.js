@@ -181,7 +181,7 @@ export class StreamSection {
     this.#seconds += seconds;
     this.#chart.add(rows.map((row, place) => ({ numbers: drawnOf(row, this.#reads), ...traceOf(answers[place]) })));
     const answer = answers.findLast((found) => found !== null);
-    this.#now.textContent = answer === undefined ? "The first answers come late." : said(answer);
+    this.#now.textContent = answer === undefined ? "The first frames have no answer." : said(answer);
     const each = Math.round((this.#seconds / this.#frames) * 1e6);
     const count = this.#frames === 1 ? "1 frame" : `${this.#frames.toLocaleString("en")} frames`;
     this.#time.textContent = `${count} · ${each.toLocaleString("en")} µs a frame · state of ${bytes.toLocaleString("en")} bytes`;
