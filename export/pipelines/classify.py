@@ -143,6 +143,8 @@ def _differences(manifest):
 
 def _input_limits(manifest, unit):
     if "words" in manifest.tokenizers:
+        if manifest.settings.get("tree_shape"):
+            return f"Text of at most {(manifest.limits.source_length + 1) // 2} words."
         return f"A tree in brackets, of at most {manifest.limits.source_length} nodes."
     return text_of_tokens(manifest, unit)
 

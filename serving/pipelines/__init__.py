@@ -40,6 +40,8 @@ What a manifest's `settings` may hold for them; those without a default must be 
                 stride: as of Tag, for single texts (null)
                 rows: what the columns of a table are, where frames are rows of one
                     (`serving.rows`); null for frames of numbers (null)
+                tree_shape: of a model of trees, "balanced", "left" or "right" for plain texts, of
+                    which such a tree is made; null for trees in brackets (null)
     Tag         labels: the tags
                 output
                 scheme: "IOB2", "IOBES", "BILOU" or "BMES"; null for tags that spell no entities

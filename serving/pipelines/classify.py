@@ -15,6 +15,7 @@ from ..opening import Runtime
 from ..results import Classification, Node
 from ..rows import Rows
 from ..streams import StreamGraph, Streaming
+from ..text.trees import SHAPES
 from .arrays import FRAMES, FrameReader, takes_frames
 from .attention import AttentionGraph
 from .batching import TOKEN_BUDGET, in_groups
@@ -66,10 +67,22 @@ class Settings:
         yield from row_problems(self.rows)
 
 
+@dataclass(frozen=True)
 class TreeSettings(Settings):
     """Settings of a model with logits for every node of a tree."""
 
+    tree_shape: str | None = None
+
     axes = ("batch", "nodes")
+
+    def problems(self, outputs):
+        """Yield what is wrong."""
+        yield from super().problems(outputs)
+        if self.tree_shape not in (None, *SHAPES):
+            yield (
+                f"settings.tree_shape must be {', '.join(SHAPES)} or null; received "
+                f"{self.tree_shape!r}"
+            )
 
 
 class _TextsOrPairs:
@@ -144,7 +157,8 @@ class Classify(Pipeline):
                 "Classify", graph, reader.follow, self._answer_of_frame, self.rows
             )
         elif self._reads_trees:
-            self._reader = TreeReader(folder, manifest)
+            shape = self._settings.tree_shape
+            self._reader = TreeReader(folder, manifest, shape)
         else:
             self._reader = _TextsOrPairs(
                 folder, manifest, self._settings.pairs, self._settings.stride
@@ -177,12 +191,12 @@ class Classify(Pipeline):
 
         Args:
             texts: a string; a pair as a tuple or as a dictionary of "text" and "pair"; to a model
-                of trees a tree in brackets, as "(3 (2 A) (2 film))", where labels may be left out;
-                to a model of frames an array (length, features), or a tuple of its rows, which with
-                `settings.rows` are dictionaries of values by column, or lists of them in order; or
-                a list of such.
-            truncate: cut inputs over the limit; of a pair, the longer text. A tree is never cut,
-                and with a `stride` no text is.
+                of trees a tree in brackets, as "(3 (2 A) (2 film))", where labels may be left out,
+                or with `settings.tree_shape` a plain text; to a model of frames an array (length,
+                features), or a tuple of its rows, which with `settings.rows` are dictionaries of
+                values by column, or lists of them in order; or a list of such.
+            truncate: cut inputs over the limit; of a pair, the longer text. A tree in brackets is
+                never cut, and with a `stride` no text is.
             token_budget: the most tokens of a batch, padding among them.
             nodes: also return the classes of every node of a tree.
             attention: how much each token attends to each other, of a bundle that was exported with

@@ -1,11 +1,18 @@
-"""Convert bracketed trees to the arrays of a recursive network."""
+"""Convert bracketed trees, or plain texts, to the arrays of a recursive network."""
 
 from dataclasses import dataclass
 
 from ..checks import shown
 from ..text import WordTable
-from ..text.trees import Nodes, node_arrays, parse_tree
-from .inputs import MOST_CHARACTERS, open_tokenizer, require_words
+from ..text.trees import Nodes, node_arrays, parse_tree, tree_over
+from .inputs import (
+    MOST_CHARACTERS,
+    open_tokenizer,
+    require_length,
+    require_token,
+    require_words,
+    too_long,
+)
 from .model import ROLE, Packing
 
 INPUTS = frozenset({"token_ids", "lengths", "children", "levels"})
@@ -28,11 +35,13 @@ class TreeRow:
 
 
 class TreeReader:
-    """Converts bracketed trees to a model's inputs. Labels are parsed and ignored.
+    """Converts bracketed trees to a model's inputs. Labels are parsed and ignored. With a shape it
+    converts plain texts, by a tree of that shape over the words of a text.
 
     Args:
         folder: the bundle.
         manifest: its `Manifest`.
+        shape: one of `serving.text.trees.SHAPES`; None for trees in brackets.
 
     Raises:
         BundleError: if the table of words is missing.
@@ -40,7 +49,8 @@ class TreeReader:
 
     unit, fields = "text", ("text",)
 
-    def __init__(self, folder, manifest):
+    def __init__(self, folder, manifest, shape=None):
+        self._shape = shape
         self._words = open_tokenizer(folder, manifest, "words", WordTable)
         self._limit = manifest.limits.source_length
         shapes = {spec.name: spec.shape for spec in manifest.graphs[ROLE].inputs}
@@ -48,12 +58,32 @@ class TreeReader:
         self.packing = Packing(self._arrays, INPUTS)
 
     def read(self, text, name, truncate=False):
-        """Return the `TreeRow` of a tree; trees are never cut, `truncate` is ignored.
+        """Return the `TreeRow` of a tree, or of a plain text.
+
+        Args:
+            text: the tree in brackets, or the text.
+            name: of it, for errors.
+            truncate: cut a text over the limit; trees in brackets are never cut.
 
         Raises:
             ValueError: beginning with `name`, if it can not be answered.
         """
         require_words(text, name)
+        if self._shape is None:
+            return TreeRow(self._nodes_in_brackets(text, name))
+        words, limit = self._words_of(text, name, truncate), (self._limit + 1) // 2
+        if len(words) > limit and not truncate:
+            raise too_long(name, len(words), limit, "words")
+        return TreeRow(Nodes(tree_over(words[:limit], self._shape)))
+
+    def _words_of(self, text, name, truncate):
+        if not truncate:
+            require_length(text, self._limit, name)
+        words = [text[start:end] for start, end in self._words.places(text)]
+        require_token(words, name)
+        return words
+
+    def _nodes_in_brackets(self, text, name):
         count = text.count("(")
         if count > self._limit or len(text) > max(MOST_CHARACTERS, 1000 * self._limit):
             size = f"{count} nodes" + f" of {len(text)} characters" * (count <= self._limit)
@@ -73,7 +103,7 @@ class TreeReader:
             raise ValueError(
                 f"{name} has a node of {most} children; the model reads {self._most_children}."
             )
-        return TreeRow(nodes)
+        return nodes
 
     def _arrays(self, rows):
         return node_arrays([row.nodes for row in rows], self._words.lookup, self._most_children)

@@ -1,10 +1,11 @@
-"""Bracketed trees, `(3 (2 The) (4 (2 best) (2 one)))`, as arrays.
+"""Bracketed trees, `(3 (2 The) (4 (2 best) (2 one)))`, and trees over plain words, as arrays.
 
 The format of the Stanford Sentiment Treebank and the Penn Treebank: a node is its label, which may
 be missing, then a word or nodes. Does not support traces and empty nodes.
 """
 
 import dataclasses
+import functools
 import re
 
 import numpy as np
@@ -16,6 +17,7 @@ TOKEN = re.compile(r"[()]|[^() \t\r\n]+")  # a word may hold a no-break space: "
 ESCAPES = {"-LRB-": "(", "-RRB-": ")", r"\/": "/", r"\*": "*"}
 ESCAPED = re.compile("|".join(map(re.escape, ESCAPES)))
 NO_NODE = -1
+SHAPES = ("balanced", "left", "right")  # of trees over plain words
 MOST_SHOWN = 40  # characters of a wrong text
 
 
@@ -77,6 +79,38 @@ def _node(content):
             f"{len(content) - words} trees"
         )
     return Tree(label, children=tuple(content))
+
+
+def tree_over(words, shape):
+    """Return the binary `Tree` over words; one word is a leaf.
+
+        balanced: ((a b) c) ((d e) (f g)), halves of halves; of an odd number the left half has more
+        left:     ((a b) c) d, branching to the left
+        right:    a (b (c d)), branching to the right
+
+    Args:
+        words: list of strings, one at least.
+        shape: one of `SHAPES`.
+
+    Reference: Shi et al. 2018, section 2.1, https://aclanthology.org/D18-1492
+    """
+    leaves = [Tree(None, word=word) for word in words]
+    if shape == "balanced":
+        return _halves(leaves)
+    if shape == "left":
+        return functools.reduce(_joined, leaves)
+    return functools.reduce(lambda right, left: _joined(left, right), reversed(leaves))
+
+
+def _joined(left, right):
+    return Tree(None, (left, right))
+
+
+def _halves(trees):
+    if len(trees) == 1:
+        return trees[0]
+    middle = (len(trees) + 1) // 2
+    return _joined(_halves(trees[:middle]), _halves(trees[middle:]))
 
 
 class Nodes:

@@ -2,13 +2,27 @@
 
 import random
 
+import keras
+import numpy as np
 import pytest
+from starlette.testclient import TestClient
 
 from seqkeras import serving
+from seqkeras.serving.http.application import Application, Service
 from seqkeras.serving.results import Classification
+from seqkeras.tokenizers import read_tokenizer
 from seqkeras.training.parts.trees import binary_accuracy
 from seqkeras.training.tasks.trees import TreesOptions
-from tests.training.commands import evaluated, exported, printed, refusal, refused_files, scores_of
+from tests.references import tree as references
+from tests.training.commands import (
+    evaluated,
+    exported,
+    printed,
+    refusal,
+    refused_files,
+    scores_of,
+    scores_of_both,
+)
 from tests.training.exporting import refusals_of_run
 
 TINY = "--units 11 --embedding-dim 13 --learning-rate 0.03 --batch-size 7 --dropout 0.1".split()
@@ -96,6 +110,79 @@ def test_other_cells_learn_from_roots_alone_and_nodes_of_three(tmp_path, cell):
     assert refusals_of_run(tmp_path / "run") == []
 
 
+def sentences(path, count):
+    """A table of sentences whose label is told by a word."""
+    draw, lines = random.Random(count), ["text,label"]
+    for _ in range(count):
+        word = draw.choice(["fine", "great", "bad", "dull"])
+        label = "good" if word in ("fine", "great") else "poor"
+        lines.append(f"It is{draw.choice([' not', ''])} {word}!,{label}")
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+SENTENCE = "It is not Fine!"  # by each shape of trees
+NESTED = {
+    "balanced": ((("it", "is"), "not"), ("fine", "!")),
+    "left": (((("it", "is"), "not"), "fine"), "!"),
+    "right": ("it", ("is", ("not", ("fine", "!")))),
+}
+
+
+def logits_of(model, table, nested):
+    """The logits at the root of nested words, by a recursion over the nodes in NumPy."""
+    words, children = [], []
+
+    def add(part):
+        place = len(words)
+        words.append(0 if isinstance(part, tuple) else table.lookup(part))
+        children.append([-1, -1])
+        if isinstance(part, tuple):
+            children[place] = [*map(add, part)]
+        return place
+
+    add(nested)
+    layers = (model.encoder, model.output_layer)
+    weights = ([weight.numpy() for weight in layer.weights] for layer in layers)
+    [embeddings] = model.embedding.get_weights()
+    given = np.array([words]), [len(words)], np.array([children]), "binary", embeddings
+    return references.tree_classifier(*given, *weights)[0, 0]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "task, options",
+    [
+        ("classification", "--encoder tree"),
+        ("classification", "--encoder tree --tree-shape left"),
+        ("trees", "--tree-shape balanced"),
+        ("trees", "--tree-shape right"),
+    ],
+)
+def test_plain_sentences_become_a_model_of_trees(task, options, tmp_path):
+    file = sentences(tmp_path / "train.csv", 140)
+    given = [*TINY, *options.split(), "--passes", 12, "--held-out", 0.2]
+    printed(task, file, *given, "--out", tmp_path / "run")
+    bundle = serving.load(exported(tmp_path))
+    shape = options.split()[-1].replace("tree", "balanced")
+    model = keras.models.load_model(tmp_path / "run" / "model.keras", compile=False)
+    table = read_tokenizer(tmp_path / "run" / "tokenizer" / "words.json")
+    logits = (logits_of(model, table, nested) for nested in (NESTED[shape], "fine"))
+    expected, of_one_leaf = (
+        pytest.approx(dict(zip(["good", "poor"], np.exp(each) / np.exp(each).sum())), abs=1e-5)
+        for each in logits
+    )
+    answer = bundle(SENTENCE, nodes=True)
+    assert answer.scores == expected and bundle("Fine").scores == of_one_leaf
+    assert answer.labels == ("good",)
+    texts = [node.text for node in answer.nodes]
+    assert (len(texts), texts[0], texts[-1]) == (9, "It is not Fine !", "!")
+    with TestClient(Application(Service([("toy", tmp_path / "bundle")], log=False))) as client:
+        response = client.post("/v1/bundles/toy", json={"inputs": [SENTENCE]})
+    assert response.json()["answers"][0]["scores"] == expected
+    scores_of_both(tmp_path, sentences(tmp_path / "test.csv", 31))
+
+
 TREE = "(1 (2 a) (2 b))\n"
 test_a_file_that_can_not_be_learned_from_is_one_line = refused_files(
     "trees",
@@ -114,6 +201,43 @@ test_a_file_that_can_not_be_learned_from_is_one_line = refused_files(
     ),
     beside={"dev.txt": f"{TREE}(9 (2 a) (2 b))\n"},
 )
+test_a_table_that_can_not_be_learned_from_is_one_line = refused_files(
+    "trees",
+    "train.csv",
+    ("text,label\n\u200b,a\n", "", "line 2: 'text' has no word, '\\u200b'."),
+    ("text,sense\na b,a\n", "", "there is no column 'label'; there are 'text', 'sense'"),
+    ("text,label\na b c,a\n", "--max-nodes 3", "line 2: a tree of 5 nodes; the limit is --max-n"),
+    ("text,label\na,x\nb,x\n", "--batch-size 1", "all nodes have the label 'x'."),
+    options="--tree-shape left",
+)
+test_options_that_trees_do_not_have_are_one_line = refused_files(
+    "trees",
+    "train.txt",
+    (
+        TREE,
+        "--text-column a",
+        "in brackets have no columns; leave it out, or choose --tree-shape b",
+    ),
+    (TREE, "--tree-shape up", "'up' is not one of 'brackets', 'balanced', 'left', 'right'."),
+    status=2,
+)
+test_options_that_an_encoder_of_trees_does_not_have_are_one_line = refused_files(
+    "classification",
+    "train.csv",
+    ("", "--encoder tree --layers 2", "--layers: --encoder tree has none; leave it or the encoder"),
+    (
+        "",
+        "--encoder tree --numbers x --series-column y",
+        "--encoder tree reads words; sequences of",
+    ),
+    ("", "--encoder tree --pair-column x", "--pair-column: --encoder tree has none"),
+    (
+        "",
+        "--tree-shape left",
+        "--tree-shape is for --encoder tree; leave it out with --encoder lstm",
+    ),
+    status=2,
+)
 
 
 def test_of_one_file_a_tree_with_a_label_of_its_own_stays_in_training(tmp_path):
@@ -130,6 +254,6 @@ def test_unknown_words_are_one_word_and_rare_ones_are_unknown(tmp_path):
     path = tmp_path / "train.txt"
     path.write_text("(1 (2 A) (2 b))\n(1 (2 a) (2 c))\n", encoding="utf-8")
     task = TreesOptions(file=str(path), batch_size=1, held_out=0.0, min_count=2).make()
-    examples = task.reading._examples(str(path))
+    examples = task.reading._examples(str(path), None)
     words = task.reading.tokenizers(examples)["words"]
     assert [words.lookup(word) for word in ("a", "A", "b", "c")] == [2, 2, 1, 1]

@@ -1,7 +1,8 @@
-"""Trees with a label at every node, from a file of the user's."""
+"""Trees with a label at every node, or trees over plain texts with a label, from a user's file."""
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -10,15 +11,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rich.table import Table
 
 from seqkeras.data.batches import Sequences
+from seqkeras.data.columns import read_columns
 from seqkeras.data.nested import NestedSequences
 from seqkeras.data.texts import DataError, lines_of, read_text
 from seqkeras.losses import SmoothedCrossEntropy
 from seqkeras.metrics import TokenAccuracy, exact_match
 from seqkeras.models import TreeClassifier
 from seqkeras.runs import RunError
-from seqkeras.serving.text.trees import NO_NODE, Nodes, parse_tree
-from seqkeras.tokenizers import PAD, WordTable
-from seqkeras.training.console import console
+from seqkeras.serving.categories import category_text
+from seqkeras.serving.text.trees import NO_NODE, Nodes, Tree, parse_tree, tree_over
+from seqkeras.tokenizers import PAD, WordTable, word_places
+from seqkeras.training.console import console, say_merged
 from seqkeras.training.parts.splitting import split
 from seqkeras.training.task import Modelling, Reading, Scoring
 from seqkeras.training.wording import counted, listed
@@ -35,7 +38,7 @@ SENTIMENT = ("0", "1", "2", "3", "4")  # labels of which 2 is neutral
 
 
 class Example(NamedTuple):
-    """A tree in brackets, its root's label, its nodes, and its file and line."""
+    """A tree in brackets or a plain text, its root's label, its nodes, and its file and line."""
 
     text: str
     target: str
@@ -44,13 +47,13 @@ class Example(NamedTuple):
 
 
 class TreeReading(Reading):
-    """Trees with a label at every node."""
+    """Trees with a label at every node, or over plain texts with a label."""
 
     def read(self) -> tuple[list[Any], list[Any]]:
         options = self.options
-        train = self._examples(options.file)
+        train = self._examples(options.file, options.shape)
         if options.validation is not None:
-            validation = self._examples(options.validation)
+            validation = self._examples(options.validation, options.shape)
         else:
             train, validation = split(train, options, _labels_of_one, "tree")
         self.require_batch(options.file, train, "trees")
@@ -69,31 +72,34 @@ class TreeReading(Reading):
     def examples_of(self, paths: Sequence[Path | str], settings: Mapping[str, Any]) -> list[Any]:
         examples = []
         for path in paths:
-            trees = self._examples(path)
+            trees = self._examples(path, settings.get("tree_shape"))
             self._require_known(trees, settings["labels"])
             examples += trees
         return examples
 
-    def _examples(self, path):
+    def _examples(self, path, shape):
         examples = []
-        for line, text in enumerate(lines_of(read_text(path)), start=1):
-            if not text.strip():
-                continue
-            where = f"{path}, line {line}"
-            try:
-                tree = parse_tree(text)
-            except ValueError as error:
-                raise DataError(f"{where}: not a tree: {error}.") from error
-            if tree.label is None:
-                raise DataError(f"{where}: the root has no label.")
+        for where, text, tree in _written_trees(path) if shape is None else self._over(path, shape):
             nodes = Nodes(tree)
             if len(nodes) > self.options.max_nodes:
                 raise DataError(
                     f"{where}: a tree of {len(nodes):,} nodes; the limit is --max-nodes "
                     f"{self.options.max_nodes:,}."
                 )
-            examples.append(Example(text.strip(), str(tree.label), nodes, where))
+            examples.append(Example(text, str(tree.label), nodes, where))
         return examples
+
+    def _over(self, path, shape):
+        """Yield the place, the text and the `Tree` over it of each row of a file."""
+        columns = self.options.text_column or "text", self.options.label_column or "label"
+        rows = read_columns(path, columns, options=("--text-column", "--label-column"))
+        say_merged(path, columns[1], [label for _, (_, label) in rows])
+        for line, (text, label) in rows:
+            where = f"{path}, line {line}"
+            words = words_of(text)
+            if not words:
+                raise DataError(f"{where}: {columns[0]!r} has no word, {text!r:.40}.")
+            yield where, text, labelled_tree(words, shape, category_text(label))
 
     def _require_known(self, examples, labels):
         for example in examples:
@@ -114,20 +120,20 @@ class TreeReading(Reading):
         return max(most, 2)
 
     def tokenizers(self, examples: list[Any]) -> dict[str, Tokenizer]:
-        options, words = self.options, itertools.chain.from_iterable(map(_words_of, examples))
-        table = WordTable.learn(words, options.lowercase, options.min_count)
-        return {"words": WordTable(table.words[: options.vocab_size], options.lowercase)}
+        return word_table(self.options, examples, self.options.min_count)
 
     def texts_read(
         self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]
     ) -> Iterator[tuple[str, str, Iterable[str]]]:
-        yield "inputs", "words", map(_words_of, examples)
+        yield "inputs", "words", map(words_in, examples)
 
     def record(self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]) -> dict[str, Any]:
+        shape = self.options.shape
+        made = {} if shape is None else {"tree_shape": shape}
         return {
             "pipeline": "Classify",
             "limits": {"source_length": self.options.max_nodes},
-            "settings": {"labels": _labels_of(examples)},
+            "settings": {"labels": _labels_of(examples)} | made,
         }
 
 
@@ -135,6 +141,11 @@ class TreeModelling(Modelling):
     """Trees to a recursive network with logits at each node."""
 
     validation_loss = True
+
+    @property
+    def cell(self) -> str:
+        """The name of the network, see `TreeClassifier`."""
+        return self.options.cell
 
     def arrays(self, examples: list[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
         lookup = run.tokenizers["words"].lookup
@@ -168,7 +179,7 @@ class TreeModelling(Modelling):
             options.embedding_dim,
             options.units,
             len(run.record.settings["labels"]),
-            options.cell,
+            self.cell,
             self.reading.num_children,
             options.dropout,
         )
@@ -233,7 +244,40 @@ class TreeScoring(Scoring):
         )
 
 
-def _words_of(example):
+def words_of(text: str) -> list[str]:
+    """Return the words of a plain text."""
+    return [text[start:end] for start, end in word_places(text)]
+
+
+def labelled_tree(words: list[str], shape: str, label: str) -> Tree:
+    """Return a `Tree` over words whose root has a label."""
+    return dataclasses.replace(tree_over(words, shape), label=label)
+
+
+def word_table(options: Any, examples: list[Any], min_count: int = 1) -> dict[str, Tokenizer]:
+    """Return a dictionary of the table of the words that `Example`s have."""
+    words = itertools.chain.from_iterable(map(words_in, examples))
+    table = WordTable.learn(words, options.lowercase, min_count)
+    return {"words": WordTable(table.words[: options.vocab_size], options.lowercase)}
+
+
+def _written_trees(path):
+    """Yield the place, the text and the `Tree` of each line of a file."""
+    for line, text in enumerate(lines_of(read_text(path)), start=1):
+        if not text.strip():
+            continue
+        where = f"{path}, line {line}"
+        try:
+            tree = parse_tree(text)
+        except ValueError as error:
+            raise DataError(f"{where}: not a tree: {error}.") from error
+        if tree.label is None:
+            raise DataError(f"{where}: the root has no label.")
+        yield where, text.strip(), tree
+
+
+def words_in(example: Example) -> Any:
+    """Return the words of an example."""
     return tuple(tree.word for tree in example.nodes.trees if tree.word is not None)
 
 

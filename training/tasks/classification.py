@@ -3,6 +3,9 @@
 from collections.abc import Iterable
 from pathlib import Path
 
+import click
+
+from seqkeras.serving.text.trees import SHAPES
 from seqkeras.training.options import (
     DataFile,
     FitOptions,
@@ -12,12 +15,19 @@ from seqkeras.training.options import (
     at_least,
     option,
     part,
+    shown,
 )
-from seqkeras.training.options.distillation import DistillationOptions
+from seqkeras.training.options.distillation import BERT, DistillationOptions
+from seqkeras.training.options.encoders import ENCODERS, OF_ENCODER
 from seqkeras.training.options.frames import FrameOptions
 from seqkeras.training.options.labelled_texts import OF_SCRATCH, LabelledTextOptions
 from seqkeras.training.options.pretrained import PooledOptions
 from seqkeras.training.task import Task
+
+TREE = "tree"  # the encoder that composes the words of a sentence
+OF_TREE = ("encoder", "embedding_dim", "units")  # the options of an encoder that it has
+NOT_OF_TREE = tuple(name for name in OF_ENCODER if name not in OF_TREE)
+NOT_OF_TREE += ("hops", "pair_column", "stride", "teacher")
 
 
 class ClassificationOptions(FitOptions, task="classification"):
@@ -54,6 +64,19 @@ class ClassificationOptions(FitOptions, task="classification"):
     teaching: DistillationOptions = part(DistillationOptions)
     texts: LabelledTextOptions = part(LabelledTextOptions)
     label_column: str = option("label", str, "Column of labels.")
+    encoder: str = option(
+        DistillationOptions.encoder,
+        click.Choice((*ENCODERS, BERT, TREE)),
+        "Layers that read the input: a recurrent cell in both directions, convolutions, a "
+        "Transformer; tree is a tree LSTM over the words; bert is a small BERT over the tokens of "
+        "--teacher.",
+    )
+    tree_shape: str | None = option(
+        None,
+        click.Choice(SHAPES),
+        "Shape of the trees of --encoder tree over the words of a text: balanced, or branching to "
+        "the left or right. Default: balanced.",
+    )
     max_length: int | None = option(
         None,
         at_least(4),
@@ -83,15 +106,21 @@ class ClassificationOptions(FitOptions, task="classification"):
         from seqkeras.training.parts import classification as parts
         from seqkeras.training.parts.distilling import distilled
 
-        task = Task.of(
-            self,
-            parts.ClassificationReading,
-            parts.ClassificationModelling,
-            parts.ClassificationScoring,
-        )
+        if self.encoder == TREE:
+            from seqkeras.training.parts import sentence_trees as trees
+
+            kinds = trees.SentenceTreeReading, trees.SentenceTreeModelling
+        else:
+            kinds = parts.ClassificationReading, parts.ClassificationModelling
+        task = Task.of(self, *kinds, parts.ClassificationScoring)
         return task if self.teacher is None else distilled(task)
 
-    OF_SCRATCH = OF_SCRATCH
+    OF_SCRATCH = (*OF_SCRATCH, "tree_shape")
+
+    @property
+    def shape(self) -> str:
+        """The shape of the trees of --encoder tree."""
+        return self.tree_shape or SHAPES[0]
 
     def problems(self, of: Options) -> Iterable[str]:
         frames = self.recordings.reads_frames(self.file)
@@ -109,6 +138,14 @@ class ClassificationOptions(FitOptions, task="classification"):
             yield "--numbers needs --series-column, which tells recordings apart."
         if self.pair_column is not None and frames:
             yield "--pair-column is of texts; frames have no pairs."
+        if self.encoder != TREE and self.tree_shape is not None:
+            yield f"--tree-shape is for --encoder tree; leave it out with --encoder {self.encoder}."
+        if self.encoder == TREE:
+            if frames:
+                yield "--encoder tree reads words; sequences of numbers have none: choose another."
+            for name in NOT_OF_TREE:
+                if self.is_given(name):
+                    yield f"{shown(name)}: --encoder tree has none; leave it or the encoder out."
 
     def files_within(self) -> dict[str, list[Path | str]]:
         return self.recordings.files_within((self.file, self.validation))

@@ -1,21 +1,28 @@
 """`seqkeras train trees`: its options, and what it is made of."""
 
+from collections.abc import Iterable
+
 import click
 
+from seqkeras.serving.text.trees import SHAPES
 from seqkeras.training.options import (
     FRACTION,
     DataFile,
     FitOptions,
     Number,
+    Options,
     argument,
     at_least,
     option,
+    shown,
 )
 from seqkeras.training.task import Task
 
+BRACKETS = "brackets"
+
 
 class TreesOptions(FitOptions, task="trees"):
-    """Classify every node of sentence trees: sentiment, kinds of phrases.
+    """Classify sentence trees, and each of their nodes: sentiment, kinds of phrases.
 
     Your file looks like this, a tree a line, as in the Stanford Sentiment Treebank: a node is its
     label, then a word or nodes.
@@ -26,13 +33,24 @@ class TreesOptions(FitOptions, task="trees"):
 
     The root must have a label; other nodes may lack one. A recursive network gives every node a
     class, from the words up to the root.
+
+    Or plain sentences (.csv, .tsv or .jsonl with the columns text and label), over whose words
+    --tree-shape balanced, left or right makes the trees.
     """
 
-    file: str = argument(DataFile(), "Training file: a tree in each line.")
+    file: str = argument(DataFile(), "Training file: a tree in each line, or texts and labels.")
     validation: str | None = option(None, DataFile(), "Validation file. Default: trees of FILE.")
     held_out: float = option(0.1, FRACTION, "Share of FILE's trees that is held out.")
     batch_size: int = option(25, at_least(1), "Trees in a batch.")
     passes: int = option(10, at_least(1), "Passes over the training trees (epochs).")
+    tree_shape: str = option(
+        BRACKETS,
+        click.Choice((BRACKETS, *SHAPES)),
+        "Trees of FILE: written in brackets; or made over the words of plain texts, balanced or "
+        "branching to the left or right.",
+    )
+    text_column: str | None = option(None, str, "Column of plain texts. Default: text.")
+    label_column: str | None = option(None, str, "Column of their labels. Default: label.")
     vocab_size: int = option(
         30_000, at_least(3), "Words that the model knows: the most frequent ones."
     )
@@ -50,7 +68,21 @@ class TreesOptions(FitOptions, task="trees"):
         0.5, Number(0, 1, max_open=True), "Dropout rate of embeddings and before the logits."
     )
 
-    USUAL = ("cell", "embedding_dim", "units", "dropout")
+    @property
+    def shape(self) -> str | None:
+        """The shape of trees over plain texts; None for trees in brackets."""
+        return None if self.tree_shape == BRACKETS else self.tree_shape
+
+    USUAL = ("tree_shape", "cell", "embedding_dim", "units", "dropout")
+
+    def problems(self, of: Options) -> Iterable[str]:
+        for name in ("text_column", "label_column"):
+            if self.tree_shape == BRACKETS and self.is_given(name):
+                yield (
+                    f"{shown(name)}: trees in brackets have no columns; leave it out, or choose "
+                    f"--tree-shape {', '.join(SHAPES[:-1])} or {SHAPES[-1]}, which reads plain "
+                    "texts."
+                )
 
     def make(self) -> Task:
         from seqkeras.training.parts import trees as parts

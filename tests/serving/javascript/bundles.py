@@ -20,6 +20,7 @@ from seqkeras.serving.text import (
     VectorizedWords,
     WordTable,
 )
+from seqkeras.serving.text.trees import SHAPES
 from seqkeras.tokenizers import learn_byte_pairs
 from tests import zoo
 from tests.arrays import randomize
@@ -385,6 +386,17 @@ BUNDLES = {
         labels=["good", "bad"],
         tokenizer={"words": TREE_WORDS},
     ),
+    **{
+        f"trees over words, {shape}": classes(
+            [(["A good (very) b\u00e4d film!", "film", TREE], {"nodes": True}), *REFUSED, CUT],
+            each("\u200b", "(film"),
+            graph=tree_graph()[1],
+            labels=["good", "bad"],
+            tokenizer={"words": TREE_WORDS},
+            tree_shape=shape,
+        )
+        for shape in SHAPES
+    },
     "frames": classes(
         [(frames(5, 1, 9), {}), *asked(frames(40)[0], {}, {"truncate": True})],
         graph=frames_graph(),

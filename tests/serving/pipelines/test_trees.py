@@ -86,7 +86,40 @@ def test_what_is_no_tree_is_refused_in_one_line(tmp_path, tree, message):
         assert "\n" not in str(caught.value)
 
 
+def test_a_plain_text_is_a_tree_over_its_words(tmp_path):
+    classify = classifier(tmp_path, tree_shape="left")
+    answer = classify("A good, very (unheard)", nodes=True)
+    texts = [
+        "A good , very ( unheard )",
+        "A good , very ( unheard",
+        "A good , very (",
+        "A good , very",
+    ]
+    assert [node.text for node in answer.nodes[:4]] == texts
+    in_brackets = classifier(tmp_path / "written")("((((A) (good)) (very)) (unheard))", nodes=True)
+    plain = classify("A good\tvery unheard", nodes=True)
+    assert plain == in_brackets
+    assert [node.text for node in classify("film", nodes=True).nodes] == ["film"]
+
+
+def test_a_plain_text_over_the_limit_is_refused_or_cut(tmp_path):
+    classify = classifier(tmp_path, tree_shape="balanced")  # 31 nodes are 16 words
+    with pytest.raises(ValueError, match="^Classify: text has 17 words; the limit is 16"):
+        classify("film " * 17)
+    assert classify("film " * 16 + "a", truncate=True) == classify("film " * 16)
+    for text, message in (
+        ("", "is empty; write"),
+        (" \u200b", "has no token; write"),
+        (3, "string"),
+    ):
+        with pytest.raises(ValueError, match=f"^Classify: text .*{message}"):
+            classify(text)
+
+
 def test_what_is_no_bundle_of_trees_is_refused(tmp_path):
+    shapes = "balanced, left, right or null; received 'up'"
+    with pytest.raises(BundleError, match=f"settings.tree_shape must be {shapes}"):
+        classifier(tmp_path / "f", tree_shape="up")
     with pytest.raises(BundleError, match="names 3 labels; the model's output has 2 logits"):
         classifier(tmp_path / "a", labels=["x", "y", "z"])
     with pytest.raises(BundleError, match="words.json: must be a WordTable; it is a CharacterTab"):

@@ -1,7 +1,7 @@
 // Classifies texts, pairs of texts, trees or frames, or predicts a number.
 
 import { Refusal } from "../refusal.js";
-import { isRecord, requireCount, requireFlag, withDefaults } from "../checks.js";
+import { isRecord, quoted, requireCount, requireFlag, withDefaults } from "../checks.js";
 import { descending } from "../decoding/results.js";
 import { byDefault, flag, integer, list, number, optional, string } from "../manifest/fields.js";
 import { ROWS } from "../rows.js";
@@ -15,7 +15,7 @@ import {
   readSettings, requireWindows, ROLE, strideProblems, wrongLogits,
 } from "./settings.js";
 import { DEFAULTS, SinglePass } from "./single_pass.js";
-import { TreeReader } from "./trees.js";
+import { SHAPES, TreeReader } from "./trees.js";
 import { Windows } from "./windows.js";
 
 const PAIR = ["text", "pair"];
@@ -29,6 +29,7 @@ const SETTINGS = {
   stride: byDefault(optional(integer), null),
   rows: ROWS,
 };
+const TREE_SETTINGS = { ...SETTINGS, tree_shape: byDefault(optional(string), null) };
 
 /**
  * @typedef {object} Classes
@@ -50,10 +51,11 @@ export class Classify extends SinglePass {
   static async open(bundle, runtime) {
     const readsTrees = "words" in bundle.manifest.tokenizers;
     const axes = readsTrees ? ["batch", "nodes"] : ["batch"];
-    const settings = readSettings(bundle, SETTINGS, (own, outputs) => problemsOf(own, outputs, axes));
+    const declared = readsTrees ? TREE_SETTINGS : SETTINGS;
+    const settings = readSettings(bundle, declared, (own, outputs) => problemsOf(own, outputs, axes));
     let reader;
     if (takesFrames(bundle.manifest, ROLE)) reader = FrameReader.ofGraph(bundle, ROLE, settings.rows);
-    else if (readsTrees) reader = await TreeReader.open(bundle);
+    else if (readsTrees) reader = await TreeReader.open(bundle, settings.tree_shape);
     else reader = new TextsOrPairs(await TextReader.open(bundle), settings);
     const tokenizer = reader instanceof TextsOrPairs ? reader.tokenizer : null;
     requireWindows(bundle, settings.stride, tokenizer);
@@ -73,7 +75,8 @@ export class Classify extends SinglePass {
   /**
    * Answer a text, a pair or a tree, or each one of a list.
    *
-   * @param {any} texts a string; a pair {text, pair}; a tree in brackets; {frames}; or a list of such.
+   * @param {any} texts a string; a pair {text, pair}; a tree in brackets; {frames}; or a list
+   *   of such. A model of trees with `tree_shape` reads plain texts.
    * @param {Partial<typeof OPTIONS>} given see `serving.pipelines.Classify`.
    * @returns {Promise<Classification | Classification[]>}
    */
@@ -176,7 +179,7 @@ class TextsOrPairs {
 }
 
 function* problemsOf(settings, outputs, axes) {
-  const { labels, multi_label: several, output, threshold } = settings;
+  const { labels, multi_label: several, output, threshold, tree_shape: tree = null } = settings;
   const found = outputs.get(output)?.shape.at(-1);
   const isOneOfTwo = labels.length === 2 && !several && found === 1;
   yield* wrongLogits(outputs, output, axes, isOneOfTwo ? labels.slice(1) : labels);
@@ -184,6 +187,9 @@ function* problemsOf(settings, outputs, axes) {
   if (several && !labels.length) yield "settings.multi_label needs labels";
   if (!(threshold > 0 && threshold < 1)) {
     yield `settings.threshold must be between 0 and 1; received ${threshold}`;
+  }
+  if (tree !== null && !SHAPES.includes(tree)) {
+    yield `settings.tree_shape must be ${SHAPES.join(", ")} or null; received ${quoted(tree)}`;
   }
   yield* strideProblems(settings.stride);
   if (settings.stride !== null && settings.pairs !== false) {

@@ -1,17 +1,21 @@
-// Bracketed trees, `(3 (2 The) (4 (2 best) (2 one)))`, as the arrays that a recursive network reads.
+// Bracketed trees, `(3 (2 The) (4 (2 best) (2 one)))`, and trees over the words of plain texts, as the
+// arrays that a recursive network reads.
 
 import { Refusal } from "../refusal.js";
 import { quoted, shown } from "../checks.js";
 import { pad, padNested } from "../arrays.js";
 import { lengthOf } from "../text/characters.js";
 import { PAD, WordTable } from "../text/tables.js";
-import { MOST_CHARACTERS, openTokenizer, requireWords } from "./inputs.js";
+import {
+  MOST_CHARACTERS, openTokenizer, requireLength, requireToken, requireWords, tooLong,
+} from "./inputs.js";
 import { ROLE } from "./settings.js";
 
 const TOKEN = /[()]|[^() \t\r\n]+/g; // a word may hold a no-break space: "8 1\/2"
 const ESCAPES = { "-LRB-": "(", "-RRB-": ")", "\\/": "/", "\\*": "*" };
 const ESCAPED = /-LRB-|-RRB-|\\\/|\\\*/g;
 const NO_NODE = -1;
+export const SHAPES = ["balanced", "left", "right"]; // of trees over plain words
 
 /** @typedef {{children: Tree[], word: string | null}} Tree */
 
@@ -51,6 +55,33 @@ function nodeOf(given) {
     );
   }
   return { children: content, word: null };
+}
+
+/**
+ * Return the binary tree over words, of a shape in `SHAPES`; one word is a leaf. See `tree_over` of
+ * `serving/text/trees.py`.
+ *
+ * @param {string[]} words
+ * @param {string} shape
+ * @returns {Tree}
+ */
+export function treeOver(words, shape) {
+  const leaves = words.map((word) => ({ children: [], word }));
+  if (shape === "balanced") return halves(leaves);
+  if (shape === "left") return leaves.reduce((left, right) => joined(left, right));
+  return leaves.reduceRight((right, left) => joined(left, right));
+}
+
+/** @returns {Tree} */
+function joined(left, right) {
+  return { children: [left, right], word: null };
+}
+
+/** @returns {Tree} */
+function halves(trees) {
+  if (trees.length === 1) return trees[0];
+  const middle = Math.ceil(trees.length / 2);
+  return joined(halves(trees.slice(0, middle)), halves(trees.slice(middle)));
 }
 
 /** A tree's nodes by index: the root first, higher nodes before lower ones. */
@@ -100,14 +131,18 @@ export class Nodes {
   }
 }
 
-/** Converts bracketed trees to a model's inputs. */
+/** Converts bracketed trees, or with a shape plain texts, to a model's inputs. */
 export class TreeReader {
   unit = "text";
   packing;
   #limit;
   #mostChildren;
+  #table;
+  #shape;
 
-  constructor(table, limit, mostChildren) {
+  constructor(table, limit, mostChildren, shape) {
+    this.#table = table;
+    this.#shape = shape;
     this.#limit = limit;
     this.#mostChildren = mostChildren;
     const lookup = (word) => (word === null ? PAD : table.lookup(word));
@@ -127,17 +162,29 @@ export class TreeReader {
     };
   }
 
-  static async open(bundle) {
+  static async open(bundle, shape) {
     const table = await openTokenizer(bundle, "words", WordTable);
     const children = bundle.manifest.graphs[ROLE].inputs.find((spec) => spec.name === "children");
     return new TreeReader(
-      table, bundle.manifest.limits.source_length, children?.shape.at(-1) ?? 0,
+      table, bundle.manifest.limits.source_length, children?.shape.at(-1) ?? 0, shape,
     );
   }
 
-  /** Return the `Nodes` of a tree; trees are never cut. */
-  read(text, name) {
+  /** Return the `Nodes` of a tree in brackets, which is never cut, or of a plain text. */
+  read(text, name, truncate) {
     requireWords(text, name);
+    if (this.#shape === null) return this.#inBrackets(text, name);
+    if (!truncate) requireLength(text, this.#limit, name);
+    const characters = [...text];
+    const words = this.#table.places(text)
+      .map(([start, end]) => characters.slice(start, end).join(""));
+    requireToken(words.length, name);
+    const limit = Math.floor((this.#limit + 1) / 2);
+    if (words.length > limit && !truncate) throw tooLong(name, words.length, limit, "words");
+    return new Nodes(treeOver(words.slice(0, limit), this.#shape));
+  }
+
+  #inBrackets(text, name) {
     const count = text.split("(").length - 1;
     const isLong = text.length > Math.max(MOST_CHARACTERS, 1000 * this.#limit);
     if (count > this.#limit || isLong) {

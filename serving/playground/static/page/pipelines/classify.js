@@ -17,7 +17,8 @@ export const classify = {
     const inputs = [];
     if (readsFrames(manifest)) inputs.push(framesField);
     else if (readsTrees(manifest)) {
-      inputs.push({ name: "text", label: "Tree, in brackets", kind: "area", rows: 5, code: true },
+      inputs.push(manifest.settings.tree_shape ? { name: "text", label: "Text", kind: "area", rows: 3 }
+        : { name: "text", label: "Tree, in brackets", kind: "area", rows: 5, code: true },
         { name: "nodes", label: "Every subtree", kind: "check", value: true });
     } else {
       const { pairs = null } = manifest.settings;
