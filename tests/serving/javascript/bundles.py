@@ -232,7 +232,7 @@ def forecasts(graph, settings, *cases):
     return single("Forecast", graph, settings, *cases, tokenizer={})
 
 
-SETTINGS = {"pairs", "stride", "multi_label", "rows", "words", "scheme"}
+SETTINGS = {"pairs", "stride", "multi_label", "rows", "words", "scheme", "tree_shape"}
 NUMBERS = {"columns": [{"name": "x", "decimal": ",", "may_be_missing": True}]}
 NUMBERS["columns"] += [{"name": "y", "fill": 0.5}, {"name": "z"}]
 CONTEXTS = [*TEXTS, CONTEXT, LONG]

@@ -66,6 +66,7 @@ function nodeOf(given) {
  * @returns {Tree}
  */
 export function treeOver(words, shape) {
+  /** @type {Tree[]} */
   const leaves = words.map((word) => ({ children: [], word }));
   if (shape === "balanced") return halves(leaves);
   if (shape === "left") return leaves.reduce((left, right) => joined(left, right));
