@@ -26,7 +26,7 @@ from benchmarks import harness, scaling_figure, training_steps
 
 LENGTHS = (64, 128, 256, 512, 1024, 2048, 4096)
 FITTED_FROM = 512  # under it, the overhead of a call is most of its time
-FEATURES, HEADS, WINDOW = 64, 4, 32
+FEATURES, HEADS, WINDOW, KERNEL = 64, 4, 32, 3
 RIVAL, OURS = "full attention", "restricted attention"
 GOAL = 0.87  # of 1 / slope: a slope of 1.15 at most
 SHORT = 16  # the length of the first steps
@@ -60,9 +60,24 @@ def cases():
         "simplernn": lambda: recurrent.SimpleRNN(FEATURES, return_sequences=True),
         "lstm": lambda: recurrent.LSTM(FEATURES, return_sequences=True),
         "qrnn": lambda: recurrent.QRNN(FEATURES, return_sequences=True),
+        "convolution": _convolution,
         RIVAL: _full_attention,
         OURS: lambda: RestrictedSelfAttention(HEADS, head_dim, window=WINDOW),
     }
+
+
+def _convolution():
+    import keras
+
+    class Convolution(keras.layers.Conv1D):
+        """A `Conv1D` of a sequence with a padding mask, whose padding is zeros."""
+
+        supports_masking = True
+
+        def call(self, sequences, mask=None, training=False):
+            return super().call(keras.ops.where(mask[..., None], sequences, 0))
+
+    return Convolution(FEATURES, KERNEL, padding="same")
 
 
 def _full_attention():
@@ -103,7 +118,7 @@ def measure(options):
     if options.png:
         scaling_figure.plot_scaling(points, slopes, options.png)
         print(f"figure written to {options.png}")
-    told = f"one sequence, {FEATURES} features, window {WINDOW}"
+    told = f"one sequence, {FEATURES} features, window {WINDOW}, kernel {KERNEL}"
     print(f"measured on {training_steps.machine()}; {told}")
     return rows_of(points, slopes)
 

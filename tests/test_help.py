@@ -6,6 +6,7 @@ import re
 import pytest
 
 from seqkeras.analysis.gradient_flow import main as gradient_flow
+from seqkeras.analysis.layer_complexity import main as layer_complexity
 from seqkeras.export.__main__ import main as export
 from seqkeras.serving.__main__ import main as serving
 from seqkeras.serving.triton import main as triton
@@ -25,6 +26,7 @@ PARSED = {
     **{f"serving {name}": (serving, [name]) for name in ("predict", "bench", "inspect", "serve")},
     "serving.triton": (triton, []),
     "gradient_flow": (gradient_flow, []),
+    "layer_complexity": (layer_complexity, []),
 }
 
 

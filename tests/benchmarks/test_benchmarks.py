@@ -217,11 +217,13 @@ def test_strings_are_compared_with_ids_and_with_an_earlier_version(capsys, tmp_p
 def test_every_layer_is_measured_at_every_length(capsys, tmp_path):
     files = ["--json", tmp_path / "rows.json", "--png", tmp_path / "scaling.png"]
     assert scaling.main(["--quick", *map(str, files)]) == 0
-    layers_of = {"simplernn", "lstm", "qrnn", "full attention", "restricted attention"}
+    others = {"simplernn", "lstm", "qrnn", "convolution", "restricted attention"}
     printed = capsys.readouterr().out
-    assert all(f"{case}: " in printed for case in crossed("{} t{}", layers_of, (8, 16, 32)))
+    assert all(
+        f"{case}: " in printed
+        for case in crossed("{} t{}", {"full attention", *others}, (8, 16, 32))
+    )
     rows = {row["case"] for row in json.loads((tmp_path / "rows.json").read_text())}
-    others = layers_of - {"full attention"}
     assert crossed("{} t{} {} vs full attention", others, (8, 16, 32), ("time", "memory")) <= rows
     with Image.open(tmp_path / "scaling.png") as image:
         assert image.size == (1320, 576)
