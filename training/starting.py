@@ -6,7 +6,7 @@ from typing import Any
 
 import keras
 
-from seqkeras.models import GPT, RNNLanguageModel
+from seqkeras.models import GPT, PermutedGPT, RNNLanguageModel
 from seqkeras.pretrained import load_hugging_face
 from seqkeras.runs import MODEL, RECORD, RunError, RunRecord
 from seqkeras.serving.text import Tokenizer
@@ -47,23 +47,35 @@ def read_start(folder: Path | str, dropout: float | None = None, mask: str | Non
     Args:
         folder: a path.
         dropout: dropout rate of the model; None leaves it as it is.
-        mask: mask of a `GPT`; None leaves it as it is.
+        mask: mask of a `GPT`, or "permutation" of a `PermutedGPT`; None leaves it as it is.
 
     Raises:
-        RunError: if there is no language model in the folder, or no tokenizer, or a recurrent model
-            where a mask is given.
+        RunError: if there is no language model in the folder, or no tokenizer, or a model that the
+            mask is not for.
     """
     start = _read(Path(folder))
-    changes = {} if mask is None else {"mask": mask}
-    if mask is not None and not isinstance(start.model, GPT):
-        raise RunError(
-            f"--mask {mask}: {folder} has a recurrent model, which reads from left to right; leave "
-            "--mask out, or start from a GPT."
-        )
+    if mask is not None:
+        _require_mask(start.model, mask, folder)
+    changes = {} if mask in (None, "permutation") else {"mask": mask}
     if dropout is not None:
         names = ("dropout", "attention_dropout")
         changes |= {name: dropout for name in names if name in start.model.get_config()}
     return dataclasses.replace(start, model=_copied(start.model, **changes)) if changes else start
+
+
+def _require_mask(model, mask, folder):
+    """Raise a RunError unless a model of a folder can be trained with a mask."""
+    if not isinstance(model, GPT):
+        raise RunError(
+            f"--mask {mask}: {folder} has a recurrent model, which reads from left to right; leave "
+            "--mask out, or start from a GPT."
+        )
+    is_permuted = isinstance(model, PermutedGPT)
+    if is_permuted != (mask == "permutation"):
+        trained = "with --mask permutation" if is_permuted else "without it: it has no query stream"
+        raise RunError(
+            f"--mask {mask}: {folder} was trained {trained}; leave --mask out, or --start-from."
+        )
 
 
 def _read(folder):

@@ -58,6 +58,27 @@ class PrefixTargets(Windows):
         return np.where(is_seen, NO_TARGET, super().__getitem__(starts))
 
 
+class RandomOrders:
+    """The order of the positions of each window: a permutation for each row of each batch.
+
+    Args:
+        num_tokens: number of tokens of the stream.
+        length: T, of a window.
+        seed: seed of what is drawn; what is drawn depends on it and on the starts of the batch.
+    """
+
+    dtype = np.dtype("int64")
+
+    def __init__(self, num_tokens: int, length: int, seed: int):
+        self.shape, self.seed = (num_tokens, length), seed
+
+    def __getitem__(self, starts: np.ndarray) -> np.ndarray:
+        """Return (len(starts), T) int64."""
+        generator = np.random.default_rng([self.seed, *starts])
+        positions = np.arange(self.shape[1], dtype=self.dtype)
+        return generator.permuted(np.tile(positions, (len(starts), 1)), axis=1)
+
+
 class RandomStarts:
     """Starts that are drawn anew at each step, all equally probable.
 
@@ -149,6 +170,17 @@ def with_prefixes(windows: Batches, seed: int) -> Batches:
     prefix_lengths = np.random.default_rng(seed).integers(1, length + 1, size=num_tokens)
     targets = PrefixTargets(tokens, length, prefix_lengths)
     return Batches({**inputs, "prefix_lengths": prefix_lengths}, targets, windows.order)
+
+
+def with_orders(windows: Batches, seed: int) -> Batches:
+    """Return the same windows with {"order"}, (B, T): a random one for every row of every batch.
+
+    Reference: Yang et al. 2019, section 2.2, https://arxiv.org/abs/1906.08237
+    """
+    inputs: Any = windows.arrays[0]
+    num_tokens, length = inputs["token_ids"].shape
+    orders = RandomOrders(num_tokens, length, seed)
+    return Batches({**inputs, "order": orders}, windows.arrays[1], windows.order)
 
 
 def consecutive_windows(tokens: np.ndarray, length: int, batch_size: int) -> Batches:

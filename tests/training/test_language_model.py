@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from seqkeras import serving
-from seqkeras.models import GPT, RNNLanguageModel
+from seqkeras.models import GPT, PermutedGPT, RNNLanguageModel
 from seqkeras.pretrained import save_hugging_face
 from seqkeras.runs import RunError
 from seqkeras.tokenizers import learn_byte_pairs, read_tokenizer
@@ -115,6 +115,15 @@ def test_a_recurrent_model_to_start_from_takes_no_mask(words):
     message = "--mask prefix: .* has a recurrent model, .*; leave --mask out, or start from a GPT"
     with pytest.raises(RunError, match=message):
         read_start(words[0], mask="prefix")
+
+
+def test_two_streams_are_not_started_from_one_nor_one_from_two(characters, tmp_path):
+    with pytest.raises(RunError, match="trained without it: it has no query stream; leave --mask "):
+        read_start(characters[0], mask="permutation")
+    trained(characters[1], tmp_path, *FEW, "--mask", "permutation")
+    with pytest.raises(RunError, match="--mask causal: .* trained with --mask permutation; leave"):
+        read_start(tmp_path / "run", mask="causal")
+    assert isinstance(read_start(tmp_path / "run", mask="permutation").model, PermutedGPT)
 
 
 @pytest.mark.long

@@ -9,6 +9,7 @@ import onnxruntime
 import pytest
 
 from seqkeras import serving
+from seqkeras.models import PermutedGPT
 from seqkeras.runs import RunFiles
 from seqkeras.tokenizers import BOS, EOS, read_tokenizer
 from seqkeras.training.__main__ import main
@@ -18,7 +19,14 @@ from tests.training import test_bert_pretraining as bert
 from tests.training import test_language_model as language
 from tests.training import test_tagging as tagging
 from tests.training import test_translation as translation
-from tests.training.commands import evaluated, exported, printed, refusal, scores_of_both
+from tests.training.commands import (
+    assert_goes_on,
+    evaluated,
+    exported,
+    printed,
+    refusal,
+    scores_of_both,
+)
 
 SHORT = "--max-steps 12 --steps-per-save 6 --batch-size 7".split()
 LANGUAGE = "--num-layers 1 --hidden-dim 12 --num-heads 2 --context 23".split()
@@ -112,11 +120,50 @@ def test_a_prompt_is_read_both_ways_in_training_in_the_run_and_in_the_bundle(tmp
             assert answer.text == whole and answered.text.startswith(whole)
 
 
-def test_a_mask_is_for_a_gpt(tmp_path):
+@pytest.mark.long
+def test_a_permuted_model_goes_on_from_left_to_right_as_the_whole_model_does(tmp_path):
+    file = language.text_file(tmp_path / "text.txt")
+    options = [*LANGUAGE, *SHORT, "--mask", "permutation"]
+    printed("language-model", file, *options, "--out", tmp_path / "run")
+    (tmp_path / "tuned").mkdir()
+    options = [*SHORT, "--context", 23, "--start-from", tmp_path / "run"]
+    assert_goes_on(tmp_path / "tuned", "language-model", file, *options)
+    (tmp_path / "tuned/stopped").rename(tmp_path / "tuned/run")
+    for folder in (tmp_path, tmp_path / "tuned"):
+        model, run = model_of(folder / "run"), RunFiles.read(folder / "run")
+        assert isinstance(model, PermutedGPT)
+        of_run, of_bundle = (evaluated(each, file) for each in (folder / "run", exported(folder)))
+        assert of_run == pytest.approx(of_bundle, rel=1e-5)
+        prompts = ["the old house", "the red"]
+        answers = serving.load(exported(folder), threads=1)(prompts, max_new_tokens=5)
+        trained = Generate(run)(model, prompts)
+        for prompt, answer, answered in zip(prompts, answers, trained, strict=True):
+            token_ids = Generate(run).token_ids(prompt)
+            whole = continued(model, run.tokenizers["text"], token_ids, 5)
+            assert answer.text == whole and answered.text.startswith(whole)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            "--mask prefix --model gru",
+            "--mask is for --model gpt; leave it out with --model gru.",
+        ),
+        (
+            "--mask permutation --model lstm",
+            "--mask is for --model gpt; leave it out with --model lstm.",
+        ),
+        (
+            "--mask permutation --attention-window 3",
+            "--attention-window: --mask permutation sees what is earlier in the order, however far",
+        ),
+    ],
+)
+def test_a_mask_is_for_a_gpt_without_a_window(options, message, tmp_path):
     file = language.text_file(tmp_path / "text.txt", 1)
-    given = [file, "--mask", "prefix", "--model", "gru"]
-    line = refusal("language-model", *given, out=tmp_path / "run", status=2)
-    assert "--mask is for --model gpt; leave it out with --model gru." in line
+    given = [file, *options.split()]
+    assert message in refusal("language-model", *given, out=tmp_path / "run", status=2)
 
 
 @pytest.mark.long

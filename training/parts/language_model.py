@@ -20,9 +20,10 @@ from seqkeras.data.windows import (
     consecutive_windows,
     mixed_windows,
     random_windows,
+    with_orders,
     with_prefixes,
 )
-from seqkeras.models import GPT, RNNLanguageModel
+from seqkeras.models import GPT, PermutedGPT, RNNLanguageModel
 from seqkeras.runs import RunError
 from seqkeras.tokenizers import UNK, CharacterTable, WordTable, special_ids
 from seqkeras.tokenizers.of_stream import STREAM_TOKENIZERS
@@ -205,20 +206,26 @@ class LanguageModelModelling(Modelling):
                 f"training, too few for {options.batch_size} windows of --context "
                 f"{options.context}; choose a smaller --context or --batch-size."
             ) from error
-        if self._reads_prefix():
+        mask = self._mask()
+        if mask == "prefix":
             windows = with_prefixes(windows, options.seed)
+        elif mask == "permutation":
+            windows = with_orders(windows, options.seed)
         kind = "rows that go on from batch to batch" if self.carries_state() else "random windows"
         console.print(
             f"  {len(tokens):,} tokens of {len(run.tokenizers['text']):,}; {kind} of "
-            f"{options.context}"
+            f"{options.context}{', in random orders' if mask == 'permutation' else ''}"
         )
         return windows
 
-    def _reads_prefix(self):
-        """Return whether windows begin with a prefix, whose tokens all see each other."""
-        if self.options.start_from is not None:
-            return getattr(self.reading.start.model, "reads_prefix", False)
-        return self.options.mask == "prefix"
+    def _mask(self):
+        """Return what the tokens of a window see, an option of --mask."""
+        if self.options.start_from is None:
+            return self.options.mask or "causal"
+        model = self.reading.start.model
+        if isinstance(model, PermutedGPT):
+            return "permutation"
+        return "prefix" if getattr(model, "reads_prefix", False) else "causal"
 
     def carries_state(self) -> tuple[str, str] | None:
         if self.options.start_from is not None:
@@ -263,7 +270,8 @@ class LanguageModelModelling(Modelling):
         options = self.options
         dropout = options.dropout or 0.0
         if options.model == "gpt":
-            model = GPT(
+            is_permuted = options.mask == "permutation"
+            model = (PermutedGPT if is_permuted else GPT)(
                 vocab_size,
                 options.hidden_dim,
                 options.num_layers,
@@ -273,7 +281,7 @@ class LanguageModelModelling(Modelling):
                 dropout=dropout,
                 attention_dropout=dropout,
                 attention_window=options.attention_window,
-                mask=options.mask or "causal",
+                mask="causal" if is_permuted else self._mask(),
             )
         else:
             model = RNNLanguageModel(
@@ -290,7 +298,7 @@ class LanguageModelModelling(Modelling):
         return model
 
     def loss(self) -> Any:
-        if not self._reads_prefix():
+        if self._mask() != "prefix":
             return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         return keras.losses.SparseCategoricalCrossentropy(
             from_logits=True, ignore_class=NO_TARGET, reduction="mean_with_sample_weight"

@@ -99,9 +99,9 @@ class LanguageModelOptions(FitOptions, task="language-model"):
     )
     mask: str | None = option(
         None,
-        click.Choice(MASKS),
-        "Tokens that a GPT's token sees: the past (causal), or a whole prompt, too (prefix). "
-        "Default: causal, or the value in --start-from.",
+        click.Choice([*MASKS, "permutation"]),
+        "Tokens that a GPT's token sees: the past (causal), a whole prompt, too (prefix), or what "
+        "is earlier in a random order (permutation). Default: causal, or that of --start-from.",
     )
     attention: str | None = option(
         None,
@@ -173,6 +173,11 @@ class LanguageModelOptions(FitOptions, task="language-model"):
         """Yield a sentence for each option of attention that does not go with the model."""
         if self.mask is not None and self.model != "gpt":
             yield f"--mask is for --model gpt; leave it out with --model {self.model}."
+        if self.mask == "permutation" and self.attention_window is not None:
+            yield (
+                "--attention-window: --mask permutation sees what is earlier in the order, however "
+                "far; leave one of them out."
+            )
         if self.attention is None:
             if self.attention_window is not None and self.model != "gpt":
                 yield (

@@ -10,6 +10,7 @@ from seqkeras.data.windows import (
     Windows,
     consecutive_windows,
     random_windows,
+    with_orders,
     with_prefixes,
 )
 
@@ -56,6 +57,18 @@ def test_no_target_of_a_window_stands_in_its_prefix():
             assert target.tolist() == follows
             prefixes.add(int(prefix))
     assert prefixes == {1, 2, 3, 4, 5, 6, 7}
+
+
+def test_each_row_of_each_batch_has_an_order_of_its_own():
+    batches = with_orders(random_windows(TOKENS[:15], 7, 5, seed=3), seed=3)
+    steps = first(batches, 23, step=4)
+    orders = np.concatenate([inputs["order"] for inputs, _ in steps])
+    np.testing.assert_array_equal(np.sort(orders), np.tile(np.arange(7), (115, 1)))
+    assert len(np.unique(orders, axis=0)) > 110  # of 5040, for 8 windows
+    again = np.concatenate([inputs["order"] for inputs, _ in first(batches, 23, step=4)])
+    np.testing.assert_array_equal(again, orders)
+    other = with_orders(random_windows(TOKENS[:15], 7, 5, seed=3), seed=4)
+    assert not np.array_equal(first(other, 1, step=4)[0][0]["order"], orders[:5])
 
 
 def test_rows_of_consecutive_windows_go_on_and_begin_anew_with_each_pass():
