@@ -100,8 +100,8 @@ class LanguageModelOptions(FitOptions, task="language-model"):
     mask: str | None = option(
         None,
         click.Choice([*MASKS, "permutation"]),
-        "Tokens that a GPT's token sees: the past (causal), a whole prompt, too (prefix), or what "
-        "is earlier in a random order (permutation). Default: causal, or that of --start-from.",
+        "Tokens that a GPT's token sees: the past (causal), a whole prompt, too (prefix), or those "
+        "before it in a random order (permutation). Default: causal, or the value in --start-from.",
     )
     attention: str | None = option(
         None,
