@@ -17,6 +17,7 @@ from seqkeras.pretrained import load_hugging_face, save_hugging_face
 from seqkeras.tokenizers import read_tokenizer, word_piece
 from seqkeras.training.__main__ import main
 from seqkeras.training.fit import summed
+from seqkeras.training.parts.masked_samples import masked_samples
 from seqkeras.training.parts.masked_sentences import masked_sentences
 from seqkeras.training.tasks.bert_pretraining import BertPretrainingOptions
 from tests.conftest import long_fixture
@@ -80,13 +81,51 @@ def test_its_loss_is_the_mean_over_masked_tokens_and_over_pairs(trained):
     assert record["settings"] == {"output": "masked", "mask_token": "[MASK]"}
 
 
-def test_samples_show_masked_words_and_answers(trained):
+def test_samples_show_pairs_as_the_model_sees_them(trained):
     last = (trained / "run/samples.txt").read_text(encoding="utf-8").split("step ")[-1]
     examples = [part.strip().splitlines() for part in last.split("\n", 1)[1].split("\n\n")]
     assert len(examples) == 5
-    for text, *words in examples:
-        counts = {len(line.split(maxsplit=1)[1].split(" | ")) for line in words}
-        assert counts == {text.count("[MASK]")} and len(words) == 2
+    for example in examples:
+        shown = dict(line.split(maxsplit=1) for line in map(str.strip, example))
+        assert [*shown] == ["first", "second", "target", "answer", "pair"]
+        assert shown["first"].startswith("[CLS] ") and shown["second"].endswith(" [SEP]")
+        text = f"{shown['first']} {shown['second']}"
+        counts = {len(shown[name].split(" | ")) for name in ("target", "answer")}
+        marked = text.count("[MASK]") + text.count("‹")
+        assert counts == {marked} and marked > 0
+    assert len({example[-1].split(";")[0] for example in examples}) == 2  # pairs of both classes
+
+
+def test_samples_have_the_probabilities_of_the_model():
+    tokenizer = word_piece([*VOCABULARY, "sat", "##s"])
+    the, cat, sat, ends = map(tokenizer.id_of, ("the", "cat", "sat", "##s"))
+    inputs = {
+        "token_ids": np.array([[2, the, 4, ends, 3, the, sat, 3, 0]]),
+        "lengths": np.array([8]),
+        "masked_positions": np.array([[2, 5, 0]]),
+        "segment_ids": np.array([[0, 0, 0, 0, 0, 1, 1, 1, 0]]),
+    }
+    targets = {"masked": np.array([[cat, sat, -1]]), "next": np.array([1])}
+    probabilities = np.full((1, 3, len(tokenizer)), 1e-9)
+    probabilities[0, 0, [cat, sat, ends]] = 0.7, 0.2, 0.1
+    probabilities[0, 1, [the, cat, sat]] = 0.25, 0.25, 0.5
+
+    def model(given, training):
+        assert given["token_ids"].shape == (1, 9) and not training
+        return {"masked": np.log(probabilities), "next": np.log([[0.1, 0.9]])}
+
+    [shown] = masked_samples(model, tokenizer, [(inputs, targets)], 5)
+    assert shown == {
+        "first": "[CLS] the [MASK] ##s [SEP]",
+        "second": "‹the› sat [SEP]",
+        "target": "cat | sat",
+        "answer": "cat 70% sat 20% ##s 10% | sat 50% the 25% cat 25%",
+        "pair": "another text; answer: another text 90%",
+    }
+    del inputs["segment_ids"], targets["next"]
+    [shown] = masked_samples(model, tokenizer, [(inputs, targets)], 5)
+    assert [*shown] == ["input", "target", "answer"]
+    assert shown["input"] == "[CLS] the [MASK] ##s [SEP] ‹the› sat [SEP]"
 
 
 def test_no_word_outside_the_vocabulary_is_asked_for():

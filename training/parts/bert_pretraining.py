@@ -35,6 +35,7 @@ from seqkeras.tokenizers import (
     word_piece,
 )
 from seqkeras.training.console import console
+from seqkeras.training.parts.masked_samples import masked_samples
 from seqkeras.training.parts.masked_sentences import SEED, masked_sentences
 from seqkeras.training.parts.masked_validation import MaskedValidation, most_frequent
 from seqkeras.training.parts.plain_texts import MeasuredScoring
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from seqkeras.serving.text import Tokenizer
 
 KEPT = 200  # validation sentences that stay with the run
-SHOWN = 5  # of them in samples.txt
+SHOWN = 5  # rows in samples.txt
 MOST_ROWS = 2000  # of validation, with fixed masks
 MOST_FILLED = 1000  # validation sentences whose masks are filled in the end
 MOST_LEARNED = 2**25  # characters of which WordPieces are learned
@@ -327,7 +328,7 @@ class BertPretrainingScoring(MeasuredScoring):
     lower_is_better = ("validation_masked_loss", "validation_next_loss")
 
     def looked_at(self, validation: list[Any]) -> list[Any]:
-        return _spread(_with_text(validation), SHOWN)
+        return []  # `samples` has rows of its own
 
     def tests(self, validation: list[Any]) -> Iterable[tuple[str, list[Any]]]:
         yield "validation", _spread(_with_text(validation), MOST_FILLED)
@@ -345,16 +346,12 @@ class BertPretrainingScoring(MeasuredScoring):
         validation = self.modelling.validation
         return words if validation is None else {**validation.baselines, **words}
 
-    def sample(self, example: Any, answer: Any) -> dict[str, str]:
-        fillers = [
-            " ".join(f"{filler.token} {filler.score:.0%}" for filler in mask[:3])
-            for mask in answer.masks
-        ]
-        return {
-            "input": example.text,
-            "target": " | ".join(example.target),
-            "answer": " | ".join(fillers),
-        }
+    def samples(
+        self, model: keras.Model, run: RunFiles, examples: list[Any], answers: Sequence[Any]
+    ) -> list[dict[str, str]]:
+        """Return what the model sees and answers of some rows of the validation documents."""
+        batches = self.modelling.validation.batches
+        return masked_samples(model, run.tokenizers["text"], batches, SHOWN)
 
     def summary(self, scores: Mapping[str, Any]) -> str:
         words = f"{scores['words_right']:.2%} of masked words are told"
