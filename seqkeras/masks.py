@@ -36,7 +36,7 @@ def causal_mask(target_length, source_length=None):
 
     Reference: Vaswani et al. 2017, section 3.2.3, https://arxiv.org/abs/1706.03762
     """
-    return _distances(target_length, source_length) >= 0
+    return distances_between(target_length, source_length) >= 0
 
 
 def window_mask(target_length, before, after, source_length=None):
@@ -56,7 +56,7 @@ def window_mask(target_length, before, after, source_length=None):
         raise ValueError(
             f"window_mask: before and after must be at least 0; received {before} and {after}."
         )
-    distances = _distances(target_length, source_length)
+    distances = distances_between(target_length, source_length)
     return ops.logical_and(distances <= before, distances >= -after)
 
 
@@ -181,8 +181,9 @@ def masked_softmax(scores, mask=None):
     return weights * ops.cast(ops.any(mask, axis=-1, keepdims=True), scores.dtype)
 
 
-def _distances(target_length, source_length):
-    """Return (1, T, S) integers: how far before the query the key is."""
+def distances_between(target_length, source_length=None):
+    """Return (1, T, S) integers: how far before the query the key is; lengths as of
+    `causal_mask`."""
     source_length = target_length if source_length is None else source_length
     positions = ops.arange(target_length) + (source_length - target_length)
     return (positions[:, None] - ops.arange(source_length)[None])[None]

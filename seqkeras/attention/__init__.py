@@ -2,6 +2,7 @@
 
 from seqkeras.attention.attention import Attention
 from seqkeras.attention.bi_attention import BiAttention
+from seqkeras.attention.distance_bias import DistanceBias
 from seqkeras.attention.hard import HardAttention, MovingAverageBaseline, reinforce_loss
 from seqkeras.attention.key_value import KeyValueAttention, KeyValuePredictAttention
 from seqkeras.attention.local import LocalAttention
@@ -31,6 +32,7 @@ __all__ = [
     "Attention",
     "BiAttention",
     "ConcatScore",
+    "DistanceBias",
     "DotScore",
     "GeneralScore",
     "HardAttention",

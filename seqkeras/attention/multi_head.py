@@ -5,7 +5,7 @@ from keras import ops
 
 from seqkeras import composites
 from seqkeras.attention.checks import require_attention
-from seqkeras.masks import attended, with_padding
+from seqkeras.masks import attended, distances_between, with_padding
 from seqkeras.shapes import require_positive, require_sequence
 from seqkeras.values import normal_or_glorot, without_padding
 
@@ -26,9 +26,10 @@ class Heads(keras.layers.Layer):
         seed: seed of the dropout; None for another one in every process.
         output_stddev: standard deviation of the normal numbers that the output's kernel starts as;
             None for Glorot's uniform ones.
+        relative_clip: K, the furthest distance that has vectors a_K and a_V; None for no vectors.
 
     Raises:
-        ValueError: if num_heads, head_dim or output_dim is not a positive integer.
+        ValueError: if num_heads, head_dim, output_dim or relative_clip is not a positive integer.
     """
 
     window = None  # how far a position sees; None for everything
@@ -43,12 +44,14 @@ class Heads(keras.layers.Layer):
         causal=False,
         seed=None,
         output_stddev=None,
+        relative_clip=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
         require_positive(self, num_heads=num_heads, head_dim=head_dim)
-        if output_dim is not None:
-            require_positive(self, output_dim=output_dim)
+        for name, size in (("output_dim", output_dim), ("relative_clip", relative_clip)):
+            if size is not None:
+                require_positive(self, **{name: size})
         self.num_heads = num_heads
         self.head_dim = head_dim
         self.output_dim = output_dim
@@ -57,6 +60,8 @@ class Heads(keras.layers.Layer):
         self.causal = causal
         self.seed = seed
         self.output_stddev = output_stddev
+        self.relative_clip = relative_clip
+        self.relative_keys = self.relative_values = None
         self.supports_masking = True
         self.weights_dropout = keras.layers.Dropout(dropout, seed=seed, dtype=self.dtype_policy)
 
@@ -68,7 +73,7 @@ class Heads(keras.layers.Layer):
             self._split(self._project(value, self.value_kernel, self.value_bias)),
         )
 
-    def extend(self, sequence, cache, positions, prefix_lengths=None):
+    def extend(self, sequence, cache, positions, prefix_lengths=None, distance_bias=None):
         """Attend from T further tokens, (B, T, ·), to these tokens and the earlier ones.
 
         Args:
@@ -76,6 +81,7 @@ class Heads(keras.layers.Layer):
             cache: the keys and values of earlier tokens; see `composites.cached_attention`.
             positions: (B,) integers, how many places of the cache each row has filled.
             prefix_lengths: (B,) integers, or None; see `composites.cached_attention`.
+            distance_bias: a built `DistanceBias`, or None.
 
         Returns:
             (B, T, D), and the list of the new cached keys and values.
@@ -83,7 +89,13 @@ class Heads(keras.layers.Layer):
         query = self._split(self._project(sequence, self.query_kernel, self.query_bias))
         further = self.prepare(sequence, sequence)
         contexts, *cache = composites.cached_attention(
-            query, *further, *cache, positions, prefix_lengths, window=self.window
+            query,
+            *further,
+            *cache,
+            positions,
+            prefix_lengths,
+            *self._tables(distance_bias),
+            window=self.window,
         )
         return self._project_output(self._merge(contexts)), cache
 
@@ -96,6 +108,10 @@ class Heads(keras.layers.Layer):
         self.output_kernel, self.output_bias = self._add_projection(
             "output", (*heads, output_dim), 2, normal_or_glorot(self.output_stddev)
         )
+        if self.relative_clip is not None:
+            shape = (2 * self.relative_clip + 1, self.head_dim)
+            self.relative_keys = self.add_weight(name="relative_keys", shape=shape)
+            self.relative_values = self.add_weight(name="relative_values", shape=shape)
 
     def _add_projection(self, name, shape, bias_axis, initializer="glorot_uniform"):
         kernel = self.add_weight(name=f"{name}_kernel", shape=shape, initializer=initializer)
@@ -132,12 +148,42 @@ class Heads(keras.layers.Layer):
         shape = (batch_size, length, self.num_heads * self.head_dim)
         return ops.reshape(ops.transpose(contexts, (0, 2, 1, 3)), shape)
 
-    def _attend(self, query, key, value, mask, causal, training):
-        """Return (B, N, T, H) contexts of projected queries, keys and values."""
-        if not (training and self.dropout):
-            return composites.attention(query, key, value, mask, causal=causal)
-        weights = composites.attention_weights(query, key, mask, causal=causal)
-        return ops.matmul(self.weights_dropout(weights, training=training), value)
+    def _tables(self, distance_bias):
+        """Return tables by distance, each of them or None: of a `DistanceBias`, a_K and a_V."""
+        tables = self.relative_keys, self.relative_values
+        return [
+            None if distance_bias is None else distance_bias.table(),
+            *(None if table is None else self._cast(table) for table in tables),
+        ]
+
+    def _attend(
+        self, query, key, value, mask, causal, training, distance_bias=None, distances=None
+    ):
+        """Return (B, N, T, H) contexts of projected queries, keys and values.
+
+        Args:
+            distances: (1, T, S) integers, query minus key; None where the last query stands at the
+                last key.
+        """
+        *of_scores, relative_values = self._tables(distance_bias)
+        if distances is None and any(table is not None for table in of_scores):
+            distances = distances_between(ops.shape(query)[2], ops.shape(key)[2])
+        bias = composites.distance_scores(query, distances, *of_scores)
+        if relative_values is None and not (training and self.dropout):
+            return composites.attention(query, key, value, mask, bias, causal=causal)
+        weights = composites.attention_weights(query, key, mask, bias, causal=causal)
+        weights = self.weights_dropout(weights, training=training)
+        contexts = ops.matmul(weights, value)
+        if relative_values is None:
+            return contexts
+        return contexts + composites.relative_contexts(weights, distances, relative_values)
+
+    def _weigh(self, query, key, mask, causal, distance_bias=None, distances=None):
+        """Return (B, N, T, S) weights of projected queries and keys; see `_attend`."""
+        if distances is None:
+            distances = distances_between(ops.shape(query)[2], ops.shape(key)[2])
+        bias = composites.distance_scores(query, distances, *self._tables(distance_bias)[:2])
+        return composites.attention_weights(query, key, mask, bias, causal=causal)
 
 
 @keras.saving.register_keras_serializable("seqkeras")
@@ -152,6 +198,12 @@ class MultiHeadAttention(Heads):
     and value, then kernel (N, H, D) and bias (D,) of the output; `set_weights(other.get_weights())`
     copies them both ways.
 
+    With relative_clip K, the distance d = s - t of key s from query t counts, and all heads share
+
+        a_K(max(-K, min(d, K))), added to the key, and a_V(max(-K, min(d, K))), added to the value
+
+    (Shaw et al. 2018, equations 3 and 4); the distance_bias of a call is added to the scores.
+
     Notation: N and H are the paper's h and d_k = d_v.
 
     Args:
@@ -164,6 +216,7 @@ class MultiHeadAttention(Heads):
         seed: seed of the dropout; None for another one in every process.
         output_stddev: standard deviation of the normal numbers that the output's kernel starts as;
             None for Glorot's uniform ones.
+        relative_clip: K, the furthest distance that has vectors of its own; None for no vectors.
 
     Call arguments:
         query: (B, T, ·).
@@ -175,6 +228,7 @@ class MultiHeadAttention(Heads):
             or None. Keras fills them in where a tensor carries a mask along, as one after
             `Embedding(mask_zero=True)` does, and passes the query's on.
         causal: as the argument of the layer, for this call; None for the layer's.
+        distance_bias: a built `DistanceBias`, whose numbers are added to the scores, or None.
 
     Returns:
         (B, T, D), zero where the query is masked; where it may attend to nothing the heads are
@@ -184,7 +238,8 @@ class MultiHeadAttention(Heads):
         ValueError: if num_heads, head_dim or output_dim is not a positive integer, query, key or
             value is not of rank 3, or a mask is not of the shape above.
 
-    Reference: Vaswani et al. 2017, section 3.2.2, https://arxiv.org/abs/1706.03762
+    Reference: Vaswani et al. 2017, section 3.2.2, https://arxiv.org/abs/1706.03762; relative_clip:
+    Shaw et al. 2018, section 3, https://arxiv.org/abs/1803.02155
     """
 
     def build(self, query_shape, key_shape, value_shape):
@@ -202,6 +257,7 @@ class MultiHeadAttention(Heads):
         key_mask=None,
         value_mask=None,
         causal=None,
+        distance_bias=None,
     ):
         masks = attention_mask, query_mask, key_mask, value_mask
         require_attention(self, query, key, value, masks, self.num_heads)
@@ -209,9 +265,9 @@ class MultiHeadAttention(Heads):
         if not composites.tracing_nodes():  # a graph for export holds numbers everywhere
             key, value = without_padding(attended(mask), key, value)
             (query,) = without_padding(query_mask, query)
-        (outputs,) = without_padding(
-            query_mask, self.attend(query, *self.prepare(key, value), mask, training, causal)
-        )
+        prepared = self.prepare(key, value)
+        outputs = self.attend(query, *prepared, mask, training, causal, distance_bias)
+        (outputs,) = without_padding(query_mask, outputs)
         return outputs
 
     def attend(
@@ -222,25 +278,28 @@ class MultiHeadAttention(Heads):
         attention_mask=None,
         training=False,
         causal=None,
+        distance_bias=None,
     ):
         """Attend to what `prepare` returned."""
         causal = self.causal if causal is None else causal
         query = self._split(self._project(query, self.query_kernel, self.query_bias))
         mask = self._mask_of_heads(attention_mask)
-        contexts = self._attend(query, prepared_key, prepared_value, mask, causal, training)
+        contexts = self._attend(
+            query, prepared_key, prepared_value, mask, causal, training, distance_bias
+        )
         return self._project_output(self._merge(contexts))
 
-    def attention_weights(self, query, key, attention_mask=None, causal=None):
+    def attention_weights(self, query, key, attention_mask=None, causal=None, distance_bias=None):
         """Return (B, N, T, S) weights of every head, as a plot shows them."""
         key = self._split(self._project(key, self.key_kernel, self.key_bias))
-        return self.weigh(query, key, attention_mask, causal)
+        return self.weigh(query, key, attention_mask, causal, distance_bias)
 
-    def weigh(self, query, prepared_key, attention_mask=None, causal=None):
+    def weigh(self, query, prepared_key, attention_mask=None, causal=None, distance_bias=None):
         """Return the attention weights for a key that `prepare` returned."""
         query = self._split(self._project(query, self.query_kernel, self.query_bias))
         mask = self._mask_of_heads(attention_mask)
         causal = self.causal if causal is None else causal
-        return composites.attention_weights(query, prepared_key, mask, causal=causal)
+        return self._weigh(query, prepared_key, mask, causal, distance_bias)
 
     def _mask_of_heads(self, mask):
         if mask is None or len(mask.shape) == 4:

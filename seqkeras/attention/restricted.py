@@ -36,6 +36,7 @@ class RestrictedSelfAttention(Heads):
         dropout: dropout rate of the weights, in training.
         causal: attend to t - r ... t only.
         seed: seed of the dropout; None for another one in every process.
+        relative_clip: see `MultiHeadAttention`.
 
     Call arguments:
         sequence: (B, T, ·).
@@ -43,6 +44,7 @@ class RestrictedSelfAttention(Heads):
             and what they attend with is zeros.
         attention_mask: (B or 1, T or 1, T) booleans beside the window, True = may attend, or None.
         causal: as the argument of the layer, for this call; None for the layer's.
+        distance_bias: a built `DistanceBias`, whose numbers are added to the scores, or None.
 
     Returns:
         (B, T, D); where a query may attend to nothing the heads are zero, and the output its bias.
@@ -63,7 +65,15 @@ class RestrictedSelfAttention(Heads):
         require_sequence(self, sequence=sequence_shape)
         self._add_projections(*[sequence_shape[-1]] * 3)
 
-    def call(self, sequence, mask=None, training=False, attention_mask=None, causal=None):
+    def call(
+        self,
+        sequence,
+        mask=None,
+        training=False,
+        attention_mask=None,
+        causal=None,
+        distance_bias=None,
+    ):
         causal = self.causal if causal is None else causal
         require_sequence(self, sequence=sequence.shape)
         require_steps(self, sequence=sequence)
@@ -78,26 +88,28 @@ class RestrictedSelfAttention(Heads):
         key = self._project(read, self.key_kernel, self.key_bias)
         value = self._project(read, self.value_kernel, self.value_bias)
         if allowed is None or allowed.shape[1] == 1:
-            contexts = self._attend_in_blocks(query, key, value, allowed, causal, training)
+            contexts = self._attend_in_blocks(
+                query, key, value, allowed, causal, training, distance_bias
+            )
         else:
             near = combine_masks(self._near(ops.shape(sequence)[1]), allowed)[:, None]
             split = (self._split(tensor) for tensor in (query, key, value))
-            contexts = self._merge(self._attend(*split, near, causal, training))
+            contexts = self._merge(self._attend(*split, near, causal, training, distance_bias))
         return self._project_output(contexts)
 
-    def attention_weights(self, sequence, attention_mask=None, causal=None):
+    def attention_weights(self, sequence, attention_mask=None, causal=None, distance_bias=None):
         """Return (B, N, T, T) weights of every head, as a plot shows them."""
         query = self._split(self._project(sequence, self.query_kernel, self.query_bias))
         key = self._split(self._project(sequence, self.key_kernel, self.key_bias))
         near = combine_masks(self._near(ops.shape(sequence)[1]), attention_mask)
         causal = self.causal if causal is None else causal
-        return composites.attention_weights(query, key, near[:, None], causal=causal)
+        return self._weigh(query, key, near[:, None], causal, distance_bias)
 
     def _near(self, length):
         """Return (1, T, T) mask of the window."""
         return window_mask(length, self.window, self.window)
 
-    def _attend_in_blocks(self, query, key, value, allowed, causal, training):
+    def _attend_in_blocks(self, query, key, value, allowed, causal, training, distance_bias):
         """Return (B, T, N H) contexts of projected tensors; allowed: (B or 1, 1, T) or None."""
         batch_size, length = ops.shape(query)[:2]
         if is_symbol(length):
@@ -109,26 +121,26 @@ class RestrictedSelfAttention(Heads):
         blocks = [_blocks(tensor, size) for tensor in (query, key, value, real[..., None])]
         near = [_with_neighbours(tensor, causal) for tensor in blocks[1:]]
         query, key, value, real = (_fold(tensor) for tensor in (blocks[0], *near))
+        distances = _distances_in_blocks(size, causal)
         contexts = self._attend(
             self._split(query),
             self._split(key),
             self._split(value),
             ops.logical_and(
-                self._band(size, causal), real[:, None, None, :, 0]
+                self._band(distances, causal), real[:, None, None, :, 0]
             ),  # (B n, 1, r, 2r or 3r)
             causal=False,
             training=training,
+            distance_bias=distance_bias,
+            distances=distances,
         )  # (B n, N, r, H)
         contexts = ops.reshape(
             self._merge(contexts), (batch_size, -1, self.num_heads * self.head_dim)
         )
         return contexts[:, :length]
 
-    def _band(self, size, causal):
-        """Return (r, 2r or 3r) mask: what is within the window of each query of a block of that
-        size."""
-        num_keys = (2 if causal else 3) * size
-        distances = ops.arange(size)[:, None] + size - ops.arange(num_keys)[None]
+    def _band(self, distances, causal):
+        """Return (1, r, 2r or 3r) mask: what is within the window of each query of a block."""
         return ops.logical_and(
             distances <= self.window, distances >= (0 if causal else -self.window)
         )
@@ -136,6 +148,13 @@ class RestrictedSelfAttention(Heads):
     def compute_output_shape(self, sequence_shape):
         output_dim = sequence_shape[-1] if self.output_dim is None else self.output_dim
         return (*sequence_shape[:-1], output_dim)
+
+
+def _distances_in_blocks(size, causal):
+    """Return (1, r, 2r or 3r) integers: how far before each query of a block of that size the keys
+    of the block and its neighbours are."""
+    num_keys = (2 if causal else 3) * size
+    return (ops.arange(size)[:, None] + size - ops.arange(num_keys)[None])[None]
 
 
 def _blocks(sequence, size):

@@ -5,7 +5,7 @@ from keras import ops
 
 from seqkeras import composites
 from seqkeras.attention.multi_head import Heads
-from seqkeras.masks import causal_mask, combine_masks
+from seqkeras.masks import causal_mask, combine_masks, distances_between
 from seqkeras.shapes import require_sequence
 
 
@@ -34,6 +34,8 @@ class TwoStreamAttention(Heads):
             to, True = may attend; None for all. It is `permutation_mask` of either stream, one
             below the other.
         causal: the t-th of each stream attends to h(1..t) alone; None for the layer's.
+        distance_bias: a built `DistanceBias`, whose numbers are added to the scores, or None; the
+            t-th of the query stream stands at t + 1, as it does for relative_clip.
 
     Returns:
         (B, 2 T, D), h' and then g'; where nothing may be attended to, the output's bias.
@@ -45,33 +47,41 @@ class TwoStreamAttention(Heads):
         require_sequence(self, streams=streams_shape)
         self._add_projections(*[streams_shape[-1]] * 3)
 
-    def call(self, streams, attention_mask=None, training=False, causal=None):
+    def call(self, streams, attention_mask=None, training=False, causal=None, distance_bias=None):
         key, value = self._prepare_content(streams)
-        mask = self._mask(ops.shape(key)[2], attention_mask, causal)
-        contexts = self._attend(self._queries(streams), key, value, mask, False, training)
+        length = ops.shape(key)[2]
+        mask = self._mask(length, attention_mask, causal)
+        distances = distances_between(length)
+        distances = ops.concatenate([distances, distances + 1], axis=1)
+        contexts = self._attend(
+            self._queries(streams), key, value, mask, False, training, distance_bias, distances
+        )
         return self._project_output(self._merge(contexts))
 
-    def extend(self, streams, cache, positions, prefix_lengths=None):
+    def extend(self, streams, cache, positions, prefix_lengths=None, distance_bias=None):
         """Attend from T further tokens, (B, 2 T, D), to their content and the earlier one; see
         `Heads.extend`."""
         further = self._prepare_content(streams)
         queries, length = self._queries(streams), ops.shape(further[0])[2]
+        tables = self._tables(distance_bias)
         contexts, *extended = composites.cached_attention(
-            queries[:, :, :length], *further, *cache, positions, prefix_lengths
+            queries[:, :, :length], *further, *cache, positions, prefix_lengths, *tables
         )
+        tables = [None if table is None else _from_one_ahead(table) for table in tables]
         ahead, *_ = composites.cached_attention(
-            queries[:, :, length:], *further, *cache, positions, prefix_lengths
+            queries[:, :, length:], *further, *cache, positions, prefix_lengths, *tables
         )
         contexts = ops.concatenate([contexts, ahead], axis=2)
         return self._project_output(self._merge(contexts)), extended
 
-    def attention_weights(self, streams, attention_mask=None, causal=None):
+    def attention_weights(self, streams, attention_mask=None, causal=None, distance_bias=None):
         """Return (B, N, T, T) weights of the query stream, which predicts, as a plot shows them."""
         key, _ = self._prepare_content(streams)
         length = ops.shape(key)[2]
         mask = self._mask(length, attention_mask, causal)
         mask = None if mask is None else mask[:, :, length:]
-        return composites.attention_weights(self._queries(streams)[:, :, length:], key, mask)
+        queries, distances = self._queries(streams)[:, :, length:], distances_between(length) + 1
+        return self._weigh(queries, key, mask, False, distance_bias, distances)
 
     def _queries(self, streams):
         """Return (B, N, 2 T, H)."""
@@ -89,3 +99,9 @@ class TwoStreamAttention(Heads):
             before = ops.concatenate([causal_mask(length)] * 2, axis=1)
         mask = combine_masks(before, attention_mask)
         return None if mask is None else mask[:, None]
+
+
+def _from_one_ahead(table):
+    """Return a table (2M + 1, ·) by the distance from the position before: its row of s - t is the
+    one of s - (t + 1), if s is not after t."""
+    return ops.concatenate([table[:1], table[:-1]], axis=0)

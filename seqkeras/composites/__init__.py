@@ -9,6 +9,7 @@ composite without a lowering still exports, op by op. The recurrent ones are `Ne
 
 from seqkeras.composites.activations import gelu
 from seqkeras.composites.attention import attention, attention_weights, cached_attention
+from seqkeras.composites.distances import distance_scores, relative_contexts, rows_of_distances
 from seqkeras.composites.linear_recurrence import linear_recurrence
 from seqkeras.composites.network import Network
 from seqkeras.composites.nodes import as_nodes, composite, tracing_nodes
@@ -23,9 +24,12 @@ __all__ = [
     "attention_weights",
     "cached_attention",
     "composite",
+    "distance_scores",
     "gelu",
     "keras_rnn",
     "layer_norm",
     "linear_recurrence",
+    "relative_contexts",
+    "rows_of_distances",
     "tracing_nodes",
 ]

@@ -3,25 +3,28 @@
 import keras
 from keras import ops
 
-from seqkeras.composites.cache import cache_mask, extend_cache
+from seqkeras.composites.cache import cache_distances, cache_mask, extend_cache
 from seqkeras.composites.cudnn import on_gpu
+from seqkeras.composites.distances import distance_scores, relative_contexts
 from seqkeras.composites.nodes import composite
 from seqkeras.masks import causal_mask, combine_masks, masked_softmax
 
 
 @composite
-def attention(query, key, value, mask, *, causal=False, scale=None):
+def attention(query, key, value, mask, bias=None, *, causal=False, scale=None):
     """Return scaled dot-product attention.
 
-        context = softmax(scale query key^T) value
+        context = softmax(scale query key^T + bias) value
 
     PyTorch, and JAX on a GPU, have a fused kernel, which makes no (T, S) tensor where it can. The
-    others compute the formula; so does JAX on a CPU, which has no float16 kernel under jit.
+    others compute the formula; so does JAX on a CPU, which has no float16 kernel under jit, and so
+    do all under a bias.
 
     Args:
         query: (B, N, T, H).
         key, value: (B, N, S, H), as a cache keeps them.
         mask: (B or 1, N or 1, T or 1, S) booleans, True = may attend, or None.
+        bias: (B or 1, N, T, S) numbers, or None.
         causal: attend to no later position; the last query stands at the last key.
         scale: scale of the products, or None for 1 / sqrt(H).
 
@@ -31,15 +34,26 @@ def attention(query, key, value, mask, *, causal=False, scale=None):
     Reference: Vaswani et al. 2017, section 3.2.1, https://arxiv.org/abs/1706.03762
     """
     backend = keras.backend.backend()
-    if backend == "torch" or (backend == "jax" and on_gpu()):
+    if bias is None and (backend == "torch" or (backend == "jax" and on_gpu())):
         return _fused(query, key, value, mask, causal, scale)
-    weights = attention_weights(query, key, mask, causal=causal, scale=scale)
+    weights = attention_weights(query, key, mask, bias, causal=causal, scale=scale)
     return ops.matmul(weights, value)
 
 
 @composite
 def cached_attention(
-    query, key, value, cached_key, cached_value, positions, prefix_lengths=None, *, window=None
+    query,
+    key,
+    value,
+    cached_key,
+    cached_value,
+    positions,
+    prefix_lengths=None,
+    distance_bias=None,
+    relative_keys=None,
+    relative_values=None,
+    *,
+    window=None,
 ):
     """Attend from T further tokens to these tokens and to the cached earlier ones.
 
@@ -54,6 +68,8 @@ def cached_attention(
         positions: (B,) integers, how many places each row has filled.
         prefix_lengths: (B,) integers, how many of a row's first tokens all attend to each other;
             None for none.
+        distance_bias, relative_keys, relative_values: (2M + 1, ·) each, or None; see
+            `seqkeras.composites.distances`.
         window: r, attend to no token further away than that; None for all.
 
     Returns:
@@ -63,15 +79,22 @@ def cached_attention(
     """
     keys = extend_cache(cached_key, key, positions)
     values = extend_cache(cached_value, value, positions)
-    mask = cache_mask(positions, ops.shape(query)[2], ops.shape(keys)[2], window, prefix_lengths)
-    return attention(query, keys, values, mask[:, None]), keys, values
+    distances = cache_distances(positions, ops.shape(query)[2], ops.shape(keys)[2])
+    mask = cache_mask(distances, window, prefix_lengths)[:, None]
+    bias = distance_scores(query, distances, distance_bias, relative_keys)
+    if relative_values is None:
+        return attention(query, keys, values, mask, bias), keys, values
+    weights = attention_weights(query, keys, mask, bias)
+    contexts = ops.matmul(weights, values)
+    return contexts + relative_contexts(weights, distances, relative_values), keys, values
 
 
-def attention_weights(query, key, mask=None, *, causal=False, scale=None):
+def attention_weights(query, key, mask=None, bias=None, *, causal=False, scale=None):
     """Return (B, N, T, S) softmax of the scaled products; the arguments are those of
     `attention`."""
     scale = query.shape[-1] ** -0.5 if scale is None else scale
     scores = ops.einsum("bnth,bnsh->bnts", query * scale, key)
+    scores = scores if bias is None else scores + bias
     return masked_softmax(scores, _whole_mask(query, key, mask, causal))
 
 

@@ -33,23 +33,31 @@ def extend_cache(cache, entries, positions):
     return ops.where(written, entries, cache)
 
 
-def cache_mask(positions, target_length, cache_length, window=None, prefix_lengths=None):
-    """Return (B, T, C) mask: each of T further tokens attends to itself and to what is before it.
+def cache_distances(positions, target_length, cache_length):
+    """Return (B, T, C) integers: how far before each of T further tokens a place of the cache is.
 
     Args:
         positions: (B,) integers, how many tokens each row held before.
         target_length: T, a number or a scalar tensor.
         cache_length: C, in the same way.
+    """
+    positions = ops.convert_to_tensor(positions)[:, None]
+    queries = positions + ops.cast(ops.arange(target_length), positions.dtype)  # (B, T)
+    return queries[:, :, None] - ops.cast(ops.arange(cache_length), positions.dtype)
+
+
+def cache_mask(distances, window=None, prefix_lengths=None):
+    """Return (B, T, C) mask: each of T further tokens attends to itself and to what is before it.
+
+    Args:
+        distances: (B, T, C) integers, see `cache_distances`.
         window: r, attend to no token further away than that; None for all.
         prefix_lengths: (B,) integers, how many of a row's first tokens all attend to each other;
             None for none.
     """
-    positions = ops.convert_to_tensor(positions)[:, None]
-    queries = positions + ops.cast(ops.arange(target_length), positions.dtype)  # (B, T)
-    places = ops.cast(ops.arange(cache_length), positions.dtype)
-    distances = queries[:, :, None] - places
     seen = distances >= 0
     if prefix_lengths is not None:
-        lengths = ops.cast(prefix_lengths, positions.dtype)[:, None, None]
+        places = ops.cast(ops.arange(ops.shape(distances)[2]), distances.dtype)
+        lengths = ops.cast(prefix_lengths, distances.dtype)[:, None, None]
         seen = ops.logical_or(seen, places < lengths)
     return seen if window is None else ops.logical_and(seen, ops.abs(distances) <= window)

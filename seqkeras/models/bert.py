@@ -3,9 +3,17 @@
 import keras
 from keras import ops
 
-from seqkeras.embeddings import LearnedPositions, TokenEmbedding
+from seqkeras.embeddings import TokenEmbedding
 from seqkeras.embeddings.ids import require_ids
+from seqkeras.embeddings.position import FORMS
 from seqkeras.masks import padding_mask
+from seqkeras.models.positions import (
+    add_positions,
+    bias_of_stack,
+    position_vectors,
+    relative_clip,
+    require_kind,
+)
 from seqkeras.models.token_model import TokenModel
 from seqkeras.shapes import require_steps
 from seqkeras.transformer import Encoder, EncoderBlock, LayerNorm
@@ -25,7 +33,8 @@ class Bert(TokenModel):
         pooled = tanh(W hidden(1) + b)
 
     RoBERTa has one segment, and rows before the row of its first position; DistilBERT has no
-    segments, and pools, where it does, by ReLU.
+    segments, and pools, where it does, by ReLU. With sinusoids E token_id(t) is multiplied by
+    sqrt(D); relative positions and biases do without P.
 
     Args:
         vocab_size: V, the number of token ids.
@@ -42,6 +51,8 @@ class Bert(TokenModel):
         pooler: the activation of pooled, "tanh" or "relu"; None leaves it out.
         first_position: how many rows P has before the first token's row.
         attention_window: r, the positions that self-attention sees at most; None for all.
+        positions: "learned"; "paper", "tensor2tensor" or "marian" for sinusoids; "relative" or
+            "bias": see `seqkeras.models.positions`.
 
     Call arguments (one dictionary):
         token_ids: (B, T) integers, padded on the right.
@@ -60,9 +71,9 @@ class Bert(TokenModel):
 
     Raises:
         ValueError: if a size is not positive, num_heads does not divide hidden_dim, an activation
-            is unknown, there are segment_ids and no segments, T is more than max_length, an id
-            known already is out of range, there is a pooler and no token, or the inputs are not
-            those above.
+            or a kind of positions is unknown, there are segment_ids and no segments, T is more than
+            the learned positions, first_position is of others, an id known already is out of range,
+            there is a pooler and no token, or the inputs are not those above.
 
     `seqkeras.models.WithHeads` puts tasks on it; `seqkeras.models.presets` has the paper's sizes.
 
@@ -89,10 +100,17 @@ class Bert(TokenModel):
         pooler="tanh",
         first_position=0,
         attention_window=None,
+        positions="learned",
         **kwargs,
     ):
         super().__init__(**kwargs)
         require_heads(self, hidden_dim, num_heads)
+        require_kind(self, positions)
+        if first_position and positions != "learned":
+            raise ValueError(
+                "Bert: first_position is of learned positions; received "
+                f"{first_position} and {positions!r}."
+            )
         if num_segments < 0 or pooler not in POOLERS:
             raise ValueError(
                 f"Bert: num_segments must be at least 0 and pooler one of {POOLERS}; "
@@ -113,17 +131,21 @@ class Bert(TokenModel):
             "pooler": pooler,
             "first_position": first_position,
             "attention_window": attention_window,
+            "positions": positions,
         }
         policy = self.dtype_policy
         self.hidden_dim = hidden_dim
-        self.embedding = TokenEmbedding(vocab_size, hidden_dim, stddev=STDDEV, dtype=policy)
+        stddev = None if positions in FORMS else STDDEV
+        self.embedding = TokenEmbedding(
+            vocab_size, hidden_dim, positions in FORMS, stddev, dtype=policy
+        )
         self.segment_embedding = self.pooler = None
         if num_segments:
             self.segment_embedding = TokenEmbedding(
                 num_segments, hidden_dim, stddev=STDDEV, dtype=policy, name="segment_embedding"
             )
-        self.positions = LearnedPositions(
-            max_length, hidden_dim, STDDEV, first_position, dtype=policy
+        self.positions = position_vectors(
+            positions, hidden_dim, policy, max_length, stddev=STDDEV, first_position=first_position
         )
         self.embedding_norm = LayerNorm(epsilon, dtype=policy)
         self.dropout = keras.layers.Dropout(dropout, dtype=policy)
@@ -136,10 +158,12 @@ class Bert(TokenModel):
             attention_dropout=attention_dropout,
             epsilon=epsilon,
             attention_window=attention_window,
+            relative_clip=relative_clip(positions),
             dtype=policy,
             name="block_0",
         )
-        self.encoder = Encoder(block, num_layers)
+        bias = bias_of_stack(positions, num_heads, True, policy)
+        self.encoder = Encoder(block, num_layers, bias)
         if pooler is not None:
             self.pooler = keras.layers.Dense(
                 hidden_dim,
@@ -196,7 +220,7 @@ class Bert(TokenModel):
         self.require_inputs(inputs)
         token_ids, lengths = inputs["token_ids"], inputs.get("lengths")
         length = ops.shape(token_ids)[1]
-        x = self.embedding(token_ids) + self.positions(ops.arange(length)[None])  # (B, T, D)
+        x = add_positions(self.positions, self.embedding(token_ids), ops.arange(length)[None])
         segments = self._segments(token_ids, inputs.get("segment_ids"))
         x = x if segments is None else x + segments
         x = self.dropout(self.embedding_norm(x), training=training)

@@ -9,9 +9,17 @@ import keras
 import numpy as np
 from keras import ops
 
-from seqkeras.embeddings import LearnedPositions, TokenEmbedding
+from seqkeras.embeddings import TokenEmbedding
+from seqkeras.embeddings.position import FORMS
 from seqkeras.masks import prefix_mask
 from seqkeras.models.inputs import require_inputs
+from seqkeras.models.positions import (
+    add_positions,
+    bias_of_stack,
+    position_vectors,
+    relative_clip,
+    require_kind,
+)
 from seqkeras.models.token_model import TokenModel
 from seqkeras.transformer import Decoder, DecoderBlock
 from seqkeras.transformer.block import require_heads
@@ -34,7 +42,8 @@ class GPT(TokenModel):
     prefix too, as in T5's prefix language model and UniLM. The mask adds no weight: what was
     trained with one continues with the other.
 
-    Notation: E and P are the paper's W_e and W_p.
+    Notation: E and P are the paper's W_e and W_p. With sinusoids E y(t) is multiplied by sqrt(D);
+    relative positions and biases do without P.
 
     Args:
         vocab_size: V, the number of token ids.
@@ -42,7 +51,8 @@ class GPT(TokenModel):
         num_layers: L.
         num_heads: N, which divides D.
         feed_forward_dim: F; 4 D in the papers.
-        max_length: the number of learned positions.
+        max_length: the number of learned positions; with others the room for tokens, unless
+            `initial_state` sets another.
         activation: "gelu_tanh", "gelu", "relu" or "silu".
         pre_norm: True for GPT-2, False for GPT-1.
         dropout: dropout rate of the embeddings and of what each sublayer gives.
@@ -50,6 +60,8 @@ class GPT(TokenModel):
         epsilon: epsilon of layer normalisation.
         attention_window: r, the positions that self-attention sees at most; None for all.
         mask: "causal" or "prefix".
+        positions: "learned"; "paper", "tensor2tensor" or "marian" for sinusoids; "relative" or
+            "bias": see `seqkeras.models.positions`.
 
     Call arguments (one dictionary):
         token_ids: (B, T) integers, padded on the right, if at all. No position sees a later one, so
@@ -63,8 +75,8 @@ class GPT(TokenModel):
 
     Raises:
         ValueError: if a size is not positive, num_heads does not divide hidden_dim, the activation
-            is unknown, T is more than max_length, a token id known already is not under V, the mask
-            is unknown, or its input is missing or unused.
+            is unknown, T is more than the learned positions, a token id known already is not under
+            V, the mask or the kind of positions is unknown, or its input is missing or unused.
 
     Train it with the masked cross-entropy named in `seqkeras.losses`. `read` and `step` continue a
     state, which holds the key/value cache; `step` is the contract of `seqkeras.decoding`.
@@ -98,10 +110,12 @@ class GPT(TokenModel):
         epsilon=1e-5,
         attention_window=None,
         mask="causal",
+        positions="learned",
         **kwargs,
     ):
         super().__init__(**kwargs)
         require_heads(self, hidden_dim, num_heads)
+        require_kind(self, positions)
         if mask not in self.masks:
             raise ValueError(
                 f"{type(self).__name__}: mask must be one of {[*self.masks]}, and for any order "
@@ -121,11 +135,17 @@ class GPT(TokenModel):
             "epsilon": epsilon,
             "attention_window": attention_window,
             "mask": mask,
+            "positions": positions,
         }
         self.max_length = max_length
         policy = self.dtype_policy
-        self.embedding = TokenEmbedding(vocab_size, hidden_dim, stddev=STDDEV, dtype=policy)
-        self.positions = LearnedPositions(max_length + self.ahead, hidden_dim, STDDEV, dtype=policy)
+        stddev = None if positions in FORMS else STDDEV
+        self.embedding = TokenEmbedding(
+            vocab_size, hidden_dim, positions in FORMS, stddev, dtype=policy
+        )
+        self.positions = position_vectors(
+            positions, hidden_dim, policy, max_length + self.ahead, stddev=STDDEV
+        )
         self.dropout = keras.layers.Dropout(dropout, dtype=policy)
         block = self.block_class(
             hidden_dim,
@@ -139,10 +159,13 @@ class GPT(TokenModel):
             epsilon=epsilon,
             residual_stddev=STDDEV / (2 * num_layers) ** 0.5 if pre_norm else None,
             attention_window=attention_window,
+            relative_clip=relative_clip(positions),
             dtype=policy,
             name="block_0",
         )
-        self.decoder = self.decoder_class(block, num_layers)
+        later = mask != "causal" or self.ahead > 0  # whether some token sees a later one
+        bias = bias_of_stack(positions, num_heads, later, policy)
+        self.decoder = self.decoder_class(block, num_layers, bias)
 
     @property
     def input_names(self):
@@ -163,7 +186,8 @@ class GPT(TokenModel):
 
     def build(self, inputs_shape=None):
         build_once(self.embedding, (None, None))
-        build_once(self.positions, (None, None))
+        if self.positions is not None:
+            build_once(self.positions, (None, None))
         build_once(self.decoder, (None, None, self.config["hidden_dim"]))
 
     def call(self, inputs, training=False):
@@ -212,14 +236,15 @@ class GPT(TokenModel):
 
         Args:
             batch_size: B.
-            max_length: how many tokens the cache has room for; None for all learned positions.
+            max_length: how many tokens the cache has room for; None for the model's.
 
         Raises:
-            ValueError: if max_length is more than there are positions.
+            ValueError: if max_length is more than there are learned positions.
         """
         build_once(self)  # not in a step: JAX can make no weights inside a loop
         cache_length = self.max_length if max_length is None else max_length
-        require_positions(self, cache_length, self.max_length)
+        if self.config["positions"] == "learned":
+            require_positions(self, cache_length, self.max_length)
         return self.decoder.initial_cache(batch_size, cache_length)
 
     def read(self, token_ids, lengths=None, state=None, prefix_lengths=None):
@@ -320,7 +345,8 @@ class GPT(TokenModel):
     def _hidden(self, token_ids, state, lengths=None, prefix_lengths=None):
         """Map (B, K, T) further tokens to (B, K, T, D), and the new state."""
         positions = state["position"][..., None] + ops.arange(ops.shape(token_ids)[2])
-        if lengths is not None:  # what is padded has no position
+        if lengths is not None and self.config["positions"] == "learned":
+            # What is padded has no position.
             positions = ops.minimum(positions, self.max_length - 1)
         x, _, state = self.decoder.read(
             self._embed(token_ids, positions),
@@ -331,7 +357,7 @@ class GPT(TokenModel):
         return x, state
 
     def _embed(self, token_ids, positions):
-        return self.embedding(token_ids) + self.positions(positions)
+        return add_positions(self.positions, self.embedding(token_ids), positions)
 
     def get_config(self):
         return {**super().get_config(), **self.config}

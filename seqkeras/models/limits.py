@@ -19,7 +19,10 @@ IDS = {
 
 
 def most_tokens(model):
-    """Return the number of positions of a model, or of the encoder below its heads, or None."""
+    """Return the number of learned positions of a model, or of the encoder below its heads.
+
+    None is for no limit: other positions know every distance.
+    """
     for part in (model, getattr(model, "encoder", None)):
         positions = getattr(part, "positions", None)
         if isinstance(positions, LearnedPositions):

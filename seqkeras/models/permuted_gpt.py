@@ -1,7 +1,7 @@
 """PermutedGPT: a GPT that predicts its tokens in any order, by two streams.
 
-Left out of XLNet: relative positions, relative segments, the memory of the text before, and partial
-prediction, which is a matter of the targets.
+Left out of XLNet: its form of relative positions, relative segments, the memory of the text before,
+and partial prediction, which is a matter of the targets.
 """
 
 from typing import ClassVar
@@ -11,6 +11,7 @@ from keras import ops
 
 from seqkeras.masks import padding_mask, permutation_mask, with_padding
 from seqkeras.models.gpt import GPT, STDDEV
+from seqkeras.models.positions import add_positions
 from seqkeras.transformer.two_stream import TwoStreamBlock, TwoStreamDecoder
 
 
@@ -75,7 +76,8 @@ class PermutedGPT(GPT):
     def _embed(self, token_ids, positions):
         """Return both streams, (..., 2 T, D)."""
         content = super()._embed(token_ids, positions)
-        query = ops.cast(self.query, content.dtype) + self.positions(positions + 1)
+        query = ops.cast(self.query, content.dtype)
+        query = add_positions(self.positions, query, positions + 1)
         return ops.concatenate([content, ops.broadcast_to(query, ops.shape(content))], axis=-2)
 
     def _mask(self, inputs):

@@ -4,17 +4,23 @@ import keras
 from keras import ops
 
 from seqkeras.decoding import StateEntry
-from seqkeras.embeddings import LearnedPositions, SinusoidalPositions, TokenEmbedding
+from seqkeras.embeddings import TokenEmbedding
 from seqkeras.masks import padding_mask
 from seqkeras.models.gpt import require_positions
 from seqkeras.models.never_generated import id_problems, without
+from seqkeras.models.positions import (
+    add_positions,
+    bias_of_stack,
+    position_vectors,
+    relative_clip,
+    require_kind,
+)
 from seqkeras.models.source_model import SourceModel, source_size
 from seqkeras.shapes import require_positive
 from seqkeras.transformer import Decoder, DecoderBlock, Encoder, EncoderBlock
 from seqkeras.transformer.block import require_heads
 from seqkeras.values import build_once
 
-POSITIONS = ("paper", "tensor2tensor", "marian", "learned")
 SHARED = ("none", "target", "all")
 
 
@@ -27,7 +33,8 @@ class Transformer(SourceModel):
         logits(t) = E_o hidden(t) + b
 
     Notation: E_x, E_y and E_o, a row for each token, are one matrix in the paper, as with
-    shared_embeddings "all" here; P are the positions. The paper has no b.
+    shared_embeddings "all" here; P are the positions, which relative ones and biases
+    do without. The paper has no b.
 
     Args:
         source_vocab_size, target_vocab_size: numbers of token ids; the first is None where the
@@ -38,8 +45,9 @@ class Transformer(SourceModel):
         feed_forward_dim: F.
         max_length: the room for target tokens in decoding, unless `encode` sets another; with
             learned positions also the most tokens of a source or target.
-        positions: "paper", "tensor2tensor" or "marian", the forms of `SinusoidalPositions`; or
-            "learned".
+        positions: "paper", "tensor2tensor" or "marian", the forms of `SinusoidalPositions`;
+            "learned"; "relative" or "bias", by which self-attention knows distances: see
+            `seqkeras.models.positions`.
         shared_embeddings: "all", E_x = E_y = E_o; "target", E_y = E_o; or "none".
         scale_embeddings: False leaves out sqrt(D).
         activation: "relu", "gelu", "gelu_tanh" or "silu".
@@ -128,14 +136,13 @@ class Transformer(SourceModel):
         }
         self._check()
         policy = self.dtype_policy
-        of_block = {**self.block_options, "dtype": policy, "name": "block_0"}
-        self.encoder = Encoder(EncoderBlock(**of_block), num_layers)
-        self.decoder = Decoder(DecoderBlock(**of_block), num_layers)
+        of_block = {**self.block_options, "relative_clip": relative_clip(positions)}
+        of_block |= {"dtype": policy, "name": "block_0"}
+        biases = [bias_of_stack(positions, num_heads, of, policy) for of in (True, False)]
+        self.encoder = Encoder(EncoderBlock(**of_block), num_layers, biases[0])
+        self.decoder = Decoder(DecoderBlock(**of_block), num_layers, biases[1])
         self.dropout = keras.layers.Dropout(dropout, dtype=policy)
-        if positions == "learned":
-            self.positions = LearnedPositions(max_length, hidden_dim, dtype=policy)
-        else:
-            self.positions = SinusoidalPositions(hidden_dim, positions, dtype=policy)
+        self.positions = position_vectors(positions, hidden_dim, policy, max_length)
 
         def embedding(vocab_size):
             return TokenEmbedding(vocab_size, hidden_dim, scale_embeddings, dtype=policy)
@@ -154,11 +161,12 @@ class Transformer(SourceModel):
         sizes, options = self.sizes, self.options
         require_heads(self, self.block_options["hidden_dim"], self.block_options["num_heads"])
         require_positive(self, **sizes)
-        for name, known in (("positions", POSITIONS), ("shared_embeddings", SHARED)):
-            if options[name] not in known:
-                raise ValueError(
-                    f"Transformer: {name} must be one of {known}; received {options[name]!r}."
-                )
+        require_kind(self, options["positions"])
+        if options["shared_embeddings"] not in SHARED:
+            raise ValueError(
+                f"Transformer: shared_embeddings must be one of {SHARED}; received "
+                f"{options['shared_embeddings']!r}."
+            )
         for problem in id_problems(options["never_generated"], sizes["target_vocab_size"]):
             raise ValueError(f"Transformer: {problem}")
         vocab_sizes = sizes.get("source_vocab_size"), sizes["target_vocab_size"]
@@ -185,12 +193,9 @@ class Transformer(SourceModel):
         sequence = (None, None, self.block_options["hidden_dim"])
         features = (self.source_features,) if self.source_features else ()
         build_once(self.source_embedding, (None, None, *features))
-        for layer in (
-            self.target_embedding,
-            self.output_embedding,
-            self.positions,
-        ):
-            build_once(layer, (None, None))
+        for layer in (self.target_embedding, self.output_embedding, self.positions):
+            if layer is not None:
+                build_once(layer, (None, None))
         self.output_bias = None
         if self.options["output_bias"]:
             self.output_bias = self.add_weight(
@@ -262,7 +267,7 @@ class Transformer(SourceModel):
 
     def _with_positions(self, embedded):
         """Return (B, T, D) embeddings, from the first position on."""
-        return embedded + self.positions(ops.arange(ops.shape(embedded)[1])[None])
+        return add_positions(self.positions, embedded, ops.arange(ops.shape(embedded)[1])[None])
 
     def step(self, token_ids, state):
         """Advance every beam by one token, the step contract of `seqkeras.decoding`.
@@ -295,8 +300,8 @@ class Transformer(SourceModel):
     def _step(self, token_ids, state):
         """Return logits (B, K, V) and the list of the blocks' weights (B, N, K, 1, S), and the
         state."""
-        positions = self.positions(state["position"][..., None])  # (B, K, 1, D)
-        embedded = self.target_embedding(token_ids[..., None]) + positions
+        embedded = self.target_embedding(token_ids[..., None])  # (B, K, 1, D)
+        embedded = add_positions(self.positions, embedded, state["position"][..., None])
         hidden, heads, state = self.decoder.read(embedded, state, state["source_mask"])
         logits = without(self._logits(hidden[:, :, 0]), self.never_generated)
         return (logits, heads), state

@@ -249,9 +249,9 @@ def describe(
         problems = [*problems, f"pooler must be one of {poolers}; received {received!r}"]
     if POOLED & set(kinds) and model.pooling != "pooler":
         problems = [*problems, f"pooling must be 'pooler'; received {model.pooling!r}"]
-    window = encoder.config["attention_window"]
-    if window is not None:
-        problems = [*problems, f"attention_window must be None; received {window}"]
+    for name, theirs in (("attention_window", None), ("positions", "learned")):
+        if (received := encoder.config[name]) != theirs:
+            problems = [*problems, f"{name} must be {theirs!r}; received {received!r}"]
     if "masked" in heads:
         problems = [*problems, *_masked_problems(heads["masked"], encoder, head_activation)]
     if "numbers" in heads:

@@ -92,6 +92,11 @@ def describe(model: keras.Model) -> Description | None:
             "save_hugging_face: a GPT must have no attention_window, as GPT-2 has none; received "
             f"{window}."
         )
+    if model.config["positions"] != "learned":
+        raise ValueError(
+            "save_hugging_face: a GPT must have learned positions, as GPT-2 has; received "
+            f"{model.config['positions']!r}."
+        )
     return Description(
         "GPT2LMHeadModel",
         {

@@ -21,6 +21,7 @@ def _(
     training=False,
     attention_mask=None,
     causal=None,
+    distance_bias=None,
 ):
     if not (layer.causal if causal is None else causal):
         raise StreamError(
@@ -43,7 +44,8 @@ def _(
     near = ops.logical_and(distances >= 0, distances <= window)  # (T, r + T)
     near = ops.logical_and(near, real[:, None])[:, None]  # (B, 1, T, r + T)
     split = (layer._split(tensor) for tensor in (query, key, value))
-    contexts = layer._merge(layer._attend(*split, near, causal=False, training=walk.training))
+    contexts = layer._attend(*split, near, False, walk.training, distance_bias, distances[None])
+    contexts = layer._merge(contexts)
     return sequence.with_tensor(layer._project_output(contexts))
 
 

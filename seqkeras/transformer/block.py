@@ -38,6 +38,7 @@ class Block(keras.layers.Layer):
         residual_stddev: standard deviation of the normal numbers that the last kernel of each
             sublayer starts as; None for Glorot's uniform ones.
         attention_window: r, the positions that self-attention sees at most; None for all.
+        relative_clip: K, the furthest distance that has vectors in self-attention; None for none.
     """
 
     causal = False
@@ -55,6 +56,7 @@ class Block(keras.layers.Layer):
         epsilon=1e-5,
         residual_stddev=None,
         attention_window=None,
+        relative_clip=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -71,6 +73,7 @@ class Block(keras.layers.Layer):
             "epsilon": epsilon,
             "residual_stddev": residual_stddev,
             "attention_window": attention_window,
+            "relative_clip": relative_clip,
         }
         self.hidden_dim = hidden_dim
         self.num_heads = num_heads
@@ -80,6 +83,7 @@ class Block(keras.layers.Layer):
         self.epsilon = epsilon
         self.residual_stddev = residual_stddev
         self.attention_window = attention_window
+        self.relative_clip = relative_clip
         self.attention = self._make_self_attention()
         self.attention_norm = self._make_norm("attention_norm")
         self.feed_forward = FeedForward(
@@ -95,11 +99,12 @@ class Block(keras.layers.Layer):
         self.supports_masking = True
 
     def _make_self_attention(self):
+        options = {"causal": self.causal, "relative_clip": self.relative_clip}
         if self.attention_window is None:
-            return self._make_attention("attention", causal=self.causal)
+            return self._make_attention("attention", **options)
         require_positive(self, attention_window=self.attention_window)
         return self._make_attention(
-            "attention", RestrictedSelfAttention, window=self.attention_window, causal=self.causal
+            "attention", RestrictedSelfAttention, window=self.attention_window, **options
         )
 
     def _make_attention(self, name, kind=MultiHeadAttention, **options):
@@ -129,27 +134,34 @@ class Block(keras.layers.Layer):
         for layer in (self.attention_norm, self.feed_forward, self.feed_forward_norm):
             build_once(layer, shape)
 
-    def _attend_to_itself(self, x, attention_mask, training, causal=None):
+    def _attend_to_itself(self, x, attention_mask, training, causal=None, distance_bias=None):
         h = self._enter(self.attention_norm, x)
         y = self.attention(
             *self._read_by_attention(h),
             attention_mask=attention_mask,
             training=training,
             causal=causal,
+            distance_bias=distance_bias,
         )
         return self._leave(self.attention_norm, x, y, training)
 
-    def self_attention_weights(self, sequence, attention_mask=None, causal=None):
+    def self_attention_weights(
+        self, sequence, attention_mask=None, causal=None, distance_bias=None
+    ):
         """Return (B, N, T, T): attention weights of each head, for plots.
 
         Args:
             sequence: (B, T, D), what enters the block.
             attention_mask: (B or 1, T or 1, T) booleans, True = may attend, or None.
             causal: as of the call of a decoder's block; None for what the block is.
+            distance_bias: a built `DistanceBias`, whose numbers are added to the scores, or None.
         """
         h = self._enter(self.attention_norm, sequence)
         return self.attention.attention_weights(
-            *self._read_by_attention(h)[:2], attention_mask=attention_mask, causal=causal
+            *self._read_by_attention(h)[:2],
+            attention_mask=attention_mask,
+            causal=causal,
+            distance_bias=distance_bias,
         )
 
     def _read_by_attention(self, sequence):

@@ -24,7 +24,7 @@ class DecoderBlock(Block):
         hidden_dim, num_heads, feed_forward_dim, activation, pre_norm: see `EncoderBlock`.
         cross_attention: whether there is an encoder to attend to.
         options: the others of `EncoderBlock`: dropout, attention_dropout, activation_dropout,
-            epsilon, residual_stddev, attention_window.
+            epsilon, residual_stddev, attention_window, relative_clip.
 
     Call arguments:
         sequence: (B, T, D). What padding holds changes nothing elsewhere, but a NaN there would
@@ -34,6 +34,7 @@ class DecoderBlock(Block):
         encoded_mask: (B, S) booleans, True for real positions of the source, or None.
         causal: False lets the attention_mask alone say what a position may attend to, as the mask
             of a prefix or a permutation does.
+        distance_bias: a built `DistanceBias`, whose numbers are added to the scores, or None.
 
     A mask that Keras carries along, as after `Embedding(mask_zero=True)`, is padding too, and is
     passed on.
@@ -87,8 +88,9 @@ class DecoderBlock(Block):
         encoded_mask=None,
         training=False,
         causal=True,
+        distance_bias=None,
     ):
-        x = self._attend_to_itself(sequence, attention_mask, training, causal)
+        x = self._attend_to_itself(sequence, attention_mask, training, causal, distance_bias)
         if self.cross_attention is not None:
             h = self._enter(self.cross_norm, x)
             mask = None if encoded_mask is None else encoded_mask[:, None]
@@ -97,18 +99,30 @@ class DecoderBlock(Block):
         return self._feed(x, training)
 
     def cross_attention_weights(
-        self, sequence, encoded, attention_mask=None, encoded_mask=None, causal=True
+        self,
+        sequence,
+        encoded,
+        attention_mask=None,
+        encoded_mask=None,
+        causal=True,
+        distance_bias=None,
     ):
         """Return (B, N, T, S): how much each head attends to the source; arguments as of the
         call."""
-        h = self._enter(
-            self.cross_norm, self._attend_to_itself(sequence, attention_mask, False, causal)
-        )
+        x = self._attend_to_itself(sequence, attention_mask, False, causal, distance_bias)
+        h = self._enter(self.cross_norm, x)
         mask = None if encoded_mask is None else encoded_mask[:, None]
         return self.cross_attention.attention_weights(h, encoded, mask)
 
     def read(
-        self, sequence, positions, cache, prepared=None, encoded_mask=None, prefix_lengths=None
+        self,
+        sequence,
+        positions,
+        cache,
+        prepared=None,
+        encoded_mask=None,
+        prefix_lengths=None,
+        distance_bias=None,
     ):
         """Read T further tokens of each of K beams.
 
@@ -121,6 +135,7 @@ class DecoderBlock(Block):
             encoded_mask: (B, S) booleans, True for real positions of the source, or None.
             prefix_lengths: (B, K) integers, how many of the first tokens attend to each other, or
                 None.
+            distance_bias: as of the call.
 
         Returns:
             (B, K, T, D); the (B, N, K, T, S) attention of each head to the source, or None; and the
@@ -130,7 +145,8 @@ class DecoderBlock(Block):
         x = ops.reshape(sequence, (-1, beams[2], self.hidden_dim))  # (BK, T, D)
         if prefix_lengths is not None:
             prefix_lengths = ops.reshape(prefix_lengths, (-1,))
-        x, cache = self._read_self(x, ops.reshape(positions, (-1,)), cache, prefix_lengths)
+        positions = ops.reshape(positions, (-1,))
+        x, cache = self._read_self(x, positions, cache, prefix_lengths, distance_bias)
         weights = None
         if self.cross_attention is not None:
             h = ops.reshape(
@@ -144,10 +160,10 @@ class DecoderBlock(Block):
             x = self._leave(self.cross_norm, x, ops.reshape(y, ops.shape(x)))
         return ops.reshape(self._feed(x), (*beams, self.hidden_dim)), weights, cache
 
-    def _read_self(self, x, positions, cache, prefix_lengths):
+    def _read_self(self, x, positions, cache, prefix_lengths, distance_bias):
         h = self._enter(self.attention_norm, x)
         rows = [_rows(tensor) for tensor in cache]  # (BK, N, C, H)
-        y, rows = self.attention.extend(h, rows, positions, prefix_lengths)
+        y, rows = self.attention.extend(h, rows, positions, prefix_lengths, distance_bias)
         cache = [
             tensor if len(old.shape) == 4 else ops.reshape(tensor, ops.shape(old))
             for tensor, old in zip(rows, cache, strict=True)
@@ -176,6 +192,7 @@ class Decoder(BlockStack):
     Args:
         block: a `DecoderBlock`, the first one; the others are made from its config.
         num_layers: L.
+        distance_bias: a `DistanceBias` that self-attention of all blocks shares, as in T5, or None.
 
     Call arguments, returns and errors: see `DecoderBlock`; it raises a ValueError, too, if
     num_layers is not positive, or block is no `DecoderBlock`.
@@ -205,6 +222,7 @@ class Decoder(BlockStack):
                 encoded_mask=encoded_mask,
                 training=training,
                 causal=causal,
+                distance_bias=self.distance_bias,
             )
         return self._normalise(sequence)
 
@@ -218,10 +236,11 @@ class Decoder(BlockStack):
             T, S).
         """
         layers = {"decoder": [], "cross": []}
+        own = {"attention_mask": attention_mask, "causal": causal}
+        own["distance_bias"] = self.distance_bias
+        options = {"encoded_mask": encoded_mask, **own}
         for block in self.blocks:
-            layers["decoder"].append(block.self_attention_weights(sequence, attention_mask, causal))
-            options = {"attention_mask": attention_mask, "encoded_mask": encoded_mask}
-            options["causal"] = causal
+            layers["decoder"].append(block.self_attention_weights(sequence, **own))
             if encoded is not None:
                 layers["cross"].append(block.cross_attention_weights(sequence, encoded, **options))
             sequence = block(sequence, encoded=encoded, **options)
@@ -303,7 +322,13 @@ class Decoder(BlockStack):
                 prepared = [state[f"source_{name}"] for name in names]
             cache = [state[name] for name in names]
             sequence, weights, cache = block.read(
-                sequence, positions, cache, prepared, encoded_mask, prefix_lengths
+                sequence,
+                positions,
+                cache,
+                prepared,
+                encoded_mask,
+                prefix_lengths,
+                self.distance_bias,
             )
             after |= dict(zip(names, cache, strict=True))
             attended += [] if weights is None else [weights]

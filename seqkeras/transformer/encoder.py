@@ -31,6 +31,8 @@ class EncoderBlock(Block):
             sublayer starts as; None for Glorot's uniform ones.
         attention_window: r: self-attention sees no further than so many positions, by
             `RestrictedSelfAttention`; None for all.
+        relative_clip: K: self-attention has vectors of the distances up to K, see
+            `MultiHeadAttention`; None for none.
         causal: whether self-attention sees no later position; with `attention_window` the block can
             stream (`seqkeras.streams`).
 
@@ -39,6 +41,7 @@ class EncoderBlock(Block):
             reach the gradients of the weights.
         attention_mask: (B or 1, T or 1, T) booleans, True = may attend, or None. A padding mask
             (B, T) enters as `mask[:, None]`.
+        distance_bias: a built `DistanceBias`, whose numbers are added to the scores, or None.
 
     A mask that Keras carries along, as after `Embedding(mask_zero=True)`, is padding too, and is
     passed on.
@@ -63,8 +66,9 @@ class EncoderBlock(Block):
         self._require_width(sequence_shape)
         self._build_shared(sequence_shape)
 
-    def call(self, sequence, attention_mask=None, training=False):
-        return self._feed(self._attend_to_itself(sequence, attention_mask, training), training)
+    def call(self, sequence, attention_mask=None, training=False, distance_bias=None):
+        x = self._attend_to_itself(sequence, attention_mask, training, distance_bias=distance_bias)
+        return self._feed(x, training)
 
 
 @keras.saving.register_keras_serializable("seqkeras")
@@ -78,6 +82,7 @@ class Encoder(BlockStack):
     Args:
         block: an `EncoderBlock`, the first one; the others are made from its config.
         num_layers: L.
+        distance_bias: a `DistanceBias` that all blocks share, as in T5, or None.
 
     Call arguments:
         sequence: (B, T, D).
@@ -112,7 +117,7 @@ class Encoder(BlockStack):
     def attention_of(self, hidden_states, attention_mask=None):
         """Return a list of L tensors (B, N, T, T): the weights of what `hidden_states` returned."""
         return [
-            block.self_attention_weights(state, attention_mask)
+            block.self_attention_weights(state, attention_mask, distance_bias=self.distance_bias)
             for block, state in zip(self.blocks, hidden_states)  # the last state enters none
         ]
 
@@ -120,6 +125,7 @@ class Encoder(BlockStack):
         """Return what enters the first block and what each block gives, the last one as `call`
         returns it: a list of L + 1 tensors (B, T, D)."""
         states = [sequence]
+        options = {"attention_mask": attention_mask, "training": training}
         for block in self.blocks:
-            states.append(block(states[-1], attention_mask=attention_mask, training=training))
+            states.append(block(states[-1], **options, distance_bias=self.distance_bias))
         return [*states[:-1], self._normalise(states[-1])]

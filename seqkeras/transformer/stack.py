@@ -15,12 +15,13 @@ class BlockStack(keras.layers.Layer):
         block: the first block, which the others are like: each is made from its config and has
             separate weights.
         num_layers: L, how many blocks.
+        distance_bias: a `DistanceBias` that self-attention of all blocks shares, or None.
         kwargs: arguments of every layer of Keras; the dtype is the block's, unless given.
     """
 
     block_class: type[Block]
 
-    def __init__(self, block, num_layers, **kwargs):
+    def __init__(self, block, num_layers, distance_bias=None, **kwargs):
         if not isinstance(block, self.block_class):
             raise ValueError(
                 f"{type(self).__name__}: block must be of class {self.block_class.__name__}, as "
@@ -34,6 +35,12 @@ class BlockStack(keras.layers.Layer):
         self.final_norm = None
         if block.pre_norm:
             self.final_norm = LayerNorm(block.epsilon, dtype=self.dtype_policy)
+        if distance_bias is not None and distance_bias.num_heads != block.num_heads:
+            raise ValueError(
+                f"{type(self).__name__}: distance_bias must have the num_heads of the block, "
+                f"{block.num_heads}; received {distance_bias.num_heads}."
+            )
+        self.distance_bias = distance_bias
         self.supports_masking = True
 
     def _build_blocks(self, sequence_shape, *others):
@@ -41,15 +48,21 @@ class BlockStack(keras.layers.Layer):
             build_once(block, sequence_shape, *others)
         if self.final_norm is not None:
             build_once(self.final_norm, sequence_shape)
+        if self.distance_bias is not None:
+            build_once(self.distance_bias)
 
     def _normalise(self, sequence):
         return sequence if self.final_norm is None else self.final_norm(sequence)
 
     def get_config(self):
-        block, num_layers = config_of_part(self.blocks[0]), len(self.blocks)
-        return {**super().get_config(), "block": block, "num_layers": num_layers}
+        parts = {"block": self.blocks[0], "distance_bias": self.distance_bias}
+        parts = {name: config_of_part(part) for name, part in parts.items()}
+        return {**super().get_config(), **parts, "num_layers": len(self.blocks)}
 
     @classmethod
     def from_config(cls, config):
-        block = keras.saving.deserialize_keras_object(config["block"])
-        return cls(**{**config, "block": block})
+        parts = {
+            name: keras.saving.deserialize_keras_object(config.get(name))
+            for name in ("block", "distance_bias")
+        }
+        return cls(**{**config, **parts})

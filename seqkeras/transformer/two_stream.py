@@ -39,7 +39,8 @@ class TwoStreamBlock(DecoderBlock):
                 "TwoStreamBlock: attention_window must be None, as every position of an order is "
                 f"seen; received {self.attention_window}."
             )
-        return self._make_attention("attention", TwoStreamAttention, causal=self.causal)
+        options = {"causal": self.causal, "relative_clip": self.relative_clip}
+        return self._make_attention("attention", TwoStreamAttention, **options)
 
 
 @keras.saving.register_keras_serializable("seqkeras")

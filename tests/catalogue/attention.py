@@ -7,6 +7,7 @@ from seqkeras.attention import (
     Attention,
     BiAttention,
     ConcatScore,
+    DistanceBias,
     DotScore,
     GeneralScore,
     HardAttention,
@@ -126,6 +127,12 @@ MULTI_HEAD = [
         same_length_inputs,
         past=("query", "key", "value"),
     ),
+    Case(
+        "MultiHeadAttention(clip)",
+        lambda: MultiHeadAttention(13, 2, causal=True, relative_clip=2),
+        same_length_inputs,
+        past=("query", "key", "value"),
+    ),
 ]
 RESTRICTED = [
     self_case(
@@ -137,6 +144,12 @@ RESTRICTED = [
         lambda: RestrictedSelfAttention(13, 3, window=2, output_dim=17, dropout=0.3, seed=3),
         self_inputs(D),
         {"sequence": 1, "mask": 1},
+    ),
+    self_case(
+        "RestrictedSelfAttention(causal, clip)",
+        lambda: RestrictedSelfAttention(
+            13, 3, window=2, causal=True, use_bias=False, relative_clip=1
+        ),
     ),
 ]
 OTHERS = [
@@ -159,6 +172,25 @@ OTHERS = [
         "TwoStreamAttention",
         lambda: TwoStreamAttention(13, 2, output_dim=17, use_bias=False, dropout=0.3, seed=3),
         lambda: {"streams": floats(B, 2 * S, D), "attention_mask": floats(B, 2 * S, S) > 0},
+    ),
+    Case(
+        "TwoStreamAttention(causal)",
+        lambda: TwoStreamAttention(13, 2, causal=True, output_stddev=0.3, relative_clip=2),
+        lambda: {"streams": floats(B, 2 * S, D)},
+    ),
+    Case(
+        "DistanceBias",
+        lambda: DistanceBias(3, 8, 7, stddev=0.5),
+        lambda: {"distances": np.array([[0, 3, -9, 17], [-1, 5, 7, -4]])},
+        {"distances": 1},
+        past=("distances",),
+    ),
+    Case(
+        "DistanceBias(causal)",
+        lambda: DistanceBias(3, 8, 7, bidirectional=False),
+        lambda: {"distances": np.array([[0, 3, -9, 17], [1, 5, 7, -4]])},
+        {"distances": 1},
+        past=("distances",),
     ),
     Case(
         "MovingAverageBaseline",

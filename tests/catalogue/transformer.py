@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from seqkeras.attention import DistanceBias
 from seqkeras.embeddings import LearnedPositions, SinusoidalPositions, TokenEmbedding
 from seqkeras.transformer import (
     Decoder,
@@ -77,33 +78,63 @@ ENCODER_LENGTHS = {"sequence": 1, "attention_mask": 2}
 DECODER_LENGTHS = ENCODER_LENGTHS | {"encoded": 1, "encoded_mask": 1}
 
 
-def encoder_case(activation, pre_norm, num_layers=None, attention_window=None, causal=False):
-    extra = {"attention_window": attention_window, "causal": causal}
+def stack_of(stack, block, num_layers, biased):
+    if num_layers is None:
+        return block
+    bias = DistanceBias(N, 6, 5, stack is Encoder, stddev=0.5) if biased else None
+    return stack(block, num_layers, bias)
+
+
+def encoder_case(
+    activation,
+    pre_norm,
+    num_layers=None,
+    attention_window=None,
+    causal=False,
+    clip=None,
+    biased=False,
+):
+    extra = {"attention_window": attention_window, "causal": causal, "relative_clip": clip}
 
     def make():
         block = EncoderBlock(**options(activation, pre_norm), **extra, residual_stddev=0.3)
-        return block if num_layers is None else Encoder(block, num_layers)
+        return stack_of(Encoder, block, num_layers, biased)
 
     kind = "Encoder" if num_layers else "EncoderBlock"
-    name = f"{kind}({activation}, {pre_norm}, {attention_window}{', causal' * causal})"
+    causally = ", causal" * causal + told(clip, biased)
+    name = f"{kind}({activation}, {pre_norm}, {attention_window}{causally})"
     past = ("sequence",) if causal else ()
     return Case(name, make, encoder_inputs, ENCODER_LENGTHS, past=past)
 
 
-def decoder_case(activation, pre_norm, cross_attention, num_layers=None, attention_window=None):
+def told(clip, biased):
+    return f"{f', clip {clip}' if clip else ''}{', biased' * biased}"
+
+
+def decoder_case(
+    activation,
+    pre_norm,
+    cross_attention,
+    num_layers=None,
+    attention_window=None,
+    clip=None,
+    biased=False,
+):
     extra = {
         "cross_attention": cross_attention,
         "residual_stddev": 0.3,
         "attention_window": attention_window,
+        "relative_clip": clip,
     }
 
     def make():
         block = DecoderBlock(**options(activation, pre_norm), **extra)
-        return block if num_layers is None else Decoder(block, num_layers)
+        return stack_of(Decoder, block, num_layers, biased)
 
     name = "Decoder" if num_layers else "DecoderBlock"
     return Case(
-        f"{name}({activation}, {pre_norm}, {cross_attention}, {attention_window})",
+        f"{name}({activation}, {pre_norm}, {cross_attention}, {attention_window}"
+        f"{told(clip, biased)})",
         make,
         decoder_inputs if cross_attention else encoder_inputs,
         DECODER_LENGTHS if cross_attention else ENCODER_LENGTHS,
@@ -113,8 +144,9 @@ def decoder_case(activation, pre_norm, cross_attention, num_layers=None, attenti
 
 def two_stream_case(activation, pre_norm, num_layers=None):
     def make():
-        block = TwoStreamBlock(**options(activation, pre_norm), cross_attention=False)
-        return block if num_layers is None else TwoStreamDecoder(block, num_layers)
+        extra = {"cross_attention": False, "relative_clip": 2, "residual_stddev": 0.3}
+        block = TwoStreamBlock(**options(activation, pre_norm), **extra)
+        return stack_of(TwoStreamDecoder, block, num_layers, biased=True)
 
     inputs = {
         "sequence": floats(B, 2 * LENGTH, HIDDEN),
@@ -141,15 +173,22 @@ BLOCKS = [
     decoder_case("gelu_tanh", True, True),
     decoder_case("gelu", False, False),
     two_stream_case("gelu_tanh", False),
+    encoder_case("gelu", True, clip=3),
+    decoder_case("gelu", True, True, clip=3),
 ]
 ENCODERS = [
     encoder_case("gelu_tanh", True, 2),
     encoder_case("gelu_tanh", True, 2, attention_window=2),
+    encoder_case("gelu", True, 2, biased=True),
+    encoder_case("gelu", True, 2, attention_window=2, clip=3, biased=True),
 ]
 DECODERS = [
     decoder_case("gelu", True, False, 2),
     decoder_case("gelu", True, False, 2, attention_window=2),
     two_stream_case("gelu", True, 2),
+    decoder_case("gelu", True, False, 2, biased=True),
+    decoder_case("gelu", True, True, 2, clip=3, biased=True),
+    decoder_case("gelu", True, False, 2, attention_window=2, clip=1, biased=True),
 ]
 CASES = [
     *POSITIONS,

@@ -46,7 +46,8 @@ def gpt_case(pre_norm, activation, **options):
         )
 
     inputs = {"token_ids": ids(17, LENGTH)}
-    name = f"GPT({activation}, {pre_norm}{', restricted' if options else ''})"
+    kinds = [f", {value}" for value in options.values()]
+    name = f"GPT({activation}, {pre_norm}{''.join(kinds)})"
     return Case(name, make, lambda: inputs, {"token_ids": 1}, past=("token_ids",))
 
 
@@ -143,7 +144,14 @@ def classifier():
     return WithHeads(make_bert(), {"label": ClassificationHead(5, dropout=0.1)})
 
 
-GPTS = [gpt_case(True, "gelu"), gpt_case(False, "relu"), gpt_case(True, "relu", attention_window=2)]
+GPTS = [
+    gpt_case(True, "gelu"),
+    gpt_case(False, "relu"),
+    gpt_case(True, "relu", attention_window=2),
+    gpt_case(True, "gelu", positions="bias"),
+    gpt_case(True, "relu", positions="relative", attention_window=2),
+    gpt_case(True, "gelu", positions="paper"),
+]
 MASKED_GPTS = [
     masked_gpt_case("prefix", {"prefix_lengths": np.array([3, 5])}, attention_window=3),
     Case(
@@ -153,7 +161,15 @@ MASKED_GPTS = [
     ),
     Case(
         "PermutedGPT, from left to right",
-        lambda: PermutedGPT(17, **SIZES, max_length=13, activation="relu", dropout=0.3),
+        lambda: PermutedGPT(
+            17,
+            **SIZES,
+            max_length=13,
+            activation="relu",
+            dropout=0.3,
+            epsilon=1e-3,
+            positions="relative",
+        ),
         lambda: {"token_ids": ids(17, LENGTH)},
         {"token_ids": 1},
         past=("token_ids",),
@@ -167,6 +183,8 @@ TRANSFORMERS = [
         "learned", "none", pre_norm=True, attention_dropout=0.2, epsilon=1e-3, output_bias=True
     ),
     transformer_case("marian", "target", ", restricted", attention_window=2),
+    transformer_case("relative", "target"),
+    transformer_case("bias", "target", pre_norm=True),
 ]
 BERTS = [
     Case("Bert", make_bert, bert_inputs, {"token_ids": 1, "segment_ids": 1}),
@@ -176,6 +194,15 @@ BERTS = [
         lambda: make_bert(attention_window=2),
         bert_inputs,
         {"token_ids": 1, "segment_ids": 1},
+    ),
+    *(
+        Case(
+            f"Bert, {kind}",
+            lambda kind=kind: make_bert(positions=kind),
+            bert_inputs,
+            {"token_ids": 1, "segment_ids": 1},
+        )
+        for kind in ("relative", "bias", "paper")
     ),
     Case("Bert, tokens alone", make_distilbert, text_inputs, {"token_ids": 1}),
 ]

@@ -10,6 +10,7 @@ from tests.references.attention import (
     attention,
     bi_attention,
     concat_score,
+    distance_attention,
     dot_score,
     general_score,
     hard_attention,
@@ -19,6 +20,7 @@ from tests.references.attention import (
     predicted_positions,
     scaled_dot_score,
     structured_self_attention,
+    t5_bucket,
 )
 from tests.references.decoding import greedy
 from tests.references.qrnn import linear_recurrence, qrnn
@@ -31,6 +33,7 @@ __all__ = [
     "bi_attention",
     "bidirectional",
     "concat_score",
+    "distance_attention",
     "dot_score",
     "general_score",
     "greedy",
@@ -47,4 +50,5 @@ __all__ = [
     "rnn",
     "scaled_dot_score",
     "seq2seq",
+    "t5_bucket",
 ]

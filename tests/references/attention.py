@@ -177,3 +177,47 @@ def multi_head_attention(query, key, value, mask, weights):
         output = output + head @ W_O[n]
         attended.append(alpha)
     return output + b_O, np.stack(attended, axis=1)
+
+
+def distance_attention(x, mask, weights, distance_bias=None):
+    """Self-attention (B, T, D) that knows distances: Shaw et al. 2018, equations 1 to 5, a^K and
+    a^V (2k + 1, H) last among the weights; and a `distance_bias` (2M + 1, N), added to the scores.
+    """
+    x, *weights = (doubles(each) for each in (x, *weights))
+    W_Q, b_Q, W_K, b_K, W_V, b_V, W_O, b_O = weights[:8]
+    B, T, N, H = *x.shape[:2], *W_Q.shape[1:]
+    a_K, a_V = weights[8:] or np.zeros((2, 1, H))
+    k = len(a_K) // 2
+    bias = np.zeros((1, N)) if distance_bias is None else doubles(distance_bias)
+    M = len(bias) // 2
+    output = np.zeros((B, T, W_O.shape[-1]), complex)
+    for b, n, i in np.ndindex(B, N, T):
+        q, e = x[b, i] @ W_Q[:, n] + b_Q[n], {}
+        for j in range(T):
+            if mask[b, i, j]:
+                key = x[b, j] @ W_K[:, n] + b_K[n] + a_K[max(-k, min(k, j - i)) + k]
+                e[j] = q @ key / np.sqrt(H) + bias[max(-M, min(M, j - i)) + M, n]
+        total = sum(np.exp(e[j]) for j in e)
+        for j in e:
+            value = x[b, j] @ W_V[:, n] + b_V[n] + a_V[max(-k, min(k, j - i)) + k]
+            output[b, i] += np.exp(e[j]) / total * value @ W_O[n]
+    return output + b_O
+
+
+def t5_bucket(distance, bidirectional, num_buckets, max_distance):
+    """Raffel et al. 2020, section 2.1, as mesh_tensorflow counts: distance is key minus query."""
+    first = 0
+    if bidirectional:
+        num_buckets //= 2
+        first = num_buckets if distance > 0 else 0
+        n = abs(distance)
+    else:
+        n = max(-distance, 0)
+    max_exact = num_buckets // 2
+    if n < max_exact:
+        return first + n
+    for further in range(num_buckets - max_exact):  # n < max_exact (max / max_exact)^(share)
+        power, steps = further + 1, num_buckets - max_exact
+        if n**steps * max_exact**power < max_distance**power * max_exact**steps:
+            return first + max_exact + further
+    return first + num_buckets - 1

@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 
 from seqkeras.attention import TwoStreamAttention
 from tests import references
@@ -30,12 +31,12 @@ def reference(weights, streams, attention_mask):
     return np.concatenate(attended, axis=1)
 
 
-def make():
-    return TwoStreamAttention(3, 2)
+def make(clip=None):
+    return TwoStreamAttention(3, 2, relative_clip=clip)
 
 
-def built():
-    layer = make()
+def built(clip=None):
+    layer = make(clip)
     layer(STREAMS)
     return randomize(layer)
 
@@ -45,6 +46,27 @@ def test_both_streams_and_their_gradients_are_the_papers_formula():
     assert_is_the_formula(make, inputs, reference)
 
 
+def distance_reference(weights, streams, attention_mask):
+    """Shaw et al. 2018, a query at a time: g(t) stands at t + 1, in the place of h(t + 1)."""
+    h, g, attended = streams[:, :5], streams[:, 5:], []
+    of_content = references.distance_attention(h, attention_mask[:, :5], weights)
+    for t in range(5):
+        x = np.concatenate([h, 0 * h[:, :1]], axis=1)
+        x = np.concatenate([x[:, : t + 1], g[:, t : t + 1], x[:, t + 2 :]], axis=1)
+        mask = np.zeros((len(h), 6, 6), bool)
+        mask[:, t + 1, :5] = attention_mask[:, 5 + t]
+        attended.append(references.distance_attention(x, mask, weights)[:, t + 1])
+    return np.concatenate([of_content, np.stack(attended, axis=1)], axis=1)
+
+
+def test_with_distances_the_query_stream_stands_a_position_ahead():
+    mask = masks_of(ORDER)
+    for t in range(4):  # none predicts the token that stands where it is
+        mask[:, 5 + t, t + 1] = False
+    inputs = {"streams": STREAMS, "attention_mask": mask}
+    assert_is_the_formula(lambda: make(clip=2), inputs, distance_reference)
+
+
 def test_the_weights_are_those_of_the_query_stream():
     layer, mask = built(), masks_of(ORDER)
     h, g = STREAMS[:, :5], STREAMS[:, 5:]
@@ -52,8 +74,9 @@ def test_the_weights_are_those_of_the_query_stream():
     close(layer.attention_weights(STREAMS, mask), expected)
 
 
-def test_from_left_to_right_the_query_stream_is_a_position_ahead_with_a_cache_or_without():
-    layer = built()
+@pytest.mark.parametrize("clip", [None, 2])
+def test_from_left_to_right_the_query_stream_is_a_position_ahead_with_a_cache_or_without(clip):
+    layer = built(clip)
     seen = np.concatenate([np.tri(5, dtype=bool)[None]] * 2, axis=1)
     expected = layer(STREAMS, attention_mask=seen)
     close(layer(STREAMS, causal=True), expected)

@@ -1,16 +1,19 @@
 import numpy as np
 import pytest
 
-from seqkeras.composites.cache import cache_mask, extend_cache
+from seqkeras.attention import DistanceBias
+from seqkeras.composites.cache import cache_distances, cache_mask, extend_cache
 from seqkeras.transformer import Decoder, DecoderBlock
 from tests.arrays import close, floats, numbers, randomize, right_padded
 
 SIZES = {"hidden_dim": 15, "num_heads": 3, "feed_forward_dim": 11}
+DISTANCES = {"no distances": {}, "clip": {"relative_clip": 2}, "bias": {"biased": True}}
 B, K, T, S, C, L = 2, 3, 5, 7, 13, 2  # C: places of the cache, L: blocks
 
 
-def decoder(**options):
-    layer = Decoder(DecoderBlock(**SIZES, activation="gelu", **options), L)
+def decoder(biased=False, **options):
+    bias = DistanceBias(3, 6, 4, bidirectional=False) if biased else None
+    layer = Decoder(DecoderBlock(**SIZES, activation="gelu", **options), L, bias)
     sequence = floats(1, 2, 15)
     layer(
         *([sequence] if options.get("cross_attention") is False else [sequence, floats(1, S, 17)])
@@ -35,10 +38,11 @@ def test_one_entry_is_written_where_it_belongs_or_left_out():
 
 
 def test_a_token_attends_to_itself_and_to_what_is_before():
-    mask = numbers(cache_mask(np.array([0, 3]), 2, 5))
+    distances = cache_distances(np.array([0, 3]), 2, 5)
+    mask = numbers(cache_mask(distances))
     expected = [[[1, 0, 0, 0, 0], [1, 1, 0, 0, 0]], [[1, 1, 1, 1, 0], [1, 1, 1, 1, 1]]]
     np.testing.assert_array_equal(mask, np.array(expected, bool))
-    mask = numbers(cache_mask(np.array([0, 3]), 2, 5, window=1))
+    mask = numbers(cache_mask(distances, window=1))
     expected = [[[1, 0, 0, 0, 0], [1, 1, 0, 0, 0]], [[0, 0, 1, 1, 0], [0, 0, 0, 1, 1]]]
     np.testing.assert_array_equal(mask, np.array(expected, bool))
 
@@ -46,8 +50,9 @@ def test_a_token_attends_to_itself_and_to_what_is_before():
 @pytest.mark.parametrize("window", [None, 2])
 @pytest.mark.parametrize("pre_norm", [False, True])
 @pytest.mark.parametrize("pieces", [[1] * T, [T], [2, 1, 2]], ids=str)
-def test_some_tokens_at_a_time_are_all_at_once(pieces, pre_norm, window):
-    layer = decoder(pre_norm=pre_norm, attention_window=window)
+@pytest.mark.parametrize("distances", DISTANCES.values(), ids=DISTANCES)
+def test_some_tokens_at_a_time_are_all_at_once(pieces, pre_norm, window, distances):
+    layer = decoder(pre_norm=pre_norm, attention_window=window, **distances)
     sequence, encoded, mask = floats(B, T, 15), floats(B, S, 17), right_padded([7, 4], S)
     state = layer.initial_cache(B, C) | layer.prepare(encoded)
     outputs, start = [], 0

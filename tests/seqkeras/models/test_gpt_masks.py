@@ -51,9 +51,10 @@ def test_a_prefix_is_read_both_ways_and_what_follows_one_way(window):
     close(logits, expected_logits(model, mask), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("positions", ["learned", "paper", "relative", "bias"])
 @pytest.mark.parametrize("window", [None, 2])
-def test_a_prefix_is_read_and_gone_on_from_step_by_step(window):
-    model = built("prefix", attention_window=window)
+def test_a_prefix_is_read_and_gone_on_from_step_by_step(window, positions):
+    model = built("prefix", attention_window=window, positions=positions)
     expected = numbers(model({"token_ids": TOKENS, "prefix_lengths": PREFIX}))
     prompt = np.where(np.arange(4) < PREFIX[:, None], TOKENS[:, :4], 0)
     logits, state = model.read(prompt, PREFIX, prefix_lengths=PREFIX)

@@ -16,6 +16,7 @@ TOKENS = np.array([[3, 8, 16, 2, 5, 11, 9], [7, 1, 4, 13, 6, 2, 10]])
 ORDER = np.array([[3, 0, 6, 1, 2, 5, 4], [6, 5, 4, 3, 2, 1, 0]])
 LEFT_TO_RIGHT = np.tile(np.arange(7), (2, 1))
 T = 7
+every_kind = pytest.mark.parametrize("positions", ["learned", "paper", "relative", "bias"])
 
 
 def built(**options):
@@ -67,8 +68,9 @@ def test_both_streams_are_the_papers_formula(pre_norm):
     close(logits, expected_logits(model, ORDER, lengths), rtol=1e-4, atol=1e-5)
 
 
-def test_a_prediction_reads_all_that_is_earlier_in_the_order_and_nothing_else():
-    model = built()
+@every_kind
+def test_a_prediction_reads_all_that_is_earlier_in_the_order_and_nothing_else(positions):
+    model = built(positions=positions)
     before = numbers(model({"token_ids": TOKENS, "order": ORDER}))
     for s in range(T):
         changed = TOKENS.copy()
@@ -80,8 +82,9 @@ def test_a_prediction_reads_all_that_is_earlier_in_the_order_and_nothing_else():
             assert reads == (place[s] < place[t + 1])
 
 
-def test_without_an_order_it_reads_from_left_to_right_at_once_and_step_by_step():
-    model = built()
+@every_kind
+def test_without_an_order_it_reads_from_left_to_right_at_once_and_step_by_step(positions):
+    model = built(positions=positions)
     expected = model({"token_ids": TOKENS, "order": LEFT_TO_RIGHT})
     close(model({"token_ids": TOKENS}), expected)
     read = np.where(np.arange(3) < np.array([[3], [2]]), TOKENS[:, :3], 0)

@@ -94,6 +94,7 @@ def translator(**options):
             ],
         ),
         (lambda: bert(attention_window=3), [WINDOW]),
+        (lambda: bert(positions="bias"), ["positions must be 'learned'; received 'bias'"]),
         (lambda: translator(positions="marian", attention_window=3), [WINDOW]),
         (
             lambda: translator(shared_embeddings="none"),
@@ -123,6 +124,11 @@ def test_a_model_that_they_do_not_have_is_not_saved(make, reasons, tmp_path):
             lambda: GPT(17, **SIZES, max_length=13, attention_window=3),
             {},
             "a GPT must have no attention_window, as GPT-2 has none; received 3.",
+        ),
+        (
+            lambda: GPT(17, **SIZES, max_length=13, positions="relative"),
+            {},
+            "a GPT must have learned positions, as GPT-2 has; received 'relative'.",
         ),
         (
             keras.Sequential,

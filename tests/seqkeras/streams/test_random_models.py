@@ -38,7 +38,13 @@ EACH = {
     ),
     "attention": lambda draw: RestrictedSelfAttention(2, 2, draw([1, 3]), causal=True),
     "block": lambda draw: EncoderBlock(
-        WIDTH, 2, 5, pre_norm=draw([True, False]), attention_window=draw([1, 3]), causal=True
+        WIDTH,
+        2,
+        5,
+        pre_norm=draw([True, False]),
+        attention_window=draw([1, 3]),
+        relative_clip=draw([None, 2]),
+        causal=True,
     ),
     "cumsum": lambda draw: lambda x: ops.cumsum(x, axis=1) / 10,
     "shift": lambda draw: lambda x: ops.pad(x, [[0, 0], [1, 0], [0, 0]])[:, :-1],

@@ -6,7 +6,7 @@ import pytest
 from keras import ops
 
 from seqkeras import recurrent
-from seqkeras.attention import RestrictedSelfAttention, StructuredSelfAttention
+from seqkeras.attention import DistanceBias, RestrictedSelfAttention, StructuredSelfAttention
 from seqkeras.models import Forecaster
 from seqkeras.streams import StreamError, Streaming
 from seqkeras.transformer import Encoder, EncoderBlock, LayerNorm
@@ -246,6 +246,14 @@ LAYERS_OF_LAYERS = {
     "encoder": lambda: [
         keras.layers.Dense(6),
         Encoder(EncoderBlock(6, 2, 5, attention_window=3, causal=True, pre_norm=True), 2),
+    ],
+    "encoder of distances": lambda: [
+        keras.layers.Dense(6),
+        Encoder(
+            EncoderBlock(6, 2, 5, attention_window=3, causal=True, relative_clip=2),
+            2,
+            DistanceBias(2, 3, 3, bidirectional=False),
+        ),
     ],
     "model in a model": lambda: [
         model_of(recurrent.GRU(5, return_sequences=True)),

@@ -1,0 +1,56 @@
+"""What attention takes from tables by the distance between a query and a key.
+
+A table has a row for each distance from -M to M, key minus query; what is further away has the
+first or the last row. Distances are (B or 1, T, S) integers, query minus key.
+"""
+
+from keras import ops
+
+
+def rows_of_distances(table, distances):
+    """Return (..., ·), for each of (...) distances its row of a table (2M + 1, ·)."""
+    furthest = table.shape[0] // 2
+    return ops.take(table, furthest - ops.clip(distances, -furthest, furthest), axis=0)
+
+
+def distance_scores(query, distances, distance_bias=None, relative_keys=None):
+    """Return (B or 1, N, T, S), what is added to the scores of attention; None without tables.
+
+        score(n, t, s) += b(s - t, n) + query(n, t) a_K(s - t) / sqrt(H)
+
+    Args:
+        query: (B, N, T, H).
+        distances: (B or 1, T, S) integers.
+        distance_bias: b, (2M + 1, N), or None.
+        relative_keys: a_K, (2M + 1, H), or None.
+
+    Reference: Shaw et al. 2018, equation 4, https://arxiv.org/abs/1803.02155; Raffel et al. 2020,
+    section 2.1, https://arxiv.org/abs/1910.10683
+    """
+    scores = None
+    if distance_bias is not None:
+        scores = ops.transpose(rows_of_distances(distance_bias, distances), (0, 3, 1, 2))
+    if relative_keys is not None:
+        keys = rows_of_distances(relative_keys, distances)  # (B or 1, T, S, H)
+        by_query = ops.transpose(query * query.shape[-1] ** -0.5, (0, 2, 1, 3))  # (B, T, N, H)
+        products = ops.matmul(by_query, ops.transpose(keys, (0, 1, 3, 2)))  # (B, T, N, S)
+        products = ops.transpose(products, (0, 2, 1, 3))
+        scores = products if scores is None else scores + products
+    return scores
+
+
+def relative_contexts(weights, distances, relative_values):
+    """Return (B, N, T, H), what is added to the contexts of attention.
+
+        context(n, t) += sum over s of weights(n, t, s) a_V(s - t)
+
+    Args:
+        weights: (B, N, T, S), of attention.
+        distances: (B or 1, T, S) integers.
+        relative_values: a_V, (2M + 1, H).
+
+    Reference: Shaw et al. 2018, equation 3, https://arxiv.org/abs/1803.02155
+    """
+    values = rows_of_distances(relative_values, distances)  # (B or 1, T, S, H)
+    contexts = ops.matmul(ops.transpose(weights, (0, 2, 1, 3)), values)  # (B, T, N, H)
+    return ops.transpose(contexts, (0, 2, 1, 3))
