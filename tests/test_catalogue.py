@@ -14,7 +14,7 @@ from tests.catalogue.case import public_layers
 ALL = [*CASES, *recurrent.STATEFUL]
 # Arguments that a class inherits and refuses.
 REFUSED = {
-    TwoStreamBlock: {"attention_window", "cross_attention"},
+    TwoStreamBlock: {"attention_window"},
     PermutedGPT: {"attention_window", "mask"},
 }
 

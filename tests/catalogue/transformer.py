@@ -172,7 +172,7 @@ BLOCKS = [
     decoder_case("gelu", True, True, attention_window=3),
     decoder_case("gelu_tanh", True, True),
     decoder_case("gelu", False, False),
-    two_stream_case("gelu_tanh", False),
+    two_stream_case("gelu_tanh", True),
     encoder_case("gelu", True, clip=3),
     decoder_case("gelu", True, True, clip=3),
 ]
