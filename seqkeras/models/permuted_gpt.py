@@ -7,12 +7,14 @@ and partial prediction, which is a matter of the targets.
 from typing import ClassVar
 
 import keras
+import numpy as np
 from keras import ops
 
 from seqkeras.masks import padding_mask, permutation_mask, with_padding
 from seqkeras.models.gpt import GPT, STDDEV
 from seqkeras.models.positions import add_positions
 from seqkeras.transformer.two_stream import TwoStreamBlock, TwoStreamDecoder
+from seqkeras.values import known_numbers
 
 
 @keras.saving.register_keras_serializable("seqkeras")
@@ -51,8 +53,7 @@ class PermutedGPT(GPT):
     Raises:
         ValueError: what a `GPT` raises, or if the order is no permutation of 0, 1, ... T - 1.
 
-    To fill a blank at position t + 1, give any token there and an order that ends with it: the
-    logits at t see all tokens on both sides, and not that one.
+    `fill` predicts one token from the tokens on both sides.
 
     Reference: Yang et al. 2019, sections 2.2 and 2.3 (XLNet), https://arxiv.org/abs/1906.08237
     """
@@ -72,6 +73,30 @@ class PermutedGPT(GPT):
             shape=(self.config["hidden_dim"],),
             initializer=keras.initializers.RandomNormal(stddev=STDDEV),
         )
+
+    def fill(self, token_ids, positions, lengths=None):
+        """Return (B, V) logits of the token at one position of each row, from all other tokens.
+
+        Args:
+            token_ids: (B, T) integers; any token may stand at the position.
+            positions: (B,) integers, from 1.
+            lengths: (B,) integers, the real tokens of each row; None for T.
+
+        Raises:
+            ValueError: if a position known already is not from 1 to T - 1.
+        """
+        known, length = known_numbers(positions), token_ids.shape[1] or np.inf  # if it is open
+        if known is not None and np.any((known < 1) | (known >= length)):
+            raise ValueError(
+                f"PermutedGPT: positions must be from 1 to {length - 1}, as no logits are for the "
+                f"first token; received {known.tolist()}."
+            )
+        last = ops.cast(positions, "int32")[:, None]
+        others = ops.arange(ops.shape(token_ids)[1] - 1, dtype="int32")
+        others = others + ops.cast(others >= last, "int32")  # (B, T - 1)
+        order = ops.concatenate([others, last], axis=1)
+        logits = self({"token_ids": token_ids, "lengths": lengths, "order": order})
+        return ops.take_along_axis(logits, last[..., None] - 1, axis=1)[:, 0]
 
     def _embed(self, token_ids, positions):
         """Return both streams, (..., 2 T, D)."""

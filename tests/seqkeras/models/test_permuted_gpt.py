@@ -82,6 +82,23 @@ def test_a_prediction_reads_all_that_is_earlier_in_the_order_and_nothing_else(po
             assert reads == (place[s] < place[t + 1])
 
 
+@pytest.mark.parametrize("lengths", [None, np.array([7, 5])], ids=["whole", "padded"])
+def test_a_blank_is_filled_from_both_sides(lengths):
+    model, positions = built(), np.array([3, 1])
+    logits = numbers(model.fill(TOKENS, positions, lengths))
+    for row, position in enumerate(positions):
+        order = [*(t for t in range(T) if t != position), position]
+        inputs = {"token_ids": TOKENS, "order": np.array([order] * 2), "lengths": lengths}
+        close(logits[row], numbers(model(inputs))[row, position - 1], atol=1e-5)
+    for s in range(T):
+        changed = TOKENS.copy()
+        changed[:, s] = (changed[:, s] + 1) % 17
+        after = numbers(model.fill(changed, positions, lengths))
+        reads = (np.abs(after - logits) > 1e-6).any(axis=1)
+        real = T if lengths is None else lengths
+        np.testing.assert_array_equal(reads, (s != positions) & (s < real))
+
+
 @every_kind
 def test_without_an_order_it_reads_from_left_to_right_at_once_and_step_by_step(positions):
     model = built(positions=positions)
@@ -134,6 +151,10 @@ test_what_does_not_go_with_an_order_is_refused = refusals(
     (
         lambda: built()({"token_ids": TOKENS, "order": ORDER * 0}),
         "permutation_mask: order must hold every position from 0 to 6 once in each row",
+    ),
+    (
+        lambda: built().fill(TOKENS, np.array([0, 7])),
+        "PermutedGPT: positions must be from 1 to 6, as no logits are for the first token; ... 7].",
     ),
     (lambda: save_hugging_face(built(), "folder"), "PermutedGPT"),
 )
