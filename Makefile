@@ -26,7 +26,7 @@ endif
 # Of serving/javascript, for its tests and for answers in the browser; nothing where there is no npm.
 NPM_PACKAGES := $(if $(shell command -v npm),serving/javascript/node_modules/.package-lock.json)
 
-.PHONY: quickstart test test-all test-bulk lint parity vectors
+.PHONY: quickstart gallery test test-all test-bulk lint parity vectors
 
 quickstart: .venv/requirements.done $(NPM_PACKAGES)
 	$(BIN)/seqkeras train dates --out $(RUN)
@@ -42,6 +42,10 @@ recipe-%: training/recipes/%.toml .venv/requirements.done
 	@command=$$(sed -n '/^#   command/,/--out/s/^# *\(command *\)\{0,1\}//p' $<); echo "$$command"; \
 		PATH="$(CURDIR)/$(BIN):$$PATH" sh -ec "$$command"
 	$(BIN)/seqkeras export runs/$* bundles/$* --overwrite
+
+# The commands of the page, each of which draws a picture of it.
+gallery: .venv/requirements.done
+	grep '^python -m seqkeras.analysis' docs/gallery.md | PATH="$(CURDIR)/$(BIN):$$PATH" sh -ex
 
 # The commands of examples/NAME/run.sh, in runs/NAME.
 example-%: .venv/requirements.done

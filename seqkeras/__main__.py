@@ -1,4 +1,4 @@
-"""The command `seqkeras`: train, export, and the commands of `serving`."""
+"""The command `seqkeras`: train, export, figure, and the commands of `serving`."""
 
 import sys
 
@@ -9,6 +9,7 @@ USAGE = """usage: seqkeras train TASK --out RUN [options]
        seqkeras export RUN BUNDLE [options]
        seqkeras predict|stream|bench|inspect BUNDLE [options]
        seqkeras serve BUNDLE [options]
+       seqkeras figure NAME --out FILE.png [options]
        seqkeras --version
 
 Each has --help."""
@@ -22,6 +23,8 @@ def main(arguments=None):
         from seqkeras.training.__main__ import main as run
     elif command == "export":
         from seqkeras.export.__main__ import main as run
+    elif command == "figure":
+        from seqkeras.analysis.__main__ import main as run
     elif command in SERVING:
         from seqkeras.serving.__main__ import main as run
 
@@ -34,8 +37,8 @@ def main(arguments=None):
         return 0
     else:
         print(
-            f"seqkeras: the command must be one of train, export, {', '.join(SERVING)}; received "
-            f"{command!r}; see seqkeras --help",
+            f"seqkeras: the command must be one of train, export, figure, {', '.join(SERVING)}; "
+            f"received {command!r}; see seqkeras --help",
             file=sys.stderr,
         )
         return 2

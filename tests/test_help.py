@@ -5,6 +5,8 @@ import re
 
 import pytest
 
+from seqkeras.analysis.__main__ import FIGURES
+from seqkeras.analysis.__main__ import main as figure
 from seqkeras.analysis.gradient_flow import main as gradient_flow
 from seqkeras.analysis.layer_complexity import main as layer_complexity
 from seqkeras.export.__main__ import main as export
@@ -25,6 +27,7 @@ PARSED = {
     "export": (export, []),
     **{f"serving {name}": (serving, [name]) for name in ("predict", "bench", "inspect", "serve")},
     "serving.triton": (triton, []),
+    **{f"figure {name}": (figure, [name]) for name in FIGURES},
     "gradient_flow": (gradient_flow, []),
     "layer_complexity": (layer_complexity, []),
 }

@@ -64,7 +64,7 @@ seqkeras/transformer/: seqkeras.attention seqkeras.composites seqkeras.decoding 
 seqkeras/streams/: seqkeras.attention seqkeras.composites seqkeras.models.forecaster
     seqkeras.models.rnn_cells seqkeras.recurrent seqkeras.runs.reference seqkeras.streams | keras
     numpy
-seqkeras/analysis/: seqkeras serving.text | NUMERIC arabic_reshaper bidi matplotlib
+seqkeras/analysis/: seqkeras serving.text | NUMERIC PIL arabic_reshaper bidi matplotlib
 seqkeras/files.py: serving.parsing serving.replacing |
 seqkeras/folders.py: seqkeras.exchanging seqkeras.locking |
 seqkeras/runs/reference.py: seqkeras.files seqkeras.runs | keras numpy

@@ -108,8 +108,8 @@ def test_what_is_pinned_is_what_the_wheel_takes():
         (["--version"], 0, "seqkeras ", ""),
         (["--help"], 0, "usage: seqkeras train TASK", ""),
         (["predict"], 2, "", "seqkeras-serving: the following arguments are required: BUNDLE"),
-        ([], 2, "", "seqkeras: the command must be one of train, export, predict, stream, "),
-        (["answer"], 2, "", "seqkeras: the command must be one of train, export, predict, "),
+        ([], 2, "", "seqkeras: the command must be one of train, export, figure, predict, "),
+        (["answer"], 2, "", "seqkeras: the command must be one of train, export, figure, "),
     ],
 )
 def test_one_command_has_them_all(arguments, status, output, error, capsys):

@@ -3,9 +3,11 @@
 from pathlib import Path
 
 import matplotlib
+import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+from PIL import Image
 
 from seqkeras.analysis.labels import families, notes_of, readable
 
@@ -40,7 +42,9 @@ def write_png(draw, path):
         figure = draw()
         for note in notes_of(text.get_text() for text in figure.findobj(Text)):
             figure.supxlabel(note, x=0.01, ha="left", fontsize=8, color=QUIET)
-        figure.canvas.print_png(path)
+        figure.canvas.draw()
+    picture = Image.fromarray(np.asarray(figure.canvas.buffer_rgba())).convert("RGB")
+    picture.quantize(256, dither=Image.Dither.NONE).save(path, optimize=True)  # a third in bytes
 
 
 def require_png(name, path):

@@ -1,0 +1,84 @@
+"""seqkeras figure NAME --out FILE.png [--option value ...]: the figures of docs/gallery.md."""
+
+import argparse
+import importlib
+import inspect
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from seqkeras.analysis.figure_style import require_png
+from seqkeras.quiet import import_keras
+from seqkeras.terminal import one_line
+
+PROG = "seqkeras figure"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure, written by a function of a path and of keywords with defaults.
+
+    Args:
+        function: "module.function" in this package.
+        summary: what the figure shows.
+        options: a dictionary: keyword -> help. An option has the type of its default.
+    """
+
+    function: str
+    summary: str
+    options: dict[str, str]
+
+
+FIGURES = {
+    "masks": Figure(
+        "mask_squares.plot_masks",
+        "Masks of attention as squares: padding, causal, prefix, restricted, permutation.",
+        {"length": "Number of positions.", "seed": "Seed of the permutation."},
+    ),
+}
+
+
+def main(arguments=None):
+    """Draw a figure into a PNG file; returns the exit status."""
+    name, *others = (sys.argv[1:] if arguments is None else arguments) or [""]
+    if name in ("-h", "--help"):
+        print(f"usage: {PROG} NAME --out FILE.png [options]\n")
+        print(*(f"{name:12}{figure.summary}" for name, figure in FIGURES.items()), sep="\n")
+        return 0
+    if name not in FIGURES:
+        names = ", ".join(FIGURES)
+        print(f"{PROG}: the figure must be one of {names}; received {name!r}", file=sys.stderr)
+        return 2
+    import_keras()
+    module, function = FIGURES[name].function.split(".")
+    draw = getattr(importlib.import_module(f"seqkeras.analysis.{module}"), function)
+    parser = _parser(name, FIGURES[name], inspect.signature(draw).parameters)
+    options = vars(parser.parse_args(others))
+    path = options.pop("out")
+    try:
+        require_png(parser.prog, path)
+        draw(path, **options)
+    except (OSError, ValueError) as error:
+        parser.error(one_line(error))
+    print(f"{path}: drawn")
+    return 0
+
+
+def _parser(name, figure, parameters):
+    parser = argparse.ArgumentParser(prog=f"{PROG} {name}", description=figure.summary)
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="FILE.png", help="Figure to draw."
+    )
+    for option, text in figure.options.items():
+        default = parameters[option].default
+        parser.add_argument(
+            f"--{option.replace('_', '-')}",
+            type=type(default),
+            default=default,
+            help=f"{text} Default: {default}.",
+        )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,47 @@
+"""Every figure of the gallery is drawn by its command, and stands on the page."""
+
+import re
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+from seqkeras.__main__ import main
+from seqkeras.analysis.__main__ import FIGURES
+from tests.conftest import CHECKOUT
+
+SMALL = {"masks": ["--length", "5"]}
+PAGE = (CHECKOUT / "docs/gallery.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_command_draws_a_figure(name, tmp_path, capsys):
+    path = tmp_path / "figure.png"
+    assert main(["figure", name, "--out", str(path), *SMALL[name]]) == 0
+    assert capsys.readouterr().out == f"{path}: drawn\n"
+    picture = imread(path)[..., :3]
+    assert min(picture.shape[:2]) > 300 and len(np.unique(picture)) > 20
+
+
+def test_every_figure_has_its_command_and_its_picture_on_the_page():
+    commands = re.findall(r"^python -m seqkeras\.analysis (\S+) .*--out docs/(\S+)", PAGE, re.M)
+    assert sorted(name for name, _ in commands) == sorted(FIGURES)
+    pictures = [picture for _, picture in commands]
+    assert pictures == re.findall(r"!\[[^\]]{20,}\]\((\S+)\)", PAGE)
+    assert all((CHECKOUT / "docs" / picture).stat().st_size < 60_000 for picture in pictures)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["mask", "--out", "x.png"], "the figure must be one of masks"),
+        (["masks", "--out", "none/x.png"], "the folder of path must exist; received 'none/x.png'"),
+        (["masks", "--out", "x.png", "--length", "4"], "length must be at least 5; received 4."),
+    ],
+)
+def test_what_can_not_be_drawn_is_refused_in_a_line(arguments, error, capsys):
+    try:
+        status = main(["figure", *arguments])
+    except SystemExit as exit:
+        status = exit.code
+    assert status == 2 and error in capsys.readouterr().err.splitlines()[-1]
