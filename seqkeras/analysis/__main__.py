@@ -30,6 +30,29 @@ class Figure:
 
 
 FIGURES = {
+    "tanh": Figure(
+        "tanh_composition.plot_composition",
+        "A recurrent network composed with itself: 100 dimensions projected to one line.",
+        {
+            "units": "Size of the state.",
+            "gain": "Spectral radius of the recurrent matrix, about.",
+            "seed": "Seed of the matrix and the directions.",
+        },
+    ),
+    "power": Figure(
+        "power_iteration.plot_power_iteration",
+        "Power iteration: what of h(0) lies off the largest eigenvector is lost.",
+        {
+            "units": "Size of the state.",
+            "steps": "Number of steps.",
+            "seed": "Seed of the eigenvectors.",
+        },
+    ),
+    "positions": Figure(
+        "position_waves.plot_positions",
+        "Sinusoidal positions as heat maps, and products of positions against distance.",
+        {"length": "Number of positions.", "dim": "Number of dimensions of the heat maps."},
+    ),
     "masks": Figure(
         "mask_squares.plot_masks",
         "Masks of attention as squares: padding, causal, prefix, restricted, permutation.",

@@ -10,7 +10,12 @@ from seqkeras.__main__ import main
 from seqkeras.analysis.__main__ import FIGURES
 from tests.conftest import CHECKOUT
 
-SMALL = {"masks": ["--length", "5"]}
+SMALL = {
+    "tanh": ["--units", "7"],
+    "power": ["--steps", "5"],
+    "positions": ["--length", "11", "--dim", "8"],
+    "masks": ["--length", "5"],
+}
 PAGE = (CHECKOUT / "docs/gallery.md").read_text(encoding="utf-8")
 
 
@@ -34,9 +39,12 @@ def test_every_figure_has_its_command_and_its_picture_on_the_page():
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        (["mask", "--out", "x.png"], "the figure must be one of masks"),
+        (["mask", "--out", "x.png"], "the figure must be one of tanh, "),
         (["masks", "--out", "none/x.png"], "the folder of path must exist; received 'none/x.png'"),
         (["masks", "--out", "x.png", "--length", "4"], "length must be at least 5; received 4."),
+        (["positions", "--out", "x.png", "--dim", "7"], "dim at least 8; received 100 and 7."),
+        (["tanh", "--out", "x.png", "--units", "0"], "units must be at least 1; received 0."),
+        (["power", "--out", "x.png", "--units", "4"], "units must be at least 5, and steps"),
     ],
 )
 def test_what_can_not_be_drawn_is_refused_in_a_line(arguments, error, capsys):
