@@ -2,7 +2,9 @@
 
 ONNX Runtime's MultiHeadAttention takes queries of shape (B, T, N H), and keys and values as the
 composite has them. A masked position gets so low a score that its weight is 0. A row in which every
-position is masked would attend to all of them, so its context is multiplied by zero.
+position is masked would attend to all of them, so its context is multiplied by zero. A bias is
+added to the scores there. Vectors of distances, which are added to values too, need the weights,
+which standard operators give.
 """
 
 import numpy as np
@@ -24,7 +26,11 @@ def _lower_attention(builder, inputs, outputs, causal, scale):
         rows = builder.add("Reshape", [mask, builder.integers(0, -1)])  # (B, S)
         padding = builder.add("Cast", [rows], to=TensorProto.INT32)
     elif mask is not None:
-        bias = _bias(builder, mask, heads, _length(builder, query), builder.integers(1))
+        bias = _bias(
+            builder, mask, heads, _length(builder, query), builder.integers(1), inputs.get("bias")
+        )
+    if not bias:
+        bias = inputs.get("bias", "")
     context = builder.add(
         "MultiHeadAttention",
         [
@@ -52,6 +58,8 @@ def _lower_attention(builder, inputs, outputs, causal, scale):
 
 def _lower_cached_attention(builder, inputs, outputs, window):
     """Lower cached attention; all rows have one length, so the runtime appends to the cache."""
+    if "relative_values" in inputs:
+        return _lower_cached_attention_portably(builder, inputs, outputs, window)
     _, heads, _, head_dim = builder.shape(inputs["query"])
     query, key, value = (
         _as_rows(builder, inputs[name], heads * head_dim) for name in ("query", "key", "value")
@@ -59,8 +67,9 @@ def _lower_cached_attention(builder, inputs, outputs, window):
     names = [utils.make_name(f"{builder.name}/{name}") for name in ("context", "key", "value")]
     names[1:] = [outputs.get(index, name) for index, name in enumerate(names) if index]
     prefix = inputs.get("prefix_lengths")
+    table = inputs.get("distance_bias")
     is_causal = window is None and prefix is None
-    bias = "" if is_causal else _cache_bias(builder, inputs, window, prefix)
+    bias = "" if is_causal and table is None else _cache_bias(builder, inputs, window, prefix)
     caches = [inputs["cached_key"], inputs["cached_value"]]
     builder.add(
         "MultiHeadAttention",
@@ -76,24 +85,54 @@ def _lower_cached_attention(builder, inputs, outputs, window):
 
 def _cache_bias(builder, inputs, window, prefix):
     """Return (B or 1, N, T, P + T): a score that makes the weight 0, for keys outside the window,
-    and with a prefix for later keys outside the prefix."""
+    and with a prefix for later keys outside the prefix; and the biases of distances."""
     lengths = [_length(builder, inputs[name]) for name in ("cached_key", "key")]
     total = builder.add("Add", lengths)
     places = _places(builder, lengths[1], total)
+    bias = None
+    if "distance_bias" in inputs:
+        bias = _bias_of_distances(builder, inputs["distance_bias"], *places)
     near = None if window is None else _in_window(builder, window, *places, prefix is not None)
     if prefix is not None:
         seen = _causal_behind(builder, prefix, *places)
         near = seen if near is None else builder.add("And", [seen, near])
-    return _bias(builder, near, builder.shape(inputs["key"])[1], lengths[1], total)
+    if near is None:
+        return bias
+    return _bias(builder, near, builder.shape(inputs["key"])[1], lengths[1], total, bias)
 
 
-def _bias(builder, allowed, heads, *lengths):
-    """Return scores (B or 1, N, T, S) that make the weight 0 where a query may not attend."""
+def _bias(builder, allowed, heads, target_length, source_length, bias=None):
+    """Return scores (B or 1, N, T, S) that make the weight 0 where a query may not attend; there
+    may be a bias elsewhere."""
     zero, masked = (builder.constant(np.float32(number)) for number in (0, MASKED_SCORE))
-    bias = builder.add("Where", [allowed, zero, masked])
+    bias = builder.add("Where", [allowed, zero if bias is None else bias, masked])
     # onnxruntime before 1.21 does not repeat a bias for every head.
-    shape = builder.add("Concat", [builder.integers(1, heads), *lengths], axis=0)
-    return builder.add("Expand", [bias, shape])
+    shape = [builder.integers(1, heads), target_length, source_length]
+    return builder.add("Expand", [bias, builder.add("Concat", shape, axis=0)])
+
+
+def _rows_of_distances(builder, table, queries, keys):
+    """Return (T, S, ·), the row of a table (2M + 1, ·) for the distance of each key and query; see
+    `seqkeras.composites.distances`."""
+    furthest = builder.shape(table)[0] // 2
+    distances = builder.add("Sub", [keys, queries])  # (T, S)
+    bounds = [builder.constant(np.int64(bound)) for bound in (-furthest, furthest)]
+    distances = builder.add("Clip", [distances, *bounds])
+    rows = builder.add("Add", [distances, builder.constant(np.int64(furthest))])
+    return builder.add("Gather", [table, rows], axis=0)
+
+
+def _bias_of_distances(builder, table, queries, keys):
+    """Return (1, N, T, S), b of a table (2M + 1, N)."""
+    rows = _rows_of_distances(builder, table, queries, keys)
+    bias = builder.add("Transpose", [rows], perm=[2, 0, 1])
+    return builder.add("Unsqueeze", [bias, builder.integers(0)])
+
+
+def _by_query(builder, tensor, relative):
+    """Return (B, N, T, ·), the product of (B, N, T, ·) with a matrix (T, ·, ·) of each query."""
+    products = builder.add("MatMul", [builder.transpose(tensor, [0, 2, 1, 3]), relative])
+    return builder.transpose(products, [0, 2, 1, 3])
 
 
 def _lower_cached_attention_portably(builder, inputs, outputs, window):
@@ -105,8 +144,16 @@ def _lower_cached_attention_portably(builder, inputs, outputs, window):
     )
     scale = builder.constant(np.float32(builder.shape(query)[-1] ** -0.5))
     transposed = builder.add("Transpose", [keys], perm=[0, 1, 3, 2])
-    scores = builder.add("MatMul", [builder.add("Mul", [query, scale]), transposed])
-    places = _places(builder, _length(builder, query), _length(builder, keys))
+    query = builder.add("Mul", [query, scale])
+    scores = builder.add("MatMul", [query, transposed])
+    places = _places(builder, _length(builder, inputs["query"]), _length(builder, keys))
+    if "distance_bias" in inputs:
+        bias = _bias_of_distances(builder, inputs["distance_bias"], *places)
+        scores = builder.add("Add", [scores, bias])
+    if "relative_keys" in inputs:
+        rows = _rows_of_distances(builder, inputs["relative_keys"], *places)  # (T, S, H)
+        relative = _by_query(builder, query, builder.transpose(rows, [0, 2, 1]))
+        scores = builder.add("Add", [scores, relative])
     prefix = inputs.get("prefix_lengths")
     seen = _causal_behind(builder, prefix, *places)
     if window is not None:
@@ -114,7 +161,13 @@ def _lower_cached_attention_portably(builder, inputs, outputs, window):
         seen = builder.add("And", [seen, near])
     masked = builder.add("Where", [seen, scores, builder.constant(np.float32(MASKED_SCORE))])
     weights = builder.add("Softmax", [masked], axis=-1)
-    builder.add("MatMul", [weights, values], outputs=[outputs[0]])
+    if "relative_values" in inputs:
+        contexts = builder.add("MatMul", [weights, values])
+        rows = _rows_of_distances(builder, inputs["relative_values"], *places)
+        relative = _by_query(builder, weights, rows)
+        builder.add("Add", [contexts, relative], outputs=[outputs[0]])
+    else:
+        builder.add("MatMul", [weights, values], outputs=[outputs[0]])
     for index, cache in ((1, keys), (2, values)):
         if index in outputs:
             builder.add("Identity", [cache], outputs=[outputs[index]])

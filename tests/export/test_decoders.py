@@ -16,12 +16,25 @@ MODELS = {
     "gpt": lambda: GPT(V, 24, 2, 3, 40, 17),
     "gpt, post-norm": lambda: GPT(V, 24, 2, 3, 40, 17, activation="gelu", pre_norm=False),
     "gpt, restricted": lambda: GPT(V, 24, 2, 3, 40, 17, attention_window=3),
+    "gpt, sinusoid": lambda: GPT(V, 24, 2, 3, 40, 17, positions="paper"),
+    "gpt, relative": lambda: GPT(V, 24, 2, 3, 40, 17, positions="relative"),
+    "gpt, bias": lambda: GPT(V, 24, 2, 3, 40, 17, positions="bias"),
+    "gpt, restricted, relative": lambda: GPT(
+        V, 24, 2, 3, 40, 17, attention_window=3, positions="relative"
+    ),
+    "gpt, restricted, bias": lambda: GPT(V, 24, 2, 3, 40, 17, attention_window=3, positions="bias"),
     "transformer": lambda: Transformer(29, V, 24, 2, 3, 40, max_length=11),
     "transformer, learned": lambda: Transformer(
         V, V, 24, 1, 2, 40, 11, positions="learned", shared_embeddings="all", pre_norm=True
     ),
     "transformer, restricted": lambda: Transformer(
         29, V, 24, 2, 3, 40, max_length=11, attention_window=2
+    ),
+    "transformer, relative": lambda: Transformer(
+        29, V, 24, 2, 3, 40, max_length=11, positions="relative"
+    ),
+    "transformer, bias": lambda: Transformer(
+        29, V, 24, 2, 3, 40, max_length=11, positions="bias", attention_window=2
     ),
     "rnn language model": lambda: RNNLanguageModel(V, 13, 11, num_layers=2, cell="gru"),
     "qrnn language model": lambda: RNNLanguageModel(V, 13, 11, num_layers=2, cell="qrnn"),
@@ -146,7 +159,8 @@ def test_a_step_of_attention_is_a_handful_of_nodes(name):
         return
     crossing = name in TRANSFORMERS
     layers = model.num_layers if crossing else 2
-    assert counts["MultiHeadAttention"] == layers * (1 + crossing)
+    itself = not name.endswith("relative")  # vectors of distances need the weights themselves
+    assert counts.get("MultiHeadAttention", 0) == layers * (itself + crossing)
     # Per layer: query, key and value at once, the output, two of the feed-forward network; and
     # across query and output. Then the logits, and the weights that the last layer shows.
     assert counts["MatMul"] == layers * (4 + 2 * crossing) + 1 + crossing

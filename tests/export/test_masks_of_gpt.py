@@ -47,12 +47,20 @@ def continued(model, text):
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("mask", "window"),
-    [("prefix", 3), ("prefix", None), ("permutation", None)],
+    ("mask", "options"),
+    [
+        ("prefix", {"attention_window": 3}),
+        ("prefix", {}),
+        ("prefix", {"attention_window": 3, "positions": "bias"}),
+        ("prefix", {"positions": "relative"}),
+        ("permutation", {}),
+        ("permutation", {"positions": "relative"}),
+        ("permutation", {"positions": "bias"}),
+    ],
     ids=str,
 )
-def test_a_bundle_goes_on_as_the_whole_model_does(mask, window, tmp_path):
-    model = model_of(mask, attention_window=window)
+def test_a_bundle_goes_on_as_the_whole_model_does(mask, options, tmp_path):
+    model = model_of(mask, **options)
     pipeline = bundled(tmp_path, model, "Generate", TEXTS, **GIVEN)
     answers = pipeline(TEXTS, max_new_tokens=NEW)
     for text, answer in zip(TEXTS, answers, strict=True):

@@ -32,9 +32,10 @@ def test_an_encoder_with_a_head():
     close(evaluate(graphs["model"], inputs)["label"], model(inputs)["label"], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("positions", others_long(["relative", "bias", "learned"]))
 @pytest.mark.parametrize("length, window", others_long([(4, 2), (1, None), (4, None)]))
-def test_a_language_model_reads_and_goes_on(length, window):
-    model = GPT(V, 12, 2, 3, 17, 11, attention_window=window)
+def test_a_language_model_reads_and_goes_on(length, window, positions):
+    model = GPT(V, 12, 2, 3, 17, 11, attention_window=window, positions=positions)
     graph = exported(model)["decoder_step"]
     expected = numbers(model({"token_ids": IDS}))
     names = [f"{part}_{level}" for part in ("key", "value") for level in range(2)]

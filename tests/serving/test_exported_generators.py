@@ -23,6 +23,9 @@ MODELS = {
     "transformer": lambda: Transformer(V, V, 24, 2, 3, 40, max_length=LIMIT),
     "seq2seq": lambda: RNNSeq2Seq.bahdanau(V, V, 5, 6, 6, attention=MultiHeadAttention(2, 3)),
     "gpt restricted": lambda: GPT(V, 24, 2, 3, 40, LIMIT, attention_window=2),
+    "gpt relative": lambda: GPT(V, 24, 2, 3, 40, LIMIT, positions="relative"),
+    "gpt bias": lambda: GPT(V, 24, 2, 3, 40, LIMIT, positions="bias", attention_window=2),
+    "transformer bias": lambda: Transformer(V, V, 24, 2, 3, 40, max_length=LIMIT, positions="bias"),
     "key-value": lambda: RNNLanguageModel(
         V, 13, 12, attention="key_value_predict", attention_window=2
     ),
@@ -36,7 +39,7 @@ def served(request, tmp_path_factory):
     """The name of a kind of model, a model of it, and its pipeline."""
     name = request.param
     model = MODELS[name]()
-    translates = name in ("transformer", "seq2seq")
+    translates = hasattr(model, "encode")
     model.build(None if translates else {"token_ids": (None, None)})
     randomize(model)
     folder = write_bundle(
@@ -56,7 +59,7 @@ def expected(name, model, texts, num_beams=1, length_penalty=0.0, processors=())
     token_ids, lengths = pad([TABLE.encode(text) for text in texts])
     options = {"end_id": EOS, "max_length": LIMIT, "processors": processors}
     if hasattr(model, "encode"):
-        more = {"max_length": LIMIT} if name == "transformer" else {}
+        more = {"max_length": LIMIT} if isinstance(model, Transformer) else {}
         state = model.encode(token_ids, lengths, **more)
         options["start_id"], prompts = BOS, np.zeros_like(lengths)
     else:
@@ -94,7 +97,7 @@ def test_pieces_of_a_stream_are_the_answer(served):
 @pytest.mark.parametrize("num_beams", [1, 3])
 def test_attention_is_that_of_the_keras_model(served, num_beams):
     name, model, pipeline = served
-    if name not in ("transformer", "seq2seq"):
+    if not hasattr(model, "encode"):
         pytest.skip("a language model attends to no source")
     for text in ("hijkl", "fed"):
         answer = pipeline(text, num_beams=num_beams, attention="heads")
@@ -111,7 +114,7 @@ def test_attention_is_that_of_the_keras_model(served, num_beams):
 
 def test_processed_logits_give_the_answers_of_the_keras_model(served):
     name, model, pipeline = served
-    if name in ("transformer", "seq2seq"):
+    if hasattr(model, "encode"):
         pytest.skip("Translate has no such options")
     texts = ["ccc", "hih"]  # Keras does not count the first token, which is there again
     processors = [RepetitionPenalty(1.7), MinLength(2 + 4, EOS)]
