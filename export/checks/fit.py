@@ -20,7 +20,12 @@ from seqkeras.export.pipelines import PipelineRecord, record_of
 from seqkeras.export.run import Run
 from seqkeras.export.scores import wrong_target
 from seqkeras.keras_pipeline import keras_pipeline
-from seqkeras.models.limits import position_problems, vocabulary_problems, weight_problems
+from seqkeras.models.limits import (
+    position_problems,
+    room_for_tokens,
+    vocabulary_problems,
+    weight_problems,
+)
 from seqkeras.runs import RECORD, VALIDATION
 from seqkeras.serving.manifest import MANIFEST, PIPELINE_TEXTS, BundleError, Refusal
 from seqkeras.serving.opening import UnexpectedGraph
@@ -131,7 +136,7 @@ def _lengths(checked):
         yield from position_problems(model, limits.source_length)
     if plan.kind == SINGLE_PASS:
         return
-    room = getattr(model, "max_length", None) or getattr(model, "sizes", {}).get("max_length")
+    room = room_for_tokens(model)
     if room is not None and limits.target_length > room:
         yield (
             f"limits.target_length must be at most the model's room for tokens, {room}; received "

@@ -20,17 +20,13 @@ def _lower_attention(builder, inputs, outputs, causal, scale):
     _, heads, _, head_dim = builder.shape(query)
     if causal:
         mask = _with_causality(builder, mask, query, inputs["key"])
-    padding, bias = "", ""
-    padded = mask is not None and not causal and builder.shape(mask)[1:3] == [1, 1]
+    padding, bias = "", inputs.get("bias", "")
+    padded = not bias and mask is not None and not causal and builder.shape(mask)[1:3] == [1, 1]
     if padded and builder.shape(mask)[0] != 1:
         rows = builder.add("Reshape", [mask, builder.integers(0, -1)])  # (B, S)
         padding = builder.add("Cast", [rows], to=TensorProto.INT32)
-    elif mask is not None:
-        bias = _bias(
-            builder, mask, heads, _length(builder, query), builder.integers(1), inputs.get("bias")
-        )
-    if not bias:
-        bias = inputs.get("bias", "")
+    elif mask is not None:  # beside a bias the runtime forgets the padding
+        bias = _bias(builder, mask, heads, _length(builder, query), builder.integers(1), bias)
     context = builder.add(
         "MultiHeadAttention",
         [
@@ -89,7 +85,7 @@ def _cache_bias(builder, inputs, window, prefix):
     lengths = [_length(builder, inputs[name]) for name in ("cached_key", "key")]
     total = builder.add("Add", lengths)
     places = _places(builder, lengths[1], total)
-    bias = None
+    bias = ""
     if "distance_bias" in inputs:
         bias = _bias_of_distances(builder, inputs["distance_bias"], *places)
     near = None if window is None else _in_window(builder, window, *places, prefix is not None)
@@ -101,11 +97,11 @@ def _cache_bias(builder, inputs, window, prefix):
     return _bias(builder, near, builder.shape(inputs["key"])[1], lengths[1], total, bias)
 
 
-def _bias(builder, allowed, heads, target_length, source_length, bias=None):
+def _bias(builder, allowed, heads, target_length, source_length, bias=""):
     """Return scores (B or 1, N, T, S) that make the weight 0 where a query may not attend; there
     may be a bias elsewhere."""
     zero, masked = (builder.constant(np.float32(number)) for number in (0, MASKED_SCORE))
-    bias = builder.add("Where", [allowed, zero if bias is None else bias, masked])
+    bias = builder.add("Where", [allowed, bias or zero, masked])
     # onnxruntime before 1.21 does not repeat a bias for every head.
     shape = [builder.integers(1, heads), target_length, source_length]
     return builder.add("Expand", [bias, builder.add("Concat", shape, axis=0)])

@@ -24,10 +24,18 @@ def most_tokens(model):
     None is for no limit: other positions know every distance.
     """
     for part in (model, getattr(model, "encoder", None)):
-        positions = getattr(part, "positions", None)
-        if isinstance(positions, LearnedPositions):
-            return positions.max_length
+        for layer in (getattr(part, "positions", None), *getattr(part, "layers", ())):
+            if isinstance(layer, LearnedPositions):
+                return layer.max_length - getattr(part, "ahead", 0)
     return None
+
+
+def room_for_tokens(model):
+    """Return how many tokens the cache of a model that generates has room for; None for as many as
+    a search asks for."""
+    room = getattr(model, "max_length", None) or getattr(model, "sizes", {}).get("max_length")
+    knows_every_distance = getattr(model, "positions", model) is None
+    return None if knows_every_distance else room
 
 
 def position_problems(model, source_length):

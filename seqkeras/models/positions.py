@@ -22,6 +22,11 @@ def require_kind(model, positions):
         )
 
 
+def most_positions(config):
+    """Return the number of learned positions of a model's config; None for no limit."""
+    return config["max_length"] if config["positions"] == "learned" else None
+
+
 def position_vectors(positions, dim, dtype, max_length, **options):
     """Return the layer whose vectors are added to embeddings, or None; `options` and max_length
     are those of `LearnedPositions`."""

@@ -55,6 +55,24 @@ def test_attention_becomes_one_node_that_agrees(name, options):
         assert not np.any(context[0, 0, 0])  # it may attend to nothing
 
 
+@pytest.mark.parametrize("causal", [False, True], ids=["whole", "causal"])
+@pytest.mark.parametrize("name", MASKS)
+def test_a_bias_is_added_in_the_same_node(name, causal):
+    mask, shape = MASKS[name]
+
+    def function(query, key, value, bias, mask=None):
+        return {"context": composites.attention(query, key, value, mask, bias, causal=causal)}
+
+    masks = [TensorSpec("mask", "bool", shape)] if shape else []
+    bias = TensorSpec("bias", "float32", (1, N, "target_length", "source_length"))
+    graph = converted(function, QUERY, *KEYS, bias, *masks)
+    assert graph.node_counts()["MultiHeadAttention"] == 1
+    assert not {"Softmax", "MatMul", "Einsum"} & set(graph.node_counts())
+    inputs = {"query": floats(B, N, T, H), "key": floats(B, N, S, H, seed=1)}
+    inputs |= {"value": floats(B, N, S, H, seed=2), "bias": 3 * floats(1, N, T, S, seed=3)}
+    require_agreement(graph, function, inputs | ({"mask": mask} if shape else {}))
+
+
 SEQUENCE = TensorSpec("sequence", "float32", ("batch", "length", D))
 ENCODED = TensorSpec("encoded", "float32", ("batch", "source_length", 17))
 LENGTHS = TensorSpec("lengths", "int64", ("batch",))

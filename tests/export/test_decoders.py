@@ -162,5 +162,7 @@ def test_a_step_of_attention_is_a_handful_of_nodes(name):
     itself = not name.endswith("relative")  # vectors of distances need the weights themselves
     assert counts.get("MultiHeadAttention", 0) == layers * (itself + crossing)
     # Per layer: query, key and value at once, the output, two of the feed-forward network; and
-    # across query and output. Then the logits, and the weights that the last layer shows.
-    assert counts["MatMul"] == layers * (4 + 2 * crossing) + 1 + crossing
+    # across query and output. Then the logits, and the weights that the last layer shows. With
+    # vectors of distances: query, key and value apart; scores and contexts, by keys and distances.
+    own = 4 if itself else 4 + 2 + 4
+    assert counts["MatMul"] == layers * (own + 2 * crossing) + 1 + crossing
