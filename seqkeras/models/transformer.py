@@ -6,6 +6,7 @@ from keras import ops
 from seqkeras.decoding import StateEntry
 from seqkeras.embeddings import TokenEmbedding
 from seqkeras.masks import padding_mask
+from seqkeras.models.bert import Bert
 from seqkeras.models.gpt import require_positions
 from seqkeras.models.never_generated import id_problems, without
 from seqkeras.models.positions import (
@@ -16,8 +17,9 @@ from seqkeras.models.positions import (
     require_kind,
 )
 from seqkeras.models.source_model import SourceModel, source_size
+from seqkeras.models.with_heads import serialize
 from seqkeras.shapes import require_positive
-from seqkeras.transformer import Decoder, DecoderBlock, Encoder, EncoderBlock
+from seqkeras.transformer import Decoder, DecoderBlock, Encoder, EncoderBlock, LayerNorm
 from seqkeras.transformer.block import require_heads
 from seqkeras.values import build_once
 
@@ -63,6 +65,9 @@ class Transformer(SourceModel):
             positions; None for all.
         source_features: of a source that is frames, as of sound, video or an image's grid, how many
             numbers each has. Instead of sqrt(D) E_x x(s) the encoder reads W x(s) + c, learned.
+        encoder: a `Bert` of source_vocab_size that is the encoder, of any width and depth; None for
+            one like the decoder. While it is not trainable, it drops nothing.
+        embedding_norm: whether what enters a stack is normalised, as BERT's embeddings are.
 
     Call arguments (one dictionary):
         token_ids: (B, S) integers, padded on the right; or frames: (B, S, source_features).
@@ -76,9 +81,10 @@ class Transformer(SourceModel):
         ValueError: if a size is not positive, num_heads does not divide hidden_dim, a name is
             unknown, all embeddings are shared by vocabularies of two sizes, there are fewer learned
             positions than tokens, a token id known already, or one of never_generated, is not in
-            its vocabulary, or never_generated is all of it.
+            its vocabulary, never_generated is all of it, or the encoder is no `Bert` of the source.
 
-    Reference: Vaswani et al. 2017, https://arxiv.org/abs/1706.03762
+    Reference: Vaswani et al. 2017, https://arxiv.org/abs/1706.03762; with a `Bert`: Rothe et al.
+    2020, section 3, https://arxiv.org/abs/1907.12461
     """
 
     attends = True  # a step returns attention weights too
@@ -105,6 +111,8 @@ class Transformer(SourceModel):
         output_bias=False,
         attention_window=None,
         source_features=None,
+        encoder=None,
+        embedding_norm=False,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -120,6 +128,7 @@ class Transformer(SourceModel):
             "scale_embeddings": scale_embeddings,
             "never_generated": list(never_generated),
             "output_bias": output_bias,
+            "embedding_norm": embedding_norm,
         }
         self.num_layers = num_layers
         self.block_options = {
@@ -134,13 +143,14 @@ class Transformer(SourceModel):
             "epsilon": epsilon,
             "attention_window": attention_window,
         }
-        self._check()
+        self._check(encoder)
         policy = self.dtype_policy
         of_block = {**self.block_options, "relative_clip": relative_clip(positions)}
         of_block |= {"dtype": policy, "name": "block_0"}
         biases = [bias_of_stack(positions, num_heads, of, policy) for of in (True, False)]
-        self.encoder = Encoder(EncoderBlock(**of_block), num_layers, biases[0])
+        self.encoder = encoder or Encoder(EncoderBlock(**of_block), num_layers, biases[0])
         self.decoder = Decoder(DecoderBlock(**of_block), num_layers, biases[1])
+        self.embedding_norm = LayerNorm(epsilon, dtype=policy) if embedding_norm else None
         self.dropout = keras.layers.Dropout(dropout, dtype=policy)
         self.positions = position_vectors(positions, hidden_dim, policy, max_length)
 
@@ -149,7 +159,9 @@ class Transformer(SourceModel):
 
         self.target_embedding = embedding(target_vocab_size)
         shared = {"all": self.target_embedding}.get(shared_embeddings)
-        if source_features is None:
+        if encoder is not None:
+            self.source_embedding = None
+        elif source_features is None:
             self.source_embedding = shared or embedding(source_vocab_size)
         else:
             self.source_embedding = keras.layers.Dense(hidden_dim, dtype=policy)
@@ -157,7 +169,7 @@ class Transformer(SourceModel):
             embedding(target_vocab_size) if shared_embeddings == "none" else self.target_embedding
         )
 
-    def _check(self):
+    def _check(self, encoder):
         sizes, options = self.sizes, self.options
         require_heads(self, self.block_options["hidden_dim"], self.block_options["num_heads"])
         require_positive(self, **sizes)
@@ -169,11 +181,26 @@ class Transformer(SourceModel):
             )
         for problem in id_problems(options["never_generated"], sizes["target_vocab_size"]):
             raise ValueError(f"Transformer: {problem}")
+        if encoder is not None:
+            self._check_encoder(encoder)
         vocab_sizes = sizes.get("source_vocab_size"), sizes["target_vocab_size"]
         if options["shared_embeddings"] == "all" and len(set(vocab_sizes)) > 1:
             raise ValueError(
                 "Transformer: source_vocab_size and target_vocab_size must be equal to share all "
                 f"embeddings; received {vocab_sizes[0]} and {vocab_sizes[1]}."
+            )
+
+    def _check_encoder(self, encoder):
+        if not isinstance(encoder, Bert) or self.options["shared_embeddings"] == "all":
+            raise ValueError(
+                "Transformer: encoder must be a Bert, with its own embeddings (shared_embeddings "
+                f'"target" or "none"); received a {type(encoder).__name__} and '
+                f"{self.options['shared_embeddings']!r}."
+            )
+        size, given = encoder.config["vocab_size"], self.sizes.get("source_vocab_size")
+        if given != size:
+            raise ValueError(
+                f"Transformer: source_vocab_size must be the encoder's, {size}; received {given}."
             )
 
     @property
@@ -192,10 +219,12 @@ class Transformer(SourceModel):
     def build(self, inputs_shape=None):
         sequence = (None, None, self.block_options["hidden_dim"])
         features = (self.source_features,) if self.source_features else ()
-        build_once(self.source_embedding, (None, None, *features))
-        for layer in (self.target_embedding, self.output_embedding, self.positions):
+        of_source = (self.source_embedding, (None, None, *features))
+        of_tokens = (self.target_embedding, self.output_embedding, self.positions)
+        shapes = [of_source, (self.embedding_norm, sequence)]
+        for layer, shape in (*shapes, *((layer, (None, None)) for layer in of_tokens)):
             if layer is not None:
-                build_once(layer, (None, None))
+                build_once(layer, shape)
         self.output_bias = None
         if self.options["output_bias"]:
             self.output_bias = self.add_weight(
@@ -204,8 +233,10 @@ class Transformer(SourceModel):
                 initializer="zeros",
                 autocast=False,  # float32, like logits
             )
-        build_once(self.encoder, sequence)
-        build_once(self.decoder, sequence, sequence)
+        of_bert = isinstance(self.encoder, Bert)
+        build_once(self.encoder, None if of_bert else sequence)
+        encoded = (None, None, self.encoder.hidden_dim) if of_bert else sequence
+        build_once(self.decoder, sequence, encoded)
 
     def call(self, inputs, training=False):
         self.require_inputs(inputs)
@@ -250,6 +281,10 @@ class Transformer(SourceModel):
     def _encode(self, token_ids, lengths, training=False):
         """Return the encoder's output (B, S, D), and the source's padding mask (B, S)."""
         mask = padding_mask(lengths, ops.shape(token_ids)[1])
+        if isinstance(self.encoder, Bert):
+            inputs = {"token_ids": token_ids, "lengths": lengths}
+            training = training and self.encoder.trainable
+            return self.encoder(inputs, training=training)["hidden"], mask
         embedded = self._with_positions(self.embed_source(token_ids, mask))
         embedded = self.dropout(embedded, training=training)
         return self.encoder(embedded, attention_mask=mask[:, None], training=training), mask
@@ -258,16 +293,25 @@ class Transformer(SourceModel):
         self.require_inputs(inputs)
         token_ids, lengths = (inputs[name] for name in self.source_names)
         encoded, mask = self._encode(token_ids, lengths)
-        source = self._with_positions(self.embed_source(token_ids, mask))
         target = self._with_positions(self.target_embedding(inputs["target_ids"]))
+        if isinstance(self.encoder, Bert):
+            of_source = {"token_ids": token_ids, "lengths": lengths}
+            weights = self.encoder.attention_weights(of_source)
+        else:
+            source = self._with_positions(self.embed_source(token_ids, mask))
+            weights = {"encoder": self.encoder.attention_weights(source, mask[:, None])}
         return {
-            "encoder": self.encoder.attention_weights(source, mask[:, None]),
+            **weights,
             **self.decoder.attention_weights(target, encoded, encoded_mask=mask),
         }
 
     def _with_positions(self, embedded):
         """Return (B, T, D) embeddings, from the first position on."""
-        return add_positions(self.positions, embedded, ops.arange(ops.shape(embedded)[1])[None])
+        positions = ops.arange(ops.shape(embedded)[1])[None]
+        return self._normed(add_positions(self.positions, embedded, positions))
+
+    def _normed(self, embedded):
+        return embedded if self.embedding_norm is None else self.embedding_norm(embedded)
 
     def step(self, token_ids, state):
         """Advance every beam by one token, the step contract of `seqkeras.decoding`.
@@ -302,6 +346,7 @@ class Transformer(SourceModel):
         state."""
         embedded = self.target_embedding(token_ids[..., None])  # (B, K, 1, D)
         embedded = add_positions(self.positions, embedded, state["position"][..., None])
+        embedded = self._normed(embedded)
         hidden, heads, state = self.decoder.read(embedded, state, state["source_mask"])
         logits = without(self._logits(hidden[:, :, 0]), self.never_generated)
         return (logits, heads), state
@@ -319,4 +364,11 @@ class Transformer(SourceModel):
             **self.options,
             "num_layers": self.num_layers,
             **self.block_options,
+            "encoder": serialize(self.encoder) if isinstance(self.encoder, Bert) else None,
         }
+
+    @classmethod
+    def from_config(cls, config):
+        encoder = config.get("encoder")
+        encoder = None if encoder is None else keras.saving.deserialize_keras_object(encoder)
+        return cls(**{**config, "encoder": encoder})

@@ -120,6 +120,28 @@ class PretrainedOptions(Options):
             )
 
 
+class SourceEncoderOptions(PretrainedOptions):
+    """Which encoder reads the sources of an encoder-decoder."""
+
+    pretrained_decoder: bool = option(
+        False,
+        bool,
+        "Begin the decoder with the weights of --pretrained, too (Rothe et al. 2020): targets have "
+        "its tokens.",
+    )
+
+    OF_PRETRAINED = (*PretrainedOptions.OF_PRETRAINED, "pretrained_decoder")
+    # The decoder, or its attention to the source, learns from scratch.
+    DEFAULTS_WITH = {
+        "pretrained": {
+            "learning_rate": 2e-4,
+            "optimizer": "adamw",
+            "weight_decay": 0.01,
+            "batch_size": 32,
+        }
+    }
+
+
 class PooledOptions(PretrainedOptions):
     """Pooling of tokens for the heads of whole texts."""
 

@@ -125,6 +125,19 @@ class Pretrained:
                 target.set_weights(other.get_weights())
         return dataclasses.replace(self, config=dict(part.config), weights=part.get_weights())
 
+    def encoder(self, pooler: str | None = None) -> Bert:
+        """Return a new `Bert` of the folder's weights, built.
+
+        Args:
+            pooler: activation of its pooler, which is new if the folder has none; None for no
+                pooler.
+        """
+        encoder = Bert(**{**self.config, "pooler": pooler}, name="encoder")
+        encoder.build(None)
+        weights = self.weights + encoder.get_weights()[len(self.weights) :]
+        encoder.set_weights(weights[: len(encoder.weights)])  # the pooler's are the last
+        return encoder
+
     def with_heads(
         self, heads: Mapping[str, keras.Layer], frozen: bool = False, pooling: str = "pooler"
     ) -> WithHeads:
@@ -140,11 +153,7 @@ class Pretrained:
         """
         pools = pooling == "pooler" and any("pooled" in head.takes for head in heads.values())
         new = "tanh" if self.has_segments else "relu"  # DistilBERT's
-        pooler = (self.config["pooler"] or new) if pools else None
-        encoder = Bert(**{**self.config, "pooler": pooler}, name="encoder")
-        encoder.build(None)
-        weights = self.weights + encoder.get_weights()[len(self.weights) :]
-        encoder.set_weights(weights[: len(encoder.weights)])  # the pooler's are the last
+        encoder = self.encoder((self.config["pooler"] or new) if pools else None)
         model = WithHeads(encoder, heads, frozen, pooling)
         model.build(None)
         return model

@@ -20,13 +20,14 @@ from seqkeras.metrics import (
 )
 from seqkeras.runs import RunError
 from seqkeras.serving.text.characters import WITHOUT_SPACES
-from seqkeras.tokenizers import BOS, EOS, PAD, encode_all, learn_tokenizer
+from seqkeras.tokenizers import PAD, encode_all, learn_tokenizer, special_ids
 from seqkeras.training.answering.translate import source_ids
 from seqkeras.training.console import console
 from seqkeras.training.parts.frames import KEPT
+from seqkeras.training.parts.pretrained import Pretrained
 from seqkeras.training.parts.translation_data import examples_to_answer, training_examples
 from seqkeras.training.parts.translation_maps import draw_attention
-from seqkeras.training.parts.translation_models import model_of
+from seqkeras.training.parts.translation_models import model_of, tuned_model_of
 from seqkeras.training.parts.vocabularies import learned_from
 from seqkeras.training.task import Modelling, Reading, Scoring
 
@@ -40,10 +41,18 @@ PASSES, LEAST_STEPS = 20, 1000  # of a training, unless options say so
 
 
 class TranslationReading(Reading):
-    """A sequence of tokens to another, by attention or a recurrent state."""
+    """A sequence of tokens to another, by attention or a recurrent state.
+
+    Attributes:
+        pretrained: a `Pretrained`, where an encoder is fine-tuned; else None.
+    """
+
+    pretrained: Pretrained | None = None
 
     def read(self) -> tuple[list[Any], list[Any]]:
         options = self.options
+        if options.pretrained is not None:
+            self.pretrained = self._encoder()
         train, validation = training_examples(options)
         console.print(
             f"{options.task}: {len(train):,} training and {len(validation):,} validation examples"
@@ -58,6 +67,23 @@ class TranslationReading(Reading):
                         f"those of training {self.num_features}."
                     )
         return train, validation
+
+    def _encoder(self):
+        options = self.options
+        pretrained = Pretrained.read(options.pretrained)
+        pretrained.limit(options.max_length, options.max_length)
+        kind = pretrained.config["positions"]
+        if options.pretrained_decoder and kind != "learned":
+            raise RunError(
+                f"--pretrained-decoder: {options.pretrained} has positions of the kind {kind}; a "
+                "decoder begins with learned ones. Leave the option out."
+            )
+        if options.pretrained_decoder and special_ids(pretrained.tokenizer).padding_id != PAD:
+            raise RunError(
+                f"--pretrained-decoder: the padding of {options.pretrained} must have the id {PAD} "
+                "of BERT's; leave the option out, so that targets have tokens of their own."
+            )
+        return pretrained
 
     def _say_words_of_bleu(self, examples):
         """Say so where BLEU counts whole sentences for words."""
@@ -88,6 +114,10 @@ class TranslationReading(Reading):
         learned = (kind, targets, size or options.vocab_size)
         if options.frames_column is not None:
             tokenizers = {"target": self._learned(*learned, **of_targets)}
+        elif self.pretrained is not None:
+            own = self.pretrained.tokenizer
+            target = own if options.pretrained_decoder else self._learned(*learned, **of_targets)
+            tokenizers = {"source": own, "target": target}
         elif options.joint:
             joint = self._learned(options.tokens, sources + targets, options.vocab_size)
             tokenizers = {"source": joint, "target": joint}
@@ -158,12 +188,12 @@ class TranslationModelling(Modelling):
         kept_pairs = [self._kept(corpus, run) for corpus in corpora]
         for file, pairs in zip(files, kept_pairs, strict=True):
             try:
-                orders.append(self.order(_arrays(pairs)[2]))
+                orders.append(self.order(_arrays(pairs, run)[2]))
             except ValueError as error:
                 raise RunError(f"{file}: {error} Choose a smaller --batch-size.") from error
             offsets.append(offset)
             offset += len(pairs)
-        inputs, targets, _ = _arrays([pair for pairs in kept_pairs for pair in pairs])
+        inputs, targets, _ = _arrays([pair for pairs in kept_pairs for pair in pairs], run)
         order = orders[0]
         if options.also:
             order = MixedBatches(orders, offsets, options.corpora.mixture(), options.seed)
@@ -176,7 +206,7 @@ class TranslationModelling(Modelling):
         return max(PASSES * batches.order.batches_per_pass, least)
 
     def arrays(self, examples: list[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
-        return _arrays(self._kept(examples, run))
+        return _arrays(self._kept(examples, run), run)
 
     def _kept(self, examples, run):
         """Return the token ids of the pairs that are not too long."""
@@ -197,6 +227,8 @@ class TranslationModelling(Modelling):
         return short
 
     def model(self, run: RunFiles) -> keras.Model:
+        if self.reading.pretrained is not None:
+            return tuned_model_of(self.options, self.reading.pretrained, run.tokenizers["target"])
         target_size = len(run.tokenizers["target"])
         if "source" in run.tokenizers:
             return model_of(self.options, len(run.tokenizers["source"]), target_size)
@@ -269,15 +301,16 @@ class TranslationScoring(Scoring):
         return f"BLEU is {scores['bleu']:.2f}, chrF {scores['chrf']:.2f}"
 
 
-def _arrays(pairs):
+def _arrays(pairs, run):
+    ids = special_ids(run.tokenizers["target"])
     rows = [source for source, _ in pairs]
     name, kind = "token_ids", Sequences
     if isinstance(rows[0], np.ndarray):
         name, kind = "frames", FrameSequences
     sources = kind(rows)
-    target_ids = Sequences([[BOS, *target] for _, target in pairs])
+    target_ids = Sequences([[ids.start_id, *target] for _, target in pairs])
     inputs = {name: sources, "lengths": sources.lengths, "target_ids": target_ids}
-    wanted = Sequences([[*target, EOS] for _, target in pairs])
+    wanted = Sequences([[*target, ids.end_id] for _, target in pairs])
     return inputs, wanted, np.maximum(sources.lengths, wanted.lengths)
 
 

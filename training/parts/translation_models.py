@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from seqkeras.models import RNNSeq2Seq, Transformer
+from seqkeras.pretrained.warm_start import decoder_options, start_decoder
 from seqkeras.schedules import LinearDecay
-from seqkeras.tokenizers import BOS, PAD, UNK
+from seqkeras.tokenizers import BOS, PAD, UNK, special_ids
 
 if TYPE_CHECKING:
     import keras
 
+    from seqkeras.serving.text import Tokenizer
     from seqkeras.training.options import FitOptions
+    from seqkeras.training.parts.pretrained import Pretrained
 
 TRANSFORMER_LAYERS = 3
 
@@ -24,6 +27,36 @@ def model_of(
     make = _transformer if options.model == "transformer" else _recurrent
     model = make(options, source_size, target_size, features)
     model.build(None)
+    return model
+
+
+def tuned_model_of(options: FitOptions, pretrained: Pretrained, target: Tokenizer) -> Transformer:
+    """Return a built `Transformer` whose encoder is that of --pretrained."""
+    encoder = pretrained.encoder()
+    arguments = {
+        "target_vocab_size": len(target),
+        "hidden_dim": options.hidden_dim,
+        "num_layers": options.num_layers or TRANSFORMER_LAYERS,
+        "num_heads": options.num_heads,
+        "feed_forward_dim": options.feed_forward_dim or 4 * options.hidden_dim,
+        "pre_norm": options.pre_norm,
+    }
+    if options.pretrained_decoder:
+        arguments = decoder_options(encoder)
+    without_token = range(len(target), arguments["target_vocab_size"])
+    model = Transformer(
+        encoder.config["vocab_size"],
+        **{**arguments, "max_length": options.max_length},
+        dropout=options.dropout,
+        attention_dropout=options.attention_dropout,
+        activation_dropout=options.activation_dropout,
+        never_generated=(*special_ids(target).never_generated, *without_token),
+        encoder=encoder,
+    )
+    model.build(None)
+    if options.pretrained_decoder:
+        start_decoder(model, encoder)
+    encoder.trainable = not options.frozen
     return model
 
 

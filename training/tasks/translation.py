@@ -21,6 +21,7 @@ from seqkeras.training.options import (
     shown,
 )
 from seqkeras.training.options.corpora import CorporaOptions, DataFiles
+from seqkeras.training.options.pretrained import SourceEncoderOptions
 from seqkeras.training.task import Task
 
 RECURRENT = (  # the presets of `RNNSeq2Seq`
@@ -49,6 +50,17 @@ OF_RECURRENT = (  # None: the preset's
 READOUTS = ("tanh", "none")
 ERROR_RATES = {"words": ("sentence", "word"), "phonemes": ("word", "phoneme")}
 ERROR_RATES |= {"cmudict": ERROR_RATES["phonemes"]}
+OF_DECODER = (  # what --pretrained-decoder brings
+    "target_tokens",
+    "target_vocab_size",
+    "vocab_size",
+    "lowercase",
+    "hidden_dim",
+    "num_layers",
+    "num_heads",
+    "feed_forward_dim",
+    "pre_norm",
+)
 OF_TEXTS = ("targets", "also", "source_column", "joint", "lowercase", "format")
 BLEU_TOKENIZERS = ("13a", "none", "intl", "char", "zh")
 SHARE = Number(0, 1, max_open=True)
@@ -70,12 +82,14 @@ class TranslationOptions(FitOptions, task="translation"):
     Or frames, as of sound or video, instead of a text: --frames-column file names .npy files.
 
     The tokens are learned from the files: --tokens, --vocab-size, --joint. The model is a
-    Transformer, or a recurrent one: --model bahdanau.
+    Transformer, or a recurrent one: --model bahdanau. With --pretrained FOLDER a fine-tuned BERT
+    with its tokens reads the sources.
     """
 
     file: str = argument(DataFile(), "Training file: sources, or sources with targets.")
     targets: str | None = option(None, DataFile(), "File of targets, a line for each line of FILE.")
     corpora: CorporaOptions = part(CorporaOptions)
+    tuning: SourceEncoderOptions = part(SourceEncoderOptions)
     also_targets: tuple = option((), DataFiles(), "Files of targets, one for each file of --also.")
     validation: str | None = option(None, DataFile(), "Validation file. Default: sources of FILE.")
     validation_targets: str | None = option(
@@ -225,6 +239,7 @@ class TranslationOptions(FitOptions, task="translation"):
         "Tokenizer of sacrebleu for BLEU; choose none for text that is tokenized already.",
     )
 
+    OF_SCRATCH = ("tokens", "joint", "attention_window", "frames_column")
     USUAL = ("targets", "validation", "validation_targets", "tokens", "vocab_size", "hidden_dim")
 
     def make(self) -> Task:
@@ -249,6 +264,12 @@ class TranslationOptions(FitOptions, task="translation"):
         return ERROR_RATES.get(self.metrics or self.format)
 
     def problems(self, of: Options) -> Iterable[str]:
+        if self.pretrained is not None and self.model != "transformer":
+            yield "--pretrained is for --model transformer, whose decoder attends to a BERT."
+        if self.pretrained_decoder:
+            for name in OF_DECODER:
+                if of.is_given(name):
+                    yield f"{shown(name)}: --pretrained-decoder brings its own; leave it out."
         if len(self.also_targets) != (len(self.also) if self.targets else 0):
             yield (
                 "--also-targets: expected a file for each of --also where FILE has --targets, and "
