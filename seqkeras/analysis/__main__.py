@@ -53,6 +53,26 @@ FIGURES = {
         "Sinusoidal positions as heat maps, and products of positions against distance.",
         {"length": "Number of positions.", "dim": "Number of dimensions of the heat maps."},
     ),
+    "decoder": Figure(
+        "decoder_steps.plot_decoder_steps",
+        "A decoder step by step: attention, candidates and cache.",
+        {
+            "text": "Sentence to translate, in words of the small translator.",
+            "steps": "Training steps of the translator.",
+            "seed": "Seed of the training.",
+        },
+    ),
+    "beam": Figure(
+        "beam_tree.plot_beam_tree",
+        "Beam search as a tree with scores.",
+        {
+            "text": "Sentence to translate, in words of the small translator.",
+            "beams": "Number of beams.",
+            "length_penalty": "Exponent of the length in a score; 0 for none.",
+            "steps": "Training steps of the translator.",
+            "seed": "Seed of the training.",
+        },
+    ),
     "masks": Figure(
         "mask_squares.plot_masks",
         "Masks of attention as squares: padding, causal, prefix, restricted, permutation.",

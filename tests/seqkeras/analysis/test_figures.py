@@ -14,6 +14,8 @@ SMALL = {
     "tanh": ["--units", "7"],
     "power": ["--steps", "5"],
     "positions": ["--length", "11", "--dim", "8"],
+    "decoder": ["--steps", "2", "--text", "one cat sees the dog"],
+    "beam": ["--steps", "2", "--beams", "2", "--length-penalty", "0.6"],
     "masks": ["--length", "5"],
 }
 PAGE = (CHECKOUT / "docs/gallery.md").read_text(encoding="utf-8")
@@ -45,6 +47,8 @@ def test_every_figure_has_its_command_and_its_picture_on_the_page():
         (["positions", "--out", "x.png", "--dim", "7"], "dim at least 8; received 100 and 7."),
         (["tanh", "--out", "x.png", "--units", "0"], "units must be at least 1; received 0."),
         (["power", "--out", "x.png", "--units", "4"], "units must be at least 5, and steps"),
+        (["decoder", "--out", "x.png", "--text", "a cat"], "text must be words of cat, dog"),
+        (["beam", "--out", "x.png", "--steps", "0"], "steps must be at least 1; received 0."),
     ],
 )
 def test_what_can_not_be_drawn_is_refused_in_a_line(arguments, error, capsys):
