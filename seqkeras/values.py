@@ -51,6 +51,16 @@ def normal_or_glorot(stddev):
     return "glorot_uniform" if stddev is None else keras.initializers.RandomNormal(stddev=stddev)
 
 
+def scaling(mean, deviation):
+    """Return a function: numbers (..., C) -> (number - mean) / deviation, in float32.
+
+    Args:
+        mean, deviation: (C,) numbers.
+    """
+    mean, deviation = np.array(mean, "float32"), np.array(deviation, "float32")
+    return lambda numbers: (numbers - mean) / deviation
+
+
 def without_padding(mask, *sequences):
     """Return the sequences, with zeros at their padding, which then may hold anything.
 

@@ -8,7 +8,7 @@ import numpy as np
 from .categories import category_of
 
 
-def inputs_in(path, fields, horizon=0, series=None):
+def inputs_in(path, fields, horizon=0, series=None, each_row=False):
     """Yield (name, input) of each input in a file.
 
     A .npy file holds one input. A .npz file whose arrays have the names of the pipeline's fields
@@ -21,13 +21,18 @@ def inputs_in(path, fields, horizon=0, series=None):
         fields: the names of an input's parts.
         horizon: how many rows of an input in a .csv file are of the future.
         series: the name of that column.
+        each_row: whether each row of a .csv file is an input.
 
     Raises:
         OSError: if it can not be opened.
         ValueError: if it is not a file of numbers that NumPy saved.
     """
     if path.endswith(".csv"):
-        for part, rows in _series_in(_rows_in(path), series):
+        table = _rows_in(path)
+        if each_row:
+            yield from ((f", row {number}", row) for number, row in enumerate(table, start=1))
+            return
+        for part, rows in _series_in(table, series):
             parts = (rows[: len(rows) - horizon], rows[len(rows) - horizon :])
             yield part, dict(zip(fields, parts)) if horizon else rows
         return

@@ -57,8 +57,12 @@ def inputs(pipeline, texts, as_json=False):
     is_text = not getattr(pipeline, "reads_json", False)
     if not is_text:
         rows = getattr(pipeline, "rows", None)
-        series = None if rows is None else rows.series
-        yield from _arrays(texts, fields, getattr(pipeline, "num_known_rows", 0), series)
+        of_table = {
+            "horizon": getattr(pipeline, "num_known_rows", 0),
+            "series": None if rows is None else rows.series,
+            "each_row": getattr(pipeline, "each_row", False),
+        }
+        yield from _arrays(texts, fields, of_table)
         return
     for where, line in texts:
         name, text = f"{where}: text", text_of(line, where)
@@ -81,7 +85,7 @@ def inputs_or_refusals(pipeline, texts, as_json=False):
             yield where, error
 
 
-def _arrays(texts, fields, horizon, series):
+def _arrays(texts, fields, of_table):
     from .array_files import inputs_in  # imports NumPy, which not every command needs
 
     for where, line in texts:
@@ -89,7 +93,7 @@ def _arrays(texts, fields, horizon, series):
         if not text.endswith(FILES):
             yield name, _from_json(text, name)
             continue
-        for part, value in inputs_in(text, fields, horizon, series):
+        for part, value in inputs_in(text, fields, **of_table):
             yield f"{name} of {text}{part}", value
 
 

@@ -49,6 +49,7 @@ def parts_from_sizes(
     reads_output=True,
     source_features=None,
     reverse_source=False,
+    source_scaling=None,
     dtype=None,
     name=None,
     **of_decoder,
@@ -79,6 +80,7 @@ def parts_from_sizes(
         reads_output: False feeds the decoder no y(t-1).
         source_features: of a source that is frames, how many numbers each has.
         reverse_source: whether the encoder reads the source from its end.
+        source_scaling: the mean and the deviation of each number of frames, or None.
         dtype: dtype of all parts.
         name: name of the model.
         of_decoder: the other arguments of the decoder, as never_generated, teacher_forcing,
@@ -122,6 +124,7 @@ def parts_from_sizes(
         "source_embedding": embedding,
         "source_features": source_features,
         "reverse_source": reverse_source,
+        "source_scaling": source_scaling,
         "name": name,
         **policy,
     }

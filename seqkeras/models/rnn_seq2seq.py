@@ -16,7 +16,7 @@ from seqkeras.models.recurrent_stack import RecurrentStack, values_dtype
 from seqkeras.models.rnn_cells import with_objects
 from seqkeras.models.rnn_decoder import RNNDecoder
 from seqkeras.models.rnn_reinforce import reinforce_term
-from seqkeras.models.source_model import SourceModel, source_size
+from seqkeras.models.source_model import SourceModel, checked_scaling, source_size
 from seqkeras.shapes import require_positive
 from seqkeras.values import build_once, config_of_part, reversed_steps
 
@@ -59,6 +59,8 @@ class RNNSeq2Seq(SourceModel):
             None for frames.
         source_features: of a source that is frames, as of sound, video or an image's grid, how many
             numbers each has. The encoder reads them as they are in place of embeddings.
+        source_scaling: the mean and the deviation of each of these numbers, two lists: the encoder
+            then reads (x(s) - mean) / deviation.
         reverse_source: whether the encoder reads x(S) first; h(s) stays the state at x(s).
 
     Call arguments (one dictionary):
@@ -101,6 +103,7 @@ class RNNSeq2Seq(SourceModel):
         source_embedding=None,
         source_features=None,
         reverse_source=False,
+        source_scaling=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -108,6 +111,7 @@ class RNNSeq2Seq(SourceModel):
             bridge = Bridge(decoder.units, dtype=self.dtype_policy.name)
         self._check({"encoder": encoder, "decoder": decoder, "bridge": bridge}, context)
         self.source_features = source_features
+        self.source_scaling = checked_scaling(self, source_scaling, source_features)
         self.reverse_source = reverse_source
         vocab_size = getattr(source_embedding, "input_dim", None)
         self.sizes = {
@@ -305,6 +309,7 @@ class RNNSeq2Seq(SourceModel):
             "context": self.context,
             "source_features": self.source_features,
             "reverse_source": self.reverse_source,
+            "source_scaling": self.source_scaling,
         }
 
     @classmethod

@@ -16,7 +16,7 @@ from seqkeras.models.positions import (
     relative_clip,
     require_kind,
 )
-from seqkeras.models.source_model import SourceModel, source_size
+from seqkeras.models.source_model import SourceModel, checked_scaling, source_size
 from seqkeras.models.with_heads import serialize
 from seqkeras.shapes import require_positive
 from seqkeras.transformer import Decoder, DecoderBlock, Encoder, EncoderBlock, LayerNorm
@@ -68,6 +68,8 @@ class Transformer(SourceModel):
         encoder: a `Bert` of source_vocab_size that is the encoder, of any width and depth; None for
             one like the decoder. While it is not trainable, it drops nothing.
         embedding_norm: whether what enters a stack is normalised, as BERT's embeddings are.
+        source_scaling: the mean and the deviation of each of these numbers, two lists: x(s) is then
+            (x(s) - mean) / deviation. None reads frames as they are.
 
     Call arguments (one dictionary):
         token_ids: (B, S) integers, padded on the right; or frames: (B, S, source_features).
@@ -113,10 +115,12 @@ class Transformer(SourceModel):
         source_features=None,
         encoder=None,
         embedding_norm=False,
+        source_scaling=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
         self.source_features = source_features
+        self.source_scaling = checked_scaling(self, source_scaling, source_features)
         self.sizes = {
             **source_size(self, source_vocab_size, source_features),
             "target_vocab_size": target_vocab_size,
@@ -360,6 +364,7 @@ class Transformer(SourceModel):
             **super().get_config(),
             "source_vocab_size": None,
             "source_features": self.source_features,
+            "source_scaling": self.source_scaling,
             **self.sizes,
             **self.options,
             "num_layers": self.num_layers,

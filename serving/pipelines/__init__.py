@@ -31,6 +31,7 @@ What a manifest's `settings` may hold for them; those without a default must be 
                     "system"}, and behind it, "end"; then a text is what the user says, and
                     {"messages": [{"role", "content"}, ...]} a conversation; null for texts that
                     are gone on from as they are (null)
+    Translate   rows: as of Classify, where a source is one row (null)
     Classify    output: of the graph; the only one if there is no other
                 labels: labels of the logits; two may have one logit, the second's; none for one
                     number, a regression

@@ -1,5 +1,7 @@
 """Inputs of numbers: the frames of a recording or a video, an image, the values of a series."""
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from ..checks import shown
@@ -138,7 +140,8 @@ PACKED_FRAMES = Packing(
 
 
 class FrameReader:
-    """Frames, as an array, as rows of a table, or as a dictionary of "frames", to arrays.
+    """Frames, as an array, as rows of a table or one row, or as a dictionary of "frames", to
+    arrays.
 
     Args:
         shape, limit: see `ArrayReader`.
@@ -174,7 +177,8 @@ class FrameReader:
         if isinstance(value, dict) and set(value) == {FRAMES}:
             value = value[FRAMES]
         if self._rows is not None:
-            rows, (value, _) = value, self._rows.window(value, name)
+            rows = (value,) if isinstance(value, Mapping) else value  # one row
+            value, _ = self._rows.window(rows, name)
             if unknown := self._rows.unknown(rows, name):
                 raise ValueError(str(unknown[0]))
         return self._reader.read(value, name, truncate)

@@ -1,8 +1,9 @@
-"""Translate a text, or frames, into a text."""
+"""Translate a text, frames, or a row of a table into a text."""
 
 import functools
 import unicodedata
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, overload
 
@@ -22,6 +23,7 @@ from ..decoding import (
 from ..manifest import MANIFEST, BundleError, Manifest
 from ..opening import Runtime
 from ..results import Translation
+from ..rows import Rows
 from ..session import EncoderDecoder
 from ..text import CharacterTable, Encoding, pad
 from .arrays import FRAMES, FrameReader, padded, takes_frames
@@ -39,12 +41,20 @@ from .inputs import (
 from .options import require_beams, require_early_stopping, require_penalty
 from .pieces import Detokenizer, finite, pieces
 from .pipeline import Pipeline
+from .settings import row_problems
 
 SHORTEST = 16  # tokens that a shorter source counts in the token budget, because of its target
 
 
+@dataclass(frozen=True)
+class Settings:
+    """See `serving.pipelines`."""
+
+    rows: Rows | None = None
+
+
 class Translate(Pipeline):
-    """One text into another, or frames into a text.
+    """One text into another, or frames or a row of a table into a text.
 
         text -> tokens -> encoder -> beam search over decoder steps -> tokens -> text
 
@@ -53,19 +63,27 @@ class Translate(Pipeline):
         manifest: its `Manifest`.
         runtime: a `Runtime`, how its graphs are run.
 
+    Attributes:
+        rows: the `serving.rows.Rows` of the settings, or None; each row is then an input.
+
     Raises:
         BundleError: if the graphs or tokenizers are not what the pipeline needs.
     """
 
     roles = EncoderDecoder.roles
+    each_row = True  # of a table is an input
 
     def __init__(self, folder: Path, manifest: Manifest, runtime: Runtime | None = None):
         self.manifest = manifest
         self._graphs = EncoderDecoder(folder, manifest, runtime)
+        settings, problems = manifest.parse_settings(Settings)
+        self.rows = settings.rows if settings else None
+        if problems := problems or [*row_problems(self.rows)]:
+            raise BundleError(*problems, where=folder, subject=MANIFEST)
         self._source: Any  # a FrameReader or a tokenizer
         self.reads_json = takes_frames(manifest, "encoder")
         if self.reads_json:
-            self._source = FrameReader.of_graph(folder, manifest, "encoder")
+            self._source = FrameReader.of_graph(folder, manifest, "encoder", self.rows)
         else:
             self._source = open_tokenizer(folder, manifest, "source")
         self._target = open_tokenizer(folder, manifest, "target")
@@ -98,7 +116,8 @@ class Translate(Pipeline):
 
         Args:
             texts: a string; to a model of frames an array (length, features), or a tuple of its
-                rows; or a list of such.
+                rows; with `settings.rows` a row, a dictionary of values by column; or a list of
+                such.
             num_beams: the number of beams; 1: greedy; None: the manifest's default.
             n_best: how many answers to return for each text, at most `num_beams`.
             length_penalty: alpha of GNMT's length penalty; None: the manifest's default.

@@ -1,5 +1,7 @@
 """Encoder-decoders whose source is frames, and not tokens."""
 
+import functools
+
 from seqkeras.models import RNNSeq2Seq, Transformer
 from tests.arrays import floats
 from tests.catalogue import seq2seq, transformer_models
@@ -7,6 +9,7 @@ from tests.catalogue.case import B, Case, S
 
 FEATURES = 5
 OF_FRAMES = {"source_vocab_size": None, "source_features": FEATURES}
+SCALING = [[0.3, -0.5, 0.0, 0.7, 0.2], [1.3, 0.5, 1.0, 0.7, 1.1]]  # means, deviations
 
 
 def inputs():
@@ -26,6 +29,12 @@ def transformer(**options):
 
 
 CASES = [
-    Case(name, make, inputs, {"frames": 1, "target_ids": 1}, past=("target_ids",))
-    for name, make in (("RNNSeq2Seq(frames)", recurrent), ("Transformer(frames)", transformer))
+    Case(
+        f"{name}(frames)",
+        functools.partial(make, source_scaling=SCALING),
+        inputs,
+        {"frames": 1, "target_ids": 1},
+        past=("target_ids",),
+    )
+    for name, make in (("RNNSeq2Seq", recurrent), ("Transformer", transformer))
 ]

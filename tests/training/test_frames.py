@@ -13,8 +13,8 @@ from seqkeras.runs import RunError
 from seqkeras.serving.__main__ import main as serve
 from seqkeras.serving.rows import Rows
 from seqkeras.training.parts.frames import Frames
-from seqkeras.training.parts.scaling import scaling
 from seqkeras.training.tasks.classification import ClassificationOptions
+from seqkeras.values import scaling
 from tests.conftest import long_fixture, others_long
 from tests.training.commands import (
     evaluated,

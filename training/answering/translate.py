@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from seqkeras.decoding import Constraint, beam, greedy, in_batches
+from seqkeras.serving.manifest.fields import parse_fields
 from seqkeras.serving.pipelines.arrays import FRAMES, frame_arrays
 from seqkeras.serving.results import Translation
+from seqkeras.serving.rows import Rows
 from seqkeras.tokenizers import CharacterTable, encode_all, pad
 from seqkeras.training.compiling import OncePerModel
 
@@ -29,6 +31,7 @@ class Translate:
     def __init__(self, run: RunFiles):
         parsed = run.record.parse("run.json")
         self.source, self.target = run.tokenizers.get("source"), run.tokenizers["target"]
+        self.rows = rows_of(run.record.settings)
         self.decoding, self.limit = parsed.decoding, parsed.limits.source_length
         self.search = {
             "start_id": self.decoding.start_id,
@@ -47,13 +50,13 @@ class Translate:
         texts: Sequence[Any],
         advance: Callable[[int], object] | None = None,
     ) -> Any:
-        """Return the answers of a model to texts, or to arrays (frames, numbers).
+        """Return the answers of a model to texts, to arrays (frames, numbers), or to rows.
 
         Args:
             advance: called with the number of answers after each batch, for a progress bar.
         """
         if self.source is None:
-            rows, pad_rows = [frames[: self.limit] for frames in texts], _padded
+            rows, pad_rows = [own[: self.limit] for own in frames_of(self.rows, texts)], _padded
         else:
             pad_rows, read = pad, source_ids(self.source, texts)
             rows = [self._cut(text, ids) for text, ids in zip(texts, read, strict=True)]
@@ -65,6 +68,8 @@ class Translate:
 
     def fits(self, model: keras.Model, text: Any) -> bool:
         """Return whether a text has tokens, and nothing is cut off."""
+        if self.rows is not None:
+            return True
         if self.source is None:
             return len(text) <= self.limit
         [token_ids] = source_ids(self.source, [text])
@@ -101,6 +106,20 @@ class Translate:
 def _padded(rows):
     arrays = frame_arrays(rows)
     return arrays[FRAMES], arrays["lengths"]
+
+
+def rows_of(settings: Mapping[str, Any]) -> Rows | None:
+    """Return the `Rows` of settings; None where sources are no rows."""
+    rows = settings.get("rows")
+    return rows and Rows(**parse_fields(Rows, rows, "rows", []))
+
+
+def frames_of(rows: Rows | None, sources: Sequence[Any]) -> list[Any]:
+    """Return the (frames, numbers) that an encoder reads: the sources themselves, or of `Rows` a
+    frame for each."""
+    if rows is None:
+        return [*sources]
+    return [rows.window((source,), "row")[0] for source in sources]
 
 
 def source_ids(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[int]]:

@@ -39,7 +39,7 @@ from seqkeras.training.parts.forecasting_scores import (
     forecast_summary,
     forecast_table,
 )
-from seqkeras.training.parts.scaling import learned_numbers
+from seqkeras.training.parts.scaling import learned_categories, learned_numbers
 from seqkeras.training.task import Modelling, Reading, Scoring
 from seqkeras.training.validation import LOSS
 from seqkeras.training.wording import counted, listed
@@ -173,16 +173,9 @@ class ForecastingReading(Reading):
             texts = [
                 row[index] for series, part in zip(all_series, parts) for row in series.rows[:part]
             ]
-            say_merged(options.file, name, texts)
-            categories = {*map(category_of, texts)}
-            if len(categories) < 2:
-                raise RunError(
-                    f"{options.file}: {name!r} must hold two categories at least in its training "
-                    f"rows, of which a missing one is one; received "
-                    f"{', '.join(map(repr, categories - {None})) or 'none'}."
-                )
-            categories = tuple(sorted(categories - {None}))
-            columns.append(Column(name, categories, known=name in options.known))
+            columns.append(
+                learned_categories(options.file, name, texts, known=name in options.known)
+            )
         rows = Rows(tuple(columns), time if options.cycles else None, options.series_column)
         self.spreads = [numbers.spread for numbers in learned[: self.num_targets]]
         return rows

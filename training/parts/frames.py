@@ -19,8 +19,9 @@ from seqkeras.training.console import console, say_merged
 from seqkeras.training.options.frames import ARRAYS
 from seqkeras.training.parts.carried_windows import LONGEST, carried_batches
 from seqkeras.training.parts.encoders import encoded_frames
-from seqkeras.training.parts.scaling import deviation_of, learned_numbers, require_float32, scaling
+from seqkeras.training.parts.scaling import learned_numbers, learned_scaling
 from seqkeras.training.wording import counted
+from seqkeras.values import scaling
 
 if TYPE_CHECKING:
     from seqkeras.data.batches import Batches
@@ -94,28 +95,22 @@ class Frames:
         """Return the limits and settings of a run, as learned of training examples."""
         options, longest = self.options, max(map(len, examples))
         limit = LONGEST if options.carry_every else options.max_length or longest
-        self._learn(np.concatenate([example.numbers for example in examples]))
+        self._learn([example.numbers for example in examples])
         settings = {} if self.rows is None else {"rows": dataclasses.asdict(self.rows)}
         return {"source_length": limit}, settings
 
-    def _learn(self, numbers):
+    def _learn(self, frames):
         options = self.options
         if not options.numbers:
             self.rows = None
-            self.mean = numbers.mean(axis=0, dtype="float64")
-            varies = np.ptp(numbers, axis=0) > 0
-            self.deviation = np.ones_like(self.mean)
-            self.deviation[varies] = [deviation_of(column) for column in numbers.T[varies]]
-            for place in np.flatnonzero(varies):
-                way_out = ", or name columns of a table by --numbers, which may have any size"
-                name = f"{options.file}: the numbers {place} of frames"
-                require_float32(name, self.mean[place], self.deviation[place], way_out)
+            way_out = ", or name columns of a table by --numbers, which may have any size"
+            self.mean, self.deviation = learned_scaling(options.file, frames, way_out)
             return
         learned = [
             learned_numbers(
                 options.file, name, column, decimal=options.recordings.decimals.signs().get(name)
             )
-            for name, column in zip(options.numbers, numbers.T, strict=True)
+            for name, column in zip(options.numbers, np.concatenate(frames).T, strict=True)
         ]
         self.rows = Rows(tuple(own.column for own in learned), None, options.series_column)
 

@@ -2,15 +2,16 @@
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from seqkeras.runs import RunError
+from seqkeras.serving.categories import category_of
 from seqkeras.serving.rows import Column
-from seqkeras.tensors import Tensor
+from seqkeras.training.console import say_merged
 
 LEAST = 1e-5  # deviation beside the mean of numbers that float32 tells apart
 SMALLEST, LARGEST = 1e-30, 1e30  # deviation by which float32 divides
@@ -69,6 +70,31 @@ def learned_numbers(
     return Numbers(column, deviation_of(real))
 
 
+def learned_categories(
+    path: Path | str, name: str, values: Sequence[Any], known: bool = False
+) -> Column:
+    """Return the `Column` of categories that the training rows have.
+
+    Args:
+        path: path of the file, for errors.
+        name: name of the column.
+        values: value of each row.
+        known: see `Column`.
+
+    Raises:
+        RunError: if all rows have one category.
+    """
+    say_merged(path, name, values)
+    found = {*map(category_of, values)}
+    categories = tuple(sorted(category for category in found if category is not None))
+    if len(found) < 2:
+        raise RunError(
+            f"{path}: {name!r} must hold two categories at least in its training rows, of which a "
+            f"missing one is one; received {', '.join(map(repr, categories)) or 'none'}."
+        )
+    return Column(name, categories, known=known)
+
+
 def deviation_of(numbers: np.ndarray) -> float:
     """Return the standard deviation of numbers, of which the squares may be under what float64
     holds."""
@@ -77,14 +103,27 @@ def deviation_of(numbers: np.ndarray) -> float:
     return float(size * ((numbers - numbers.mean()) / size).std())
 
 
-def scaling(mean: Any, deviation: Any) -> Callable[[Tensor], Tensor]:
-    """Return a function: numbers (..., C) -> (number - mean) / deviation, in float32.
+def learned_scaling(
+    path: Path | str, frames: list[np.ndarray], way_out: str = ""
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the mean and the deviation of each number of frames; 1 of a number that never varies.
 
     Args:
-        mean, deviation: (C,) numbers that `require_float32` takes.
+        path: path of the file, for errors.
+        frames: list of (frames, numbers), of the training part.
+        way_out: see `require_float32`.
+
+    Raises:
+        RunError: if float32 does not tell the numbers apart.
     """
-    mean, deviation = np.array(mean, "float32"), np.array(deviation, "float32")
-    return lambda numbers: (numbers - mean) / deviation
+    numbers = np.concatenate(frames)
+    mean, varies = numbers.mean(axis=0, dtype="float64"), np.ptp(numbers, axis=0) > 0
+    deviation = np.ones_like(mean)
+    deviation[varies] = [deviation_of(column) for column in numbers.T[varies]]
+    for place in np.flatnonzero(varies):
+        name = f"{path}: the numbers {place} of frames"
+        require_float32(name, mean[place], deviation[place], way_out)
+    return mean, deviation
 
 
 def require_float32(name: str, mean: Any, deviation: Any, way_out: str = "") -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,13 +22,15 @@ from seqkeras.metrics import (
 from seqkeras.runs import RunError
 from seqkeras.serving.text.characters import WITHOUT_SPACES
 from seqkeras.tokenizers import PAD, encode_all, learn_tokenizer, special_ids
-from seqkeras.training.answering.translate import source_ids
+from seqkeras.training.answering.translate import frames_of, rows_of, source_ids
 from seqkeras.training.console import console
 from seqkeras.training.parts.frames import KEPT
 from seqkeras.training.parts.pretrained import Pretrained
+from seqkeras.training.parts.scaling import learned_scaling
 from seqkeras.training.parts.translation_data import examples_to_answer, training_examples
 from seqkeras.training.parts.translation_maps import draw_attention
 from seqkeras.training.parts.translation_models import model_of, tuned_model_of
+from seqkeras.training.parts.translation_rows import learned_rows, require_known
 from seqkeras.training.parts.vocabularies import learned_from
 from seqkeras.training.task import Modelling, Reading, Scoring
 
@@ -35,19 +38,23 @@ if TYPE_CHECKING:
     import keras
 
     from seqkeras.runs import RunFiles
+    from seqkeras.serving.rows import Rows
     from seqkeras.serving.text import Tokenizer
 
 PASSES, LEAST_STEPS = 20, 1000  # of a training, unless options say so
 
 
 class TranslationReading(Reading):
-    """A sequence of tokens to another, by attention or a recurrent state.
+    """A sequence of tokens, frames, or a row to a sequence of tokens, by attention or a recurrent
+    state.
 
     Attributes:
         pretrained: a `Pretrained`, where an encoder is fine-tuned; else None.
+        rows: the `Rows` of sources that are rows; else None.
     """
 
     pretrained: Pretrained | None = None
+    rows: Rows | None = None
 
     def read(self) -> tuple[list[Any], list[Any]]:
         options = self.options
@@ -58,14 +65,13 @@ class TranslationReading(Reading):
             f"{options.task}: {len(train):,} training and {len(validation):,} validation examples"
         )
         self._say_words_of_bleu(validation)
-        if options.frames_column is not None:
-            self.num_features = train[0].text.shape[1]
-            for example in validation:
-                if example.text.shape[1] != self.num_features:
-                    raise RunError(
-                        f"{options.validation}: its frames have {example.text.shape[1]} numbers, "
-                        f"those of training {self.num_features}."
-                    )
+        if options.reads_rows:
+            self.rows = learned_rows(options, [example.text for example in train])
+            require_known(self.rows, validation)
+            self.of_frames = {"source_features": self.rows.num_features}
+        elif options.frames_column is not None:
+            self.of_frames = self._frames_of(train)
+            self._require_size(validation)
         return train, validation
 
     def _encoder(self):
@@ -85,6 +91,20 @@ class TranslationReading(Reading):
             )
         return pretrained
 
+    def _frames_of(self, train):
+        """Return the arguments of a model of frames."""
+        scales = learned_scaling(self.options.file, [example.text for example in train])
+        return {"source_features": train[0].text.shape[1], "source_scaling": scales}
+
+    def _require_size(self, validation):
+        size = self.of_frames["source_features"]
+        for example in validation:
+            if example.text.shape[1] != size:
+                raise RunError(
+                    f"{self.options.validation}: its frames have {example.text.shape[1]} numbers, "
+                    f"those of training {size}."
+                )
+
     def _say_words_of_bleu(self, examples):
         """Say so where BLEU counts whole sentences for words."""
         if self.options.error_rates or self.options.bleu_tokenizer not in ("13a", "intl"):
@@ -103,7 +123,10 @@ class TranslationReading(Reading):
     def examples_of(self, paths: Sequence[Path | str], settings: Mapping[str, Any]) -> list[Any]:
         if len(paths) > 2:
             raise RunError(f"{paths[2]}: one file of pairs, or two of sources and of targets.")
-        return examples_to_answer(self.options, *paths)
+        examples = examples_to_answer(self.options, *paths)
+        if (rows := rows_of(settings)) is not None:
+            require_known(rows, examples)
+        return examples
 
     def tokenizers(self, examples: list[Any]) -> dict[str, Tokenizer]:
         options = self.options
@@ -112,7 +135,7 @@ class TranslationReading(Reading):
         kind, size = options.target_tokens or options.tokens, options.target_vocab_size
         of_targets = {} if size is None else {"option": "--target-vocab-size"}
         learned = (kind, targets, size or options.vocab_size)
-        if options.frames_column is not None:
+        if self.options.sources_are_numbers:
             tokenizers = {"target": self._learned(*learned, **of_targets)}
         elif self.pretrained is not None:
             own = self.pretrained.tokenizer
@@ -152,7 +175,7 @@ class TranslationReading(Reading):
         )
 
     def kept(self, validation: list[Any]) -> list[Any]:
-        if self.options.frames_column is None:
+        if not self.options.sources_are_numbers:
             return validation
         places = np.linspace(0, len(validation) - 1, min(KEPT, len(validation))).astype(int)
         return [validation[place] for place in places]
@@ -161,8 +184,11 @@ class TranslationReading(Reading):
         options = self.options
         limit = options.max_length
         longest = limit
-        if "source" not in tokenizers:
+        if self.rows is not None:
+            longest = 1
+        elif "source" not in tokenizers:
             longest = max(len(example.text) for example in examples)
+        settings = {} if self.rows is None else {"rows": dataclasses.asdict(self.rows)}
         return {
             "pipeline": "Translate",
             "limits": {"source_length": longest, "target_length": limit},
@@ -170,6 +196,7 @@ class TranslationReading(Reading):
                 "num_beams": options.num_beams,
                 "length_penalty": options.length_penalty,
             },
+            "settings": settings,
         }
 
 
@@ -211,10 +238,11 @@ class TranslationModelling(Modelling):
     def _kept(self, examples, run):
         """Return the token ids of the pairs that are not too long."""
         target, limit = run.tokenizers["target"], self.options.max_length
-        sources, longest = [example.text for example in examples], limit
+        texts, longest = [example.text for example in examples], limit
         if "source" in run.tokenizers:
-            sources = source_ids(run.tokenizers["source"], sources)
+            sources = source_ids(run.tokenizers["source"], texts)
         else:
+            sources = frames_of(rows_of(run.record.settings), texts)
             longest = run.record.limits["source_length"]
         targets = encode_all(target, [example.target for example in examples])
         pairs = [*zip(sources, targets, strict=True)]
@@ -232,7 +260,7 @@ class TranslationModelling(Modelling):
         target_size = len(run.tokenizers["target"])
         if "source" in run.tokenizers:
             return model_of(self.options, len(run.tokenizers["source"]), target_size)
-        return model_of(self.options, None, target_size, self.reading.num_features)
+        return model_of(self.options, None, target_size, **self.reading.of_frames)
 
     def loss(self) -> Any:
         return SmoothedCrossEntropy(self.options.label_smoothing, ignore_class=PAD)
@@ -284,8 +312,10 @@ class TranslationScoring(Scoring):
     def sample(self, example: Any, answer: Any) -> dict[str, str]:
         if isinstance(example.text, str):
             return super().sample(example, answer)
-        frames = f"{len(example.text):,} frames"
-        return {"input": frames, "target": example.target, "answer": answer.text}
+        given = f"{len(example.text):,} frames"
+        if isinstance(example.text, dict):
+            given = ", ".join(f"{name} {value}" for name, value in example.text.items())
+        return {"input": given, "target": example.target, "answer": answer.text}
 
     def draw(self, model: keras.Model, run: RunFiles, path: Path | str) -> None:
         if model.attends and "source" in run.tokenizers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,6 +13,7 @@ from seqkeras.data.parallel import read_parallel, read_pronunciations, read_tab_
 from seqkeras.data.recordings import read_table
 from seqkeras.data.texts import suffix_of
 from seqkeras.runs import RunError
+from seqkeras.training.parts.translation_rows import read_source_rows, with_known_categories
 
 if TYPE_CHECKING:
     from seqkeras.training.options import FitOptions
@@ -23,21 +25,24 @@ WITH_HEADER = (".csv", ".jsonl")
 
 
 class Example(NamedTuple):
-    """A text or (frames, numbers), its target, further targets that are as right, and of which
-    corpus it is: 0 is FILE."""
+    """A text, (frames, numbers), or a row as name -> value; its target, further targets that are as
+    right, of which corpus it is (0 is FILE), and its place in the file."""
 
     text: Any
     target: str
     others: tuple[str, ...] = ()
     corpus: int = 0
+    where: str = ""
 
     @property
     def targets(self) -> list[str]:
         return [self.target, *self.others]
 
     @property
-    def source(self) -> str | bytes:
+    def source(self) -> Hashable:
         """What examples of one source share."""
+        if isinstance(self.text, dict):
+            return tuple(self.text.items())
         return self.text if isinstance(self.text, str) else self.text.tobytes()
 
 
@@ -57,6 +62,8 @@ def training_examples(options: FitOptions) -> tuple[list[Example], list[Example]
         )
     else:
         train, validation = _held_out(options, train)
+        if options.categories:
+            train, validation = with_known_categories(options, train, validation)
         held_out = {example.source for example in validation}
         validation = _grouped(validation) if options.several_targets else validation
     targets = options.also_targets or (None,) * len(options.also)
@@ -85,7 +92,9 @@ def examples_to_answer(
 
 
 def _read(options, path, targets):
-    rows = [Example(*pair) for _, pair in _rows(options, path, targets)]
+    rows = [
+        Example(*pair, where=f"{path}, line {line}") for line, pair in _rows(options, path, targets)
+    ]
     if not options.lowercase:
         return rows
     return [row._replace(target=row.target.lower()) for row in rows]
@@ -96,6 +105,8 @@ def _rows(options, path, targets):
         return read_parallel(path, targets)
     if options.format == "cmudict":
         return read_pronunciations(path, options.stress)
+    if options.reads_rows:
+        return read_source_rows(options, path)
     if options.frames_column is not None:
         return _recordings(path, options.frames_column, options.target_column or "target")
     names = options.source_column, options.target_column
@@ -135,6 +146,9 @@ def _grouped(examples):
     """Return an example for each source, with all of its targets."""
     targets = {}
     for example in examples:
-        _, answers = targets.setdefault(example.source, (example.text, {}))
+        _, answers = targets.setdefault(example.source, (example, {}))
         answers[example.target] = None
-    return [Example(text, first, tuple(others)) for text, (first, *others) in targets.values()]
+    return [
+        example._replace(target=first, others=tuple(others))
+        for example, (first, *others) in targets.values()
+    ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from seqkeras.models import RNNSeq2Seq, Transformer
 from seqkeras.pretrained.warm_start import decoder_options, start_decoder
@@ -20,12 +20,12 @@ TRANSFORMER_LAYERS = 3
 
 
 def model_of(
-    options: FitOptions, source_size: int | None, target_size: int, features: int | None = None
+    options: FitOptions, source_size: int | None, target_size: int, **of_frames: Any
 ) -> keras.Model:
-    """Return a built model of the name `options.model`; `features`: how many numbers frames
-    have, where sources are no tokens."""
+    """Return a built model of the name `options.model`; `of_frames`: source_features, and
+    source_scaling or None, where sources are no tokens."""
     make = _transformer if options.model == "transformer" else _recurrent
-    model = make(options, source_size, target_size, features)
+    model = make(options, source_size, target_size, of_frames)
     model.build(None)
     return model
 
@@ -60,7 +60,7 @@ def tuned_model_of(options: FitOptions, pretrained: Pretrained, target: Tokenize
     return model
 
 
-def _transformer(options, source_size, target_size, features):
+def _transformer(options, source_size, target_size, of_frames):
     return Transformer(
         source_size,
         target_size,
@@ -74,13 +74,13 @@ def _transformer(options, source_size, target_size, features):
         dropout=options.dropout,
         attention_dropout=options.attention_dropout,
         activation_dropout=options.activation_dropout,
-        source_features=features,
         never_generated=(PAD, UNK, BOS),
         attention_window=options.attention_window,
+        **of_frames,
     )
 
 
-def _recurrent(options, source_size, target_size, features):
+def _recurrent(options, source_size, target_size, of_frames):
     names = ("cell", "attention", "tie_weights", "reverse_source")
     arguments = {name: getattr(options, name) for name in names}
     if options.readout is not None:
@@ -93,10 +93,10 @@ def _recurrent(options, source_size, target_size, features):
         options.hidden_dim,
         options.decoder_units,
         dropout=options.dropout,
-        source_features=features,
         never_generated=(PAD, UNK, BOS),
         teacher_forcing=_teacher_forcing(options),
         **{name: value for name, value in arguments.items() if value is not None},
+        **of_frames,
     )
 
 

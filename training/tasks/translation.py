@@ -12,6 +12,7 @@ from seqkeras.training.options import (
     POSITIVE,
     DataFile,
     FitOptions,
+    Names,
     Number,
     Options,
     argument,
@@ -21,6 +22,7 @@ from seqkeras.training.options import (
     shown,
 )
 from seqkeras.training.options.corpora import CorporaOptions, DataFiles
+from seqkeras.training.options.decimals import DecimalOptions
 from seqkeras.training.options.pretrained import SourceEncoderOptions
 from seqkeras.training.task import Task
 
@@ -62,6 +64,7 @@ OF_DECODER = (  # what --pretrained-decoder brings
     "pre_norm",
 )
 OF_TEXTS = ("targets", "also", "source_column", "joint", "lowercase", "format")
+NOT_TEXTS = ("numbers", "categories", "frames_column")
 BLEU_TOKENIZERS = ("13a", "none", "intl", "char", "zh")
 SHARE = Number(0, 1, max_open=True)
 
@@ -79,7 +82,8 @@ class TranslationOptions(FitOptions, task="translation"):
     Or two files, whose lines belong together: train.en --targets train.de. Or a .csv or .jsonl with
     the columns source and target (--source-column, --target-column). Or a dictionary of
     pronunciations, as CMUdict's "GO G OW1": --format cmudict. Files may be packed, as train.en.gz.
-    Or frames, as of sound or video, instead of a text: --frames-column file names .npy files.
+    Or frames, as of sound or video, instead of a text: --frames-column file names .npy files. Or
+    numbers and categories of a row: --numbers age,price --categories color.
 
     The tokens are learned from the files: --tokens, --vocab-size, --joint. The model is a
     Transformer, or a recurrent one: --model bahdanau. With --pretrained FOLDER a fine-tuned BERT
@@ -109,6 +113,13 @@ class TranslationOptions(FitOptions, task="translation"):
         "Column that names .npy files of (frames, numbers), the sources, as of sound, video or an "
         "image's features; the file has a row for each recording.",
     )
+    numbers: tuple = option(
+        (), Names(), "Columns of numbers, the source where it is a row; a field may be empty."
+    )
+    categories: tuple = option(
+        (), Names(), "Columns of categories of such a row; a field may be empty."
+    )
+    decimals: DecimalOptions = part(DecimalOptions)
     stress: bool = option(True, bool, "Read the stress digits behind CMUdict's vowels.")
     unknown_targets: float = option(
         0.01,
@@ -239,7 +250,7 @@ class TranslationOptions(FitOptions, task="translation"):
         "Tokenizer of sacrebleu for BLEU; choose none for text that is tokenized already.",
     )
 
-    OF_SCRATCH = ("tokens", "joint", "attention_window", "frames_column")
+    OF_SCRATCH = ("tokens", "joint", "attention_window", *NOT_TEXTS)
     USUAL = ("targets", "validation", "validation_targets", "tokens", "vocab_size", "hidden_dim")
 
     def make(self) -> Task:
@@ -259,6 +270,16 @@ class TranslationOptions(FitOptions, task="translation"):
         return {path: files_of_table(path, [self.frames_column]) for path in paths}
 
     @property
+    def reads_rows(self) -> bool:
+        """Whether sources are rows of numbers and categories."""
+        return bool(self.numbers or self.categories)
+
+    @property
+    def sources_are_numbers(self) -> bool:
+        """Whether sources are frames, or rows, and no texts."""
+        return any(map(self.is_given, NOT_TEXTS))
+
+    @property
     def error_rates(self) -> tuple[str, str] | None:
         """What error rates are of, a whole and its part; None where BLEU is the score."""
         return ERROR_RATES.get(self.metrics or self.format)
@@ -275,10 +296,13 @@ class TranslationOptions(FitOptions, task="translation"):
                 "--also-targets: expected a file for each of --also where FILE has --targets, and "
                 f"none where not; received {len(self.also_targets)} for {len(self.also)}."
             )
-        if self.frames_column is not None:
-            for name in OF_TEXTS:
-                if getattr(self, name) not in (None, False, (), "auto"):
-                    yield f"{shown(name)}: sources of --frames-column are no texts; leave it out."
+        yield from self.decimals.problems_of_columns(self.numbers, "--numbers")
+        given = [name for name in NOT_TEXTS if self.is_given(name)]
+        if given and given[0] != NOT_TEXTS[-1] and given[-1] == NOT_TEXTS[-1]:
+            yield f"{shown(given[0])} and --frames-column are two forms of a source; choose one."
+        for name in OF_TEXTS if given else ():
+            if self.is_given(name):
+                yield f"{shown(name)}: sources of {shown(given[0])} are no texts; leave it out."
         kinds = self.tokens, self.target_tokens or self.tokens
         if self.lowercase and set(kinds) & set(KEEP_CASE):
             model_kind = next(kind for kind in kinds if kind in KEEP_CASE)

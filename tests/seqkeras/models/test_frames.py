@@ -1,10 +1,11 @@
 """Frames in the place of token ids: what an encoder-decoder reads of sound, video or images."""
 
 import numpy as np
+import pytest
 
 from tests.arrays import close, floats, numbers, randomize
 from tests.catalogue import seq2seq
-from tests.catalogue.frames import CASES, FEATURES, inputs, recurrent, transformer
+from tests.catalogue.frames import CASES, FEATURES, SCALING, inputs, recurrent, transformer
 from tests.refusals import refusals
 
 
@@ -35,6 +36,17 @@ def test_frames_that_name_a_token_are_read_as_it():
     [table] = of_tokens.source_embedding.get_weights()
     of_frames.source_embedding.set_weights([table, np.zeros(table.shape[1])])
     close(of_frames(frames), expected)
+
+
+@pytest.mark.parametrize("make", [recurrent, transformer])
+def test_frames_are_scaled_by_their_means_and_deviations(make):
+    scaled, plain = (make(dropout=0.0, source_scaling=given) for given in (SCALING, None))
+    given = inputs()
+    mean, deviation = map(np.array, SCALING)
+    by_hand = (given["frames"] - mean) / deviation
+    expected = randomize(built(plain, given))(given | {"frames": by_hand})
+    built(scaled, given).set_weights(plain.get_weights())
+    close(scaled(given), expected)
 
 
 def built(model, given):
@@ -72,6 +84,14 @@ test_what_are_no_frames_is_refused = refusals(
         for refusal in (
             (lambda make=make: make(source_vocab_size=17), ONE),
             (lambda make=make: make(source_features=None), ONE),
+            (
+                lambda make=make: make(source_scaling=[[1.0], [1.0]]),
+                "must be two lists of source_f",
+            ),
+            (
+                lambda make=make: make(source_scaling=[[0.0] * 5, [1.0] * 4 + [0.0]]),
+                "means and deviations over 0; received",
+            ),
         )
     ),
 )

@@ -10,7 +10,7 @@ import numpy as np
 
 from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.export.generation import one_graph
-from seqkeras.models import GPT, BiDAF, Transformer
+from seqkeras.models import GPT, BiDAF, RNNSeq2Seq, Transformer
 from seqkeras.serving.manifest import DecodingDefaults, Limits
 from seqkeras.serving.text import (
     BOS,
@@ -235,6 +235,8 @@ def forecasts(graph, settings, *cases):
 SETTINGS = {"pairs", "stride", "multi_label", "rows", "words", "scheme", "tree_shape"}
 NUMBERS = {"columns": [{"name": "x", "decimal": ",", "may_be_missing": True}]}
 NUMBERS["columns"] += [{"name": "y", "fill": 0.5}, {"name": "z"}]
+KIND = {"name": "kind", "categories": ["a", "b"]}
+ROW = {"x": "1.250,5", "y": 2, "z": 3, "kind": "a"}
 CONTEXTS = [*TEXTS, CONTEXT, LONG]
 TURNS = {"user": "a", "assistant": "b", "system": "c", "end": "d"}
 MESSAGES = [{"role": "system", "content": "l"}, {"role": "user", "content": "k"}]
@@ -274,6 +276,20 @@ BUNDLES = {
             {"attention": "heads"},
         ),
         ("hijkl",),
+    ),
+    "translate rows": Bundle(
+        exported(
+            "Translate",
+            lambda: RNNSeq2Seq.cho(None, len(TABLE), 5, 7, source_features=6),
+            {"target": TABLE},
+            settings={"rows": {"columns": [*NUMBERS["columns"], KIND]}},
+        ),
+        each(
+            [ROW | {"kind": kind} for kind in ("a", "b", None)],
+            ROW | {"x": None, "y": "NA", "more": 1},
+            {"frames": [["1,5", 2, 3, "b"]]},
+            *(ROW | {"kind": "c"}, {"x": 1}, ROW | {"y": "?"}, "a", [[1, 2, 3]]),
+        ),
     ),
     "gpt": Bundle(
         gpt(BYTES, attention_heads=True),
@@ -407,6 +423,7 @@ BUNDLES = {
             {"frames": [["1.250,5", 2, 3], {"x": None, "y": "?", "z": 1}]},
             {"frames": [["1.250,5", 2, 3], {"x": None, "y": "a", "z": 1}]},
             {"frames": [["1,250.5", 2, 3]]},
+            {"x": "7,5", "y": 2, "z": 3},
         ),
         graph=frames_graph(),
         rows=NUMBERS,

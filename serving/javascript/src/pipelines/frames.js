@@ -127,7 +127,10 @@ export const PACKED_FRAMES = {
   labels: (row) => ({ [FRAMES]: Array.from({ length: row.length }, (_, place) => String(place)) }),
 };
 
-/** Reads frames: {frames: nested lists, or rows of a table}, or in a list of inputs these themselves. */
+/**
+ * Reads frames: {frames: nested lists, or rows of a table}, or in a list of inputs these themselves; of
+ * a table also one row, an object.
+ */
 export class FrameReader {
   packing = PACKED_FRAMES;
   #reader;
@@ -159,6 +162,7 @@ export class FrameReader {
   read(value, name, truncate) {
     let own = isRecord(value) && Object.keys(value).join() === FRAMES ? value[FRAMES] : value;
     if (this.#rows) {
+      if (isRecord(own)) own = [own]; // one row
       const { table, unknown } = this.#rows.window(own, name);
       refuseUnknown(unknown); // the answer has no field that could tell of it
       own = table;

@@ -1,4 +1,4 @@
-// Translates a text, or frames, into a text.
+// Translates a text, frames, or a row of a table into a text.
 
 import { BundleError, Refusal } from "../refusal.js";
 import { isDefault, quoted, requireFlag, shown, withDefaults } from "../checks.js";
@@ -9,7 +9,8 @@ import { MostProbableAllowed } from "../decoding/constraint.js";
 import { Greedy } from "../decoding/greedy.js";
 import { steps } from "../decoding/loop.js";
 import { Prompts } from "../decoding/results.js";
-import { MANIFEST } from "../manifest/format.js";
+import { MANIFEST, parseSettings } from "../manifest/format.js";
+import { Rows, ROWS } from "../rows.js";
 import { EncoderDecoder, FRAMES, GenerateGraph } from "../session.js";
 import { stripped } from "../text/characters.js";
 import { CharacterTable, WordTable } from "../text/tables.js";
@@ -48,7 +49,7 @@ const DEFAULTS = {
  */
 
 /**
- * One text into another, or frames into a text.
+ * One text into another, or frames or a row of a table into a text.
  *
  *     text -> tokens -> encoder -> beam search over decoder steps -> tokens -> text
  */
@@ -73,8 +74,14 @@ export class Translate extends Pipeline {
   }
 
   static async open(bundle, runtime) {
+    const { settings, problems } = parseSettings(bundle.manifest, { rows: ROWS });
+    const rows = !problems.length && settings.rows ? new Rows(settings.rows) : null;
+    if (rows) problems.push(...[...rows.problems()].map((reason) => `settings.rows: ${reason}`));
+    if (problems.length) {
+      throw new BundleError(problems, { where: bundle.where, subject: MANIFEST });
+    }
     const source = takesFrames(bundle.manifest, "encoder")
-      ? FrameReader.ofGraph(bundle, "encoder")
+      ? FrameReader.ofGraph(bundle, "encoder", rows)
       : await openTokenizer(bundle, "source");
     const target = await openTokenizer(bundle, "target");
     const graphs = await EncoderDecoder.open(bundle, runtime);
