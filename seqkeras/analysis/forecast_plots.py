@@ -3,9 +3,11 @@
 from typing import NamedTuple
 
 import numpy as np
+from matplotlib.colors import to_rgb
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
 from seqkeras import files
-from seqkeras.analysis.figure_style import QUIET, RULE, STYLES, frame, new_figure, write_png
+from seqkeras.analysis.figure_style import INK, QUIET, RULE, STYLES, frame, new_figure, write_png
 
 
 class ForecastPlot(NamedTuple):
@@ -15,7 +17,10 @@ class ForecastPlot(NamedTuple):
         title: of it.
         past, came, forecast: numbers of steps; NaN where one is missing. What came and the forecast
             begin behind the past.
-        quantiles: quantile -> numbers as the forecast; of two or more the outermost make a band.
+        quantiles: quantile -> numbers as the forecast; the outermost two make a band, the next two
+            a band within it, and so on.
+        naive: name -> numbers of a simple forecast beside it.
+        times: datetime64 of the past and of what comes, or None for steps.
     """
 
     title: str
@@ -23,10 +28,12 @@ class ForecastPlot(NamedTuple):
     came: np.ndarray
     forecast: np.ndarray
     quantiles: dict
+    naive: dict
+    times: np.ndarray | None = None
 
 
 def plot_forecasts(plots, name, path):
-    """Draw series below each other: the past, what came, and the forecast with its band.
+    """Draw series below each other: the past, what came, and the forecast with its bands.
 
     Args:
         plots: list of `ForecastPlot`s.
@@ -42,20 +49,32 @@ def forecast_figure(plots, name):
     figure = new_figure(11, 2.6 * len(plots))
     panels = figure.subplots(len(plots), 1, squeeze=False)[:, 0]
     for axes, plot in zip(panels, plots):
-        past = np.arange(1 - len(plot.past), 1)
-        axes.plot(past, plot.past, ".-", color=QUIET, label="past", ms=3)
-        steps = np.arange(1, len(plot.forecast) + 1)
-        axes.plot(steps, plot.came, ".:", color=QUIET, label="what came", ms=3)
-        colour = STYLES[0]["color"]
-        axes.plot(steps, plot.forecast, ".-", color=colour, label="forecast", ms=3)
-        if len(plot.quantiles) > 1:
-            low, *_, high = sorted(plot.quantiles)
-            band = plot.quantiles[low], plot.quantiles[high]
-            label = f"{low:g} to {high:g}"
-            axes.fill_between(steps, *band, color=colour, alpha=0.2, label=label)
-        axes.axvline(0.5, color=RULE, linewidth=0.8)
+        _draw(axes, plot)
         across = "steps from the last one of the past" if axes is panels[-1] else ""
-        frame(axes, plot.title, across, name, loc="upper left", ncols=4)
+        across = across if plot.times is None else ""
+        frame(axes, plot.title, across, name, loc="upper left", bbox_to_anchor=(1.01, 1))
         if axes is not panels[0]:
             axes.get_legend().remove()
     return figure
+
+
+def _draw(axes, plot):
+    steps = plot.times
+    if steps is None:
+        steps = np.arange(1 - len(plot.past), len(plot.forecast) + 1)
+    else:
+        locator = AutoDateLocator()
+        axes.xaxis.set_major_locator(locator)
+        axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
+    past, future = np.split(steps, [len(plot.past)])
+    axes.plot(past, plot.past, ".-", color=QUIET, label="past", ms=3)
+    axes.plot(future, plot.came, ".:", color=INK, label="what came", ms=3)
+    for style, (label, numbers) in zip(STYLES[1:], plot.naive.items()):
+        axes.plot(future, numbers, color=style["color"], linestyle="--", label=label, lw=1)
+    colour, levels = STYLES[0]["color"], sorted(plot.quantiles)
+    axes.plot(future, plot.forecast, ".-", color=colour, label="forecast", ms=3)
+    for index, (low, high) in enumerate(zip(levels[: len(levels) // 2], reversed(levels))):
+        band, label = (plot.quantiles[low], plot.quantiles[high]), f"{low:g} to {high:g}"
+        shade = 1 - (1 - 0.8 ** (index + 1)) * (1 - np.array(to_rgb(colour)))
+        axes.fill_between(future, *band, color=shade, linewidth=0, label=label, zorder=1)
+    axes.axvline(past[-1], color=RULE, linewidth=0.8)

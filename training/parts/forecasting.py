@@ -414,20 +414,25 @@ class ForecastingScoring(Scoring):
         return forecasts
 
     def draw(self, model: keras.Model, run: RunFiles, path: Path | str) -> None:
-        """Draw the first target of a few validation windows: the past, what came, and the
-        forecast."""
-        windows = _spread(self.reading.validation, PICTURED)
+        """Draw the first target of a few validation windows: the past, what came, the forecast and
+        the better of the naive ones."""
+        validation = self.reading.validation
+        places = evenly_spread(PICTURED, len(validation))
+        windows = [validation[place] for place in places]
         answers = answerer(run)(model, [window.text for window in windows])
-        past = 4 * self.options.horizon + 24
+        name, naive = _better_naive(validation, self.options)
+        most = 4 * self.options.horizon + 24
         plots = [
             ForecastPlot(
                 _when(window),
-                window.table[window.past, 0][-past:],
+                window.table[window.past, 0][-most:],
                 window.target[:, 0],
                 answer.values[:, 0],
                 {quantile: values[:, 0] for quantile, values in answer.quantiles.items()},
+                {name: naive[place][:, 0]},
+                _times(window, most),
             )
-            for window, answer in zip(windows, answers)
+            for place, window, answer in zip(places, windows, answers)
         ]
         plot_forecasts(plots, self.options.targets[0], path)
 
@@ -452,6 +457,22 @@ def _spread(examples, most):
     return [examples[index] for index in evenly_spread(most, len(examples))]
 
 
+def _better_naive(windows, options):
+    """Return the name and the forecasts of the naive baseline that is nearer to the targets."""
+    targets, forecasts = _targets_of(windows), baselines(windows, options)
+    name = min(forecasts, key=lambda name: np.nanmean(abs(forecasts[name] - targets)[..., 0]))
+    return name, forecasts[name]
+
+
+def _times(window, most):
+    """Return the times of the last rows of a window, `most` of its past and all to come, if it has
+    some."""
+    times, past = window.series.times, window.past
+    if times is None:
+        return None
+    return times[max(past.start, past.stop - most) : window.future.stop]
+
+
 def _written(numbers):
     return " ".join(f"{number:.10g}" for number in numbers)
 
@@ -459,6 +480,6 @@ def _written(numbers):
 def _when(window):
     name = window.series.name
     if window.series.times is not None:
-        last = in_iso(window.series.times[window.past.stop - 1])
+        last = in_iso(window.series.times[window.past.stop - 1]).removesuffix("T00:00:00")
         return f"{name} {last}".strip()
     return f"{name} {window.series.where[window.past.stop - 1]}".strip()
