@@ -8,7 +8,6 @@ import pytest
 from seqkeras.analysis.__main__ import FIGURES
 from seqkeras.analysis.__main__ import main as figure
 from seqkeras.analysis.gradient_flow import main as gradient_flow
-from seqkeras.analysis.layer_complexity import main as layer_complexity
 from seqkeras.export.__main__ import main as export
 from seqkeras.serving.__main__ import main as serving
 from seqkeras.serving.triton import main as triton
@@ -29,7 +28,6 @@ PARSED = {
     "serving.triton": (triton, []),
     **{f"figure {name}": (figure, [name]) for name in FIGURES},
     "gradient_flow": (gradient_flow, []),
-    "layer_complexity": (layer_complexity, []),
 }
 
 

@@ -78,6 +78,11 @@ FIGURES = {
         "Masks of attention as squares: padding, causal, prefix, restricted, permutation.",
         {"length": "Number of positions.", "seed": "Seed of the permutation."},
     ),
+    "layers": Figure(
+        "layer_complexity.plot_layer_complexity",
+        "Complexity, sequential operations and path length of layers, counted over their graphs.",
+        {"longest": "Longest sequence: each other one has half the length of the next, from 8 on."},
+    ),
 }
 
 

@@ -1,7 +1,5 @@
 """Table 1 of "Attention is all you need", computed: what a layer costs, and how far its ends are.
 
-    python -m seqkeras.analysis.layer_complexity --out layer_complexity.png
-
     multiply-adds   counted over the traced graph of a layer; its powers of the length n and of the
                     width d are slopes between one size and its double, where d << window << n
     sequential      products of matrices of one layer that wait for each other
@@ -14,21 +12,16 @@ The layers on each other are alike, but for dilated convolutions, whose dilation
 Reference: Vaswani et al. 2017, section 4 and table 1, https://arxiv.org/abs/1706.03762
 """
 
-import argparse
 import dataclasses
 import math
-import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 
-from seqkeras.analysis.figure_style import RULE, STYLES, frame, new_figure, require_png, write_png
-from seqkeras.quiet import import_keras
+from seqkeras.analysis.figure_style import INK, QUIET, RULE, STYLES, frame, new_figure, write_png
 
 KERNEL, WINDOW = 3, 8  # of a convolution; of restricted attention
 WIDTH = 8  # d, of layers whose path is counted
-LENGTHS = (8, 16, 32, 64, 128)
 LARGE = {"length": 8192, "width": 8, "window": 256}  # where the powers are told
 
 
@@ -99,7 +92,7 @@ def kinds():
     }
 
 
-def measure(lengths=LENGTHS):
+def measure(lengths):
     """Return a dictionary: name of a kind -> `Row` at these lengths."""
     return {name: _row(kind, lengths) for name, kind in kinds().items()}
 
@@ -189,70 +182,70 @@ def _gradients(function, *arrays):
     return [gradient.numpy() for gradient in tape.gradient(result, inputs)]
 
 
-def report(rows):
-    """Yield the lines of the table."""
+def table_of(rows):
+    """Return the rows of the table, the paper's entries beside those computed: lists of texts."""
     lengths = list(next(iter(rows.values())).path)[-3:]
-    at = "".join(f"{f'n={n}':>7}" for n in lengths)
-    yield f"{'':22}{'multiply-adds':26}{'sequential':12}{at}  {'path':8}{at}"
+    at = f"n = {', '.join(map(str, lengths))}"
+    table = [["", "complexity", "counted", "sequential", at, "path", at]]
     for (name, row), kind in zip(rows.items(), kinds().values()):
-        computed = f"n^{row.power_of_length:.2f} d^{row.power_of_width:.2f}"
+        counted = f"n^{row.power_of_length:.2f} d^{row.power_of_width:.2f}"
         sequential, path = (
-            "".join(f"{numbers[n]:7}" for n in lengths) for numbers in (row.sequential, row.path)
+            ", ".join(str(numbers[n]) for n in lengths) for numbers in (row.sequential, row.path)
         )
         complexity, steps, way = kind.paper
-        yield f"{name:22}{complexity:9}{computed:17}{steps:12}{sequential}  {way:8}{path}"
+        table.append([name, complexity, counted, steps, sequential, way, path])
+    return table
 
 
 def complexity_figure(rows):
     """Return the matplotlib Figure of `plot_layer_complexity`."""
-    figure = new_figure(12, 4.4)
+    figure = new_figure(12, 6.4)
+    grid = figure.add_gridspec(2, 3, height_ratios=(1, 2.2))
+    _draw_table(figure.add_subplot(grid[0, :]), table_of(rows))
     panels = {
         f"Multiply-adds of a layer, d = {WIDTH}": "multiply_adds",
         "Products that wait for each other": "sequential",
         "Longest path between two positions": "path",
     }
-    for axes, (title, field) in zip(figure.subplots(1, 3), panels.items()):
+    lengths = [*next(iter(rows.values())).path]
+    for column, (title, field) in enumerate(panels.items()):
+        axes = figure.add_subplot(grid[1, column])
         for style, (name, row) in zip(STYLES, rows.items()):
             numbers = getattr(row, field)
             axes.plot([*numbers], [*numbers.values()], label=name, markersize=5, **style)
         axes.set_xscale("log", base=2)
         axes.set_yscale("log", base=2)
-        lengths = [*next(iter(rows.values())).path]
         axes.set_xticks(lengths, [str(length) for length in lengths])
         axes.yaxis.set_major_formatter("{x:,.0f}")
         frame(axes, title, "length of the sequence n", "")
         axes.grid(color=RULE, linewidth=0.5)
-        if field != "multiply_adds":
+        if column:
             axes.get_legend().remove()
     return figure
 
 
-def plot_layer_complexity(rows, path):
-    """Draw the rows of `measure` into one PNG file, replaced if it exists."""
+def _draw_table(axes, rows):
+    axes.set_axis_off()
+    drawn = axes.table(rows, cellLoc="left", edges="horizontal", bbox=(0, 0, 1, 1))
+    drawn.auto_set_font_size(False)
+    drawn.set_fontsize(10)
+    for (row, column), cell in drawn.get_celld().items():
+        cell.set(edgecolor=RULE)
+        is_of_paper = row and column in (1, 3, 5)
+        cell.get_text().set(color=QUIET if is_of_paper else INK)
+
+
+def plot_layer_complexity(path, longest=128):
+    """Compute the table and draw it, and the numbers against the length, into one PNG file.
+
+    Args:
+        path: path of the file, replaced if it exists.
+        longest: the longest sequence; each other one has half the length of the next, from 8 on.
+
+    Raises:
+        ValueError: if there would be fewer than three lengths.
+    """
+    if longest < 32:
+        raise ValueError(f"plot_layer_complexity: longest must be at least 32; received {longest}.")
+    rows = measure([2**power for power in range(3, longest.bit_length())])
     write_png(lambda: complexity_figure(rows), path)
-
-
-def main(arguments=None):
-    """Compute the table, print it, draw the PNG; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m seqkeras.analysis.layer_complexity",
-        description="Complexity, sequential operations and path length of layers, computed.",
-    )
-    parser.add_argument(
-        "--out", type=Path, required=True, metavar="FILE.png", help="Figure to draw."
-    )
-    options = parser.parse_args(arguments)
-    try:
-        require_png(parser.prog, options.out)
-    except (OSError, ValueError) as error:
-        parser.error(str(error))
-    import_keras()
-    rows = measure()
-    print(*report(rows), sep="\n")
-    plot_layer_complexity(rows, options.out)
-    print(f"{options.out}: drawn")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -17,6 +17,7 @@ SMALL = {
     "decoder": ["--steps", "2", "--text", "one cat sees the dog"],
     "beam": ["--steps", "2", "--beams", "2", "--length-penalty", "0.6"],
     "masks": ["--length", "5"],
+    "layers": ["--longest", "32"],
 }
 PAGE = (CHECKOUT / "docs/gallery.md").read_text(encoding="utf-8")
 
@@ -49,6 +50,7 @@ def test_every_figure_has_its_command_and_its_picture_on_the_page():
         (["power", "--out", "x.png", "--units", "4"], "units must be at least 5, and steps"),
         (["decoder", "--out", "x.png", "--text", "a cat"], "text must be words of cat, dog"),
         (["beam", "--out", "x.png", "--steps", "0"], "steps must be at least 1; received 0."),
+        (["layers", "--out", "x.png", "--longest", "31"], "longest must be at least 32; received"),
     ],
 )
 def test_what_can_not_be_drawn_is_refused_in_a_line(arguments, error, capsys):
