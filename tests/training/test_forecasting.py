@@ -18,10 +18,11 @@ from seqkeras.data.series import WindowArrays
 from seqkeras.data.texts import DataError
 from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.export.next_command import next_command
-from seqkeras.runs import RunError
+from seqkeras.runs import RunError, RunFiles
 from seqkeras.serving.http.application import Service
 from seqkeras.serving.pipelines.forecast import forecasting_of
 from seqkeras.serving.printing import as_line
+from seqkeras.training.parts import forecasting
 from seqkeras.training.parts.forecasting_baselines import (
     Ridge,
     baselines,
@@ -119,6 +120,27 @@ def test_the_line_of_the_export_answers_the_file_of_the_training(trained, tmp_pa
     assert [float(number) for number in in_shell(line, tmp_path).split()] == pytest.approx(
         [*map(float, expected)], rel=1e-4
     )
+
+
+def test_a_picture_has_times_and_the_better_naive_forecast(trained, tmp_path, monkeypatch):
+    folder, file, _ = trained
+    task, _, validation = task_of(file, quantiles=(0.1, 0.5, 0.9), held_out=0.2)
+    drawn = []
+    monkeypatch.setattr(forecasting, "plot_forecasts", lambda plots, *_: drawn.extend(plots))
+    model = keras.models.load_model(folder / "model.keras", compile=False)
+    task.scoring.draw(model, RunFiles.read(folder), tmp_path / "forecast.png")
+    scores = scores_of(folder)["forecasts"]
+    better = min(("persistence", "seasonal naive"), key=lambda name: scores[name]["mae"])
+    with open(file, newline="") as lines:
+        rows = [*csv.DictReader(lines)]
+    first, last = drawn[0], drawn[-1]
+    assert len(drawn) == 4 and [*first.naive] == [better] == ["persistence"]
+    assert first.title == "2024-01-08T00:00:00"  # behind it the held out rows begin
+    times = [datetime.datetime.fromisoformat(row["time"]) for row in rows[-18:]]
+    np.testing.assert_array_equal(last.times, np.array(times, "M8[us]"))
+    loads = [float(row["load"]) for row in rows[-18:-5] if row["load"] != "NA"]
+    np.testing.assert_allclose(last.naive["persistence"], [loads[-1]] * 5, rtol=1e-6)
+    assert len(last.past) == 13 and len(last.came) == len(last.forecast) == 5
 
 
 def test_scores_are_those_of_loops_over_the_answers(trained):

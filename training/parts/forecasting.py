@@ -478,8 +478,11 @@ def _written(numbers):
 
 
 def _when(window):
-    name = window.series.name
-    if window.series.times is not None:
-        last = in_iso(window.series.times[window.past.stop - 1]).removesuffix("T00:00:00")
-        return f"{name} {last}".strip()
-    return f"{name} {window.series.where[window.past.stop - 1]}".strip()
+    """Return the name of a series, and the last time, or line, of a window's past."""
+    name, times = window.series.name, window.series.times
+    if times is None:
+        return f"{name} {window.series.where[window.past.stop - 1]}".strip()
+    last = in_iso(times[window.past.stop - 1])
+    if (times == times.astype("M8[D]")).all():  # days, without an hour
+        last = last.removesuffix("T00:00:00")
+    return f"{name} {last}".strip()

@@ -13,10 +13,11 @@ from seqkeras.analysis.forecast_plots import ForecastPlot, forecast_figure, plot
 NAMES = ["東京 の きおん", "مبيعات", "price $ and a$b$"]
 
 
-def plot(title, count=1):
+def plot(title, count=1, times=None):
     numbers = np.arange(5.0)
-    quantiles = {0.1: numbers - 1, 0.9: numbers + 1}
-    return [ForecastPlot(title, numbers, numbers, numbers + 1, quantiles)] * count
+    quantiles = {level: numbers + 10 * (level - 0.5) for level in (0.1, 0.25, 0.5, 0.75, 0.9)}
+    naive = {"persistence": numbers * 0}
+    return [ForecastPlot(title, numbers, numbers, numbers + 1, quantiles, naive, times)] * count
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -49,10 +50,42 @@ def test_a_script_without_a_font_is_named_and_noted(tmp_path):
 def test_series_share_a_legend_and_the_users_settings_are_not_heeded(tmp_path):
     first, *others = forecast_figure(plot("a", 3), "y").axes
     labels = [text.get_text() for text in first.get_legend().get_texts()]
-    assert labels == ["past", "what came", "forecast", "0.1 to 0.9"]
+    assert labels == [
+        *("past", "what came", "persistence", "forecast", "0.1 to 0.9", "0.25 to 0.75"),
+    ]
     assert [axes.get_legend() for axes in others] == [None, None]
     assert others[-1].get_xlabel() == "steps from the last one of the past"
     plot_forecasts(plot("北京"), "y", tmp_path / "a.png")
     with matplotlib.rc_context({"font.family": "no such font", "font.weight": "bold"}):
         plot_forecasts(plot("北京"), "y", tmp_path / "b.png")
     np.testing.assert_array_equal(imread(tmp_path / "a.png"), imread(tmp_path / "b.png"))
+
+
+def test_times_are_dates_on_the_axis():
+    times = np.arange("2024-02-26", "2024-03-07", dtype="M8[D]").astype("M8[us]")  # 5 and 5
+    figure = forecast_figure(plot("a", times=times), "y")
+    [axes] = figure.axes
+    figure.canvas.draw()
+    past, came, *_ = axes.get_lines()
+    np.testing.assert_array_equal(past.get_xdata(), times[:5])
+    np.testing.assert_array_equal(came.get_xdata(), times[5:])
+    labels = [text.get_text() for text in axes.get_xticklabels()]
+    assert "Mar" in labels and axes.get_xlabel() == ""
+    assert axes.xaxis.get_offset_text().get_text() == "2024-Mar"
+
+
+def test_the_legend_stands_beside_the_data():
+    figure = forecast_figure(plot("a"), "y")
+    figure.canvas.draw()
+    [axes] = figure.axes
+    assert axes.get_legend().get_window_extent().x0 > axes.get_window_extent().x1
+
+
+def test_inner_bands_are_darker_and_lie_within():
+    outer, inner = forecast_figure(plot("a"), "y").axes[0].collections
+    assert outer.get_facecolor()[0, :3].sum() > inner.get_facecolor()[0, :3].sum()
+    (low, high), (inner_low, inner_high) = (
+        (band.get_paths()[0].vertices[:, 1].min(), band.get_paths()[0].vertices[:, 1].max())
+        for band in (outer, inner)
+    )
+    assert low < inner_low < inner_high < high
