@@ -48,10 +48,29 @@ FIGURES = {
             "seed": "Seed of the eigenvectors.",
         },
     ),
+    "gradients": Figure(
+        "gradient_reach.plot_gradient_reach",
+        "Gradient norms against distance: tanh, LSTM, GRU, QRNN, Transformer, as trained.",
+        {
+            "length": "Number of symbols, the first of which is to be named.",
+            "steps": "Training steps of each network.",
+            "seed": "Seed of the weights and symbols.",
+        },
+    ),
     "positions": Figure(
         "position_waves.plot_positions",
         "Sinusoidal positions as heat maps, and products of positions against distance.",
         {"length": "Number of positions.", "dim": "Number of dimensions of the heat maps."},
+    ),
+    "heads": Figure(
+        "attention_heads.plot_heads",
+        'Attention of "it" between two columns of words, each head a colour and a bar.',
+        {
+            "english": "English sentence, in words of the grammar.",
+            "chinese": "Chinese sentence, in words of the grammar.",
+            "steps": "Training steps of the encoder.",
+            "seed": "Seed of the training.",
+        },
     ),
     "decoder": Figure(
         "decoder_steps.plot_decoder_steps",
