@@ -73,14 +73,15 @@ def describe(description: Description) -> None:
     length = description.length or min(LENGTH, most or LENGTH)
     if most is not None and length > most:
         raise RunError(f"--length must be at most {most}, as {subject} reads; received {length}.")
-    operations = operations_of(model, length)
     console.print(_table(f"{subject}: {type(model).__name__}", parts_of(model)))
-    if operations is None:
-        console.print("Operations are not counted: the model reads more than a text or a window.")
+    try:
+        operations, steps = operations_of(model, length)
+    except ValueError as error:
+        console.print(f"operations are not counted: {one_line(error)}")
         return
     console.print(
-        f"{operations.multiply_adds / length:,.0f} multiply-adds for each of {length:,} steps; "
-        f"{operations.sequential:,} products wait for each other."
+        f"{operations.multiply_adds / steps:,.0f} multiply-adds for each of {steps:,} steps; "
+        f"{operations.sequential:,} products wait for each other"
     )
 
 

@@ -67,24 +67,35 @@ def published(name):
 
 
 def operations_of(model, length):
-    """Return the `Operations` of a model's answer to one text.
+    """Return the `Operations` of a model's answer to one text, and how many steps it has.
 
     Args:
         model: a model whose weights have no values, as `published` returns it.
-        length: T, tokens of the text, and of what is generated.
+        length: T, tokens of the text, and of what is generated; of a functional model every size
+            of an input that is open. If none is open, the steps are those of its longest input.
 
-    Returns:
-        None for a model whose inputs are others than those of `_shapes`.
+    Raises:
+        ValueError: if the model reads more than a text or a window, or `count_operations` can not
+            count it.
     """
-    shapes = _shapes(model, length)
-    if shapes is None:
-        return None
-    return count_operations(lambda **inputs: model(inputs), **shapes)
+    structure = getattr(getattr(model, "_functional", model), "_inputs_struct", None)
+    if structure is None:
+        return count_operations(lambda **inputs: model(inputs), **_shapes(model, length)), length
+    inputs = keras.tree.flatten(structure)  # of a functional or a sequential model
+    shapes = {
+        f"input_{index}": ((1, *(size or length for size in tensor.shape[1:])), tensor.dtype)
+        for index, tensor in enumerate(inputs)
+    }
+    operations = count_operations(
+        lambda **given: model(keras.tree.pack_sequence_as(structure, [*given.values()])), **shapes
+    )
+    if any(None in tensor.shape[1:] for tensor in inputs):
+        return operations, length
+    return operations, max((t.shape[1] for t in inputs if len(t.shape) > 2), default=1)
 
 
 def _shapes(model, length):
-    """Return the shapes and types of the inputs that a model must have, by name; None if one is
-    unknown."""
+    """Return the shapes and types of the inputs that a model must have, by name."""
     tokens, numbers = ((1, length), "int32"), ((1,), "int32")
     known = dict.fromkeys(("token_ids", "target_ids", "order"), tokens)
     known |= dict.fromkeys(("lengths", "prefix_lengths"), numbers)
@@ -97,7 +108,9 @@ def _shapes(model, length):
     if getattr(model, "source_features", None):
         known["frames"] = (1, length, model.source_features), "float32"
     names = getattr(model, "input_names", [[None]])[0]
-    return {name: known[name] for name in names} if known.keys() >= {*names} else None
+    if not known.keys() >= {*names}:
+        raise ValueError("operations_of: the model reads more than a text or a window.")
+    return {name: known[name] for name in names}
 
 
 def parts_of(model):

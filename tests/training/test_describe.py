@@ -2,6 +2,7 @@
 
 import re
 
+import keras
 import pytest
 
 from seqkeras.tokenizers import read_tokenizer
@@ -29,7 +30,22 @@ def test_a_run_is_described_by_part_without_its_weights(tmp_path):
 
 def test_a_model_that_reads_more_than_a_text_has_no_count_of_operations(tmp_path):
     zoo.classify_trees(tmp_path)
-    assert printed("describe", tmp_path)[-1].startswith("Operations are not counted: the model re")
+    assert printed("describe", tmp_path)[-1] == (
+        "operations are not counted: operations_of: the model reads more than a text or a window."
+    )
+
+
+@pytest.mark.parametrize("steps", [None, 11])
+def test_a_functional_model_is_counted_over_its_steps_or_as_many_as_asked_for(steps, tmp_path):
+    inputs = {"x": keras.Input((steps, 3), name="x"), "known": keras.Input((2,), name="known")}
+    hidden = keras.layers.Dense(7)(keras.layers.LSTM(5)(inputs["x"]))
+    model = keras.Model(inputs, keras.layers.Concatenate()([hidden, inputs["known"]]))
+    model.save(tmp_path / "model.keras")
+    lines = printed("describe", tmp_path, "--length", 13)
+    assert numbers(lines, "recurrence")[0] == (3 + 5 + 1) * 4 * 5
+    steps = steps or 13
+    each = round((3 + 5) * 4 * 5 + 5 * 7 / steps)
+    assert lines[-1].startswith(f"{each} multiply-adds for each of {steps} steps;")
 
 
 REFUSED = [

@@ -97,7 +97,8 @@ def test_a_published_model_has_the_sizes_of_its_paper(name):
     model = published(name)
     parts = {part.name: part.parameters for part in parts_of(model)}
     assert parts == by_part and published_size in (None, sum(parts.values()))
-    assert operations_of(model, T).multiply_adds == multiply_adds
+    operations, steps = operations_of(model, T)
+    assert operations.multiply_adds == multiply_adds and steps == T
     assert all(weight._value is None for weight in model.weights)  # no memory was taken
 
 
