@@ -4,7 +4,8 @@ from collections.abc import Iterable
 
 import click
 
-from seqkeras.training.options import Number, Options, RunFolder, at_least, option
+from seqkeras.training.options import Number, Options, RunFolder, at_least, option, shown
+from seqkeras.training.options.positions import OF_DISTANCES, position_kind_option
 
 CELLS = ("lstm", "gru", "rnn", "qrnn")
 ENCODERS = (*CELLS, "convolution", "transformer")
@@ -17,6 +18,7 @@ OF_ENCODER = (  # the options that make one
     "heads",
     "causal",
     "attention_window",
+    "position_kind",
     "character_filters",
     "features",
     "train_features",
@@ -54,6 +56,9 @@ class EncoderOptions(Options):
         "Positions on each side that a Transformer attends to; with --causal, past positions. "
         "Default: all.",
     )
+    position_kind: str | None = position_kind_option(
+        "a Transformer", "sinusoid; with --causal a convolution tells the order"
+    )
     dropout: float = option(
         0.3,
         Number(0, 1, max_open=True),
@@ -74,10 +79,16 @@ class EncoderOptions(Options):
     def problems(self, of: Options) -> Iterable[str]:
         if self.train_features and self.features is None:
             yield "--train-features is for the model of --features; name its run."
-        if self.attention_window is not None and self.encoder != "transformer":
+        for name in ("attention_window", "position_kind"):
+            if getattr(self, name) is not None and self.encoder != "transformer":
+                yield (
+                    f"{shown(name)} is for --encoder transformer; leave it out with --encoder "
+                    f"{self.encoder}."
+                )
+        if self.causal and self.position_kind not in (None, *OF_DISTANCES):
             yield (
-                "--attention-window is for --encoder transformer; leave it out with --encoder "
-                f"{self.encoder}."
+                f"--position-kind {self.position_kind}: --causal reads frames without an end; "
+                "choose relative or bias, or leave it out."
             )
         if self.causal and self.encoder == "transformer" and self.attention_window is None:
             yield "--causal with --encoder transformer needs --attention-window: the past frames."

@@ -35,6 +35,7 @@ from seqkeras.tokenizers import (
     word_piece,
 )
 from seqkeras.training.console import console
+from seqkeras.training.options.positions import POSITION_KINDS
 from seqkeras.training.parts.masked_samples import masked_samples
 from seqkeras.training.parts.masked_sentences import SEED, masked_sentences
 from seqkeras.training.parts.masked_validation import MaskedValidation, most_frequent
@@ -274,6 +275,7 @@ class BertPretrainingModelling(Modelling):
             attention_dropout=options.attention_dropout,
             pooler="tanh" if options.pairs else None,
             attention_window=options.attention_window,
+            positions=POSITION_KINDS[options.position_kind or "learned"],
             name="encoder",
         )
         model = WithHeads(encoder, self._heads(vocab_size))

@@ -206,7 +206,7 @@ class ClassificationModelling(LabelledTextModelling):
                 self.heads(run), options.frozen, options.pooling
             )
         if self.reading.frames:
-            inputs, hidden, real = self.reading.frames.encoded()
+            inputs, hidden, real = self.reading.frames.encoded(run.record.limits["source_length"])
             summary = self.summarized(inputs, hidden, real)
         else:
             inputs, summary = self.encoded(run)

@@ -8,9 +8,16 @@ from typing import TYPE_CHECKING, Any
 import keras
 from keras import ops
 
-from seqkeras.embeddings import SinusoidalPositions, WordCharacters
+from seqkeras.embeddings import WordCharacters
+from seqkeras.models.positions import (
+    add_positions,
+    bias_of_stack,
+    position_vectors,
+    relative_clip,
+)
 from seqkeras.recurrent import GRU, LSTM, QRNN, Bidirectional, SimpleRNN
 from seqkeras.tokenizers import PAD, CharacterTable, spelled_pieces
+from seqkeras.training.options.positions import POSITION_KINDS
 from seqkeras.training.parts.features import features_of
 from seqkeras.transformer import Encoder, EncoderBlock
 
@@ -24,7 +31,7 @@ RECURRENT = {"gru": GRU, "lstm": LSTM, "qrnn": QRNN, "rnn": SimpleRNN}
 
 
 def encoded(
-    options: EncoderOptions, tokenizer: Tokenizer, takes_pairs: bool = False
+    options: EncoderOptions, tokenizer: Tokenizer, limit: int, takes_pairs: bool = False
 ) -> tuple[Any, ...]:
     """Return symbolic inputs and hidden states of a functional model.
 
@@ -32,17 +39,20 @@ def encoded(
                --character-filters and the features of --features, if they are asked for
         recurrent:    h = [forward cell; backward cell] over x, layer by layer
         convolution:  h(t) = relu(W [x(t - k/2); ...; x(t + k/2)]), layer by layer
-        transformer:  encoder blocks over x + positions; over W x + positions, if x is put together
+        transformer:  encoder blocks over x + positions; over W x + positions, if x is put
+                      together; or over x, where the blocks know distances
 
     and with --causal
 
         recurrent:    h = forward cell over x, layer by layer
         convolution:  h(t) = relu(W [x(t - k + 1); ...; x(t)]), layer by layer
-        transformer:  blocks over x + gelu(W [x(t - k + 1); ...; x(t)]), which tells the order
+        transformer:  blocks over x + gelu(W [x(t - k + 1); ...; x(t)]), which tells the order;
+                      or over x, where the blocks know distances
 
     Args:
         options: an `EncoderOptions`.
         tokenizer: tokenizer of the texts.
+        limit: the most tokens of a text, and so the number of learned positions.
         takes_pairs: whether there are segments s, too.
 
     Returns:
@@ -70,7 +80,7 @@ def encoded(
         hidden = keras.layers.Concatenate()([hidden, *beside])
         if options.encoder == "transformer":
             hidden = keras.layers.Dense(options.embedding_dim)(hidden)
-    return inputs, _layers(options, hidden, real), real
+    return inputs, _layers(options, hidden, real, limit), real
 
 
 def _characters(options, tokenizer):
@@ -82,7 +92,7 @@ def _characters(options, tokenizer):
 
 
 def encoded_frames(
-    options: EncoderOptions, scaling: Callable[[Tensor], Tensor], num_features: int
+    options: EncoderOptions, scaling: Callable[[Tensor], Tensor], num_features: int, limit: int
 ) -> tuple[Any, ...]:
     """Return the same of frames z: numbers, and the number of frames in each row.
 
@@ -92,6 +102,7 @@ def encoded_frames(
         options: an `EncoderOptions`.
         scaling: a function of the frames.
         num_features: how many numbers a frame has.
+        limit: the most frames of a recording.
 
     Returns:
         See `encoded`, with T frames.
@@ -101,12 +112,14 @@ def encoded_frames(
     places = ops.cumsum(ops.ones_like(frames[..., 0], dtype="int32"), axis=1)  # from 1, (B, T)
     real = places <= ops.cast(lengths, "int32")[:, None]
     hidden = keras.layers.Dense(options.embedding_dim)(scaling(frames))  # (B, T, D)
-    return {"frames": frames, "lengths": lengths}, _layers(options, hidden, real), real
+    return {"frames": frames, "lengths": lengths}, _layers(options, hidden, real, limit), real
 
 
-def _layers(options, hidden, real):
-    layers = {"convolution": _convolutions, "transformer": _transformer}
-    return layers.get(options.encoder, _recurrent)(options, hidden, real)
+def _layers(options, hidden, real, limit):
+    if options.encoder == "transformer":
+        return _transformer(options, hidden, real, limit)
+    layers = _convolutions if options.encoder == "convolution" else _recurrent
+    return layers(options, hidden, real)
 
 
 def _recurrent(options, hidden, real):
@@ -131,16 +144,17 @@ def _convolutions(options, hidden, real):
     return hidden
 
 
-def _transformer(options, hidden, real):
+def _transformer(options, hidden, real, limit):
     dim = options.embedding_dim
-    if options.causal:
+    if options.causal and options.position_kind is None:
         convolution = keras.layers.Conv1D(dim, options.width, padding="causal", activation="gelu")
         hidden = hidden + convolution(hidden)
     else:
-        positions = ops.cumsum(ops.ones_like(hidden[..., 0], dtype="int32"), axis=1) - 1  # (B, T)
-        hidden = hidden * dim**0.5 + SinusoidalPositions(dim)(positions)
+        hidden = with_positions(options.position_kind, hidden * dim**0.5, limit)
     hidden = keras.layers.Dropout(options.dropout)(hidden)
-    block = EncoderBlock(
+    encoder = encoder_of(
+        options.position_kind,
+        options.layers,
         dim,
         options.heads,
         4 * dim,
@@ -149,5 +163,30 @@ def _transformer(options, hidden, real):
         attention_window=options.attention_window,
         causal=options.causal,
     )
-    mask = None if options.causal else real[:, None]
-    return Encoder(block, options.layers)(hidden, attention_mask=mask)
+    return encoder(hidden, attention_mask=None if options.causal else real[:, None])
+
+
+def with_positions(position_kind: str | None, hidden: Tensor, limit: int) -> Tensor:
+    """Return (B, T, D), with the vectors of positions where the kind has vectors.
+
+    Args:
+        position_kind: an option of --position-kind; None for sinusoids.
+        hidden: (B, T, D).
+        limit: the number of learned positions.
+    """
+    kind = POSITION_KINDS[position_kind or "sinusoid"]
+    places = ops.cumsum(ops.ones_like(hidden[..., 0], dtype="int32"), axis=1) - 1  # (B, T)
+    return add_positions(position_vectors(kind, hidden.shape[-1], None, limit), hidden, places)
+
+
+def encoder_of(
+    position_kind: str | None, num_layers: int, *sizes: int, causal: bool, **options: Any
+) -> Encoder:
+    """Return an `Encoder`, which knows distances if the kind of positions is of distances.
+
+    Args:
+        sizes, options: those of `EncoderBlock`.
+    """
+    kind = POSITION_KINDS[position_kind or "sinusoid"]
+    block = EncoderBlock(*sizes, causal=causal, relative_clip=relative_clip(kind), **options)
+    return Encoder(block, num_layers, bias_of_stack(kind, block.num_heads, not causal, None))

@@ -10,10 +10,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from seqkeras.embeddings import SinusoidalPositions
 from seqkeras.models import Forecaster
-from seqkeras.training.parts.encoders import RECURRENT
-from seqkeras.transformer import Encoder, EncoderBlock
+from seqkeras.training.parts.encoders import RECURRENT, encoder_of, with_positions
 
 if TYPE_CHECKING:
     from seqkeras.serving.rows import Rows
@@ -84,23 +82,30 @@ def _recurrent(options, rows, inputs):
 def _transformer(options, rows, inputs):
     """Return encoder blocks over the past; all steps come from the state of the last one."""
     hidden = keras.layers.Dense(options.units)(inputs["window"])  # (B, S, D)
-    positions = np.arange(options.context, dtype="int32")[None]
-    hidden = hidden + SinusoidalPositions(options.units)(positions)
-    block = EncoderBlock(
+    hidden = with_positions(options.position_kind, hidden, options.context)
+    return _all_at_once(options, rows, inputs, _encoder(options)(hidden)[:, -1])
+
+
+def _encoder(options):
+    return encoder_of(
+        options.position_kind,
+        options.num_layers,
         options.units,
         options.num_heads,
         4 * options.units,
         activation="gelu",
         pre_norm=True,
         dropout=options.dropout,
+        attention_window=options.attention_window,
+        causal=options.causal,
     )
-    return _all_at_once(options, rows, inputs, Encoder(block, options.num_layers)(hidden)[:, -1])
 
 
 def _causal(options, rows, inputs):
     """Return the same of layers that read no later step, from the start of a series.
 
-        h = cells over the past; or blocks over x + gelu(W [x(t - 2); x(t - 1); x(t)]), x = W z + b
+        h = cells over the past; or blocks over x + gelu(W [x(t - 2); x(t - 1); x(t)]), x = W z + b;
+            or blocks that know distances over x
 
     Reference: Baevski et al. 2020, section 2, https://arxiv.org/abs/2006.11477 (convolution in
     place of positions)
@@ -112,20 +117,11 @@ def _causal(options, rows, inputs):
             hidden = RECURRENT[options.model](options.units, return_sequences=True)(hidden)
         return _all_at_once(options, rows, inputs, hidden[:, -1])
     hidden = keras.layers.Dense(options.units)(hidden)
-    hidden = hidden + keras.layers.Conv1D(
-        options.units, CONVOLVED, padding="causal", activation="gelu"
-    )(hidden)
-    block = EncoderBlock(
-        options.units,
-        options.num_heads,
-        4 * options.units,
-        activation="gelu",
-        pre_norm=True,
-        dropout=options.dropout,
-        attention_window=options.attention_window,
-        causal=True,
-    )
-    return _all_at_once(options, rows, inputs, Encoder(block, options.num_layers)(hidden)[:, -1])
+    if options.position_kind is None:
+        hidden = hidden + keras.layers.Conv1D(
+            options.units, CONVOLVED, padding="causal", activation="gelu"
+        )(hidden)
+    return _all_at_once(options, rows, inputs, _encoder(options)(hidden)[:, -1])
 
 
 def _all_at_once(options, rows, inputs, hidden):

@@ -158,8 +158,10 @@ class Frames:
         """Return what samples.txt shows of the input."""
         return {"input": f"{example.where}, {len(example):,} frames"}
 
-    def encoded(self) -> tuple[Any, ...]:
+    def encoded(self, limit: int) -> tuple[Any, ...]:
         """See `seqkeras.training.parts.encoders.encoded_frames`."""
         if self.rows is not None:  # they scale the numbers
-            return encoded_frames(self.options, lambda frames: frames, self.rows.num_features)
-        return encoded_frames(self.options, scaling(self.mean, self.deviation), len(self.mean))
+            width = self.rows.num_features
+            return encoded_frames(self.options, lambda frames: frames, width, limit)
+        scaled = scaling(self.mean, self.deviation)
+        return encoded_frames(self.options, scaled, len(self.mean), limit)

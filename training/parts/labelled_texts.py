@@ -158,7 +158,8 @@ class LabelledTextModelling(Modelling):
     def encoded(self, run: RunFiles) -> tuple[Any, Any]:
         """Return the symbolic inputs of a model that --encoder makes, and the vector of a text."""
         takes_pairs = self.options.pair_column is not None
-        inputs, hidden, real = encoded(self.options, run.tokenizers["text"], takes_pairs)
+        tokenizer, limit = run.tokenizers["text"], run.record.limits["source_length"]
+        inputs, hidden, real = encoded(self.options, tokenizer, limit, takes_pairs)
         return inputs, self.summarized(inputs, hidden, real)
 
 

@@ -24,12 +24,14 @@ from seqkeras.data.windows import (
     with_prefixes,
 )
 from seqkeras.models import GPT, PermutedGPT, RNNLanguageModel
+from seqkeras.models.limits import most_tokens
 from seqkeras.runs import RunError
 from seqkeras.tokenizers import UNK, CharacterTable, WordTable, special_ids
 from seqkeras.tokenizers.of_stream import STREAM_TOKENIZERS
 from seqkeras.training.carried import CarriedTokens
 from seqkeras.training.console import console
 from seqkeras.training.first_weights import places_in_both, take_rows, vocabularies
+from seqkeras.training.options.positions import POSITION_KINDS
 from seqkeras.training.parts.plain_texts import MeasuredScoring, perplexity, read_texts
 from seqkeras.training.parts.vocabularies import learned_from
 from seqkeras.training.starting import read_start, tokenizer_of
@@ -164,8 +166,13 @@ class LanguageModelReading(Reading):
     def length(self) -> int:
         """Return the most tokens of a prompt and what follows."""
         if self.options.start_from is not None:
-            return getattr(self.start.model, "max_length", MOST_GENERATED)
-        return max(self.options.context, 2) if self.options.model == "gpt" else MOST_GENERATED
+            return most_tokens(self.start.model) or MOST_GENERATED
+        is_limited = self.options.model == "gpt" and self.positions() == "learned"
+        return max(self.options.context, 2) if is_limited else MOST_GENERATED
+
+    def positions(self) -> str:
+        """Return the kind of positions of a new GPT."""
+        return POSITION_KINDS[self.options.position_kind or "learned"]
 
     def _ids(self, tokenizer):
         """Return what begins a text and what ends it: a text of characters begins behind a line's
@@ -243,10 +250,11 @@ class LanguageModelModelling(Modelling):
             model = self._new_model(len(run.tokenizers["text"]))
         else:
             model = self._started_model(run)
-        if self.options.context > getattr(model, "max_length", self.options.context):
+        most = most_tokens(model)
+        if most is not None and self.options.context > most:
             raise RunError(
-                f"{self.options.start_from}: has {model.max_length} positions, fewer than "
-                f"--context {self.options.context}."
+                f"{self.options.start_from}: has {most} positions, fewer than --context "
+                f"{self.options.context}."
             )
         if not self.carries_state():
             return model
@@ -281,6 +289,7 @@ class LanguageModelModelling(Modelling):
                 dropout=dropout,
                 attention_dropout=dropout,
                 attention_window=options.attention_window,
+                positions=self.reading.positions(),
                 mask="causal" if is_permuted else self._mask(),
             )
         else:

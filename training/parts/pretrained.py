@@ -11,6 +11,7 @@ import keras
 
 from seqkeras.data.batches import Sequences
 from seqkeras.models import Bert, WithHeads
+from seqkeras.models.positions import most_positions
 from seqkeras.pretrained import load_google_bert, load_hugging_face, load_keras_nlp
 from seqkeras.pretrained.folders import read_json
 from seqkeras.runs import MODEL, RECORD, RunError, RunRecord
@@ -88,7 +89,9 @@ class Pretrained:
         Raises:
             RunError: if the encoder has fewer positions.
         """
-        positions = self.config["max_length"]
+        positions = most_positions(self.config)
+        if positions is None:
+            return max_length or default
         if max_length is not None and max_length > positions:
             raise RunError(
                 f"--max-length {max_length}: {self.folder} has {positions} positions; choose at "
@@ -120,6 +123,7 @@ class Pretrained:
         layers = [blocks[layer - 1] for layer in spread(num_layers, len(blocks))]
         parts = ("embedding", "segment_embedding", "positions", "embedding_norm", "pooler")
         pairs = [(getattr(part, name), getattr(whole, name)) for name in parts]
+        pairs.append((part.encoder.distance_bias, whole.encoder.distance_bias))
         for target, other in (*pairs, *zip(part.encoder.blocks, layers, strict=True)):
             if target is not None:
                 target.set_weights(other.get_weights())

@@ -15,6 +15,7 @@ from rich.table import Table
 from seqkeras.data.batches import Sequences
 from seqkeras.data.dialogues import MESSAGES, read_dialogues
 from seqkeras.metrics import chrf, exact_match, rouge
+from seqkeras.models.limits import most_tokens
 from seqkeras.runs import RunError
 from seqkeras.serving.text import Turns
 from seqkeras.tokenizers import special_ids
@@ -110,7 +111,7 @@ class PromptAnswerReading(Reading):
 
     def _positions(self):
         """Return the most tokens that the start model reads; None: as many as there are."""
-        return getattr(self.start.model, "max_length", None)
+        return most_tokens(self.start.model)
 
     def _max_length(self):
         has = self._positions()

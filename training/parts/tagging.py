@@ -231,12 +231,13 @@ class TaggingModelling(Modelling):
 
     def model(self, run: RunFiles) -> keras.Model:
         options, labels = self.options, run.record.settings["labels"]
+        limit = run.record.limits["source_length"]
         if self.reading.pretrained:
             return self.reading.pretrained.with_heads(self.heads(run), options.frozen)
         if self.reading.frames:
-            inputs, hidden, _ = self.reading.frames.encoded()
+            inputs, hidden, _ = self.reading.frames.encoded(limit)
         else:
-            inputs, hidden, _ = encoded(options, run.tokenizers["text"])
+            inputs, hidden, _ = encoded(options, run.tokenizers["text"], limit)
         hidden = keras.layers.Dropout(options.dropout)(hidden)
         if options.crf:
             return keras.Model(

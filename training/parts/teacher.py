@@ -15,6 +15,7 @@ from keras import ops
 
 from seqkeras import files
 from seqkeras.models import Bert, WithHeads
+from seqkeras.models.positions import most_positions
 from seqkeras.runs import MODEL, RunError, RunFiles
 from seqkeras.tokenizers import pad
 from seqkeras.training.answering.graphs import graph_of
@@ -104,10 +105,10 @@ class Teacher:
                 f"{where}: its vocabulary is not the vocabulary of {student.folder}; their layers "
                 "can not be compared; leave --distil-hidden and --distil-attention out."
             )
-        if limit > encoder.config["max_length"]:
+        positions = most_positions(encoder.config)
+        if positions is not None and limit > positions:
             raise RunError(
-                f"{where}: has {encoder.config['max_length']} positions; choose at most as many "
-                "as --max-length."
+                f"{where}: has {positions} positions; choose at most as many as --max-length."
             )
         if pairs and (encoder.config["num_segments"] > 0) != student.has_segments:
             raise RunError(

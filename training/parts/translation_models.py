@@ -8,6 +8,7 @@ from seqkeras.models import RNNSeq2Seq, Transformer
 from seqkeras.pretrained.warm_start import decoder_options, start_decoder
 from seqkeras.schedules import LinearDecay
 from seqkeras.tokenizers import BOS, PAD, UNK, special_ids
+from seqkeras.training.options.positions import POSITION_KINDS
 
 if TYPE_CHECKING:
     import keras
@@ -40,6 +41,7 @@ def tuned_model_of(options: FitOptions, pretrained: Pretrained, target: Tokenize
         "num_heads": options.num_heads,
         "feed_forward_dim": options.feed_forward_dim or 4 * options.hidden_dim,
         "pre_norm": options.pre_norm,
+        "positions": _positions(options),
     }
     if options.pretrained_decoder:
         arguments = decoder_options(encoder)
@@ -76,8 +78,14 @@ def _transformer(options, source_size, target_size, of_frames):
         activation_dropout=options.activation_dropout,
         never_generated=(PAD, UNK, BOS),
         attention_window=options.attention_window,
+        positions=_positions(options),
         **of_frames,
     )
+
+
+def _positions(options):
+    """Return the kind of positions of a Transformer, or of its decoder beside a BERT."""
+    return POSITION_KINDS[options.position_kind or "sinusoid"]
 
 
 def _recurrent(options, source_size, target_size, of_frames):

@@ -24,6 +24,7 @@ from seqkeras.training.options import (
     option,
     shown,
 )
+from seqkeras.training.options.positions import position_kind_option
 from seqkeras.training.options.pretrained import PretrainedFolder
 from seqkeras.training.task import Task
 
@@ -34,6 +35,7 @@ OF_SCRATCH = (
     "num_heads",
     "feed_forward_dim",
     "positions",
+    "position_kind",
     "attention_window",
 )
 OF_TEXT = ("vocabulary", "vocab_size", "lowercase", "held_out", "records", "shard_megabytes")
@@ -122,8 +124,10 @@ class BertPretrainingOptions(FitOptions, task="bert-pretraining"):
     positions: int = option(
         512,
         at_least(5),
-        "Positions of the model; choose more than --max-length to train on longer rows later.",
+        "Learned positions of the model; choose more than --max-length to train on longer rows "
+        "later.",
     )
+    position_kind: str | None = position_kind_option("the model", "learned")
     num_layers: int = option(4, at_least(1), "Transformer blocks of the encoder.")
     hidden_dim: int = option(256, at_least(1), "Size of the encoder's vectors.")
     num_heads: int = option(4, at_least(1), "Attention heads of a block.")
@@ -192,6 +196,12 @@ class BertPretrainingOptions(FitOptions, task="bert-pretraining"):
                     yield f"{shown(name)}: --pretrained brings its own; leave it out."
             if self.start_from is not None:
                 yield "--start-from and --pretrained: choose one."
+        elif self.position_kind not in (None, "learned"):
+            if self.is_given("positions"):
+                yield (
+                    f"--positions: --position-kind {self.position_kind} reads any length; leave it "
+                    "out, or choose --position-kind learned."
+                )
         elif self.max_length > self.positions:
             yield (
                 f"--max-length {self.max_length}: the model has fewer --positions, "

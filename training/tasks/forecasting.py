@@ -21,6 +21,7 @@ from seqkeras.training.options import (
     part,
 )
 from seqkeras.training.options.decimals import DecimalOptions
+from seqkeras.training.options.positions import OF_DISTANCES, position_kind_option
 from seqkeras.training.task import Task
 
 
@@ -161,6 +162,9 @@ class ForecastingOptions(FitOptions, task="forecasting"):
     attention_window: int | None = option(
         None, at_least(1), "Past steps that a causal Transformer attends to."
     )
+    position_kind: str | None = position_kind_option(
+        "a Transformer", "sinusoid; with --causal a convolution tells the order"
+    )
     from_last: bool = option(True, bool, "Forecast the difference from the last value.")
     units: int = option(64, at_least(1), "Size of each layer.")
     num_layers: int = option(1, at_least(1), "Layers of the model.")
@@ -210,6 +214,16 @@ class ForecastingOptions(FitOptions, task="forecasting"):
             yield "--causal: forecasts all steps at once; leave out --decoder recurrent."
         if (self.causal and self.model == "transformer") != (self.attention_window is not None):
             yield "--attention-window goes with --causal and --model transformer, which needs it."
+        if self.position_kind is not None and self.model != "transformer":
+            yield (
+                "--position-kind is for --model transformer; leave it out with --model "
+                f"{self.model}."
+            )
+        if self.causal and self.position_kind not in (None, *OF_DISTANCES):
+            yield (
+                f"--position-kind {self.position_kind}: --causal reads series without an end; "
+                "choose relative or bias, or leave it out."
+            )
         if self.carry_every is not None and not self.causal:
             yield "--carry-every is for --causal models."
         if self.carry_every is not None and self.batch_tokens is not None:

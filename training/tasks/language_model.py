@@ -18,6 +18,7 @@ from seqkeras.training.options import (
     shown,
 )
 from seqkeras.training.options.corpora import CorporaOptions
+from seqkeras.training.options.positions import position_kind_option
 from seqkeras.training.options.pretrained import LanguageModelFolder
 from seqkeras.training.task import Task
 
@@ -31,6 +32,7 @@ OF_START = (  # what --start-from brings
     "tie_weights",
     "attention",
     "attention_window",
+    "position_kind",
 )
 ATTENTIONS = {"key-value": 2, "key-value-predict": 3}  # and the parts that a state falls into
 MASKS = ("causal", "prefix")
@@ -115,6 +117,7 @@ class LanguageModelOptions(FitOptions, task="language-model"):
         "Past tokens that a GPT's self-attention sees, or past states that --attention sees. "
         "Default: all of a GPT; 5 states.",
     )
+    position_kind: str | None = position_kind_option("a GPT", "learned")
     dropout: float | None = option(
         None,
         Number(0, 1, max_open=True),
@@ -173,6 +176,8 @@ class LanguageModelOptions(FitOptions, task="language-model"):
         """Yield a sentence for each option of attention that does not go with the model."""
         if self.mask is not None and self.model != "gpt":
             yield f"--mask is for --model gpt; leave it out with --model {self.model}."
+        if self.position_kind is not None and self.model != "gpt":
+            yield f"--position-kind is for --model gpt; leave it out with --model {self.model}."
         if self.mask == "permutation" and self.attention_window is not None:
             yield (
                 "--attention-window: --mask permutation sees what is earlier in the order, however "

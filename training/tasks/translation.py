@@ -23,6 +23,7 @@ from seqkeras.training.options import (
 )
 from seqkeras.training.options.corpora import CorporaOptions, DataFiles
 from seqkeras.training.options.decimals import DecimalOptions
+from seqkeras.training.options.positions import position_kind_option
 from seqkeras.training.options.pretrained import SourceEncoderOptions
 from seqkeras.training.task import Task
 
@@ -62,6 +63,7 @@ OF_DECODER = (  # what --pretrained-decoder brings
     "num_heads",
     "feed_forward_dim",
     "pre_norm",
+    "position_kind",
 )
 OF_TEXTS = ("targets", "also", "source_column", "joint", "lowercase", "format")
 NOT_TEXTS = ("numbers", "categories", "frames_column")
@@ -187,6 +189,7 @@ class TranslationOptions(FitOptions, task="translation"):
         "Positions on each side that self-attention of a Transformer's encoder sees, and past "
         "positions of its decoder. Default: all.",
     )
+    position_kind: str | None = position_kind_option("a Transformer", "sinusoid")
     cell: str | None = option(None, click.Choice(CELLS), "Recurrent cell. Default: the paper's.")
     attention: str | None = option(
         None,
@@ -334,10 +337,12 @@ class TranslationOptions(FitOptions, task="translation"):
 
     def _problems_of_recurrent(self):
         name = self.model
-        if self.attention_window is not None:
-            yield (
-                f"--attention-window is for --model transformer; leave it out with --model {name}."
-            )
+        for option_name in ("attention_window", "position_kind"):
+            if getattr(self, option_name) is not None:
+                yield (
+                    f"{shown(option_name)} is for --model transformer; leave it out with --model "
+                    f"{name}."
+                )
         if name in BLIND and (self.teacher_forcing != 1 or self.tie_weights):
             flag = "--tie-weights" if self.teacher_forcing == 1 else "--teacher-forcing"
             yield f"{flag}: {name} reads none of its own tokens; leave it out."

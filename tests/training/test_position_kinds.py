@@ -1,0 +1,241 @@
+"""Where a Transformer's tokens stand, from --position-kind to an answer that is served."""
+
+import json
+
+import numpy as np
+import pytest
+from keras import tree
+
+from seqkeras import serving
+from seqkeras.models import Bert
+from seqkeras.models.limits import most_tokens
+from seqkeras.runs import RunFiles
+from seqkeras.tokenizers import read_tokenizer
+from seqkeras.training.__main__ import main
+from seqkeras.training.answering.generate import Generate
+from seqkeras.training.options.positions import POSITION_KINDS
+from seqkeras.training.parts.pretrained import Pretrained
+from tests.arrays import numbers, randomize
+from tests.conftest import others_long
+from tests.training import test_bert_pretraining as bert
+from tests.training import test_frames as frames
+from tests.training import test_language_model as language
+from tests.training import test_tagging as tagging
+from tests.training import test_translation as translation
+from tests.training.commands import evaluated, exported, printed, refusal, scores_of_both
+from tests.training.test_causal_forecasting import COLUMNS, SIZES, arguments, hourly
+from tests.training.test_transformer_options import (
+    ENCODER,
+    LANGUAGE,
+    SHORT,
+    continued,
+    model_of,
+    reviews,
+    translated,
+)
+
+NOT_USUAL = {"gpt": ["bias", "relative", "sinusoid"], "other": ["bias", "relative", "learned"]}
+CONTEXT = 23  # of LANGUAGE
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("window", [[], ["--attention-window", 4]], ids=["whole", "window"])
+@pytest.mark.parametrize("kind", NOT_USUAL["gpt"])
+def test_a_gpt_reads_past_its_windows_and_is_tuned_to_answer(kind, window, tmp_path):
+    file = language.text_file(tmp_path / "text.txt")
+    options = [*LANGUAGE, *SHORT, *window, "--position-kind", kind]
+    printed("language-model", file, *options, "--out", tmp_path / "run")
+    model = model_of(tmp_path / "run")
+    assert model.config["positions"] == POSITION_KINDS[kind] and most_tokens(model) is None
+    of_run, of_bundle = (evaluated(each, file) for each in (tmp_path / "run", exported(tmp_path)))
+    assert of_run == pytest.approx(of_bundle, rel=1e-5)
+    tokenizer = read_tokenizer(tmp_path / "run/tokenizer/text.json")
+    prompt = ("the old house is here " * 4)[: 2 * CONTEXT]
+    answer = serving.load(exported(tmp_path), threads=1)(prompt, max_new_tokens=8)
+    assert answer.text == continued(model, tokenizer, tokenizer.encode(prompt), 8)
+    (tmp_path / "answers.jsonl").write_text(
+        "\n".join(
+            json.dumps({"prompt": f"the {kind} {noun} is where it was", "answer": f"is {kind}."})
+            for kind in ("old", "red", "small")
+            for noun in ("house", "book", "child")
+        )
+    )
+    tuned = [*"--user= --assistant= --max-steps 9 --batch-size 3 --mask prefix".split()]
+    tuned += ["--start-from", tmp_path / "run", "--out", tmp_path / "tuned/run"]
+    (tmp_path / "tuned").mkdir()
+    printed("prompt-answer", tmp_path / "answers.jsonl", *tuned)
+    run, model = RunFiles.read(tmp_path / "tuned/run"), model_of(tmp_path / "tuned/run")
+    prompts = ["the red book is where it was", "the old"]
+    answers = serving.load(exported(tmp_path / "tuned"), threads=1)(prompts, max_new_tokens=5)
+    for prompt, answer in zip(prompts, answers, strict=True):
+        token_ids = Generate(run).token_ids(prompt)
+        assert answer.text == continued(model, run.tokenizers["text"], token_ids, 5)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", NOT_USUAL["other"])
+def test_a_translator_answers_as_the_whole_model_does(kind, tmp_path):
+    file = translation.tab_separated(tmp_path)
+    options = ["--hidden-dim", 12, "--num-layers", 1, "--num-heads", 2, "--tokens", "words"]
+    options += ["--num-beams", 1, "--max-length", 9, *SHORT, "--position-kind", kind]
+    printed("translation", file, *options, "--out", tmp_path / "run")
+    model = model_of(tmp_path / "run")
+    assert model.options["positions"] == kind
+    tokenizers = {
+        role: read_tokenizer(next((tmp_path / "run/tokenizer").glob(f"{role}.*")))
+        for role in ("source", "target")
+    }
+    answer = serving.load(exported(tmp_path), threads=1)("The old book is here.")
+    assert answer.text == translated(model, tokenizers, "The old book is here.", 9)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", NOT_USUAL["other"])
+def test_a_classifier_of_texts_answers_as_its_run_does(kind, tmp_path):
+    file = reviews(tmp_path / "reviews.csv")
+    options = [*ENCODER, *SHORT, "--max-length", 17, "--position-kind", kind]
+    printed("classification", file, *options, "--out", tmp_path / "run")
+    model, tokenizer = model_of(tmp_path / "run"), read_tokenizer(tokenizer_of(tmp_path))
+    assert most_tokens(model) == (17 if kind == "learned" else None)
+    for precision in ({}, {"precisions": ["int8"]}):
+        folder = tmp_path / f"of {len(precision)}"
+        folder.mkdir()
+        (folder / "run").symlink_to(tmp_path / "run")
+        answer = serving.load(exported(folder, **precision), threads=1)("so so fine it is")
+        token_ids = tokenizer.analyze("so so fine it is").token_ids
+        logits = numbers(model({"token_ids": np.array([token_ids])}))[0]
+        expected = np.exp(logits) / np.exp(logits).sum()
+        assert sorted(answer.scores.values()) == pytest.approx(sorted(expected), abs=1e-5)
+
+
+def tokenizer_of(folder):
+    return next((folder / "run/tokenizer").glob("text.*"))
+
+
+@pytest.mark.parametrize("kind", others_long(NOT_USUAL["other"], short=0))
+def test_a_tagger_has_the_scores_of_its_run(kind, tmp_path):
+    file = tagging.sentences(tmp_path / "train.txt", 41)
+    options = [*ENCODER, *SHORT, "--position-kind", kind]
+    printed("tagging", file, *options, "--out", tmp_path / "run")
+    exported(tmp_path)
+    scores_of_both(tmp_path, file)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["relative", "bias"])
+def test_a_classifier_of_frames_streams_where_distances_count(kind, tmp_path):
+    file = frames.as_rows(tmp_path / "sensors.csv", frames.recordings(19))
+    options = [*frames.SENSORS, *frames.TINY, "--passes", 2, "--causal", "true"]
+    options += ["--encoder", "transformer", "--attention-window", 5, "--position-kind", kind]
+    printed("classification", file, *options, "--out", tmp_path / "run")
+    classify = serving.load(exported(tmp_path, stream=True), threads=1)
+    for recording, *_ in frames.recordings(3, seed=1):
+        rows = [dict(zip("xyz", frame)) for frame in recording.tolist()]
+        stream = classify.open()
+        answers = [stream.push([row])[-1] for row in rows]
+        whole = classify(tuple(rows))
+        assert answers[-1].scores == pytest.approx(whole.scores, abs=1e-4)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", NOT_USUAL["other"])
+def test_a_classifier_of_frames_has_the_scores_of_its_run(kind, tmp_path):
+    file = frames.as_rows(tmp_path / "sensors.csv", frames.recordings(19))
+    options = [*frames.SENSORS, *frames.TINY, "--passes", 2, "--encoder", "transformer"]
+    options += ["--position-kind", kind]
+    printed("classification", file, *options, "--out", tmp_path / "run")
+    exported(tmp_path)
+    scores_of_both(tmp_path, file)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", NOT_USUAL["gpt"])
+def test_a_bert_reads_past_its_rows_fills_masks_and_is_tuned(kind, tmp_path):
+    file = bert.text_file(tmp_path / "text.txt")
+    place = bert.TINY.index("--positions")
+    options = [*bert.TINY[:place], *bert.TINY[place + 2 :], "--position-kind", kind, *SHORT]
+    assert main([*map(str, ["bert-pretraining", file, *options, "--out", tmp_path / "run"])]) == 0
+    model = model_of(tmp_path / "run")
+    assert model.encoder.config["positions"] == POSITION_KINDS[kind] and most_tokens(model) is None
+    of_run, of_bundle = (evaluated(each, file) for each in (tmp_path / "run", exported(tmp_path)))
+    assert of_run["words_right"] == of_bundle["words_right"]
+    (tmp_path / "tuned").mkdir()
+    tuned = ["--pretrained", tmp_path / "run", *SHORT, "--max-length", 1024]
+    file = reviews(tmp_path / "reviews.csv")
+    printed("classification", file, *tuned, "--out", tmp_path / "tuned/run")
+    exported(tmp_path / "tuned")
+    scores_of_both(tmp_path / "tuned", file)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", NOT_USUAL["other"])
+def test_a_forecaster_has_the_scores_of_its_run(kind, tmp_path):
+    file = hourly(tmp_path / "load.csv")
+    options = COLUMNS | SIZES | {"model": "transformer", "units": 8, "num_heads": 2, "passes": 1}
+    options["position_kind"] = kind
+    printed("forecasting", file, "--out", tmp_path / "run", *arguments(**options))
+    of_run, of_bundle = (evaluated(each, file) for each in (tmp_path / "run", exported(tmp_path)))
+    of_run, of_bundle = (tree.flatten(scores) for scores in (of_run, of_bundle))
+    assert of_run == pytest.approx(of_bundle, rel=1e-4)
+
+
+def test_a_student_keeps_the_biases_of_its_encoder():
+    whole = Bert(17, 6, 3, 2, 11, positions="bias")
+    whole.build(None)
+    randomize(whole)
+    kept = Pretrained("a folder", whole.config, whole.get_weights(), None).with_layers(2)
+    part = Bert(**kept.config)
+    part.build(None)
+    part.set_weights(kept.weights)
+    tables = [model.encoder.distance_bias.get_weights()[0] for model in (part, whole)]
+    np.testing.assert_array_equal(*tables)
+
+
+GPT_ALONE = "--position-kind is for --model gpt; leave it out with --model gru."
+TRANSFORMER_ALONE = "--position-kind is for --model transformer; leave it out with --model l"
+ENCODER_ALONE = "--position-kind is for --encoder transformer; leave it out with --encoder g"
+ENDLESS = "--causal reads {} without an end; choose relative or bias, or leave it out."
+CAUSAL = "--position-kind sinusoid --causal true --attention-window 3"
+
+
+@pytest.mark.parametrize(
+    ("task", "options", "message"),
+    [
+        ("language-model", "--position-kind bias --model gru", GPT_ALONE),
+        ("translation", "--position-kind bias --model luong", f"{TRANSFORMER_ALONE}uong."),
+        ("classification", "--position-kind bias --encoder gru", f"{ENCODER_ALONE}ru."),
+        ("classification", f"{CAUSAL} --encoder transformer", ENDLESS.format("frames")),
+        (
+            "forecasting",
+            "--targets a --position-kind bias --model lstm",
+            f"{TRANSFORMER_ALONE}stm.",
+        ),
+        (
+            "forecasting",
+            f"--targets a {CAUSAL} --model transformer",
+            ENDLESS.format("series"),
+        ),
+        (
+            "bert-pretraining",
+            "--position-kind bias --positions 64",
+            "--positions: --position-kind bias reads any length; leave it out, or choose --positi",
+        ),
+    ],
+)
+def test_a_kind_of_positions_is_for_a_transformer(task, options, message, tmp_path):
+    (tmp_path / "a.tsv").write_text("text\tlabel\n")
+    line = refusal(task, tmp_path / "a.tsv", *options.split(), out=tmp_path / "run", status=2)
+    assert message in line
+
+
+@pytest.mark.long
+def test_a_model_to_start_from_brings_its_positions(tmp_path):
+    file = language.text_file(tmp_path / "text.txt")
+    options = [*LANGUAGE, *SHORT, "--position-kind", "bias"]
+    printed("language-model", file, *options, "--out", tmp_path / "run")
+    given = ["--start-from", tmp_path / "run", "--position-kind", "relative"]
+    line = refusal("language-model", file, *given, out=tmp_path / "more", status=2)
+    assert "--position-kind: --start-from brings its own; leave it out." in line
+    longer = ["--start-from", tmp_path / "run", "--context", 3 * CONTEXT, *SHORT]
+    printed("language-model", file, *longer, "--out", tmp_path / "more")
+    assert model_of(tmp_path / "more").config["positions"] == "bias"
