@@ -62,7 +62,8 @@ def _attention(model, run, text, answer):
     """Return (L, N, T, S), how much each head of each layer attends to each token of the source."""
     read, written = _ids(run, text, answer)
     start_id = special_ids(run.tokenizers["target"]).start_id
-    inputs = {"token_ids": [read], "lengths": [len(read)], "target_ids": [[start_id, *written]]}
+    before = [start_id, *written[:-1]]  # each token of the answer is made of the one before
+    inputs = {"token_ids": [read], "lengths": [len(read)], "target_ids": [before]}
     inputs = {name: np.array(value) for name, value in inputs.items()}
     return ops.convert_to_numpy(model.attention_weights(inputs)["cross"])[0]
 
