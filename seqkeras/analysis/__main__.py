@@ -72,6 +72,16 @@ FIGURES = {
             "seed": "Seed of the training.",
         },
     ),
+    "hard-attention": Figure(
+        "hard_draws.plot_hard_draws",
+        "Draws of hard attention beside soft attention.",
+        {
+            "text": "Sentence to translate, in words of the small translator.",
+            "draws": "Number of draws.",
+            "steps": "Training steps of the translator.",
+            "seed": "Seed of the training and the draws.",
+        },
+    ),
     "decoder": Figure(
         "decoder_steps.plot_decoder_steps",
         "A decoder step by step: attention, candidates and cache.",
@@ -110,7 +120,7 @@ def main(arguments=None):
     name, *others = (sys.argv[1:] if arguments is None else arguments) or [""]
     if name in ("-h", "--help"):
         print(f"usage: {PROG} NAME --out FILE.png [options]\n")
-        print(*(f"{name:12}{figure.summary}" for name, figure in FIGURES.items()), sep="\n")
+        print(*(f"{name:16}{figure.summary}" for name, figure in FIGURES.items()), sep="\n")
         return 0
     if name not in FIGURES:
         names = ", ".join(FIGURES)
