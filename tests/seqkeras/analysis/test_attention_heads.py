@@ -6,9 +6,10 @@ import pytest
 from seqkeras.analysis import antecedents
 from seqkeras.analysis.attention_heads import BAR, ENGLISH, heads_figure, heads_of_word
 from tests.arrays import close
+from tests.conftest import long_fixture
 
 
-@pytest.fixture(scope="module")
+@long_fixture
 def model():
     return antecedents.train()
 

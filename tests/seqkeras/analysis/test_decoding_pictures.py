@@ -8,6 +8,7 @@ from seqkeras.analysis import small_translator as small
 from seqkeras.analysis.beam_tree import beam_tree
 from seqkeras.analysis.decoder_steps import CANDIDATES, TEXT, decoder_steps
 from tests.arrays import close
+from tests.conftest import others_long
 
 ENDS = small.BOS, small.EOS, small.LONGEST
 ENGLISH, CHINESE = small.vocabularies()
@@ -16,7 +17,7 @@ WORDS, TOKEN_IDS, LENGTHS = small.read(TEXT)
 
 @pytest.fixture(scope="module")
 def model():
-    return small.train(steps=40, seed=3)
+    return small.train(steps=20, seed=3)
 
 
 def log_probabilities(model, prefix):
@@ -43,7 +44,7 @@ def test_a_step_shows_the_model_s_attention_candidates_and_cache(model):
         close(np.array([p for _, p in step.candidates]), probabilities[best], atol=1e-5)
 
 
-@pytest.mark.parametrize("alpha", [0.0, 0.6])
+@pytest.mark.parametrize("alpha", others_long([0.6, 0.0]))
 def test_a_tree_has_the_scores_of_the_decoder(alpha, model):
     state = model.encode(TOKEN_IDS, LENGTHS, small.LONGEST)
     tree = beam_tree(model, state, 3, *ENDS, length_penalty=alpha)

@@ -8,7 +8,7 @@ from matplotlib.image import imread
 
 from seqkeras.__main__ import main
 from seqkeras.analysis.__main__ import FIGURES
-from tests.conftest import CHECKOUT
+from tests.conftest import CHECKOUT, others_long
 
 SMALL = {
     "tanh": ["--units", "7"],
@@ -25,7 +25,7 @@ SMALL = {
 PAGE = (CHECKOUT / "docs/gallery.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", FIGURES)
+@pytest.mark.parametrize("name", others_long(FIGURES, short=2))
 def test_a_command_draws_a_figure(name, tmp_path, capsys):
     path = tmp_path / "figure.png"
     assert main(["figure", name, "--out", str(path), *SMALL[name]]) == 0

@@ -2,6 +2,7 @@
 
 import keras
 import numpy as np
+import pytest
 
 from seqkeras.analysis import gradient_reach
 from seqkeras.recurrent import SimpleRNN
@@ -38,6 +39,7 @@ def test_only_the_first_symbol_is_of_use():
     assert set(symbols[:, 1:].ravel()) == {*range(half, 2 * half)}
 
 
+@pytest.mark.long
 def test_training_brings_the_gradient_to_the_first_symbol():
     measured = gradient_reach.measure(length=5, steps=150)
     for name, reach in measured.items():
