@@ -112,6 +112,11 @@ FIGURES = {
         "Complexity, sequential operations and path length of layers, counted over their graphs.",
         {"longest": "Longest sequence: each other one has half the length of the next, from 8 on."},
     ),
+    "sizes": Figure(
+        "model_size_bars.plot_sizes",
+        "Parameters of BERT, GPT and the Transformer by part, bytes, and operations.",
+        {"length": "Tokens of the text whose operations are counted."},
+    ),
 }
 
 

@@ -21,6 +21,7 @@ SMALL = {
     "beam": ["--steps", "2", "--beams", "2", "--length-penalty", "0.6"],
     "masks": ["--length", "5"],
     "layers": ["--longest", "32"],
+    "sizes": ["--length", "11"],
 }
 PAGE = (CHECKOUT / "docs/gallery.md").read_text(encoding="utf-8")
 
@@ -58,6 +59,7 @@ def test_every_figure_has_its_command_and_its_picture_on_the_page():
         (["heads", "--out", "x.png", "--steps", "0"], "steps must be at least 1; received 0."),
         (["hard-attention", "--out", "x.png", "--draws", "1"], "at least 2; received 1."),
         (["beam", "--out", "x.png", "--steps", "0"], "steps must be at least 1; received 0."),
+        (["sizes", "--out", "x.png", "--length", "513"], "length must be from 1 to 512; received"),
         (["layers", "--out", "x.png", "--longest", "31"], "longest must be at least 32; received"),
     ],
 )
