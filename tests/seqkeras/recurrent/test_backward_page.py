@@ -9,7 +9,7 @@ import pytest
 from keras import ops
 
 from seqkeras.recurrent import LSTM
-from tests.arrays import close, floats, numbers
+from tests.arrays import BACKEND, close, floats, numbers
 from tests.autodiff import gradients_of
 from tests.conftest import CHECKOUT
 
@@ -24,6 +24,8 @@ LINES = [
     if line.startswith("| ") and " | `" in line
 ]
 T, B, D, U = 11, 3, 5, 7
+# Keras's tanh computes in float32 on JAX, whatever it is given.
+RTOL, ATOL = (1e-4, 1e-5) if BACKEND == "jax" else (1e-10, 1e-12)
 
 
 @pytest.mark.parametrize("line", LINES)
@@ -79,9 +81,9 @@ def by_the_network(chunk=T):
 def test_the_program_has_the_gradients_of_the_library_in_full_and_truncated(chunk):
     outputs, gradients = by_the_page(chunk)
     expected, expected_gradients = by_the_network(chunk or T)
-    close(outputs, expected, rtol=1e-12, atol=1e-12)
+    close(outputs, expected, rtol=RTOL, atol=ATOL)
     for gradient, wanted in zip(gradients, expected_gradients, strict=True):
-        close(gradient, wanted, rtol=1e-10, atol=1e-12)
+        close(gradient, wanted, rtol=RTOL, atol=ATOL)
     whole = by_the_page()[1]
     assert np.allclose(gradients[4], whole[4]) == (chunk is None)  # by U
 
@@ -98,4 +100,4 @@ def test_the_program_has_the_gradients_of_kerass_lstm():
         return ops.sum(ops.transpose(hidden, (1, 0, 2)) * out)
 
     for gradient, wanted in zip(by_the_page()[1][:3], gradients_of(loss, [x, h, c]), strict=True):
-        close(gradient, wanted, rtol=1e-10, atol=1e-12)
+        close(gradient, wanted, rtol=RTOL, atol=ATOL)
