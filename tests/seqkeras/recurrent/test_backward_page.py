@@ -25,7 +25,7 @@ LINES = [
 ]
 T, B, D, U = 11, 3, 5, 7
 # Keras's tanh computes in float32 on JAX, whatever it is given.
-RTOL, ATOL = (1e-4, 1e-5) if BACKEND == "jax" else (1e-10, 1e-12)
+DTYPE, RTOL, ATOL = ("float32", 1e-4, 1e-5) if BACKEND == "jax" else ("float64", 1e-10, 1e-12)
 
 
 @pytest.mark.parametrize("line", LINES)
@@ -90,7 +90,7 @@ def test_the_program_has_the_gradients_of_the_library_in_full_and_truncated(chun
 
 def test_the_program_has_the_gradients_of_kerass_lstm():
     (x, h, c, *weights), out = values()
-    layer = keras.layers.LSTM(U, return_sequences=True, dtype="float64")
+    layer = keras.layers.LSTM(U, return_sequences=True, dtype=DTYPE)
     layer.build((B, T, D))
     layer.set_weights(weights)
 
