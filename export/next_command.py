@@ -40,7 +40,7 @@ def _table_of(run):
 
 def _streams_rows(pipeline):
     """Return whether `stream` answers the rows of a table."""
-    return "stream" in pipeline.manifest.graphs and len(pipeline.fields) < 2
+    return "stream" in pipeline.manifest.graphs and len(getattr(pipeline, "fields", ())) < 2
 
 
 def _is_read(pipeline, file):

@@ -164,12 +164,12 @@ def stream(options):
     texts = lines(_open("standard input", sys.stdin).buffer, "standard input")
     with RowStreams(pipeline, options.state, options.gaps == "fill") as streams:
         for series, answer in streams.answers(texts):
+            named = {} if series is None else {"series": series}
             if isinstance(answer, ValueError):
                 _report(answer)
                 status = 1
-                line = as_json({"error": _message(answer)}) if options.json else ""
+                line = as_json(named | {"error": _message(answer)}) if options.json else ""
             elif options.json:
-                named = {} if series is None else {"series": series}
                 line = as_json(named | ({} if answer is None else as_content(answer)))
             else:
                 told = "" if answer is None else as_line(answer)

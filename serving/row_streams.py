@@ -32,11 +32,17 @@ class RowStreams:
     Raises:
         BundleError: if the bundle can not be opened.
         OSError: if the state can not be read or written.
-        ValueError: if the bundle has no stream, or the state is no state of it.
+        ValueError: if the bundle has no stream, or reads known rows beside each row, or the state
+            is no state of it.
     """
 
     def __init__(self, pipeline: Any, state: str | None = None, fills: bool = False):
         self._pipeline, self._file, self._fills = pipeline, state, fills
+        if len(getattr(pipeline, "fields", ())) > 1:
+            raise ValueError(
+                f"{pipeline.manifest.name}: a row must have its known rows beside it, which no "
+                "line of a CSV file has; use seqkeras predict, or Stream.push in Python."
+            )
         rows = getattr(pipeline, "rows", None)
         self._names = None if rows is None else rows.names
         self._series = None if rows is None else rows.series
@@ -130,7 +136,7 @@ def _rows(texts, names):
             if header is None:
                 _require_columns(cells, names or (), where)
                 header = cells
-                if names is not None or not _are_numbers(cells):
+                if names is not None or not any(map(_is_number, cells)):
                     continue
             if len(cells) != len(header):
                 raise ValueError(
@@ -159,20 +165,18 @@ def _require_columns(header, names, where):
         )
 
 
-def _are_numbers(cells):
+def _is_number(cell):
     try:
-        return bool(_numbers(cells, ""))
+        float(cell)
     except ValueError:
         return False
+    return "_" not in cell  # which Python reads, and no other host
 
 
 def _numbers(cells, where):
-    numbers = []
     for cell in cells:
-        try:
-            numbers.append(float(cell))
-        except ValueError as error:
+        if not _is_number(cell):
             raise ValueError(
                 f"{where}: a frame must be numbers with commas between them; received {cell!r}."
-            ) from error
-    return numbers
+            )
+    return [*map(float, cells)]

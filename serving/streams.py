@@ -294,16 +294,15 @@ class Streaming:
             name: name of the frames, for errors.
 
         Raises:
-            BundleError: if a number that answers a frame is not finite.
+            BundleError: if a number is not finite.
         """
-        silent = max(0, min(self.graph.warm_up - frames, len(numbers)))
-        if not np.isfinite(numbers[silent:]).all():
+        if not np.isfinite(numbers).all():
             raise NoFiniteNumber(name)
         about = itertools.repeat(None) if chunk.about is None else chunk.about
-        first = frames - self.graph.delay
+        delay, warm_up = self.graph.delay, self.graph.warm_up
         return [
-            None if place < silent else self.answer(own, first + place, told)
-            for place, (own, told) in enumerate(zip(numbers, about))
+            None if frame < warm_up else self.answer(own, frame - delay, told)
+            for frame, (own, told) in enumerate(zip(numbers, about), start=frames)
         ]
 
 
@@ -407,6 +406,10 @@ class Streams:
     """Several streams, each with frames of its own, stepped together.
 
     `Pipeline.open(streams=N)` makes them. A call that raises leaves all states as they were.
+
+    Attributes:
+        delay: the number of frames by which answers come late.
+        warm_up: the number of frames before the first answer of each stream.
     """
 
     def __init__(self, streaming: Streaming, count: int):
@@ -419,6 +422,14 @@ class Streams:
 
     def __repr__(self) -> str:
         return f"<{len(self)} streams of {self._streaming.who}>"
+
+    @property
+    def delay(self) -> int:
+        return self._streaming.graph.delay
+
+    @property
+    def warm_up(self) -> int:
+        return self._streaming.graph.warm_up
 
     def state(self, index: int) -> StreamState:
         """Return the `StreamState` of a stream."""

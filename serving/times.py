@@ -269,7 +269,7 @@ class TimeColumn:
             expected = self.after(times[row], 1)[0]
             raise ValueError(
                 f"{where(row + 1)}: expected the time {in_iso(expected)}, {self.step_in_words} "
-                f"behind the row before; received {in_iso(times[row + 1])}"
+                f"after the row before; received {in_iso(times[row + 1])}"
                 f"{self.about_clocks(expected, times[row + 1])}"
                 f"{way_out if is_near[row] and count[row] > 1 else ''}."
             )

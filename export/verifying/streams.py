@@ -44,6 +44,7 @@ def compare_streams(
     saved_model = (signatures_of(folder, manifest) or {}).get(ROLE)
     random = np.random.default_rng(0)
     largest = 0.0
+    compared: dict[str, list[tuple]] = {"stream": [], "saved_model_stream": []}
     for row in rows[:MOST]:
         recording = _Recording(stream, manifest.graphs["model"], row)
         numbers = recording.answers([recording.length])
@@ -56,13 +57,16 @@ def compare_streams(
         for end in (end for end in ends if end > plan.streaming.warm_ups[stream.output]):
             expected = np.asarray(function(**recording.first(end))[stream.output])[0]
             if delay is None:
-                comparison.compare_numbers("stream", numbers[end - 1], expected)
+                compared["stream"].append((numbers[end - 1 : end], expected[np.newaxis]))
             elif end == recording.length:
                 expected = expected[: recording.length - delay]
-                comparison.compare_numbers("stream", numbers[delay:], expected)
+                compared["stream"].append((numbers[delay:], expected))
         if saved_model is not None:
             answers = saved_model(**tensors(recording.arrays | recording.zeros))[stream.output]
-            comparison.compare_numbers("saved_model_stream", np.asarray(answers)[0], numbers)
+            compared["saved_model_stream"].append((np.asarray(answers)[0], numbers))
+    for name, pairs in compared.items():
+        if pairs:
+            comparison.compare_numbers(name, *map(np.concatenate, zip(*pairs, strict=True)))
     comparison.figures["stream_chunks_difference"] = largest
     if not largest <= TOLERANCE:
         comparison.problems.append(

@@ -97,4 +97,4 @@ def _(layer: StructuredSelfAttention, walk, sequence, mask=None):
     contexts = totals / ops.where(weights > 0, weights, ops.ones_like(weights))
     contexts = ops.cast(contexts, layer.compute_dtype)
     contexts = ops.reshape(contexts, (*walk.size, hops * dim))
-    return walk.so_far(sequence, contexts), Flow(None, sequence.kind)
+    return walk.so_far(layer, sequence, contexts), Flow(None, sequence.kind)

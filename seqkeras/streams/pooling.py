@@ -18,7 +18,7 @@ def _(layer: keras.layers.GlobalAveragePooling1D, walk, frames, mask=None):
 @streamed.register
 def _(layer: keras.layers.GlobalMaxPooling1D, walk, frames):
     _require_last_axis(layer)
-    result = walk.so_far(frames, _largest(layer, walk, frames, ops.maximum))
+    result = walk.so_far(layer, frames, _largest(layer, walk, frames, ops.maximum))
     return _with_frame(result) if layer.keepdims else result
 
 
@@ -42,7 +42,7 @@ def _reduced(operation, walk, frames):
         frames = frames.with_tensor(of_a_frame(frames.tensor, axis=others, keepdims=True))
     if kind in ("Max", "Min"):
         larger = ops.maximum if kind == "Max" else ops.minimum
-        result = walk.so_far(frames, _largest(operation, walk, frames, larger))
+        result = walk.so_far(operation, frames, _largest(operation, walk, frames, larger))
         if operation.initial is not None:
             result.tensor = larger(result.tensor, ops.cast(operation.initial, dtype))
         result.tensor = ops.cast(result.tensor, dtype)
@@ -50,7 +50,7 @@ def _reduced(operation, walk, frames):
         tensor, _ = walk.without_padding(frames)
         tensor = ops.cast(tensor, _sum_dtype(frames))
         result = walk.so_far(
-            frames, ops.cast(_sums(operation, walk, "sum", tensor), frames.tensor.dtype)
+            operation, frames, ops.cast(_sums(operation, walk, "sum", tensor), frames.tensor.dtype)
         )
     else:
         result = _mean(operation, walk, frames, None)
@@ -90,7 +90,7 @@ def _item(operation, walk, x, key):
             )
         return NotImplemented
     rest = x.tensor[(slice(None), slice(None), *parts[2:])]
-    result = walk.so_far(x, rest)
+    result = walk.so_far(operation, x, rest)
     return result if parts[1] == -1 else _with_frame(result)
 
 
@@ -114,7 +114,7 @@ def _mean(operation, walk, frames, mask):
     count = ops.cast(ops.maximum(count, 1), "float64")  # 0 of masked frames alone
     count = ops.reshape(count, (*walk.size, *[1] * (len(tensor.shape) - 2)))
     return walk.so_far(
-        frames, ops.cast(sums / count, keras.backend.result_type(tensor.dtype, float))
+        operation, frames, ops.cast(sums / count, keras.backend.result_type(tensor.dtype, float))
     )
 
 

@@ -1,7 +1,7 @@
 """Recurrent layers in a stream: the state goes in and comes out."""
 
 import keras
-from keras import activations, ops
+from keras import activations, ops, tree
 
 from seqkeras.recurrent import QRNN, Bidirectional, GRUCell, LSTMCell, SimpleRNNCell
 from seqkeras.recurrent.rnn import repeated
@@ -28,7 +28,7 @@ def _(layer: keras.layers.RNN, walk, sequences, initial_state=None, mask=None, *
         walk.keep(name, outputs[:, -1])
     if layer.return_sequences:
         return _with_mask(sequences.with_tensor(outputs), real)
-    return walk.so_far(sequences, outputs)
+    return walk.so_far(layer, sequences, outputs)
 
 
 def read(layer, walk, sequences, mask=None):
@@ -47,6 +47,8 @@ def read(layer, walk, sequences, mask=None):
             f"one axis; received frames of shape {tuple(sequence.shape[2:])}."
         )
     cells = getattr(layer.cell, "cells", [layer.cell])
+    if walk.state is None:
+        _require_zeros(layer, cells)
     sizes = [as_list(size) for cell in cells for size in sizes_of(cell)]
     states = _recalled(walk, layer, sizes, sequence.dtype)
     outputs, before, states = sequence, states, []
@@ -73,7 +75,7 @@ def _(layer: QRNN, walk, sequences, mask=None, initial_state=None, **_):
     if not layer.return_sequences:
         if real is not None:
             raise StreamError(f"{layer.name}: with masked frames, set return_sequences=True.")
-        return walk.so_far(sequences, outputs)
+        return walk.so_far(layer, sequences, outputs)
     return _with_mask(sequences.with_tensor(outputs), real)
 
 
@@ -90,6 +92,17 @@ def _run(cell, sequence, real, states, training):
         outputs, _, states = run_cell(cell, sequence, real, states, False, training)
         return outputs, *states
     return network(sequence, real, states, [cell.kernel, cell.recurrent_kernel, cell.bias])
+
+
+def _require_zeros(layer, cells):
+    """Raise a StreamError unless a cell's own initial state is zeros."""
+    for cell in cells:
+        first = cell.get_initial_state(batch_size=1) if hasattr(cell, "get_initial_state") else ()
+        if any(ops.convert_to_numpy(state).any() for state in tree.flatten(first)):
+            raise StreamError(
+                f"{layer.name}: {type(cell).__name__}.get_initial_state must return zeros, with "
+                "which a stream begins; it returns other numbers."
+            )
 
 
 def _is_usual(cell):

@@ -62,7 +62,8 @@ class Streaming:
         training: whether layers are in training, as those that drop out.
 
     Returns:
-        name -> (B, T, ...) answers, and the new state. The only output of a model is "output".
+        name -> (B, T, ...) answers, and the new state. The only output of a model is "output". A
+        summary is zero before its first value, and NaN there if the state is not finite.
 
     Raises:
         StreamError: if the model is no functional one, or a layer looks ahead or can not be carried
@@ -92,6 +93,11 @@ class Streaming:
         self.warm_ups = {name: flow.delay for name, flow in flows.items()}
 
     def _random(self, name):
+        if name != self.frames and None in self.inputs[name].shape[1:]:
+            raise StreamError(
+                f"{self.model.name}: {name} is a second recording, of shape "
+                f"{self.inputs[name].shape}; a stream has one: join them along the last axis."
+            )
         shape = [size or FRAMES for size in self.inputs[name].shape[1:]]
         shape = (FRAMES, *shape[1:]) if name == self.frames else (FRAMES, *shape)
         numbers = np.random.default_rng(0).normal(size=(BATCH, *shape))
@@ -110,7 +116,12 @@ class Streaming:
     def _walk(self, walk, chunk):
         flows = {id(tensor): self._input(walk, name, chunk) for name, tensor in self.inputs.items()}
         flows = [flows[id(tensor)] for tensor in self.model.inputs]
-        return named_outputs(walk.through(self.model, flows))
+        outputs = named_outputs(walk.through(self.model, flows))
+        if padded := [name for name, flow in outputs.items() if flow.padding]:
+            raise StreamError(
+                f"{padded[0]}: frames after ZeroPadding1D are read by a convolution alone."
+            )
+        return {name: walk.from_first(flow) for name, flow in outputs.items()}
 
     def _input(self, walk, name, chunk):
         if name == self.frames:

@@ -9,10 +9,14 @@ from keras.src.backend import AutocastScope  # as a layer's call has it; it has 
 
 from seqkeras.streams.flow import EACH, SO_FAR, Flow, StreamError
 
-COUNT = "frame_count"  # the entry of the number of frames so far
+COUNT = "frames_so_far"  # the entry of their number; no layer's entry ends so
 CLOSE = {"rtol": 1e-4, "atol": 1e-5, "equal_nan": True}
 LONG = 257  # frames of a recording by which a look at far frames shows
 CUTS = (0, 1, 3, 10, 100)  # where this recording is cut
+READ_PADDING = tuple(
+    getattr(keras.layers, name)
+    for name in ("Conv1D", "DepthwiseConv1D", "SeparableConv1D", "ZeroPadding1D")
+)
 MIXES = "mixes recordings of a batch"
 
 
@@ -35,6 +39,7 @@ class Walk:
         self.state = state
         self.size = ops.shape(frames)[:2]
         self.kept = {}
+        self._before = None  # the number of frames before the chunk, if it is asked for
         self._names = {}  # name of an operation -> name of its last call
         self._taken = set()  # names of calls
 
@@ -54,9 +59,17 @@ class Walk:
             kwargs["training"] = True
         if all(flow.kind == SO_FAR for flow in flows):  # each is a recording's: nothing remembers
             first = max(flows, key=lambda flow: flow.delay)
-            return self.mapped(operation, first.with_tensor, args, kwargs)
-        result = self.by_rule(operation, args, kwargs)
-        return self.of_frames(operation, args, kwargs) if result is NotImplemented else result
+            depends = any(flow.depends for flow in flows) and not _counts_alone(operation)
+            flow_of = functools.partial(first.with_tensor, depends=depends)
+            return self.mapped(operation, flow_of, args, kwargs)
+        result = NotImplemented
+        if not _has_own_call(operation):
+            result = self.by_rule(operation, args, kwargs)
+        if result is NotImplemented:
+            return self.of_frames(operation, args, kwargs)
+        if not isinstance(operation, READ_PADDING):
+            _require_no_padding(operation, flows)
+        return result
 
     def by_rule(self, operation, args, kwargs):
         """Return what `streamed` does, in the precision in which a layer computes."""
@@ -98,7 +111,7 @@ class Walk:
 
     def count(self):
         """Return (B, T) int64, the number of frames up to each frame."""
-        if COUNT not in self.kept:
+        if self._before is None:
             self._before = self.recall(COUNT, (), "int64")
             self.keep(COUNT, self._before + ops.cast(self.size[1], "int64"))
         return self._before[:, None] + ops.arange(1, self.size[1] + 1, dtype="int64")[None]
@@ -113,7 +126,7 @@ class Walk:
         """Return (B, T, ...) of (B T, ...)."""
         return ops.reshape(tensor, (*self.size, *tensor.shape[1:]))
 
-    def so_far(self, flow, tensor):
+    def so_far(self, operation, flow, tensor):
         """Return the flow of a summary (B, T, ...) of the frames up to each frame, from the first
         that there is.
 
@@ -122,10 +135,32 @@ class Walk:
         """
         if flow.ahead:
             raise StreamError(
-                "a summary over time of a convolution that looks ahead is known only at the end: "
-                'write padding="causal".'
+                f"{operation.name}: a summary over time of a convolution that looks ahead is known "
+                'only at the end: write padding="causal".'
             )
         return Flow(self.fold(tensor), SO_FAR, max(flow.delay, 0))
+
+    def from_first(self, flow):
+        """Return the flow of an output. A summary before its first value is zero, or NaN if the
+        state is not finite, which a pipeline refuses: no later frame would mend it."""
+        if (
+            flow.kind == EACH
+            or not flow.delay
+            or not keras.backend.is_float_dtype(flow.tensor.dtype)
+        ):
+            return flow
+        zeros = ops.zeros((self.size[0],), flow.tensor.dtype)
+        for entry in self.kept.values():
+            if keras.backend.is_float_dtype(entry.dtype):
+                finite = ops.all(ops.isfinite(ops.reshape(entry, (self.size[0], -1))), axis=1)
+                zeros = ops.where(finite, zeros, ops.cast(float("nan"), zeros.dtype))
+        axes = [1] * (len(flow.tensor.shape) - 1)
+        zeros = self.fold(ops.broadcast_to(zeros[:, None], self.size))
+        has_value = self.fold(self.count() > flow.delay)
+        tensor = ops.where(
+            ops.reshape(has_value, (-1, *axes)), flow.tensor, ops.reshape(zeros, (-1, *axes))
+        )
+        return flow.with_tensor(tensor)
 
     def mask_of(self, flow, mask):
         """Return the mask (B, T) that Keras gives to a layer that takes one: the argument `mask`, a
@@ -138,8 +173,8 @@ class Walk:
         """Return (B, T) booleans, True where a flow has a frame that is not masked; None if it has
         one everywhere."""
         masks = [] if mask is None else [ops.cast(mask, "bool")]
-        if flow.delay > 0:
-            masks.append(self.count() > flow.delay)
+        if (count := flow.delay + flow.padding) > 0:  # zeros before the first are read as such
+            masks.append(self.count() > count)
         return functools.reduce(ops.logical_and, masks) if masks else None
 
     def without_padding(self, flow, mask=None):
@@ -201,11 +236,7 @@ class Walk:
             except StreamError as error:
                 raise StreamError(f"{operation.name}: {error}") from error
         flows = flows_of(args, kwargs)
-        if padded := [flow for flow in flows if flow.padding]:
-            raise StreamError(
-                f"{operation.name}: only a convolution may read frames after ZeroPadding1D; "
-                f"received {padded[0].padding} frames of zeros."
-            )
+        _require_no_padding(operation, flows)
         frame_flows = self.aligned(operation, [flow for flow in flows if flow.kind == EACH])
         depends = any(flow.depends for flow in flows) and not _counts_alone(operation)
         first = frame_flows[0]
@@ -283,6 +314,21 @@ def streamed(operation, walk, *args, **kwargs):
     return NotImplemented
 
 
+def _has_own_call(operation):
+    """Return whether the code of a layer's call is a user's: the rule of a class above the user's
+    class is not of it."""
+    owner = next(kind for kind in type(operation).__mro__ if "call" in vars(kind))
+    return owner.__module__.split(".")[0] not in ("keras", "seqkeras")
+
+
+def _require_no_padding(operation, flows):
+    if padded := [flow for flow in flows if flow.padding]:
+        raise StreamError(
+            f"{operation.name}: only a convolution may read frames after ZeroPadding1D; received "
+            f"{padded[0].padding} frames of zeros."
+        )
+
+
 def _counts_alone(operation):
     return type(operation).__name__ in ("OnesLike", "ZerosLike")
 
@@ -290,6 +336,8 @@ def _counts_alone(operation):
 def _reason(operation, args, kwargs):
     """Return why an operation does not act on each frame alone; None if it does."""
     flows = flows_of(args, kwargs)
+    if any(flow.kind == SO_FAR and flow.depends for flow in flows) and not _counts_alone(operation):
+        return "reads each frame beside what is known at the end: a summary, or another input"
     length = next(flow.tensor.shape[1] for flow in flows if flow.kind == EACH)
     batch_size = next(flow.tensor.shape[0] for flow in flows if flow.kind == EACH)
 

@@ -43,7 +43,8 @@ std::vector<float> NumbersOf(const std::string& line) {
     const std::string cell = line.substr(start, end - start);
     char* rest = nullptr;
     numbers.push_back(std::strtof(cell.c_str(), &rest));
-    if (cell.empty() || rest != cell.c_str() + cell.size()) {
+    const bool is_hex = cell.find_first_of("xX") != std::string::npos;
+    if (cell.empty() || is_hex || rest != cell.c_str() + cell.size()) {
       throw std::invalid_argument("a frame must be numbers with commas between them; received '" +
                                   command::InLine(cell) + "'.");
     }

@@ -240,15 +240,12 @@ class Batch {
   void Add(const float* numbers, size_t length, int64_t first, size_t index,
            FrameAnswers& answers) const {
     const size_t size = graph_->output[0].count();
+    if (!std::all_of(numbers, numbers + length * size, [](float x) { return std::isfinite(x); })) {
+      throw Refused(NameOf(index) + ": the model gives no finite number for it.");
+    }
     for (int64_t frame = first; frame < first + int64_t(length); ++frame, numbers += size) {
-      if (frame < graph_->warm_up) {
-        answers.emplace_back();
-        continue;
-      }
-      if (!std::all_of(numbers, numbers + size, [](float x) { return std::isfinite(x); })) {
-        throw Refused(NameOf(index) + ": the model gives no finite number for it.");
-      }
-      answers.emplace_back(graph_->Answer(numbers, frame - graph_->delay));
+      if (frame < graph_->warm_up) answers.emplace_back();
+      else answers.emplace_back(graph_->Answer(numbers, frame - graph_->delay));
     }
   }
 

@@ -71,7 +71,7 @@ def test_a_station_with_lost_rows_is_answered_as_keras_answers(walked):
     (folder / "lost.csv").write_text("\n".join(lines), encoding="utf-8")
     line = "seqkeras stream bundles/air --json --gaps fill --state state < lost.csv || true"
     answers = [json.loads(answer) for answer in in_shell(line, folder).splitlines()]
-    assert answers[bad - len(lost)].keys() == {"error"} and len(answers) == 40 - len(lost)
+    assert answers[bad - len(lost)].keys() == {"series", "error"} and len(answers) == 40 - len(lost)
     model = keras.models.load_model(folder / "runs/air/model.keras", compile=False)
     settings = RunFiles.read(folder / "runs/air").record.settings
     column = parse_fields(Settings, settings, "settings", [])["rows"].columns[0]

@@ -132,7 +132,7 @@ def test_a_week_begins_on_monday():
         ((), "series must be rows of time, load, wind; received tuple ()."),
         (
             (("2024-01-01T00:00:00", 1, "N"), ("2024-01-01T00:00:03", 1, "N")),
-            "series, row 2: expected the time 2024-01-01T00:00:02, 2 seconds behind the row before;"
+            "series, row 2: expected the time 2024-01-01T00:00:02, 2 seconds after the row before;"
             " received 2024-01-01T00:00:03.",
         ),
     ],

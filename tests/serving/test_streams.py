@@ -283,15 +283,22 @@ def command(monkeypatch, capsys):
     return run
 
 
+def test_a_first_line_with_a_number_is_a_frame(bundles, command):
+    status, output, error = command(bundles["one"], b"1,,3\n1,1_0,3\n1,2,3\n", "--json")
+    assert status == 1 and len(output) == 3 and "labels" in json.loads(output[2])
+    assert [line.partition("received ")[2] for line in error] == ["''.", "'1_0'."]
+
+
 def test_frames_before_the_first_answer_have_lines_without_one(tmp_path, command):
-    """Numbers before it may be infinite: of a mean of no frame, as here of the first frame."""
     graphs = {"model": frames_graph(W), "stream": stream_of(W)}
     bundle = written(tmp_path / "bundle", "Classify", graphs, {"labels": LABELS})
     manifest = json.loads((bundle / "manifest.json").read_text())
     manifest["graphs"]["stream"]["warm_up"] = 2
     (bundle / "manifest.json").write_text(json.dumps(manifest))
-    frames = [[3e38] * 3, [-3e38] * 3, *FRAMES[:2].tolist()]
-    for push in (serving.load(bundle).open().push, lambda rows: open_two(bundle, rows)):
+    frames = [[1.0] * 3, [-1.0] * 3, *FRAMES[:2].tolist()]
+    stream, streams = (serving.load(bundle).open(streams=count) for count in (None, 2))
+    assert (stream.delay, streams.warm_up) == (0, 2)
+    for push in (stream.push, lambda rows: streams.push([rows, None])[0]):
         answers = push(frames)
         assert answers[:2] == [None, None]
         np.testing.assert_allclose(scores(answers[2:]), expected(FRAMES[:2]), rtol=1e-4)
@@ -300,11 +307,6 @@ def test_frames_before_the_first_answer_have_lines_without_one(tmp_path, command
     assert status == 0 and output[:2] == ["", ""] and len(output) == 4 and all(output[2:])
     status, output, _ = command(bundle, content.encode(), "--json")
     assert output[:2] == ["{}", "{}"] and json.loads(output[3])["labels"]
-
-
-def open_two(bundle, rows):
-    [answers, _] = serving.load(bundle).open(streams=2).push([rows, None])
-    return answers
 
 
 def test_the_command_answers_each_line_and_keeps_the_state(bundles, tmp_path, command):
@@ -464,3 +466,12 @@ def test_rows_of_several_series_are_streams_of_their_own(of_times, command, tmp_
     assert "line 3: --state keeps the stream of one series, 'a'; received 'b'." in error[0]
     status, _, error = command(of_times, content.replace(b",a\n", b",c\n"), "--state", state)
     assert "--state keeps the stream of one series, 'a'; received 'c'" in error[0]
+
+
+def test_rows_with_known_rows_are_no_lines_of_a_file(tmp_path, command):
+    columns = [{"name": "load"}, {"name": "plan", "known": True, "categories": [*"abcd"]}]
+    stream = stream_of(floats(5, 8, seed=3), "window", "2,4")
+    graphs = {"model": forecaster(5, known="yes"), "stream": stream}
+    bundle = written(tmp_path / "bundle", "Forecast", graphs, {"rows": {"columns": columns}})
+    status, _, error = command(bundle, b"load,plan\n1,b\n")
+    assert status == 1 and "a row must have its known rows beside it" in error[0]

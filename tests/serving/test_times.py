@@ -219,7 +219,7 @@ def test_steps_that_are_none_are_told():
 def test_a_row_of_the_hour_that_comes_twice_is_told_its_way_out():
     times = moments(["2024-10-27T01:00", "2024-10-27T02:00", "2024-10-27T02:00"])
     message = (
-        "row 2: expected the time 2024-10-27T03:00:00, 1 hour behind the row before; received "
+        "row 2: expected the time 2024-10-27T03:00:00, 1 hour after the row before; received "
         "2024-10-27T02:00:00; where clocks change, times need their zone offset, as "
     )
     with pytest.raises(ValueError, match=re.escape(message)):

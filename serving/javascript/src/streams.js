@@ -358,13 +358,13 @@ export class Streaming {
    * @param {Chunk} chunk
    * @param {number} frames the number of frames before the chunk.
    * @param {string} name of the frames, for errors.
-   * @throws {NoFiniteNumber} if a number that answers a frame is not finite.
+   * @throws {NoFiniteNumber} if a number is not finite.
    */
   answers({ delay, warmUp }, numbers, { about }, frames, name) {
+    if (!Array.prototype.every.call(numbers.data, Number.isFinite)) throw new NoFiniteNumber(name);
     return Array.from({ length: numbers.dims[0] }, (_, place) => {
       if (frames + place < warmUp) return null;
       const own = between(numbers, place, place + 1);
-      if (!Array.prototype.every.call(own.data, Number.isFinite)) throw new NoFiniteNumber(name);
       return this.#reading.answer(
         { data: own.data, dims: own.dims.slice(1) }, frames + place - delay, about?.[place],
       );

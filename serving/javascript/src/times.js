@@ -266,7 +266,7 @@ export class TimeColumn {
         const isShorter = Object.hasOwn(FIXED, this.unit) && this.step * FIXED[this.unit] < DAY;
         const isAnHour = Math.abs(times[row] - expected) === NAMED.hour;
         throw new Refusal(
-          `${where(row)}: expected the time ${inIso(expected)}, ${this.stepInWords} behind the row `
+          `${where(row)}: expected the time ${inIso(expected)}, ${this.stepInWords} after the row `
             + `before; received ${inIso(times[row])}`
             + (isShorter && isAnHour ? `; ${CHANGE_OF_CLOCKS}` : "")
             + (isNear && count > 1 ? wayOut : ""),

@@ -62,7 +62,7 @@ it("the hour that comes twice is told its way out", () => {
   const times = ["2024-10-27T02:00", "2024-10-27T02:00"].map((text) => TIME.read([text], "row"));
   assert.throws(
     () => new TimeColumn({ columns: ["t"], step: 3600 }).requireSteps(times, (row) => `row ${row}`),
-    /row 1: expected the time 2024-10-27T03:00:00, 1 hour behind the row before; received 2024-10-27T02:00:00; where clocks change/,
+    /row 1: expected the time 2024-10-27T03:00:00, 1 hour after the row before; received 2024-10-27T02:00:00; where clocks change/,
   );
 });
 

@@ -107,7 +107,17 @@ FRAME_MODELS |= {  # of layers that take no mask
         lambda x: ops.cumsum(x, axis=1),
     ],
 }
+
+
+class Threefold(keras.layers.GlobalAveragePooling1D):
+    """A user's subclass, which does more than its ancestor."""
+
+    def call(self, inputs):
+        return 3 * super().call(inputs)
+
+
 SUMMARIES = {
+    "a subclass": lambda: [Threefold()],
     "max and min from a number on": lambda: [
         lambda x: ops.concatenate(
             [ops.max(x, axis=1, initial=0.5), ops.min(x, axis=1, initial=-0.5)], axis=-1
@@ -171,6 +181,12 @@ SUMMARIES = {
     "structured": lambda: [
         StructuredSelfAttention(5, 2),
         lambda both: keras.layers.Dense(3)(both[0]),
+    ],
+    "valid, zeros, valid": lambda: [
+        keras.layers.Conv1D(5, 2),
+        keras.layers.ZeroPadding1D((1, 0)),
+        keras.layers.Conv1D(4, 3),
+        keras.layers.GlobalAveragePooling1D(),
     ],
     "valid, max": lambda: [
         keras.layers.Conv1D(5, 3),
@@ -237,6 +253,13 @@ def twice_beside_another():
     layer = recurrent.LSTM(D, return_sequences=True, name="lstm")
     other = recurrent.LSTM(D, return_sequences=True, name="lstm_2")
     return lambda x: ops.concatenate([layer(x), layer(2 * x), other(x)], axis=-1)
+
+
+class Standardized(keras.layers.Conv1D):
+    def call(self, x):
+        kernel = self.kernel - ops.mean(self.kernel, axis=(0, 1), keepdims=True)
+        padded = ops.pad(x, [[0, 0], [self.kernel_size[0] - 1, 0], [0, 0]])
+        return ops.conv(padded, kernel, padding="valid")
 
 
 LAYERS_OF_LAYERS = {
@@ -334,6 +357,11 @@ def test_lengths_known_values_and_several_outputs_stream():
         start += size
 
 
+class FromOne(keras.layers.SimpleRNNCell):
+    def get_initial_state(self, batch_size=None):
+        return [ops.ones((batch_size, self.units))]
+
+
 REFUSED = {
     "bidirectional": (
         lambda: [recurrent.Bidirectional(recurrent.LSTM(5, return_sequences=True))],
@@ -385,6 +413,23 @@ REFUSED = {
         lambda: [keras.layers.Conv1D(5, 3, padding="same"), keras.layers.GlobalMaxPooling1D()],
         'padding="causal"',
     ),
+    "zeros before an LSTM": (
+        lambda: [keras.layers.ZeroPadding1D((2, 0)), keras.layers.LSTM(3)],
+        r"lstm\w*: only a convolution may read frames after ZeroPadding1D; received 2",
+    ),
+    "zeros before a mean": (
+        lambda: [keras.layers.ZeroPadding1D((2, 0)), lambda x: ops.mean(x, axis=1)],
+        r"mean\w*: only a convolution may read",
+    ),
+    "zeros at the end": (lambda: [keras.layers.ZeroPadding1D((2, 0))], "output: frames after Zero"),
+    "gate of a summary": (  # which no random recording opens
+        lambda: [lambda x: x * ops.cast(ops.mean(x, axis=1, keepdims=True) > 9, x.dtype)],
+        "multiply.* beside what is known at the end",
+    ),
+    "a cell that begins elsewhere": (
+        lambda: [keras.layers.RNN(FromOne(3))],
+        "FromOne.get_initial_state must return zeros",
+    ),
     "zeros behind": (lambda: [keras.layers.ZeroPadding1D(1)], r"ZeroPadding1D\(\(2, 0\)\)"),
 }
 
@@ -403,6 +448,38 @@ def test_what_looks_ahead_is_refused_by_name(name):
     layers, message = REFUSED[name]
     with pytest.raises(StreamError, match=message):
         Streaming(model_of(*layers()))
+
+
+def test_a_subclass_has_no_rule_of_its_ancestor():
+    with pytest.raises(StreamError, match="standardized: pad.* no result for each frame"):
+        Streaming(model_of(Standardized(3, 3)))
+
+
+def test_a_second_recording_is_refused_by_its_name():
+    frames, others = (keras.Input((None, D), name=name) for name in ("frames", "others"))
+    model = keras.Model([frames, others], keras.layers.Dense(2)(frames + others))
+    with pytest.raises(StreamError, match="others is a second recording"):
+        Streaming(model)
+
+
+def test_a_layer_named_frame_has_a_count_of_its_own():
+    frames = keras.Input((None, D), name="frames")
+    masked = keras.layers.GlobalAveragePooling1D(name="frame")(keras.layers.Masking()(frames))
+    output = ops.concatenate([masked, keras.layers.GlobalAveragePooling1D()(frames)], axis=-1)
+    model, x = keras.Model(frames, output), recording()
+    last = streamed(Streaming(model), x, [1] * T)[:, -1]
+    np.testing.assert_allclose(last, numbers(model(x)), rtol=1e-5, atol=1e-6)
+
+
+def test_before_its_first_value_a_summary_is_zero_or_tells_of_a_state_that_is_not_finite():
+    model = model_of(
+        keras.layers.Conv1D(5, 3), keras.layers.Conv1D(5, 2), keras.layers.GlobalMaxPooling1D()
+    )
+    streaming, x = Streaming(model), floats(B, T, D, seed=3)
+    np.testing.assert_array_equal(streamed(streaming, x, [3, T - 3])[:, :3], 0)
+    x[1, 1] = [3e38, -3e38, 3e38]
+    found, _ = streaming(ops.convert_to_tensor(x[:, :3]), streaming.initial_state(B))
+    assert not numbers(found["output"])[0].any() and np.isnan(numbers(found["output"])[1]).all()
 
 
 def test_a_subclassed_model_is_refused():
