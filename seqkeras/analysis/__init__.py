@@ -1,4 +1,5 @@
-"""Analysis: attention maps of trained models, gradient flow, likelihood of texts.
+"""Analysis: attention maps of trained models, gradient flow, likelihood of texts, figures of
+lectures.
 
 What draws attention is NumPy and matplotlib: it imports no Keras.
 """

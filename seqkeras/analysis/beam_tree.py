@@ -14,6 +14,7 @@ from seqkeras.analysis.figure_style import INK, QUIET, STYLES, new_figure, write
 from seqkeras.analysis.labels import readable
 
 PROGRESS = "totals", "scores", "lengths", "token_ids"  # of a beam search
+MOST_BEAMS = 10  # more make a tree that no page holds
 BLUE, DROPPED = STYLES[0]["color"], "#8c959f"
 
 
@@ -146,11 +147,13 @@ def plot_beam_tree(path, text=TEXT, beams=3, length_penalty=0.0, steps=300, seed
         steps, seed: of the training.
 
     Raises:
-        ValueError: if the translator does not know a word, or an option is refused by
-            `seqkeras.decoding.beam`.
+        ValueError: if the translator does not know a word, there are too many beams, or an option
+            is refused by `seqkeras.decoding.beam`.
     """
     from seqkeras.analysis import small_translator as small
 
+    if beams > MOST_BEAMS:
+        raise ValueError(f"plot_beam_tree: beams must be at most {MOST_BEAMS}; received {beams}.")
     _, token_ids, lengths = small.read(text)
     _, chinese = small.vocabularies()
     model = small.train(steps, seed)

@@ -10,7 +10,7 @@ from matplotlib.colors import ListedColormap
 from seqkeras import masks
 from seqkeras.analysis.figure_style import INK, QUIET, RULE, new_figure, write_png
 
-SHORTEST = 5
+SHORTEST, LONGEST = 5, 24
 SEEN, UNSEEN = "#0072B2", "white"
 
 
@@ -22,10 +22,12 @@ def mask_squares(length=8, seed=0):
         seed: of the order of the permutation.
 
     Raises:
-        ValueError: if the length is too small for masks that differ.
+        ValueError: if the length is too small for masks that differ, or too large for labels.
     """
-    if length < SHORTEST:
-        raise ValueError(f"mask_squares: length must be at least {SHORTEST}; received {length}.")
+    if not SHORTEST <= length <= LONGEST:
+        raise ValueError(
+            f"mask_squares: length must be from {SHORTEST} to {LONGEST}; received {length}."
+        )
     order = np.random.default_rng(seed).permutation(length)
     real, prefix, radius = length - length // 4, (length + 1) // 3, length // 4
     padding = np.broadcast_to(masks.padding_mask([real], length), (1, length, length))
@@ -47,7 +49,8 @@ def mask_squares(length=8, seed=0):
 def masks_figure(squares):
     """Return the matplotlib Figure of a dictionary: title -> (T, T) booleans."""
     columns = (len(squares) + 1) // 2
-    figure = new_figure(2.3 * columns, 5.7)
+    size = max(8, len(next(iter(squares.values())))) / 8  # of a panel, beside eight positions
+    figure = new_figure(2.3 * size * columns, 4.6 * size + 1.1)
     for axes, (title, mask) in zip(figure.subplots(2, columns).flat, squares.items()):
         length = len(mask)
         axes.pcolormesh(mask, cmap=ListedColormap([UNSEEN, SEEN]), edgecolors=RULE, linewidth=0.8)
@@ -59,7 +62,10 @@ def masks_figure(squares):
         axes.spines[:].set_color(QUIET)
         name, detail = title.split("\n")
         axes.set_title(name, loc="left", fontsize=11, color=INK, pad=18)
-        axes.text(0, 1.03, detail, transform=axes.transAxes, fontsize=9, color=QUIET)
+        axes.annotate(
+            detail, (0, 1), xytext=(0, 5), xycoords="axes fraction", textcoords="offset points",
+            fontsize=9, color=QUIET,
+        )  # fmt: skip
     figure.supxlabel("key", fontsize=10, color=INK)
     figure.supylabel("query", fontsize=10, color=INK)
     return figure

@@ -48,7 +48,7 @@ def test_every_figure_has_its_command_and_its_picture_on_the_page():
     [
         (["mask", "--out", "x.png"], "the figure must be one of tanh, "),
         (["masks", "--out", "none/x.png"], "the folder of path must exist; received 'none/x.png'"),
-        (["masks", "--out", "x.png", "--length", "4"], "length must be at least 5; received 4."),
+        (["masks", "--out", "x.png", "--length", "4"], "length must be from 5 to 24; received 4."),
         (["positions", "--out", "x.png", "--dim", "7"], "dim at least 8; received 100 and 7."),
         (["tanh", "--out", "x.png", "--units", "0"], "units must be at least 1; received 0."),
         (["power", "--out", "x.png", "--units", "4"], "units must be at least 5, and steps"),
@@ -58,6 +58,7 @@ def test_every_figure_has_its_command_and_its_picture_on_the_page():
         (["heads", "--out", "x.png", "--english", "it fell"], "received 'fell'."),
         (["heads", "--out", "x.png", "--steps", "0"], "steps must be at least 1; received 0."),
         (["hard-attention", "--out", "x.png", "--draws", "1"], "at least 2; received 1."),
+        (["beam", "--out", "x.png", "--beams", "11"], "beams must be at most 10; received 11."),
         (["beam", "--out", "x.png", "--steps", "0"], "steps must be at least 1; received 0."),
         (["sizes", "--out", "x.png", "--length", "513"], "length must be from 1 to 512; received"),
         (["layers", "--out", "x.png", "--longest", "31"], "longest must be at least 32; received"),
