@@ -36,7 +36,7 @@ def continued(model, text):
         inputs = {"token_ids": np.array([token_ids])}
         if model.reads_prefix:
             inputs["prefix_lengths"] = np.array([len(prompt)])
-        else:
+        elif isinstance(model, PermutedGPT):
             inputs["order"] = np.arange(len(token_ids))[None]
         token_ids.append(int(numbers(model(inputs))[0, -1].argmax()))
         if token_ids[-1] == END:
@@ -74,10 +74,17 @@ def test_a_bundle_goes_on_as_the_whole_model_does(mask, options, tmp_path):
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("mask", "window", "num_beams"), [("prefix", 3, 2), ("permutation", None, 1)], ids=str
+    ("mask", "made", "num_beams"),
+    [
+        ("prefix", {"attention_window": 3}, 2),
+        ("permutation", {}, 1),
+        ("causal", {"positions": "bias", "attention_window": 3}, 2),
+        ("causal", {"positions": "relative"}, 1),
+    ],
+    ids=str,
 )
-def test_all_that_a_bundle_holds_is_held_against_keras(mask, window, num_beams, tmp_path):
-    model, options = model_of(mask, attention_window=window), ExportOptions(attention_heads=True)
+def test_all_that_a_bundle_holds_is_held_against_keras(mask, made, num_beams, tmp_path):
+    model, options = model_of(mask, **made), ExportOptions(attention_heads=True)
     given = GIVEN | {"decoding": GIVEN["decoding"] | {"num_beams": num_beams}}
     pipeline = bundled(tmp_path, model, "Generate", TEXTS, **given, options=options)
     figures = pipeline.manifest.parity
