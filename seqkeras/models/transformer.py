@@ -23,7 +23,7 @@ from seqkeras.transformer import Decoder, DecoderBlock, Encoder, EncoderBlock, L
 from seqkeras.transformer.block import require_heads
 from seqkeras.values import build_once
 
-SHARED = ("none", "target", "all")
+SHARED = ("none", "target", "source", "all")
 
 
 @keras.saving.register_keras_serializable("seqkeras")
@@ -50,7 +50,8 @@ class Transformer(SourceModel):
         positions: "paper", "tensor2tensor" or "marian", the forms of `SinusoidalPositions`;
             "learned"; "relative" or "bias", by which self-attention knows distances: see
             `seqkeras.models.positions`.
-        shared_embeddings: "all", E_x = E_y = E_o; "target", E_y = E_o; or "none".
+        shared_embeddings: "all", E_x = E_y = E_o; "target", E_y = E_o; "source", E_x = E_y; or
+            "none".
         scale_embeddings: False leaves out sqrt(D).
         activation: "relu", "gelu", "gelu_tanh" or "silu".
         pre_norm: normalise what enters a sublayer, not the sum after it.
@@ -70,6 +71,7 @@ class Transformer(SourceModel):
         embedding_norm: whether what enters a stack is normalised, as BERT's embeddings are.
         source_scaling: the mean and the deviation of each of these numbers, two lists: x(s) is then
             (x(s) - mean) / deviation. None reads frames as they are.
+        norm, use_bias, gated, head_dim: of the blocks, see `EncoderBlock`.
 
     Call arguments (one dictionary):
         token_ids: (B, S) integers, padded on the right; or frames: (B, S, source_features).
@@ -116,6 +118,10 @@ class Transformer(SourceModel):
         encoder=None,
         embedding_norm=False,
         source_scaling=None,
+        norm="layer",
+        use_bias=True,
+        gated=False,
+        head_dim=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -146,6 +152,10 @@ class Transformer(SourceModel):
             "activation_dropout": activation_dropout,
             "epsilon": epsilon,
             "attention_window": attention_window,
+            "norm": norm,
+            "use_bias": use_bias,
+            "gated": gated,
+            "head_dim": head_dim,
         }
         self._check(encoder)
         policy = self.dtype_policy
@@ -162,7 +172,7 @@ class Transformer(SourceModel):
             return TokenEmbedding(vocab_size, hidden_dim, scale_embeddings, dtype=policy)
 
         self.target_embedding = embedding(target_vocab_size)
-        shared = {"all": self.target_embedding}.get(shared_embeddings)
+        shared = self.target_embedding if shared_embeddings in ("all", "source") else None
         if encoder is not None:
             self.source_embedding = None
         elif source_features is None:
@@ -170,12 +180,15 @@ class Transformer(SourceModel):
         else:
             self.source_embedding = keras.layers.Dense(hidden_dim, dtype=policy)
         self.output_embedding = (
-            embedding(target_vocab_size) if shared_embeddings == "none" else self.target_embedding
+            self.target_embedding
+            if shared_embeddings in ("all", "target")
+            else embedding(target_vocab_size)
         )
 
     def _check(self, encoder):
         sizes, options = self.sizes, self.options
-        require_heads(self, self.block_options["hidden_dim"], self.block_options["num_heads"])
+        heads = ("hidden_dim", "num_heads", "head_dim")
+        require_heads(self, *(self.block_options[name] for name in heads))
         require_positive(self, **sizes)
         require_kind(self, options["positions"])
         if options["shared_embeddings"] not in SHARED:
@@ -188,14 +201,14 @@ class Transformer(SourceModel):
         if encoder is not None:
             self._check_encoder(encoder)
         vocab_sizes = sizes.get("source_vocab_size"), sizes["target_vocab_size"]
-        if options["shared_embeddings"] == "all" and len(set(vocab_sizes)) > 1:
+        if options["shared_embeddings"] in ("all", "source") and len(set(vocab_sizes)) > 1:
             raise ValueError(
-                "Transformer: source_vocab_size and target_vocab_size must be equal to share all "
+                "Transformer: source_vocab_size and target_vocab_size must be equal to share "
                 f"embeddings; received {vocab_sizes[0]} and {vocab_sizes[1]}."
             )
 
     def _check_encoder(self, encoder):
-        if not isinstance(encoder, Bert) or self.options["shared_embeddings"] == "all":
+        if not isinstance(encoder, Bert) or self.options["shared_embeddings"] in ("all", "source"):
             raise ValueError(
                 "Transformer: encoder must be a Bert, with its own embeddings (shared_embeddings "
                 f'"target" or "none"); received a {type(encoder).__name__} and '

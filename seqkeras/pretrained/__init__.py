@@ -45,7 +45,7 @@ def load_hugging_face(
     | bert, roberta, distilbert | `WithHeads` on a `Bert`; the `Bert` |
     | the same, and modules.json of sentence-transformers | `SentenceEncoder`; its `Bert` |
     | gpt2 | `GPT` |
-    | marian | `Transformer` |
+    | marian, t5 | `Transformer` |
 
     The second of two models has no heads. Half-precision weights are converted to `dtype`.
 
@@ -86,7 +86,7 @@ def save_hugging_face(
         model: `Bert`, `WithHeads` on one, `SentenceEncoder`, `GPT` or `Transformer`, built.
         folder: a path to a new or an empty folder.
         config: more fields of config.json, as labels ("id2label", or "label2id": one follows from
-            the other) and ids of tokens; a Marian model needs its "pad_token_id", "eos_token_id"
+            the other) and ids of tokens; a Marian or a T5 needs its "pad_token_id", "eos_token_id"
             and "decoder_start_token_id". The fields that describe the model come from the model.
             `read_config(folder)` returns a folder's fields.
         tokenizers: role -> tokenizer, in the form that `save_run` takes: {"text": `Subwords`}, and

@@ -44,11 +44,14 @@ class Layout:
             many leading axes of the variables. It may hold several variables side by side.
         transposed: whether its rows are the outputs, as in torch's `nn.Linear`.
         vector: whether a matrix of one row is a vector.
+        factor: what the tensor's numbers are multiplied by to be those of the variables; unless it
+            is a power of two, a number that is loaded and saved may differ in its last bit.
     """
 
     inputs: int | None = None
     transposed: bool = False
     vector: bool = False
+    factor: float = 1.0
 
     def shape_of_theirs(self, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
         """Return the shape of the tensor, from the shapes of the variables."""
@@ -61,6 +64,8 @@ class Layout:
 
     def to_theirs(self, arrays: Sequence[np.ndarray]) -> np.ndarray:
         """Return the tensor's array, from the arrays of the variables."""
+        if self.factor != 1:
+            arrays = [array / np.asarray(self.factor, array.dtype) for array in arrays]
         if self.inputs is None:
             return arrays[0]
         arrays = [array.reshape(math.prod(array.shape[: self.inputs]), -1) for array in arrays]
@@ -70,6 +75,8 @@ class Layout:
 
     def to_ours(self, array: np.ndarray, shapes: Sequence[tuple[int, ...]]) -> list[np.ndarray]:
         """Return the arrays of variables of these shapes, from the tensor's array."""
+        if self.factor != 1:
+            array = array * np.asarray(self.factor, array.dtype)
         if self.inputs is None:
             return [array]
         array = _transpose(array) if self.transposed else array

@@ -18,6 +18,7 @@ from seqkeras.pretrained.folders import CONFIG, read_json, read_tensors, write_f
 from seqkeras.pretrained.gpt2 import GPT2
 from seqkeras.pretrained.marian import MARIAN
 from seqkeras.pretrained.roberta import ROBERTA
+from seqkeras.pretrained.t5 import T5
 from seqkeras.pretrained.tokenizer_files import tokenizer_files
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from seqkeras.models import GPT, Bert, Transformer, WithHeads
     from seqkeras.serving.text import Tokenizer
 
-FAMILIES = {family.model_type: family for family in (BERT, ROBERTA, DISTILBERT, GPT2, MARIAN)}
+FAMILIES = {family.model_type: family for family in (BERT, ROBERTA, DISTILBERT, GPT2, MARIAN, T5)}
 GENERATION = "generation_config.json"
 
 

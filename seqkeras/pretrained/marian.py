@@ -6,7 +6,7 @@ import functools
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from seqkeras.models import Transformer
+from seqkeras.models import Bert, Transformer
 from seqkeras.pretrained import links as lines
 from seqkeras.pretrained.assignment import ROW, Link
 from seqkeras.pretrained.config import Field, read_fields, write_fields
@@ -32,7 +32,17 @@ FIELDS = (
 SIZES = {"layers": "num_layers", "attention_heads": "num_heads", "ffn_dim": "feed_forward_dim"}
 BIAS = "final_logits_bias"
 TOKENS = ("pad_token_id", "eos_token_id", "decoder_start_token_id")
-FIXED = {"positions": "marian", "pre_norm": False, "epsilon": 1e-5, "attention_window": None}
+FIXED = {
+    "positions": "marian",
+    "pre_norm": False,
+    "epsilon": 1e-5,
+    "attention_window": None,
+    "embedding_norm": False,
+    "norm": "layer",
+    "use_bias": True,
+    "gated": False,
+    "head_dim": None,
+}
 ATTENTION = ("q_proj", "k_proj", "v_proj", "out_proj")
 ENCODER = {
     "attention": tuple(f"self_attn.{part}" for part in ATTENTION),
@@ -108,7 +118,7 @@ def links(model: Transformer) -> list[Link]:
 
 
 def describe(model: keras.Model) -> Description | None:
-    if not isinstance(model, Transformer):
+    if not isinstance(model, Transformer) or model.block_options["norm"] == "rms":  # T5's
         return None
     ours = {**model.sizes, **model.options, **model.block_options, "num_layers": model.num_layers}
     problems = [
@@ -118,6 +128,8 @@ def describe(model: keras.Model) -> Description | None:
     ]
     if ours["shared_embeddings"] == "none":
         problems.append("shared_embeddings must be 'all' or 'target'; received 'none'")
+    if isinstance(model.encoder, Bert):
+        problems.append("the encoder must be like the decoder; received a Bert")
     if problems:
         raise ValueError(
             "save_hugging_face: a Transformer must be of Marian's form:\n  " + "\n  ".join(problems)

@@ -21,6 +21,10 @@ FIXED = {
     "scale_embeddings": False,
     "embedding_norm": True,
     "pre_norm": False,
+    "norm": "layer",
+    "use_bias": True,
+    "gated": False,
+    "head_dim": None,
 }
 
 

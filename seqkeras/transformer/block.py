@@ -8,11 +8,15 @@ from seqkeras.transformer.feed_forward import FeedForward
 from seqkeras.transformer.layer_norm import LayerNorm
 from seqkeras.values import build_once
 
+NORMS = ("layer", "rms")
 
-def require_heads(layer, hidden_dim, num_heads):
-    """Raise a ValueError unless num_heads divides hidden_dim."""
+
+def require_heads(layer, hidden_dim, num_heads, head_dim=None):
+    """Raise a ValueError unless num_heads divides hidden_dim, or heads have a size of their own."""
     require_positive(layer, hidden_dim=hidden_dim, num_heads=num_heads)
-    if hidden_dim % num_heads:
+    if head_dim is not None:
+        require_positive(layer, head_dim=head_dim)
+    elif hidden_dim % num_heads:
         raise ValueError(
             f"{type(layer).__name__}: num_heads must divide hidden_dim; received "
             f"num_heads={num_heads}, hidden_dim={hidden_dim}."
@@ -39,6 +43,10 @@ class Block(keras.layers.Layer):
             sublayer starts as; None for Glorot's uniform ones.
         attention_window: r, the positions that self-attention sees at most; None for all.
         relative_clip: K, the furthest distance that has vectors in self-attention; None for none.
+        norm: "layer", or "rms", which neither centres nor adds (Zhang and Sennrich 2019).
+        use_bias: whether linear maps add a bias; T5's do not.
+        gated: whether the feed-forward layer has a gate.
+        head_dim: H; None for D / N.
     """
 
     causal = False
@@ -57,10 +65,18 @@ class Block(keras.layers.Layer):
         residual_stddev=None,
         attention_window=None,
         relative_clip=None,
+        norm="layer",
+        use_bias=True,
+        gated=False,
+        head_dim=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
-        require_heads(self, hidden_dim, num_heads)
+        require_heads(self, hidden_dim, num_heads, head_dim)
+        if norm not in NORMS:
+            raise ValueError(
+                f"{type(self).__name__}: norm must be one of {NORMS}; received {norm!r}."
+            )
         self.options = {
             "hidden_dim": hidden_dim,
             "num_heads": num_heads,
@@ -74,27 +90,35 @@ class Block(keras.layers.Layer):
             "residual_stddev": residual_stddev,
             "attention_window": attention_window,
             "relative_clip": relative_clip,
+            "norm": norm,
+            "use_bias": use_bias,
+            "gated": gated,
+            "head_dim": head_dim,
         }
         self.hidden_dim = hidden_dim
         self.num_heads = num_heads
-        self.head_dim = hidden_dim // num_heads
+        self.head_dim = hidden_dim // num_heads if head_dim is None else head_dim
         self.pre_norm = pre_norm
         self.attention_dropout = attention_dropout
         self.epsilon = epsilon
         self.residual_stddev = residual_stddev
         self.attention_window = attention_window
         self.relative_clip = relative_clip
+        self.use_bias = use_bias
+        self.norm = norm
         self.attention = self._make_self_attention()
-        self.attention_norm = self._make_norm("attention_norm")
+        self.attention_norm = self.make_norm(name="attention_norm")
         self.feed_forward = FeedForward(
             feed_forward_dim,
             activation,
             activation_dropout,
             residual_stddev,
+            use_bias,
+            gated,
             dtype=self.dtype_policy,
             name="feed_forward",
         )
-        self.feed_forward_norm = self._make_norm("feed_forward_norm")
+        self.feed_forward_norm = self.make_norm(name="feed_forward_norm")
         self.dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
         self.supports_masking = True
 
@@ -112,6 +136,7 @@ class Block(keras.layers.Layer):
             self.num_heads,
             self.head_dim,
             output_dim=self.hidden_dim,
+            use_bias=self.use_bias,
             dropout=self.attention_dropout,
             output_stddev=self.residual_stddev,
             dtype=self.dtype_policy,
@@ -119,8 +144,12 @@ class Block(keras.layers.Layer):
             **options,
         )
 
-    def _make_norm(self, name):
-        return LayerNorm(self.epsilon, dtype=self.dtype_policy, name=name)
+    def make_norm(self, **options):
+        """Return a layer of the block's normalisation, with further options of the layer."""
+        options = {"dtype": self.dtype_policy, **options}
+        if self.norm == "rms":
+            return keras.layers.RMSNormalization(epsilon=self.epsilon, **options)
+        return LayerNorm(self.epsilon, **options)
 
     def _require_width(self, sequence_shape):
         if len(sequence_shape) != 3 or sequence_shape[-1] != self.hidden_dim:

@@ -24,7 +24,8 @@ class DecoderBlock(Block):
         hidden_dim, num_heads, feed_forward_dim, activation, pre_norm: see `EncoderBlock`.
         cross_attention: whether there is an encoder to attend to.
         options: the others of `EncoderBlock`: dropout, attention_dropout, activation_dropout,
-            epsilon, residual_stddev, attention_window, relative_clip.
+            epsilon, residual_stddev, attention_window, relative_clip, norm, use_bias, gated,
+            head_dim.
 
     Call arguments:
         sequence: (B, T, D). What padding holds changes nothing elsewhere, but a NaN there would
@@ -66,7 +67,7 @@ class DecoderBlock(Block):
         self.cross_attention = self.cross_norm = None
         if cross_attention:
             self.cross_attention = self._make_attention("cross_attention")
-            self.cross_norm = self._make_norm("cross_norm")
+            self.cross_norm = self.make_norm(name="cross_norm")
 
     def build(self, sequence_shape, encoded_shape=None):
         self._require_width(sequence_shape)

@@ -33,6 +33,10 @@ class EncoderBlock(Block):
             `RestrictedSelfAttention`; None for all.
         relative_clip: K: self-attention has vectors of the distances up to K, see
             `MultiHeadAttention`; None for none.
+        norm: "layer", or "rms", which neither centres nor adds (Zhang and Sennrich 2019).
+        use_bias: whether linear maps add a bias; T5's do not.
+        gated: whether the feed-forward layer has a gate.
+        head_dim: H; None for D / N.
         causal: whether self-attention sees no later position; with `attention_window` the block can
             stream (`seqkeras.streams`).
 

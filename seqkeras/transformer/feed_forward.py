@@ -22,6 +22,7 @@ class FeedForward(keras.layers.Layer):
     """Two linear maps with an activation between them, the same at every position.
 
         y = g(x W_1 + b_1) W_2 + b_2
+        y = (g(x W_1 + b_1) * (x V + c)) W_2 + b_2, gated
 
     Args:
         feed_forward_dim: F, the paper's d_ff.
@@ -29,6 +30,8 @@ class FeedForward(keras.layers.Layer):
         dropout: dropout rate of what the activation gives.
         output_stddev: standard deviation of the normal numbers that W_2 starts as; None for
             Glorot's uniform ones.
+        use_bias: whether there are b_1, b_2 and c.
+        gated: whether there is a gate.
 
     Call arguments:
         inputs: (..., D).
@@ -39,11 +42,19 @@ class FeedForward(keras.layers.Layer):
     Raises:
         ValueError: if feed_forward_dim is not positive, or the activation unknown.
 
-    Reference: Vaswani et al. 2017, section 3.3, https://arxiv.org/abs/1706.03762
+    Reference: Vaswani et al. 2017, section 3.3, https://arxiv.org/abs/1706.03762; gated: Shazeer
+    2020, https://arxiv.org/abs/2002.05202
     """
 
     def __init__(
-        self, feed_forward_dim, activation="relu", dropout=0.0, output_stddev=None, **kwargs
+        self,
+        feed_forward_dim,
+        activation="relu",
+        dropout=0.0,
+        output_stddev=None,
+        use_bias=True,
+        gated=False,
+        **kwargs,
     ):
         super().__init__(**kwargs)
         require_positive(self, feed_forward_dim=feed_forward_dim)
@@ -52,24 +63,31 @@ class FeedForward(keras.layers.Layer):
         self.activation = activation
         self.dropout = dropout
         self.output_stddev = output_stddev
+        self.use_bias = use_bias
+        self.gated = gated
         self.supports_masking = True
         self.activation_dropout = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
 
     def build(self, inputs_shape):
         dim = inputs_shape[-1]
-        policy = self.dtype_policy
-        self.inner = keras.layers.Dense(self.feed_forward_dim, dtype=policy, name="inner")
+        options = {"use_bias": self.use_bias, "dtype": self.dtype_policy}
+        self.inner = keras.layers.Dense(self.feed_forward_dim, name="inner", **options)
         self.outer = keras.layers.Dense(
             dim,
             kernel_initializer=normal_or_glorot(self.output_stddev),
-            dtype=policy,
             name="outer",
+            **options,
         )
         self.inner.build(inputs_shape)
+        if self.gated:
+            self.gate = keras.layers.Dense(self.feed_forward_dim, name="gate", **options)
+            self.gate.build(inputs_shape)
         self.outer.build((*inputs_shape[:-1], self.feed_forward_dim))
 
     def call(self, inputs, training=False):
         hidden = ACTIVATIONS[self.activation](self.inner(inputs))  # (..., F)
+        if self.gated:
+            hidden = hidden * self.gate(inputs)
         return self.outer(self.activation_dropout(hidden, training=training))
 
 

@@ -4,7 +4,6 @@ import keras
 
 from seqkeras.shapes import require_positive
 from seqkeras.transformer.block import Block
-from seqkeras.transformer.layer_norm import LayerNorm
 from seqkeras.values import build_once, config_of_part
 
 
@@ -34,7 +33,7 @@ class BlockStack(keras.layers.Layer):
         self.blocks = [block, *(type(block).from_config(config) for config in others)]
         self.final_norm = None
         if block.pre_norm:
-            self.final_norm = LayerNorm(block.epsilon, dtype=self.dtype_policy)
+            self.final_norm = block.make_norm(dtype=self.dtype_policy)
         if distance_bias is not None and distance_bias.num_heads != block.num_heads:
             raise ValueError(
                 f"{type(self).__name__}: distance_bias must have the num_heads of the block, "

@@ -42,9 +42,9 @@ def token_case(scale):
     )
 
 
-def layer_case(make, name):
+def layer_case(make, name, scale=100):
     inputs = {"inputs": floats(B, S, D)}
-    return Case(name, make, lambda: inputs, {"inputs": 1}, past=("inputs",), scale=100)
+    return Case(name, make, lambda: inputs, {"inputs": 1}, past=("inputs",), scale=scale)
 
 
 def options(activation, pre_norm):
@@ -196,6 +196,9 @@ CASES = [
     token_case(False),
     layer_case(lambda: LayerNorm(epsilon=1e-3), "LayerNorm"),
     layer_case(lambda: FeedForward(F, "gelu", 0.3, output_stddev=0.3), "FeedForward"),
+    layer_case(
+        lambda: FeedForward(F, "silu", use_bias=False, gated=True), "FeedForward(gated)", 10
+    ),
     *BLOCKS,
     *ENCODERS,
     *DECODERS,

@@ -58,11 +58,16 @@ def masked_gpt_case(mask, inputs, **options):
     return Case(f"GPT({mask})", make, lambda: {"token_ids": ids(17, LENGTH), **inputs})
 
 
-def transformer_case(positions, shared_embeddings, kind="", **options):
+T5 = {"norm": "rms", "use_bias": False, "gated": True, "head_dim": 4, "pre_norm": True}
+
+
+def transformer_case(positions, shared_embeddings, kind="", make_encoder=None, **options):
     def make():
+        more = {} if make_encoder is None else {"encoder": make_encoder(), "embedding_norm": True}
         return Transformer(
             source_vocab_size=17,
-            target_vocab_size=17 if shared_embeddings == "all" else 19,
+            target_vocab_size=17 if shared_embeddings in ("all", "source") else 19,
+            **more,
             **SIZES | {"num_layers": 1},
             max_length=13,
             positions=positions,
@@ -185,6 +190,8 @@ TRANSFORMERS = [
     transformer_case("marian", "target", ", restricted", attention_window=2),
     transformer_case("relative", "target"),
     transformer_case("bias", "target", pre_norm=True),
+    transformer_case("learned", "target", ", Bert", make_encoder=lambda: make_bert(pooler=None)),
+    transformer_case("bias", "source", ", T5", **T5),
 ]
 BERTS = [
     Case("Bert", make_bert, bert_inputs, {"token_ids": 1, "segment_ids": 1}),

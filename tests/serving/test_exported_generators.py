@@ -18,6 +18,8 @@ TABLE = CharacterTable.learn(["abcdefghijklm"])
 V, LIMIT, BOS, EOS = len(TABLE), 11, 5, 7  # ids that are not those of the table
 DECODING = DecodingDefaults(start_id=BOS, end_id=EOS)
 TEXTS = ["a", "hijkl", "fed", "deadbeef", "lj"]
+T5 = {"positions": "bias", "pre_norm": True, "norm": "rms", "use_bias": False, "gated": True}
+T5 |= {"head_dim": 5, "activation": "gelu_tanh", "shared_embeddings": "source"}
 MODELS = {
     "gpt": lambda: GPT(V, 24, 2, 3, 40, LIMIT),
     "transformer": lambda: Transformer(V, V, 24, 2, 3, 40, max_length=LIMIT),
@@ -26,6 +28,7 @@ MODELS = {
     "gpt relative": lambda: GPT(V, 24, 2, 3, 40, LIMIT, positions="relative"),
     "gpt bias": lambda: GPT(V, 24, 2, 3, 40, LIMIT, positions="bias", attention_window=2),
     "transformer bias": lambda: Transformer(V, V, 24, 2, 3, 40, max_length=LIMIT, positions="bias"),
+    "t5": lambda: Transformer(V, V, 24, 2, 3, 40, max_length=LIMIT, **T5),
     "key-value": lambda: RNNLanguageModel(
         V, 13, 12, attention="key_value_predict", attention_window=2
     ),

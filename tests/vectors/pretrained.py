@@ -21,6 +21,7 @@ SIZES_OF = {
     "gpt2": "vocab_size n_embd n_layer n_head n_inner n_positions",
     "marian": "vocab_size d_model encoder_layers encoder_attention_heads encoder_ffn_dim "
     "max_position_embeddings",
+    "t5": "vocab_size d_model num_layers num_heads d_ff max_length",
 }
 LABELS, CHOICES = 5, 3
 PADDING = 1
@@ -66,14 +67,17 @@ def torch_model(case, *, vocab, dim, layers, heads, inner, places, **sizes):
     if family == "marian":
         config |= {"decoder_layers": layers, "decoder_attention_heads": heads}
         config |= {"decoder_ffn_dim": inner, "decoder_start_token_id": PADDING}
+    if family == "t5":
+        config |= {"decoder_start_token_id": PADDING, "d_kv": dim // heads}
     names = {"bert": "Bert", "roberta": "Roberta", "distilbert": "DistilBert", "gpt2": "GPT2"}
+    names["t5"] = "T5"
     make_config = getattr(transformers, f"{names.get(family, 'Marian')}Config")
     if architecture.endswith(("SequenceClassification", "TokenClassification")):
         options = {"num_labels": LABELS, **options}
     if not options.get("share_encoder_decoder_embeddings", True):
         options = {"decoder_vocab_size": vocab + 2, **options}
     model = getattr(transformers, architecture)(
-        make_config(**config, pad_token_id=PADDING, **options)
+        make_config(**{**config, "pad_token_id": PADDING, **options})
     )
     tables = [each for each in model.parameters() if not each.requires_grad]  # of sinusoids
     kept = [each.clone() for each in tables]
@@ -98,7 +102,7 @@ def inputs(case, *, batch, length, vocab, **sizes):
         given["lengths"] = lengths
     if family == "bert":
         given["segment_ids"] = random.integers(0, 2, token_ids.shape)
-    if family == "marian":
+    if family in ("marian", "t5"):
         given["target_ids"] = random.integers(PADDING + 1, vocab, (batch, length + 2))
     return given
 
@@ -184,6 +188,8 @@ GPT2 |= {"resid_pdrop": 0.3, "embd_pdrop": 0.3, "attn_pdrop": 0.2}
 TWO_VOCABULARIES = {"share_encoder_decoder_embeddings": False, "scale_embedding": True}
 TWO_VOCABULARIES |= {"activation_function": "relu", "dropout": 0.3}
 TWO_VOCABULARIES |= {"attention_dropout": 0.2, "activation_dropout": 0.4}
+T5_GATED = {"feed_forward_proj": "gated-gelu", "d_kv": 5, "tie_word_embeddings": False}
+T5_GATED |= {"dropout_rate": 0.3, "layer_norm_epsilon": 0.03}
 DISTILBERT = {"activation": "relu", "dropout": 0.3, "attention_dropout": 0.2}
 CASES = {  # family, architecture, options of its config
     "bert": ("bert", "BertModel", {}),
@@ -220,5 +226,7 @@ CASES = {  # family, architecture, options of its config
     "gpt2_bare": ("gpt2", "GPT2Model", GPT2),
     "marian": ("marian", "MarianMTModel", {"activation_function": "swish"}),
     "marian_bare": ("marian", "MarianModel", {}),
+    "t5": ("t5", "T5ForConditionalGeneration", {}),
+    "t5_gated": ("t5", "T5ForConditionalGeneration", T5_GATED),
     "marian_two_vocabularies": ("marian", "MarianMTModel", TWO_VOCABULARIES),
 }

@@ -27,7 +27,8 @@ def test_a_config_that_no_model_of_ours_fits_is_refused_with_every_reason(tmp_pa
     ]
 
 
-KINDS = ["bert", "roberta", "distilbert", "gpt2", "marian"]
+FEED_FORWARDS = ["relu", "gated-gelu", "gated-silu", "gelu", "silu"]
+KINDS = ["bert", "roberta", "distilbert", "gpt2", "marian", "t5"]
 ACTIVATIONS = (
     "['gelu', 'gelu_fast', 'gelu_new', 'gelu_python', 'gelu_pytorch_tanh', 'relu', 'silu', 'swish']"
 )
@@ -36,7 +37,7 @@ ACTIVATIONS = (
 @pytest.mark.parametrize(
     "case, field, value, must",
     [
-        ("bert", "model_type", "t5", f"be one of {KINDS}"),
+        ("bert", "model_type", "llama", f"be one of {KINDS}"),
         ("bert", "model_type", ["bert"], f"be one of {KINDS}"),
         ("gpt2", "architectures", ["GPT2For"], "name one of ['GPT2Model', 'GPT2LMHeadModel']"),
         ("gpt2", "architectures", {"name": 3}, "name one of ['GPT2Model', 'GPT2LMHeadModel']"),
@@ -46,6 +47,9 @@ ACTIVATIONS = (
         ("gpt2", "embd_pdrop", 0.3, "be 0.1, as resid_pdrop is"),
         ("bert", "hidden_act", ["gelu"], f"be one of {ACTIVATIONS}"),
         ("bert", "id2label", 3, "be an object, a name for each number"),
+        ("t5", "feed_forward_proj", "gated-tanh", f"be one of {FEED_FORWARDS}"),
+        ("t5", "num_decoder_layers", 3, "be 2, as num_layers is"),
+        ("t5", "relative_attention_num_buckets", 64, "be 32"),
         ("marian", "bad_words_ids", [3], "be a list of lists"),
         ("marian", "scale_embedding", "no", "be true or false"),
         ("marian", "decoder_layers", 3, "be 2, as encoder_layers is"),
