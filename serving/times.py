@@ -9,7 +9,7 @@ A time is one of these; what has none of these forms is refused:
         microseconds from 1e14 on, of nanoseconds from 1e17 on; each with 9 or 10 digits of whole
         seconds, unless `format` says the unit: s, ms, us or ns
 
-A time with an offset or a zone is read in UTC, one without is taken as it is; times of both kinds
+Characters of full width count as ASCII. A time with an offset or a zone is read in UTC, one without is taken as it is; times of both kinds
 never stand beside each other. A number and a datetime64 are of either kind. Times are kept to the
 microsecond. `serving/javascript/src/times.js` is the same in JavaScript.
 """
@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .checks import shown
+from .written_numbers import narrow
 
 DAY = np.timedelta64(1, "D")
 MONDAY = np.datetime64("1970-01-05")
@@ -164,7 +165,7 @@ class TimeColumn:
         if self.format in EPOCHS:
             return _microseconds_of(text, EPOCHS[self.format])
         if self.format:
-            return _since_1970(datetime.datetime.strptime(text, self.format))
+            return _since_1970(datetime.datetime.strptime(text, narrow(self.format)))
         return _of_iso(text) if ISO.fullmatch(text) else _of_number(text)
 
     def offsets(self, rows, where, like="in training"):
@@ -203,7 +204,7 @@ class TimeColumn:
             return None
         if self.format:
             return "%z" in self.format
-        match = ISO.fullmatch(value.strip())
+        match = ISO.fullmatch(narrow(value))
         return None if match is None else match["zone"] is not None
 
     def written(self, time):
@@ -306,7 +307,7 @@ def _since_1970(moment):
 def _text_of(value):
     """Return a text, or a number as a text; a whole one without a point."""
     if isinstance(value, str):
-        return value.strip()
+        return narrow(value)
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{type(value).__name__} is no time")
     if isinstance(value, numbers.Integral) or float(value).is_integer():

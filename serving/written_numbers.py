@@ -16,7 +16,7 @@ SPACES = " \u00a0\u202f\u2009"
 UNITS = {"千": 3, "万": 4, "萬": 4, "百万": 6, "百萬": 6, "亿": 8, "億": 8, "万亿": 12, "萬億": 12}
 UNITS |= {"K": 3, "k": 3, "M": 6, "B": 9}
 SIGNS = "%", "‰"  # 10^-2, 10^-3
-WIDE = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)}
+WIDE = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {0x3000: 0x20}
 
 
 def _of_people(point, groups):
@@ -33,6 +33,11 @@ DECIMALS = {
 }
 
 
+def narrow(text):
+    """Return a text with its characters of full width as ASCII, without white space around it."""
+    return text.strip().translate(WIDE)
+
+
 def number_of(text, decimal=None):
     """Return the number that a text writes, or None if it writes none.
 
@@ -41,7 +46,7 @@ def number_of(text, decimal=None):
         decimal: the decimal sign of a column whose numbers people write, "." or ","; None for data
             alone, which is read in every column whose decimal sign is not a comma.
     """
-    text = text.strip().translate(WIDE)
+    text = narrow(text)
     if decimal != "," and DATA.fullmatch(text):
         return float(text)
     match = DECIMALS[decimal].fullmatch(text) if decimal else None

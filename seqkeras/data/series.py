@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 GAPS = ("refuse", "fill", "keep")
 DECIMAL_OPTIONS = {".": "--decimal-point", ",": "--decimal-comma"}
-WAY_OUT = "; --time-format tells another form, as %d.%m.%Y"
+WAY_OUT = "; --time-format tells another form, as %d.%m.%Y or %Y年%m月%d日"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@
 
 import { Refusal } from "./refusal.js";
 import { quoted, shown } from "./checks.js";
-import { stripped } from "./text/characters.js";
+import { narrow } from "./written_numbers.js";
 
 const SECOND = 1e6;
 const DAY = 86_400 * SECOND;
@@ -175,7 +175,7 @@ export class TimeColumn {
     if (text === null) return null;
     if (this.format === null) return ISO.test(text) ? ofIso(text) : ofNumber(text);
     const unit = EPOCHS.get(this.format);
-    return unit === undefined ? ofFormat(text, this.format) : microsecondsOf(text, unit);
+    return unit === undefined ? ofFormat(text, narrow(this.format)) : microsecondsOf(text, unit);
   }
 
   /**
@@ -205,7 +205,7 @@ export class TimeColumn {
     if (this.columns.length > 1) return false;
     if (typeof value !== "string") return null;
     if (this.format !== null) return EPOCHS.has(this.format) ? null : this.format.includes("%z");
-    const found = ISO.exec(stripped(value));
+    const found = ISO.exec(narrow(value));
     return found && found.groups?.zone !== undefined;
   }
 
@@ -292,7 +292,7 @@ function businessDays(begin, end) {
 
 /** Return a text, or a number as a text, a whole one without a point; null of what is neither. */
 function textOf(value) {
-  if (typeof value === "string") return stripped(value);
+  if (typeof value === "string") return narrow(value);
   if (typeof value === "bigint") return String(value);
   if (typeof value !== "number" || !Number.isFinite(value)) return null;
   return String(Number.isInteger(value) ? BigInt(value) : value);

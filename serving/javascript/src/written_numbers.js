@@ -27,6 +27,16 @@ const DECIMALS = {
 export const decimalSigns = Object.keys(DECIMALS);
 
 /**
+ * Return a text with its characters of full width as ASCII, without white space around it.
+ *
+ * @param {string} text
+ */
+export function narrow(text) {
+  return stripped(text).replace(/[\uff01-\uff5e\u3000]/g, (wide) =>
+    wide === "\u3000" ? " " : String.fromCharCode(wide.charCodeAt(0) - 0xfee0));
+}
+
+/**
  * Return the number that a text writes, or null if it writes none.
  *
  * @param {string} text
@@ -34,8 +44,7 @@ export const decimalSigns = Object.keys(DECIMALS);
  * @returns {number | null}
  */
 export function numberOf(text, decimal = null) {
-  const plain = stripped(text).replace(/[\uff01-\uff5e]/g, (wide) =>
-    String.fromCharCode(wide.charCodeAt(0) - 0xfee0));
+  const plain = narrow(text);
   if (decimal !== "," && DATA.test(plain)) return Number(plain);
   const found = decimal === null ? null : DECIMALS[decimal].exec(plain);
   if (!found) return null;
