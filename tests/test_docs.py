@@ -1,15 +1,22 @@
 """The README and the pages: a row for every public name, links that lead somewhere, commands that
 run."""
 
+import dataclasses
 import importlib
 import os
+import pkgutil
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+from seqkeras.analysis.__main__ import FIGURES
+from seqkeras.training.commands import parse_options
+from seqkeras.training.tasks import TASKS
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 README = (CHECKOUT / "README.md").read_text(encoding="utf-8")
@@ -67,6 +74,26 @@ def test_what_the_page_of_layers_shows_builds_and_compiles():
     assert shown["tagger"](ids).shape == (2, 3, 9)
     inputs = {"token_ids": ids, "lengths": np.array([3, 2]), "target_ids": ids}
     assert shown["model"].train_on_batch(inputs, ids)
+
+
+CHINESE = (CHECKOUT / "docs/zh.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", sorted(set(re.findall(r"`(seqkeras\.[\w.]+)`", CHINESE))))
+def test_the_chinese_page_names_modules_that_are_there(name):
+    assert pkgutil.resolve_name(name)
+
+
+def test_the_chinese_page_names_the_figures_of_the_gallery():
+    figures = set(re.findall(r"`seqkeras figure ([a-z-]+)`", CHINESE))
+    assert figures == set(FIGURES)
+
+
+@pytest.mark.parametrize("task, options", re.findall(r"`seqkeras train ([\w-]+)(.*?)`", CHINESE))
+def test_the_chinese_page_names_commands_that_go_together(task, options):
+    arguments, _, folder = options.partition("--pretrained ")
+    parsed = parse_options(task, TASKS[task], shlex.split(arguments), {})
+    dataclasses.replace(parsed, pretrained=folder).check() if folder else parsed.check()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(CHECKOUT)))
