@@ -9,9 +9,10 @@ A time is one of these; what has none of these forms is refused:
         microseconds from 1e14 on, of nanoseconds from 1e17 on; each with 9 or 10 digits of whole
         seconds, unless `format` says the unit: s, ms, us or ns
 
-Characters of full width count as ASCII. A time with an offset or a zone is read in UTC, one without is taken as it is; times of both kinds
-never stand beside each other. A number and a datetime64 are of either kind. Times are kept to the
-microsecond. `serving/javascript/src/times.js` is the same in JavaScript.
+Characters of full width count as ASCII. A time with an offset or a zone is read in UTC, one without
+is taken as it is; times of both kinds never stand beside each other. A number and a datetime64 are
+of either kind. Times are kept to the microsecond. `serving/javascript/src/times.js` is the same in
+JavaScript.
 """
 
 import datetime
