@@ -142,15 +142,17 @@ def test_an_answer_is_a_span_and_is_scored_by_its_characters(tmp_path):
     assert 0.6 < np.mean(f1) < 0.95
 
 
-def test_chinese_becomes_english_with_a_picture_of_its_attention(tmp_path):
+@pytest.mark.parametrize("tokens", ["characters", "bpe"])
+def test_chinese_becomes_english_with_a_picture_of_its_attention(tokens, tmp_path):
     pairs = [
         (f"{who}{verb}{colour}{noun}。", f"{WHO[who]} {VERBS[verb]} the {COLOURS[colour]} {en}.")
         for who, verb, colour, (noun, en) in itertools.product(WHO, VERBS, COLOURS, NOUNS.items())
     ]
     random.Random(0).shuffle(pairs)
     (tmp_path / "pairs.tsv").write_text("".join(f"{zh}\t{en}\n" for zh, en in pairs), "utf-8")
-    tokens = "--tokens characters --target-tokens words --model bahdanau --hidden-dim 24".split()
-    options = ["--passes", 12, "--dropout", 0, "--num-beams", 2, *tokens, *SMALL]
+    sizes = "--vocab-size 40 --hidden-dim 24 --passes 12 --dropout 0 --num-beams 2".split()
+    options = ["--tokens", tokens, "--target-tokens", "words", "--model", "bahdanau"]
+    options += [*sizes, *SMALL]
     printed("translation", tmp_path / "pairs.tsv", *options, "--out", tmp_path / "run")
     assert scores_of(tmp_path / "run")["bleu"] > 90
     assert image.imread(tmp_path / "run/attention.png").std() > 0
