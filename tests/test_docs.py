@@ -84,9 +84,9 @@ def test_the_chinese_page_names_modules_that_are_there(name):
     assert pkgutil.resolve_name(name)
 
 
-def test_the_chinese_page_names_the_figures_of_the_gallery():
-    figures = set(re.findall(r"`seqkeras figure ([a-z-]+)`", CHINESE))
-    assert figures == set(FIGURES)
+@pytest.mark.parametrize("name", sorted(set(re.findall(r"`seqkeras figure ([a-z-]+)`", CHINESE))))
+def test_the_chinese_page_names_figures_that_are_there(name):
+    assert name in FIGURES
 
 
 @pytest.mark.parametrize("task, options", re.findall(r"`seqkeras train ([\w-]+)(.*?)`", CHINESE))
