@@ -6,12 +6,20 @@ from typing import Any
 
 import keras
 
-from seqkeras.models import GPT, PermutedGPT, RNNLanguageModel
-from seqkeras.pretrained import load_hugging_face
+from seqkeras.models import GPT, PermutedGPT, RNNLanguageModel, Transformer
+from seqkeras.pretrained import load_hugging_face, read_config
 from seqkeras.runs import MODEL, RECORD, RunError, RunRecord
 from seqkeras.serving.text import Tokenizer
-from seqkeras.tokenizers import Subwords, byte_pairs, read_byte_pairs, read_tokenizer
+from seqkeras.tokenizers import (
+    SentencePieces,
+    Subwords,
+    byte_pairs,
+    read_byte_pairs,
+    read_tokenizer,
+)
 
+SIDES = ("source", "target")
+SOURCE_PIECES, T5_PIECES = "source.spm", "spiece.model"  # of Marian, of T5
 BYTE_PAIRS = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))  # Hugging Face, OpenAI
 
 
@@ -100,6 +108,63 @@ def _read(folder):
         )
     ids = {name: record.decoding[name] for name in ("start_id", "end_id")}
     return Start(model, tokenizer, ids, record.settings)
+
+
+@dataclasses.dataclass(frozen=True)
+class StartOfTranslator:
+    """An encoder-decoder of Hugging Face.
+
+    Attributes:
+        model: a `Transformer`, built.
+        tokenizers: "source" and "target" -> tokenizer of `seqkeras.tokenizers`.
+        decoding: `start_id` and `end_id`.
+        padding_id: the id that stands behind a text.
+    """
+
+    model: Transformer
+    tokenizers: dict[str, Any]
+    decoding: dict[str, int]
+    padding_id: int
+
+    def new_model(self) -> keras.Model:
+        """Return a model of the same weights, in the precision and on the devices of where it is
+        made."""
+        return _copied(self.model)
+
+
+def read_translator(folder: Path | str) -> StartOfTranslator:
+    """Return the `StartOfTranslator` of a Marian or T5 folder.
+
+    Raises:
+        RunError: if there is none in the folder, or no tokenizer of it.
+    """
+    folder = Path(folder)
+    try:
+        model, config = load_hugging_face(folder), read_config(folder)
+        if not isinstance(model, Transformer):
+            raise RunError(f"{folder}: expected a Marian or a T5; found a {type(model).__name__}.")
+        if (folder / SOURCE_PIECES).is_file():
+            sides: dict[str, Any] = {
+                side: SentencePieces.from_marian(folder, side) for side in SIDES
+            }
+        elif (folder / T5_PIECES).is_file() and not (folder / "tokenizer.json").is_file():
+            pieces = SentencePieces((folder / T5_PIECES).read_bytes(), suffix=["</s>"])
+            sides = dict.fromkeys(SIDES, pieces)
+        else:
+            sides = dict.fromkeys(SIDES, tokenizer_of(folder))
+    except (OSError, ValueError) as error:
+        raise RunError(f"{folder}: {error}") from error
+    for side, size in zip(SIDES, ("source_vocab_size", "target_vocab_size"), strict=True):
+        if len(sides[side]) > model.sizes[size]:
+            raise RunError(
+                f"{folder}: the {side} tokenizer has {len(sides[side]):,} tokens and the model "
+                f"{model.sizes[size]:,}: this vocabulary is not the checkpoint's."
+            )
+    try:
+        ids = [config[f"{name}_token_id"] for name in ("decoder_start", "eos", "pad")]
+    except KeyError as error:
+        raise RunError(f"{folder / 'config.json'}: {error.args[0]} is missing.") from error
+    return StartOfTranslator(model, sides, {"start_id": ids[0], "end_id": ids[1]}, ids[2])
 
 
 def tokenizer_of(path: Path | str) -> Tokenizer:

@@ -15,7 +15,7 @@ from seqkeras.terminal import one_line
 from seqkeras.training.console import console, progress_bar
 from seqkeras.training.first_weights import take_weights
 from seqkeras.training.fit import Plan, fit, ignored_by
-from seqkeras.training.options import RunFolder, options_of
+from seqkeras.training.options import options_of
 from seqkeras.training.run import (
     BEST,
     CURVES,
@@ -185,7 +185,7 @@ def _takes_weights(options):
     """Return whether the frame reads `start_from`, and not the task, which may read other folders
     too."""
     kind = options_of(type(options))["start_from"].metadata["type"]
-    return options.start_from is not None and type(kind) is RunFolder
+    return options.start_from is not None and kind.is_run(options.start_from)
 
 
 def answered(tests: Iterable[tuple[str, list[Any]]], answer: Callable[..., Any]) -> dict[str, Any]:

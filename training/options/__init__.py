@@ -87,6 +87,11 @@ class RunFolder(click.ParamType):
         """Return the file that is read where the option is this path."""
         return str(Path(path) / MODEL)
 
+    def is_run(self, path: str | Path) -> bool:
+        """Return whether the folder is a run whose weights are taken by their places, and not one
+        that the task itself reads."""
+        return True
+
 
 class Patterns(click.ParamType):
     """Patterns with commas between them, as a tuple."""

@@ -45,6 +45,28 @@ class PretrainedFolder(RunFolder):
         weights = (file for name in WEIGHTS for file in sorted(Path(path).glob(name)))
         return str(next(weights, Path(path) / HUGGING_FACE))
 
+    def is_run(self, path: str | Path) -> bool:
+        return False
+
+
+class TranslatorFolder(PretrainedFolder):
+    """The folder of an encoder-decoder: a run, or of Hugging Face."""
+
+    def convert(
+        self, value: Any, parameter: click.Parameter | None, context: click.Context | None
+    ) -> Any:
+        if not any((Path(value) / name).is_file() for name in (RECORD, HUGGING_FACE)):
+            self.fail(
+                f"{value}: no translator; expected a finished run, or a Marian or T5 folder of "
+                "Hugging Face.",
+                parameter,
+                context,
+            )
+        return str(value)
+
+    def is_run(self, path: str | Path) -> bool:
+        return (Path(path) / RECORD).is_file()
+
 
 class LanguageModelFolder(PretrainedFolder):
     """The folder of a language model."""

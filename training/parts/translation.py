@@ -32,6 +32,7 @@ from seqkeras.training.parts.translation_maps import draw_attention
 from seqkeras.training.parts.translation_models import model_of, tuned_model_of
 from seqkeras.training.parts.translation_rows import learned_rows, require_known
 from seqkeras.training.parts.vocabularies import learned_from
+from seqkeras.training.starting import StartOfTranslator, read_translator
 from seqkeras.training.task import Modelling, Reading, Scoring
 
 if TYPE_CHECKING:
@@ -50,16 +51,25 @@ class TranslationReading(Reading):
 
     Attributes:
         pretrained: a `Pretrained`, where an encoder is fine-tuned; else None.
+        start: a `StartOfTranslator`, where a folder of Hugging Face is tuned; else None.
         rows: the `Rows` of sources that are rows; else None.
     """
 
     pretrained: Pretrained | None = None
+    start: StartOfTranslator | None = None
     rows: Rows | None = None
+
+    @property
+    def padding_id(self) -> int:
+        """The id behind a target, which is not learned."""
+        return PAD if self.start is None else self.start.padding_id
 
     def read(self) -> tuple[list[Any], list[Any]]:
         options = self.options
         if options.pretrained is not None:
             self.pretrained = self._encoder()
+        elif options.tunes_folder:
+            self.start = read_translator(options.start_from)
         train, validation = training_examples(options)
         console.print(
             f"{options.task}: {len(train):,} training and {len(validation):,} validation examples"
@@ -130,6 +140,8 @@ class TranslationReading(Reading):
 
     def tokenizers(self, examples: list[Any]) -> dict[str, Tokenizer]:
         options = self.options
+        if self.start is not None:
+            return self.start.tokenizers
         sources = [example.text for example in examples]
         targets = [example.target for example in examples]
         kind, size = options.target_tokens or options.tokens, options.target_vocab_size
@@ -195,6 +207,7 @@ class TranslationReading(Reading):
             "decoding": {
                 "num_beams": options.num_beams,
                 "length_penalty": options.length_penalty,
+                **({} if self.start is None else self.start.decoding),
             },
             "settings": settings,
         }
@@ -215,12 +228,12 @@ class TranslationModelling(Modelling):
         kept_pairs = [self._kept(corpus, run) for corpus in corpora]
         for file, pairs in zip(files, kept_pairs, strict=True):
             try:
-                orders.append(self.order(_arrays(pairs, run)[2]))
+                orders.append(self.order(self._arrays(pairs, run)[2]))
             except ValueError as error:
                 raise RunError(f"{file}: {error} Choose a smaller --batch-size.") from error
             offsets.append(offset)
             offset += len(pairs)
-        inputs, targets, _ = _arrays([pair for pairs in kept_pairs for pair in pairs], run)
+        inputs, targets, _ = self._arrays([pair for pairs in kept_pairs for pair in pairs], run)
         order = orders[0]
         if options.also:
             order = MixedBatches(orders, offsets, options.corpora.mixture(), options.seed)
@@ -233,7 +246,21 @@ class TranslationModelling(Modelling):
         return max(PASSES * batches.order.batches_per_pass, least)
 
     def arrays(self, examples: list[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
-        return _arrays(self._kept(examples, run), run)
+        return self._arrays(self._kept(examples, run), run)
+
+    def _arrays(self, pairs, run):
+        ids = run.record.decoding
+        rows = [source for source, _ in pairs]
+        name, kind = "token_ids", Sequences
+        if isinstance(rows[0], np.ndarray):
+            name, kind = "frames", FrameSequences
+        sources = kind(rows)
+        target_ids = Sequences([[ids["start_id"], *target] for _, target in pairs])
+        inputs = {name: sources, "lengths": sources.lengths, "target_ids": target_ids}
+        wanted = Sequences(
+            [[*target, ids["end_id"]] for _, target in pairs], padding=self.reading.padding_id
+        )
+        return inputs, wanted, np.maximum(sources.lengths, wanted.lengths)
 
     def _kept(self, examples, run):
         """Return the token ids of the pairs that are not too long."""
@@ -257,16 +284,19 @@ class TranslationModelling(Modelling):
     def model(self, run: RunFiles) -> keras.Model:
         if self.reading.pretrained is not None:
             return tuned_model_of(self.options, self.reading.pretrained, run.tokenizers["target"])
+        if self.reading.start is not None:
+            return self.reading.start.new_model()
         target_size = len(run.tokenizers["target"])
         if "source" in run.tokenizers:
             return model_of(self.options, len(run.tokenizers["source"]), target_size)
         return model_of(self.options, None, target_size, **self.reading.of_frames)
 
     def loss(self) -> Any:
-        return SmoothedCrossEntropy(self.options.label_smoothing, ignore_class=PAD)
+        ignored = self.reading.padding_id
+        return SmoothedCrossEntropy(self.options.label_smoothing, ignore_class=ignored)
 
     def metrics(self) -> Any:
-        return [TokenAccuracy(ignore_class=PAD)]
+        return [TokenAccuracy(ignore_class=self.reading.padding_id)]
 
 
 class TranslationScoring(Scoring):
@@ -329,19 +359,6 @@ class TranslationScoring(Scoring):
                 f"{scores[f'{token}_error_rate']:.2f} % of their {token}s"
             )
         return f"BLEU is {scores['bleu']:.2f}, chrF {scores['chrf']:.2f}"
-
-
-def _arrays(pairs, run):
-    ids = special_ids(run.tokenizers["target"])
-    rows = [source for source, _ in pairs]
-    name, kind = "token_ids", Sequences
-    if isinstance(rows[0], np.ndarray):
-        name, kind = "frames", FrameSequences
-    sources = kind(rows)
-    target_ids = Sequences([[ids.start_id, *target] for _, target in pairs])
-    inputs = {name: sources, "lengths": sources.lengths, "target_ids": target_ids}
-    wanted = Sequences([[*target, ids.end_id] for _, target in pairs])
-    return inputs, wanted, np.maximum(sources.lengths, wanted.lengths)
 
 
 def _texts_of(examples, answers):

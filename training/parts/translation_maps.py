@@ -10,7 +10,7 @@ from keras import ops
 
 from seqkeras.analysis.attention_maps import maps_of_heads, plot_attention_maps
 from seqkeras.runs import RunFiles
-from seqkeras.tokenizers import CharacterTable, special_ids
+from seqkeras.tokenizers import CharacterTable
 from seqkeras.training.answering.translate import Translate, source_ids
 
 EXAMPLES = 3
@@ -61,7 +61,7 @@ def _ids(run, text, answer):
 def _attention(model, run, text, answer):
     """Return (L, N, T, S), how much each head of each layer attends to each token of the source."""
     read, written = _ids(run, text, answer)
-    start_id = special_ids(run.tokenizers["target"]).start_id
+    start_id = run.record.decoding["start_id"]
     before = [start_id, *written[:-1]]  # each token of the answer is made of the one before
     inputs = {"token_ids": [read], "lengths": [len(read)], "target_ids": [before]}
     inputs = {name: np.array(value) for name, value in inputs.items()}

@@ -24,7 +24,7 @@ from seqkeras.training.options import (
 from seqkeras.training.options.corpora import CorporaOptions, DataFiles
 from seqkeras.training.options.decimals import DecimalOptions
 from seqkeras.training.options.positions import position_kind_option
-from seqkeras.training.options.pretrained import SourceEncoderOptions
+from seqkeras.training.options.pretrained import SourceEncoderOptions, TranslatorFolder
 from seqkeras.training.task import Task
 
 RECURRENT = (  # the presets of `RNNSeq2Seq`
@@ -64,6 +64,16 @@ OF_DECODER = (  # what --pretrained-decoder brings
     "feed_forward_dim",
     "pre_norm",
     "position_kind",
+)
+OF_START = (  # what a folder of --start-from brings
+    *OF_DECODER,
+    "tokens",
+    "joint",
+    "model",
+    "attention_window",
+    "dropout",
+    "attention_dropout",
+    "activation_dropout",
 )
 OF_TEXTS = ("targets", "also", "source_column", "joint", "lowercase", "format")
 NOT_TEXTS = ("numbers", "categories", "frames_column")
@@ -133,6 +143,12 @@ class TranslationOptions(FitOptions, task="translation"):
         False,
         bool,
         "Score validation lines with the same source as one example with several targets.",
+    )
+    start_from: str | None = option(
+        None,
+        TranslatorFolder(),
+        "Run of this task whose weights training begins with; or a Marian or T5 folder of Hugging "
+        "Face, whose tokenizers, sizes and weights it begins with.",
     )
     batch_size: int = option(64, at_least(1), "Pairs in a batch.")
     learning_rate: float = option(1e-3, POSITIVE, "Learning rate at the end of warm-up.")
@@ -273,6 +289,11 @@ class TranslationOptions(FitOptions, task="translation"):
         return {path: files_of_table(path, [self.frames_column]) for path in paths}
 
     @property
+    def tunes_folder(self) -> bool:
+        """Whether training begins with an encoder-decoder of Hugging Face."""
+        return self.start_from is not None and not TranslatorFolder().is_run(self.start_from)
+
+    @property
     def reads_rows(self) -> bool:
         """Whether sources are rows of numbers and categories."""
         return bool(self.numbers or self.categories)
@@ -294,6 +315,10 @@ class TranslationOptions(FitOptions, task="translation"):
             for name in OF_DECODER:
                 if of.is_given(name):
                     yield f"{shown(name)}: --pretrained-decoder brings its own; leave it out."
+        if self.tunes_folder:
+            for name in (*OF_START, *OF_RECURRENT, *NOT_TEXTS):
+                if of.is_given(name):
+                    yield f"{shown(name)}: the folder of --start-from brings its own; leave it out."
         if len(self.also_targets) != (len(self.also) if self.targets else 0):
             yield (
                 "--also-targets: expected a file for each of --also where FILE has --targets, and "
