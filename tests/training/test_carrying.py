@@ -56,7 +56,7 @@ def tagger(dropout=0.0, **given):
     """A model of frames as the task makes it, of random weights."""
     sizes = {"units": 7, "embedding_dim": 6, "layers": 2, "causal": True, "dropout": dropout}
     options = TaggingOptions(file="frames.npz", **sizes | given)
-    inputs, hidden, _ = encoded_frames(options, lambda frames: frames, D)
+    inputs, hidden, _ = encoded_frames(options, lambda frames: frames, D, T)
     return randomize(keras.Model(inputs, keras.layers.Dense(K)(hidden)))
 
 

@@ -42,7 +42,7 @@ def test_a_stream_forecasts_after_each_row_what_the_series_up_to_it_forecasts(na
         for quantile, values in whole.quantiles.items():
             np.testing.assert_allclose(answers[end - 1].quantiles[quantile], values, rtol=1e-4)
     later = [{**rows[count], "time": rows[count + 1]["time"]}]
-    with pytest.raises(ValueError, match="expected the time 2024-01-02T16:00:00, 1 hour behind"):
+    with pytest.raises(ValueError, match="expected the time 2024-01-02T16:00:00, 1 hour after"):
         stream.push({"series": later, "known": known[:1]})
 
 

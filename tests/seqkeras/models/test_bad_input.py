@@ -45,7 +45,7 @@ test_what_makes_no_model_is_refused = refusals(
     (preset("bahdanau", 17, 13, 5, 7, 11, never_generated=range(13)), f"BahdanauDecoder: {LEFT}"),
     (
         lambda: Transformer(17, 13, **SIZES, shared_embeddings="all"),
-        "Transformer: source_vocab_size and target_vocab_size must be equal to share all em",
+        "Transformer: source_vocab_size and target_vocab_size must be equal to share em",
     ),
     (transformer(positions="sinusoidal"), "positions must be one of ('paper', ...); received 'sin"),
     (transformer(shared_embeddings=True), "shared_embeddings must be one of ...; received True."),
