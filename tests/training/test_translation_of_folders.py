@@ -103,6 +103,7 @@ def test_it_is_tuned_served_and_saved_for_transformers(kind, tmp_path):
     ("change", "options", "message", "status"),
     [
         ({}, "--tokens words", "--tokens: the folder of --start-from brings its own", 2),
+        ({}, "--numbers x", "--numbers: the model of --start-from reads texts", 2),
         ({}, "--model luong", "--model: the folder of --start-from brings its own", 2),
         ({"model_type": "gpt2"}, "", "t5: ", 1),
         ({"d_ff": 24}, "", "has shape", 1),

@@ -110,6 +110,7 @@ def test_a_decoder_begins_with_the_weights_of_an_encoder():
     [
         ("--model luong", "--pretrained is for --model transformer, whose decoder attends to a"),
         ("--tokens words", "--tokens: --pretrained brings its own; leave it out."),
+        ("--numbers x", "--numbers: the model of --pretrained reads texts"),
         ("--attention-window 3", "--attention-window: --pretrained brings its own"),
         ("--pretrained-decoder true --vocab-size 99", "--vocab-size: --pretrained-decoder brings"),
         ("--max-length 99", "--max-length 99: {folder} has 37 positions; choose at most as many."),

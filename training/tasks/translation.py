@@ -269,7 +269,7 @@ class TranslationOptions(FitOptions, task="translation"):
         "Tokenizer of sacrebleu for BLEU; choose none for text that is tokenized already.",
     )
 
-    OF_SCRATCH = ("tokens", "joint", "attention_window", *NOT_TEXTS)
+    OF_SCRATCH = ("tokens", "joint", "attention_window")
     USUAL = ("targets", "validation", "validation_targets", "tokens", "vocab_size", "hidden_dim")
 
     def make(self) -> Task:
@@ -316,7 +316,7 @@ class TranslationOptions(FitOptions, task="translation"):
                 if of.is_given(name):
                     yield f"{shown(name)}: --pretrained-decoder brings its own; leave it out."
         if self.tunes_folder:
-            for name in (*OF_START, *OF_RECURRENT, *NOT_TEXTS):
+            for name in (*OF_START, *OF_RECURRENT):
                 if of.is_given(name):
                     yield f"{shown(name)}: the folder of --start-from brings its own; leave it out."
         if len(self.also_targets) != (len(self.also) if self.targets else 0):
@@ -328,6 +328,11 @@ class TranslationOptions(FitOptions, task="translation"):
         given = [name for name in NOT_TEXTS if self.is_given(name)]
         if given and given[0] != NOT_TEXTS[-1] and given[-1] == NOT_TEXTS[-1]:
             yield f"{shown(given[0])} and --frames-column are two forms of a source; choose one."
+        folder = (
+            "--pretrained" if self.pretrained else "--start-from" if self.tunes_folder else None
+        )
+        if given and folder:
+            yield f"{shown(given[0])}: the model of {folder} reads texts; leave one of the two out."
         for name in OF_TEXTS if given else ():
             if self.is_given(name):
                 yield f"{shown(name)}: sources of {shown(given[0])} are no texts; leave it out."
