@@ -49,39 +49,35 @@ class PretrainedFolder(RunFolder):
         return False
 
 
-class TranslatorFolder(PretrainedFolder):
-    """The folder of an encoder-decoder: a run, or of Hugging Face."""
+class StartFolder(PretrainedFolder):
+    """Base of the folders that a whole model is read from: a run, or a folder of Hugging Face.
+
+    A subclass has `missing`, what is said of a folder that holds neither.
+    """
+
+    missing: str
 
     def convert(
         self, value: Any, parameter: click.Parameter | None, context: click.Context | None
     ) -> Any:
         if not any((Path(value) / name).is_file() for name in (RECORD, HUGGING_FACE)):
-            self.fail(
-                f"{value}: no translator; expected a finished run, or a Marian or T5 folder of "
-                "Hugging Face.",
-                parameter,
-                context,
-            )
+            self.fail(f"{value}: {self.missing}", parameter, context)
         return str(value)
+
+
+class LanguageModelFolder(StartFolder):
+    """The folder of a language model."""
+
+    missing = "no language model; expected a finished run, or a GPT-2 folder of Hugging Face."
+
+
+class TranslatorFolder(StartFolder):
+    """The folder of an encoder-decoder."""
+
+    missing = "no translator; expected a finished run, or a Marian or T5 folder of Hugging Face."
 
     def is_run(self, path: str | Path) -> bool:
         return (Path(path) / RECORD).is_file()
-
-
-class LanguageModelFolder(PretrainedFolder):
-    """The folder of a language model."""
-
-    def convert(
-        self, value: Any, parameter: click.Parameter | None, context: click.Context | None
-    ) -> Any:
-        if not any((Path(value) / name).is_file() for name in (RECORD, HUGGING_FACE)):
-            self.fail(
-                f"{value}: no language model; expected a finished run, or a GPT-2 folder of "
-                "Hugging Face.",
-                parameter,
-                context,
-            )
-        return str(value)
 
 
 class PretrainedOptions(Options):
