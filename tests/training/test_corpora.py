@@ -9,6 +9,7 @@ import pytest
 from seqkeras.data.batching import BucketedBatches, TokenBatches
 from seqkeras.data.mixing import MixedBatches
 from seqkeras.data.windows import RandomStarts, mixed_windows
+from seqkeras.training.run_of_task import run_files
 from seqkeras.training.tasks.language_model import LanguageModelOptions
 from seqkeras.training.tasks.translation import TranslationOptions
 from tests.training.commands import assert_goes_on, refusal
@@ -85,7 +86,7 @@ def test_what_is_held_out_of_the_first_corpus_is_in_none(tmp_path):
     assert not {example.text for example in train} & {example.text for example in validation}
     marks = {text[-1] for text, *_ in train}
     assert marks == {".", "!", "?"} and {example.corpus for example in validation} == {0}
-    run = collections.namedtuple("Run", "tokenizers")(task.reading.tokenizers(train))
+    run = run_files(task, tmp_path, train, validation, task.reading.tokenizers(train))
     batches = task.modelling.batches(train, run)
     found = collections.Counter()
     for inputs, _ in itertools.islice(batches.from_step(0), 300):
@@ -148,8 +149,8 @@ def test_a_recurrent_model_that_goes_on_takes_no_second_corpus(tmp_path):
 
 def test_a_small_file_is_trained_on_for_a_thousand_steps_unless_passes_are_given(tmp_path):
     task = TranslationOptions(file=tab_separated(tmp_path), batch_size=5).make()
-    train, _ = task.reading.read()
-    run = collections.namedtuple("Run", "tokenizers")(task.reading.tokenizers(train))
+    train, validation = task.reading.read()
+    run = run_files(task, tmp_path, train, validation, task.reading.tokenizers(train))
     assert task.modelling.num_steps(task.modelling.batches(train, run)) == 1000
     task = TranslationOptions(file=tab_separated(tmp_path), batch_size=5, passes=2).make()
     assert task.modelling.num_steps(task.modelling.batches(train, run)) == 2 * (len(train) // 5)

@@ -24,6 +24,7 @@ class Run:
 
     tokenizers: dict
     validation: list
+    record: SimpleNamespace
 
 
 class Model:
@@ -47,6 +48,7 @@ def test_it_is_of_the_last_layer_and_the_answers_token_by_token(monkeypatch):
     run = Run(
         {"source": source, "target": target},
         [{"text": text, "target": "别的译文"} for text in SOURCES],
+        SimpleNamespace(decoding={"start_id": BOS}),
     )
     answered, drawn = [], []
 
