@@ -10,6 +10,8 @@ https://research.google/blog/transformer-a-novel-neural-network-architecture-for
 
 import numpy as np
 
+from seqkeras.tokenizers import pad
+
 LANGUAGES = {  # template, animals and their adjectives, places and theirs, and the pronoun
     "en": (
         "the {} did not cross the {} because it was too {}",
@@ -69,7 +71,7 @@ def train(steps=200, seed=1):
     rows = np.arange(len(words))
     labels[rows, list(pronouns)] = token_ids[rows, list(antecedents)]
     count = len(vocabulary())
-    sizes = count, HIDDEN_DIM, NUM_LAYERS, NUM_HEADS, 2 * HIDDEN_DIM, token_ids.shape[1]
+    sizes = count, HIDDEN_DIM, NUM_LAYERS, NUM_HEADS, 2 * HIDDEN_DIM, LONGEST
     model = WithHeads(Bert(*sizes, num_segments=0, pooler=None), {"word": TaggingHead(count)})
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=0)
     model.compile(keras.optimizers.Adam(3e-3), {"word": loss})
@@ -79,12 +81,9 @@ def train(steps=200, seed=1):
 
 
 def encode(sentences):
-    """Return (B, T) ids of lists of words, padded to the longest sentence, and (B,) lengths."""
-    known, lengths = vocabulary(), np.array([len(words) for words in sentences])
-    ids = np.zeros((len(sentences), LONGEST), "int32")
-    for row, words in zip(ids, sentences):
-        row[: len(words)] = [known.index(word) for word in words]
-    return ids, lengths
+    """Return (B, T) ids of lists of words, padded, and (B,) lengths."""
+    known = vocabulary()
+    return pad([[*map(known.index, words)] for words in sentences])
 
 
 def read(text):

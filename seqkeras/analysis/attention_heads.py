@@ -57,7 +57,7 @@ def heads_of_word(model, text):
         HeadsOfWord(
             words,
             place,
-            heads[:, place, : len(words)],
+            heads[:, place],
             f"layer {layer}: {words[place]} → {answer}",
         )
         for layer, heads in enumerate(weights, 1)

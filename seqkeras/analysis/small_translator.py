@@ -6,6 +6,8 @@ translations, each with its own probability, so that a search has a choice.
 
 import numpy as np
 
+from seqkeras.tokenizers import pad
+
 SPECIAL = ["<pad>", "<bos>", "<eos>"]
 BOS, EOS = 1, 2
 BATCH = 64
@@ -57,11 +59,7 @@ def vocabularies():
 
 def encode(sentences, vocabulary):
     """Return (B, S) ids of lists of words, padded, and (B,) lengths."""
-    lengths = np.array([len(words) for words in sentences])
-    ids = np.zeros((len(sentences), lengths.max()), "int32")
-    for row, words in zip(ids, sentences):
-        row[: len(words)] = [vocabulary.index(word) for word in words]
-    return ids, lengths
+    return pad([[*map(vocabulary.index, words)] for words in sentences])
 
 
 def train(steps=300, seed=0):

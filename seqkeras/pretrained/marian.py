@@ -6,10 +6,16 @@ import functools
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from seqkeras.models import Bert, Transformer
+from seqkeras.models import Transformer
 from seqkeras.pretrained import links as lines
 from seqkeras.pretrained.assignment import ROW, Link
 from seqkeras.pretrained.config import Field, read_fields, write_fields
+from seqkeras.pretrained.encoder_decoders import (
+    TOKENS,
+    options_of,
+    problems_of_form,
+    token_ids_of,
+)
 from seqkeras.pretrained.family import Description, Family, Plan
 
 if TYPE_CHECKING:
@@ -31,7 +37,6 @@ FIELDS = (
 )
 SIZES = {"layers": "num_layers", "attention_heads": "num_heads", "ffn_dim": "feed_forward_dim"}
 BIAS = "final_logits_bias"
-TOKENS = ("pad_token_id", "eos_token_id", "decoder_start_token_id")
 FIXED = {
     "positions": "marian",
     "pre_norm": False,
@@ -120,20 +125,11 @@ def links(model: Transformer) -> list[Link]:
 def describe(model: keras.Model) -> Description | None:
     if not isinstance(model, Transformer) or model.block_options["norm"] == "rms":  # T5's
         return None
-    ours = {**model.sizes, **model.options, **model.block_options, "num_layers": model.num_layers}
-    problems = [
-        f"{name} must be {value!r}; received {ours[name]!r}"
-        for name, value in FIXED.items()
-        if ours[name] != value
-    ]
-    if ours["shared_embeddings"] == "none":
-        problems.append("shared_embeddings must be 'all' or 'target'; received 'none'")
-    if isinstance(model.encoder, Bert):
-        problems.append("the encoder must be like the decoder; received a Bert")
-    if problems:
+    if problems := problems_of_form(model, FIXED, ("all", "target")):
         raise ValueError(
             "save_hugging_face: a Transformer must be of Marian's form:\n  " + "\n  ".join(problems)
         )
+    ours = options_of(model)
     return Description(
         "MarianMTModel",
         {
@@ -154,7 +150,7 @@ def _generation(never_generated, config):
     caller's."""
     words = [word for word in config.get("bad_words_ids") or () if len(word) > 1]
     return {
-        **{name: config[name] for name in TOKENS},
+        **token_ids_of(config),
         "bad_words_ids": [*([token_id] for token_id in never_generated), *words] or None,
     }
 

@@ -6,9 +6,15 @@ import dataclasses
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from seqkeras.models import Bert, Transformer
+from seqkeras.models import Transformer
 from seqkeras.pretrained.assignment import LINEAR, LINEAR_OF_HEADS, SAME, Link
 from seqkeras.pretrained.config import THEIR_ACTIVATIONS, Field, read_fields, write_fields
+from seqkeras.pretrained.encoder_decoders import (
+    TOKENS,
+    options_of,
+    problems_of_form,
+    token_ids_of,
+)
 from seqkeras.pretrained.family import Description, Family, Plan
 
 if TYPE_CHECKING:
@@ -26,7 +32,6 @@ FIELDS = (
     Field("dropout_rate", "dropout", "rate", 0.1),
     Field("layer_norm_epsilon", "epsilon", "rate", 1e-6),
 )
-TOKENS = ("pad_token_id", "eos_token_id", "decoder_start_token_id")
 BUCKETS = {"relative_attention_num_buckets": 32, "relative_attention_max_distance": 128}
 FIXED = {
     "positions": "bias",
@@ -139,22 +144,12 @@ def _attention(prefix, layer):
 def describe(model: keras.Model) -> Description | None:
     if not isinstance(model, Transformer) or model.block_options["norm"] != "rms":
         return None
-    ours = {**model.sizes, **model.options, **model.block_options, "num_layers": model.num_layers}
-    problems = [
-        f"{name} must be {value!r}; received {ours[name]!r}"
-        for name, value in FIXED.items()
-        if ours[name] != value
-    ]
+    ours = options_of(model)
+    problems = problems_of_form(model, FIXED, ("all", "source"))
     form = ours["activation"], ours["gated"]
     kind = next((name for name, known in FEED_FORWARDS.items() if known == form), None)
     if kind is None:
         problems.append(f"feed-forward layers must be one of {[*FEED_FORWARDS]}; received {form}")
-    if ours["shared_embeddings"] not in ("all", "source"):
-        problems.append(
-            f"shared_embeddings must be 'all' or 'source'; received {ours['shared_embeddings']!r}"
-        )
-    if isinstance(model.encoder, Bert):
-        problems.append("the encoder must be like the decoder; received a Bert")
     if problems:
         raise ValueError(
             "save_hugging_face: a Transformer of RMS norms must be of T5's form:\n  "
@@ -172,12 +167,8 @@ def describe(model: keras.Model) -> Description | None:
             "is_encoder_decoder": True,
         },
         required=TOKENS,
-        generation=_generation,
+        generation=token_ids_of,
     )
-
-
-def _generation(config):
-    return {name: config[name] for name in TOKENS}
 
 
 T5 = Family(

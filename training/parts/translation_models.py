@@ -34,24 +34,13 @@ def model_of(
 def tuned_model_of(options: FitOptions, pretrained: Pretrained, target: Tokenizer) -> Transformer:
     """Return a built `Transformer` whose encoder is that of --pretrained."""
     encoder = pretrained.encoder()
-    arguments = {
-        "target_vocab_size": len(target),
-        "hidden_dim": options.hidden_dim,
-        "num_layers": options.num_layers or TRANSFORMER_LAYERS,
-        "num_heads": options.num_heads,
-        "feed_forward_dim": options.feed_forward_dim or 4 * options.hidden_dim,
-        "pre_norm": options.pre_norm,
-        "positions": _positions(options),
-    }
+    arguments = {**_of_transformer(options), "target_vocab_size": len(target)}
     if options.pretrained_decoder:
-        arguments = decoder_options(encoder)
+        arguments |= {**decoder_options(encoder), "max_length": options.max_length}
     without_token = range(len(target), arguments["target_vocab_size"])
     model = Transformer(
         encoder.config["vocab_size"],
-        **{**arguments, "max_length": options.max_length},
-        dropout=options.dropout,
-        attention_dropout=options.attention_dropout,
-        activation_dropout=options.activation_dropout,
+        **arguments,
         never_generated=(*special_ids(target).never_generated, *without_token),
         encoder=encoder,
     )
@@ -66,26 +55,28 @@ def _transformer(options, source_size, target_size, of_frames):
     return Transformer(
         source_size,
         target_size,
-        options.hidden_dim,
-        options.num_layers or TRANSFORMER_LAYERS,
-        options.num_heads,
-        options.feed_forward_dim or 4 * options.hidden_dim,
-        max_length=options.max_length,
+        **_of_transformer(options),
         shared_embeddings="all" if options.joint else "target",
-        pre_norm=options.pre_norm,
-        dropout=options.dropout,
-        attention_dropout=options.attention_dropout,
-        activation_dropout=options.activation_dropout,
         never_generated=(PAD, UNK, BOS),
         attention_window=options.attention_window,
-        positions=_positions(options),
         **of_frames,
     )
 
 
-def _positions(options):
-    """Return the kind of positions of a Transformer, or of its decoder beside a BERT."""
-    return POSITION_KINDS[options.position_kind or "sinusoid"]
+def _of_transformer(options):
+    """Return the arguments of a Transformer, or of its decoder beside a BERT."""
+    return {
+        "hidden_dim": options.hidden_dim,
+        "num_layers": options.num_layers or TRANSFORMER_LAYERS,
+        "num_heads": options.num_heads,
+        "feed_forward_dim": options.feed_forward_dim or 4 * options.hidden_dim,
+        "max_length": options.max_length,
+        "positions": POSITION_KINDS[options.position_kind or "sinusoid"],
+        "pre_norm": options.pre_norm,
+        "dropout": options.dropout,
+        "attention_dropout": options.attention_dropout,
+        "activation_dropout": options.activation_dropout,
+    }
 
 
 def _recurrent(options, source_size, target_size, of_frames):
