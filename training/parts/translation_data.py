@@ -26,7 +26,7 @@ WITH_HEADER = (".csv", ".jsonl")
 
 class Example(NamedTuple):
     """A text, (frames, numbers), or a row as name -> value; its target, further targets that are as
-    right, of which corpus it is (0 is FILE), and its place in the file."""
+    right, of which corpus it is (0 is FILE), and the place of a row in its file."""
 
     text: Any
     target: str
@@ -93,7 +93,8 @@ def examples_to_answer(
 
 def _read(options, path, targets):
     rows = [
-        Example(*pair, where=f"{path}, line {line}") for line, pair in _rows(options, path, targets)
+        Example(*pair, where=f"{path}, line {line}" if options.reads_rows else "")
+        for line, pair in _rows(options, path, targets)
     ]
     if not options.lowercase:
         return rows
