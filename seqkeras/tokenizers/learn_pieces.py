@@ -105,6 +105,15 @@ def learn_sentence_pieces(
     return SentencePieces(_named(trained, stand_ins), suffix=suffix)
 
 
+def scores_of(learned: SentencePieces) -> list[tuple[str, float]]:
+    """Return (piece, score) of each piece of a `SentencePieces`, by its id in the model."""
+    from sentencepiece import sentencepiece_model_pb2
+
+    protocol: Any = sentencepiece_model_pb2
+    model = protocol.ModelProto.FromString(learned.model)
+    return [(piece.piece, piece.score) for piece in model.pieces]
+
+
 def _stand_ins(texts, options):
     """Return characters that no text holds: for the name of each special piece, unless an option
     gives it, and for RESERVED. The library learns nothing of a special piece's name in a text."""
