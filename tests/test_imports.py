@@ -80,6 +80,8 @@ seqkeras/keras_pipeline.py: serving.manifest serving.opening serving.pipelines |
 seqkeras/__init__.py: seqkeras.registration |
 seqkeras/: seqkeras.shapes | NUMERIC
 training/events.py: | tensorboard
+training/parts/baselines/forecasts.py: seqkeras training | numpy statsmodels
+training/parts/baselines/: seqkeras serving training | numpy rich sklearn
 training/strategies.py: seqkeras training | keras tensorflow
 training/parts/pretrained.py: seqkeras training | keras keras_nlp
 training/: seqkeras serving training | click keras numpy rich

@@ -118,8 +118,8 @@ def evaluate(evaluation: Evaluation) -> dict[str, Any]:
     except ValueError as error:  # an input that the model does not take
         raise RunError(f"{evaluation.data[0]}: {error}") from error
     scores = subject.measure(examples) | task.scoring.scores(answers)
-    if (table := task.scoring.table(scores)) is not None:
-        console.print(table)
+    for shown in task.scoring.shown(scores):
+        console.print(shown)
     if evaluation.out is not None:
         files.write_json(evaluation.out, scores)
         console.print(one_line(f"{evaluation.out}: the scores are written"))

@@ -15,7 +15,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from seqkeras.data.batches import Batches
     from seqkeras.runs import RunFiles
     from seqkeras.serving.text import Tokenizer
+    from seqkeras.training.baselines import Measure, Method
     from seqkeras.training.options import FitOptions
 
 
@@ -403,6 +404,44 @@ class Scoring(abc.ABC):
             answered: name -> (examples, answers) of every test.
         """
 
+    def methods(self, train: list[Any], run: RunFiles) -> Sequence[Method]:
+        """Return plain methods that stand beside the model, if the task has some.
+
+        Args:
+            train: training examples.
+            run: a `seqkeras.runs.RunFiles`.
+        """
+        return ()
+
+    def measure(self) -> Measure:
+        """Return the score by which the model and the best of `methods` are compared."""
+        raise NotImplementedError
+
+    def beside(
+        self,
+        scores: dict[str, Any],
+        train: list[Any],
+        answered: Mapping[str, tuple[list[Any], Sequence[Any]]],
+        run: RunFiles,
+    ) -> dict[str, Any]:
+        """Return the content of scores.json with "baselines", what `methods` reach on the same
+        examples.
+
+        Args:
+            scores: from `scores`.
+            train, run: see `methods`.
+            answered: name -> (examples, answers) of every test.
+        """
+        from seqkeras.training.baselines import beside
+
+        if not getattr(self.options, "baselines", False) or not (
+            methods := self.methods(train, run)
+        ):
+            return scores
+        [(examples, answers)] = answered.values()
+        comparison = beside(self, methods, examples, answers)
+        return scores | ({"baselines": comparison} if comparison else {})
+
     def draw(self, model: keras.Model, run: RunFiles, path: Path | str) -> None:
         """Draw the model's attention, or its answers, into a PNG, if the task has some to show."""
         return None
@@ -410,6 +449,17 @@ class Scoring(abc.ABC):
     def table(self, scores: Mapping[str, Any]) -> Any:
         """Return the scores as a `rich.table.Table`, or None."""
         return None
+
+    def shown(self, scores: Mapping[str, Any]) -> Iterator[Any]:
+        """Yield what is printed of scores: the table, if there is one; and the model beside plain
+        methods, with a last line that says which is ahead."""
+        from seqkeras.training.baselines import table_of
+
+        if (table := self.table(scores)) is not None:
+            yield table
+        if comparison := scores.get("baselines"):
+            yield table_of(comparison)
+            yield f"  {comparison['summary']}"
 
     @abc.abstractmethod
     def summary(self, scores: Mapping[str, Any]) -> str:

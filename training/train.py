@@ -174,6 +174,7 @@ def _finish(task, folder, model, data):
         ),
     )
     scores |= task.scoring.scores(answers)
+    scores = task.scoring.beside(scores, data.examples, answers, data.run)
     task.scoring.draw(model, run, folder / task.scoring.picture)
     run.write(folder, model, scores)
     for name in (CHECKPOINT, BEST, TEACHER):
@@ -208,8 +209,8 @@ def answered(tests: Iterable[tuple[str, list[Any]]], answer: Callable[..., Any])
 
 
 def _report(task, folder, scores):
-    if (table := task.scoring.table(scores)) is not None:
-        console.print(table)
+    for shown in task.scoring.shown(scores):
+        console.print(shown)
     names = (MODEL, SCORES, HISTORY, CURVES, SAMPLES, task.scoring.picture)
     made = [name for name in names if (folder / name).exists()]
     console.print(

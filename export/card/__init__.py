@@ -59,6 +59,13 @@ SCORES = """
 |---|---|
 {rows}
 """
+BASELINES = """
+| beside plain methods | {names} |
+{rule}|
+{rows}
+
+{summary}.
+"""
 IDS = "SavedModel on arrays"
 COMPARED = {  # a figure of the manifest's `parity` -> in words
     "onnx": "ONNX",
@@ -261,7 +268,28 @@ def _scores(manifest):
         for name, value in manifest.scores.items()
         if isinstance(value, int | float)
     )
-    return SCORES.format(rows=rows) if rows else ""
+    comparison = manifest.scores.get("baselines")
+    return (SCORES.format(rows=rows) if rows else "") + (
+        _baselines(comparison) if comparison else ""
+    )
+
+
+def _baselines(comparison):
+    """Return the table of the model and of plain methods, and the line that compares them."""
+    formats, learned_on = comparison["formats"], comparison["learned_on"]
+    rows = (
+        (
+            method + (f", on {learned_on[method]}" if method in learned_on else ""),
+            *(f"{scores[name]:{form}}" for name, form in formats.items()),
+        )
+        for method, scores in comparison["methods"].items()
+    )
+    return BASELINES.format(
+        names=" | ".join(formats),
+        rule="|---" * (len(formats) + 1),
+        rows=_rows(rows),
+        summary=comparison["summary"],
+    )
 
 
 def _score(name, value):

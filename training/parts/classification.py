@@ -16,7 +16,9 @@ from seqkeras.models import ClassificationHead
 from seqkeras.runs import RunError
 from seqkeras.serving.categories import category_text
 from seqkeras.terminal import one_line
+from seqkeras.training.baselines import Measure, ratio
 from seqkeras.training.console import add_rows, console, say_merged
+from seqkeras.training.parts.baselines.texts import classes_of_frames, classes_of_texts
 from seqkeras.training.parts.carried_windows import in_training
 from seqkeras.training.parts.delays import Delays
 from seqkeras.training.parts.features import require_features
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from seqkeras.data.batches import Batches
     from seqkeras.runs import RunFiles
     from seqkeras.serving.text import Tokenizer
+    from seqkeras.training.baselines import Method
 
 UNLABELLED = -1  # the target of an example without a label, which a teacher answers
 SHOWN = {  # the scores of a look, and their names in history.csv
@@ -260,6 +263,14 @@ class ClassificationScoring(Scoring):
         labels = {"target": example.target, "answer": ", ".join(answer.labels)}
         return self.reading.frames.sample(example) | labels
 
+    def methods(self, train: list[Any], run: RunFiles) -> list[Method]:
+        methods = classes_of_frames if self.reading.frames else classes_of_texts
+        labelled = [example for example in train if example.target is not None]
+        return methods(labelled, run.record.settings["labels"], self.options.seed)
+
+    def measure(self) -> Measure:
+        return Measure(SHOWN["accuracy"], _right, ratio)
+
     def scores(self, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]) -> dict[str, Any]:
         [(examples, answers)] = answered.values()
         return {"examples": len(examples)} | self._scores(examples, answers)
@@ -287,6 +298,12 @@ class ClassificationScoring(Scoring):
             f"right are {scores['accuracy']:.2%}, {f1}macro F1 is {scores['macro_f1']:.2%}, "
             f"Matthews' correlation {scores['matthews_correlation']:.3f}"
         )
+
+
+def _right(examples, answers):
+    """Return (examples, 2): whether each is right, and 1."""
+    pairs = zip(examples, answers, strict=True)
+    return np.array([(answer.labels[0] == example.target, 1.0) for example, answer in pairs])
 
 
 def _at_ends(label, length, every):

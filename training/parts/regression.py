@@ -20,12 +20,16 @@ from seqkeras.models import RegressionHead
 from seqkeras.runs import RunError, RunFiles
 from seqkeras.serving.text import Tokenizer
 from seqkeras.serving.written_numbers import number_of
+from seqkeras.training.baselines import NUMBER, Measure, Method
 from seqkeras.training.console import console
+from seqkeras.training.parts.baselines.texts import numbers_of_texts
 from seqkeras.training.parts.features import require_features
 from seqkeras.training.parts.labelled_texts import LabelledTextModelling, LabelledTexts
 from seqkeras.training.parts.scaling import deviation_of, require_float32
 from seqkeras.training.parts.splitting import folds_apart, split
 from seqkeras.training.task import Scoring
+
+EQUAL = 1e-12  # share of a sum of squares under which numbers are equal but for rounding
 
 
 class Example(NamedTuple):
@@ -153,6 +157,13 @@ class RegressionScoring(Scoring):
             "root_mean_squared_error": float(root_mean_squared_error(predictions, targets)),
         }
 
+    def methods(self, train: list[Any], run: RunFiles) -> list[Method]:
+        numbered = [example for example in train if not math.isnan(example.target)]
+        return numbers_of_texts(numbered, self.options.seed)
+
+    def measure(self) -> Measure:
+        return Measure("Pearson's correlation", _moments, _correlation, NUMBER)
+
     def sample(self, example: Any, answer: Any) -> dict[str, str]:
         return super().sample(example, answer) | {"answer": f"{answer.score:.4g}"}
 
@@ -166,3 +177,24 @@ class RegressionScoring(Scoring):
             f"{scores['spearman_correlation']:.4f}, the mean absolute error is "
             f"{scores['mean_absolute_error']:.4g}"
         )
+
+
+def _moments(examples, answers):
+    """Return (examples, 6): 1, x, y, x^2, y^2 and x y of answers x and targets y, in the units of
+    the targets' spread about their mean."""
+    y = np.array([example.target for example in examples])
+    mean, spread = y.mean(), y.std() or 1.0
+    x = (np.array([answer.score for answer in answers]) - mean) / spread
+    y = (y - mean) / spread
+    return np.stack([np.ones(len(y)), x, y, x**2, y**2, x * y], axis=1)
+
+
+def _correlation(sums):
+    """Return the correlation of (..., 6) sums of `_moments`; 0 where all x, or all y, are equal.
+
+    r = (n sum xy - sum x sum y) / sqrt((n sum xx - (sum x)^2) (n sum yy - (sum y)^2))
+    """
+    n, x, y, xx, yy, xy = np.moveaxis(sums, -1, 0)
+    of_x, of_y = n * xx - x**2, n * yy - y**2
+    is_spread = (of_x > EQUAL * n * xx) & (of_y > EQUAL * n * yy)
+    return np.where(is_spread, (n * xy - x * y) / np.sqrt(np.where(is_spread, of_x * of_y, 1)), 0)

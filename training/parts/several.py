@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from rich.console import Group
 
 from seqkeras import files
 from seqkeras.data.batches import Batches, Sequences
@@ -253,9 +252,25 @@ class SeveralScoring(Scoring):
         }
         return {MEAN: mean, **named}
 
-    def table(self, scores: Mapping[str, Any]) -> Any:
-        tables = [scoring.table(scores[name]) for name, scoring in self.tasks.items()]
-        return Group(*(table for table in tables if table is not None))
+    def beside(
+        self,
+        scores: dict[str, Any],
+        train: list[Any],
+        answered: Mapping[str, tuple[list[Any], Sequence[Any]]],
+        run: Any,
+    ) -> dict[str, Any]:
+        named = {}
+        for name, scoring in self.tasks.items():
+            examples, answers = answered[name]
+            of_task = {name: (_of_task(name, examples), answers)}
+            named[name] = scoring.beside(
+                scores[name], _of_task(name, train), of_task, run.runs[name]
+            )
+        return scores | named
+
+    def shown(self, scores: Mapping[str, Any]) -> Iterator[Any]:
+        for name, scoring in self.tasks.items():
+            yield from scoring.shown(scores[name])
 
     def summary(self, scores: Mapping[str, Any]) -> str:
         parts = [f"{name}: {scoring.summary(scores[name])}" for name, scoring in self.tasks.items()]

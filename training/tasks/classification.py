@@ -17,6 +17,7 @@ from seqkeras.training.options import (
     part,
     shown,
 )
+from seqkeras.training.options.baselines import BaselineOptions
 from seqkeras.training.options.distillation import BERT, DistillationOptions
 from seqkeras.training.options.encoders import ENCODERS, OF_ENCODER
 from seqkeras.training.options.frames import FrameOptions
@@ -62,6 +63,7 @@ class ClassificationOptions(FitOptions, task="classification"):
     recordings: FrameOptions = part(FrameOptions)
     tuning: PooledOptions = part(PooledOptions)
     teaching: DistillationOptions = part(DistillationOptions)
+    beside: BaselineOptions = part(BaselineOptions)
     texts: LabelledTextOptions = part(LabelledTextOptions)
     label_column: str = option("label", str, "Column of labels.")
     encoder: str = option(

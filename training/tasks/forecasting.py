@@ -20,6 +20,7 @@ from seqkeras.training.options import (
     option,
     part,
 )
+from seqkeras.training.options.baselines import BaselineOptions
 from seqkeras.training.options.decimals import DecimalOptions
 from seqkeras.training.options.positions import OF_DISTANCES, position_kind_option
 from seqkeras.training.task import Task
@@ -126,6 +127,7 @@ class ForecastingOptions(FitOptions, task="forecasting"):
         Number(0, 1, min_open=True, max_open=True),
         "Share of the steps, from the end, that is held out for validation.",
     )
+    beside: BaselineOptions = part(BaselineOptions)
     period: int = option(
         1,
         at_least(1),

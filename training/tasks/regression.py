@@ -11,6 +11,7 @@ from seqkeras.training.options import (
     option,
     part,
 )
+from seqkeras.training.options.baselines import BaselineOptions
 from seqkeras.training.options.decimals import DecimalOptions
 from seqkeras.training.options.distillation import DistillationOptions
 from seqkeras.training.options.labelled_texts import OF_SCRATCH, LabelledTextOptions
@@ -39,6 +40,7 @@ class RegressionOptions(FitOptions, task="regression"):
     passes: int = option(5, at_least(1), "Passes over the training examples (epochs).")
     tuning: PooledOptions = part(PooledOptions)
     teaching: DistillationOptions = part(DistillationOptions)
+    beside: BaselineOptions = part(BaselineOptions)
     texts: LabelledTextOptions = part(LabelledTextOptions)
     number_column: str = option("number", str, "Column of numbers.")
     decimals: DecimalOptions = part(DecimalOptions)

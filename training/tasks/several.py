@@ -19,6 +19,7 @@ from seqkeras.training.options import (
     options_of,
     part,
 )
+from seqkeras.training.options.baselines import BaselineOptions
 from seqkeras.training.options.distillation import DistillationOptions
 from seqkeras.training.options.frames import FrameOptions
 from seqkeras.training.options.pretrained import PooledOptions
@@ -67,6 +68,7 @@ class SeveralOptions(FitOptions, task="several"):
 
     file: str = argument(DataFile(), "File that names the tasks: .toml or .json.")
     tuning: PooledOptions = part(PooledOptions)
+    beside: BaselineOptions = part(BaselineOptions)
     alpha: float = option(
         0.7,
         Number(0, 1),
@@ -165,7 +167,13 @@ class SeveralOptions(FitOptions, task="several"):
 
 def _own_options(kind):
     """Return a dictionary: name -> field of the options that a table may have."""
-    of_others = (FitOptions, PooledOptions, DistillationOptions, FrameOptions)
+    of_others = (
+        FitOptions,
+        PooledOptions,
+        DistillationOptions,
+        FrameOptions,
+        BaselineOptions,
+    )
     left_out = {name for other in of_others for name in options_of(other)} - {"dropout"}
     left_out |= {*kind.OF_SCRATCH, *OF_TEACHER}
     return {name: field for name, field in options_of(kind).items() if name not in left_out}

@@ -13,6 +13,7 @@ from seqkeras.training.options import (
     option,
     part,
 )
+from seqkeras.training.options.baselines import BaselineOptions
 from seqkeras.training.options.distillation import DistillationOptions
 from seqkeras.training.options.encoders import OF_ENCODER
 from seqkeras.training.options.frames import TAG, FrameOptions
@@ -60,6 +61,7 @@ class TaggingOptions(FitOptions, task="tagging"):
     recordings: FrameOptions = part(FrameOptions)
     tuning: PretrainedOptions = part(PretrainedOptions)
     teaching: DistillationOptions = part(DistillationOptions)
+    beside: BaselineOptions = part(BaselineOptions)
     word_column: str | None = option(
         None,
         str,

@@ -14,8 +14,10 @@ from seqkeras.training.options import (
     argument,
     at_least,
     option,
+    part,
     shown,
 )
+from seqkeras.training.options.baselines import BaselineOptions
 from seqkeras.training.task import Task
 
 BRACKETS = "brackets"
@@ -41,6 +43,7 @@ class TreesOptions(FitOptions, task="trees"):
     file: str = argument(DataFile(), "Training file: a tree in each line, or texts and labels.")
     validation: str | None = option(None, DataFile(), "Validation file. Default: trees of FILE.")
     held_out: float = option(0.1, FRACTION, "Share of FILE's trees that is held out.")
+    beside: BaselineOptions = part(BaselineOptions)
     batch_size: int = option(25, at_least(1), "Trees in a batch.")
     passes: int = option(10, at_least(1), "Passes over the training trees (epochs).")
     tree_shape: str = option(
