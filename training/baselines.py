@@ -44,13 +44,11 @@ class Measure:
 
     Attributes:
         name: the score's name in `Scoring.validation_scores`.
-        sums: (examples, answers) -> (rows, k) numbers of each row.
         value: (..., k) sums -> (...) scores.
         kind: "share", "number" or "error".
     """
 
     name: str
-    sums: Callable[[list[Any], Sequence[Any]], np.ndarray]
     value: Callable[[np.ndarray], np.ndarray]
     kind: str = SHARE
 
@@ -109,7 +107,7 @@ def beside(
     scores, sums = {}, {}
     for name, of_method in by_method.items():
         scores[name] = scoring.validation_scores(examples, of_method)
-        sums[name] = measure.sums(examples, of_method)
+        sums[name] = scoring.sums(examples, of_method)
     formats = {name: scoring.score_formats.get(name, ".2%") for name in scores[MODEL]}
     return compared(measure, scores, sums, formats, scoring.options.seed, learned_on)
 
@@ -139,7 +137,7 @@ def compared(
     Args:
         measure: the `Measure`.
         scores: name of a method, the model's first -> name -> score.
-        sums: name of a method -> (rows, k), of `Measure.sums`.
+        sums: name of a method -> (rows, k), of `Scoring.sums`.
         formats: name -> format of each score.
         seed: of the bootstrap.
         learned_on: name of a method -> the sample that it learns on, where it is one.

@@ -417,6 +417,10 @@ class Scoring(abc.ABC):
         """Return the score by which the model and the best of `methods` are compared."""
         raise NotImplementedError
 
+    def sums(self, examples: list[Any], answers: Sequence[Any]) -> np.ndarray:
+        """Return (rows, k) numbers of each example, whose sums `measure` makes its score of."""
+        raise NotImplementedError
+
     def beside(
         self,
         scores: dict[str, Any],

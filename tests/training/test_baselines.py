@@ -175,7 +175,7 @@ def test_the_interval_is_scipys_paired_bootstrap():
     draw = np.random.default_rng(0)
     model, method = (draw.random(113) < share for share in (0.9, 0.8))
     sums = [np.stack([right, np.ones(113)], axis=1).astype(float) for right in (model, method)]
-    found = interval(Measure("right", None, ratio), *sums, seed=7)
+    found = interval(Measure("right", ratio), *sums, seed=7)
     expected = scipy.stats.bootstrap(
         (model, method),
         lambda a, b, axis: a.mean(axis) - b.mean(axis),
@@ -197,7 +197,7 @@ def test_the_interval_of_correlations_is_scipys_paired_bootstrap():
         regression._moments(examples, [SimpleNamespace(score=number) for number in numbers])
         for numbers in (x, z)
     ]
-    measure = Measure("correlation", None, regression._correlation, NUMBER)
+    measure = Measure("correlation", regression._correlation, NUMBER)
     assert measure.value(sums[0].sum(axis=0)) == pytest.approx(np.corrcoef(x, y)[0, 1])
     expected = scipy.stats.bootstrap(
         (x, z, y),
@@ -235,7 +235,7 @@ def test_the_line_says_which_is_ahead_and_by_how_much(kind, model, best, expecte
     sums = {"model": rows_of(model, 1000), "most": rows_of(1000 * (kind == ERROR), 1000)}
     sums["words"] = rows_of(best, 1000)
     scores = {name: {"score": rows[:, 0].mean()} for name, rows in sums.items()}
-    found = compared(Measure("score", None, ratio, kind), scores, sums, {"score": ".2%"}, 0, {})
+    found = compared(Measure("score", ratio, kind), scores, sums, {"score": ".2%"}, 0, {})
     assert found["best"] == "words"
     assert re.fullmatch(expected, found["summary"]), found["summary"]
 

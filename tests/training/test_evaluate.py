@@ -47,7 +47,9 @@ def trained(tmp_path_factory):
 def test_a_run_and_its_bundle_have_the_same_scores_which_are_those_of_its_answers(trained, capsys):
     folder, data = trained
     scores = scores_of_both(folder, data)
-    assert scores == scores_of(folder / "run")  # of the same file, in training
+    trained_scores = scores_of(folder / "run")  # of the same file, in training
+    assert [*trained_scores.pop("baselines")["methods"]][0] == "model"
+    assert scores == trained_scores
     with open(data, encoding="utf-8", newline="") as file:
         texts, targets = zip(*[*csv.reader(file)][1:])
     answers = [answer.labels[0] for answer in serving.load(folder / "bundle")([*texts])]

@@ -23,12 +23,7 @@ from seqkeras.serving.http.application import Service
 from seqkeras.serving.pipelines.forecast import forecasting_of
 from seqkeras.serving.printing import as_line
 from seqkeras.training.parts import forecasting
-from seqkeras.training.parts.forecasting_baselines import (
-    Ridge,
-    baselines,
-    persistence,
-    unscaled_arrays,
-)
+from seqkeras.training.parts.baselines.forecasts import forecasts, persistence
 from seqkeras.training.tasks.forecasting import ForecastingOptions
 from tests.arrays import close
 from tests.conftest import in_shell, others_long
@@ -43,6 +38,7 @@ COLUMNS = {
     "time": ("time",),
     "cycles": ("day",),
 }
+PLAIN = ("persistence", "seasonal naive", "climatology", "ridge", "exponential smoothing")
 SIZES = {"context": 13, "horizon": 5, "period": 6, "batch_size": 11, "units": 7}
 
 
@@ -93,7 +89,7 @@ def test_it_learns_and_is_measured_beside_naive_forecasts(trained):
         "forecasting: 152 training and 38 validation windows of 13 steps, and 5 to come"
     )
     assert scores["windows"] == 38
-    assert [*scores["forecasts"]] == ["model", "persistence", "seasonal naive", "linear"]
+    assert [*scores["forecasts"]] == ["model", *PLAIN]
     naive = min(scores["forecasts"][name]["mae"] for name in ("persistence", "seasonal naive"))
     assert scores["mae"] < 0.6 * naive
     assert scores["better_than_naive"] == pytest.approx(1 - scores["mae"] / naive)
@@ -187,7 +183,7 @@ def test_the_seasonal_forecast_is_what_the_file_has_a_period_before(period, tmp_
     file = hourly(tmp_path / "load.csv")
     task, _, validation = task_of(file)
     options = dataclasses.replace(task.options, period=period)
-    found = baselines(validation, options)["seasonal naive"]
+    found = forecasts(validation, options)[0]["seasonal naive"]
     with open(file) as lines:
         loads = [row["load"] for row in csv.DictReader(lines)]
     for window, values in zip(validation, found, strict=True):
@@ -204,10 +200,13 @@ def test_a_period_without_a_season_in_the_file_is_told(tmp_path):
     file = hourly(tmp_path / "load.csv", missing=0)
     options = arguments(**COLUMNS, **(SIZES | {"period": 191}), max_steps=1, held_out=0.1)
     lines = " ".join(printed("forecasting", file, *options, "--out", tmp_path / "run"))
-    told = "no seasonal naive forecast: --period 191 is more than the 190 rows before the first "
-    assert f"{told}window's targets" in " ".join(lines.split())
+    told = "no seasonal naive forecast: a season of 191 steps is more than the 190 rows before the "
+    assert f"{told}first window's targets" in " ".join(lines.split())
     assert "the MAE of the naive forecast (persistence), MASE" in lines
-    assert [*scores_of(tmp_path / "run")["forecasts"]] == ["model", "persistence", "linear"]
+    assert [*scores_of(tmp_path / "run")["forecasts"]] == [
+        "model",
+        *(name for name in PLAIN if name != "seasonal naive"),
+    ]
 
 
 def test_looks_at_a_part_of_the_windows_are_told(tmp_path, capsys):
@@ -217,32 +216,6 @@ def test_looks_at_a_part_of_the_windows_are_told(tmp_path, capsys):
         f"looks are of 256 of the {len(validation)} validation windows, evenly spread; "
         "validation_loss and scores.json are of all"
     ) in " ".join(capsys.readouterr().out.split())
-
-
-def test_the_linear_forecast_is_ridge_regression(tmp_path):
-    """By least squares in float64 on rows that are put in for the penalty."""
-    task, train, validation = task_of(hourly(tmp_path / "load.csv"))
-    ridge = Ridge(unscaled_arrays(train), 1)
-
-    def features(windows):
-        rows = range(len(windows))
-        flat = [part[rows].reshape(len(windows), -1) for part in unscaled_arrays(windows)[:2]]
-        return np.concatenate(flat, axis=1)
-
-    whole = [window for window in train if not np.isnan(window.target).any()]
-    x, y = features(whole), np.stack([window.target[:, 0] for window in whole]).astype("float64")
-    deviation = x.std(axis=0)
-    deviation[deviation < 1e-6] = 1
-    z = (x - x.mean(axis=0)) / deviation
-    z, padded = (
-        np.vstack([z, np.eye(z.shape[1])]),
-        np.vstack([y - y.mean(0), np.zeros((z.shape[1], 5))]),
-    )
-    weights = np.linalg.lstsq(z, padded, rcond=None)[0]
-    expected = (features(validation) - x.mean(axis=0)) / deviation @ weights + y.mean(axis=0)
-    rows = range(len(validation))
-    found = ridge(*(part[rows] for part in unscaled_arrays(validation)[:2]))
-    np.testing.assert_allclose(found[..., 0], expected, rtol=1e-5, atol=1e-4)
 
 
 def test_numbers_that_people_write_are_the_same_numbers(tmp_path):
@@ -325,7 +298,7 @@ def test_neither_size_nor_level_of_a_series_changes_what_is_learned(factor, leve
     np.testing.assert_allclose(other, window, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(others, target, rtol=1e-5, atol=1e-5)
     assert other_scale == pytest.approx(scale) == [1.0]
-    assert [*errors] == ["model", "persistence", "seasonal naive", "linear"]
+    assert [*errors] == ["model", *PLAIN]
     for name, each in errors.items():
         assert other_errors[name] == pytest.approx(each, rel=1e-5)
 

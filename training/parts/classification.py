@@ -269,7 +269,11 @@ class ClassificationScoring(Scoring):
         return methods(labelled, run.record.settings["labels"], self.options.seed)
 
     def measure(self) -> Measure:
-        return Measure(SHOWN["accuracy"], _right, ratio)
+        return Measure(SHOWN["accuracy"], ratio)
+
+    def sums(self, examples: list[Any], answers: Sequence[Any]) -> np.ndarray:
+        pairs = zip(examples, answers, strict=True)
+        return np.array([(answer.labels[0] == example.target, 1.0) for example, answer in pairs])
 
     def scores(self, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]) -> dict[str, Any]:
         [(examples, answers)] = answered.values()
@@ -298,12 +302,6 @@ class ClassificationScoring(Scoring):
             f"right are {scores['accuracy']:.2%}, {f1}macro F1 is {scores['macro_f1']:.2%}, "
             f"Matthews' correlation {scores['matthews_correlation']:.3f}"
         )
-
-
-def _right(examples, answers):
-    """Return (examples, 2): whether each is right, and 1."""
-    pairs = zip(examples, answers, strict=True)
-    return np.array([(answer.labels[0] == example.target, 1.0) for example, answer in pairs])
 
 
 def _at_ends(label, length, every):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,15 +25,11 @@ from seqkeras.serving.times import TimeColumn, in_iso
 from seqkeras.spreading import evenly_spread
 from seqkeras.training.answering import answerer
 from seqkeras.training.console import console, say_merged
+from seqkeras.training.parts.baselines.forecasts import forecasts
 from seqkeras.training.parts.carried_windows import LONGEST, carried_batches, in_training
-from seqkeras.training.parts.forecasting_baselines import (
-    SEASONAL,
-    Ridge,
-    baselines,
-    unscaled_arrays,
-)
 from seqkeras.training.parts.forecasting_model import forecasting_model, scale_and_growth
 from seqkeras.training.parts.forecasting_scores import (
+    beside_baselines,
     forecast_errors,
     forecast_scores,
     forecast_summary,
@@ -353,8 +349,6 @@ class ForecastingScoring(Scoring):
     lower_is_better = ("MAE", "RMSE", "MASE")
     score_formats = {"MAE": ".4g", "RMSE": ".4g", "MASE": ".3f"}
 
-    ridge = None  # of the training windows
-
     def looked_at(self, examples: list[Any]) -> list[Any]:
         if len(examples) > LOOKED_AT:
             console.print(
@@ -393,25 +387,22 @@ class ForecastingScoring(Scoring):
     def scores(self, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]) -> dict[str, Any]:
         [(examples, answers)] = answered.values()
         self._require_shape(answers[0].values.shape, examples[0].target.shape)
-        if self.ridge is None and self.reading.train:
-            self.ridge = Ridge(unscaled_arrays(self.reading.train), self.reading.num_targets)
-        return forecast_scores(
-            answers,
-            _targets_of(examples),
-            self._baselines(examples),
-            self.options.targets,
-            self._scales(examples),
-        )
-
-    def _baselines(self, windows):
-        forecasts, period = baselines(windows, self.options, self.ridge), self.options.period
-        if period > 1 and SEASONAL not in forecasts:
-            rows = min(window.past.stop for window in windows)
-            console.print(
-                f"  no {SEASONAL} forecast: --period {period:,} is more than the {rows:,} rows "
-                "before the first window's targets"
+        options, train = self.options, self.reading.train
+        plain, learned_on = forecasts(examples, options, train) if options.baselines else ({}, {})
+        targets, scales = _targets_of(examples), self._scales(examples)
+        scores = forecast_scores(answers, targets, plain, options.targets, scales)
+        if plain and train:
+            values = {"model": np.stack([answer.values for answer in answers])} | plain
+            blocks = _blocks(examples, options.horizon)
+            scores["baselines"] = beside_baselines(
+                scores, values, targets, scales, blocks, options.seed, learned_on
             )
-        return forecasts
+        return scores
+
+    def shown(self, scores: Mapping[str, Any]) -> Iterator[Any]:
+        yield self.table(scores)
+        if comparison := scores.get("baselines"):
+            yield f"  {comparison['summary']}"
 
     def draw(self, model: keras.Model, run: RunFiles, path: Path | str) -> None:
         """Draw the first target of a few validation windows: the past, what came, the forecast and
@@ -420,7 +411,7 @@ class ForecastingScoring(Scoring):
         places = evenly_spread(PICTURED, len(validation))
         windows = [validation[place] for place in places]
         answers = answerer(run)(model, [window.text for window in windows])
-        name, naive = _better_naive(validation, self.options)
+        naive = _better_naive(validation, self.options)
         most = 4 * self.options.horizon + 24
         plots = [
             ForecastPlot(
@@ -429,7 +420,7 @@ class ForecastingScoring(Scoring):
                 window.target[:, 0],
                 answer.values[:, 0],
                 {quantile: values[:, 0] for quantile, values in answer.quantiles.items()},
-                {name: naive[place][:, 0]},
+                {name: values[place][:, 0] for name, values in naive.items()},
                 _times(window, most),
             )
             for place, window, answer in zip(places, windows, answers)
@@ -457,11 +448,24 @@ def _spread(examples, most):
     return [examples[index] for index in evenly_spread(most, len(examples))]
 
 
+def _blocks(windows, horizon):
+    """Return (n,) the number of each window's block: windows of a series that follow each other, as
+    many as there are steps to come."""
+    numbers: dict[Any, int] = {}
+    keys = [(id(window.table), window.start // horizon) for window in windows]
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys])
+
+
 def _better_naive(windows, options):
-    """Return the name and the forecasts of the naive baseline that is nearer to the targets."""
-    targets, forecasts = _targets_of(windows), baselines(windows, options)
-    name = min(forecasts, key=lambda name: np.nanmean(abs(forecasts[name] - targets)[..., 0]))
-    return name, forecasts[name]
+    """Return the name and the forecasts of the naive baseline that is nearer to the targets, as a
+    dictionary; none without --baselines."""
+    if not options.baselines:
+        return {}
+    targets = _targets_of(windows)
+    with console.capture():  # the scores tell why there is no season
+        naive, _ = forecasts(windows, options)
+    name = min(naive, key=lambda name: np.nanmean(abs(naive[name] - targets)[..., 0]))
+    return {name: naive[name]}
 
 
 def _times(window, most):

@@ -15,7 +15,8 @@ from seqkeras.metrics import (
     root_mean_squared_error,
 )
 from seqkeras.terminal import one_line
-from seqkeras.training.parts.forecasting_baselines import NAIVE
+from seqkeras.training.baselines import ERROR, Measure, compared, ratio
+from seqkeras.training.parts.baselines.forecasts import NAIVE
 from seqkeras.training.wording import counted
 
 if TYPE_CHECKING:
@@ -59,7 +60,8 @@ def forecast_scores(
             scores["by_target"].setdefault(name, {})[method] = forecast_errors(*part)
     naive = [errors["mae"] for method, errors in scores["forecasts"].items() if method in NAIVE]
     scores |= scores["forecasts"]["model"]
-    scores["better_than_naive"] = 1 - scores["mae"] / min(naive)
+    if naive:
+        scores["better_than_naive"] = 1 - scores["mae"] / min(naive)
     if quantiles := tuple(answers[0].quantiles):
         bands = [np.stack([answer.quantiles[q] for answer in answers]) for q in quantiles]
         scores["pinball"] = {
@@ -72,6 +74,52 @@ def forecast_scores(
             "by_step": coverage(*band, targets, (0, 2)).tolist(),
         }
     return scores
+
+
+def beside_baselines(
+    scores: Mapping[str, Any],
+    forecasts: Mapping[str, np.ndarray],
+    targets: np.ndarray,
+    scales: np.ndarray,
+    blocks: np.ndarray,
+    seed: int,
+    learned_on: Mapping[str, str],
+) -> dict[str, Any]:
+    """Return what scores.json says of the model beside the best of other forecasts, by MASE, or by
+    MAE where there is none; the interval is of blocks of windows.
+
+    Args:
+        scores: from `forecast_scores`.
+        forecasts: name -> (n, horizon, C), the model's first.
+        targets, scales: see `forecast_scores`.
+        blocks: (n,) the number of each window's block.
+        seed: of the bootstrap.
+        learned_on: name -> the sample that a method learns on, where it is one.
+    """
+    name = "mase" if "mase" in scores else "mae"
+    scales = np.where(scales == 0, np.nan, scales) if name == "mase" else np.ones_like(scales)
+    sums = {}
+    for method, values in forecasts.items():
+        errors = abs(values - targets) / scales[:, None]
+        known = ~np.isnan(errors)
+        of_windows = [np.where(known, errors, 0).sum(axis=1), known.sum(axis=1)]  # (n, C)
+        if name == "mase":
+            of_windows = [part.sum(axis=1, keepdims=True) for part in of_windows]
+        rows = np.concatenate(of_windows, axis=1)
+        sums[method] = np.stack([np.bincount(blocks, column) for column in rows.T], axis=1)
+    measure = Measure(name.upper(), ratio if name == "mase" else _mean_of_targets, ERROR)
+    named = {
+        method: {error.upper(): value for error, value in errors.items()}
+        for method, errors in scores["forecasts"].items()
+    }
+    formats = dict.fromkeys(named["model"], ".4g")
+    return compared(measure, named, sums, formats, seed, learned_on)
+
+
+def _mean_of_targets(sums):
+    """Return the mean over C targets of sums of errors over their counts, of (..., 2 C) sums."""
+    errors, counts = np.split(sums, 2, axis=-1)
+    return (errors / counts).mean(axis=-1)
 
 
 def forecast_errors(
@@ -112,11 +160,12 @@ def forecast_table(scores: Mapping[str, Any]) -> Table:
 
 def forecast_summary(scores: Mapping[str, Any]) -> str:
     """Return the scores in a few words."""
-    better = scores["better_than_naive"]
-    than = f"{abs(better):.1%} {'under' if better >= 0 else 'over'}"
-    naive = [method for method in scores["forecasts"] if method in NAIVE]
-    beside = "the better naive forecast" if len(naive) > 1 else f"the naive forecast ({naive[0]})"
-    text = f"MAE is {scores['mae']:.4g}, {than} the MAE of {beside}"
+    text = f"MAE is {scores['mae']:.4g}"
+    if naive := [method for method in scores["forecasts"] if method in NAIVE]:
+        better = scores["better_than_naive"]
+        than = f"{abs(better):.1%} {'under' if better >= 0 else 'over'}"
+        beside = "better naive forecast" if len(naive) > 1 else f"naive forecast ({naive[0]})"
+        text += f", {than} the MAE of the {beside}"
     if "mase" in scores:
         text += f", MASE {scores['mase']:.3f}"
     if "coverage" in scores:

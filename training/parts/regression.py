@@ -162,7 +162,10 @@ class RegressionScoring(Scoring):
         return numbers_of_texts(numbered, self.options.seed)
 
     def measure(self) -> Measure:
-        return Measure("Pearson's correlation", _moments, _correlation, NUMBER)
+        return Measure("Pearson's correlation", _correlation, NUMBER)
+
+    def sums(self, examples: list[Any], answers: Sequence[Any]) -> np.ndarray:
+        return _moments(examples, answers)
 
     def sample(self, example: Any, answer: Any) -> dict[str, str]:
         return super().sample(example, answer) | {"answer": f"{answer.score:.4g}"}

@@ -80,7 +80,8 @@ class ForecastingOptions(FitOptions, task="forecasting"):
             --numbers temperature --categories tariff --cycles day,week --context 168 --horizon 24
 
     The last rows of the file are held out. The scores stand beside the scores of the last value
-    (persistence), the value one --period before (seasonal naive), and ridge regression.
+    (persistence), the last season (seasonal naive), harmonics of the calendar (climatology), ridge
+    regression and exponential smoothing.
     """
 
     file: str = argument(DataFile(), "Training file: .csv, .tsv or .jsonl.")
@@ -128,11 +129,11 @@ class ForecastingOptions(FitOptions, task="forecasting"):
         "Share of the steps, from the end, that is held out for validation.",
     )
     beside: BaselineOptions = part(BaselineOptions)
-    period: int = option(
-        1,
+    period: int | None = option(
+        None,
         at_least(1),
         "Steps in a season, such as 24 hours; the seasonal naive forecast repeats the last "
-        "season. 1: no season.",
+        "season. 1: no season. Default: a day, a week or a year, by the time between rows.",
     )
     model: str = option(
         "gru", click.Choice(["gru", "lstm", "qrnn", "transformer"]), "Layers that read the past."
