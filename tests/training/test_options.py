@@ -21,8 +21,8 @@ from seqkeras.training.options import (
     shown,
     values_of,
 )
+from seqkeras.training.options.documents import Texts
 from seqkeras.training.tasks import TASKS
-from seqkeras.training.tasks.bert_pretraining import Texts
 
 
 class ToyOptions(FitOptions):

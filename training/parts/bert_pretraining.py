@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,15 +10,12 @@ from typing import TYPE_CHECKING, Any
 import keras
 import numpy as np
 
-from seqkeras.data.documents import Corpus, read_documents
+from seqkeras.data.documents import Corpus
 from seqkeras.data.masking import IGNORED, Masking, mask_token_of
-from seqkeras.data.pretraining import EveryRow, PretrainingBatches, ShardOrder
+from seqkeras.data.pretraining import EveryRow, PretrainingBatches
 from seqkeras.data.sentence_pairs import FullSentences, SentencePairs
 from seqkeras.data.token_records import (
-    VALIDATION,
     ShardTokens,
-    TokenRecords,
-    begin_records,
     encoded,
 )
 from seqkeras.metrics import TokenAccuracy
@@ -36,15 +32,13 @@ from seqkeras.tokenizers import (
 )
 from seqkeras.training.console import console
 from seqkeras.training.options.positions import POSITION_KINDS
+from seqkeras.training.parts.documents import DocumentModelling, DocumentReading
 from seqkeras.training.parts.masked_samples import masked_samples
 from seqkeras.training.parts.masked_sentences import SEED, masked_sentences
 from seqkeras.training.parts.masked_validation import MaskedValidation, most_frequent
 from seqkeras.training.parts.plain_texts import MeasuredScoring
 from seqkeras.training.parts.pretrained import Pretrained
 from seqkeras.training.parts.vocabularies import learned_from
-from seqkeras.training.preparing import prepare
-from seqkeras.training.task import Modelling, Reading
-from seqkeras.training.wording import counted
 
 if TYPE_CHECKING:
     from seqkeras.data.batches import Batches
@@ -59,13 +53,18 @@ MOST_LEARNED = 2**25  # characters of which WordPieces are learned
 LEAST_FOLLOWING = 0.4  # share of pairs whose second text goes on, of which nothing is said
 
 
-class BertPretrainingReading(Reading):
+class BertPretrainingReading(DocumentReading):
     """Plain text to a BERT, by masked words and pairs of sentences."""
 
-    corpus: Any = None
-    tokenizer: Any = None
     pretrained: Any = None
-    source = None  # of the validation examples, for errors
+
+    @property
+    def least(self) -> int:
+        return 1 + self.options.pairs
+
+    @property
+    def way_to_train(self) -> str:
+        return ", or --pairs false with --validation FILE" if self.options.pairs else ""
 
     def read(self) -> tuple[list[Any], list[Any]]:
         options = self.options
@@ -77,67 +76,14 @@ class BertPretrainingReading(Reading):
                     f"--pretrained {options.pretrained}: does not tell two texts apart; choose "
                     "--pairs false."
                 )
-        records = options.given_records()
-        if records is not None:
-            self.tokenizer = TokenRecords(records).tokenizer
-            if self.pretrained and self.tokenizer != self.pretrained.tokenizer:
-                raise RunError(
-                    f"{records}: these records have another vocabulary than --pretrained "
-                    f"{options.pretrained}; give the files of text."
-                )
-            if unread := options.without_effect():
-                names = f"{', '.join(unread)} {'has' if len(unread) == 1 else 'have'} no effect"
-                console.print(one_line(f"{self.options.task}: {records} brings its own; {names}"))
-            if options.validation is None:
-                held_out = read_documents(
-                    Path(records) / VALIDATION, "lines"
-                )  # as records have them
-            else:
-                held_out = read_documents(options.validation, options.form)
-        else:
-            self.corpus, held_out = self._corpus()
-            self.tokenizer = self._tokenizer()
-        self._require_documents(
-            len(held_out),
-            "validation",
-            "Name a file by --validation, or set empty lines between documents.",
-        )
-        return self.corpus, self._sentences(held_out, self.tokenizer, options.files)
+        return super().read()
 
-    def _corpus(self):
-        """Return the corpus of the files, and the documents of validation."""
-        options = self.options
-        share = options.held_out if options.validation is None else 0.0
-        size = options.shard_megabytes * 2**20
-        corpus = Corpus.of_files(options.files, options.form, share, size)
-        if options.validation is not None:
-            held_out = read_documents(options.validation, options.form)
-            corpus = dataclasses.replace(corpus, validation=held_out)
-        left = corpus.documents - (len(corpus.validation) if share else 0)
-        another = ", or --pairs false with --validation FILE" if options.pairs else ""
-        self._require_documents(
-            left,
-            "training",
-            f"Set empty lines between documents, or choose a smaller --held-out{another}.",
-            f" of {corpus.documents}",
-        )
-        console.print(
-            f"{self.options.task}: {counted(left, 'documents')} of training and "
-            f"{len(corpus.validation):,} of validation"
-        )
-        return corpus, corpus.validation
+    def given_vocabulary(self) -> tuple[str, Subwords] | None:
+        if self.pretrained is None:
+            return None
+        return f"--pretrained {self.options.pretrained}", self.pretrained.tokenizer
 
-    def _require_documents(self, count, use, advice, of_all=""):
-        """Raise a RunError where a use of the documents has too few of them."""
-        if count < 1 + self.options.pairs:
-            least = "two documents" if self.options.pairs else "one document"
-            raise RunError(
-                f"{' and '.join(self.options.files)}: {least} at least must be for {use}; there "
-                f"{'is' if count == 1 else 'are'} {count}{of_all}. {advice}"
-            )
-
-    def _tokenizer(self):
-        """Return the tokenizer that the options name, or a new one."""
+    def new_tokenizer(self) -> Subwords:
         options = self.options
         try:
             if self.pretrained is not None:
@@ -148,7 +94,7 @@ class BertPretrainingReading(Reading):
             elif options.vocabulary is None:
                 with learned_from(" and ".join(options.files)):
                     tokenizer = learn_word_piece(
-                        self._sample(), options.vocab_size, options.lowercase, masks=True
+                        self.sample(), options.vocab_size, options.lowercase, masks=True
                     )
             elif options.vocabulary.endswith(".json"):
                 tokenizer = read_tokenizer(options.vocabulary)
@@ -165,34 +111,16 @@ class BertPretrainingReading(Reading):
             raise RunError(f"{source}: {str(error).removeprefix(f'{source}: ')}") from error
         return tokenizer
 
-    def _sample(self):
-        """Return documents of which WordPieces are learned, of every shard alike."""
-        most, texts = MOST_LEARNED // len(self.corpus.shards), []
-        for shard in self.corpus.shards:
-            count = 0
-            for document in self.corpus.read(shard):
-                texts.append("\n".join(document))
-                count += len(texts[-1])
-                if count >= most:
-                    break
-        return texts
-
-    def _sentences(self, documents, tokenizer, paths):
+    def examples_in(self, documents: list[Any]) -> list[Any]:
         """Return the `MaskedSentence`s of documents, of which one has a mask at least."""
-        self.source, limit = " and ".join(map(str, paths)), self.options.max_length
-        sentences = masked_sentences(documents, tokenizer, self.options.mask_share, limit)
+        limit = self.options.max_length
+        sentences = masked_sentences(documents, self.tokenizer, self.options.mask_share, limit)
         if not _with_text(sentences):
             raise RunError(
                 f"{self.source}: no word is left for validation: none of its {len(sentences):,} "
                 f"sentences holds one that is a single token, within --max-length {limit}."
             )
         return sentences
-
-    def examples_of(self, paths: Sequence[Path | str], settings: Mapping[str, Any]) -> list[Any]:
-        documents = [
-            document for path in paths for document in read_documents(path, self.options.form)
-        ]
-        return self._sentences(documents, self.known_tokenizers["text"], paths)
 
     def tokenizers(self, examples: list[Any]) -> dict[str, Tokenizer]:
         return {"text": self.tokenizer}
@@ -201,7 +129,7 @@ class BertPretrainingReading(Reading):
         self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]
     ) -> Iterator[tuple[str, str, Iterable[str]]]:
         if isinstance(examples, Corpus):
-            yield "inputs", "text", self._sample()
+            yield "inputs", "text", self.sample()
         elif examples is not None:
             yield "inputs", "text", [example.sentence for example in examples]
 
@@ -216,42 +144,21 @@ class BertPretrainingReading(Reading):
         return _spread(_with_text(validation), KEPT)
 
 
-class BertPretrainingModelling(Modelling):
+class BertPretrainingModelling(DocumentModelling):
     """Documents to a BERT with heads of masked words and next sentences."""
 
     validation: Any = None  # a `MaskedValidation`
 
     def batches(self, examples: list[Any], run: RunFiles) -> Batches:
-        options = self.options
-        if self.reading.corpus is None:
-            folder = Path(options.files[0])
-        else:
-            folder = Path(options.records or self.folder.with_name(f"{self.folder.name}.records"))
-            missing = begin_records(folder, self.reading.corpus, run.tokenizers["text"])
-            prepare(folder, missing, options.processes)
-        records = TokenRecords(folder)
-        try:
-            rows = self._rows(records.shards, run.tokenizers["text"])
-            order = ShardOrder(rows.counts, self._batch_size(), options.seed)
-        except ValueError as error:
-            raise RunError(f"{folder}: {error} Choose a smaller --batch-size.") from error
+        options, tokenizer = self.options, run.tokenizers["text"]
+        records, rows, order = self.ordered(tokenizer)
         if options.pairs:
-            _require_following(folder, rows)
-        console.print(
-            f"  {records.num_tokens:,} tokens in {folder}; {sum(rows.counts):,} rows of "
-            f"{options.max_length}"
-        )
-        masking = Masking(run.tokenizers["text"], options.masks, options.mask_share)
+            _require_following(records.folder, rows)
+        masking = Masking(tokenizer, options.masks, options.mask_share)
         return PretrainingBatches(rows, masking, order, options.max_length)
 
-    def _batch_size(self):
-        options = self.options
-        if options.batch_tokens is None:
-            return options.batch_size
-        return max(1, options.batch_tokens // options.max_length)
-
-    def _rows(self, shards, tokenizer):
-        ids = special_ids(tokenizer)
+    def rows(self, shards: Sequence[ShardTokens], tokenizer: Subwords) -> Any:
+        ids: Any = special_ids(tokenizer)
         if self.options.pairs:
             limits = self.options.max_length, ids.start_id, ids.end_id
             return SentencePairs(shards, *limits, self.options.short)
@@ -314,7 +221,7 @@ class BertPretrainingModelling(Modelling):
             documents.setdefault(example.document, []).append(example.sentence)
         documents = [encoded(tokenizer, sentences) for sentences in documents.values()]
         try:
-            rows = self._rows([ShardTokens.of_documents([*filter(None, documents)])], tokenizer)
+            rows = self.rows([ShardTokens.of_documents([*filter(None, documents)])], tokenizer)
         except ValueError as error:
             raise RunError(f"{self.reading.source}: validation: {error}") from error
         masking = Masking(tokenizer, options.masks, options.mask_share)

@@ -1,14 +1,10 @@
 """`seqkeras train bert-pretraining`: its options, and what it is made of."""
 
 from collections.abc import Iterable
-from pathlib import Path
-from typing import Any
 
 import click
 
-from seqkeras.data.documents import FORMS
 from seqkeras.data.masking import KINDS
-from seqkeras.data.token_records import RECORDS, form_of, is_records
 from seqkeras.training.options import (
     FRACTION,
     NOT_NEGATIVE,
@@ -17,13 +13,13 @@ from seqkeras.training.options import (
     SCHEDULES,
     DataFile,
     FitOptions,
-    Number,
     Options,
-    argument,
     at_least,
     option,
+    part,
     shown,
 )
+from seqkeras.training.options.documents import PART, BlockOptions, DocumentOptions
 from seqkeras.training.options.positions import position_kind_option
 from seqkeras.training.options.pretrained import PretrainedFolder
 from seqkeras.training.task import Task
@@ -38,25 +34,6 @@ OF_SCRATCH = (
     "position_kind",
     "attention_window",
 )
-OF_TEXT = ("vocabulary", "vocab_size", "lowercase", "held_out", "records", "shard_megabytes")
-MOST_OF_FRACTION = Number(0, 1, max_open=True)
-PART = Number(0, 1, min_open=True, max_open=True)
-
-
-class Texts(DataFile):
-    """The path of a file of text, or of a folder of records."""
-
-    of_folder = f"is a folder without {RECORDS}; name files of text, or a folder of records"
-
-    def convert(
-        self, value: Any, parameter: click.Parameter | None, context: click.Context | None
-    ) -> Any:
-        if isinstance(value, str) and is_records(value):
-            return value
-        return super().convert(value, parameter, context)
-
-    def read_file(self, path: Path | str) -> str | Path:
-        return str(Path(path) / RECORDS) if Path(path).is_dir() else path
 
 
 class BertPretrainingOptions(FitOptions, task="bert-pretraining"):
@@ -80,25 +57,7 @@ class BertPretrainingOptions(FitOptions, task="bert-pretraining"):
     written to a folder beside the run; further runs take that folder instead of files.
     """
 
-    files: tuple = argument(
-        Texts(), "Training files: plain text or .gz; or one folder of records.", several=True
-    )
-    form: str = option(
-        None,
-        click.Choice([*FORMS]),
-        "Layout of the text: a sentence or paragraph in each line (lines), or paragraphs over "
-        "several lines (prose). Default: lines, or the layout of the records.",
-    )
-    validation: str | None = option(None, DataFile(), "Validation file. Default: documents.")
-    held_out: float = option(0.05, PART, "Share of documents that is held out, two at least.")
-    records: str | None = option(
-        None,
-        click.Path(file_okay=False),
-        "Folder for the records. Default: a folder beside the run.",
-        False,
-    )
-    processes: int = option(1, at_least(1), "Processes that prepare records.", False)
-    shard_megabytes: int = option(32, at_least(1), "Megabytes of text in a shard of records.")
+    documents: DocumentOptions = part(DocumentOptions)
     pretrained: str | None = option(
         None,
         PretrainedFolder(),
@@ -109,7 +68,6 @@ class BertPretrainingOptions(FitOptions, task="bert-pretraining"):
         DataFile(),
         "BERT's vocab.txt, or a tokenizer.json. Default: WordPieces are learned from the text.",
     )
-    vocab_size: int = option(8000, at_least(1), "WordPieces to learn, at most.")
     lowercase: bool = option(True, bool, "Lower-case the text and strip its accents.")
     pairs: bool = option(
         True,
@@ -120,7 +78,6 @@ class BertPretrainingOptions(FitOptions, task="bert-pretraining"):
     short: float = option(0.1, FRACTION, "Share of pairs that are cut to a random, shorter length.")
     masks: str = option("tokens", click.Choice(KINDS), "Unit that is masked as a whole.")
     mask_share: float = option(0.15, PART, "Share of tokens that the model must predict.")
-    max_length: int = option(128, at_least(5), "Tokens of a row, special tokens included.")
     positions: int = option(
         512,
         at_least(5),
@@ -129,20 +86,7 @@ class BertPretrainingOptions(FitOptions, task="bert-pretraining"):
     )
     position_kind: str | None = position_kind_option("the model", "learned")
     num_layers: int = option(4, at_least(1), "Transformer blocks of the encoder.")
-    hidden_dim: int = option(256, at_least(1), "Size of the encoder's vectors.")
-    num_heads: int = option(4, at_least(1), "Attention heads of a block.")
-    feed_forward_dim: int | None = option(
-        None,
-        at_least(1),
-        "Inner size of the feed-forward layers. Default: four times --hidden-dim.",
-    )
-    attention_window: int | None = option(
-        None, at_least(1), "Positions on each side that self-attention sees. Default: all."
-    )
-    dropout: float = option(
-        0.1, MOST_OF_FRACTION, "Dropout rate of embeddings and sublayer outputs."
-    )
-    attention_dropout: float = option(0.1, MOST_OF_FRACTION, "Dropout rate of attention weights.")
+    blocks: BlockOptions = part(BlockOptions)
     batch_size: int = option(32, at_least(1), "Rows in a batch.")
     passes: int = option(10, at_least(1), "Passes over the sentences (epochs).")
     learning_rate: float = option(5e-4, POSITIVE, "Learning rate at the end of warm-up.")
@@ -162,34 +106,7 @@ class BertPretrainingOptions(FitOptions, task="bert-pretraining"):
             parts.BertPretrainingScoring,
         )
 
-    def __init__(self, **values: Any):
-        super().__init__(**values)
-        if self.form is None:
-            records = self.given_records()
-            object.__setattr__(self, "form", form_of(records) if records else "lines")
-
-    def given_records(self) -> str | None:
-        """Return the folder of records that stands in place of files; None without one."""
-        return next(filter(is_records, self.files or ()), None)
-
-    def without_effect(self) -> list[str]:
-        """Return the options that were given, and that a folder of records decides, as it stands in
-        place of files: names as the command line has them."""
-        return [shown(name) for name in OF_TEXT if self.given_records() and self.is_given(name)]
-
-    def _problems_of_records(self, records):
-        if len(self.files) > 1:
-            yield "FILES: a folder of records stands alone; leave the other files out."
-        if self.validation is None and self.form != form_of(records):
-            yield (
-                f"--form {self.form}: the documents of {records} are {form_of(records)}; leave it "
-                "out, or give the files."
-            )
-
     def problems(self, of: Options) -> Iterable[str]:
-        records = self.given_records()
-        if records is not None:
-            yield from self._problems_of_records(records)
         if self.pretrained is not None:
             for name in OF_SCRATCH:
                 if self.is_given(name):
@@ -207,10 +124,3 @@ class BertPretrainingOptions(FitOptions, task="bert-pretraining"):
                 f"--max-length {self.max_length}: the model has fewer --positions, "
                 f"{self.positions}; choose at least as many."
             )
-        if self.hidden_dim % self.num_heads:
-            yield (
-                f"--num-heads must divide --hidden-dim; received {self.num_heads} and "
-                f"{self.hidden_dim}."
-            )
-        if self.start_from is not None and self.vocabulary is not None:
-            yield "--start-from brings its vocabulary; leave --vocabulary out."
