@@ -11,11 +11,13 @@ from seqkeras.pretrained import load_hugging_face, read_config
 from seqkeras.runs import MODEL, RECORD, RunError, RunRecord
 from seqkeras.serving.text import Tokenizer
 from seqkeras.tokenizers import (
+    PAD,
     SentencePieces,
     Subwords,
     byte_pairs,
     read_byte_pairs,
     read_tokenizer,
+    special_ids,
 )
 
 SIDES = ("source", "target")
@@ -112,7 +114,7 @@ def _read(folder):
 
 @dataclasses.dataclass(frozen=True)
 class StartOfTranslator:
-    """An encoder-decoder of Hugging Face.
+    """An encoder-decoder of a folder.
 
     Attributes:
         model: a `Transformer`, built.
@@ -126,19 +128,31 @@ class StartOfTranslator:
     decoding: dict[str, int]
     padding_id: int
 
-    def new_model(self) -> keras.Model:
-        """Return a model of the same weights, in the precision and on the devices of where it is
-        made."""
-        return _copied(self.model)
+    def new_model(self, max_length: int) -> keras.Model:
+        """Return a model of the same weights, with room for max_length target tokens at least, in
+        the precision and on the devices of where it is made."""
+        room = self.model.sizes["max_length"]
+        return _copied(self.model, max_length=max(room, max_length))
+
+    def require_positions(self, folder: str, max_length: int) -> None:
+        """Raise a RunError unless the model can read max_length tokens."""
+        room = self.model.sizes["max_length"]
+        if self.model.options["positions"] == "learned" and max_length > room:
+            raise RunError(
+                f"{folder}: has {room} learned positions, fewer than --max-length {max_length}; "
+                "choose at most as many."
+            )
 
 
 def read_translator(folder: Path | str) -> StartOfTranslator:
-    """Return the `StartOfTranslator` of a Marian or T5 folder.
+    """Return the `StartOfTranslator` of a run, or of a Marian or T5 folder.
 
     Raises:
         RunError: if there is none in the folder, or no tokenizer of it.
     """
     folder = Path(folder)
+    if (folder / RECORD).is_file():
+        return _translator_of_run(folder)
     try:
         model, config = load_hugging_face(folder), read_config(folder)
         if not isinstance(model, Transformer):
@@ -165,6 +179,24 @@ def read_translator(folder: Path | str) -> StartOfTranslator:
     except KeyError as error:
         raise RunError(f"{folder / 'config.json'}: {error.args[0]} is missing.") from error
     return StartOfTranslator(model, sides, {"start_id": ids[0], "end_id": ids[1]}, ids[2])
+
+
+def _translator_of_run(folder):
+    record = RunRecord.read(folder)
+    if record.pipeline != "Translate" or {*record.tokenizers} != {*SIDES}:
+        raise RunError(
+            f"{folder}: expected a run of one text into another; {record.task} left this one."
+        )
+    tokenizers = record.read_tokenizers(folder)
+    try:
+        model = keras.models.load_model(folder / MODEL, compile=False)
+    except (OSError, ValueError) as error:
+        raise RunError(f"{folder}: damaged: {error}") from error
+    if not isinstance(model, Transformer):
+        raise RunError(f"{folder}: expected a Transformer; found a {type(model).__name__}.")
+    ids = {name: record.decoding[name] for name in ("start_id", "end_id")}
+    padding_id = special_ids(tokenizers["target"]).padding_id
+    return StartOfTranslator(model, tokenizers, ids, PAD if padding_id is None else padding_id)
 
 
 def tokenizer_of(path: Path | str) -> Tokenizer:

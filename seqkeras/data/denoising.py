@@ -29,8 +29,9 @@ class Damaged(NamedTuple):
 
 
 def most_spans(length: int, share: float, span_length: float) -> int:
-    """Return how many spans `span_mask` chooses in a row of a length."""
-    return int(_counts(np.array([length]), share, span_length)[1][0])
+    """Return how many spans `span_mask` chooses in a row of a length at most."""
+    [noise], [spans] = _counts(np.array([length]), share, span_length)
+    return min(int(spans) + 1, int(noise))
 
 
 def span_mask(
@@ -46,8 +47,10 @@ def span_mask(
         k spans           = round(n / span_length), at least 1 and at most n and l - n
 
     The n tokens are cut into k spans at random, every cut as likely as another, and the l - n
-    others likewise; a row begins with a span that stays, and ends with one of noise. A row of one
-    token has no noise.
+    others likewise; spans that stay and spans of noise take turns. Then the row is rolled by a
+    random number of tokens (T5's random_roll), so that noise stands everywhere alike: without that,
+    a row ends with noise, and a short one has no other. A span that is rolled over the end of the
+    row becomes two. A row of one token has no noise.
 
     Args:
         lengths: (B,) integers l.
@@ -66,7 +69,8 @@ def span_mask(
     parts = np.stack([kept_lengths, noise_lengths], axis=2).reshape(len(lengths), 2 * most)
     ends = np.cumsum(parts, axis=1)  # of kept, noise, kept, noise, ...
     tokens = np.arange(width)
-    part = (tokens[:, None] >= ends[:, None, :]).sum(axis=2)  # (B, width)
+    rolled = (tokens + generator.integers(lengths)[:, None]) % lengths[:, None]
+    part = (rolled[:, :, None] >= ends[:, None, :]).sum(axis=2)  # (B, width)
     return (part % 2 == 1) & (tokens < lengths[:, None])
 
 
@@ -99,8 +103,7 @@ def span_corruption(
     share: float = 0.15,
     span_length: float = 3.0,
 ) -> Damaged:
-    """Replace spans by sentinels; the targets hold each span behind its sentinel, or nothing where
-    a row has no noise.
+    """Replace spans by sentinels; the targets hold each span behind its sentinel.
 
     As in T5's code no sentinel stands behind the last span; the paper's figure 2 has one.
 
@@ -116,14 +119,6 @@ def span_corruption(
     Reference: Raffel et al. 2020, sections 3.1.4 and 3.3.4, https://arxiv.org/abs/1910.10683
     """
     mask = span_mask(lengths, token_ids.shape[1], generator, share, span_length)
-    real = np.arange(token_ids.shape[1]) < lengths[:, None]
-    sources = _with_sentinels(token_ids, real, mask, sentinel_ids)
-    real &= mask.any(axis=1, keepdims=True)
-    return Damaged(*sources, *_with_sentinels(token_ids, real, real & ~mask, sentinel_ids))
-
-
-def _with_sentinels(token_ids, real, mask, sentinel_ids):
-    """Return rows whose masked spans are a sentinel each, and their lengths."""
     begins = mask & ~np.pad(mask[:, :-1], [(0, 0), (1, 0)])
     number = np.cumsum(begins, axis=1) - 1
     if (most := int(number.max(initial=-1)) + 1) > len(sentinel_ids):
@@ -131,8 +126,14 @@ def _with_sentinels(token_ids, real, mask, sentinel_ids):
             f"span_corruption: sentinel_ids must have one for each span of a row; received "
             f"{len(sentinel_ids)} for {most} spans."
         )
-    replaced = np.where(begins, np.asarray(sentinel_ids)[np.maximum(number, 0)], token_ids)
-    return _compacted(replaced, real & (begins | ~mask))
+    sentinels = np.asarray(sentinel_ids)[np.maximum(number, 0)]
+    real = np.arange(token_ids.shape[1]) < lengths[:, None]
+    sources = _compacted(np.where(begins, sentinels, token_ids), real & (begins | ~mask))
+    behind = (
+        np.stack(pair, axis=2).reshape(len(lengths), -1)
+        for pair in ((sentinels, token_ids), (begins, mask))
+    )
+    return Damaged(*sources, *_compacted(*behind))
 
 
 def _compacted(token_ids, kept):

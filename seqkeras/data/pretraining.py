@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from keras import tree
 
 from seqkeras.data.batches import Batches
 from seqkeras.data.batching import rounded_up
@@ -78,15 +79,13 @@ class _Ahead:
     dtype: np.dtype
 
 
-class PretrainingBatches(Batches):
-    """({"token_ids", "lengths", "masked_positions", "segment_ids"}, {"masked", "next"}) of rows.
-
-    Targets of -1 count nothing. Without segments there is no "segment_ids" and no
-    "next", whose target is 0 where the second text follows and 1 where it does not.
+class RowBatches(Batches):
+    """Base of batches of rows that are drawn anew for each; a subclass makes one of a `Drawn`.
 
     Args:
-        rows: a `seqkeras.data.sentence_pairs.SentencePairs` or `FullSentences`.
-        masking: a `seqkeras.data.masking.Masking`.
+        inputs, targets: name -> whether the array has an axis of tokens behind the one of rows;
+            targets without names are True.
+        rows: see the subclass.
         order: a `ShardOrder`, or what yields `Drawn`.
         max_length: most tokens of a row.
         few_shapes: see `Batches`: pad each batch to the longest row there can be.
@@ -94,24 +93,20 @@ class PretrainingBatches(Batches):
 
     def __init__(
         self,
+        inputs: dict[str, bool],
+        targets: dict[str, bool] | bool,
         rows: Any,
-        masking: Masking,
         order: ShardOrder | EveryRow,
         max_length: int,
         few_shapes: bool | None = None,
     ):
-        int64, size = np.dtype("int64"), order.batch_size
-        inputs = {
-            "token_ids": _Ahead((size, None), int64),
-            "lengths": _Ahead((size,), int64),
-            "masked_positions": _Ahead((size, None), int64),
-        }
-        targets = {"masked": _Ahead((size, None), int64)}
-        if rows.has_segments:
-            inputs["segment_ids"] = inputs["token_ids"]
-            targets["next"] = _Ahead((size,), int64)
-        super().__init__(inputs, targets, order, few_shapes)
-        self.rows, self.masking, self.max_length = rows, masking, max_length
+        def ahead(has_tokens):
+            shape = (order.batch_size, None) if has_tokens else (order.batch_size,)
+            return _Ahead(shape, np.dtype("int64"))
+
+        of_inputs, of_targets = (tree.map_structure(ahead, part) for part in (inputs, targets))
+        super().__init__(of_inputs, of_targets, order, few_shapes)
+        self.rows, self.max_length = rows, max_length
 
     def __getitem__(self, index: int) -> tuple[Any, ...]:
         return self._batch(self.order.batch(max(self.number, 0), index))
@@ -122,12 +117,43 @@ class PretrainingBatches(Batches):
             yield self.order.batch_size * self.max_length
             step += 1
 
+    def width(self, length: int) -> int:
+        """Return the tokens to which the rows of a batch are padded, if the longest has so many."""
+        return self.max_length if self.few_shapes else min(int(rounded_up(length)), self.max_length)
+
+
+class PretrainingBatches(RowBatches):
+    """({"token_ids", "lengths", "masked_positions", "segment_ids"}, {"masked", "next"}) of rows.
+
+    Targets of -1 count nothing. Without segments there is no "segment_ids" and no
+    "next", whose target is 0 where the second text follows and 1 where it does not.
+
+    Args:
+        rows: a `seqkeras.data.sentence_pairs.SentencePairs` or `FullSentences`.
+        masking: a `seqkeras.data.masking.Masking`.
+        order, max_length, few_shapes: see `RowBatches`.
+    """
+
+    def __init__(
+        self,
+        rows: Any,
+        masking: Masking,
+        order: ShardOrder | EveryRow,
+        max_length: int,
+        few_shapes: bool | None = None,
+    ):
+        inputs = {"token_ids": True, "lengths": False, "masked_positions": True}
+        targets = {"masked": True}
+        if rows.has_segments:
+            inputs["segment_ids"], targets["next"] = True, False
+        super().__init__(inputs, targets, rows, order, max_length, few_shapes)
+        self.masking = masking
+
     def _batch(self, drawn, more=0):
         generator = np.random.default_rng(drawn.seed)
         rows = [self.rows(*row, generator) for row in zip(drawn.shards, drawn.chunks)]
         lengths = np.array([sum(map(len, parts)) for parts, _ in rows])
-        width = min(int(rounded_up(lengths.max())), self.max_length)
-        token_ids = np.zeros((len(rows), self.max_length if self.few_shapes else width), "int64")
+        token_ids = np.zeros((len(rows), self.width(lengths.max())), "int64")
         segment_ids = np.zeros_like(token_ids)
         for row, segments, (parts, _) in zip(token_ids, segment_ids, rows, strict=True):
             start = 0
@@ -152,7 +178,7 @@ class EveryRow:
         most: rows; of more, as many that are evenly spread.
     """
 
-    def __init__(self, counts: Sequence[int], batch_size: int, seed: int, most: int):
+    def __init__(self, counts: Sequence[int] | np.ndarray, batch_size: int, seed: int, most: int):
         step = -(-sum(counts) // most)
         self.shards = np.repeat(np.arange(len(counts)), counts)[::step]
         self.chunks = np.concatenate([np.arange(count) for count in counts])[::step]

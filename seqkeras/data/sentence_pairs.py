@@ -2,6 +2,7 @@
 
     pairs            [CLS] A [SEP] B [SEP]; B goes on where A ends, or is of another document
     full sentences   [CLS] sentence sentence ... [SEP], with [SEP] between two documents
+    of a document    sentence sentence ..., which a denoising model restores
 
 The sentences of a document stand in chunks that fill a row, each sentence in one chunk. A pass
 draws for each chunk: A, some of its first sentences; whether B is what follows (half of all pairs)
@@ -156,6 +157,38 @@ class FullSentences:
         within = ends[np.searchsorted(ends, begin, "right") : np.searchsorted(ends, end, "left")]
         row = np.insert(tokens[begin:end].astype("int64"), within - begin, self.end_id)
         return [np.concatenate([[self.start_id], row[: self.room], [self.end_id]])], False
+
+
+class DocumentSentences:
+    """Rows of sentences of one document each, as many as there is room for.
+
+    Args:
+        shards: see `SentencePairs`.
+        room: most tokens of a row; longer sentences are cut into parts.
+
+    Attributes:
+        counts: see `SentencePairs`.
+
+    Raises:
+        ValueError: if there is no room.
+    """
+
+    def __init__(self, shards: Sequence[ShardTokens], room: int):
+        if room < 1:
+            raise ValueError(f"DocumentSentences: room must be at least 1; received {room}.")
+        self.shards, self.room = shards, room
+        self.chunks = functools.lru_cache(maxsize=CACHED)(self._chunks)
+        self.counts = np.array([len(self._chunks(number)) for number in range(len(shards))])
+
+    def _chunks(self, number):
+        return Chunks.within_documents(self.shards[number], self.room, self.room)
+
+    def __call__(self, shard: int, chunk: int) -> list[np.ndarray]:
+        """Return the sentences of a row, arrays of token ids."""
+        chunks, tokens = self.chunks(shard), self.shards[shard].tokens
+        first, last = chunks.starts[chunk : chunk + 2]
+        bounds = chunks.bounds[first : last + 1]
+        return [tokens[begin:end].astype("int64") for begin, end in zip(bounds, bounds[1:])]
 
 
 class Chunks:

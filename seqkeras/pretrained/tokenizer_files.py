@@ -55,7 +55,8 @@ def tokenizer_files(
         return _marian(_required(tokenizers, SentencePieces, "source", "target"), max_length)
     [tokenizer] = _required(tokenizers, Subwords, "text")
     content = json.loads(tokenizer.to_json())
-    held = {*content["model"]["vocab"], *(token["content"] for token in content["added_tokens"])}
+    vocabulary = dict(content["model"]["vocab"])  # token -> id; of unigram pieces -> score
+    held = {*vocabulary, *(token["content"] for token in content["added_tokens"])}
     files = {
         name: next((token for token in tokens if token in held), None)
         for name, tokens in SPECIAL_TOKENS.items()

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from seqkeras.runs import MODEL, RECORD
+from seqkeras.runs import MODEL, RECORD, RunRecord
 from seqkeras.training.options import Number, Options, RunFolder, option, shown
 
 HUGGING_FACE, GOOGLE = "config.json", "bert_config.json"  # KerasNLP's too, the first
@@ -77,7 +77,7 @@ class TranslatorFolder(StartFolder):
     missing = "no translator; expected a finished run, or a Marian or T5 folder of Hugging Face."
 
     def is_run(self, path: str | Path) -> bool:
-        return (Path(path) / RECORD).is_file()
+        return (Path(path) / RECORD).is_file() and RunRecord.read(path).task == "translation"
 
 
 class PretrainedOptions(Options):

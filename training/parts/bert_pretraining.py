@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,7 +31,7 @@ from seqkeras.tokenizers import (
 )
 from seqkeras.training.console import console
 from seqkeras.training.options.positions import POSITION_KINDS
-from seqkeras.training.parts.documents import DocumentModelling, DocumentReading
+from seqkeras.training.parts.documents import DocumentModelling, DocumentReading, evenly
 from seqkeras.training.parts.masked_samples import masked_samples
 from seqkeras.training.parts.masked_sentences import SEED, masked_sentences
 from seqkeras.training.parts.masked_validation import MaskedValidation, most_frequent
@@ -141,7 +140,7 @@ class BertPretrainingReading(DocumentReading):
         }
 
     def kept(self, validation: list[Any]) -> list[Any]:
-        return _spread(_with_text(validation), KEPT)
+        return evenly(_with_text(validation), KEPT)
 
 
 class BertPretrainingModelling(DocumentModelling):
@@ -240,7 +239,7 @@ class BertPretrainingScoring(MeasuredScoring):
         return []  # `samples` has rows of its own
 
     def tests(self, validation: list[Any]) -> Iterable[tuple[str, list[Any]]]:
-        yield "validation", _spread(_with_text(validation), MOST_FILLED)
+        yield "validation", evenly(_with_text(validation), MOST_FILLED)
 
     def scores(self, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]) -> dict[str, Any]:
         """Return scores beside those of `measure`: the shares of right answers without a model, and
@@ -288,8 +287,3 @@ def _require_following(folder, rows):
 
 def _with_text(sentences):
     return [sentence for sentence in sentences if sentence.text]
-
-
-def _spread(examples, most):
-    """Return at most so many examples, evenly spread."""
-    return examples[:: math.ceil(len(examples) / most) or 1]

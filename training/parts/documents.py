@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -94,7 +95,7 @@ class DocumentReading(Reading):
 
     def examples_of(self, paths: Sequence[Path | str], settings: Mapping[str, Any]) -> list[Any]:
         self.source = " and ".join(map(str, paths))
-        [self.tokenizer] = {id(each): each for each in self.known_tokenizers.values()}.values()
+        self.tokenizer = next(iter(self.known_tokenizers.values()))
         form = self.options.form
         return self.examples_in([text for path in paths for text in read_documents(path, form)])
 
@@ -181,3 +182,8 @@ class DocumentModelling(Modelling):
             f"{options.max_length}"
         )
         return records, rows, order
+
+
+def evenly(examples: list[Any], most: int) -> list[Any]:
+    """Return at most so many examples, evenly spread."""
+    return examples[:: math.ceil(len(examples) / most) or 1]

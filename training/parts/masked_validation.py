@@ -11,15 +11,15 @@ from keras import ops
 from seqkeras.data.masking import IGNORED
 from seqkeras.training.compiling import OncePerModel
 
-BASELINES = {"masked": "most_frequent_token", "next": "majority"}  # by the head
+BASELINES = {"masked": "most_frequent_token", "next": "majority", "token": "most_frequent_token"}
 
 
 class MaskedValidation:
-    """Model -> losses and accuracies of its heads.
+    """Model -> losses and accuracies of its heads, or of its only output by the target's name.
 
     Args:
         examples: of which the batches are made.
-        batches: a list of (inputs, targets by head), from `PretrainingBatches`.
+        batches: a list of (inputs, targets by name), as from `PretrainingBatches`.
 
     Attributes:
         baselines: the accuracies of always the same answer, the most frequent among these targets.
@@ -49,6 +49,8 @@ def _sums_of(model):
 
     def sums(inputs, targets):
         logits, batch_sums = model(inputs, training=False), []
+        if not isinstance(logits, dict):
+            logits = dict.fromkeys(targets, logits)
         for name, wanted in targets.items():
             counts = ops.not_equal(wanted, IGNORED)
             target_ids = ops.maximum(wanted, 0)

@@ -70,6 +70,7 @@ class TranslationReading(Reading):
             self.pretrained = self._encoder()
         elif options.tunes_folder:
             self.start = read_translator(options.start_from)
+            self.start.require_positions(options.start_from, options.max_length)
         train, validation = training_examples(options)
         console.print(
             f"{options.task}: {len(train):,} training and {len(validation):,} validation examples"
@@ -285,7 +286,7 @@ class TranslationModelling(Modelling):
         if self.reading.pretrained is not None:
             return tuned_model_of(self.options, self.reading.pretrained, run.tokenizers["target"])
         if self.reading.start is not None:
-            return self.reading.start.new_model()
+            return self.reading.start.new_model(self.options.max_length)
         target_size = len(run.tokenizers["target"])
         if "source" in run.tokenizers:
             return model_of(self.options, len(run.tokenizers["source"]), target_size)

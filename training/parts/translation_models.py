@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from seqkeras.models import RNNSeq2Seq, Transformer
@@ -48,6 +49,22 @@ def tuned_model_of(options: FitOptions, pretrained: Pretrained, target: Tokenize
     if options.pretrained_decoder:
         start_decoder(model, encoder)
     encoder.trainable = not options.frozen
+    return model
+
+
+def restoring_model_of(
+    options: FitOptions, vocab_size: int, never_generated: Sequence[int]
+) -> Transformer:
+    """Return a built `Transformer` of one vocabulary, whose embeddings are shared."""
+    model = Transformer(
+        vocab_size,
+        vocab_size,
+        **_of_transformer(options),
+        shared_embeddings="all",
+        never_generated=never_generated,
+        attention_window=options.attention_window,
+    )
+    model.build(None)
     return model
 
 

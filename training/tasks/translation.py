@@ -147,8 +147,8 @@ class TranslationOptions(FitOptions, task="translation"):
     start_from: str | None = option(
         None,
         TranslatorFolder(),
-        "Run of this task whose weights training begins with; or a Marian or T5 folder of Hugging "
-        "Face, whose tokenizers, sizes and weights it begins with.",
+        "Run of this task whose weights training begins with; or a run of denoising-pretraining, "
+        "or a Marian or T5 folder of Hugging Face, whose tokens, sizes and weights it begins with.",
     )
     batch_size: int = option(64, at_least(1), "Pairs in a batch.")
     learning_rate: float = option(1e-3, POSITIVE, "Learning rate at the end of warm-up.")
@@ -290,7 +290,8 @@ class TranslationOptions(FitOptions, task="translation"):
 
     @property
     def tunes_folder(self) -> bool:
-        """Whether training begins with an encoder-decoder of Hugging Face."""
+        """Whether training begins with an encoder-decoder that brings its tokens and sizes: one of
+        Hugging Face, or of another task."""
         return self.start_from is not None and not TranslatorFolder().is_run(self.start_from)
 
     @property
