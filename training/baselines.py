@@ -80,6 +80,12 @@ class Measure:
         )
 
 
+def right_labels(examples: list[Any], answers: Sequence[Any]) -> np.ndarray:
+    """Return (rows, 2): whether the label of each answer is right, and 1."""
+    pairs = zip(examples, answers, strict=True)
+    return np.array([(answer.labels[0] == example.target, 1.0) for example, answer in pairs])
+
+
 def ratio(sums: np.ndarray) -> np.ndarray:
     """Return the first of two sums over the second."""
     return sums[..., 0] / sums[..., 1]

@@ -13,9 +13,12 @@ import scipy.stats
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from seqkeras.data.recordings import Recording
 from seqkeras.metrics import pearson_correlation
+from seqkeras.serving.text.trees import Nodes, parse_tree
 from seqkeras.training.baselines import (
     ERROR,
     NUMBER,
@@ -26,8 +29,8 @@ from seqkeras.training.baselines import (
     ratio,
     sampled,
 )
-from seqkeras.training.parts import regression
-from seqkeras.training.parts.baselines import texts
+from seqkeras.training.parts import regression, trees
+from seqkeras.training.parts.baselines import phrases, tags, texts
 from tests.training.commands import evaluated, exported, printed, scores_of
 
 GOOD, BAD = ("fine", "warm", "clever", "great"), ("dull", "cold", "silly", "poor")
@@ -169,6 +172,102 @@ def test_recordings_are_summed_up_by_mean_deviation_and_last_frame():
     model = kind(texts.OF_NUMBERS[int(np.argmax(scores))]).fit(scaled.transform(x), y)
     found = [[*answer.scores.values()] for answer in method.answer(recordings)]
     np.testing.assert_allclose(found, model.predict_proba(scaled.transform(x)), rtol=1e-6)
+
+
+def test_a_word_has_its_most_frequent_tag():
+    sentences = [
+        ("Ada lives in Oslo", "B-PER O O B-LOC"),
+        ("Oslo is big", "B-LOC O O"),
+        ("Oslo Ibsen walks", "B-PER I-PER O"),
+        ("May sings in May", "O O O B-PER"),
+    ]
+    examples = [
+        SimpleNamespace(text=tuple(words.split()), target=tags.split()) for words, tags in sentences
+    ]
+    [method] = tags.tags_of_words(examples, lambda example: range(len(example.text)))
+    asked = SimpleNamespace(text=("Oslo", "May", "Coslo", "thinks", "Zürich"))
+    [answer] = method.answer([asked])
+    expected = []
+    for word in asked.text:
+        counts = []
+        for known in (word, word[-3:], ""):  # the word, the suffix, any word
+            seen = [
+                tag
+                for example in examples
+                for other, tag in zip(example.text, example.target)
+                if other == known or (known != word and other.endswith(known))
+            ]
+            counts += [min({*seen}, key=lambda tag: (-seen.count(tag), tag))] if seen else []
+        expected.append(counts[0])
+    assert [word.tag for word in answer.words] == expected == ["B-LOC", "B-PER", "B-LOC", "O", "O"]
+
+
+def test_frames_are_tagged_by_logistic_regression_of_scikit_learn():
+    draw, recordings = np.random.default_rng(0), []
+    for _ in range(7):
+        places = draw.integers(0, 3, 23)
+        numbers = draw.normal(places[:, None], 0.3, (23, 2))
+        recordings.append(Recording("", numbers, [f"{place}" for place in places]))
+    most, method = tags.tags_of_frames(recordings, seed=5)
+    x = np.concatenate([recording.numbers for recording in recordings])
+    y = np.array([tag for recording in recordings for tag in recording.target])
+
+    def kind(penalty):
+        return make_pipeline(
+            StandardScaler(),
+            OneVsRestClassifier(LogisticRegression(C=penalty, solver="liblinear")),
+        )
+
+    model = kind(chosen(kind, texts.OF_NUMBERS, x, y, 5)).fit(x, y)
+    found = [word.tag for answer in method.answer(recordings) for word in answer.words]
+    assert found == model.predict(x).tolist()
+    [first, *_] = most.answer(recordings)
+    assert {word.tag for word in first.words} == {max("012", key=y.tolist().count)}
+
+
+def test_nodes_of_trees_are_classified_by_the_words_under_them():
+    draw, examples = random.Random(0), []
+    for _ in range(61):
+        words = draw.choices(GOOD + BAD + WORDS, k=5)
+        text = "".join(f"({2 * (w in GOOD) + (w in BAD)} {w}) " for w in words[1:])
+        root = 2 if sum(w in GOOD for w in words) > sum(w in BAD for w in words) else 1
+        tree = parse_tree(f"({root} (0 {words[0]}) ({text}))")
+        examples.append(trees.Example("", str(root), Nodes(tree), ""))
+    most, method = phrases.classes_of_trees(examples, ["0", "1", "2"], seed=3)
+    rows = []
+    for root_alone in (True, False):  # roots come first
+        for example in examples:
+            leaves = [example.nodes.trees[place] for place in example.nodes.written]
+            words = [leaf.word for leaf in leaves if leaf.word is not None]
+            if root_alone:
+                rows.append(SimpleNamespace(text=" ".join(words), target=example.target))
+            else:
+                labelled = [leaf for leaf in leaves[1:] if leaf.label is not None]
+                rows += [
+                    SimpleNamespace(text=leaf.word, target=str(leaf.label)) for leaf in labelled
+                ]
+    x, y = TfidfVectorizer(analyzer="char_wb", ngram_range=(1, 4), sublinear_tf=True), []
+    x, y = x.fit_transform([row.text for row in rows]), np.array([row.target for row in rows])
+
+    def kind(penalty):
+        return OneVsRestClassifier(LogisticRegression(C=penalty, solver="liblinear"))
+
+    model = kind(chosen(kind, texts.PENALTIES, x, y, 3)).fit(x, y)
+    answers = method.answer(examples)
+    assert method.name == "1 to 4 characters"  # of single words
+    assert [answer.labels[0] for answer in answers] == model.predict(x[:61]).tolist()
+    leaves = [
+        node.labels[0]
+        for example, answer in zip(examples, answers)
+        for node, place in zip(answer.nodes, example.nodes.written, strict=True)
+        if example.nodes.trees[place].word is not None
+    ]
+    assert leaves == model.predict(x[61:]).tolist()
+    assert answers[0].nodes[0].scores == answers[0].scores
+    [first, *_] = most.answer(examples)
+    roots, nodes = [row.target for row in rows[:61]], y.tolist()
+    assert first.labels[0] == max("12", key=roots.count)
+    assert {node.labels[0] for node in first.nodes[1:]} == {max("012", key=nodes.count)}
 
 
 def test_the_interval_is_scipys_paired_bootstrap():
@@ -334,6 +433,40 @@ def test_numbers_are_compared_by_correlation(files):
     assert [*comparison["methods"]] == ["model", "mean", "words and pairs"]
     assert comparison["compared_by"] == "Pearson's correlation"
     assert comparison["methods"]["mean"]["Pearson's correlation"] == 0
+
+
+def test_tags_are_compared_by_entities(files):
+    lines = []
+    for place in range(60):
+        name = ("Ada", "Alan", "Grace")[place % 3]
+        lines += [f"{name} B-PER", "lives O", "in O", f"{('Oslo', 'Rome')[place % 2]} B-LOC", ""]
+    (files / "names.conll").write_text("\n".join(lines))
+    small = ("--max-steps", 2, "--units", 5, "--embedding-dim", 5, "--out", files / "names")
+    printed("tagging", files / "names.conll", *small)
+    comparison = scores_of(files / "names")["baselines"]
+    assert [*comparison["methods"]] == ["model", "most frequent tag of a word"]
+    assert comparison["compared_by"] == "F1 of entities"
+    of_words = comparison["methods"]["most frequent tag of a word"]
+    assert of_words == {"F1 of entities": 1.0, "words right": 1.0}
+    model = comparison["methods"]["model"]["F1 of entities"]
+    assert comparison["ahead"] == pytest.approx(model - 1)
+
+
+def test_trees_are_compared_by_roots(files):
+    draw = random.Random(0)
+    lines = []
+    for _ in range(90):
+        good = draw.random() < 0.5
+        lines.append(f"({int(good)} (0 the) ({int(good)} {draw.choice(GOOD if good else BAD)}))")
+    (files / "trees.txt").write_text("\n".join(lines))
+    small = ("--max-steps", 2, "--units", 5, "--embedding-dim", 5, "--out", files / "trees")
+    printed("trees", files / "trees.txt", *small)
+    scores = scores_of(files / "trees")
+    comparison = scores["baselines"]
+    assert comparison["compared_by"] == "roots right" and comparison["best"] == "1 to 4 characters"
+    assert comparison["methods"]["model"]["roots right"] == scores["roots"]["accuracy"]
+    assert comparison["methods"]["model"]["all nodes right"] == scores["all_nodes"]["accuracy"]
+    assert comparison["methods"]["1 to 4 characters"]["roots right"] == 1
 
 
 def test_plain_methods_are_left_out_on_request(files):

@@ -16,7 +16,7 @@ from seqkeras.models import ClassificationHead
 from seqkeras.runs import RunError
 from seqkeras.serving.categories import category_text
 from seqkeras.terminal import one_line
-from seqkeras.training.baselines import Measure, ratio
+from seqkeras.training.baselines import Measure, ratio, right_labels
 from seqkeras.training.console import add_rows, console, say_merged
 from seqkeras.training.parts.baselines.texts import classes_of_frames, classes_of_texts
 from seqkeras.training.parts.carried_windows import in_training
@@ -272,8 +272,7 @@ class ClassificationScoring(Scoring):
         return Measure(SHOWN["accuracy"], ratio)
 
     def sums(self, examples: list[Any], answers: Sequence[Any]) -> np.ndarray:
-        pairs = zip(examples, answers, strict=True)
-        return np.array([(answer.labels[0] == example.target, 1.0) for example, answer in pairs])
+        return right_labels(examples, answers)
 
     def scores(self, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]) -> dict[str, Any]:
         [(examples, answers)] = answered.values()

@@ -18,10 +18,13 @@ from seqkeras.losses import ChainLoss, SmoothedCrossEntropy
 from seqkeras.metrics import TokenAccuracy, class_f1, entity_f1, entity_scores, tag_accuracy
 from seqkeras.models import ChainTaggingHead, LinearChain, TaggingHead
 from seqkeras.runs import RunError, RunFiles
+from seqkeras.serving.entities import entities
 from seqkeras.serving.text import Tokenizer
 from seqkeras.terminal import one_line
+from seqkeras.training.baselines import Measure, Method, ratio
 from seqkeras.training.console import add_rows, console, say_left_out
 from seqkeras.training.options.frames import TAG
+from seqkeras.training.parts.baselines.tags import tags_of_frames, tags_of_words
 from seqkeras.training.parts.carried_windows import in_training
 from seqkeras.training.parts.delays import Delays
 from seqkeras.training.parts.encoded_texts import EncodedTexts
@@ -285,6 +288,20 @@ class TaggingScoring(Scoring):
             return {"F1 of entities": entity_f1(tags, targets)} | scores
         return scores
 
+    def methods(self, train: list[Any], run: RunFiles) -> list[Method]:
+        if self.reading.frames:
+            return tags_of_frames(train, self.options.seed)
+        return tags_of_words(train, lambda example: _starts(example.text))
+
+    def measure(self) -> Measure:
+        words = "frames" if self.reading.frames else "words"
+        return Measure("F1 of entities" if self.reading.scheme else f"{words} right", ratio)
+
+    def sums(self, examples: list[Any], answers: Sequence[Any]) -> np.ndarray:
+        tags, targets = self._tags_of(examples, answers)
+        count = _common_entities if self.reading.scheme else _right_tags
+        return np.array([*map(count, tags, targets)], "float64")
+
     def scores(self, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]) -> dict[str, Any]:
         [(examples, answers)] = answered.values()
         tags, targets = self._tags_of(examples, answers)
@@ -348,6 +365,16 @@ class TaggingScoring(Scoring):
             tags = dict.fromkeys(starts, OUTSIDE)
             rows.append([*(tags | {word.start: word.tag for word in answer.words}).values()])
         return rows, [example.target for example in examples]
+
+
+def _common_entities(tags, targets):
+    """Return 2 common, and found + true entities of a sentence, whose ratio is F1."""
+    found, true = {*entities(tags)}, {*entities(targets)}
+    return 2 * len(found & true), len(found) + len(true)
+
+
+def _right_tags(tags, targets):
+    return sum(map(str.__eq__, tags, targets)), len(targets)
 
 
 def _gives_parts_tags(scheme):

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 from rich.table import Table
 
 from seqkeras.data.batches import Sequences
@@ -21,14 +22,15 @@ from seqkeras.runs import RunError
 from seqkeras.serving.categories import category_text
 from seqkeras.serving.text.trees import NO_NODE, Nodes, Tree, parse_tree, tree_over
 from seqkeras.tokenizers import PAD, WordTable, word_places
+from seqkeras.training.baselines import Measure, Method, ratio, right_labels
 from seqkeras.training.console import console, say_merged
+from seqkeras.training.parts.baselines.phrases import classes_of_trees
 from seqkeras.training.parts.splitting import split
 from seqkeras.training.task import Modelling, Reading, Scoring
 from seqkeras.training.wording import counted, listed
 
 if TYPE_CHECKING:
     import keras
-    import numpy as np
 
     from seqkeras.runs import RunFiles
     from seqkeras.serving.text import Tokenizer
@@ -210,6 +212,15 @@ class TreeScoring(Scoring):
             if part_scores.get("binary_accuracy") is not None
         }
         return right | binary
+
+    def methods(self, train: list[Any], run: RunFiles) -> list[Method]:
+        return classes_of_trees(train, run.record.settings["labels"], self.options.seed)
+
+    def measure(self) -> Measure:
+        return Measure("roots right", ratio)
+
+    def sums(self, examples: list[Any], answers: Sequence[Any]) -> np.ndarray:
+        return right_labels(examples, answers)
 
     def scores(self, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]) -> dict[str, Any]:
         [(examples, answers)] = answered.values()

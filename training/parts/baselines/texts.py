@@ -29,18 +29,35 @@ def classes_of_texts(examples: Sequence[Any], labels: Sequence[str], seed: int) 
         seed: of the rows on which the penalty is chosen.
     """
     texts = [example.text for example in examples]
-    most = min(MOST_CHARACTERS, MOST_DECISIONS / len(labels))
-    kept, learned_on = sampled(examples, len(examples) * most / max(_characters(texts), 1))
+    most = len(examples) * most_characters(labels) / max(_characters(texts), 1)
+    kept, learned_on = sampled(examples, most)
 
     def answer(others):
-        texts, targets = _columns(kept)
-        features = tf_idf(texts)
-        given = features.fit_transform(texts), np.array(targets)
-        model = with_penalty(_logistic, PENALTIES, given, seed)
-        asked = features.transform([other.text for other in others])
-        return classifications(labels, model.classes_, model.predict_proba(asked))
+        return classifier_of_texts(kept, labels, seed)([other.text for other in others])
 
-    return [most_frequent(examples, labels), Method(_named(texts), answer, learned_on)]
+    return [most_frequent(examples, labels), Method(name_of_features(texts), answer, learned_on)]
+
+
+def most_characters(labels: Sequence[str]) -> float:
+    """Return how many characters are learned of texts with these labels."""
+    return min(MOST_CHARACTERS, MOST_DECISIONS / len(labels))
+
+
+def classifier_of_texts(
+    examples: Sequence[Any], labels: Sequence[str], seed: int
+) -> Callable[[list[Any]], list[Classification]]:
+    """Return a function: texts -> answers, learned on examples; see `classes_of_texts` for the
+    arguments."""
+    texts, targets = _columns(examples)
+    features = tf_idf(texts)
+    given = features.fit_transform(texts), np.array(targets)
+    model = with_penalty(logistic, PENALTIES, given, seed)
+
+    def classify(texts):
+        probabilities = model.predict_proba(features.transform(texts))
+        return classifications(labels, model.classes_, probabilities)
+
+    return classify
 
 
 def numbers_of_texts(examples: Sequence[Any], seed: int) -> list[Method]:
@@ -62,7 +79,7 @@ def numbers_of_texts(examples: Sequence[Any], seed: int) -> list[Method]:
 
     return [
         Method("mean", lambda others: [Classification((), mean, {})] * len(others)),
-        Method(_named(texts), answer, learned_on),
+        Method(name_of_features(texts), answer, learned_on),
     ]
 
 
@@ -166,7 +183,8 @@ def with_penalty(
     return kind(max(penalties, key=score) if enough else penalties[0]).fit(features, targets)
 
 
-def _logistic(penalty):
+def logistic(penalty: float) -> Any:
+    """Return scikit-learn's logistic regression, of each class against the others."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.multiclass import OneVsRestClassifier
 
@@ -177,7 +195,7 @@ def _scaled_logistic(penalty):
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    return make_pipeline(StandardScaler(), _logistic(penalty))
+    return make_pipeline(StandardScaler(), logistic(penalty))
 
 
 def _ridge(penalty):
@@ -190,7 +208,8 @@ def _columns(examples):
     return [[*column] for column in zip(*((example.text, example.target) for example in examples))]
 
 
-def _named(texts):
+def name_of_features(texts: Sequence[Any]) -> str:
+    """Return what `tf_idf` reads of texts, in words."""
     return "1 to 4 characters" if _without_words(texts) else "words and pairs"
 
 
