@@ -53,16 +53,22 @@ class Measure:
     kind: str = SHARE
 
     def gain(self, model: Any, method: Any) -> Any:
-        """Return by how much the model is ahead: of two errors, the share that it saves."""
-        return 1 - model / method if self.kind == ERROR else model - method
+        """Return by how much the model is ahead; of two errors, which share of the larger one the
+        smaller one saves, under 0 where the model's is the larger."""
+        if self.kind != ERROR:
+            return model - method
+        larger = np.maximum(model, method)
+        return (method - model) / np.where(larger == 0, 1, larger)
 
-    def in_words(self, scores: Mapping[str, float], gain: float, interval: Sequence[float]) -> str:
+    def in_words(
+        self, scores: Mapping[str, float], gain: float, interval: Sequence[float] | None
+    ) -> str:
         """Return a line on the model and the best method.
 
         Args:
             scores: their names -> their scores, the model first.
             gain: from `gain`.
-            interval: its low and its high end.
+            interval: its low and its high end; None where there is one row alone.
         """
         form, factor, unit = {
             SHARE: ("{:.1%}", 100, " points"),
@@ -73,11 +79,11 @@ class Measure:
         what = "" if self.kind == SHARE else f"{self.name}: "
         side, sign = ("behind", -1) if gain < 0 else ("ahead", 1)
         digits = 3 if self.kind == NUMBER else 1
+        line = f"{what}{shown.replace('%', ' %')}: {side} by {abs(factor * gain):.{digits}f}{unit}"
+        if interval is None:
+            return line
         low, high = sorted(sign * factor * end for end in interval)
-        return (
-            f"{what}{shown.replace('%', ' %')}: {side} by {abs(factor * gain):.{digits}f}{unit} "
-            f"({low:.{digits}f} to {high:.{digits}f})"
-        )
+        return f"{line} ({low:.{digits}f} to {high:.{digits}f})"
 
 
 def right_labels(examples: list[Any], answers: Sequence[Any]) -> np.ndarray:
@@ -87,8 +93,9 @@ def right_labels(examples: list[Any], answers: Sequence[Any]) -> np.ndarray:
 
 
 def ratio(sums: np.ndarray) -> np.ndarray:
-    """Return the first of two sums over the second."""
-    return sums[..., 0] / sums[..., 1]
+    """Return the first of two sums over the second; NaN of none."""
+    with np.errstate(invalid="ignore"):
+        return sums[..., 0] / sums[..., 1]
 
 
 def beside(
@@ -154,7 +161,7 @@ def compared(
     if not gains:
         return {}
     best = min(gains, key=gains.__getitem__)
-    low, high = interval(measure, sums[MODEL], sums[best], seed)
+    ends = interval(measure, sums[MODEL], sums[best], seed) if len(sums[MODEL]) > 1 else None
     both = {name: values[name] for name in (MODEL, best)}
     return {
         "methods": {name: dict(of_method) for name, of_method in scores.items()},
@@ -163,14 +170,12 @@ def compared(
         "compared_by": measure.name,
         "best": best,
         "ahead": gains[best],
-        "interval": [low, high],
-        "summary": measure.in_words(both, gains[best], (low, high)),
+        "interval": ends,
+        "summary": measure.in_words(both, gains[best], ends),
     }
 
 
-def interval(
-    measure: Measure, model: np.ndarray, method: np.ndarray, seed: int
-) -> tuple[float, float]:
+def interval(measure: Measure, model: np.ndarray, method: np.ndarray, seed: int) -> list[float]:
     """Return the ends of the interval in which 95 % of the gains lie when rows are drawn anew, the
     same rows of both.
 
@@ -185,10 +190,8 @@ def interval(
         [np.bincount(draw.integers(0, count, count), minlength=count) @ both for _ in range(DRAWS)]
     )
     of_model, of_method = np.split(drawn, 2, axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        gains = measure.gain(measure.value(of_model), measure.value(of_method))
-    low, high = np.nanpercentile(gains, INTERVAL)
-    return float(low), float(high)
+    gains = measure.gain(measure.value(of_model), measure.value(of_method))
+    return np.nanpercentile(gains, INTERVAL).tolist()
 
 
 def table_of(comparison: Mapping[str, Any]) -> Table:

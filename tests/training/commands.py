@@ -73,6 +73,11 @@ def scores_of(run):
     return json.loads((Path(run) / "scores.json").read_text(encoding="utf-8"))
 
 
+def own_scores_of(run):
+    """Return the scores in a folder without those of plain methods."""
+    return {name: score for name, score in scores_of(run).items() if name != "baselines"}
+
+
 def evaluated(subject, data, *options):
     """Return the scores of a run or a bundle on a file."""
     with tempfile.TemporaryDirectory() as folder:

@@ -241,7 +241,7 @@ def test_a_training_says_whether_the_model_is_ahead(tmp_path):
     assert [*comparison["methods"]] == [*by_method]
     best = min((name for name in by_method if name != "model"), key=lambda n: by_method[n]["mase"])
     assert comparison["best"] == best and comparison["compared_by"] == "MASE"
-    assert comparison["ahead"] == pytest.approx(1 - scores["mase"] / by_method[best]["mase"])
+    assert comparison["ahead"] == pytest.approx(by_method[best]["mase"] / scores["mase"] - 1)
     low, high = comparison["interval"]
     assert low <= comparison["ahead"] <= high
     assert f"  {comparison['summary']}" in lines
@@ -277,5 +277,5 @@ def test_means_over_targets_are_compared_where_there_is_no_scale():
     blocks = np.arange(23) // 5
     found = beside_baselines(scores, forecasts, targets, unknown, blocks, 0, {})
     assert found["compared_by"] == "MAE"
-    assert found["ahead"] == pytest.approx(1 - (1 + 4) / (2 + 2))
-    assert found["interval"] == [pytest.approx(-0.25)] * 2  # each window is off by as much
+    assert found["ahead"] == pytest.approx((2 + 2) / (1 + 4) - 1)
+    assert found["interval"] == [pytest.approx(-0.2)] * 2  # each window is off by as much

@@ -15,9 +15,9 @@ from tests.conftest import long_fixture
 from tests.training.commands import (
     evaluated,
     exported,
+    own_scores_of,
     printed,
     refused_files,
-    scores_of,
     scores_of_both,
 )
 from tests.training.exporting import refusals_of_run
@@ -53,13 +53,13 @@ def trained(tmp_path_factory):
 def tagged(folder, *arguments):
     """Return the scores of a training into the run of a folder."""
     printed("tagging", *TINY, *arguments, "--out", folder / "run")
-    return scores_of(folder / "run")
+    return own_scores_of(folder / "run")
 
 
 def test_entities_are_learned_from_iob1_and_scored(trained):
     header = (trained / "run/history.csv").read_text().splitlines()[0].split(",")
     assert header.index("F1 of entities") < header.index("words right")  # which tells the best
-    scores = scores_of(trained / "run")
+    scores = own_scores_of(trained / "run")
     assert scores["sentences"] == 23
     assert scores["accuracy"] == scores["entity_f1"] == 1.0
     of_label = {"precision": 1.0, "recall": 1.0, "f1": 1.0}
