@@ -202,7 +202,7 @@ def test_own_sentences_become_a_classifier_of_others(of_reviews):
 def commands_of(name, page):
     """The commands of a page that train, export and ask what has a name."""
     found = re.findall(rf"^seqkeras .* (?:runs|bundles)/{name}\b.*$", page, re.MULTILINE)
-    return [command for command in found if "evaluate" not in command.split()][:3]
+    return [command for command in found if not {"evaluate", "describe"} & {*command.split()}][:3]
 
 
 def commands_alone(name, folder, page="training", shorter=""):
@@ -225,6 +225,12 @@ def commands_alone(name, folder, page="training", shorter=""):
 def test_a_file_becomes_a_classifier_by_commands_alone(tmp_path):
     reviews(tmp_path)
     assert commands_alone("reviews", tmp_path).startswith("good\t")
+    scores = json.loads((tmp_path / "runs/reviews/scores.json").read_text(encoding="utf-8"))
+    card = (tmp_path / "bundles/reviews/README.md").read_text(encoding="utf-8")
+    assert f"\n{scores['baselines']['summary']}.\n" in card
+    for method in ("model", "most frequent class", "words and pairs"):
+        right = scores["baselines"]["methods"][method]["validation examples right"]
+        assert f"| {method} | {right:.2%} | " in card
 
 
 def test_a_file_becomes_a_translator_by_commands_alone(tmp_path):

@@ -61,6 +61,10 @@ def test_sentences_and_words_are_learned_at_once_and_served_each_by_a_bundle(fol
     ]
     found = scores_of(tmp_path / "run")
     assert found["mean"] == 1 and found["mood"]["accuracy"] == found["names"]["entity_f1"] == 1
+    for name in ("mood", "names"):
+        comparison = scores_of(tmp_path / "run/tasks" / name)["baselines"]
+        assert comparison == found[name]["baselines"]
+        assert f"  {comparison['summary']}" in lines[lines.index(f"{name}:") :]
     header = (tmp_path / "run/history.csv").read_text().splitlines()[0].split(",")
     expected = {"mean", "mood: validation examples right", "names: F1 of entities", "mood_loss"}
     assert expected | {"names_loss", "mood_accuracy", "names_accuracy"} <= {*header}

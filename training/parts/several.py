@@ -270,6 +270,7 @@ class SeveralScoring(Scoring):
 
     def shown(self, scores: Mapping[str, Any]) -> Iterator[Any]:
         for name, scoring in self.tasks.items():
+            yield f"{name}:"
             yield from scoring.shown(scores[name])
 
     def summary(self, scores: Mapping[str, Any]) -> str:
