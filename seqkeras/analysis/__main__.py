@@ -72,6 +72,15 @@ FIGURES = {
             "seed": "Seed of the training.",
         },
     ),
+    "dialogue": Figure(
+        "dialogue_heads.plot_dialogue",
+        "Attention of several heads over a dialogue: the speaker's own words and the other's.",
+        {
+            "topic": "Topic of the last speaker's question: drink or visit.",
+            "steps": "Training steps of the encoder.",
+            "seed": "Seed of the training.",
+        },
+    ),
     "hard-attention": Figure(
         "hard_draws.plot_hard_draws",
         "Draws of hard attention beside soft attention.",

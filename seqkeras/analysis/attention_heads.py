@@ -71,11 +71,12 @@ def heads_figure(rows):
     grid = figure.subplots(len(rows), len(rows[0]), squeeze=False, height_ratios=heights)
     for row, line in zip(rows, grid):
         for panel, axes in zip(row, line):
-            _draw_panel(axes, panel)
+            draw_panel(axes, panel)
     return figure
 
 
-def _draw_panel(axes, panel):
+def draw_panel(axes, panel):
+    """Draw a `HeadsOfWord` into the axes of a figure."""
     count = len(panel.weights)
     for place, word in enumerate(panel.words):
         chosen = place == panel.place

@@ -16,6 +16,7 @@ SMALL = {
     "gradients": ["--steps", "1", "--length", "3"],
     "positions": ["--length", "11", "--dim", "8"],
     "heads": ["--steps", "2"],
+    "dialogue": ["--steps", "2"],
     "hard-attention": ["--steps", "2", "--draws", "2"],
     "decoder": ["--steps", "2", "--text", "one cat sees the dog"],
     "beam": ["--steps", "2", "--beams", "2", "--length-penalty", "0.6"],
@@ -56,6 +57,10 @@ def test_every_figure_has_its_command_and_its_picture_on_the_page():
         (["gradients", "--out", "x.png", "--length", "1"], "length must be at least 2, and steps"),
         (["heads", "--out", "x.png", "--chinese", "狗"], "它; received '狗'."),
         (["heads", "--out", "x.png", "--english", "it fell"], "received 'fell'."),
+        (
+            ["dialogue", "--out", "x.png", "--topic", "eat"],
+            "topic must be one of drink, visit; received 'eat'.",
+        ),
         (["heads", "--out", "x.png", "--steps", "0"], "steps must be at least 1; received 0."),
         (["hard-attention", "--out", "x.png", "--draws", "1"], "at least 2; received 1."),
         (["beam", "--out", "x.png", "--beams", "11"], "beams must be at most 10; received 11."),
