@@ -52,10 +52,10 @@ def _lower_attention(builder, inputs, outputs, causal, scale):
         builder.add("Mul", [contexts, _may_attend(builder, mask)], outputs=[outputs[0]])
 
 
-def _lower_cached_attention(builder, inputs, outputs, window):
+def _lower_cached_attention(builder, inputs, outputs):
     """Lower cached attention; all rows have one length, so the runtime appends to the cache."""
     if "relative_values" in inputs:
-        return _lower_cached_attention_portably(builder, inputs, outputs, window)
+        return _lower_cached_attention_portably(builder, inputs, outputs)
     _, heads, _, head_dim = builder.shape(inputs["query"])
     query, key, value = (
         _as_rows(builder, inputs[name], heads * head_dim) for name in ("query", "key", "value")
@@ -64,8 +64,7 @@ def _lower_cached_attention(builder, inputs, outputs, window):
     names[1:] = [outputs.get(index, name) for index, name in enumerate(names) if index]
     prefix = inputs.get("prefix_lengths")
     table = inputs.get("distance_bias")
-    is_causal = window is None and prefix is None
-    bias = "" if is_causal and table is None else _cache_bias(builder, inputs, window, prefix)
+    bias = "" if prefix is None and table is None else _cache_bias(builder, inputs, prefix)
     caches = [inputs["cached_key"], inputs["cached_value"]]
     builder.add(
         "MultiHeadAttention",
@@ -79,22 +78,19 @@ def _lower_cached_attention(builder, inputs, outputs, window):
     builder.add("Transpose", [rows], outputs=[outputs[0]], perm=[0, 2, 1, 3])
 
 
-def _cache_bias(builder, inputs, window, prefix):
-    """Return (B or 1, N, T, P + T): a score that makes the weight 0, for keys outside the window,
-    and with a prefix for later keys outside the prefix; and the biases of distances."""
+def _cache_bias(builder, inputs, prefix):
+    """Return (B or 1, N, T, P + T): with a prefix a score that makes the weight 0, for later keys
+    outside the prefix; and the biases of distances."""
     lengths = [_length(builder, inputs[name]) for name in ("cached_key", "key")]
     total = builder.add("Add", lengths)
     places = _places(builder, lengths[1], total)
     bias = ""
     if "distance_bias" in inputs:
         bias = _bias_of_distances(builder, inputs["distance_bias"], *places)
-    near = None if window is None else _in_window(builder, window, *places, prefix is not None)
-    if prefix is not None:
-        seen = _causal_behind(builder, prefix, *places)
-        near = seen if near is None else builder.add("And", [seen, near])
-    if near is None:
+    if prefix is None:
         return bias
-    return _bias(builder, near, builder.shape(inputs["key"])[1], lengths[1], total, bias)
+    seen = _causal_behind(builder, prefix, *places)
+    return _bias(builder, seen, builder.shape(inputs["key"])[1], lengths[1], total, bias)
 
 
 def _bias(builder, allowed, heads, target_length, source_length, bias=""):
@@ -131,7 +127,7 @@ def _by_query(builder, tensor, relative):
     return builder.transpose(products, [0, 2, 1, 3])
 
 
-def _lower_cached_attention_portably(builder, inputs, outputs, window):
+def _lower_cached_attention_portably(builder, inputs, outputs):
     """Lower cached attention to standard operators."""
     query = inputs["query"]
     keys, values = (
@@ -150,11 +146,7 @@ def _lower_cached_attention_portably(builder, inputs, outputs, window):
         rows = _rows_of_distances(builder, inputs["relative_keys"], *places)  # (T, S, H)
         relative = _by_query(builder, query, builder.transpose(rows, [0, 2, 1]))
         scores = builder.add("Add", [scores, relative])
-    prefix = inputs.get("prefix_lengths")
-    seen = _causal_behind(builder, prefix, *places)
-    if window is not None:
-        near = _in_window(builder, window, *places, prefix is not None)
-        seen = builder.add("And", [seen, near])
+    seen = _causal_behind(builder, inputs.get("prefix_lengths"), *places)
     masked = builder.add("Where", [seen, scores, builder.constant(np.float32(MASKED_SCORE))])
     weights = builder.add("Softmax", [masked], axis=-1)
     if "relative_values" in inputs:
@@ -207,16 +199,6 @@ def _causal_behind(builder, prefix, queries, keys):
     lengths = builder.add("Cast", [prefix], to=TensorProto.INT64)
     lengths = builder.add("Unsqueeze", [lengths, builder.integers(1, 2, 3)])
     return builder.add("Or", [seen, builder.add("Less", [keys, lengths])])
-
-
-def _in_window(builder, window, queries, keys, both_ways=False):
-    """Return (1, 1, T, S): whether a key is in the window before the query, or around it."""
-    reach = builder.constant(np.int64(window))
-    near = builder.add("LessOrEqual", [queries, builder.add("Add", [keys, reach])])
-    if both_ways:
-        behind = builder.add("LessOrEqual", [keys, builder.add("Add", [queries, reach])])
-        near = builder.add("And", [near, behind])
-    return builder.add("Unsqueeze", [near, builder.integers(0, 1)])
 
 
 def _places(builder, target_length, source_length):

@@ -2,7 +2,7 @@
 
 A graph's cache is not Keras's fixed buffer: it has shape (B K, N, P, H), where P is the number of
 tokens so far, and a step returns it with its own tokens appended. The position is therefore the
-length of the cache, not a state.
+length of the cache, not a state, unless the cache holds no more than the last tokens.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,6 +22,7 @@ SOURCE = (
     TensorSpec("token_ids", "int64", ("batch", "source_length")),
     TensorSpec("lengths", "int64", ("batch",)),
 )
+CACHE_LENGTHS = ("cache_length", "window_length")
 TEXT = TensorSpec("token_ids", "int64", ("batch", "length"))
 PREFIX = TensorSpec("prefix_lengths", "int64", ("batch",))
 
@@ -102,9 +103,10 @@ class _State:
     """The state of a model as inputs and outputs of a graph."""
 
     def __init__(self, model: keras.Model):
-        self.caches = [e for e in model.state_entries if "cache_length" in e.shape]
-        # A position is the length of the caches.
-        left_out = ["position"] if self.caches else []
+        self.caches = [e for e in model.state_entries if {*CACHE_LENGTHS} & {*e.shape}]
+        # A position is the length of the caches, if they hold all tokens.
+        self.counts = any("cache_length" in e.shape for e in self.caches)
+        left_out = ["position"] if self.counts else []
         self.entries = [e for e in model.state_entries if e.name not in left_out]
         self.beams = [e for e in self.entries if e.per == "beam" and e not in self.caches]
         self.source_specs = [
@@ -121,7 +123,7 @@ class _State:
             TensorSpec(
                 prefix + e.name,
                 e.dtype,
-                (rows, *(length if size == "cache_length" else size for size in e.shape)),
+                (rows, *(length if size in CACHE_LENGTHS else size for size in e.shape)),
             )
             for e in self.caches
         ]
@@ -135,7 +137,7 @@ class _State:
         rows = ops.reshape(beam_index, (-1,))
         for entry in self.caches:  # (B' K', N, P, H) -> (B K, N, P, H)
             state[entry.name] = ops.take(state[entry.name], rows, axis=0)
-        if self.caches:
+        if self.counts:
             length = ops.shape(state[self.caches[0].name])[-2]
             state["position"] = ops.cast(ops.zeros_like(beam_index), "int32") + length
         return state

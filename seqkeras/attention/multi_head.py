@@ -32,8 +32,6 @@ class Heads(keras.layers.Layer):
         ValueError: if num_heads, head_dim, output_dim or relative_clip is not a positive integer.
     """
 
-    window = None  # how far a position sees; None for everything
-
     def __init__(
         self,
         num_heads,
@@ -73,6 +71,23 @@ class Heads(keras.layers.Layer):
             self._split(self._project(value, self.value_kernel, self.value_bias)),
         )
 
+    def cache_shape(self):
+        """Return the shape of the cached keys, and values, of a row; see `StateEntry`."""
+        return (self.num_heads, "cache_length", self.head_dim)
+
+    def plan(self, positions, prefix_lengths, lengths, length, past):
+        """Return the arguments of `extend`, which all layers of a stack share.
+
+        Args:
+            positions: (B,) integers, how many tokens each row has read.
+            prefix_lengths: (B,) integers, or None; see `composites.cached_attention`.
+            lengths: (B,) integers, how many of the further tokens are real; None for all. A cache
+                of all tokens keeps padding until the next tokens overwrite it.
+            length: T, the number of further tokens.
+            past: the number of places of the cache.
+        """
+        return {"positions": positions, "prefix_lengths": prefix_lengths}
+
     def extend(self, sequence, cache, positions, prefix_lengths=None, distance_bias=None):
         """Attend from T further tokens, (B, T, ·), to these tokens and the earlier ones.
 
@@ -95,7 +110,6 @@ class Heads(keras.layers.Layer):
             positions,
             prefix_lengths,
             *self._tables(distance_bias),
-            window=self.window,
         )
         return self._project_output(self._merge(contexts)), cache
 
@@ -125,6 +139,18 @@ class Heads(keras.layers.Layer):
         kernel = ops.reshape(self._cast(kernel), (kernel.shape[0], -1))
         outputs = ops.matmul(inputs, kernel)
         return outputs if bias is None else outputs + ops.reshape(self._cast(bias), (-1,))
+
+    def _project_to_parts(self, sequence):
+        """Return query, key and value (B, T, N H) of one sequence; in a graph for export, where
+        weights are joined once for all, by one product."""
+        kernels = [self.query_kernel, self.key_kernel, self.value_kernel]
+        biases = [self.query_bias, self.key_bias, self.value_bias]
+        if not composites.tracing_nodes():
+            return [self._project(sequence, *weights) for weights in zip(kernels, biases)]
+        bias = ops.concatenate(biases, axis=0) if self.use_bias else None
+        return ops.split(
+            self._project(sequence, ops.concatenate(kernels, axis=1), bias), 3, axis=-1
+        )
 
     def _project_output(self, contexts):
         """Map (B, T, N H) to (B, T, D)."""

@@ -52,8 +52,6 @@ def cached_attention(
     distance_bias=None,
     relative_keys=None,
     relative_values=None,
-    *,
-    window=None,
 ):
     """Attend from T further tokens to these tokens and to the cached earlier ones.
 
@@ -70,7 +68,6 @@ def cached_attention(
             None for none.
         distance_bias, relative_keys, relative_values: (2M + 1, ·) each, or None; see
             `seqkeras.composites.distances`.
-        window: r, attend to no token further away than that; None for all.
 
     Returns:
         (B, N, T, H) contexts, and the new cached keys and values.
@@ -80,7 +77,7 @@ def cached_attention(
     keys = extend_cache(cached_key, key, positions)
     values = extend_cache(cached_value, value, positions)
     distances = cache_distances(positions, ops.shape(query)[2], ops.shape(keys)[2])
-    mask = cache_mask(distances, window, prefix_lengths)[:, None]
+    mask = cache_mask(distances, prefix_lengths)[:, None]
     bias = distance_scores(query, distances, distance_bias, relative_keys)
     if relative_values is None:
         return attention(query, keys, values, mask, bias), keys, values

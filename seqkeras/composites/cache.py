@@ -46,18 +46,17 @@ def cache_distances(positions, target_length, cache_length):
     return queries[:, :, None] - ops.cast(ops.arange(cache_length), positions.dtype)
 
 
-def cache_mask(distances, window=None, prefix_lengths=None):
+def cache_mask(distances, prefix_lengths=None):
     """Return (B, T, C) mask: each of T further tokens attends to itself and to what is before it.
 
     Args:
         distances: (B, T, C) integers, see `cache_distances`.
-        window: r, attend to no token further away than that; None for all.
         prefix_lengths: (B,) integers, how many of a row's first tokens all attend to each other;
             None for none.
     """
     seen = distances >= 0
-    if prefix_lengths is not None:
-        places = ops.cast(ops.arange(ops.shape(distances)[2]), distances.dtype)
-        lengths = ops.cast(prefix_lengths, distances.dtype)[:, None, None]
-        seen = ops.logical_or(seen, places < lengths)
-    return seen if window is None else ops.logical_and(seen, ops.abs(distances) <= window)
+    if prefix_lengths is None:
+        return seen
+    places = ops.cast(ops.arange(ops.shape(distances)[2]), distances.dtype)
+    lengths = ops.cast(prefix_lengths, distances.dtype)[:, None, None]
+    return ops.logical_or(seen, places < lengths)

@@ -40,7 +40,7 @@ class StateEntry:
         per: "beam" or "source".
         shape: without batch and beam; a name stands for a length, as "source_length". A length
             named "cache_length" is room for so many tokens, and an entry named "position" (B, K)
-            says how many of them are there.
+            says how many of them are there; "window_length" is room for the last ones alone.
         dtype: dtype of the tensor.
     """
 
@@ -164,7 +164,8 @@ def begun(
     _require_vocabulary(model, start_id, loop.search.end_id, prompt)
     state, fixed = _split(state, state_entries, loop.search.num_beams)
     _require_batch(prompt, state | fixed)
-    _require_room(state | fixed, state_entries or (), loop.max_length)
+    limit = getattr(model, "position_limit", None)
+    _require_room(state | fixed, state_entries or (), loop.max_length, limit)
     return loop.begin(batch_size_of(state | fixed), start_id, state), fixed
 
 
@@ -367,11 +368,16 @@ def reorder(entry: Tensor, beam_index: Tensor) -> Tensor:
     return ops.take(ops.reshape(entry, (-1, *rest)), rows, axis=0)
 
 
-def _require_room(state, state_entries, max_length):
-    """Refuse tokens that would not fit in a cache, which a decoder in a traced graph can not
-    check."""
+def _require_room(state, state_entries, max_length, position_limit):
+    """Refuse tokens that would not fit in a cache, or have no position, which a decoder in a traced
+    graph can not check."""
     position = known_numbers(state["position"]) if "position" in state else None
     taken = 0 if position is None else np.max(position, initial=0)
+    demand = (
+        f"the model must have a position for each of max_length, {max_length}, tokens; it has "
+        f"{position_limit}, and {taken} of them are taken"
+    )
+    require("decode", (position_limit is None or taken + max_length <= position_limit, demand))
     for entry in state_entries:
         if "cache_length" not in entry.shape:
             continue

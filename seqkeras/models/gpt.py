@@ -176,6 +176,11 @@ class GPT(TokenModel):
         return self.config["vocab_size"]
 
     @property
+    def position_limit(self):
+        """The number of positions that have a vector; None where any has."""
+        return self.max_length if self.config["positions"] == "learned" else None
+
+    @property
     def state_entries(self):
         """Entries of the state, in order (see `seqkeras.decoding`)."""
         return self.decoder.cache_entries
@@ -194,10 +199,12 @@ class GPT(TokenModel):
         self.require_inputs(inputs)
         token_ids = inputs["token_ids"]
         x = self._embed(token_ids, ops.arange(ops.shape(token_ids)[1])[None])
-        x = self.decoder(  # (B, T, D)
-            self.dropout(x, training=training), training=training, **self._mask(inputs)
-        )
-        return self.embedding.logits(x)
+        if self.config["mask"] == "prefix" and self.config["attention_window"] is not None:
+            seen = {"prefix_lengths": self._prefix_lengths(inputs)}  # no (T, T) mask
+        else:
+            seen = self._mask(inputs)
+        x = self.decoder(self.dropout(x, training=training), training=training, **seen)
+        return self.embedding.logits(x)  # of (B, T, D)
 
     @property
     def reads_prefix(self):
@@ -219,11 +226,13 @@ class GPT(TokenModel):
         """Return what a position may attend to, as options of the decoder."""
         if self.config["mask"] == "causal":
             return {}
-        prefix, lengths = inputs["prefix_lengths"], inputs.get("lengths")
-        if lengths is not None:  # of what is padded nothing is seen
-            prefix = ops.minimum(prefix, ops.cast(lengths, prefix.dtype))
-        mask = prefix_mask(prefix, ops.shape(inputs["token_ids"])[1])
+        mask = prefix_mask(self._prefix_lengths(inputs), ops.shape(inputs["token_ids"])[1])
         return {"attention_mask": mask, "causal": False}
+
+    def _prefix_lengths(self, inputs):
+        """Return (B,) lengths of prefixes, which end where the padding begins."""
+        prefix, lengths = inputs["prefix_lengths"], inputs.get("lengths")
+        return prefix if lengths is None else ops.minimum(prefix, ops.cast(lengths, prefix.dtype))
 
     def attention_weights(self, inputs):
         self.require_inputs(inputs)

@@ -225,6 +225,11 @@ class Transformer(SourceModel):
         return self.options["never_generated"]
 
     @property
+    def position_limit(self):
+        """The number of positions that have a vector; None where any has."""
+        return self.sizes["max_length"] if self.options["positions"] == "learned" else None
+
+    @property
     def state_entries(self):
         """Entries of the decoder's state, in order (see `seqkeras.decoding`)."""
         return [

@@ -163,7 +163,9 @@ class Block(keras.layers.Layer):
         for layer in (self.attention_norm, self.feed_forward, self.feed_forward_norm):
             build_once(layer, shape)
 
-    def _attend_to_itself(self, x, attention_mask, training, causal=None, distance_bias=None):
+    def _attend_to_itself(
+        self, x, attention_mask, training, causal=None, distance_bias=None, **prefix_lengths
+    ):
         h = self._enter(self.attention_norm, x)
         y = self.attention(
             *self._read_by_attention(h),
@@ -171,6 +173,7 @@ class Block(keras.layers.Layer):
             training=training,
             causal=causal,
             distance_bias=distance_bias,
+            **prefix_lengths,
         )
         return self._leave(self.attention_norm, x, y, training)
 

@@ -35,6 +35,8 @@ class DecoderBlock(Block):
         encoded_mask: (B, S) booleans, True for real positions of the source, or None.
         causal: False lets the attention_mask alone say what a position may attend to, as the mask
             of a prefix or a permutation does.
+        prefix_lengths: (B,) integers, how many of a row's first tokens all attend to each other
+            within the attention_window; None for none, and without a window.
         distance_bias: a built `DistanceBias`, whose numbers are added to the scores, or None.
 
     A mask that Keras carries along, as after `Embedding(mask_zero=True)`, is padding too, and is
@@ -90,8 +92,11 @@ class DecoderBlock(Block):
         training=False,
         causal=True,
         distance_bias=None,
+        **prefix_lengths,
     ):
-        x = self._attend_to_itself(sequence, attention_mask, training, causal, distance_bias)
+        x = self._attend_to_itself(
+            sequence, attention_mask, training, causal, distance_bias, **prefix_lengths
+        )
         if self.cross_attention is not None:
             h = self._enter(self.cross_norm, x)
             mask = None if encoded_mask is None else encoded_mask[:, None]
@@ -118,24 +123,21 @@ class DecoderBlock(Block):
     def read(
         self,
         sequence,
-        positions,
         cache,
+        plan,
         prepared=None,
         encoded_mask=None,
-        prefix_lengths=None,
         distance_bias=None,
     ):
         """Read T further tokens of each of K beams.
 
         Args:
             sequence: (B, K, T, D).
-            positions: (B, K) integers, how many tokens each beam's cache holds.
             cache: keys and values of the self-attention, (B, K, N, C, H) or (B K, N, C, H) each.
+            plan: as `plan` of the self-attention returned it for (B K) rows.
             prepared: keys and values of the source, (B, N, S, H) each, which all beams share; None
                 without cross-attention.
             encoded_mask: (B, S) booleans, True for real positions of the source, or None.
-            prefix_lengths: (B, K) integers, how many of the first tokens attend to each other, or
-                None.
             distance_bias: as of the call.
 
         Returns:
@@ -144,10 +146,7 @@ class DecoderBlock(Block):
         """
         beams = ops.shape(sequence)[:3]
         x = ops.reshape(sequence, (-1, beams[2], self.hidden_dim))  # (BK, T, D)
-        if prefix_lengths is not None:
-            prefix_lengths = ops.reshape(prefix_lengths, (-1,))
-        positions = ops.reshape(positions, (-1,))
-        x, cache = self._read_self(x, positions, cache, prefix_lengths, distance_bias)
+        x, cache = self._read_self(x, cache, plan, distance_bias)
         weights = None
         if self.cross_attention is not None:
             h = ops.reshape(
@@ -161,10 +160,10 @@ class DecoderBlock(Block):
             x = self._leave(self.cross_norm, x, ops.reshape(y, ops.shape(x)))
         return ops.reshape(self._feed(x), (*beams, self.hidden_dim)), weights, cache
 
-    def _read_self(self, x, positions, cache, prefix_lengths, distance_bias):
+    def _read_self(self, x, cache, plan, distance_bias):
         h = self._enter(self.attention_norm, x)
         rows = [_rows(tensor) for tensor in cache]  # (BK, N, C, H)
-        y, rows = self.attention.extend(h, rows, positions, prefix_lengths, distance_bias)
+        y, rows = self.attention.extend(h, rows, **plan, distance_bias=distance_bias)
         cache = [
             tensor if len(old.shape) == 4 else ops.reshape(tensor, ops.shape(old))
             for tensor, old in zip(rows, cache, strict=True)
@@ -214,6 +213,7 @@ class Decoder(BlockStack):
         encoded_mask=None,
         training=False,
         causal=True,
+        **prefix_lengths,
     ):
         for block in self.blocks:
             sequence = block(
@@ -224,6 +224,7 @@ class Decoder(BlockStack):
                 training=training,
                 causal=causal,
                 distance_bias=self.distance_bias,
+                **prefix_lengths,
             )
         return self._normalise(sequence)
 
@@ -250,8 +251,7 @@ class Decoder(BlockStack):
     @property
     def cache_entries(self):
         """Entries of `initial_cache`: keys and values of each block, and the number of tokens."""
-        block = self.blocks[0]
-        shape = (block.num_heads, "cache_length", block.head_dim)
+        shape = self.blocks[0].attention.cache_shape()
         names = [
             f"{part}_{level}" for level in range(len(self.blocks)) for part in ("key", "value")
         ]
@@ -271,12 +271,14 @@ class Decoder(BlockStack):
 
     def initial_cache(self, batch_size, cache_length):
         """Return the state of `cache_entries` before any token, for one beam."""
+        window = self.blocks[0].attention_window
+        lengths = {"cache_length": cache_length, "window_length": window}
         return {
             entry.name: ops.zeros(
                 (
                     batch_size,
                     1,
-                    *(cache_length if size == "cache_length" else size for size in entry.shape),
+                    *(lengths.get(size, size) for size in entry.shape),
                 ),
                 entry.dtype,
             )
@@ -315,7 +317,17 @@ class Decoder(BlockStack):
                 that do not fit are not kept.
         """
         positions, after, attended = state["position"], dict(state), []
-        self._require_room(positions, sequence.shape[2], state["key_0"].shape[-2])
+        attention = self.blocks[0].attention
+        if "cache_length" in attention.cache_shape():
+            self._require_room(positions, sequence.shape[2], state["key_0"].shape[-2])
+        plan = attention.plan(
+            *(
+                None if each is None else ops.reshape(each, (-1,))
+                for each in (positions, prefix_lengths, lengths)
+            ),
+            ops.shape(sequence)[2],
+            ops.shape(state["key_0"])[-2],
+        )
         for level, block in enumerate(self.blocks):
             names = f"key_{level}", f"value_{level}"
             prepared = None
@@ -323,13 +335,7 @@ class Decoder(BlockStack):
                 prepared = [state[f"source_{name}"] for name in names]
             cache = [state[name] for name in names]
             sequence, weights, cache = block.read(
-                sequence,
-                positions,
-                cache,
-                prepared,
-                encoded_mask,
-                prefix_lengths,
-                self.distance_bias,
+                sequence, cache, plan, prepared, encoded_mask, self.distance_bias
             )
             after |= dict(zip(names, cache, strict=True))
             attended += [] if weights is None else [weights]

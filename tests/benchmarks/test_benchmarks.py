@@ -116,6 +116,9 @@ SMOKES = [
     ("series_baselines", [], [], {"co2 ridge vs persistence"}),
     ("series_baselines", [], ["--train"], {"co2 model vs ridge"}),
     ("trees", [], [], {"binary tree lstm b3 vs node by node"}),
+    ("window_steps", [], [],
+        crossed("gpt step behind {} tokens vs no window", ("16", "512", "4,096"))
+        | crossed("gpt prompt of {} tokens vs no window", (8, 16))),
     ("workers", [], ["{text}"], {"2 workers vs 1, batch 12"}),
 ]  # fmt: skip
 

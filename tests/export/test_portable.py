@@ -40,11 +40,13 @@ def test_a_language_model_reads_and_goes_on(length, window, positions):
     expected = numbers(model({"token_ids": IDS}))
     names = [f"{part}_{level}" for part in ("key", "value") for level in range(2)]
     state = {name: np.zeros((2, 3, 0, 4), "float32") for name in names}
+    state |= {"position": np.zeros((2, 1), "int32")} if window else {}
     for begin, end in ((0, length), (length, length + 1), (length + 1, length + 2)):
         inputs = {"token_ids": IDS[:, None, begin:end], "k": np.array(3)}
         outputs = evaluate(graph, inputs | {"beam_index": BEAM_INDEX} | state)
         state = {name: outputs[f"next_{name}"] for name in state}
         close(outputs["logits"][:, 0], expected[:, end - 1], rtol=1e-4, atol=1e-4)
+    assert state["key_1"].shape[2] == (window or end)
 
 
 @pytest.mark.long

@@ -29,10 +29,11 @@ def encoded(model, inputs):
     return numbers(model.encode(inputs[source], inputs["lengths"]))
 
 
-def sizes(entry, inputs):
+def sizes(model, entry, inputs):
     """The shape of an entry of the state, without the axes of rows and beams."""
     source = inputs.get("frames", inputs.get("token_ids"))
     known = {"source_length": source.shape[1], "cache_length": CACHE}
+    known["window_length"] = getattr(model, "block_options", {}).get("attention_window")
     return tuple(known.get(size, size) for size in entry.shape)
 
 
@@ -74,7 +75,9 @@ def test_beams_do_not_meet(case):
     model, inputs = case.built(), case.inputs()
     start, K = encoded(model, inputs), 3
     beams = {
-        entry.name: _of_type(3 * floats(B, K, *sizes(entry, inputs), seed=place), entry.dtype)
+        entry.name: _of_type(
+            3 * floats(B, K, *sizes(model, entry, inputs), seed=place), entry.dtype
+        )
         for place, entry in enumerate(model.state_entries)
         if entry.per == "beam"
     }
@@ -102,5 +105,5 @@ def test_the_state_is_what_the_entries_say(case):
     for each in (state, numbers(after)):
         for entry in model.state_entries:
             leading = (B, 1) if entry.per == "beam" else (B,)
-            assert each[entry.name].shape == leading + sizes(entry, inputs)
+            assert each[entry.name].shape == leading + sizes(model, entry, inputs)
             assert each[entry.name].dtype == entry.dtype

@@ -42,19 +42,24 @@ def test_restricted_attention_and_its_gradients_are_the_papers_formula(causal, l
         assert_is_the_formula(lambda: make(causal), inputs, reference_of(causal))
 
 
-def largest_tensor(layer, length, num_inputs=1):
+def largest_tensor(layer, length, num_inputs=1, **options):
     """The number of elements of the largest tensor of a training step."""
     import tensorflow as tf
 
     @tf.function(autograph=False)
     def step(sequence):
         with tf.GradientTape() as tape:
-            loss = tf.reduce_sum(layer(*[sequence] * num_inputs) ** 2)
+            loss = tf.reduce_sum(layer(*[sequence] * num_inputs, **options) ** 2)
         return tape.gradient(loss, [each.value for each in layer.trainable_weights])
 
-    graph = step.get_concrete_function(tf.TensorSpec((1, length, 6))).graph
-    shapes = [output.shape for each in graph.get_operations() for output in each.outputs]
-    return max(shape.num_elements() or 0 for shape in shapes)
+    return largest_of(step.get_concrete_function(tf.TensorSpec((1, length, 6))))
+
+
+def largest_of(function):
+    """The number of elements of the largest tensor of known size in a graph."""
+    operations = function.graph.get_operations()
+    shapes = [output.shape for each in operations for output in each.outputs]
+    return max(shape.num_elements() or 0 for shape in shapes if shape.is_fully_defined())
 
 
 @needs_tensorflow
@@ -70,6 +75,36 @@ def test_the_largest_tensor_grows_linearly_with_length(causal):
     assert largest_tensor(whole, 256, num_inputs=3) == 2 * 256**2
 
 
+@needs_tensorflow
+def test_the_largest_tensor_of_a_prefix_grows_linearly_with_length():
+    layer = RestrictedSelfAttention(2, 3, window=4, causal=True)
+    layer(floats(1, 5, 6))
+    sizes = [largest_tensor(layer, n, prefix_lengths=np.array([n // 2])) for n in (256, 1024)]
+    assert sizes[0] == 2 * 256 * 12
+    assert sizes[1] == 4 * sizes[0]
+
+
+@pytest.mark.parametrize("prefix", [None, np.array([100])], ids=["causal", "prefix"])
+@needs_tensorflow
+def test_the_largest_tensor_of_further_tokens_does_not_depend_on_the_earlier_ones(prefix):
+    import tensorflow as tf
+
+    layer = RestrictedSelfAttention(2, 3, window=4, causal=True)
+    layer(floats(1, 5, 6))
+
+    @tf.function(autograph=False)
+    def read(sequence, position):
+        cache = [tf.zeros((1, 2, 4, 3))] * 2
+        plan = layer.plan(position, prefix, None, sequence.shape[1], 4)
+        return layer.extend(sequence, cache, **plan)
+
+    specs = [(tf.TensorSpec((1, n, 6)), tf.TensorSpec((1,), "int32")) for n in (1, 256, 1024)]
+    one, small, large = (largest_of(read.get_concrete_function(*each)) for each in specs)
+    assert one == 6 * 6  # a kernel
+    assert small <= 2 * 256 * 12
+    assert large == 4 * small
+
+
 @pytest.mark.parametrize("lengths", [(None, None), (2, 5)], ids=["dynamic", "static"])
 @needs_tensorflow
 def test_a_window_beyond_the_sequence_makes_no_block_longer_than_it(lengths):
@@ -80,10 +115,4 @@ def test_a_window_beyond_the_sequence_makes_no_block_longer_than_it(lengths):
     expected = layer(sequence)
     function = tf.function(layer, input_signature=[tf.TensorSpec((*lengths, 7))], autograph=False)
     close(function(sequence), expected)
-    largest = max(
-        each.shape.num_elements() or 0
-        for operation in function.get_concrete_function().graph.get_operations()
-        for each in operation.outputs
-        if each.shape.is_fully_defined()
-    )
-    assert largest < 1000
+    assert largest_of(function.get_concrete_function()) < 1000

@@ -42,9 +42,6 @@ def test_a_token_attends_to_itself_and_to_what_is_before():
     mask = numbers(cache_mask(distances))
     expected = [[[1, 0, 0, 0, 0], [1, 1, 0, 0, 0]], [[1, 1, 1, 1, 0], [1, 1, 1, 1, 1]]]
     np.testing.assert_array_equal(mask, np.array(expected, bool))
-    mask = numbers(cache_mask(distances, window=1))
-    expected = [[[1, 0, 0, 0, 0], [1, 1, 0, 0, 0]], [[0, 0, 1, 1, 0], [0, 0, 0, 1, 1]]]
-    np.testing.assert_array_equal(mask, np.array(expected, bool))
 
 
 @pytest.mark.parametrize("window", [None, 2])
@@ -71,8 +68,9 @@ def test_some_tokens_at_a_time_are_all_at_once(pieces, pre_norm, window, distanc
     np.testing.assert_array_equal(numbers(state["position"]), [[T], [T]])
 
 
-def test_padded_tokens_leave_no_trace():
-    layer = decoder(cross_attention=False)
+@pytest.mark.parametrize("window", [None, 2, C])
+def test_padded_tokens_leave_no_trace(window):
+    layer = decoder(cross_attention=False, attention_window=window)
     sequence, after = floats(B, T, 15), floats(B, 1, 1, 15, seed=1)
     lengths = np.array([[5], [2]])
     _, _, state = layer.read(sequence[:, None], layer.initial_cache(B, C), lengths=lengths)
@@ -80,6 +78,16 @@ def test_padded_tokens_leave_no_trace():
     for row, length in enumerate(lengths[:, 0]):
         whole = np.concatenate([sequence[row : row + 1, :length], after[row]], axis=1)
         close(output[row, 0], layer(whole)[0, -1:], rtol=1e-4, atol=1e-5)
+
+
+def test_the_cache_of_a_window_holds_its_tokens_alone():
+    layer = decoder(cross_attention=False, attention_window=2)
+    state = layer.initial_cache(B, C)
+    entries = [name for name in state if name != "position"]
+    for length in (1, T, T):  # more than C
+        _, _, state = layer.read(floats(B, 1, length, 15), state)
+        assert {state[name].shape for name in entries} == {(B, 1, 3, 2, 5)}
+    np.testing.assert_array_equal(numbers(state["position"]), [[2 * T + 1]] * B)
 
 
 def test_a_full_cache_is_refused():

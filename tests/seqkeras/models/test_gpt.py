@@ -80,6 +80,14 @@ def test_a_cache_too_small_for_the_tokens_is_refused_before_the_first_one():
     assert token_ids.shape == (B, 4)
 
 
+def test_more_tokens_than_positions_are_refused_though_a_window_has_room_for_them():
+    model = GPT(17, 6, 1, 3, 11, max_length=7, attention_window=2)
+    model.build()
+    message = "the model must have a position for each of max_length, 8, tokens; it has 7, and 0 "
+    with pytest.raises(ValueError, match=message):
+        greedy(model.step, model.initial_state(B), start_id=1, end_id=2, max_length=8)
+
+
 def test_the_last_kernels_of_gpt2s_sublayers_start_smaller():
     """Of normal numbers: 0.02 at first, scaled by one over the root of their number."""
     for pre_norm in (True, False):
