@@ -6,6 +6,7 @@ alone.
 
 import csv
 import datetime
+import gzip
 import json
 import math
 import os
@@ -236,10 +237,7 @@ def test_a_file_becomes_a_classifier_by_commands_alone(tmp_path):
 def test_a_file_becomes_a_translator_by_commands_alone(tmp_path):
     parallel_text(tmp_path)
     printed = commands_alone("en-de", tmp_path, shorter="--max-steps 150")
-    trained = RunFiles.read(tmp_path / "runs/en-de")
-    model = keras.models.load_model(tmp_path / "runs/en-de/model.keras", compile=False)
-    [answer] = answerer(trained)(model, ["the red house is big"])
-    assert printed == f"{answer.text}\n"
+    assert printed == f"{answer_of_keras(tmp_path, 'en-de', 'the red house is big')}\n"
 
 
 def test_a_text_becomes_a_language_model_and_that_one_that_answers_by_commands_alone(tmp_path):
@@ -256,6 +254,35 @@ def test_a_text_becomes_a_language_model_and_that_one_that_answers_by_commands_a
     served = serving.load(tmp_path / "bundles/answers")
     messages = [{"role": "user", "content": "Who hears?"}]
     assert served({"messages": messages}).text == served("Who hears?").text
+
+
+def answer_of_keras(folder, name, text):
+    """The answer of a run's Keras model to a text."""
+    model = keras.models.load_model(folder / f"runs/{name}/model.keras", compile=False)
+    [answer] = answerer(RunFiles.read(folder / f"runs/{name}"))(model, [text])
+    return answer.text
+
+
+@pytest.mark.long
+def test_texts_become_a_restorer_and_that_one_a_translator_by_commands_alone(tmp_path):
+    parallel_text(tmp_path)
+    pairs = (tmp_path / "pairs.tsv").read_text(encoding="utf-8").splitlines()
+    sides = ["\n\n".join(side) for side in zip(*(line.split("\t") for line in pairs))]
+    (tmp_path / "text.txt").write_text(sides[0], encoding="utf-8")
+    with gzip.open(tmp_path / "more.txt.gz", "wt", encoding="utf-8") as file:
+        file.write(sides[1])
+    sizes = "--num-layers 1 --hidden-dim 32 --max-length 40 --vocab-size 120 --max-steps 150"
+    printed = commands_alone("restorer", tmp_path, "pretraining", sizes)
+    page = (CHECKOUT / "docs/pretraining.md").read_text(encoding="utf-8")
+    asked = shlex.split(commands_of("restorer", page)[2])[-1]
+    assert printed == f"{answer_of_keras(tmp_path, 'restorer', asked)}\n"
+    [tuning] = commands_of("translation", page)
+    run(f"{tuning} --max-steps 150 --learning-rate 0.005", tmp_path, CHECKOUT)
+    run("seqkeras export runs/translation bundles/translation", tmp_path, CHECKOUT)
+    translate = serving.load(tmp_path / "bundles/translation")
+    for text in ("the red house is big", "the old dog is small"):
+        assert translate(text).text == answer_of_keras(tmp_path, "translation", text)
+    assert translate("the red house is big").text == "das rote haus ist groß"
 
 
 @pytest.mark.long
