@@ -68,6 +68,8 @@ SMOKES = [
     ("cold_start", [], ["{dates}"],
         crossed("cold start vs {}", ("import numpy, onnxruntime", "1 s"))),
     ("dates", [], ["{dates}", "--by-locale"], DATES),
+    ("denoising", [], ["events"], crossed("{} vs {}",
+        ("BLEU", "exact %"), ("random weights", "from scratch"))),
     ("encoders", [], ["--only", "minilm"],
         crossed("minilm {} b2 t7 vs onnxruntime.transformers", PRECISIONS)
         | {"minilm float32 64 texts t8…128 vs one batch"}),
