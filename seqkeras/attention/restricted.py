@@ -1,6 +1,6 @@
 """Self-attention restricted to a window, in time and memory that grow linearly with length."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import keras
 from keras import ops
@@ -10,7 +10,6 @@ from seqkeras.attention.checks import require_attention
 from seqkeras.attention.multi_head import Heads
 from seqkeras.masks import attended, combine_masks, prefix_mask, window_mask, with_padding
 from seqkeras.shapes import require_mask, require_positive, require_sequence, require_steps
-from seqkeras.tensors import Tensor
 from seqkeras.values import is_symbol, without_padding
 
 
@@ -262,11 +261,11 @@ class Blocks(NamedTuple):
         near: (B n, 1, c, S) booleans, True = may attend.
     """
 
-    queries: Tensor
-    keys: Tensor
-    zeros: tuple[int | Tensor, int | Tensor, int | Tensor]
-    distances: Tensor
-    near: Tensor
+    queries: Any
+    keys: Any
+    zeros: tuple[Any, Any, Any]
+    distances: Any
+    near: Any
 
 
 def _between_zeros(tensors, before, after):
