@@ -13,8 +13,9 @@ summaries, and tuned on a few with theirs.
             tokens that are learned from the few pairs (from scratch)
 
 All have the same sizes, steps and options, and the model of the last step is scored on what was
-held out: BLEU; of events also the share of summaries that are right to the last character. The
-seed draws weights, order and dropout; the pre-trained model is one for all seeds.
+held out: BLEU; of events also the share of summaries that are right to the last character. A seed
+draws order and dropout of the tuning, and the weights of what is from scratch; the pre-trained
+model and the random weights are one for all seeds.
 """
 
 import random
@@ -45,33 +46,14 @@ def measure(options):
 
 def _compare(folder, options):
     folder.mkdir(parents=True, exist_ok=True)
-    length = _write(folder, options)
-    common = {"max_length": length, "tensorboard": "false", "looks": 1, **SIZES}
-    pretraining = {"vocab_size": options.vocab_size, "noise": options.noise, "batch_size": 64}
-    pretraining |= {"learning_rate": 2e-3, **common}
-    runs = {"ours": folder / f"restorer-{options.noise}", "random weights": folder / "random"}
-    steps = {"ours": options.pretraining_steps, "random weights": 1}
-    for name, run in runs.items():
-        given = pretraining | {"max_steps": QUICK_STEPS if options.quick else steps[name]}
-        if name == "random weights":
-            given |= {"learning_rate": 1e-9, "warmup_steps": 0}
-        _train("denoising-pretraining", [folder / "texts.txt"], given, run)
-    restored = files.read_json(runs["ours"] / "scores.json")
-    print(f"pre-trained: {restored['validation_accuracy']:.2%} of tokens are right")
+    length, batch_size = _write(folder, options)
+    common = {"max_length": length, "batch_size": batch_size, "learning_rate": 2e-3}
+    common |= {"looks": 1, "keep": "last", "tensorboard": "false"}
+    runs = _pretrained(folder, options, common)
     scores = {name: [] for name in (*runs, "from scratch")}
     for seed in range(options.seeds):
         for name, found in scores.items():
-            given = {"validation": folder / "held-out.tsv", "several_targets": "true"}
-            given |= {"seed": seed, "num_beams": 1, "keep": "last", "looks": 1, "batch_size": 64}
-            given |= {"max_length": length, "tensorboard": "false", "learning_rate": 2e-3}
-            given["max_steps"] = QUICK_STEPS if options.quick else options.steps
-            if name in runs:
-                given["start_from"] = runs[name]
-            else:
-                given |= {"vocab_size": options.vocab_size, "joint": "true", **SIZES}
-            run = folder / f"{runs[name].name if name in runs else 'scratch'}-{seed}"
-            _train("translation", [folder / "pairs.tsv"], given, run)
-            found.append(_scores(run, folder / "held-out.tsv", options.data == EVENTS))
+            found.append(_tuned(folder, options, common | {"seed": seed}, runs.get(name)))
         print(f"seed {seed}: " + ", ".join(f"{name} {of[-1]}" for name, of in scores.items()))
     return [
         _row(name, scores["ours"], found, score)
@@ -81,14 +63,40 @@ def _compare(folder, options):
     ]
 
 
+def _pretrained(folder, options, common):
+    """Return the runs of the pre-trained model, and of random weights with its tokens."""
+    given = common | SIZES | {"vocab_size": options.vocab_size, "noise": options.noise}
+    steps = QUICK_STEPS if options.quick else options.pretraining_steps
+    still = {"max_steps": 1, "learning_rate": 1e-9, "warmup_steps": 0}
+    runs = {"ours": folder / f"restorer-{options.noise}", "random weights": folder / "random"}
+    for run, changes in zip(runs.values(), ({"max_steps": steps}, still), strict=True):
+        _train("denoising-pretraining", folder / "texts.txt", given | changes, run)
+    restored = files.read_json(runs["ours"] / "scores.json")
+    print(f"pre-trained: {restored['validation_accuracy']:.2%} of tokens are right")
+    return runs
+
+
+def _tuned(folder, options, common, start):
+    """Return the scores of a translation that begins with a run; None: from scratch."""
+    given = common | {"validation": folder / "held-out.tsv", "several_targets": "true"}
+    given |= {"num_beams": 1, "max_steps": QUICK_STEPS if options.quick else options.steps}
+    if start is None:
+        given |= SIZES | {"vocab_size": options.vocab_size, "joint": "true"}
+    else:
+        given["start_from"] = start
+    run = folder / f"{'scratch' if start is None else start.name}-{common['seed']}"
+    _train("translation", folder / "pairs.tsv", given, run)
+    return _scores(run, folder / "held-out.tsv", options.data == EVENTS)
+
+
 def _row(name, ours, rival, score):
     own, other = (statistics.mean(found[score] for found in each) for each in (ours, rival))
     return harness.Row(f"{score} vs {name}", own, other, score, own / max(other, 1e-9))
 
 
-def _train(task, arguments, given, run):
+def _train(task, file, given, run):
     if not (run / "scores.json").exists():
-        command = ["-m", "training", task, *arguments, *harness.as_options(given), "--out", run]
+        command = ["-m", "training", task, file, *harness.as_options(given), "--out", run]
         harness.run_python(*command)
 
 
@@ -104,7 +112,8 @@ def _scores(run, held_out, exact):
 
 
 def _write(folder, options):
-    """Write the texts, the few pairs and what is held out; returns the most tokens of a text."""
+    """Write the texts, the few pairs and what is held out; returns the most tokens of a text, and
+    how many make a batch."""
     if options.data == EVENTS:
         few, held_out = (reports(options.pairs, 1), reports(HELD_OUT, 2))
         documents = [sentences for sentences, _ in reports(REPORTS, 0)]
@@ -119,7 +128,7 @@ def _write(folder, options):
     for name, pairs in (("pairs", few), ("held-out", held_out)):
         lines = "".join("\t".join(pair) + "\n" for pair in pairs)
         (folder / f"{name}.tsv").write_text(lines, encoding="utf-8")
-    return 128 if options.data == EVENTS else 48
+    return (128, 32) if options.data == EVENTS else (48, 64)
 
 
 def _of_pairs(path, count):

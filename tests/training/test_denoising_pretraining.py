@@ -8,9 +8,18 @@ import numpy as np
 import pytest
 
 from seqkeras import serving
+from seqkeras.data.documents import Corpus
+from seqkeras.data.token_records import begin_records, write_shard
 from seqkeras.models import Transformer
 from seqkeras.pretrained import load_hugging_face, save_hugging_face
-from seqkeras.tokenizers import learn_t5_pieces, read_tokenizer, word_piece
+from seqkeras.tokenizers import (
+    learn_t5_pieces,
+    learn_word_piece,
+    read_tokenizer,
+    special_ids,
+    with_sentinels,
+    word_piece,
+)
 from seqkeras.training.parts.denoising_pretraining import DenoisingPretrainingScoring
 from seqkeras.training.tasks.denoising_pretraining import DenoisingPretrainingOptions
 from tests.conftest import others_long
@@ -152,6 +161,21 @@ def test_a_run_goes_on_with_its_records_by_another_noise(trained, tmp_path, caps
     )
     for one, other in zip(tuned, before, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+def test_records_of_bert_pretraining_get_sentinels(tmp_path):
+    file = text_file(tmp_path / "text.txt", 40)
+    corpus = Corpus.of_files([file], held_out=0.2)
+    tokenizer = learn_word_piece(file.read_text().splitlines(), 60)
+    write_shard(tmp_path / "records", *begin_records(tmp_path / "records", corpus, tokenizer))
+    given = [*TINY[2:], "--max-steps", "1", "--out", tmp_path / "run"]
+    printed("denoising-pretraining", tmp_path / "records", *given)
+    found = read_tokenizer(tmp_path / "run/tokenizer/source.json")
+    assert found == with_sentinels(tokenizer) != tokenizer
+    record = json.loads((tmp_path / "run/run.json").read_text())
+    ids = special_ids(tokenizer)
+    decoding = record["decoding"]
+    assert (decoding["start_id"], decoding["end_id"]) == (ids.start_id, ids.end_id)
 
 
 T5 = {"positions": "bias", "pre_norm": True, "norm": "rms", "use_bias": False, "epsilon": 1e-6}

@@ -113,6 +113,9 @@ class DenoisingPretrainingReading(DocumentReading):
             raise RunError(f"{named}: {str(error).removeprefix(f'{named}: ')}") from error
         return with_sentinels(tokenizer)
 
+    def of_records(self, tokenizer: Any) -> Subwords:
+        return with_sentinels(tokenizer)
+
     def ids(self, tokenizer: Any) -> dict[str, int]:
         """Return `start_id` and `end_id` of targets; as in T5, padding begins a target where no
         other token does.

@@ -56,6 +56,10 @@ class DocumentReading(Reading):
             RunError: if it is none that the task needs.
         """
 
+    def of_records(self, tokenizer: Any) -> Subwords:
+        """Return the tokenizer of records, with what the task adds; known tokens keep their ids."""
+        return tokenizer
+
     @abc.abstractmethod
     def examples_in(self, documents: list[Any]) -> list[Any]:
         """Return the validation examples of documents, lists of sentences, by `tokenizer`.
@@ -68,7 +72,7 @@ class DocumentReading(Reading):
         options = self.options
         records = options.documents.given_records()
         if records is not None:
-            self.tokenizer = TokenRecords(records).tokenizer
+            self.tokenizer = self.of_records(TokenRecords(records).tokenizer)
             given = self.given_vocabulary()
             if given is not None and self.tokenizer != given[1]:
                 raise RunError(
