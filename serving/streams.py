@@ -306,7 +306,26 @@ class Streaming:
         ]
 
 
-class Stream:
+class _Answering:
+    """What a stream and several streams know of their answers.
+
+    Attributes:
+        delay: the number of frames by which answers come late.
+        warm_up: the number of frames before the first answer of a stream.
+    """
+
+    _streaming: Streaming
+
+    @property
+    def delay(self) -> int:
+        return self._streaming.graph.delay
+
+    @property
+    def warm_up(self) -> int:
+        return self._streaming.graph.warm_up
+
+
+class Stream(_Answering):
     """One stream of frames, in the order in which they come.
 
     `Pipeline.open` makes it. A call that raises leaves the state as it was. A stream is of one
@@ -325,14 +344,6 @@ class Stream:
 
     def __repr__(self) -> str:
         return f"<Stream of {self._streaming.who} after {self._frames:,} frames>"
-
-    @property
-    def delay(self) -> int:
-        return self._streaming.graph.delay
-
-    @property
-    def warm_up(self) -> int:
-        return self._streaming.graph.warm_up
 
     @property
     def state(self) -> StreamState:
@@ -402,7 +413,7 @@ class Stream:
         self._is_open = False
 
 
-class Streams:
+class Streams(_Answering):
     """Several streams, each with frames of its own, stepped together.
 
     `Pipeline.open(streams=N)` makes them. A call that raises leaves all states as they were.
@@ -422,14 +433,6 @@ class Streams:
 
     def __repr__(self) -> str:
         return f"<{len(self)} streams of {self._streaming.who}>"
-
-    @property
-    def delay(self) -> int:
-        return self._streaming.graph.delay
-
-    @property
-    def warm_up(self) -> int:
-        return self._streaming.graph.warm_up
 
     def state(self, index: int) -> StreamState:
         """Return the `StreamState` of a stream."""

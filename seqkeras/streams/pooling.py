@@ -22,6 +22,17 @@ def _(layer: keras.layers.GlobalMaxPooling1D, walk, frames):
     return _with_frame(result) if layer.keepdims else result
 
 
+@streamed.register(keras.layers.MaxPooling1D)
+@streamed.register(keras.layers.AveragePooling1D)
+def _(layer, walk, frames):
+    kind = type(layer).__name__
+    raise StreamError(
+        f"{layer.name} ({kind}): a summary of {layer.pool_size[0]} frames at each "
+        f"{layer.strides[0]} is no answer for each frame. Write Global{kind}, a summary of all "
+        'frames so far, or Conv1D(padding="causal"), which reads the last frames.'
+    )
+
+
 @streamed.register
 def _(operation: keras.Operation, walk, *args, **kwargs):
     """Apply the rule of an operation of `keras.ops`, whose class has no public name."""

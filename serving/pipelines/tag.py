@@ -294,7 +294,8 @@ def _require_tags_of_frames(folder, graph, output):
     )
     if length != shape:
         raise BundleError(
-            f"output {output} must have logits for every frame, {length} of them; it has {shape}",
+            f"output {output} must have logits for every frame, {length} of them; it has {shape}: "
+            'write padding="same" or "causal" and strides=1, and leave pooling of frames out',
             where=folder,
             subject=MANIFEST,
         )

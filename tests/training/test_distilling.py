@@ -246,5 +246,13 @@ def test_options_of_distillation_need_a_teacher(option, tmp_path):
 def test_a_teacher_of_another_task_gets_one_line(teacher, tmp_path):
     file = named_people(tmp_path / "names.conll", 40)
     line = refusal("tagging", file, "--teacher", teacher, out=tmp_path / "run")
-    message = "must be a run of the same task, which reads texts; it is one of"
+    message = "must be a run of the same task; it is one of classification."
     assert f"--teacher {teacher}: {message}" in line
+
+
+def test_a_teacher_of_trees_is_refused_by_what_it_reads(tmp_path):
+    file = reviews(tmp_path / "own.csv", 40)
+    teacher = tmp_path / "trees"
+    printed("classification", file, "--encoder", "tree", "--max-steps", 1, "--out", teacher)
+    line = refusal("classification", file, "--teacher", teacher, out=tmp_path / "run")
+    assert "must be a run that reads texts by tokens, as the student does; it reads trees" in line

@@ -22,7 +22,7 @@ from seqkeras.training.parts.baselines.texts import classes_of_frames, classes_o
 from seqkeras.training.parts.carried_windows import in_training
 from seqkeras.training.parts.delays import Delays
 from seqkeras.training.parts.features import require_features
-from seqkeras.training.parts.frames import Frames
+from seqkeras.training.parts.frames import FrameModelling, Frames
 from seqkeras.training.parts.labelled_texts import LabelledTextModelling, LabelledTexts
 from seqkeras.training.parts.splitting import folds_apart, split
 from seqkeras.training.task import Scoring
@@ -159,7 +159,7 @@ class ClassificationReading(LabelledTexts):
         }
 
 
-class ClassificationModelling(LabelledTextModelling):
+class ClassificationModelling(FrameModelling, LabelledTextModelling):
     """Texts or frames to a model that gives each label a logit."""
 
     ignored = None  # the target that counts nothing: `UNLABELLED`, where there are such
@@ -176,19 +176,12 @@ class ClassificationModelling(LabelledTextModelling):
         return self.text_inputs(examples, targets, run)
 
     @property
-    def streams(self) -> bool:
-        return bool(self.reading.frames) and self.options.causal
-
-    @property
     def validation_loss(self) -> bool:
         return not self.carries_state()  # else `measure` has the loss, of recordings of any length
 
     def measure(self, model: keras.Model, examples: list[Any], run: RunFiles) -> dict[str, float]:
         self.delays = self.delays or Delays(has_loss=not self.validation_loss)
         return self.delays(self, model, examples, run)
-
-    def carries_state(self) -> tuple[str, str] | None:
-        return self.reading.frames and self.reading.frames.carries_state()
 
     def batches(self, examples: list[Any], run: RunFiles) -> Batches:
         every = self.options.answer_every

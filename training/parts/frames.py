@@ -20,6 +20,7 @@ from seqkeras.training.options.frames import ARRAYS
 from seqkeras.training.parts.carried_windows import LONGEST, carried_batches
 from seqkeras.training.parts.encoders import encoded_frames
 from seqkeras.training.parts.scaling import learned_numbers, learned_scaling
+from seqkeras.training.task import Modelling
 from seqkeras.training.wording import counted
 from seqkeras.values import scaling
 
@@ -165,3 +166,17 @@ class Frames:
             return encoded_frames(self.options, lambda frames: frames, width, limit)
         scaled = scaling(self.mean, self.deviation)
         return encoded_frames(self.options, scaled, len(self.mean), limit)
+
+
+class FrameModelling(Modelling):
+    """Base of the models of texts or frames: what those of frames can.
+
+    Its `reading.frames` is a `Frames`, or None.
+    """
+
+    @property
+    def streams(self) -> bool:
+        return bool(self.reading.frames) and self.options.causal
+
+    def carries_state(self) -> tuple[str, str] | None:
+        return self.reading.frames and self.reading.frames.carries_state()

@@ -30,12 +30,12 @@ from seqkeras.training.parts.delays import Delays
 from seqkeras.training.parts.encoded_texts import EncodedTexts
 from seqkeras.training.parts.encoders import encoded
 from seqkeras.training.parts.features import require_features
-from seqkeras.training.parts.frames import Frames
+from seqkeras.training.parts.frames import FrameModelling, Frames
 from seqkeras.training.parts.pretrained import inputs_of
 from seqkeras.training.parts.read_words import read_words, read_words_and_parts
 from seqkeras.training.parts.splitting import split
 from seqkeras.training.parts.tagged_sentences import TaggedSentences
-from seqkeras.training.task import Modelling, Scoring
+from seqkeras.training.task import Scoring
 from seqkeras.training.wording import counted, listed
 
 NO_TAG = -1  # the target of a token that is not the first of its word
@@ -179,7 +179,7 @@ class TaggingReading(EncodedTexts):
         }
 
 
-class TaggingModelling(Modelling):
+class TaggingModelling(FrameModelling):
     """Sentences or frames to a model that gives each tag a logit."""
 
     def arrays(self, examples: list[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
@@ -218,13 +218,6 @@ class TaggingModelling(Modelling):
         index_of = {label: index for index, label in enumerate(run.record.settings["labels"])}
         targets = [np.array([index_of[tag] for tag in example.target]) for example in examples]
         return self.reading.frames.carried(examples, targets, NO_TAG)
-
-    @property
-    def streams(self) -> bool:
-        return bool(self.reading.frames) and self.options.causal
-
-    def carries_state(self) -> tuple[str, str] | None:
-        return self.reading.frames and self.reading.frames.carries_state()
 
     delays: Delays | None = None  # of a causal model of frames
 

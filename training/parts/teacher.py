@@ -49,10 +49,15 @@ class Teacher:
         self.folder = Path(folder)
         self.run = RunFiles.read(self.folder)
         record = self.run.record
-        if record.pipeline != pipeline or "text" not in self.run.tokenizers:
+        if record.pipeline != pipeline:
             raise RunError(
-                f"--teacher {folder}: must be a run of the same task, which reads texts; it is one "
-                f"of {record.task}."
+                f"--teacher {folder}: must be a run of the same task; it is one of {record.task}."
+            )
+        if "text" not in self.run.tokenizers:
+            read = "trees of words" if "words" in self.run.tokenizers else "frames"
+            raise RunError(
+                f"--teacher {folder}: must be a run that reads texts by tokens, as the student "
+                f"does; it reads {read}. Train the teacher with another --encoder, or on texts."
             )
         self.kept = {}
 

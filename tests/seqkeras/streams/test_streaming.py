@@ -384,7 +384,7 @@ REFUSED = {
     "strides": (lambda: [keras.layers.Conv1D(5, 3, strides=2)], "conv1d.*strides=1"),
     "pooling": (
         lambda: [keras.layers.MaxPooling1D(2)],
-        r"max_pooling1d\w*: max_pool.* of a single frame",
+        r"max_pooling1d\w* \(MaxPooling1D\): a summary of 2 frames .* Write GlobalMaxPooling1D, a",
     ),
     "normalized over time": (
         lambda: [lambda x: x - ops.mean(x, axis=1, keepdims=True)],

@@ -207,7 +207,8 @@ function requireTagsOfFrames(bundle, output) {
   const own = graph.outputs.find((spec) => spec.name === output)?.shape[1];
   if (length !== own) {
     throw new BundleError(
-      `output ${output} must have logits for every frame, ${length} of them; it has ${own}`,
+      `output ${output} must have logits for every frame, ${length} of them; it has ${own}: ` +
+        'write padding="same" or "causal" and strides=1, and leave pooling of frames out',
       { where: bundle.where, subject: MANIFEST },
     );
   }
