@@ -133,9 +133,10 @@ def _join_reshapes(graph, node):
 def _multiply_any_rank(graph, node):
     product = graph.maker(node.input[0], "MatMul") or _plain_gemm(graph, node.input[0])
     shape = product and graph.shape(node.output[0])
-    if not shape or product.input[1] not in graph.constants:
+    kernel = graph.constants.get(product.input[1]) if shape else None
+    if kernel is None or kernel.ndim != 2:
         return
-    inputs, outputs = graph.shape(product.input[1])
+    inputs, outputs = kernel.shape
     # Rows of the kernel's input size are the source's own rows.
     source = graph.reshaped_from(product.input[0], (*shape[:-1], inputs))
     if source is None or shape[-1] != outputs:

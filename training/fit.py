@@ -43,6 +43,7 @@ class Plan:
             of an output.
         loss_weights: loss weights of `compile`: a dictionary by the names of outputs, or None.
         validation: a `seqkeras.training.validation.Validation`, or None.
+        looks_first: whether there is a look before the first step.
         tokens_from: step -> iterator over the tokens of every batch from that step on, or None.
         prepare: called with the model before it is compiled, or None.
         begin: called when nothing more can be refused, before the folder is read or written.
@@ -58,6 +59,7 @@ class Plan:
     metrics: Any = ()
     loss_weights: dict | None = None
     validation: Any = None
+    looks_first: bool = False
     tokens_from: Callable | None = None
     prepare: Callable | None = None
     begin: Callable | None = None
@@ -147,7 +149,17 @@ def _learn(plan, model, state, averages):
     tokens = None if plan.tokens_from is None else plan.tokens_from(done)
     progress = Progress(num_steps, done, tokens, per_step)
     history = History(folder, state, options.tensorboard)
-    looks = Looks(folder, state, history, progress, options, num_steps, averages, plan.validation)
+    looks = Looks(
+        folder,
+        state,
+        history,
+        progress,
+        options,
+        num_steps,
+        averages,
+        plan.validation,
+        plan.looks_first,
+    )
     with _failing_in_words(plan, progress), contextlib.closing(history):
         if done < num_steps and not looks.is_over():
             model.fit(

@@ -38,6 +38,7 @@ class Looks(keras.callbacks.Callback):
         num_steps: number of steps of the whole training.
         averages: a `seqkeras.training.averages.Averages`, the weights that are looked at.
         validation: a `seqkeras.training.validation.Validation`, or None.
+        looks_first: whether there is a look before the first step.
     """
 
     def __init__(
@@ -50,12 +51,21 @@ class Looks(keras.callbacks.Callback):
         num_steps: int,
         averages: Averages,
         validation: Validation | None = None,
+        looks_first: bool = False,
     ):
         super().__init__()
+        self.looks_first = looks_first
         self.averages = averages
         self.folder, self.state, self.history, self.progress = folder, state, history, progress
         self.options, self.num_steps, self.validation = options, num_steps, validation
         self.went_on = time.monotonic()
+
+    def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
+        if self.looks_first and self.validation is not None and not self.state.rows:
+            row = {"step": 0}
+            console.print(f"  step 0 of {self.num_steps:,}: {', '.join(self._look(row))}")
+            self.state.rows.append(row)
+            self.went_on = time.monotonic()
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
         every, step = self.options.steps_per_look, self.progress.step

@@ -237,10 +237,12 @@ class Modelling(abc.ABC):
     Attributes:
         validation_loss: whether `arrays` takes validation examples too, for their loss.
         streams: whether the model answers frame by frame, from a state.
+        looks_first: whether the model is looked at before its first step, as it may be the best.
         folder: folder of the run that is trained, a `Path`; None while one is evaluated.
     """
 
     validation_loss: bool = False
+    looks_first: bool = False
     streams: bool = False
     folder: Path | None = None
 

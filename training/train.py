@@ -155,6 +155,7 @@ def _plan(task, folder, overwrite, devices, data):
         metrics=modelling.metrics(),
         loss_weights=modelling.loss_weights(),
         validation=validation,
+        looks_first=modelling.looks_first,
         tokens_from=batches.tokens_from,
         prepare=prepare,
         begin=begin if devices.num_processes == 1 else None,

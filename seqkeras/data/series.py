@@ -24,7 +24,8 @@ from seqkeras.serving.written_numbers import number_of
 if TYPE_CHECKING:
     from seqkeras.serving.times import TimeColumn
 
-GAPS = ("refuse", "fill", "keep")
+GAPS = ("few", "refuse", "fill", "keep")
+FEW = 0.01  # of the rows of a series, those that are missing
 DECIMAL_OPTIONS = {".": "--decimal-point", ",": "--decimal-comma"}
 WAY_OUT = "; --time-format tells another form, as %d.%m.%Y or %Y年%m月%d日"
 
@@ -68,7 +69,8 @@ def read_series(
             offset; None where rows follow each other by the order of the lines alone.
         series_column: name of the column that says which series a row is of; None for one series.
         gaps: what a step in which rows are missing is: "refuse" it; "fill" it with rows without
-            values; "keep" the rows as if none were missing.
+            values; "few": fill it if the series lacks few rows (`FEW`), else refuse it; "keep" the
+            rows as if none were missing.
         step: (step, unit) of the times, from `seqkeras.data.time_steps.named_step`; None
             if the rows tell it.
 
@@ -193,6 +195,8 @@ def _may_be_set_back(times, row):
 def _without_gaps(series, time, gaps, most):
     """Return a series with a row for each step."""
     counts, are_near = time.steps_between(series.times)
+    if gaps == "few":
+        gaps = "fill" if (counts - 1).sum() <= FEW * len(series) else "refuse"
     for row in np.flatnonzero((counts != 1) | ~are_near):
         expected, actual = time.after(series.times[row], 1)[0], series.times[row + 1]
         expectation = f"{series.where[row + 1]}: expected {_shown(expected)}"

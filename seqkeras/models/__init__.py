@@ -21,6 +21,7 @@ from seqkeras.models.heads import (
     TaggingHead,
 )
 from seqkeras.models.hidden_state_head import HiddenStateHead
+from seqkeras.models.linear_forecast import LinearForecast
 from seqkeras.models.permuted_gpt import PermutedGPT
 from seqkeras.models.recurrent_stack import RecurrentStack
 from seqkeras.models.rnn_lm import RNNLanguageModel
@@ -48,6 +49,7 @@ __all__ = [
     "HiddenStateHead",
     "LayerMix",
     "LinearChain",
+    "LinearForecast",
     "LuongDecoder",
     "MaskedLMHead",
     "MultipleChoiceHead",

@@ -27,7 +27,22 @@ from seqkeras.training.answering import answerer
 from seqkeras.training.console import console, say_merged
 from seqkeras.training.parts.baselines.forecasts import forecasts
 from seqkeras.training.parts.carried_windows import LONGEST, carried_batches, in_training
-from seqkeras.training.parts.forecasting_model import forecasting_model, scale_and_growth
+from seqkeras.training.parts.forecasting_defaults import (
+    CAUSAL,
+    DAY,
+    LENGTHS,
+    context_of,
+    cycles_of,
+    held_out_of,
+    step_in_days,
+    steps_of,
+    waves_of,
+)
+from seqkeras.training.parts.forecasting_model import (
+    forecasting_model,
+    known_features,
+    scale_and_growth,
+)
 from seqkeras.training.parts.forecasting_scores import (
     beside_baselines,
     forecast_errors,
@@ -35,8 +50,10 @@ from seqkeras.training.parts.forecasting_scores import (
     forecast_summary,
     forecast_table,
 )
+from seqkeras.training.parts.linear_forecast import Linear, LinearPart, Past, may_be_log
 from seqkeras.training.parts.scaling import learned_categories, learned_numbers
 from seqkeras.training.task import Modelling, Reading, Scoring
+from seqkeras.training.tasks.forecasting import NO_CYCLE
 from seqkeras.training.validation import LOSS
 from seqkeras.training.wording import counted, listed
 
@@ -51,6 +68,7 @@ if TYPE_CHECKING:
 KEPT = 32  # validation windows that go with the run
 LOOKED_AT = 256  # validation windows that are answered while it trains
 PICTURED = 4
+BETTER_BY_LOG = 0.98  # of an error, at which a target is read as its logarithm
 SHORTER = (1, 2, 4, 8)  # parts of --context that are windows of a causal model's training
 
 
@@ -60,13 +78,19 @@ class ForecastingReading(Reading):
     def __init__(self, options: FitOptions):
         super().__init__(options)
         self.train = []
+        self.linear_parts: list[LinearPart] = []  # of the targets; none without a linear part
+        self.by_window = options.scale_by == "window"
+        self._context = options.context
         self.naive_errors = {}  # of the training part: name of a series -> of each target
 
     def read(self) -> tuple[list[Any], list[Any]]:
         options = self.options
         all_series, time = self._series(options.file)
-        parts = [len(series) - round(options.held_out * len(series)) for series in all_series]
+        parts = [len(series) - self._held_out(len(series)) for series in all_series]
+        time = self._decide(all_series, parts, time)
         self.rows = self._learned(all_series, parts, time)
+        if options.linear is not False and not options.causal:
+            self.rows, self.linear_parts = self._with_linear_parts(all_series, parts, self.rows)
         train, validation = [], []
         for series, part in zip(all_series, parts):
             windows = self._windows(series, self.rows)
@@ -83,7 +107,7 @@ class ForecastingReading(Reading):
         self._whole(options.file, validation)  # else nothing goes with the run
         console.print(
             f"{options.task}: {len(train):,} training and {len(validation):,} validation windows "
-            f"of {options.context:,} steps, and {options.horizon:,} to come"
+            f"of {self.context:,} steps, and {options.horizon:,} to come"
         )
         if time and options.gaps != "keep":
             day = " (its last day)" if time.day == 31 else ""
@@ -100,7 +124,8 @@ class ForecastingReading(Reading):
             names = (*own.targets, *own.numbers)
             rows = Rows(tuple(Column(name, known=name in own.known) for name in names))
         names = tuple(column.name for column in rows.columns)
-        if names != self._names or bool(rows.time) != bool(self.options.cycles):
+        cycles = self.options.cycles
+        if names != self._names or cycles not in (None, rows.time.cycles if rows.time else ()):
             raise RunError(
                 f"{paths[0]}: the options must be the training's, whose columns were "
                 f"{', '.join(rows.names)}: --targets, --numbers, --categories, --time, --cycles, "
@@ -117,6 +142,13 @@ class ForecastingReading(Reading):
         return windows
 
     @property
+    def context(self) -> int:
+        """Steps of the past that the model reads, or that windows of a causal model have."""
+        if self._context is None:
+            self._context = CAUSAL if self.options.causal else self.source_length
+        return self._context
+
+    @property
     def num_targets(self) -> int:
         return len(self.options.targets)
 
@@ -125,10 +157,7 @@ class ForecastingReading(Reading):
         return (*self.options.targets, *self.options.numbers, *self.options.categories)
 
     def _in_words(self):
-        return (
-            f"a window of --context {self.options.context} and --horizon {self.options.horizon} "
-            "steps"
-        )
+        return f"a window of --context {self.context} and --horizon {self.options.horizon} steps"
 
     def _series(self, path, trained=None):
         """Return series of a file, and the `TimeColumn`, with what training has found if given."""
@@ -140,7 +169,9 @@ class ForecastingReading(Reading):
         if options.time:
             has_offset = None if trained is None else trained.has_offset
             form = options.time, options.time_format
-            time = TimeColumn(*form, cycles=options.cycles, has_offset=has_offset)
+            cycles = options.cycles if trained is None else trained.cycles
+            cycles = () if cycles in (None, (NO_CYCLE,)) else cycles
+            time = TimeColumn(*form, cycles=cycles, has_offset=has_offset)
             if problems := [*time.problems()]:
                 raise RunError(f"--time: {problems[0]}.")
         all_series, time, filled = read_series(
@@ -172,9 +203,77 @@ class ForecastingReading(Reading):
             columns.append(
                 learned_categories(options.file, name, texts, known=name in options.known)
             )
-        rows = Rows(tuple(columns), time if options.cycles else None, options.series_column)
+        time = time if time and time.cycles else None
+        rows = Rows(tuple(columns), time, options.series_column)
         self.spreads = [numbers.spread for numbers in learned[: self.num_targets]]
         return rows
+
+    def _held_out(self, rows):
+        share = self.options.held_out
+        return held_out_of(rows, self.options.horizon) if share is None else round(share * rows)
+
+    def _decide(self, all_series, parts, time):
+        """Decide what the options leave open, by the training rows; return the `TimeColumn` with
+        its cycles."""
+        options, rows = self.options, max(parts)
+        if options.scale_by is None:
+            self.by_window = len(all_series) > 1 and not options.causal
+        if time is not None and options.gaps != "keep":
+            if options.cycles is None and not options.causal:
+                time = dataclasses.replace(time, cycles=cycles_of(time, rows))
+        else:
+            time = None
+        if options.context is None:
+            self._context = CAUSAL if options.causal else context_of(time, rows, options.horizon)
+        return time
+
+    def _with_linear_parts(self, all_series, parts, rows):
+        """Return the `Rows`, with targets whose logarithm is the better to forecast, and the
+        `LinearPart` of each target, of numbers as the model reads them."""
+        options, columns = self.options, [*rows.columns]
+        values = [[self._values(series, column) for column in columns] for series in all_series]
+        tables = [
+            rows.table(of, series.times)[:part]
+            for of, series, part in zip(values, all_series, parts)
+        ]
+        filled = [rows.filled(table) for table in tables]
+        known = [rows.scaled(table)[:, known_features(rows)].astype("float64") for table in filled]
+        cycles = rows.time.cycles if rows.time else ()
+        linear = Linear(
+            self.context,
+            options.horizon,
+            rows.num_known - 2 * len(cycles),
+            tuple(waves_of(rows.time, name) for name in cycles),
+            max((LENGTHS[name] / DAY / step_in_days(rows.time) for name in cycles), default=None),
+            self.by_window,
+        )
+        found = []
+        for index, name in enumerate(options.targets):
+            pasts = [
+                Past(table[:, index], whole[:, index], features)
+                for table, whole, features in zip(tables, filled, known)
+            ]
+            column, part = (
+                columns[index],
+                dataclasses.replace(linear, log=columns[index].log).fit(pasts),
+            )
+            numbers = np.concatenate([past.values for past in pasts])
+            if part and not column.log and may_be_log(numbers):
+                of_log = dataclasses.replace(linear, log=True).fit(pasts)
+                if of_log and of_log.error < BETTER_BY_LOG * part.error:
+                    flags = True, column.known, column.decimal
+                    column, part = (
+                        learned_numbers(options.file, name, numbers, *flags).column,
+                        of_log,
+                    )
+                    columns[index] = column
+                    console.print(f"  {name!r} is read as its logarithm")
+            if part is None:
+                part = linear.persistence()
+            if not self.by_window:
+                part = part.scaled(column.mean, column.deviation)
+            found.append(part)
+        return dataclasses.replace(rows, columns=tuple(columns)), found
 
     def _say_unknown(self, path, all_series, rows):
         """Say which categories of a file the model does not know."""
@@ -202,9 +301,9 @@ class ForecastingReading(Reading):
         options = self.options
         values = [self._values(series, column) for column in rows.columns]
         table = rows.table(values, series.times)
-        sizes = options.context, options.horizon, self.num_targets
+        sizes = self.context, options.horizon, self.num_targets
         self._require_known(series, rows, values)
-        count = len(series) - options.context - options.horizon + 1
+        count = len(series) - self.context - options.horizon + 1
         return [window(series, table, start, sizes, rows) for start in range(max(0, count))]
 
     def _require_known(self, series, rows, values):
@@ -237,7 +336,7 @@ class ForecastingReading(Reading):
         if len(train) < options.batch_size:
             raise RunError(
                 f"{options.file}: {rows:,} rows leave {counted(len(train), 'windows')} for "
-                f"training, of {options.context} and {options.horizon} steps: fewer than the "
+                f"training, of {self.context} and {options.horizon} steps: fewer than the "
                 f"{options.batch_size} of a batch; choose a smaller --context, --horizon or "
                 "--batch-size."
             )
@@ -248,7 +347,7 @@ class ForecastingReading(Reading):
     def record(self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]) -> dict[str, Any]:
         return {
             "pipeline": "Forecast",
-            "limits": {"source_length": LONGEST if self.options.causal else self.options.context},
+            "limits": {"source_length": LONGEST if self.options.causal else self.context},
             "settings": {
                 "quantiles": self.options.quantiles,
                 "rows": dataclasses.asdict(self.rows),
@@ -268,7 +367,7 @@ class ForecastingReading(Reading):
         whole = [window for window in windows if not np.isnan(window.target).any()]
         if whole:
             return whole
-        context, horizon = self.options.context, self.options.horizon
+        context, horizon = self.context, self.options.horizon
         if not windows:
             raise RunError(
                 f"{path}: no window of {context:,} and {horizon:,} steps has a target; a series "
@@ -293,6 +392,10 @@ class ForecastingModelling(Modelling):
     validation_loss = True
 
     @property
+    def looks_first(self) -> bool:
+        return bool(self.reading.linear_parts)
+
+    @property
     def streams(self) -> bool:
         return self.options.causal
 
@@ -300,7 +403,7 @@ class ForecastingModelling(Modelling):
         inputs = {"window": WindowArrays(examples, "window")}
         if examples[0].rows.num_known:
             inputs["known"] = WindowArrays(examples, "known")
-        lengths = np.full(len(examples), self.options.context)
+        lengths = np.full(len(examples), self.reading.context)
         return inputs, WindowArrays(examples, "target"), lengths
 
     def batches(self, examples: list[Any], run: RunFiles) -> Batches:
@@ -308,7 +411,7 @@ class ForecastingModelling(Modelling):
             return self._carried(examples)
         batches = super().batches(examples, run)
         if self.options.causal:
-            lengths = [max(self.options.context // part, 1) for part in SHORTER]
+            lengths = [max(self.reading.context // part, 1) for part in SHORTER]
             batches.arrays[0]["window"] = WindowArrays(examples, "window", lengths=lengths)
         return batches
 
@@ -330,8 +433,13 @@ class ForecastingModelling(Modelling):
     def carries_state(self) -> tuple[str, str] | None:
         return ("--carry-every", "--causal true alone") if self.options.carry_every else None
 
+    def num_steps(self, batches: Batches) -> int:
+        if self.options.passes is None:
+            return steps_of(batches.order.batches_per_pass)
+        return super().num_steps(batches)
+
     def model(self, run: RunFiles) -> keras.Model:
-        model = forecasting_model(self.options, self.reading.rows)
+        model = forecasting_model(self.options, self.reading)
         return in_training(model, self.options, "window")
 
     def loss(self) -> Any:

@@ -10,40 +10,130 @@ import keras
 import numpy as np
 from keras import ops
 
-from seqkeras.models import Forecaster
+from seqkeras.data.series import WindowArrays
+from seqkeras.models import Forecaster, LinearForecast
+from seqkeras.models.linear_forecast import EPSILON
+from seqkeras.spreading import evenly_spread
 from seqkeras.training.parts.encoders import RECURRENT, encoder_of, with_positions
 
 if TYPE_CHECKING:
     from seqkeras.serving.rows import Rows
 
 CONVOLVED = 3  # steps
+STEP = 0.25  # of the network's outputs: what it adds to a linear part grows slowly
+MOST_JUDGED = 1_000  # windows by whose errors the quantiles begin
+LEAST_DISTANCE = 1e-3  # of two quantiles at first, of a deviation
 
 
-def forecasting_model(options: Any, rows: Rows) -> keras.Model:
+def forecasting_model(options: Any, reading: Any) -> keras.Model:
     """Return a functional model of "window" (B, context, features) and "known" (B, horizon,
     covariates), from `seqkeras.serving.rows.Rows`, to (B, horizon, targets), or (…,
     quantiles).
 
-        y = core(window, known), plus the last value of each target with --from-last
+        y = linear(window, known) + 1/4 network(window, known)
+        y = network(window, known), plus the last value of each target with --from-last
 
     All numbers are scaled, those that it reads and those that it forecasts: see
-    `seqkeras.serving.rows`.
+    `seqkeras.serving.rows`; with `by_window` the targets of each window once more, by its own mean
+    and deviation. The network begins at 0 beside a linear part, and reads the targets less their
+    last value if they drift.
 
     Args:
         options: `ForecastingOptions`.
-        rows: the `Rows`.
+        reading: the `ForecastingReading`, with its `rows`, `context`, `by_window` and
+            `linear_parts`.
     """
-    length = None if options.causal else options.context
+    rows, parts, targets = reading.rows, reading.linear_parts, len(options.targets)
+    length = None if options.causal else reading.context
     inputs = {"window": keras.Input((length, rows.num_features), name="window")}
     if rows.num_known:
         inputs["known"] = keras.Input((options.horizon, rows.num_known), name="known")
+    window, read = inputs["window"], dict(inputs)
+    if reading.by_window:
+        past = window[..., :targets]
+        level = ops.mean(past, axis=1, keepdims=True)  # (B, 1, C)
+        size = ops.sqrt(ops.mean(ops.square(past - level), axis=1, keepdims=True) + EPSILON)
+        window = ops.concatenate([(past - level) / size, window[..., targets:]], axis=-1)
+        read["window"] = window
+    last = window[:, -1:, :targets]
+    linear = None
+    if parts:
+        linear = _linear(options, reading, window, inputs.get("known"))
+        if not reading.by_window and all(part.drifts for part in parts):
+            past = window[..., :targets] - last
+            read["window"] = ops.concatenate([past, window[..., targets:]], axis=-1)
+    elif options.from_last:
+        linear = last
     core = _transformer if options.model == "transformer" else _recurrent
-    core = _causal if options.causal else core
-    values = core(options, rows, inputs)  # (B, horizon, C) or (B, horizon, C, quantiles)
-    if options.from_last:
-        last = inputs["window"][:, -1:, : len(options.targets)]  # (B, 1, C)
-        values = values + (last[..., None] if options.quantiles else last)
+    values, output = (_causal if options.causal else core)(options, reading, read)
+    if parts:
+        values = values * STEP
+        output.kernel.assign(ops.zeros_like(output.kernel))
+        if options.quantiles:
+            scaling = (level, size) if reading.by_window else ()
+            output.bias.assign(_of_errors(options, reading, inputs, (linear, *scaling), output))
+    if linear is not None:  # values (B, horizon, C) or (B, horizon, C, quantiles)
+        values = values + (linear[..., None] if options.quantiles else linear)
+    if reading.by_window:
+        size, level = (
+            (number[..., None] if options.quantiles else number) for number in (size, level)
+        )
+        values = values * size + level
     return keras.Model(inputs, values)
+
+
+def known_features(rows: Rows) -> list[int]:
+    """Return where the known features stand among those of a row of the past, in the order of
+    `Rows.future`: numbers, categories, cycles."""
+    number, places = 0, []
+    hot = len(rows.numbers) + sum(column.may_be_missing for column in rows.columns)
+    for column in rows.columns:
+        first = hot if column.categories else number
+        places += range(first, first + column.width) if column.known else ()
+        if column.categories:
+            hot += column.width
+        else:
+            number += 1
+    return [*places, *range(hot, rows.num_features)]
+
+
+def _linear(options, reading, window, known):
+    """Return (B, horizon, C) of a `LinearForecast` with the weights that were found."""
+    rows, parts = reading.rows, reading.linear_parts
+    orders = [max(part.orders[cycle] for part in parts) for cycle in range(len(parts[0].orders))]
+    layer = LinearForecast(options.horizon, len(parts), known_features(rows), orders)
+    values = layer(window, known)
+    num_covariates = rows.num_known - 2 * len(orders)
+    seasons = [part.season_of(orders, num_covariates) for part in parts]
+    kernels, biases = ([getattr(part, name) for part in parts] for name in ("kernel", "bias"))
+    layer.set_weights([np.stack(weights) for weights in (seasons, kernels, biases)])
+    return values
+
+
+def _of_errors(options, reading, inputs, linear, output):
+    """Return the bias of the network's last layer by which its quantiles are those of the linear
+    part's errors in training windows.
+
+    Args:
+        linear: the linear part's forecasts, and the level and the size by which it is brought back
+            to the targets, if it is.
+    """
+    windows = [reading.train[place] for place in evenly_spread(MOST_JUDGED, len(reading.train))]
+    places = np.arange(len(windows))
+    given = {name: WindowArrays(windows, name)[places] for name in inputs}
+    outputs = keras.Model(inputs, dict(enumerate(linear)))(given)
+    values, *scaling = (ops.convert_to_numpy(outputs[place]) for place in range(len(linear)))
+    targets = WindowArrays(windows, "target")[places]
+    if scaling:
+        targets = (targets - scaling[0]) / scaling[1]
+    errors = (targets - values) / STEP  # (windows, horizon, C)
+    quantiles = np.nan_to_num(np.nanquantile(errors, options.quantiles, axis=0))
+    lowest, distances = quantiles[:1], np.maximum(np.diff(quantiles, axis=0), LEAST_DISTANCE)
+    of_softplus = distances + np.log(-np.expm1(-distances))  # its inverse
+    bias = np.moveaxis(np.concatenate([lowest, of_softplus]), 0, -1)
+    if output.units < bias.size:  # of one step after the other
+        bias = bias.mean(axis=0)
+    return bias.reshape(-1)
 
 
 def scale_and_growth(rows: Rows, spreads: Sequence[float]) -> tuple[Any, Any]:
@@ -65,25 +155,27 @@ def scale_and_growth(rows: Rows, spreads: Sequence[float]) -> tuple[Any, Any]:
     return scale, [column.deviation if column.log else 0.0 for column in targets]
 
 
-def _recurrent(options, rows, inputs):
-    return Forecaster(
+def _recurrent(options, reading, inputs):
+    network = Forecaster(
         options.horizon,
         options.units,
         options.num_layers,
         options.model,
         options.decoder,
         num_targets=len(options.targets),
-        num_known=rows.num_known,
+        num_known=reading.rows.num_known,
         quantiles=options.quantiles,
         dropout=options.dropout,
-    )(inputs)
+    )
+    return network(inputs), network.output_layer
 
 
-def _transformer(options, rows, inputs):
-    """Return encoder blocks over the past; all steps come from the state of the last one."""
+def _transformer(options, reading, inputs):
+    """Return encoder blocks over the past; all steps come from the state of the last one. See
+    `_all_at_once`."""
     hidden = keras.layers.Dense(options.units)(inputs["window"])  # (B, S, D)
-    hidden = with_positions(options.position_kind, hidden, options.context)
-    return _all_at_once(options, rows, inputs, _encoder(options)(hidden)[:, -1])
+    hidden = with_positions(options.position_kind, hidden, reading.context)
+    return _all_at_once(options, reading, inputs, _encoder(options)(hidden)[:, -1])
 
 
 def _encoder(options):
@@ -101,7 +193,7 @@ def _encoder(options):
     )
 
 
-def _causal(options, rows, inputs):
+def _causal(options, reading, inputs):
     """Return the same of layers that read no later step, from the start of a series.
 
         h = cells over the past; or blocks over x + gelu(W [x(t - 2); x(t - 1); x(t)]), x = W z + b;
@@ -115,23 +207,25 @@ def _causal(options, rows, inputs):
         for _ in range(options.num_layers):
             hidden = keras.layers.Dropout(options.dropout)(hidden)
             hidden = RECURRENT[options.model](options.units, return_sequences=True)(hidden)
-        return _all_at_once(options, rows, inputs, hidden[:, -1])
+        return _all_at_once(options, reading, inputs, hidden[:, -1])
     hidden = keras.layers.Dense(options.units)(hidden)
     if options.position_kind is None:
         hidden = hidden + keras.layers.Conv1D(
             options.units, CONVOLVED, padding="causal", activation="gelu"
         )(hidden)
-    return _all_at_once(options, rows, inputs, _encoder(options)(hidden)[:, -1])
+    return _all_at_once(options, reading, inputs, _encoder(options)(hidden)[:, -1])
 
 
-def _all_at_once(options, rows, inputs, hidden):
-    """Return all steps from the vector (B, D) of the past, and what is known of the future."""
+def _all_at_once(options, reading, inputs, hidden):
+    """Return all steps from the vector (B, D) of the past, and what is known of the future; and the
+    layer whose outputs they are."""
     shape = (options.horizon, len(options.targets), max(1, len(options.quantiles)))
-    if rows.num_known:
+    if reading.rows.num_known:
         known = keras.layers.Flatten()(inputs["known"])
         hidden = keras.layers.Concatenate()([hidden, known])
-    values = keras.layers.Reshape(shape)(keras.layers.Dense(int(np.prod(shape)))(hidden))
+    output = keras.layers.Dense(int(np.prod(shape)))
+    values = keras.layers.Reshape(shape)(output(hidden))
     if not options.quantiles:
-        return values[..., 0]
+        return values[..., 0], output
     lowest, distances = values[..., :1], ops.softplus(values[..., 1:])
-    return ops.cumsum(ops.concatenate([lowest, distances], axis=-1), axis=-1)
+    return ops.cumsum(ops.concatenate([lowest, distances], axis=-1), axis=-1), output

@@ -25,6 +25,9 @@ from seqkeras.training.options.decimals import DecimalOptions
 from seqkeras.training.options.positions import OF_DISTANCES, position_kind_option
 from seqkeras.training.task import Task
 
+SCALES = ("file", "window")
+NO_CYCLE = "none"
+
 
 class Quantiles(click.ParamType):
     """Numbers between 0 and 1 that increase, with commas between them, as a tuple."""
@@ -111,22 +114,31 @@ class ForecastingOptions(FitOptions, task="forecasting"):
         "Time between two rows, such as month, business-day or 15 minutes. Default: inferred from "
         "the times.",
     )
-    cycles: tuple = option(
-        (), Names(CYCLES), f"Cycles of the time that the model reads: {', '.join(CYCLES)}."
+    cycles: tuple | None = option(
+        None,
+        Names((*CYCLES, NO_CYCLE)),
+        f"Cycles of the time that the model reads: {', '.join(CYCLES)}, or {NO_CYCLE}. Default: "
+        "those that the training rows show twice; none with --causal or --gaps keep.",
     )
     gaps: str = option(
-        "refuse",
+        "few",
         click.Choice(GAPS),
-        "Handling of missing rows: refuse the file, fill the gap with empty rows, or keep rows as "
-        "they come.",
+        "Handling of missing rows: fill gaps with empty rows where at most one row in 100 is "
+        "missing, and refuse others (few); refuse any; fill any; or keep rows as they come.",
     )
     series_column: str | None = option(None, str, "Column that tells several series apart.")
-    context: int = option(96, at_least(2), "Past steps that the model reads.")
+    context: int | None = option(
+        None,
+        at_least(2),
+        "Past steps that the model reads. Default: a week of hours, 120 days, 104 weeks, 36 "
+        "months, 12 quarters or 24 years, at most a third of the training rows; else 96.",
+    )
     horizon: int = option(24, at_least(1), "Future steps that the model forecasts.")
-    held_out: float = option(
-        0.1,
+    held_out: float | None = option(
+        None,
         Number(0, 1, min_open=True, max_open=True),
-        "Share of the steps, from the end, that is held out for validation.",
+        "Share of the steps, from the end, that is held out for validation. Default: 0.1, or as "
+        "many as hold two horizons, at most 0.3.",
     )
     beside: BaselineOptions = part(BaselineOptions)
     period: int | None = option(
@@ -168,14 +180,33 @@ class ForecastingOptions(FitOptions, task="forecasting"):
     position_kind: str | None = position_kind_option(
         "a Transformer", "sinusoid; with --causal a convolution tells the order"
     )
-    from_last: bool = option(True, bool, "Forecast the difference from the last value.")
+    linear: bool | None = option(
+        None,
+        bool,
+        "Linear forecast, found by regression, that the network adds to. Default: true; false with "
+        "--causal.",
+    )
+    scale_by: str | None = option(
+        None,
+        click.Choice(SCALES),
+        "Scaling of the targets: by the training rows (file), or of each window by itself "
+        "(window). Default: window where the file has several series; file with --causal.",
+    )
+    from_last: bool = option(
+        True, bool, "Forecast the difference from the last value, where there is no --linear."
+    )
     units: int = option(64, at_least(1), "Size of each layer.")
     num_layers: int = option(1, at_least(1), "Layers of the model.")
     num_heads: int = option(4, at_least(1), "Attention heads of a Transformer.")
     dropout: float = option(0.1, Number(0, 1, max_open=True), "Dropout rate of layer inputs.")
     batch_size: int = option(32, at_least(1), "Windows in a batch.")
     learning_rate: float = option(2e-3, POSITIVE, "Learning rate at the end of warm-up.")
-    passes: int = option(10, at_least(1), "Passes over the training windows (epochs).")
+    passes: int | None = option(
+        None,
+        at_least(1),
+        "Passes over the training windows (epochs). Default: 10; fewer where 3,000 steps need "
+        "fewer.",
+    )
 
     USUAL = ("targets", "numbers", "categories", "time", "context", "horizon", "quantiles")
 
@@ -207,6 +238,12 @@ class ForecastingOptions(FitOptions, task="forecasting"):
         yield from self.decimals.problems_of_columns(columns, "--targets and --numbers")
         if self.cycles and (not self.time or self.gaps == "keep"):
             yield "--cycles needs --time, and steps without gaps."
+        if self.cycles and NO_CYCLE in self.cycles and len(self.cycles) > 1:
+            yield f"--cycles: {NO_CYCLE} stands alone; received {','.join(self.cycles)}."
+        if self.causal and self.linear:
+            yield "--linear is for windows of one length; leave it out with --causal."
+        if self.causal and self.scale_by == "window":
+            yield "--scale-by window is for windows of one length; choose file with --causal."
         if self.step and not self.time:
             yield "--step needs --time, the column of the time."
         if self.step and self.gaps == "keep":

@@ -281,3 +281,14 @@ def test_windows_are_what_serving_makes_of_their_rows(tmp_path):
         plans = [float(row[3]) for row in series.rows[place : place + 7]]
         expected = (np.log1p(plans) - 2) / 0.5
         np.testing.assert_allclose(window[place, :, 1], expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("lost", [1, 5, 7])
+def test_gaps_of_few_rows_are_filled(tmp_path, lost):
+    times = (np.datetime64("2024-01-01T00") + np.arange(600)).tolist()
+    content = of_times([*times[:500], *times[500 + lost :]])
+    if lost <= 5:
+        assert read(tmp_path, content, TIME, gaps="few")[2] == lost
+        return
+    with pytest.raises(DataError, match="7 rows are missing; --gaps fill"):
+        read(tmp_path, content, TIME, gaps="few")
