@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 
 import keras
 import numpy as np
@@ -263,3 +264,22 @@ def test_options_that_a_run_brings_are_refused(trained, tmp_path):
             given_too[1] = trained / "run/tokenizer/source.json"
         line = refusal(*given, *given_too, out=tmp_path / "run", status=2)
         assert "--start-from brings its" in line and option.split()[0] in line
+
+
+@pytest.mark.parametrize("task", ["translation", "denoising-pretraining"])
+def test_runs_that_can_not_be_begun_with_get_one_line(task, trained, tmp_path):
+    start, file, run = tmp_path / "start", tmp_path / "pairs.txt", tmp_path / "run"
+    shutil.copytree(trained / "run", start)
+    file.write_text("a b\tc d\n\ne f\tg h\n\n" * 40, encoding="utf-8")
+    given = [task, file, "--start-from", start]
+    record = json.loads((start / "run.json").read_text())
+    (start / "run.json").write_text(json.dumps(record | {"task": "own", "pipeline": "Generate"}))
+    line = refusal(*given, out=run)
+    assert f"{start}: expected a run of one text into another; own left this one" in line
+    (start / "run.json").write_text(json.dumps(record))
+    WORDS.to_file(start / "tokenizer/target.json")
+    if task == "denoising-pretraining":
+        line = refusal(*given, out=run)
+        assert f"{start}: expected one tokenizer.json for sources and targets" in line
+    (start / "model.keras").write_bytes(b"")
+    assert f"{start}: damaged: " in refusal(*given, out=run)
