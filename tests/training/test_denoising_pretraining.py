@@ -241,6 +241,7 @@ test_a_text_that_can_not_be_learned_from_is_one_line = refused_files(
         "--vocabulary {folder}/the.json",
         "no row of two tokens is left for validation",
     ),
+    ("\u200b\n\n" * 40, "--vocabulary {folder}/the.json", "left for validation; hold longer"),
     options=" ".join(TINY),
     beside={"the.json": WORDS.to_json()},
 )

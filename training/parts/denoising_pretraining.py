@@ -157,13 +157,24 @@ class DenoisingPretrainingReading(DocumentReading):
 
     def examples_in(self, documents: list[Any]) -> list[Any]:
         """Return the `DamagedText`s of documents; the damage is the same each time."""
+        rows = [encoded(self.tokenizer, sentences) for sentences in documents]
+        rows = [*filter(None, rows)]
+        examples = [each for each in self._damaged(rows) if each.target] if rows else []
+        if not examples:
+            raise RunError(
+                f"{self.source}: no row of two tokens is left for validation; hold longer texts "
+                "out."
+            )
+        return examples
+
+    def _damaged(self, documents):
+        """Return the `DamagedText`s of documents, lists of sentences, lists of token ids."""
         tokenizer = self.tokenizer
         frame = Frame.of(tokenizer, **self.ids(tokenizer))
-        kept = [encoded(tokenizer, sentences) for sentences in documents]
-        rows = self.rows([ShardTokens.of_documents([*filter(None, kept)])], tokenizer)
+        rows = self.rows([ShardTokens.of_documents(documents)], tokenizer)
         order = EveryRow(rows.counts, DRAWN, SEED, MOST_ROWS)
         batches = self.batches(rows, order, frame)
-        examples = [
+        return [
             DamagedText(
                 tokenizer.decode(_within(source, frame), special_tokens=True),
                 tokenizer.decode(target),
@@ -173,13 +184,6 @@ class DenoisingPretrainingReading(DocumentReading):
             for drawn in order.from_step(0)
             for source, target in zip(*batches.damaged(drawn), strict=True)
         ]
-        examples = [example for example in examples if example.target]
-        if not examples:
-            raise RunError(
-                f"{self.source}: no row of two tokens is left for validation; hold longer texts "
-                "out."
-            )
-        return examples
 
     def tokenizers(self, examples: list[Any]) -> dict[str, Tokenizer]:
         return dict.fromkeys(("source", "target"), self.tokenizer)
