@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from seqkeras.models.recurrent_stack import values_dtype
 from seqkeras.shapes import fits, require_positive
 
 EPSILON = 1e-12  # beside the variance of a window, which may be zero
@@ -45,7 +46,7 @@ class LinearForecast(keras.layers.Layer):
         known: (B, H, K), the known features of the steps to come; None without any.
 
     Returns:
-        (B, H, C).
+        (B, H, C), in float32 at least.
 
     Raises:
         ValueError: if a size is not positive, there are more cycles than known features hold, or
@@ -58,6 +59,7 @@ class LinearForecast(keras.layers.Layer):
     def __init__(self, horizon, num_targets=1, known=(), orders=(), **kwargs):
         super().__init__(autocast=False, **kwargs)
         require_positive(self, horizon=horizon, num_targets=num_targets)
+        self.values_dtype = values_dtype(self)
         self.horizon, self.num_targets = horizon, num_targets
         self.known, self.orders = [*known], [*orders]
         if 2 * len(self.orders) > len(self.known) or min(self.orders, default=0) < 0:
@@ -80,7 +82,12 @@ class LinearForecast(keras.layers.Layer):
 
     def _weight(self, name, shape):
         return self.add_weight(
-            name=name, shape=shape, initializer="zeros", trainable=False, dtype="float32"
+            name=name,
+            shape=shape,
+            initializer="zeros",
+            trainable=False,
+            autocast=False,
+            dtype=self.values_dtype,
         )
 
     def _require_shapes(self, window, known):
@@ -98,13 +105,13 @@ class LinearForecast(keras.layers.Layer):
             )
 
     def call(self, window, known=None):
-        window = ops.cast(window, "float32")
+        window = ops.cast(window, self.values_dtype)
         past = ops.transpose(window[..., : self.num_targets], (2, 0, 1))  # (C, B, S)
         season = 0.0
         if sum(self.season.shape[1:]):
             before = self._regressors(ops.take(window, self.known, axis=-1))
             past = past - self._of_season(before)
-            season = self._of_season(self._regressors(ops.cast(known, "float32")))
+            season = self._of_season(self._regressors(ops.cast(known, self.values_dtype)))
         values = season + ops.matmul(past, self.kernel) + self.bias[:, None]  # (C, B, H)
         return ops.transpose(values, (1, 2, 0))
 

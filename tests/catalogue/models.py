@@ -3,7 +3,15 @@
 import keras
 import numpy as np
 
-from seqkeras.models import BiDAF, BiLM, BiLMFeatures, Forecaster, LayerMix, RNNLanguageModel
+from seqkeras.models import (
+    BiDAF,
+    BiLM,
+    BiLMFeatures,
+    Forecaster,
+    LayerMix,
+    LinearForecast,
+    RNNLanguageModel,
+)
 from seqkeras.recurrent import QRNN
 from tests.arrays import floats
 from tests.catalogue.case import B, Case, D, S, T
@@ -121,6 +129,16 @@ def forecaster_case(decoder, cell, quantiles, num_known, make_cell=None):
     return Case(name, make, lambda: inputs, {"window": 1})
 
 
+def linear_case():
+    inputs = {"window": floats(B, S, D), "known": floats(B, T, 3)}
+    return Case(
+        "LinearForecast",
+        lambda: LinearForecast(T, num_targets=2, known=[4, 2, 3], orders=[2]),
+        lambda: inputs,
+        scale=30,
+    )
+
+
 LANGUAGE = [
     language_case("simple_rnn"),
     language_case("gru", tie_weights=True),
@@ -165,6 +183,7 @@ CASES = [
     mix_case(),
     *BIDAF,
     *FORECASTERS,
+    linear_case(),
     *ANY_CELL_LANGUAGE,
     *ANY_CELL_FORECASTERS,
 ]

@@ -43,7 +43,7 @@ def series(path, count=311, step="hour", period=24, columns=1, end=None):
 
 def windows_of(file, **options):
     """The options, and windows of training and of validation."""
-    settings = {"targets": ("x",), "time": ("time",), **SIZES, **options}
+    settings = {"targets": ("x",), "time": ("time",), "cycles": ("none",), **SIZES, **options}
     task = ForecastingOptions(file=file, **settings).make()
     return task.options, *task.reading.read()
 
