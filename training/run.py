@@ -35,6 +35,7 @@ BEST = "best.keras"  # only while the run is not finished
 TEACHER = "teacher.npz"  # what a teacher answered; the same
 HISTORY = "history.csv"
 CURVES = "curves.png"
+CALIBRATION = "calibration.png"
 SAMPLES = "samples.txt"
 TENSORBOARD = "tensorboard"
 TASKS = "tasks"  # of several tasks: a run of each
@@ -42,6 +43,7 @@ OF_TASK = re.compile(rf"^{TASKS}/[^/]+(/|$)")
 # All that a run writes. The record goes first when a run is removed, so that a killed removal
 # leaves no run that seems finished, and the options never: new ones take their place.
 WRITTEN = (MODEL, SCORES, VALIDATION, ARRAYS, ATTENTION_MAP, FORECASTS, HISTORY, CURVES, SAMPLES)
+WRITTEN += (CALIBRATION,)
 FILES = (RECORD, CHECKPOINT, BEST, TEACHER, *WRITTEN)
 TOKENIZER_FILES = tuple(f"{role}.json" for role in ROLES)
 EVENTS = "events.out.tfevents."  # begins the name of every file in `TENSORBOARD`

@@ -335,6 +335,7 @@ class Scoring(abc.ABC):
         score_formats: name of a validation score -> format of its number; the others are shares,
             written as "93.10%".
         asked: options of the pipeline with which a bundle is scored, beside `truncate`.
+        linear: name of the head, or the layer, that gives the logits of `chances`; None without.
     """
 
     picture = ATTENTION_MAP
@@ -342,6 +343,7 @@ class Scoring(abc.ABC):
     lower_is_better: tuple = ()
     score_formats: dict = {}
     asked: dict = {}
+    linear: str | None = None
 
     def __init__(self, options: FitOptions, reading: Reading, modelling: Modelling):
         self.options: Any = options
@@ -448,6 +450,47 @@ class Scoring(abc.ABC):
         comparison = beside(self, methods, examples, answers)
         return scores | ({"baselines": comparison} if comparison else {})
 
+    def chances(
+        self, examples: list[Any], answers: Sequence[Any], run: RunFiles
+    ) -> tuple[Sequence[Sequence[float]], Sequence[int]]:
+        """Return the scores of all classes of examples, and the places of the right ones, of a task
+        whose head or layer `linear` gives logits.
+
+        Args:
+            examples: examples of validation; those without a right class are left out.
+            answers: answers to them.
+            run: a `seqkeras.runs.RunFiles`.
+        """
+        raise NotImplementedError
+
+    def calibrated(
+        self,
+        model: keras.Model,
+        answered: Mapping[str, tuple[list[Any], Sequence[Any]]],
+        run: RunFiles,
+    ) -> dict[str, Any] | None:
+        """Make the scores of a trained model probabilities, if the task has `chances`; see
+        `seqkeras.training.calibration`.
+
+        Args:
+            model: its weights change.
+            answered: name -> (examples, answers) of every test, before it.
+            run: a `seqkeras.runs.RunFiles`.
+
+        Returns:
+            What scores.json says of it, or None.
+        """
+        from seqkeras.training.calibration import calibrated, divide_logits, logits_of
+
+        if self.linear is None or not getattr(self.options, "calibrate", False):
+            return None
+        [pair] = answered.values()
+        chances, targets = self.chances(*pair, run)
+        calibration = calibrated(logits_of(chances), targets, self.options.seed)
+        if calibration:
+            divide_logits(model, self.linear, calibration["temperature"])
+        return calibration
+
     def draw(self, model: keras.Model, run: RunFiles, path: Path | str) -> None:
         """Draw the model's attention, or its answers, into a PNG, if the task has some to show."""
         return None
@@ -460,12 +503,15 @@ class Scoring(abc.ABC):
         """Yield what is printed of scores: the table, if there is one; and the model beside plain
         methods, with a last line that says which is ahead."""
         from seqkeras.training.baselines import table_of
+        from seqkeras.training.calibration import in_words
 
         if (table := self.table(scores)) is not None:
             yield table
         if comparison := scores.get("baselines"):
             yield table_of(comparison)
             yield f"  {comparison['summary']}"
+        if calibration := scores.get("calibration"):
+            yield f"  {in_words(calibration)}"
 
     @abc.abstractmethod
     def summary(self, scores: Mapping[str, Any]) -> str:

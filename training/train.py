@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 from seqkeras.locking import locked
 from seqkeras.runs import CHECKPOINT, MODEL, SCORES, RunError
 from seqkeras.terminal import one_line
+from seqkeras.training.calibration import draw_calibration
 from seqkeras.training.console import console, progress_bar
 from seqkeras.training.first_weights import take_weights
 from seqkeras.training.fit import Plan, fit, ignored_by
 from seqkeras.training.options import options_of
 from seqkeras.training.run import (
     BEST,
+    CALIBRATION,
     CURVES,
     HISTORY,
     SAMPLES,
@@ -176,6 +178,9 @@ def _finish(task, folder, model, data):
     )
     scores |= task.scoring.scores(answers)
     scores = task.scoring.beside(scores, data.examples, answers, data.run)
+    if calibration := task.scoring.calibrated(model, answers, run):
+        scores["calibration"] = calibration
+        draw_calibration(calibration, folder / CALIBRATION)
     task.scoring.draw(model, run, folder / task.scoring.picture)
     run.write(folder, model, scores)
     for name in (CHECKPOINT, BEST, TEACHER):
@@ -212,7 +217,7 @@ def answered(tests: Iterable[tuple[str, list[Any]]], answer: Callable[..., Any])
 def _report(task, folder, scores):
     for shown in task.scoring.shown(scores):
         console.print(shown)
-    names = (MODEL, SCORES, HISTORY, CURVES, SAMPLES, task.scoring.picture)
+    names = (MODEL, SCORES, HISTORY, CURVES, SAMPLES, CALIBRATION, task.scoring.picture)
     made = [name for name in names if (folder / name).exists()]
     console.print(
         f"{one_line(folder)}: {', '.join(made[:-1])} and {made[-1]} are there; "

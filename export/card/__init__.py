@@ -66,6 +66,11 @@ BASELINES = """
 
 {summary}.
 """
+CALIBRATION = """
+| scores of {examples:,} examples, cross-fitted | before | temperature of {temperature:.3f} |
+|---|---|---|
+{rows}
+"""
 IDS = "SavedModel on arrays"
 COMPARED = {  # a figure of the manifest's `parity` -> in words
     "onnx": "ONNX",
@@ -268,10 +273,21 @@ def _scores(manifest):
         for name, value in manifest.scores.items()
         if isinstance(value, int | float)
     )
-    comparison = manifest.scores.get("baselines")
-    return (SCORES.format(rows=rows) if rows else "") + (
-        _baselines(comparison) if comparison else ""
+    comparison, calibration = map(manifest.scores.get, ("baselines", "calibration"))
+    return (
+        (SCORES.format(rows=rows) if rows else "")
+        + (_baselines(comparison) if comparison else "")
+        + (_calibration(calibration) if calibration else "")
     )
+
+
+def _calibration(calibration):
+    """Return the table of what the temperature of the scores brings."""
+    before, after = calibration["before"], calibration["after"]
+    rows = _rows(
+        (name.replace("_", " "), f"{before[name]:.4f}", f"{after[name]:.4f}") for name in before
+    )
+    return CALIBRATION.format(**calibration | {"rows": rows})
 
 
 def _baselines(comparison):

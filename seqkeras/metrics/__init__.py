@@ -1,6 +1,11 @@
 """Metrics: of training, without padding; of answers against targets; of the ranking by scores."""
 
 from seqkeras.metrics.accuracy import SequenceAccuracy, TokenAccuracy
+from seqkeras.metrics.calibration import (
+    expected_calibration_error,
+    fitted_temperature,
+    reliability,
+)
 from seqkeras.metrics.classes import class_f1, matthews_correlation
 from seqkeras.metrics.correlation import pearson_correlation, spearman_correlation
 from seqkeras.metrics.error_rates import sequence_error_rate, token_error_rate
@@ -38,12 +43,15 @@ __all__ = [
     "entity_f1",
     "entity_scores",
     "exact_match",
+    "expected_calibration_error",
+    "fitted_temperature",
     "matthews_correlation",
     "mean_absolute_error",
     "naive_error",
     "pearson_correlation",
     "pinball_loss",
     "relative_error",
+    "reliability",
     "root_mean_squared_error",
     "rouge",
     "sequence_error_rate",

@@ -228,6 +228,7 @@ class ClassificationScoring(Scoring):
     """Labels that are right, F1, Matthews' correlation."""
 
     score_formats = {"Matthews' correlation": ".3f"}
+    linear = "label"
 
     def validation_scores(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
         scores = self._scores(examples, answers)
@@ -266,6 +267,17 @@ class ClassificationScoring(Scoring):
 
     def sums(self, examples: list[Any], answers: Sequence[Any]) -> np.ndarray:
         return right_labels(examples, answers)
+
+    def chances(
+        self, examples: list[Any], answers: Sequence[Any], run: RunFiles
+    ) -> tuple[Sequence[Sequence[float]], Sequence[int]]:
+        labels = run.record.settings["labels"]
+        known = [
+            ([answer.scores[label] for label in labels], labels.index(example.target))
+            for example, answer in zip(examples, answers, strict=True)
+            if example.target in labels and answer.scores  # none of NaN
+        ]
+        return [scores for scores, _ in known], [target for _, target in known]
 
     def scores(self, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]) -> dict[str, Any]:
         [(examples, answers)] = answered.values()

@@ -121,6 +121,13 @@ class ChoiceModelling(Modelling):
 class ChoiceScoring(Scoring):
     """Choices that are right."""
 
+    linear = "choice"
+
+    def chances(
+        self, examples: list[Any], answers: Sequence[Any], run: RunFiles
+    ) -> tuple[Sequence[Sequence[float]], Sequence[int]]:
+        return [answer.scores for answer in answers], [example.target for example in examples]
+
     def validation_scores(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
         return {"right choices": exact_match(*_places(examples, answers))}
 

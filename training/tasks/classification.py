@@ -18,6 +18,7 @@ from seqkeras.training.options import (
     shown,
 )
 from seqkeras.training.options.baselines import BaselineOptions
+from seqkeras.training.options.calibration import CalibrationOptions
 from seqkeras.training.options.distillation import BERT, DistillationOptions
 from seqkeras.training.options.encoders import ENCODERS, OF_ENCODER
 from seqkeras.training.options.frames import FrameOptions
@@ -64,6 +65,7 @@ class ClassificationOptions(FitOptions, task="classification"):
     tuning: PooledOptions = part(PooledOptions)
     teaching: DistillationOptions = part(DistillationOptions)
     beside: BaselineOptions = part(BaselineOptions)
+    surety: CalibrationOptions = part(CalibrationOptions)
     texts: LabelledTextOptions = part(LabelledTextOptions)
     label_column: str = option("label", str, "Column of labels.")
     encoder: str = option(

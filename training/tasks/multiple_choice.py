@@ -14,6 +14,7 @@ from seqkeras.training.options import (
     option,
     part,
 )
+from seqkeras.training.options.calibration import CalibrationOptions
 from seqkeras.training.options.pretrained import PooledOptions
 from seqkeras.training.task import Task
 
@@ -39,6 +40,7 @@ class MultipleChoiceOptions(FitOptions, task="multiple-choice"):
     validation: str | None = option(None, DataFile(), "Validation file. Default: rows of FILE.")
     held_out: float = option(0.1, FRACTION, "Share of FILE's rows that is held out.")
     tuning: PooledOptions = part(PooledOptions)
+    surety: CalibrationOptions = part(CalibrationOptions)
     text_column: str = option("text", str, "Column, or key, of texts.")
     choice_columns: tuple = option((), Names(), "Columns of choices, in their order.")
     answer_column: str = option(
