@@ -1,7 +1,7 @@
 """Made reports of events, whose summaries are determined by what they tell.
 
     On 3 May a fire broke out in Lund. ... Four people were hurt. ... The cause was a candle.
-    -> Fire in Lund on 3 May, 4 hurt: a candle.
+    -> Fire in Lund on 3 May. Four hurt by a candle.
 
 A report has its facts in any order, between sentences that tell nothing, and a sentence about an
 older event in another town. The same seed makes the same reports.
@@ -44,10 +44,12 @@ def _report(draw):
     town, elsewhere = draw.sample(TOWNS, 2)
     begins, causes = EVENTS[kind]
     day, month = draw.randint(1, 28), draw.choice(MONTHS.split())
-    hurt, cause = draw.randrange(2, 11), draw.choice(causes)
-    people = f"{NUMBERS[hurt]} people were hurt."
-    facts = [people, f"The cause was {cause}.", *draw.sample(IDLE, 2)]
+    hurt, cause = NUMBERS[draw.randrange(2, 11)], draw.choice(causes)
+    facts = [f"{hurt} people were hurt.", f"The cause was {cause}.", *draw.sample(IDLE, 2)]
     facts.append(f"The {other} in {elsewhere} in {draw.choice(MONTHS.split())} was worse.")
     draw.shuffle(facts)
     first = f"On {day} {month} a {kind} {begins} in {town}."
-    return [first, *facts], f"{kind.capitalize()} in {town} on {day} {month}, {hurt} hurt: {cause}."
+    return [
+        first,
+        *facts,
+    ], f"{kind.capitalize()} in {town} on {day} {month}. {hurt} hurt by {cause}."

@@ -147,6 +147,14 @@ def test_translation_begins_with_its_weights_and_its_tokens(trained, tmp_path):
     assert record["decoding"]["num_beams"] == 2 and record["task"] == "translation"
 
 
+def test_targets_of_characters_that_the_run_does_not_know_are_refused(trained, tmp_path):
+    file = tmp_path / "pairs.txt"
+    file.write_text("the cat\tÑandú\nthe dog\tÑandú\n" * 5, encoding="utf-8")
+    given = ["translation", file, "--start-from", trained / "run", "--held-out", "0.5"]
+    line = refusal(*given, out=tmp_path / "run")
+    assert f"The tokens are those of --start-from {trained / 'run'}; write the targets in" in line
+
+
 @pytest.mark.long
 def test_a_run_goes_on_with_its_records_by_another_noise(trained, tmp_path, capsys):
     given = "--max-length 31 --batch-size 7 --noise infilling --looks 1 --vocab-size 99".split()

@@ -180,6 +180,11 @@ class TranslationReading(Reading):
     @property
     def way_out_of_unknown(self) -> str:
         options = self.options
+        if self.start is not None:
+            return (
+                f"The tokens are those of --start-from {options.start_from}; write the targets in "
+                "its characters, or leave it out."
+            )
         size = "--target-vocab-size" if options.target_vocab_size else "--vocab-size"
         kind = "--target-tokens" if options.target_tokens else "--tokens"
         return (
