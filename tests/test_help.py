@@ -15,13 +15,18 @@ from seqkeras.training.commands import command
 from seqkeras.training.describe import DESCRIBE, describe_command
 from seqkeras.training.evaluate import EVALUATE, evaluate_command
 from seqkeras.training.tasks import TASKS
+from seqkeras.training.tuning.command import TUNE, tune_command
 
 PREPOSITIONS = """about above after among as at before behind beside between beyond by during for
 from in inside instead into like of on onto over per than through to under until up with within
 without""".split()
 BACK_REFERENCES = """also and how it its itself or so such that their them there these they this
 those what when where whether which who whom whose""".split()
-OTHERS = {EVALUATE: evaluate_command, DESCRIBE: describe_command}  # that are no tasks
+OTHERS = {  # that are no tasks
+    EVALUATE: evaluate_command,
+    DESCRIBE: describe_command,
+    TUNE: lambda: tune_command(TASKS).commands["classification"],
+}
 PARSED = {
     "export": (export, []),
     **{f"serving {name}": (serving, [name]) for name in ("predict", "bench", "inspect", "serve")},

@@ -19,6 +19,7 @@ from seqkeras.training.commands import command
 from seqkeras.training.describe import DESCRIBE, Description, describe, describe_command
 from seqkeras.training.evaluate import EVALUATE, Evaluation, evaluate, evaluate_command
 from seqkeras.training.tasks import TASKS
+from seqkeras.training.tuning.command import TUNE, Tuning, tune_command
 
 OUT_OF_MEMORY = {"ResourceExhaustedError", "OutOfMemoryError"}  # of TensorFlow, of PyTorch
 
@@ -61,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 class _Left:
     """Files that a stopped training leaves in its folder."""
 
-    folder, since = None, 0.0
+    folder, since, study = None, 0.0, None
 
     def begin(self, folder, overwrite):
         """Say that a training begins; with `overwrite` files from before are not its."""
@@ -69,6 +70,8 @@ class _Left:
 
     def in_words(self):
         """Return what it is, and the way on; empty for a command that trains nothing."""
+        if self.study is not None:
+            return "; the same command, without --overwrite, goes on with the study"
         if self.folder is None:
             return ""
         if self._has(RECORD):
@@ -85,6 +88,7 @@ class _Left:
 def _train(arguments, interrupts, left):
     commands = {name: command(name, options) for name, options in TASKS.items()}
     commands |= {EVALUATE: evaluate_command(), DESCRIBE: describe_command()}
+    commands[TUNE] = tune_command(TASKS)
     group = click.Group("training", commands=commands, help="Train a model: options in, a run out.")
     outcome = group.main(arguments, prog_name="seqkeras train", standalone_mode=False)
     if outcome == 0:  # for help, which is printed
@@ -99,6 +103,11 @@ def _train(arguments, interrupts, left):
             evaluate(outcome)
         elif isinstance(outcome, Description):
             describe(outcome)
+        elif isinstance(outcome, Tuning):
+            from seqkeras.training.tuning.study import tune
+
+            left.study = outcome.folder
+            tune(outcome)
         else:
             options, folder, overwrite = outcome
             left.begin(folder, overwrite)

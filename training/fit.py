@@ -44,6 +44,7 @@ class Plan:
         loss_weights: loss weights of `compile`: a dictionary by the names of outputs, or None.
         validation: a `seqkeras.training.validation.Validation`, or None.
         looks_first: whether there is a look before the first step.
+        report: called with the number and the rank of each look, or None.
         tokens_from: step -> iterator over the tokens of every batch from that step on, or None.
         prepare: called with the model before it is compiled, or None.
         begin: called when nothing more can be refused, before the folder is read or written.
@@ -60,6 +61,7 @@ class Plan:
     loss_weights: dict | None = None
     validation: Any = None
     looks_first: bool = False
+    report: Callable | None = None
     tokens_from: Callable | None = None
     prepare: Callable | None = None
     begin: Callable | None = None
@@ -159,6 +161,7 @@ def _learn(plan, model, state, averages):
         averages,
         plan.validation,
         plan.looks_first,
+        plan.report,
     )
     with _failing_in_words(plan, progress), contextlib.closing(history):
         if done < num_steps and not looks.is_over():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +39,7 @@ class Looks(keras.callbacks.Callback):
         averages: a `seqkeras.training.averages.Averages`, the weights that are looked at.
         validation: a `seqkeras.training.validation.Validation`, or None.
         looks_first: whether there is a look before the first step.
+        report: called with the number and the rank of each look, or None.
     """
 
     def __init__(
@@ -52,9 +53,10 @@ class Looks(keras.callbacks.Callback):
         averages: Averages,
         validation: Validation | None = None,
         looks_first: bool = False,
+        report: Callable[[int, list[float]], None] | None = None,
     ):
         super().__init__()
-        self.looks_first = looks_first
+        self.looks_first, self.report = looks_first, report
         self.averages = averages
         self.folder, self.state, self.history, self.progress = folder, state, history, progress
         self.options, self.num_steps, self.validation = options, num_steps, validation
@@ -128,4 +130,6 @@ class Looks(keras.callbacks.Callback):
         if self.state.best_step() == row["step"]:
             with files.written_aside(self.folder / BEST) as aside:
                 self.model.save(aside)
+        if self.report is not None:
+            self.report(len(self.state.looks) - 1, self.state.looks[-1][1])
         return self.validation.in_words(look)

@@ -37,7 +37,12 @@ if TYPE_CHECKING:
     from seqkeras.training.task import Task
 
 
-def train(task: Task, folder: Path, overwrite: bool = False) -> Any:
+def train(
+    task: Task,
+    folder: Path,
+    overwrite: bool = False,
+    report: Callable[[int, list[float]], None] | None = None,
+) -> Any:
     """Train a task, or continue where an earlier process stopped; a finished run is left alone.
 
     What can not be trained is refused before anything is written.
@@ -46,6 +51,8 @@ def train(task: Task, folder: Path, overwrite: bool = False) -> Any:
         task: a `seqkeras.training.task.Task`.
         folder: a `Path`, the run's.
         overwrite: remove what an earlier run left.
+        report: called with the number and the rank of each look, `Validation.rank`; an exception
+            of its ends the training. None: nothing is.
 
     Raises:
         InUseError: if another process writes the folder.
@@ -65,7 +72,7 @@ def train(task: Task, folder: Path, overwrite: bool = False) -> Any:
             require_begun(folder, task.name, task.options)
         task.modelling.folder = folder
         data = _read(task, folder, overwrite, devices)
-        model = fit(_plan(task, folder, overwrite, devices, data))
+        model = fit(_plan(task, folder, overwrite, devices, data, report))
         if devices.is_chief:
             scores = _finish(task, folder, model, data)
         devices.part()
@@ -114,7 +121,7 @@ def _read(task, folder, overwrite, devices):
     return _Data(examples, validation, kept, run, answer)
 
 
-def _plan(task, folder, overwrite, devices, data):
+def _plan(task, folder, overwrite, devices, data, report=None):
     """Return the `Plan` of a task's training."""
     options, modelling, run = task.options, task.modelling, data.run
     batches, loss = modelling.batches(data.examples, run), modelling.loss()
@@ -158,6 +165,7 @@ def _plan(task, folder, overwrite, devices, data):
         loss_weights=modelling.loss_weights(),
         validation=validation,
         looks_first=modelling.looks_first,
+        report=report,
         tokens_from=batches.tokens_from,
         prepare=prepare,
         begin=begin if devices.num_processes == 1 else None,

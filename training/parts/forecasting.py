@@ -31,6 +31,7 @@ from seqkeras.training.parts.forecasting_defaults import (
     CAUSAL,
     DAY,
     LENGTHS,
+    NO_CYCLE,
     context_of,
     cycles_of,
     held_out_of,
@@ -53,7 +54,6 @@ from seqkeras.training.parts.forecasting_scores import (
 from seqkeras.training.parts.linear_forecast import Linear, LinearPart, Past, may_be_log
 from seqkeras.training.parts.scaling import learned_categories, learned_numbers
 from seqkeras.training.task import Modelling, Reading, Scoring
-from seqkeras.training.tasks.forecasting import NO_CYCLE
 from seqkeras.training.validation import LOSS
 from seqkeras.training.wording import counted, listed
 

@@ -9,6 +9,7 @@ from seqkeras.serving.times import FIXED
 if TYPE_CHECKING:
     from seqkeras.serving.times import TimeColumn
 
+NO_CYCLE = "none"  # in place of names of cycles
 DAY = 86_400.0  # seconds
 LENGTHS = {"day": DAY, "week": 7 * DAY, "year": 365.2425 * DAY}  # of `serving.times.CYCLES`
 MOST_WAVES = {"day": 4, "week": 3, "year": 5}

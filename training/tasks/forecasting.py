@@ -23,10 +23,10 @@ from seqkeras.training.options import (
 from seqkeras.training.options.baselines import BaselineOptions
 from seqkeras.training.options.decimals import DecimalOptions
 from seqkeras.training.options.positions import OF_DISTANCES, position_kind_option
+from seqkeras.training.parts.forecasting_defaults import NO_CYCLE
 from seqkeras.training.task import Task
 
 SCALES = ("file", "window")
-NO_CYCLE = "none"
 
 
 class Quantiles(click.ParamType):

@@ -1,0 +1,1 @@
+"""`seqkeras train tune TASK`: the options of a task that its validation examples find best."""

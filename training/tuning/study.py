@@ -1,0 +1,264 @@
+"""A study of trials, each a training; the best stays as a run."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import shlex
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import click
+import keras
+import optuna
+from rich.table import Table
+
+from seqkeras import files
+from seqkeras.locking import locked
+from seqkeras.runs import SCORES, RunError
+from seqkeras.terminal import one_line
+from seqkeras.training.console import console
+from seqkeras.training.run import options_content
+from seqkeras.training.train import train
+from seqkeras.training.tuning.picture import draw_trials
+from seqkeras.training.tuning.spaces import first_values, suggested
+from seqkeras.training.wording import counted
+
+if TYPE_CHECKING:
+    from seqkeras.training.tuning.command import Tuning
+
+BEST, TRIALS = "best", "trials"
+STUDY = {"sqlite": "study.db", "journal": "study.log"}
+TABLE, PICTURE = "tuning.json", "tuning.png"
+NAME, OPTIONS = "seqkeras", "options"  # of a study; the attribute with what is not searched
+SHOWN = 5  # trials in the table
+FIRST_TRIALS = 4  # that are never ended early
+
+
+class _Ended(Exception):
+    """A trial that a look ends."""
+
+
+def tune(tuning: Tuning) -> None:
+    """Search the options of a task, or go on with a study that was stopped.
+
+    Raises:
+        RunError: if the folder holds a study of other options, or the task can not be trained.
+        InUseError: if another process writes the study.
+    """
+    folder = tuning.folder
+    _require_study(folder)
+    if tuning.overwrite:
+        shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    if tuning.storage == "journal":
+        _search(tuning)
+        return
+    with locked(folder / STUDY[tuning.storage]):
+        _search(tuning)
+
+
+def _require_study(folder):
+    """Raise a `RunError` unless a folder is empty, or holds a study: others are not removed."""
+    files_there = [path.name for path in folder.glob("[!.]*")]
+    if files_there and not {*STUDY.values()} & {*files_there}:
+        raise RunError(f"{folder}: holds no study of tune; choose another --out.")
+
+
+def _search(tuning):
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    study = _study(tuning)
+    console.print(f"tune {tuning.options.task}: {', '.join(tuning.names)}")
+    done = _finished(study)
+    if done:
+        console.print(f"  going on: {counted(len(done), 'trials are', 'trial is')} done")
+    while len(_finished(study)) < tuning.trials:
+        _run_trial(study, tuning)
+    _report(study, tuning)
+
+
+def _study(tuning):
+    """Return the study of the folder, new or old."""
+    path = tuning.folder / STUDY[tuning.storage]
+    if tuning.storage == "journal":
+        backend = optuna.storages.journal.JournalFileBackend(str(path))
+        storage: Any = optuna.storages.JournalStorage(backend)
+    else:
+        storage = f"sqlite:///{path}"
+    study = optuna.create_study(
+        storage=storage,
+        study_name=NAME,
+        load_if_exists=True,
+        direction="maximize",
+        pruner=optuna.pruners.MedianPruner(n_startup_trials=FIRST_TRIALS),
+    )
+    fixed = _fixed(tuning)
+    if OPTIONS not in study.user_attrs:
+        study.set_user_attr(OPTIONS, fixed)
+        study.enqueue_trial(first_values(tuning.names, tuning.options))
+    elif differing := [
+        name
+        for name in {**fixed, **study.user_attrs[OPTIONS]}
+        if fixed.get(name) != study.user_attrs[OPTIONS].get(name)
+    ]:
+        raise RunError(
+            f"{tuning.folder}: holds a study with another {differing[0]}; choose another --out, or "
+            "--overwrite."
+        )
+    if tuning.storage != "journal":  # of which another machine may run one
+        for trial in study.get_trials(states=(optuna.trial.TrialState.RUNNING,)):
+            study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
+            study.enqueue_trial(trial.params)
+            shutil.rmtree(_folder_of(tuning, trial), ignore_errors=True)
+    # Draws that go on are others than those before.
+    study.sampler = optuna.samplers.TPESampler(
+        seed=tuning.options.seed + len(study.trials), n_startup_trials=FIRST_TRIALS
+    )
+    return study
+
+
+def _fixed(tuning):
+    """Return what a study's trials have in common, as JSON has it."""
+    values = options_content(tuning.options.task, tuning.options)
+    values = {name: value for name, value in values.items() if name not in tuning.names}
+    return json.loads(json.dumps(values | {"search": tuning.names}))
+
+
+def _finished(study):
+    """Return the trials that were trained to their end, or ended early, or can not be trained."""
+    states = optuna.trial.TrialState
+    return study.get_trials(states=(states.COMPLETE, states.PRUNED))
+
+
+def _folder_of(tuning, trial):
+    return tuning.folder / TRIALS / f"{trial.number:04d}"
+
+
+def _run_trial(study, tuning):
+    """Train one trial, and keep its run if it is the best."""
+    trial, state = study.ask(), optuna.trial.TrialState
+    values = {name: suggested(trial, name, tuning.options) for name in tuning.names}
+    folder = _folder_of(tuning, trial)
+    ranks: list[float] = []
+
+    def report(look: int, rank: list[float]) -> None:
+        ranks.append(rank[0])
+        if math.isfinite(rank[0]):
+            trial.report(rank[0], look)
+        if trial.should_prune():
+            raise _Ended
+
+    options = changed(tuning.options, values)
+    words = ", ".join(f"{name} {_number(value)}" for name, value in values.items())
+    console.print(f"  trial {trial.number + 1} of {tuning.trials}: {words}")
+    try:
+        options.check()
+        keras.backend.clear_session()
+        with console.capture():
+            train(options.make(), folder, overwrite=True, report=report)
+    except _Ended:
+        study.tell(trial, state=state.PRUNED)
+        console.print(f"    ended early at {_number(ranks[-1])}{_best_in_words(study)}")
+    except (click.UsageError, RunError) as error:
+        if not _finished(study):  # the task as it is
+            study.tell(trial, state=state.FAIL)
+            raise
+        study.tell(trial, state=state.PRUNED)
+        reason = error.format_message() if isinstance(error, click.UsageError) else str(error)
+        console.print(f"    can not be trained: {one_line(reason):.200}")
+    except BaseException:
+        study.tell(trial, state=state.FAIL)
+        study.enqueue_trial(trial.params)
+        raise
+    else:
+        best = max(ranks) if tuning.options.keep == "best" else ranks[-1]
+        study.tell(trial, best)
+        _keep_if_best(study, trial, tuning, folder)
+        console.print(f"    score {_number(best)}{_best_in_words(study)}")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def changed(options: Any, values: dict[str, Any]) -> Any:
+    """Return options with other values, those of their parts among them."""
+    own = {field.name for field in dataclasses.fields(options)}
+    made = {name: value for name, value in values.items() if name in own}
+    rest = {name: value for name, value in values.items() if name not in own}
+    for field in dataclasses.fields(options):
+        held = getattr(options, field.name, None)
+        if rest and "part" in field.metadata and dataclasses.is_dataclass(held):
+            inside = {name: value for name, value in rest.items() if hasattr(held, name)}
+            if inside:
+                made[field.name] = changed(held, inside)
+                rest = {name: value for name, value in rest.items() if name not in inside}
+    return dataclasses.replace(options, **made)
+
+
+def _keep_if_best(study, trial, tuning, folder):
+    best = tuning.folder / BEST
+    with locked(best):
+        if study.best_trial.number == trial.number:
+            shutil.rmtree(best, ignore_errors=True)
+            folder.rename(best)
+
+
+def _best_in_words(study):
+    try:
+        return f" (best {_number(study.best_value)}, trial {study.best_trial.number + 1})"
+    except ValueError:  # no trial is complete yet
+        return ""
+
+
+def _number(value):
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _report(study, tuning):
+    """Write the table and the picture of a study, and print its best trials."""
+    trials, whole = study.trials, optuna.trial.TrialState.COMPLETE
+    scores = [trial.value if trial.state == whole else None for trial in trials]
+    complete = [trial for trial in trials if trial.state == whole]
+    first = complete[0].value
+    complete.sort(key=lambda trial: -trial.value)
+    importance = {}
+    if len(complete) > 1 and len({trial.value for trial in complete}) > 1:
+        evaluator = optuna.importance.FanovaImportanceEvaluator(seed=tuning.options.seed)
+        importance = optuna.importance.get_param_importances(study, evaluator=evaluator)
+    table = {
+        "task": tuning.options.task,
+        "best": {"trial": study.best_trial.number + 1, "score": study.best_value}
+        | study.best_trial.params,
+        "first": first,
+        "importance": importance,
+        "trials": [
+            {
+                "trial": trial.number + 1,
+                "state": trial.state.name.lower(),
+                "score": score,
+                "looks": [score for _, score in sorted(trial.intermediate_values.items())],
+                **trial.params,
+            }
+            for trial, score in zip(trials, scores)
+        ],
+    }
+    with files.written_aside(tuning.folder / TABLE) as aside:
+        aside.write_text(json.dumps(table, indent=2) + "\n", encoding="utf-8")
+    draw_trials(table["trials"], importance, tuning.folder / PICTURE)
+    shutil.rmtree(tuning.folder / TRIALS, ignore_errors=True)
+    shown = Table("trial", "score", *tuning.names)
+    for trial in complete[:SHOWN]:
+        values = (_number(trial.params.get(name, "")) for name in tuning.names)
+        shown.add_row(str(trial.number + 1), _number(trial.value), *values)
+    console.print(shown)
+    if importance:
+        parts = ", ".join(f"{name} {share:.0%}" for name, share in importance.items())
+        console.print(f"  share of the options in the score's variance: {parts}")
+    best = tuning.folder / BEST
+    console.print(
+        f"{one_line(best)}: the run of trial {study.best_trial.number + 1} of "
+        f"{len(trials)}, score {_number(study.best_value)} beside {_number(first)} "
+        f"of the options as they are; {SCORES} has all of its scores, {TABLE} and {PICTURE} have "
+        "all trials"
+    )
+    console.print(f"next: seqkeras export {one_line(shlex.join([str(best), 'bundles/tuned']))}")
