@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -26,12 +26,25 @@ SMALLEST = 1e-300  # of a score whose logarithm is taken
 FEWEST = 20  # examples of which a temperature is fitted
 
 
-def calibrated(logits: np.ndarray, targets: Sequence[int], seed: int) -> dict[str, Any] | None:
+class Chances(NamedTuple):
+    """What a model holds for possible.
+
+    Attributes:
+        logits: (K,) logits, or log-probabilities, of classes.
+        target: place of the right class.
+        example: number of the example that it belongs to; examples are in one fold each.
+    """
+
+    logits: np.ndarray
+    target: int
+    example: int
+
+
+def calibrated(chances: Sequence[Chances], seed: int) -> dict[str, Any] | None:
     """Return what a temperature brings, content of scores.json; None where it brings nothing.
 
     Args:
-        logits: (n, K) logits, or log-probabilities.
-        targets: places of the n right classes.
+        chances: `Chances` of the validation examples.
         seed: seed of the folds.
 
     Returns:
@@ -40,10 +53,12 @@ def calibrated(logits: np.ndarray, targets: Sequence[int], seed: int) -> dict[st
         the rows of their diagrams. None for too few examples, and where the cross-fitted loss is
         not lower than without a temperature.
     """
-    if len(targets) < FEWEST:
+    examples = np.array([each.example for each in chances], int)
+    if len(np.unique(examples)) < FEWEST:
         return None
-    places = np.array(targets)
-    fold = np.random.default_rng(seed).permutation(len(places)) % FOLDS
+    places = np.array([each.target for each in chances])
+    logits = _joined([each.logits for each in chances])
+    fold = np.random.default_rng(seed).permutation(examples.max() + 1)[examples] % FOLDS
     temperatures = [
         fitted_temperature(logits[fold != number], places[fold != number])
         for number in range(FOLDS)
@@ -57,7 +72,7 @@ def calibrated(logits: np.ndarray, targets: Sequence[int], seed: int) -> dict[st
     scores = np.exp(after.max(axis=1))
     return {
         "temperature": fitted_temperature(logits, places),
-        "examples": len(places),
+        "answers": len(places),
         **told,
         "reliability": {
             name: reliability(np.exp(rows.max(axis=1)), right).tolist()
@@ -84,12 +99,17 @@ def _risks(scores, right):
     return [float(wrong[count - 1] / count) for count in counts]
 
 
-def logits_of(chances: Sequence[Sequence[float]]) -> np.ndarray:
-    """Return (n, K) log-probabilities of n rows of scores, -inf where a row is shorter than K."""
-    logits = np.full((len(chances), max(map(len, chances), default=0)), -np.inf)
-    for row, scores in zip(logits, chances, strict=True):
-        row[: len(scores)] = np.log(np.maximum(scores, SMALLEST))
+def _joined(rows):
+    """Return (n, K) logits of n rows, -inf where a row is shorter than K."""
+    logits = np.full((len(rows), max(map(len, rows))), -np.inf)
+    for joined, row in zip(logits, rows, strict=True):
+        joined[: len(row)] = row
     return logits
+
+
+def logits_of(scores: Sequence[float]) -> np.ndarray:
+    """Return log-probabilities of scores."""
+    return np.log(np.maximum(scores, SMALLEST))
 
 
 def divide_logits(model: keras.Model, name: str, temperature: float) -> None:
@@ -110,7 +130,7 @@ def in_words(calibration: Mapping[str, Any]) -> str:
     return (
         f"scores divided by a temperature of {calibration['temperature']:.2f}: calibration error "
         f"{error[0]:.2%} before, {error[1]:.2%} after; loss {loss[0]:.4f} before, {loss[1]:.4f} "
-        f"after, cross-fitted on {calibration['examples']:,} examples"
+        f"after, cross-fitted on {calibration['answers']:,} answers"
     )
 
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from seqkeras.runs import RunFiles
     from seqkeras.serving.text import Tokenizer
     from seqkeras.training.baselines import Measure, Method
+    from seqkeras.training.calibration import Chances
     from seqkeras.training.options import FitOptions
 
 
@@ -451,12 +452,13 @@ class Scoring(abc.ABC):
         return scores | ({"baselines": comparison} if comparison else {})
 
     def chances(
-        self, examples: list[Any], answers: Sequence[Any], run: RunFiles
-    ) -> tuple[Sequence[Sequence[float]], Sequence[int]]:
-        """Return the scores of all classes of examples, and the places of the right ones, of a task
-        whose head or layer `linear` gives logits.
+        self, model: keras.Model, examples: list[Any], answers: Sequence[Any], run: RunFiles
+    ) -> list[Chances]:
+        """Return the `seqkeras.training.calibration.Chances` of examples, of a task whose head or
+        layer `linear` gives logits.
 
         Args:
+            model: the trained model.
             examples: examples of validation; those without a right class are left out.
             answers: answers to them.
             run: a `seqkeras.runs.RunFiles`.
@@ -480,13 +482,12 @@ class Scoring(abc.ABC):
         Returns:
             What scores.json says of it, or None.
         """
-        from seqkeras.training.calibration import calibrated, divide_logits, logits_of
+        from seqkeras.training.calibration import calibrated, divide_logits
 
         if self.linear is None or not getattr(self.options, "calibrate", False):
             return None
         [pair] = answered.values()
-        chances, targets = self.chances(*pair, run)
-        calibration = calibrated(logits_of(chances), targets, self.options.seed)
+        calibration = calibrated(self.chances(model, *pair, run), self.options.seed)
         if calibration:
             divide_logits(model, self.linear, calibration["temperature"])
         return calibration

@@ -67,7 +67,7 @@ BASELINES = """
 {summary}.
 """
 CALIBRATION = """
-| scores of {examples:,} examples, cross-fitted | before | temperature of {temperature:.3f} |
+| scores of {answers:,} answers, cross-fitted | before | temperature of {temperature:.3f} |
 |---|---|---|
 {rows}
 """

@@ -74,8 +74,9 @@ def scores_of(run):
 
 
 def own_scores_of(run):
-    """Return the scores in a folder without those of plain methods."""
-    return {name: score for name, score in scores_of(run).items() if name != "baselines"}
+    """Return the scores in a folder without those of plain methods, and what calibration brings."""
+    others = ("baselines", "calibration")
+    return {name: score for name, score in scores_of(run).items() if name not in others}
 
 
 def evaluated(subject, data, *options):

@@ -17,6 +17,7 @@ from seqkeras.runs import RunError
 from seqkeras.serving.categories import category_text
 from seqkeras.terminal import one_line
 from seqkeras.training.baselines import Measure, ratio, right_labels
+from seqkeras.training.calibration import Chances, logits_of
 from seqkeras.training.console import add_rows, console, say_merged
 from seqkeras.training.parts.baselines.texts import classes_of_frames, classes_of_texts
 from seqkeras.training.parts.carried_windows import in_training
@@ -269,15 +270,18 @@ class ClassificationScoring(Scoring):
         return right_labels(examples, answers)
 
     def chances(
-        self, examples: list[Any], answers: Sequence[Any], run: RunFiles
-    ) -> tuple[Sequence[Sequence[float]], Sequence[int]]:
+        self, model: keras.Model, examples: list[Any], answers: Sequence[Any], run: RunFiles
+    ) -> list[Chances]:
         labels = run.record.settings["labels"]
-        known = [
-            ([answer.scores[label] for label in labels], labels.index(example.target))
-            for example, answer in zip(examples, answers, strict=True)
+        return [
+            Chances(
+                logits_of([answer.scores[label] for label in labels]),
+                labels.index(example.target),
+                number,
+            )
+            for number, (example, answer) in enumerate(zip(examples, answers, strict=True))
             if example.target in labels and answer.scores  # none of NaN
         ]
-        return [scores for scores, _ in known], [target for _, target in known]
 
     def scores(self, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]) -> dict[str, Any]:
         [(examples, answers)] = answered.values()

@@ -17,6 +17,7 @@ from seqkeras.metrics import exact_match
 from seqkeras.models import MultipleChoiceHead
 from seqkeras.runs import RunFiles
 from seqkeras.serving.text import Encoding, Tokenizer
+from seqkeras.training.calibration import Chances, logits_of
 from seqkeras.training.console import console, say_left_out
 from seqkeras.training.parts.encoded_texts import EncodedTexts
 from seqkeras.training.parts.pretrained import known_tokenizer
@@ -124,9 +125,12 @@ class ChoiceScoring(Scoring):
     linear = "choice"
 
     def chances(
-        self, examples: list[Any], answers: Sequence[Any], run: RunFiles
-    ) -> tuple[Sequence[Sequence[float]], Sequence[int]]:
-        return [answer.scores for answer in answers], [example.target for example in examples]
+        self, model: keras.Model, examples: list[Any], answers: Sequence[Any], run: RunFiles
+    ) -> list[Chances]:
+        return [
+            Chances(logits_of(answer.scores), example.target, number)
+            for number, (example, answer) in enumerate(zip(examples, answers, strict=True))
+        ]
 
     def validation_scores(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
         return {"right choices": exact_match(*_places(examples, answers))}

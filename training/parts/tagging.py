@@ -22,6 +22,7 @@ from seqkeras.serving.entities import entities
 from seqkeras.serving.text import Tokenizer
 from seqkeras.terminal import one_line
 from seqkeras.training.baselines import Measure, Method, ratio
+from seqkeras.training.calibration import Chances
 from seqkeras.training.console import add_rows, console, say_left_out
 from seqkeras.training.options.frames import TAG
 from seqkeras.training.parts.baselines.tags import tags_of_frames, tags_of_words
@@ -35,6 +36,7 @@ from seqkeras.training.parts.pretrained import inputs_of
 from seqkeras.training.parts.read_words import read_words, read_words_and_parts
 from seqkeras.training.parts.splitting import split
 from seqkeras.training.parts.tagged_sentences import TaggedSentences
+from seqkeras.training.parts.text_logits import logits_of_texts
 from seqkeras.training.task import Scoring
 from seqkeras.training.wording import counted, listed
 
@@ -261,6 +263,23 @@ class TaggingModelling(FrameModelling):
 
 class TaggingScoring(Scoring):
     """Tags that are right, F1 of entities or of frames."""
+
+    @property
+    def linear(self) -> str | None:
+        """The layer of tags: none of frames, and of chains, whose scores are of whole sequences."""
+        return None if self.reading.frames or self.options.crf else "tag"
+
+    def chances(
+        self, model: keras.Model, examples: list[Any], answers: Sequence[Any], run: RunFiles
+    ) -> list[Chances]:
+        labels, texts = run.record.settings["labels"], [example.text for example in examples]
+        rows = logits_of_texts(model, run, texts, "calibrating")
+        return [
+            Chances(logits, labels.index(tag), number)
+            for number, (example, row) in enumerate(zip(examples, rows, strict=True))
+            for tag, logits in zip(example.target, row, strict=True)
+            if tag in labels and np.isfinite(logits).all()  # a word that is read
+        ]
 
     def sample(self, example: Any, answer: Any) -> dict[str, str]:
         tags = [word.tag for word in answer.words]

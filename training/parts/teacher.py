@@ -11,23 +11,17 @@ from typing import Any
 
 import keras
 import numpy as np
-from keras import ops
 
 from seqkeras import files
 from seqkeras.models import Bert, WithHeads
 from seqkeras.models.positions import most_positions
 from seqkeras.runs import MODEL, RunError, RunFiles
-from seqkeras.tokenizers import pad
-from seqkeras.training.answering.graphs import graph_of
 from seqkeras.training.checkpoint import load_model
-from seqkeras.training.console import console, progress_bar
-from seqkeras.training.parts.labelled_texts import text_encoding
+from seqkeras.training.console import console
 from seqkeras.training.parts.pretrained import Pretrained
-from seqkeras.training.parts.read_words import read_words
+from seqkeras.training.parts.text_logits import logits_of_texts
 from seqkeras.training.run import TEACHER
 from seqkeras.training.wording import counted
-
-BATCH = 64  # texts that it answers at once
 
 
 class Teacher:
@@ -157,27 +151,10 @@ class Teacher:
 
     def _computed(self, texts):
         began = time.monotonic()
-        tags = self.run.record.pipeline == "Tag"
-        read = read_words if tags else text_encoding
-        rows = [read(self.run, text) for text in texts]
-        order = sorted(range(len(rows)), key=lambda index: len(rows[index]))
-        graph, rows_of_logits = graph_of(self.model, self.run), [None] * len(rows)
-        names, [output] = [spec.name for spec in graph.inputs], graph.outputs
-        with progress_bar() as bar:
-            part = bar.add_task("asking the teacher", total=len(rows))
-            for start in range(0, len(rows), BATCH):
-                chosen = order[start : start + BATCH]
-                arrays = _padded([rows[index] for index in chosen])
-                inputs = {name: arrays[name] for name in names}
-                batch = ops.convert_to_numpy(graph.function(**inputs)[output.name])
-                for index, logits in zip(chosen, batch, strict=True):
-                    if tags:
-                        logits = _of_words(rows[index], logits, len(texts[index]))
-                    rows_of_logits[index] = logits
-                bar.advance(part, len(chosen))
+        rows = logits_of_texts(self.model, self.run, texts, "asking the teacher")
         seconds = time.monotonic() - began
         console.print(f"  the teacher answered {counted(len(rows), 'texts')} in {seconds:.0f} s")
-        return np.concatenate(rows_of_logits) if tags else np.stack(rows_of_logits)
+        return (np.concatenate if self.run.record.pipeline == "Tag" else np.stack)(rows)
 
 
 def _read(path, name):
@@ -187,16 +164,3 @@ def _read(path, name):
             return arrays[name]
     except (OSError, KeyError, ValueError, zipfile.BadZipFile):
         return None
-
-
-def _of_words(row, logits, count):
-    """Return the logits of words from those of tokens."""
-    word_logits = np.full((count, logits.shape[-1]), np.nan, "float32")
-    word_logits[row.numbers] = logits[row.first_tokens]
-    return word_logits
-
-
-def _padded(rows):
-    token_ids, lengths = pad([row.token_ids for row in rows])
-    segments = [getattr(row, "segment_ids", [0] * len(row.token_ids)) for row in rows]
-    return {"token_ids": token_ids, "lengths": lengths, "segment_ids": pad(segments)[0]}

@@ -14,6 +14,7 @@ from seqkeras.training.options import (
     part,
 )
 from seqkeras.training.options.baselines import BaselineOptions
+from seqkeras.training.options.calibration import CalibrationOptions
 from seqkeras.training.options.distillation import DistillationOptions
 from seqkeras.training.options.encoders import OF_ENCODER
 from seqkeras.training.options.frames import TAG, FrameOptions
@@ -62,6 +63,7 @@ class TaggingOptions(FitOptions, task="tagging"):
     tuning: PretrainedOptions = part(PretrainedOptions)
     teaching: DistillationOptions = part(DistillationOptions)
     beside: BaselineOptions = part(BaselineOptions)
+    surety: CalibrationOptions = part(CalibrationOptions)
     word_column: str | None = option(
         None,
         str,
