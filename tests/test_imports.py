@@ -81,7 +81,7 @@ seqkeras/__init__.py: seqkeras.registration |
 seqkeras/: seqkeras.shapes | NUMERIC
 training/events.py: | tensorboard
 training/parts/baselines/forecasts.py: seqkeras training | numpy statsmodels
-training/parts/baselines/: seqkeras serving training | numpy rich sklearn
+training/parts/baselines/: seqkeras serving training | numpy rich sklearn threadpoolctl
 training/tuning/: seqkeras serving training | click keras numpy optuna rich
 training/strategies.py: seqkeras training | keras tensorflow
 training/parts/pretrained.py: seqkeras training | keras keras_nlp

@@ -79,7 +79,7 @@ def test_words_and_pairs_are_logistic_regression_of_scikit_learn():
     y = np.array([row.target for row in rows])
 
     def kind(penalty):
-        return OneVsRestClassifier(LogisticRegression(C=penalty, solver="liblinear"))
+        return OneVsRestClassifier(LogisticRegression(C=penalty, solver="liblinear", tol=1e-2))
 
     model = kind(chosen(kind, texts.PENALTIES, x, y, 3)).fit(x, y)
     expected = model.predict_proba(asked)
@@ -159,7 +159,7 @@ def test_recordings_are_summed_up_by_mean_deviation_and_last_frame():
     y = np.array([recording.target for recording in recordings])
 
     def kind(penalty):
-        return OneVsRestClassifier(LogisticRegression(C=penalty, solver="liblinear"))
+        return OneVsRestClassifier(LogisticRegression(C=penalty, solver="liblinear", tol=1e-2))
 
     order = np.random.default_rng(5).permutation(83)
     held, rest = order[:8], order[8:]
@@ -215,7 +215,7 @@ def test_frames_are_tagged_by_logistic_regression_of_scikit_learn():
     def kind(penalty):
         return make_pipeline(
             StandardScaler(),
-            OneVsRestClassifier(LogisticRegression(C=penalty, solver="liblinear")),
+            OneVsRestClassifier(LogisticRegression(C=penalty, solver="liblinear", tol=1e-2)),
         )
 
     model = kind(chosen(kind, texts.OF_NUMBERS, x, y, 5)).fit(x, y)
@@ -250,7 +250,7 @@ def test_nodes_of_trees_are_classified_by_the_words_under_them():
     x, y = x.fit_transform([row.text for row in rows]), np.array([row.target for row in rows])
 
     def kind(penalty):
-        return OneVsRestClassifier(LogisticRegression(C=penalty, solver="liblinear"))
+        return OneVsRestClassifier(LogisticRegression(C=penalty, solver="liblinear", tol=1e-2))
 
     model = kind(chosen(kind, texts.PENALTIES, x, y, 3)).fit(x, y)
     answers = method.answer(examples)

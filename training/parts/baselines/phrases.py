@@ -18,6 +18,8 @@ from seqkeras.training.parts.baselines.texts import (
     name_of_features,
 )
 
+PHRASES = 1.5  # characters of the phrases that are learned, of the sentences' characters
+
 
 class Phrase(NamedTuple):
     """The words under a node, and its label, if it has one."""
@@ -39,9 +41,10 @@ def classes_of_trees(examples: Sequence[Any], labels: Sequence[str], seed: int) 
         root, *others = phrases(example)
         roots.append(root)
         nodes += [phrase for phrase in others if phrase.target is not None]
-    room = most_characters(labels) - sum(len(root.text) for root in roots)
-    size = sum(len(phrase.text) for phrase in nodes)
-    kept, sample = sampled(nodes, max(0, len(nodes) * room / max(size, 1)), "phrases")
+    of_roots = sum(len(root.text) for root in roots)
+    of_nodes = max(sum(len(phrase.text) for phrase in nodes), 1)
+    room = min(most_characters(labels) - of_roots, PHRASES * of_roots)
+    kept, sample = sampled(nodes, max(0, len(nodes) * room / of_nodes), "phrases")
 
     def learned(others):
         classify = classifier_of_texts([*roots, *kept], labels, seed)

@@ -13,6 +13,7 @@ from seqkeras.training.baselines import Method, sampled
 
 PENALTIES = (0.3, 3.0, 30.0)  # C of logistic regression; 1 / alpha of ridge regression
 OF_NUMBERS = (0.01, 0.1, 1.0, 10.0)  # the same where features are standardised
+TOLERANCE = 1e-2  # of logistic regression's search: a smaller one takes longer for equal answers
 CHOSEN_ON = 0.1  # share of the training rows on which the penalty is chosen
 MOST_CHARACTERS = 5_000_000  # of the texts that are learned
 MOST_DECISIONS = 2e8  # characters times classes
@@ -170,6 +171,8 @@ def with_penalty(
         given: features and targets of all rows.
         seed: of the tenth.
     """
+    from threadpoolctl import threadpool_limits
+
     features, targets = given
     order = np.random.default_rng(seed).permutation(len(targets))
     count = max(1, round(CHOSEN_ON * len(order)))
@@ -180,7 +183,9 @@ def with_penalty(
         return model.score(features[held], targets[held])
 
     enough = len({*targets[rest].tolist()}) > 1
-    return kind(max(penalties, key=score) if enough else penalties[0]).fit(features, targets)
+    with threadpool_limits(1, user_api="blas"):  # threads of many small products wait in vain
+        penalty = max(penalties, key=score) if enough else penalties[0]
+        return kind(penalty).fit(features, targets)
 
 
 def logistic(penalty: float) -> Any:
@@ -188,7 +193,7 @@ def logistic(penalty: float) -> Any:
     from sklearn.linear_model import LogisticRegression
     from sklearn.multiclass import OneVsRestClassifier
 
-    return OneVsRestClassifier(LogisticRegression(C=penalty, solver="liblinear"))
+    return OneVsRestClassifier(LogisticRegression(C=penalty, solver="liblinear", tol=TOLERANCE))
 
 
 def _scaled_logistic(penalty):
