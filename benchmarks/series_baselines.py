@@ -5,7 +5,7 @@
 SEQKERAS_DATA names the folder of the series. A cut ends a file some rows earlier than the one
 before; the last twentieth of its rows, a horizon at least, is held out, and all windows of it are
 forecast. Options are --time, --targets, --horizon and --gaps fill; where a cut is too short for the
-default --context and --batch-size, they are halved. MASE is the mean over targets and cuts. With
+default --batch-size, it is halved. MASE is the mean over targets and cuts. With
 --train the default model is trained on each cut, and ours; without it ours is the best forecast
 that learns, and the rival the better naive one.
 """
@@ -130,10 +130,8 @@ def _read(values):
 
     default = ForecastingOptions()
     for parts in HALVED:
-        smaller = {
-            name: max(getattr(default, name) // parts, 2) for name in ("context", "batch_size")
-        }
-        task = ForecastingOptions(**values, **(smaller if parts > 1 else {})).make()
+        batch_size = max(default.batch_size // parts, 2)
+        task = ForecastingOptions(**values, batch_size=batch_size).make()
         try:
             return task, *task.reading.read()
         except RunError as error:

@@ -275,3 +275,14 @@ def test_what_is_held_out_holds_two_horizons(rows, horizon, held):
 @pytest.mark.parametrize("batches, steps", [(10, 100), (1000, 3000), (1200, 3600), (5000, 5000)])
 def test_long_series_take_fewer_passes(batches, steps):
     assert steps_of(batches) == steps
+
+
+def test_errors_of_the_folds_spread_as_what_comes(tmp_path):
+    random = np.random.default_rng(9)
+    values = np.cumsum(random.normal(0, 2, 900))
+    part = Linear(context=12, horizon=3).fit([past(values[:600])])
+    spread = [2 * np.sqrt(steps) for steps in (1, 2, 3)]
+    np.testing.assert_allclose(part.errors.std(axis=0), spread, rtol=0.15)
+    np.testing.assert_allclose(part.scaled(5.0, 4.0).errors, part.errors / 4)
+    by_window = Linear(context=12, horizon=3, by_window=True).fit([past(1000 * values[:600])])
+    assert 0.1 < by_window.errors.std() < 10  # in deviations of a window

@@ -10,10 +10,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from seqkeras.data.series import WindowArrays
 from seqkeras.models import Forecaster, LinearForecast
 from seqkeras.models.linear_forecast import EPSILON
-from seqkeras.spreading import evenly_spread
 from seqkeras.training.parts.encoders import RECURRENT, encoder_of, with_positions
 
 if TYPE_CHECKING:
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
 
 CONVOLVED = 3  # steps
 STEP = 0.25  # of the network's outputs: what it adds to a linear part grows slowly
-MOST_JUDGED = 1_000  # windows by whose errors the quantiles begin
 LEAST_DISTANCE = 1e-3  # of two quantiles at first, of a deviation
 
 
@@ -70,8 +67,7 @@ def forecasting_model(options: Any, reading: Any) -> keras.Model:
         values = values * STEP
         output.kernel.assign(ops.zeros_like(output.kernel))
         if options.quantiles:
-            scaling = (level, size) if reading.by_window else ()
-            output.bias.assign(_of_errors(options, reading, inputs, (linear, *scaling), output))
+            output.bias.assign(_of_errors(parts, options.quantiles, output))
     if linear is not None:  # values (B, horizon, C) or (B, horizon, C, quantiles)
         values = values + (linear[..., None] if options.quantiles else linear)
     if reading.by_window:
@@ -110,25 +106,12 @@ def _linear(options, reading, window, known):
     return values
 
 
-def _of_errors(options, reading, inputs, linear, output):
+def _of_errors(parts, quantiles, output):
     """Return the bias of the network's last layer by which its quantiles are those of the linear
-    part's errors in training windows.
-
-    Args:
-        linear: the linear part's forecasts, and the level and the size by which it is brought back
-            to the targets, if it is.
-    """
-    windows = [reading.train[place] for place in evenly_spread(MOST_JUDGED, len(reading.train))]
-    places = np.arange(len(windows))
-    given = {name: WindowArrays(windows, name)[places] for name in inputs}
-    outputs = keras.Model(inputs, dict(enumerate(linear)))(given)
-    values, *scaling = (ops.convert_to_numpy(outputs[place]) for place in range(len(linear)))
-    targets = WindowArrays(windows, "target")[places]
-    if scaling:
-        targets = (targets - scaling[0]) / scaling[1]
-    errors = (targets - values) / STEP  # (windows, horizon, C)
-    quantiles = np.nan_to_num(np.nanquantile(errors, options.quantiles, axis=0))
-    lowest, distances = quantiles[:1], np.maximum(np.diff(quantiles, axis=0), LEAST_DISTANCE)
+    parts' errors in the folds."""
+    errors = [np.quantile(part.errors, quantiles, axis=0) for part in parts]  # (quantiles, horizon)
+    values = np.stack(errors, axis=-1) / STEP
+    lowest, distances = values[:1], np.maximum(np.diff(values, axis=0), LEAST_DISTANCE)
     of_softplus = distances + np.log(-np.expm1(-distances))  # its inverse
     bias = np.moveaxis(np.concatenate([lowest, of_softplus]), 0, -1)
     if output.units < bias.size:  # of one step after the other

@@ -74,6 +74,7 @@ class LinearPart:
         bias: (H,).
         orders: waves of each cycle.
         error: mean absolute error of the folds, in units of the error of persistence of one step.
+        errors: (N, H) targets less forecasts of the folds' windows, as the numbers are read.
         drifts: whether forecasts move with the level of the past, at all steps.
     """
 
@@ -82,6 +83,7 @@ class LinearPart:
     bias: np.ndarray
     orders: tuple[int, ...]
     error: float
+    errors: np.ndarray
     drifts: bool
 
     def season_of(self, orders: Sequence[int], num_covariates: int) -> np.ndarray:
@@ -95,7 +97,8 @@ class LinearPart:
     def scaled(self, mean: float, deviation: float) -> LinearPart:
         """Return the same for numbers z = (y - mean) / deviation."""
         bias = self.bias - mean + mean * self.kernel.sum(axis=0)
-        return dataclasses.replace(self, season=self.season / deviation, bias=bias / deviation)
+        parts = {"season": self.season, "bias": bias, "errors": self.errors}
+        return dataclasses.replace(self, **{name: part / deviation for name, part in parts.items()})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,10 +143,9 @@ class Linear:
         """Return the part that forecasts the last value."""
         kernel = np.zeros((self.context, self.horizon))
         kernel[-1] = 1
-        season = np.zeros(self.num_covariates)
-        return LinearPart(
-            season, kernel, np.zeros(self.horizon), (0,) * len(self.orders), np.inf, True
-        )
+        season, bias = np.zeros(self.num_covariates), np.zeros(self.horizon)
+        orders, errors = (0,) * len(self.orders), np.zeros((1, self.horizon))
+        return LinearPart(season, kernel, bias, orders, np.inf, errors, True)
 
     def _seasons(self):
         """Return what the orders may be; None for no season and no covariates."""
@@ -171,12 +173,14 @@ class Linear:
         if not weights.keys() <= forecasts.keys():
             return None
         kernel, bias = _average(forecasts, weights)
+        averages = [(fold, _average(fold.forecasts, weights)) for fold in folds]
         return LinearPart(
             season,
             kernel,
             bias,
             orders or (0,) * len(self.orders),
-            float(np.mean([fold.error_of(*_average(fold.forecasts, weights)) for fold in folds])),
+            float(np.mean([fold.error_of(*average) for fold, average in averages])),
+            np.concatenate([fold.errors_of(*average) for fold, average in averages]),
             bool(kernel.sum(axis=0).min() > NEARLY_ONE),
         )
 
@@ -309,15 +313,21 @@ class _Fold:
 
     def error_of(self, kernel, bias):
         """Return the mean absolute error, in units of the file's values."""
-        if self.linear.by_window:
-            mean, deviation = _moments(self.windows)
-            values = (_normal(self.windows, self.windows) @ kernel + bias) * deviation + mean
-        else:
-            values = self.windows @ kernel + bias
         values, targets = (
-            self.linear._in_file(numbers) for numbers in (values + self.seasons, self.targets)
+            self.linear._in_file(numbers) for numbers in (self._values(kernel, bias), self.targets)
         )
         return float(np.mean(abs(values - targets).mean(axis=1) / self.units))
+
+    def errors_of(self, kernel, bias):
+        """Return (N, H) targets less forecasts, as the numbers are read."""
+        errors = self.targets - self._values(kernel, bias)
+        return errors / _moments(self.windows)[1] if self.linear.by_window else errors
+
+    def _values(self, kernel, bias):
+        if not self.linear.by_window:
+            return self.windows @ kernel + bias + self.seasons
+        mean, deviation = _moments(self.windows)
+        return (_normal(self.windows, self.windows) @ kernel + bias) * deviation + mean
 
 
 def _rows(values, starts, length):
