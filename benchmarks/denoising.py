@@ -4,9 +4,10 @@
     python -m benchmarks.denoising events [--noise infilling] [--pairs 300] ...
 
 FILE is a file of pairs, as Tatoeba's: 500 of its sources are held out, each with all of its
-targets; a model is pre-trained on the texts of both sides of all other pairs, and tuned on a few of
-them. Of `events` (`benchmarks.event_reports`) a model is pre-trained on 4,000 reports without
-summaries, and tuned on a few with theirs.
+targets, and those are scored of which no target has another source; a model is pre-trained on the
+texts of both sides of all other pairs, and tuned on a few of them. Of `events`
+(`benchmarks.event_reports`) a model is pre-trained on 4,000 reports without summaries, and tuned on
+a few with theirs.
 
     ours    tuned from the pre-trained model
     rivals  the same command from random weights, with the same tokens (random weights), and with
@@ -132,13 +133,16 @@ def _write(folder, options):
 
 
 def _of_pairs(path, count):
-    """Return the few pairs, the held-out ones, and all texts of the others, a document each."""
+    """Return the few pairs, the held-out ones, none of whose targets stands among the others, and
+    all texts of these, a document each."""
     pairs = [tuple(pair) for _, pair in read_tab_separated(path, "")]
     draw, sources = random.Random(0), [*dict.fromkeys(source for source, _ in pairs)]
     chosen = {*draw.sample(sources, min(HELD_OUT, len(sources) // 2))}
     others = [pair for pair in pairs if pair[0] not in chosen]
     texts = [*dict.fromkeys(text for pair in others for text in pair)]
     draw.shuffle(texts)
+    known = {*texts}
+    chosen -= {source for source, target in pairs if source in chosen and target in known}
     held_out = [pair for pair in pairs if pair[0] in chosen]
     return draw.sample(others, min(count, len(others))), held_out, [[text] for text in texts]
 
