@@ -155,8 +155,13 @@ def test_rows_that_are_too_few_or_have_no_targets_have_no_part():
     assert linear.fit([past(np.arange(8.0))]) is None
     missing = dataclasses.replace(past(np.arange(90.0)), values=np.full(90, np.nan))
     assert linear.fit([missing]) is None
-    kernel = linear.persistence().kernel
-    np.testing.assert_array_equal(np.arange(5.0) @ kernel, [4, 4, 4])
+    random = np.random.default_rng(11)
+    few = 100 + 5 * np.arange(30.0) + random.normal(0, 1, 30)
+    part = linear.careful([past(few)])
+    trend = _damped_trend(few[None, -5:], *_smoothing(few), 3)[0]
+    np.testing.assert_allclose(few[-5:] @ part.kernel, (few[-1] + trend) / 2)
+    assert few[-1] < (few[-5:] @ part.kernel)[0] < few[-1] + 6
+    np.testing.assert_allclose(part.errors[-1], few[-3:] - few[-8:-3] @ part.kernel)
 
 
 @pytest.mark.parametrize(

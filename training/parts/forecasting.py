@@ -269,7 +269,7 @@ class ForecastingReading(Reading):
                     columns[index] = column
                     console.print(f"  {name!r} is read as its logarithm")
             if part is None:
-                part = linear.persistence()
+                part = linear.careful(pasts)
             if not self.by_window:
                 part = part.scaled(column.mean, column.deviation)
             found.append(part)

@@ -35,7 +35,7 @@ NEARLY_ONE = 0.9  # of a level that goes on, the share in the forecast of the la
 POWER = 10  # of an error, in the weight of its forecast
 FOLDS, FOLDED = 4, 0.4  # and the share of the training rows that they are
 LEAST, MOST = 8, 6_000  # windows of a regression
-MOST_JUDGED = 300  # windows of a fold
+LEAST_JUDGED, MOST_JUDGED = 24, 300  # windows of all folds, and of one
 MOST_SMOOTHED = 2_000  # steps by which the smoothing of a trend is chosen
 LEAST_OF_RANGE = 0.1  # of values that are read as logarithms
 TINY = 1e-300  # beside an error, which may be zero
@@ -139,13 +139,25 @@ class Linear:
         parts = [part for orders in self._seasons() if (part := self._with(pasts, orders))]
         return min(parts, key=lambda part: part.error, default=None)
 
-    def persistence(self) -> LinearPart:
-        """Return the part that forecasts the last value."""
+    def careful(self, pasts: Sequence[Past]) -> LinearPart:
+        """Return the part of rows that are too few to judge one: the mean of the last value and of
+        the damped trend.
+
+        Args: see `fit`.
+        """
+        filled = max((past.filled for past in pasts), key=len)
         kernel = np.zeros((self.context, self.horizon))
         kernel[-1] = 1
+        smoothing = _smoothing(filled[-MOST_SMOOTHED:])
+        kernel = (kernel + _damped_trend(np.eye(self.context), *smoothing, self.horizon)) / 2
+        places = np.arange(self.context, len(filled) - self.horizon + 1)
+        errors = np.zeros((1, self.horizon))
+        if len(places):
+            windows = _rows(filled, places - self.context, self.context)
+            errors = _rows(filled, places, self.horizon) - windows @ kernel
+            errors = errors / _moments(windows)[1] if self.by_window else errors
         season, bias = np.zeros(self.num_covariates), np.zeros(self.horizon)
-        orders, errors = (0,) * len(self.orders), np.zeros((1, self.horizon))
-        return LinearPart(season, kernel, bias, orders, np.inf, errors, True)
+        return LinearPart(season, kernel, bias, (0,) * len(self.orders), np.inf, errors, True)
 
     def _seasons(self):
         """Return what the orders may be; None for no season and no covariates."""
@@ -156,7 +168,7 @@ class Linear:
 
     def _with(self, pasts, orders):
         folds = [fold for back in range(1, FOLDS + 1) if (fold := self._fold(pasts, orders, back))]
-        if not folds:
+        if sum(len(fold.units) for fold in folds) < LEAST_JUDGED:
             return None
         names = set.intersection(*({*fold.forecasts} for fold in folds))
         errors = {name: np.mean([fold.error(name) for fold in folds]) for name in names}
@@ -187,14 +199,15 @@ class Linear:
     def _fold(self, pasts, orders, back):
         """Return the `_Fold` so many from the end; None if it judges no window."""
         sizes = [max(1, int(len(past.values) * FOLDED / FOLDS)) for past in pasts]
-        ends = [len(past.values) - size * back for past, size in zip(pasts, sizes)]
+        last = self.horizon - 1  # rows from which a whole horizon does not follow
+        ends = [len(past.values) - last - size * back for past, size in zip(pasts, sizes)]
         season, left = self._left(pasts, orders, ends)
         forecasts = self._forecasts(pasts, left, ends)
         windows, seasons, targets, units = [], [], [], []
         most = max(1, MOST_JUDGED // len(pasts))
         for past, rest, end, size in zip(pasts, left, ends, sizes):
-            first, last = max(end, self.context), min(end + size, len(rest) - self.horizon + 1)
-            places = self._with_targets(past, np.arange(first, max(first, last)))
+            places = np.arange(max(end, self.context), max(end + size, self.context))
+            places = self._with_targets(past, places)
             places = places[evenly_spread(most, len(places))] if len(places) else places
             unit = naive_error(self._in_file(past.values[:end])) if len(places) else 0.0
             if not unit > 0:  # NaN of one row
