@@ -33,7 +33,7 @@ def distance_scores(query, distances, distance_bias=None, relative_keys=None):
     if relative_keys is not None:
         keys = rows_of_distances(relative_keys, distances)  # (B or 1, T, S, H)
         by_query = ops.transpose(query * query.shape[-1] ** -0.5, (0, 2, 1, 3))  # (B, T, N, H)
-        products = ops.matmul(by_query, ops.transpose(keys, (0, 1, 3, 2)))  # (B, T, N, S)
+        products = _by_place(by_query, ops.transpose(keys, (0, 1, 3, 2)))  # (B, T, N, S)
         products = ops.transpose(products, (0, 2, 1, 3))
         scores = products if scores is None else scores + products
     return scores
@@ -52,5 +52,20 @@ def relative_contexts(weights, distances, relative_values):
     Reference: Shaw et al. 2018, equation 3, https://arxiv.org/abs/1803.02155
     """
     values = rows_of_distances(relative_values, distances)  # (B or 1, T, S, H)
-    contexts = ops.matmul(ops.transpose(weights, (0, 2, 1, 3)), values)  # (B, T, N, H)
+    contexts = _by_place(ops.transpose(weights, (0, 2, 1, 3)), values)  # (B, T, N, H)
     return ops.transpose(contexts, (0, 2, 1, 3))
+
+
+def _by_place(rows, matrices):
+    """Return (B, T, N, J), the product of rows (B, T, N, I) and matrices (B or 1, T, I, J).
+
+    What all rows of a batch share is multiplied by all of them at once: where TensorFlow 2.21
+    repeats it, training by oneDNN writes over other memory.
+    """
+    if matrices.shape[0] != 1:
+        return ops.matmul(rows, matrices)
+    batch_size, length, heads, inner = ops.shape(rows)
+    rows = ops.reshape(ops.transpose(rows, (1, 0, 2, 3)), (length, batch_size * heads, inner))
+    products = ops.matmul(rows, matrices[0])
+    products = ops.reshape(products, (length, batch_size, heads, ops.shape(matrices)[3]))
+    return ops.transpose(products, (1, 0, 2, 3))

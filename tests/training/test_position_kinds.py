@@ -1,6 +1,8 @@
 """Where a Transformer's tokens stand, from --position-kind to an answer that is served."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ from seqkeras.training.answering.generate import Generate
 from seqkeras.training.options.positions import POSITION_KINDS
 from seqkeras.training.parts.pretrained import Pretrained
 from tests.arrays import numbers, randomize
-from tests.conftest import others_long
+from tests.conftest import CHECKOUT, others_long
 from tests.training import test_bert_pretraining as bert
 from tests.training import test_frames as frames
 from tests.training import test_language_model as language
@@ -237,3 +239,14 @@ def test_a_model_to_start_from_brings_its_positions(tmp_path):
     longer = ["--start-from", tmp_path / "run", "--context", 3 * CONTEXT, *SHORT]
     printed("language-model", file, *longer, "--out", tmp_path / "more")
     assert model_of(tmp_path / "more").config["positions"] == "bias"
+
+
+def test_a_window_of_vectors_of_distances_is_trained_at_sizes_that_onednn_takes(tmp_path):
+    file = tmp_path / "text.txt"
+    lines = (f"the old house is here, and {n % 7} of {n % 13} live in it\n" for n in range(400))
+    file.write_text("".join(lines))
+    options = "--position-kind relative --attention-window 4 --max-steps 3 --looks 1".split()
+    command = [sys.executable, "-m", "seqkeras", "train", "language-model", file, *options]
+    command += ["--hidden-dim", "16", "--num-heads", "4", "--out", tmp_path / "run"]
+    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr  # and no signal: what is broken ends the process
