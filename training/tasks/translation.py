@@ -354,10 +354,12 @@ class TranslationOptions(FitOptions, task="translation"):
             )
         if self.model == "transformer":
             recurrent = [name for name in OF_RECURRENT if getattr(self, name) is not None]
+            recurrent += ["teacher_forcing"] * (self.teacher_forcing != 1)
             if recurrent:
-                yield f"{shown(recurrent[0])} is for recurrent models; choose a --model."
-            if self.teacher_forcing != 1:
-                yield "--teacher-forcing is for recurrent models; choose a --model."
+                yield (
+                    f"{shown(recurrent[0])} is for recurrent models; choose a --model of "
+                    f"{', '.join(RECURRENT)}."
+                )
             if self.hidden_dim % self.num_heads:
                 yield (
                     f"--num-heads must divide --hidden-dim; received {self.num_heads} and "
