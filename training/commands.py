@@ -20,7 +20,15 @@ from click.core import ParameterSource
 
 from seqkeras import files
 from seqkeras.serving.manifest.fields import parse_fields
-from seqkeras.training.options import DataFile, FitOptions, RunFolder, options_of, shown, values_of
+from seqkeras.training.options import (
+    TASKS,
+    DataFile,
+    FitOptions,
+    RunFolder,
+    options_of,
+    shown,
+    values_of,
+)
 
 SECTIONS = ("Run", "Options of the task", "Options of every training")
 OF_RUN = ("--out", "--overwrite", "--config", "--help", "--help-all")
@@ -58,6 +66,8 @@ class TaskCommand(click.Command):
             return super().parse_args(context, arguments)
         except click.UsageError as error:
             error.ctx = error.ctx or context  # click leaves it out for an option without its value
+            if isinstance(error, click.NoSuchOption):
+                _say_whose(error)
             raise
 
     def _require_values(self, arguments):
@@ -86,6 +96,18 @@ class TaskCommand(click.Command):
             if records:
                 with formatter.section(title):
                     formatter.write_dl(records)
+
+
+def _say_whose(error):
+    """Say which tasks have an option that one has not."""
+    name = error.option_name.removeprefix("--").replace("-", "_")
+    if tasks := [task for task, options in sorted(TASKS.items()) if name in options_of(options)]:
+        have = "have" if len(tasks) > 1 else "has"
+        error.message = (
+            f"No such option {error.option_name!r} here; {', '.join(tasks)} {have} it; "
+            "leave it out."
+        )
+        error.possibilities = None
 
 
 def _show_all(context, parameter, value):

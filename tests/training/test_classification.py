@@ -12,6 +12,7 @@ from seqkeras import serving
 from seqkeras.data.texts import DataError
 from seqkeras.runs import RunError
 from seqkeras.serving.results import Classification as Answer
+from seqkeras.training.__main__ import main as train
 from seqkeras.training.parts.classification import Example
 from seqkeras.training.tasks.classification import ClassificationOptions
 from tests.training.commands import exported, printed, refusal, refused_files, scores_of
@@ -330,3 +331,12 @@ def test_the_served_score_is_the_trained_one(glue):
     answers = serving.load(exported(run.parent))(texts, truncate=True)
     right = [answer.labels == (row[-1],) for answer, row in zip(answers, rows, strict=True)]
     assert np.mean(right) == scores_of(run)["accuracy"]
+
+
+def test_no_trees_are_made_of_texts_of_one_word(tmp_path, capsys):
+    file = tmp_path / "words.csv"
+    file.write_text("text,label\n" + "fine,good\nawful,bad\n" * 20)
+    command = ["classification", str(file), "--encoder", "tree", "--out", str(tmp_path / "run")]
+    assert train(command) == 1
+    assert "every text is one word, of which no tree can be made" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()

@@ -8,6 +8,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from seqkeras.training.__main__ import main as train
 from seqkeras.training.commands import OF_RUN, command
 from seqkeras.training.options import (
     DataFile,
@@ -175,3 +176,16 @@ def listed_in_help(task, flag):
     text = CliRunner().invoke(command(task, TASKS[task]), [flag]).output
     _, *sections = re.split(r"^[A-Z][\w ]+:\n", text, flags=re.MULTILINE)
     return re.findall(r"^  (--[\w-]+|[A-Z.]+)", "".join(sections), re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "task, option, message",
+    [
+        ("bert-pretraining", "--mask", "No such option '--mask' here; language-model, prompt-"),
+        ("bilm", "--horizon", "No such option '--horizon' here; forecasting has it; leave it out."),
+        ("bilm", "--unitz", "No such option '--unitz'"),
+    ],
+)
+def test_an_option_of_another_task_is_told_with_its_tasks(task, option, message, capsys):
+    assert train([task, "file", option, "prefix", "--out", "run"]) == 2
+    assert message in capsys.readouterr().err

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from seqkeras.losses import SmoothedCrossEntropy
+from seqkeras.runs import RunError
 from seqkeras.serving.text.trees import Nodes
 from seqkeras.training.console import console
 from seqkeras.training.parts.classification import ClassificationReading
@@ -39,6 +40,12 @@ class SentenceTreeReading(ClassificationReading):
             long += len(words) > limit
             nodes = Nodes(labelled_tree(words[:limit], shape, label))
             rows.append((where, Example(text, label, nodes, where), group))
+        is_trained = self.source_length is None
+        if is_trained and rows and all(len(words_of(row.text)) < 2 for _, row, _ in rows):
+            raise RunError(
+                f"{path}: every text is one word, of which no tree can be made; choose another "
+                "--encoder, or give texts of several words."
+            )
         if long:
             more = f"of more than --max-length {limit} words"
             console.print(f"  {counted(long, f'texts {more} are', f'text {more} is')} cut")
