@@ -313,8 +313,7 @@ class WindowArrays:
         self.windows, self.part, self.scaled, self.lengths = windows, part, scaled, lengths
         self.dtype = np.dtype("float32" if scaled else "float64")
         rows, (context, horizon, targets) = windows[0].rows, windows[0].sizes
-        numbers = [index for index, column in enumerate(rows.columns) if not column.categories]
-        self.places = _known_places(rows, len(numbers))
+        self.places = known_places(rows, len(rows.numbers))
         widths = {
             "window": (context, rows.num_features),
             "known": (horizon, rows.num_known),
@@ -342,10 +341,16 @@ class WindowArrays:
         return features[..., : self.shape[-1]]
 
 
-def _known_places(rows, num_numbers):
-    """Return where in a table the numbers lie that are known of the future, in the order of
-    `seqkeras.serving.rows.Rows.future`."""
-    number, hot, places = 0, num_numbers, []
+def known_places(rows: Rows, hot: int) -> list[int]:
+    """Return where the numbers lie that are known of the future, in the order of
+    `seqkeras.serving.rows.Rows.future`.
+
+    Args:
+        rows: the `seqkeras.serving.rows.Rows`.
+        hot: where categories and cycles begin: in a table behind the numbers, in features behind
+            the marks of missing ones, too.
+    """
+    number, places = 0, []
     for column in rows.columns:
         if column.categories:
             columns = range(hot, hot := hot + column.width)

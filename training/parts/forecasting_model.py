@@ -10,6 +10,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from seqkeras.data.series import known_places
 from seqkeras.models import Forecaster, LinearForecast
 from seqkeras.models.linear_forecast import EPSILON
 from seqkeras.training.parts.encoders import RECURRENT, encoder_of, with_positions
@@ -79,18 +80,9 @@ def forecasting_model(options: Any, reading: Any) -> keras.Model:
 
 
 def known_features(rows: Rows) -> list[int]:
-    """Return where the known features stand among those of a row of the past, in the order of
-    `Rows.future`: numbers, categories, cycles."""
-    number, places = 0, []
-    hot = len(rows.numbers) + sum(column.may_be_missing for column in rows.columns)
-    for column in rows.columns:
-        first = hot if column.categories else number
-        places += range(first, first + column.width) if column.known else ()
-        if column.categories:
-            hot += column.width
-        else:
-            number += 1
-    return [*places, *range(hot, rows.num_features)]
+    """Return where the known features stand among those of a row of the past."""
+    missing = sum(column.may_be_missing for column in rows.columns)
+    return known_places(rows, len(rows.numbers) + missing)
 
 
 def _linear(options, reading, window, known):

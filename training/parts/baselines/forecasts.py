@@ -15,14 +15,14 @@ from seqkeras.metrics import naive_error
 from seqkeras.spreading import evenly_spread
 from seqkeras.training.baselines import answered, sampled
 from seqkeras.training.console import console
+from seqkeras.training.parts.forecasting_defaults import LENGTHS
 
 if TYPE_CHECKING:
     from seqkeras.data.series import Series, Window
 
 PERSISTENCE, SEASONAL = NAIVE = ("persistence", "seasonal naive")
 CLIMATOLOGY, RIDGE, SMOOTHING = "climatology", "ridge", "exponential smoothing"
-DAY = 86_400.0  # seconds
-CYCLES = ((DAY, 4), (7 * DAY, 3), (365.2425 * DAY, 2))  # seconds, harmonics at most
+CYCLES = tuple(zip(LENGTHS.values(), (4, 3, 2)))  # seconds, harmonics at most
 AT_ONCE = 256  # windows
 ROUNDING = 1e-13  # of a feature that never changes, of its size
 ALPHAS = 10.0 ** np.arange(-2, 7)  # penalties of ridge regression
