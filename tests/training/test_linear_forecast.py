@@ -31,7 +31,7 @@ from seqkeras.training.parts.linear_forecast import (
     may_be_log,
 )
 from seqkeras.training.tasks.forecasting import ForecastingOptions
-from tests.training.commands import printed, scores_of
+from tests.training.commands import evaluated, printed, scores_of
 
 HOUR = TimeColumn(("t",), step=3600, unit="second")
 
@@ -243,6 +243,15 @@ def test_a_file_alone_beats_the_naive_forecasts_and_leaves_as_keras_answers(tmp_
     known = numbers.future(None, last, 6, "known")
     values = keras.ops.convert_to_numpy(model({"window": window[None], "known": known[None]}))[0]
     np.testing.assert_allclose(answer.values, numbers.unscaled(values)[..., 1], rtol=1e-4)
+
+
+def test_a_run_without_cycles_is_evaluated_on_another_file(tmp_path):
+    file = monthly(tmp_path / "sales.csv")
+    _, scores = trained(tmp_path, file, "--cycles", "none", "--max-steps", "2")
+    found = evaluated(tmp_path / "run", file)
+    assert found["windows"] > scores["windows"]
+    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert record["settings"]["rows"]["time"] is None
 
 
 def test_shops_at_one_and_a_thousand_are_forecast_alike(tmp_path):

@@ -124,7 +124,7 @@ class ForecastingReading(Reading):
             names = (*own.targets, *own.numbers)
             rows = Rows(tuple(Column(name, known=name in own.known) for name in names))
         names = tuple(column.name for column in rows.columns)
-        cycles = self.options.cycles
+        cycles = self._cycles
         if names != self._names or cycles not in (None, rows.time.cycles if rows.time else ()):
             raise RunError(
                 f"{paths[0]}: the options must be the training's, whose columns were "
@@ -156,6 +156,12 @@ class ForecastingReading(Reading):
     def _names(self):
         return (*self.options.targets, *self.options.numbers, *self.options.categories)
 
+    @property
+    def _cycles(self):
+        """The cycles that the options name; None where they leave them open."""
+        cycles = self.options.cycles
+        return () if cycles == (NO_CYCLE,) else cycles
+
     def _in_words(self):
         return f"a window of --context {self.context} and --horizon {self.options.horizon} steps"
 
@@ -169,9 +175,8 @@ class ForecastingReading(Reading):
         if options.time:
             has_offset = None if trained is None else trained.has_offset
             form = options.time, options.time_format
-            cycles = options.cycles if trained is None else trained.cycles
-            cycles = () if cycles in (None, (NO_CYCLE,)) else cycles
-            time = TimeColumn(*form, cycles=cycles, has_offset=has_offset)
+            cycles = self._cycles if trained is None else trained.cycles
+            time = TimeColumn(*form, cycles=cycles or (), has_offset=has_offset)
             if problems := [*time.problems()]:
                 raise RunError(f"--time: {problems[0]}.")
         all_series, time, filled = read_series(
