@@ -1,13 +1,15 @@
 """Plain forecasts of eight public series, and the default model beside them: MASE of rolling cuts.
 
-    python -m benchmarks.series_baselines [--train] [--cuts N] [--series NAMES] [--json FILE]
+    python -m benchmarks.series_baselines [--train] [--bands] [--cuts N] [--series NAMES]
 
 SEQKERAS_DATA names the folder of the series. A cut ends a file some rows earlier than the one
 before; the last twentieth of its rows, a horizon at least, is held out, and all windows of it are
 forecast. Options are --time, --targets, --horizon and --gaps fill; where a cut is too short for the
 default --batch-size, it is halved. MASE is the mean over targets and cuts. With
 --train the default model is trained on each cut, and ours; without it ours is the best forecast
-that learns, and the rival the better naive one.
+that learns, and the rival the better naive one. With --bands the default model with three
+--quantiles is trained on the rows before those of a cut that are held out; the share of these that
+lies in its bands is told.
 """
 
 import dataclasses
@@ -26,6 +28,7 @@ from seqkeras.quiet import import_tensorflow
 SHARE = 0.05  # of the rows, held out of a cut
 HALVED = (1, 2, 4, 8, 16)
 GOAL = 1.0
+QUANTILES = (0.1, 0.5, 0.9)
 
 
 class Series(NamedTuple):
@@ -57,7 +60,7 @@ def measure(options):
     names = options.series.split(",") if options.series else [*SERIES]
     if unknown := [name for name in names if name not in SERIES]:
         raise ValueError(f"--series must be of {', '.join(SERIES)}; received {unknown[0]!r}")
-    table, rows = [], []
+    table, rows, shares = [], [], []
     with tempfile.TemporaryDirectory() as folder:
         for name in names[:1] if options.quick else names:
             series, lines = SERIES[name], _lines(SERIES[name], options.quick)
@@ -71,13 +74,32 @@ def measure(options):
             }
             table.append((name, mase))
             rows.append(_row(name, mase, options.train))
+            if options.bands:
+                held = [
+                    _in_bands(series, lines, cut, Path(folder) / f"{name}-bands-{cut}", options)
+                    for cut in range(1 if options.quick else options.cuts)
+                ]
+                shares.append((name, held))
     methods = [*dict.fromkeys(method for _, mase in table for method in mase)]
     shown = [
         [name, *(f"{mase[method]:.3f}" if method in mase else "-" for method in methods)]
         for name, mase in table
     ]
     harness.print_table(["MASE", *methods], shown)
+    if shares:
+        _print_shares(shares)
     return rows
+
+
+def _print_shares(shares):
+    """Print the share of values in bands, by series and of all, and of each cut."""
+    everything = [share for _, of_series in shares for share in of_series]
+    shown = []
+    for name, of_series in [*shares, ("all", everything)]:
+        inside, known = (sum(numbers) for numbers in zip(*of_series))
+        of_cuts = " ".join(f"{part / count:.1%}" for part, count in of_series if count)
+        shown.append([name, f"{inside / known:.1%}", "" if name == "all" else of_cuts])
+    harness.print_table([f"in bands of {QUANTILES[-1] - QUANTILES[0]:.0%}", "", "cuts"], shown)
 
 
 def _row(name, mase, trained):
@@ -104,23 +126,59 @@ def _lines(series, quick):
 
 def _forecasts(series, lines, cut, path, options):
     """Return name -> MASE of the forecasts of one cut."""
+    values, _ = _cut(series, lines, cut, path)
+    task, train, validation = _read(values)
+    if options.train:
+        return _trained(task.options, path, options.quick)
+    return _plain(task, train, validation)
+
+
+def _cut(series, lines, cut, path):
+    """Return options of a cut, whose file is written, and the lines before what is held out."""
     header, *rows = lines
     held_out = max(series.horizon, round(SHARE * len(rows)))
     rows = rows[: len(rows) - cut * held_out]
-    file = path.with_suffix(".csv")
-    file.write_text("".join([header, *rows]), encoding="utf-8")
     values = {
-        "file": str(file),
+        "file": _written(path, [header, *rows]),
         "time": series.time,
         "targets": series.targets,
         "horizon": series.horizon,
         "gaps": "fill",
         "held_out": held_out / len(rows),
     }
-    task, train, validation = _read(values)
-    if options.train:
-        return _trained(task.options, path, options.quick)
-    return _plain(task, train, validation)
+    return values, [header, *rows[:-held_out]]
+
+
+def _written(path, lines):
+    path.with_suffix(".csv").write_text("".join(lines), encoding="utf-8")
+    return str(path.with_suffix(".csv"))
+
+
+def _in_bands(series, lines, cut, path, options):
+    """Return how many held out values of a cut lie in the bands of a model that never saw them, of
+    all windows, and how many there are; none where the rows before are too few to train on."""
+    import numpy as np
+    from keras.models import load_model
+
+    from seqkeras.metrics import coverage
+    from seqkeras.runs import MODEL, RunFiles
+    from seqkeras.training.answering import answerer
+
+    values, before = _cut(series, lines, cut, path)
+    values |= {"quantiles": QUANTILES, "baselines": False}
+    _, _, windows = _read(values)
+    shorter = {**values, "file": _written(path.with_name(f"{path.name}-before"), before)}
+    try:
+        task, *_ = _read(shorter | {"held_out": None})
+    except ValueError:
+        return 0, 0
+    _train(task.options, path, options.quick)
+    model = load_model(path / MODEL, compile=False)
+    answers = answerer(RunFiles.read(path))(model, [window.text for window in windows])
+    low, _, high = (np.stack([each.quantiles[q] for each in answers]) for q in QUANTILES)
+    targets = np.stack([window.target for window in windows])
+    known = int((~np.isnan(targets)).sum())
+    return round(known * coverage(low, high, targets)), known
 
 
 def _read(values):
@@ -153,12 +211,16 @@ def _plain(task, train, validation):
     }
 
 
-def _trained(options, folder, quick):
+def _train(options, folder, quick):
     from seqkeras.training.train import train
 
     if quick:
         options = dataclasses.replace(options, max_steps=2)
     train(options.make(), folder)
+
+
+def _trained(options, folder, quick):
+    _train(options, folder, quick)
     scores = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
     return {method: errors["mase"] for method, errors in scores["forecasts"].items()}
 
@@ -167,6 +229,7 @@ def main(arguments=None):
     """Run the benchmark; returns the exit status."""
     parser = harness.make_parser("series_baselines", __doc__.splitlines()[0])
     parser.add_argument("--train", action="store_true", help="Train the default model, too.")
+    parser.add_argument("--bands", action="store_true", help="Train models with bands, too.")
     parser.add_argument("--cuts", type=harness.count, default=5, help="Rolling cuts. Default: 5.")
     parser.add_argument("--series", metavar="NAMES", help=f"Some of {', '.join(SERIES)}.")
     return harness.run(parser, measure, arguments)

@@ -471,7 +471,7 @@ class Scoring(abc.ABC):
         answered: Mapping[str, tuple[list[Any], Sequence[Any]]],
         run: RunFiles,
     ) -> dict[str, Any] | None:
-        """Make the scores of a trained model probabilities, if the task has `chances`; see
+        """Make the scores of a trained model probabilities, if the task has `chances` or bands; see
         `seqkeras.training.calibration`.
 
         Args:
@@ -491,6 +491,12 @@ class Scoring(abc.ABC):
         if calibration:
             divide_logits(model, self.linear, calibration["temperature"])
         return calibration
+
+    def draw_calibration(self, calibration: dict[str, Any], path: Path | str) -> None:
+        """Draw what `calibrated` brings into a PNG."""
+        from seqkeras.training.calibration import draw_calibration
+
+        draw_calibration(calibration, path)
 
     def draw(self, model: keras.Model, run: RunFiles, path: Path | str) -> None:
         """Draw the model's attention, or its answers, into a PNG, if the task has some to show."""

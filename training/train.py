@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from seqkeras.locking import locked
 from seqkeras.runs import CHECKPOINT, MODEL, SCORES, RunError
 from seqkeras.terminal import one_line
-from seqkeras.training.calibration import draw_calibration
 from seqkeras.training.console import console, progress_bar
 from seqkeras.training.first_weights import take_weights
 from seqkeras.training.fit import Plan, fit, ignored_by
@@ -188,7 +187,7 @@ def _finish(task, folder, model, data):
     scores = task.scoring.beside(scores, data.examples, answers, data.run)
     if calibration := task.scoring.calibrated(model, answers, run):
         scores["calibration"] = calibration
-        draw_calibration(calibration, folder / CALIBRATION)
+        task.scoring.draw_calibration(calibration, folder / CALIBRATION)
     task.scoring.draw(model, run, folder / task.scoring.picture)
     run.write(folder, model, scores)
     for name in (CHECKPOINT, BEST, TEACHER):

@@ -67,7 +67,7 @@ BASELINES = """
 {summary}.
 """
 CALIBRATION = """
-| scores of {answers:,} answers, cross-fitted | before | temperature of {temperature:.3f} |
+| {of}, cross-fitted | before | {by} |
 |---|---|---|
 {rows}
 """
@@ -277,17 +277,23 @@ def _scores(manifest):
     return (
         (SCORES.format(rows=rows) if rows else "")
         + (_baselines(comparison) if comparison else "")
-        + (_calibration(calibration) if calibration else "")
+        + (_calibration(calibration) if calibration and "after" in calibration else "")
     )
 
 
 def _calibration(calibration):
-    """Return the table of what the temperature of the scores brings."""
+    """Return the table of what the temperature of the scores brings, or the widths of bands."""
     before, after = calibration["before"], calibration["after"]
+    if "temperature" in calibration:
+        of = f"scores of {calibration['answers']:,} answers"
+        by = f"temperature of {calibration['temperature']:.3f}"
+    else:
+        of = f"bands of {calibration['expected']:.0%}, {calibration['windows']:,} windows"
+        by = "calibrated"
     rows = _rows(
         (name.replace("_", " "), f"{before[name]:.4f}", f"{after[name]:.4f}") for name in before
     )
-    return CALIBRATION.format(**calibration | {"rows": rows})
+    return CALIBRATION.format(of=of, by=by, rows=rows)
 
 
 def _baselines(comparison):

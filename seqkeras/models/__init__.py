@@ -2,6 +2,7 @@
 
 from seqkeras.models.answers import best_answers
 from seqkeras.models.attention_weights_head import AttentionWeightsHead
+from seqkeras.models.band_widths import BandWidths
 from seqkeras.models.bert import Bert
 from seqkeras.models.bidaf import BiDAF
 from seqkeras.models.bilm import BiLM, LayerMix
@@ -36,6 +37,7 @@ __all__ = [
     "GPT",
     "AttentionWeightsHead",
     "BahdanauDecoder",
+    "BandWidths",
     "Bert",
     "BiDAF",
     "BiLM",

@@ -115,7 +115,7 @@ SMOKES = [
         crossed("decoder block 512 b2 t5{} vs keras_nlp", ("", " XLA"))),
     ("transformer_layers", ["transformers"], ["--only", "minilm"],
         crossed("minilm b2 t5{} vs transformers", ("", " XLA"))),
-    ("series_baselines", [], [], {"co2 ridge vs persistence"}),
+    ("series_baselines", [], ["--bands"], {"co2 ridge vs persistence"}),
     ("series_baselines", [], ["--train"], {"co2 model vs ridge"}),
     ("trees", [], [], {"binary tree lstm b3 vs node by node"}),
     ("window_steps", [], [],

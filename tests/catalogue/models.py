@@ -4,6 +4,7 @@ import keras
 import numpy as np
 
 from seqkeras.models import (
+    BandWidths,
     BiDAF,
     BiLM,
     BiLMFeatures,
@@ -129,6 +130,14 @@ def forecaster_case(decoder, cell, quantiles, num_known, make_cell=None):
     return Case(name, make, lambda: inputs, {"window": 1})
 
 
+def widths_case():
+    return Case(
+        "BandWidths",
+        lambda: BandWidths([0.1, 0.3, 0.7], num_targets=2),
+        lambda: {"values": floats(B, T, 2, 3)},
+    )
+
+
 def linear_case():
     inputs = {"window": floats(B, S, D), "known": floats(B, T, 3)}
     return Case(
@@ -184,6 +193,7 @@ CASES = [
     *BIDAF,
     *FORECASTERS,
     linear_case(),
+    widths_case(),
     *ANY_CELL_LANGUAGE,
     *ANY_CELL_FORECASTERS,
 ]

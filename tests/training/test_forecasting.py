@@ -140,9 +140,11 @@ def test_a_picture_has_times_and_the_better_naive_forecast(trained, tmp_path, mo
 
 
 def test_scores_are_those_of_loops_over_the_answers(trained):
-    """Answers by the saved model, of windows cut here from the file."""
+    """Answers by the saved model, of windows cut here from the file; bands as they were."""
     folder, file, _ = trained
     scores = scores_of(folder)
+    [factor, other] = scores["calibration"]["factors"]["load"]
+    assert factor == other
     task, train, validation = task_of(file, held_out=0.2, quantiles=(0.1, 0.5, 0.9))
     model = keras.models.load_model(folder / "model.keras", compile=False)
     inputs, targets, _ = task.modelling.arrays(validation, None)
@@ -157,7 +159,7 @@ def test_scores_are_those_of_loops_over_the_answers(trained):
         target = float(targets[row, step, 0])
         errors.append(abs(middle - target))
         squares.append((middle - target) ** 2)
-        covered.append(low <= target <= high)
+        covered.append(low - middle <= factor * (target - middle) <= high - middle)
     assert scores["mae"] == pytest.approx(np.mean(errors), rel=1e-4)
     assert scores["rmse"] == pytest.approx(np.sqrt(np.mean(squares)), rel=1e-4)
     assert scores["coverage"]["found"] == pytest.approx(np.mean(covered), abs=0.02)

@@ -27,6 +27,7 @@ from seqkeras.training.answering import answerer
 from seqkeras.training.console import console, say_merged
 from seqkeras.training.parts.baselines.forecasts import forecasts
 from seqkeras.training.parts.carried_windows import LONGEST, carried_batches, in_training
+from seqkeras.training.parts.forecast_bands import Held, calibrated_bands, draw_bands, in_words
 from seqkeras.training.parts.forecasting_defaults import (
     CAUSAL,
     DAY,
@@ -40,6 +41,7 @@ from seqkeras.training.parts.forecasting_defaults import (
     waves_of,
 )
 from seqkeras.training.parts.forecasting_model import (
+    BANDS,
     forecasting_model,
     known_features,
     scale_and_growth,
@@ -512,10 +514,43 @@ class ForecastingScoring(Scoring):
             )
         return scores
 
+    def calibrated(
+        self,
+        model: keras.Model,
+        answered: Mapping[str, tuple[list[Any], Sequence[Any]]],
+        run: RunFiles,
+    ) -> dict[str, Any] | None:
+        options = self.options
+        if not options.has_bands():
+            return None
+        [(windows, answers)] = answered.values()
+        columns = self.reading.rows.columns[: self.reading.num_targets]
+        values = [
+            np.stack([answer.quantiles[quantile] for answer in answers])
+            for quantile in options.quantiles
+        ]
+        numbers: dict[int, int] = {}
+        held = Held(
+            _scaled(columns, np.stack(values, axis=-1)),
+            _scaled(columns, _targets_of(windows)),
+            np.array([window.future.start for window in windows]),
+            np.array([numbers.setdefault(id(w.table), len(numbers)) for w in windows]),
+        )
+        factors, calibration = calibrated_bands(options.quantiles, held)
+        layer = model.get_layer(BANDS)
+        layer.factors.assign(layer.factors * factors)  # of --start-from, too
+        by_target = dict(zip(options.targets, factors.tolist()))
+        return {"factors": by_target, **calibration}
+
+    def draw_calibration(self, calibration: dict[str, Any], path: Path | str) -> None:
+        draw_bands(calibration, path)
+
     def shown(self, scores: Mapping[str, Any]) -> Iterator[Any]:
         yield self.table(scores)
         if comparison := scores.get("baselines"):
             yield f"  {comparison['summary']}"
+        if calibration := scores.get("calibration"):
+            yield f"  {in_words(calibration)}"
 
     def draw(self, model: keras.Model, run: RunFiles, path: Path | str) -> None:
         """Draw the first target of a few validation windows: the past, what came, the forecast and
@@ -549,6 +584,12 @@ class ForecastingScoring(Scoring):
 
 def _targets_of(windows):
     return np.stack([window.target for window in windows]).astype("float64")
+
+
+def _scaled(columns, values):
+    """Return (n, H, C, …) values as the model has them."""
+    scaled = [column.scaled(values[:, :, place]) for place, column in enumerate(columns)]
+    return np.stack(scaled, axis=2)
 
 
 def _with_targets(windows):

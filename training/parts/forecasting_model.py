@@ -11,7 +11,7 @@ import numpy as np
 from keras import ops
 
 from seqkeras.data.series import known_places
-from seqkeras.models import Forecaster, LinearForecast
+from seqkeras.models import BandWidths, Forecaster, LinearForecast
 from seqkeras.models.linear_forecast import EPSILON
 from seqkeras.training.parts.encoders import RECURRENT, encoder_of, with_positions
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 CONVOLVED = 3  # steps
 STEP = 0.25  # of the network's outputs: what it adds to a linear part grows slowly
+BANDS = "bands"  # name of the layer that calibration sets
 LEAST_DISTANCE = 1e-3  # of two quantiles at first, of a deviation
 
 
@@ -31,6 +32,7 @@ def forecasting_model(options: Any, reading: Any) -> keras.Model:
         y = linear(window, known) + 1/4 network(window, known)
         y = network(window, known), plus the last value of each target with --from-last
 
+    The quantiles pass through `BandWidths`, which calibration sets behind the training.
     All numbers are scaled, those that it reads and those that it forecasts: see
     `seqkeras.serving.rows`; with `by_window` the targets of each window once more, by its own mean
     and deviation. The network begins at 0 beside a linear part, and reads the targets less their
@@ -71,6 +73,8 @@ def forecasting_model(options: Any, reading: Any) -> keras.Model:
             output.bias.assign(_of_errors(parts, options.quantiles, output))
     if linear is not None:  # values (B, horizon, C) or (B, horizon, C, quantiles)
         values = values + (linear[..., None] if options.quantiles else linear)
+    if options.has_bands():
+        values = BandWidths(options.quantiles, targets, name=BANDS)(values)
     if reading.by_window:
         size, level = (
             (number[..., None] if options.quantiles else number) for number in (size, level)

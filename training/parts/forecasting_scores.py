@@ -169,6 +169,7 @@ def forecast_summary(scores: Mapping[str, Any]) -> str:
     if "mase" in scores:
         text += f", MASE {scores['mase']:.3f}"
     if "coverage" in scores:
-        covered = scores["coverage"]
-        text += f"; {covered['found']:.1%} lie in the band of {covered['expected']:.0%}"
+        expected, found = (scores["coverage"][name] for name in ("expected", "found"))
+        found = scores.get("calibration", {}).get("after", {}).get("coverage", found)
+        text += f"; {found:.1%} lie in the band of {expected:.0%}"
     return text

@@ -160,6 +160,12 @@ class ForecastingOptions(FitOptions, task="forecasting"):
         Quantiles(),
         "Quantiles to forecast, such as 0.1,0.5,0.9. Default: one value for each step.",
     )
+    calibrate: bool = option(
+        True,
+        bool,
+        "Factors of the distances between --quantiles, fitted after training on the held-out "
+        "windows: a band of 80 % holds 80 % of what comes.",
+    )
     loss: str = option("mae", click.Choice(["mae", "mse"]), "Loss without --quantiles.")
     causal: bool = option(
         False,
@@ -209,6 +215,10 @@ class ForecastingOptions(FitOptions, task="forecasting"):
     )
 
     USUAL = ("targets", "numbers", "categories", "time", "context", "horizon", "quantiles")
+
+    def has_bands(self) -> bool:
+        """Return whether there are bands that are calibrated."""
+        return self.calibrate and len(self.quantiles) > 1
 
     def make(self) -> Task:
         from seqkeras.training.parts import forecasting as parts
