@@ -6,7 +6,7 @@ from seqkeras.metrics.calibration import (
     fitted_temperature,
     reliability,
 )
-from seqkeras.metrics.classes import class_f1, matthews_correlation
+from seqkeras.metrics.classes import class_f1, class_scores, matthews_correlation
 from seqkeras.metrics.correlation import pearson_correlation, spearman_correlation
 from seqkeras.metrics.error_rates import sequence_error_rate, token_error_rate
 from seqkeras.metrics.forecast import (
@@ -39,6 +39,7 @@ __all__ = [
     "bleu",
     "chrf",
     "class_f1",
+    "class_scores",
     "coverage",
     "entity_f1",
     "entity_scores",

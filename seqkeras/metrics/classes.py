@@ -26,10 +26,41 @@ def class_f1(answers: Iterable[Any], targets: Iterable[Any]) -> dict[Any, float]
 
     Reference: van Rijsbergen 1979, chapter 7, http://www.dcs.gla.ac.uk/Keith/Chapter.7/Ch.7.html
     """
-    classes, counts = _counts("class_f1", answers, targets)
-    both = np.diag(counts)
-    f1 = 2 * both / (counts.sum(axis=0) + counts.sum(axis=1))
-    return dict(zip(classes, f1.tolist()))
+    scores = _scores("class_f1", answers, targets)
+    return {name: of_class["f1"] for name, of_class in scores.items()}
+
+
+def class_scores(answers: Iterable[Any], targets: Iterable[Any]) -> dict[Any, dict[str, float]]:
+    """Return precision, recall and F1 of each class that there is among targets and answers.
+
+        precision(c) = |both c| / |answer c|,  recall(c) = |both c| / |target c|
+
+    A class that is never answered has a precision of 0, one that is no target a recall of 0.
+
+    Args:
+        answers, targets: n classes each.
+
+    Returns:
+        A dictionary, class -> {"precision", "recall", "f1"} from 0 to 1, in the order of classes.
+
+    Raises and Reference: see `class_f1`.
+    """
+    return _scores("class_scores", answers, targets)
+
+
+def _scores(metric, answers, targets):
+    classes, counts = _counts(metric, answers, targets)
+    both, of_targets, of_answers = np.diag(counts), counts.sum(axis=1), counts.sum(axis=0)
+    rows = zip(
+        (both / np.maximum(of_answers, 1)).tolist(),
+        (both / np.maximum(of_targets, 1)).tolist(),
+        (2 * both / (of_targets + of_answers)).tolist(),
+        strict=True,
+    )
+    return {
+        name: {"precision": precision, "recall": recall, "f1": f1}
+        for name, (precision, recall, f1) in zip(classes, rows, strict=True)
+    }
 
 
 def matthews_correlation(answers: Iterable[Any], targets: Iterable[Any]) -> float:

@@ -10,6 +10,7 @@ from seqkeras.metrics import (
     bleu,
     chrf,
     class_f1,
+    class_scores,
     entity_f1,
     exact_match,
     matthews_correlation,
@@ -30,7 +31,7 @@ from tests.references import metrics as references
 
 METRICS = (bleu, chrf, entity_f1, exact_match, relative_error, rouge, sequence_error_rate)
 METRICS += (squad_exact_match, squad_f1, squad_scores, tag_accuracy, token_error_rate)
-METRICS += (class_f1, matthews_correlation, pearson_correlation, spearman_correlation)
+METRICS += (class_f1, class_scores, matthews_correlation, pearson_correlation, spearman_correlation)
 
 
 def test_exact_match_is_the_share_of_equal_values():

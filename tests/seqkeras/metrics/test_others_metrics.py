@@ -3,13 +3,21 @@
 import random
 import warnings
 
+import numpy as np
 import pytest
 import seqeval.metrics
 import sklearn.metrics
 from seqeval.metrics.sequence_labeling import get_entities
 from seqeval.scheme import IOBES, Entities
 
-from seqkeras.metrics import class_f1, entity_f1, entity_scores, exact_match, matthews_correlation
+from seqkeras.metrics import (
+    class_f1,
+    class_scores,
+    entity_f1,
+    entity_scores,
+    exact_match,
+    matthews_correlation,
+)
 from seqkeras.serving.entities import entities
 
 CASES = 300
@@ -43,6 +51,11 @@ def test_classes_are_measured_as_by_scikit_learn():
             f1 = class_f1(found, targets)
             expected = sklearn.metrics.f1_score(targets, found, labels=[*f1], average=None)
             assert [*f1.values()] == pytest.approx([*expected])
+            *expected, _ = sklearn.metrics.precision_recall_fscore_support(
+                targets, found, labels=[*f1], zero_division=0
+            )
+            rows = [[*of_class.values()] for of_class in class_scores(found, targets).values()]
+            np.testing.assert_allclose(np.transpose(rows), expected)
 
 
 def test_entities_in_iob2_are_those_of_seqeval():
