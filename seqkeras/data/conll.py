@@ -4,8 +4,8 @@
     all others a word a line, its tag in another column; an empty line ends a sentence
 
 Columns are separated by tabs where the first row has one, else by spaces. Lines of spaces or tabs
-alone are empty. `-DOCSTART-`, `#begin document` and `#end document` stand between documents. A line
-that begins with # is a comment if it can not be a row:
+alone are empty. `-DOCSTART-`, `#begin document`, `#end document` and `# newdoc` stand between
+documents. A line that begins with # is a comment if it can not be a row:
 
     # sent_id = 1                  CoNLL-U: no tab, where rows have tabs
     #<tab>http://... [2009]        GermEval: rows begin with a number; or another number of columns
@@ -31,7 +31,7 @@ from seqkeras.data.left_out import usable
 from seqkeras.data.texts import DataError, holds_half_a_character, lines_of, read_text, suffix_of
 from seqkeras.serving.entities import LETTERS, entities, is_tag
 
-BETWEEN_DOCUMENTS = re.compile(r"\s*-DOCSTART-(\s|$)|#(begin|end) document")
+BETWEEN_DOCUMENTS = re.compile(r"\s*-DOCSTART-(\s|$)|#(begin|end) document|# newdoc(\s|$)")
 NUMBER_ONE = re.compile(r"1(-\d+)?")  # of the first word of CoNLL-U, or of a range from it
 SIGNS = "[-_:|./\u2010-\u2015\u2212]"  # between letter and label; all but the first are meant as it
 LETTER_FIRST = re.compile(f"([BIMESLUbimeslu]){SIGNS}(.+)", re.DOTALL)  # of an entity's tag
@@ -40,12 +40,14 @@ OF_COMMAS = "; expected spaces or tabs between columns, or a .jsonl"
 
 
 class Sentence(NamedTuple):
-    """Words with their tags, the line where they begin, and the line of each word."""
+    """Words with their tags, the line where they begin, the line of each word, and the number of
+    their document: of marks between documents that stand before them."""
 
     line: int
     words: tuple[str, ...]
     tags: tuple[str, ...]
     lines: tuple[int, ...]
+    document: int = 0
 
 
 class Sentences(NamedTuple):
@@ -123,7 +125,7 @@ class _Columns(NamedTuple):
 
     @classmethod
     def of(cls, path: Path | str, text: str, *columns: int) -> Self:
-        contents = [(line, content) for line, content in _contents(text) if content]
+        contents = [(line, content) for line, content, _ in _contents(text) if content]
         if not contents:
             raise DataError(f"{path}: there is no sentence in it.")
         rows = [row for row in contents if not row[1].startswith("#")] or contents
@@ -146,18 +148,19 @@ class _Columns(NamedTuple):
         return cls(path, separator, width, bool(numbered), places)
 
     def groups(self, text):
-        """Yield for each sentence a tuple of one: a list of (number of the line, fields)."""
-        rows = []
-        for line, content in (*_contents(text), (0, "")):
+        """Yield for each sentence a list of (number of the line, fields), and its document."""
+        rows, of_rows = [], 0
+        for line, content, document in (*_contents(text), (0, "", 0)):
             fields = content.split(self.separator)
             if not content:
                 if rows:
-                    yield (rows,)
+                    yield rows, of_rows
                 rows = []
             elif self._is_comment(content, fields):
                 continue
             elif not self.numbered or len(fields) != self.width or fields[0].isdecimal():
                 rows.append((line, fields))
+                of_rows = document
 
     def _is_comment(self, content, fields):
         """Return whether a line that begins with # can not be a row."""
@@ -168,8 +171,8 @@ class _Columns(NamedTuple):
         others = not self.separator and "\t" in content or len(fields) != self.width
         return others and content[1:2].isspace()  # "#tag" is a word, of a row that is not whole
 
-    def sentence(self, rows):
-        """Return the `Sentence` of such a list."""
+    def sentence(self, rows, document):
+        """Return the `Sentence` of such a list and its document."""
         words, tags = [], []
         for line, fields in rows:
             where = f"{self.path}, line {line}"
@@ -185,14 +188,17 @@ class _Columns(NamedTuple):
             words.append(word)
             tags.append(tag)
         lines = tuple(line for line, _ in rows)
-        return Sentence(lines[0], tuple(words), tuple(tags), lines)
+        return Sentence(lines[0], tuple(words), tuple(tags), lines, document)
 
 
 def _contents(text):
-    """Yield (number, content) of the lines of a file; what ends a sentence has no content."""
+    """Yield (number, content, document) of the lines of a file; what ends a sentence has no
+    content."""
+    document = 0
     for line, content in enumerate(lines_of(text), start=1):
-        ends = not content.strip() or BETWEEN_DOCUMENTS.match(content)
-        yield line, "" if ends else content
+        is_mark = BETWEEN_DOCUMENTS.match(content) is not None
+        document += is_mark
+        yield line, content if content.strip() and not is_mark else "", document
 
 
 def _of_object(path, words_name, tags_name, line, row):

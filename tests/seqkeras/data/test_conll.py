@@ -28,8 +28,8 @@ CONLL_U = """# sent_id = 1
 def test_columns_are_counted_from_both_ends(write):
     path = write("train.conll", CONLL_2003)
     first, second = read_sentences(path).sentences
-    assert first == (3, ("EU", "rejects"), ("I-ORG", "O"), (3, 4))
-    assert second == (6, ("Peter", "Blackburn"), ("I-PER", "I-PER"), (6, 7))
+    assert first == (3, ("EU", "rejects"), ("I-ORG", "O"), (3, 4), 1)
+    assert second == (6, ("Peter", "Blackburn"), ("I-PER", "I-PER"), (6, 7), 1)
     assert read_sentences(path, "1", "2").sentences[0].tags == ("NNP", "VBZ")
     assert read_sentences(path, "-4", "-2").sentences[0][1:3] == (
         ("EU", "rejects"),
@@ -40,7 +40,17 @@ def test_columns_are_counted_from_both_ends(write):
 def test_comments_ranges_and_empty_nodes_of_conll_u_are_passed_over(write):
     path = write("train.conllu.gz", CONLL_U)
     [sentence] = read_sentences(path, "2", "4").sentences
-    assert sentence == (4, ("vamos", "nos", "#"), ("VERB", "PRON", "SYM"), (4, 5, 7))
+    assert sentence == (4, ("vamos", "nos", "#"), ("VERB", "PRON", "SYM"), (4, 5, 7), 0)
+
+
+@pytest.mark.parametrize(
+    "mark", ["-DOCSTART- O\n", "  -DOCSTART- -X- O\n", "#begin document (a)\n", "# newdoc id = 1\n"]
+)
+def test_a_mark_between_documents_begins_another_one(mark, write):
+    path = write("train.conll", f"a O\n\nb O\n\n{mark}\nc O\n\nd O\n{mark}e O\n")
+    sentences = read_sentences(path).sentences
+    assert [sentence.words for sentence in sentences] == [("a",), ("b",), ("c",), ("d",), ("e",)]
+    assert [sentence.document for sentence in sentences] == [0, 0, 1, 1, 2]
 
 
 GERMEVAL = """#\thttp://de.wikipedia.org/wiki/A [2009-10-17]
@@ -93,7 +103,7 @@ def test_json_lines_name_their_lists(tmp_path):
     rows = [{"w": ["She", "left"], "t": ["O", "O"]}, {"w": [], "t": []}, {"w": ["!"], "t": ["X"]}]
     path.write_text("\n\n".join(map(json.dumps, rows)), encoding="utf-8")
     found, _ = read_sentences(path, "w", "t")
-    assert found == [(1, ("She", "left"), ("O", "O"), (1, 1)), (5, ("!",), ("X",), (5,))]
+    assert found == [(1, ("She", "left"), ("O", "O"), (1, 1), 0), (5, ("!",), ("X",), (5,), 0)]
 
 
 def test_sentences_that_can_not_be_used_are_left_out_if_asked(write):
