@@ -7,6 +7,7 @@
 # Both prove properties of every layer on JAX too; `make test-all BACKEND=torch` (or jax) tests the
 # whole library on that backend, `make test` its first cases; `make parity` compares it with other libraries, live;
 # `make vectors` writes anew what those say to tests/vectors/*.npz.
+# `make scores` writes docs/scores.md from training/recipes; `make scores RUNS="runs/a runs/b"` prints the looks of runs.
 # `make recipe-NAME` runs the command in training/recipes/NAME.toml on the data in the folder SEQKERAS_DATA,
 # and exports what it made; stopped, the same command goes on.
 
@@ -26,7 +27,7 @@ endif
 # Of serving/javascript, for its tests and for answers in the browser; nothing where there is no npm.
 NPM_PACKAGES := $(if $(shell command -v npm),serving/javascript/node_modules/.package-lock.json)
 
-.PHONY: quickstart gallery test test-all test-bulk lint parity vectors
+.PHONY: quickstart gallery scores test test-all test-bulk lint parity vectors
 
 quickstart: .venv/requirements.done $(NPM_PACKAGES)
 	$(BIN)/seqkeras train dates --out $(RUN)
@@ -42,6 +43,9 @@ recipe-%: training/recipes/%.toml .venv/requirements.done
 	@command=$$(sed -n '/^#   command/,/--out/s/^# *\(command *\)\{0,1\}//p' $<); echo "$$command"; \
 		PATH="$(CURDIR)/$(BIN):$$PATH" sh -ec "$$command"
 	$(BIN)/seqkeras export runs/$* bundles/$* --overwrite
+
+scores: .venv/requirements.done
+	$(BIN)/python -m seqkeras.training.recipe_scores $(RUNS)
 
 # The commands of the page, each of which draws a picture of it.
 gallery: .venv/requirements.done

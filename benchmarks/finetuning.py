@@ -23,7 +23,6 @@ import itertools
 import statistics
 import sys
 import tempfile
-import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +38,7 @@ def measure(options):
     """Time the steps, and compare the scores of seeds; returns the rows."""
     keep_freed_memory()  # as `seqkeras train` does; for all of this process
     training_steps.quiet_tensorflow()
-    recipe = tomllib.loads(options.recipe.read_text(encoding="utf-8"))
+    recipe = harness.recipe_of(options.recipe)
     changes = dict(QUICK) if options.quick else {}
     if options.max_steps:
         changes["max_steps"] = options.max_steps

@@ -13,6 +13,7 @@ import statistics
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[1]
@@ -224,6 +225,12 @@ def file(text):
     if not path.is_file():
         raise argparse.ArgumentTypeError(f"{text!r} is no file")
     return path
+
+
+def recipe_of(path):
+    """Return the task and the options of a recipe, by name, without its scores."""
+    values = tomllib.loads(path.read_text(encoding="utf-8"))
+    return {name: value for name, value in values.items() if name != "scores"}
 
 
 def make_parser(module, description):

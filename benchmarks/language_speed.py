@@ -10,7 +10,6 @@ as many threads; the QRNN's is the LSTM of equal size, ours too.
 
 import itertools
 import sys
-import tomllib
 from pathlib import Path
 
 from benchmarks import harness, training_steps, whole_steps
@@ -52,7 +51,7 @@ def measure(options):
 
 def _recipe(model, quick):
     path = harness.CHECKOUT / f"training/recipes/shakespeare-{model}.toml"
-    values = tomllib.loads(path.read_text(encoding="utf-8"))
+    values = harness.recipe_of(path)
     del values["task"]
     return values | ((SMALL_GPT if model == "gpt" else SMALL) if quick else {})
 

@@ -19,7 +19,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -47,7 +46,7 @@ def measure(options):
     """Time the four; returns the rows."""
     keep_freed_memory()  # as `seqkeras train` does; for all of this process
     training_steps.quiet_tensorflow()
-    recipe = tomllib.loads(RECIPE.read_text(encoding="utf-8"))
+    recipe = harness.recipe_of(RECIPE)
     recipe |= SMALL if options.quick else {}
     del recipe["task"]
     rounds = harness.rounds_of(options)

@@ -45,6 +45,7 @@ USUAL = (  # options that --help shows of a task, behind the USUAL of its option
 )
 MOST_SHOWN = 10
 SHOWS_ALL = "seqkeras.help_all"  # whether a context shows every option
+NO_OPTIONS = ("sha256", "scores")  # of a run's data; of a recipe
 INSTEAD_OF = {"warmup_share": "warmup_steps"}  # two options for one thing
 
 
@@ -249,7 +250,8 @@ def _read_config(options_class, context, parameter, path):
         task = values.pop("task", context.command.name)
         if task != context.command.name:
             raise ValueError(f"{path} holds the options of another task, {task!s:.40}.")
-        values.pop("sha256", None)  # of a run's data
+        for name in NO_OPTIONS:
+            values.pop(name, None)
         if problems := _problems_of_config(options_class, values):
             raise ValueError(f"{path}: {'; '.join(problems)}.")
     except (OSError, ValueError) as error:
