@@ -100,6 +100,7 @@ def evaluate(evaluation: Evaluation) -> dict[str, Any]:
             input, or the file for the scores can not be written.
         DataError: if a file can not be read.
     """
+    from seqkeras.training.calibration import certainty_in_words, certainty_of
     from seqkeras.training.console import console
     from seqkeras.training.train import answered
     from seqkeras.training.unknown_tokens import tell_unknown_tokens
@@ -120,6 +121,10 @@ def evaluate(evaluation: Evaluation) -> dict[str, Any]:
     scores = subject.measure(examples) | task.scoring.scores(answers)
     for shown in task.scoring.shown(scores):
         console.print(shown)
+    pairs = (pair for both in answers.values() for pair in task.scoring.certainty(*both))
+    if certainty := certainty_of(pairs):
+        scores["calibration"] = certainty
+        console.print(f"  {certainty_in_words(certainty)}")
     if evaluation.out is not None:
         files.write_json(evaluation.out, scores)
         console.print(one_line(f"{evaluation.out}: the scores are written"))

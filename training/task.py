@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from seqkeras.runs import RunFiles
     from seqkeras.serving.text import Tokenizer
     from seqkeras.training.baselines import Measure, Method
-    from seqkeras.training.calibration import Chances
+    from seqkeras.training.calibration import Chances, Evidence
     from seqkeras.training.options import FitOptions
 
 
@@ -465,14 +465,28 @@ class Scoring(abc.ABC):
         """
         raise NotImplementedError
 
+    def evidence(
+        self, model: keras.Model, examples: list[Any], answers: Sequence[Any], run: RunFiles
+    ) -> Evidence:
+        """Return the `seqkeras.training.calibration.Evidence` of examples, by default of their
+        `chances`, which see."""
+        from seqkeras.training.calibration import Softmaxes
+
+        return Softmaxes(self.chances(model, examples, answers, run))
+
+    def last_layers(self, model: keras.Model) -> list[keras.Layer]:
+        """Return the linear layers whose weights a temperature divides."""
+        heads = getattr(model, "heads", None)
+        return [model.get_layer(self.linear) if heads is None else heads[self.linear].output_layer]
+
     def calibrated(
         self,
         model: keras.Model,
         answered: Mapping[str, tuple[list[Any], Sequence[Any]]],
         run: RunFiles,
     ) -> dict[str, Any] | None:
-        """Make the scores of a trained model probabilities, if the task has `chances` or bands; see
-        `seqkeras.training.calibration`.
+        """Make the scores of a trained model probabilities, or its bands, if the task has some; as
+        `seqkeras.training.calibration` says.
 
         Args:
             model: its weights change.
@@ -487,9 +501,9 @@ class Scoring(abc.ABC):
         if self.linear is None or not getattr(self.options, "calibrate", False):
             return None
         [pair] = answered.values()
-        calibration = calibrated(self.chances(model, *pair, run), self.options.seed)
+        calibration = calibrated(self.evidence(model, *pair, run), self.options.seed)
         if calibration:
-            divide_logits(model, self.linear, calibration["temperature"])
+            divide_logits(self.last_layers(model), calibration["temperature"])
         return calibration
 
     def draw_calibration(self, calibration: dict[str, Any], path: Path | str) -> None:
@@ -497,6 +511,18 @@ class Scoring(abc.ABC):
         from seqkeras.training.calibration import draw_calibration
 
         draw_calibration(calibration, path)
+
+    def behind(
+        self, calibration: Mapping[str, Any], run: RunFiles, scores: dict[str, Any]
+    ) -> tuple[RunFiles, dict[str, Any]]:
+        """Return the run and the scores once a model is `calibrated`: thresholds of logits are
+        divided, too."""
+        return run, scores
+
+    def certainty(self, examples: list[Any], answers: Sequence[Any]) -> list[tuple[float, bool]]:
+        """Return the score of each answer, and whether the answer is right; none for a task whose
+        scores are no probabilities of answers."""
+        return []
 
     def draw(self, model: keras.Model, run: RunFiles, path: Path | str) -> None:
         """Draw the model's attention, or its answers, into a PNG, if the task has some to show."""

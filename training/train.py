@@ -186,6 +186,7 @@ def _finish(task, folder, model, data):
     scores |= task.scoring.scores(answers)
     scores = task.scoring.beside(scores, data.examples, answers, data.run)
     if calibration := task.scoring.calibrated(model, answers, run):
+        run, scores = task.scoring.behind(calibration, run, scores)
         scores["calibration"] = calibration
         task.scoring.draw_calibration(calibration, folder / CALIBRATION)
     task.scoring.draw(model, run, folder / task.scoring.picture)

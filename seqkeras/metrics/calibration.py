@@ -52,14 +52,19 @@ def expected_calibration_error(
     return float(np.sum(counts * np.abs(accuracy - confidence)) / np.sum(counts))
 
 
-def log_softmax(logits: np.ndarray, temperature: float = 1.0) -> np.ndarray:
-    """Return log softmax(logits / T) over the last axis, in float64."""
-    z = np.asarray(logits, "float64") / temperature
+def log_softmax(
+    logits: np.ndarray, temperature: float = 1.0, counts: np.ndarray | float = 1.0
+) -> np.ndarray:
+    """Return log softmax(logits / T) over the last axis, in float64; a logit of several classes
+    counts so often, and has the probability of all of them."""
+    z = np.asarray(logits, "float64") / temperature + np.log(counts)
     z = z - z.max(axis=-1, keepdims=True)
     return z - np.log(np.exp(z).sum(axis=-1, keepdims=True))
 
 
-def fitted_temperature(logits: np.ndarray, targets: np.ndarray) -> float:
+def fitted_temperature(
+    logits: np.ndarray, targets: np.ndarray, counts: np.ndarray | None = None
+) -> float:
     """Return the temperature T that makes targets most likely.
 
         T = argmin - 1/n sum_i sum_k q_ik log softmax(z_i / T)_k
@@ -73,6 +78,7 @@ def fitted_temperature(logits: np.ndarray, targets: np.ndarray) -> float:
         logits: (n, K) numbers z; log-probabilities are logits too. A row has no class where they
             are -inf, and K is then the number of the others.
         targets: (n,) integers, places of the right classes.
+        counts: (n, K) numbers of classes that have a logit; a target is a class alone. None: one.
 
     Raises:
         ValueError: if there is no row, or fewer than two classes.
@@ -87,13 +93,14 @@ def fitted_temperature(logits: np.ndarray, targets: np.ndarray) -> float:
             f"2; received {z.shape} and {targets.shape}."
         )
     n, there = len(z), np.isfinite(z)
-    counts = there.sum(axis=1, keepdims=True)
-    q = np.where(there, 1 / (n + 2) / np.maximum(counts - 1, 1), 0.0)
+    counts = np.ones(z.shape) if counts is None else counts
+    others = np.where(there, counts, 0).sum(axis=1, keepdims=True) - 1
+    q = np.where(there, counts / (n + 2) / np.maximum(others, 1), 0.0)
     q[np.arange(n), targets] = (n + 1) / (n + 2)
     low, high = -np.log(SHARPEST), np.log(SHARPEST)  # of log 1 / T
     for _ in range(STEPS):
         middle = (low + high) / 2
-        expected = np.exp(log_softmax(z, np.exp(-middle)))
+        expected = np.exp(log_softmax(z, np.exp(-middle), counts))
         if np.sum((expected - q) * np.where(there, z, 0)) > 0:  # the derivative by 1 / T
             high = middle
         else:

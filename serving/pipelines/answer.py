@@ -1,6 +1,6 @@
 """Answer questions about a context by a span of the context."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, overload
@@ -126,12 +126,9 @@ class Answer(Pipeline):
         threshold = self._threshold(no_answer_threshold)
         self._attention.require("Answer", attention)
         rows = encoded(inputs, "Answer: input", self.encode, truncate, token_budget)
-        texts = [row.windows.rows for row in rows]
-        windows = [window for text in texts for window in text]
-        logits = self._model.answer(windows, lambda _, *outputs: outputs, token_budget)
         answers = [
-            span_of(row, row_logits, self._settings, n_best, threshold)
-            for row, row_logits in zip(rows, in_groups(logits, texts))
+            span_of(row, windows, self._settings, n_best, threshold)
+            for row, windows in zip(rows, self.windows(rows, token_budget))
         ]
         read = (_window(row, answer) for row, answer in zip(rows, answers))
         answers = self._attention.attach(answers, read, attention, token_budget)
@@ -147,6 +144,23 @@ class Answer(Pipeline):
         require_words(question, f"{name}, question")
         require_words(context, f"{name}, context")
         return self._questions.read(question, context, name, truncate)
+
+    def windows(
+        self, rows: Sequence[Question], token_budget: int = TOKEN_BUDGET
+    ) -> list[list[Window]]:
+        """Return for each `Question` its windows, with the model's logits."""
+        texts = [row.windows.rows for row in rows]
+        read = [window for text in texts for window in text]
+        logits = self._model.answer(read, lambda _, *outputs: outputs, token_budget)
+        return [
+            [
+                Window(start, end, tokens, first)
+                for (start, end), tokens, first in zip(
+                    row_logits, row.windows.tokens, row.windows.firsts
+                )
+            ]
+            for row, row_logits in zip(rows, in_groups(logits, texts))
+        ]
 
     def marked_text(self, value: Any) -> str:
         """Return the text of an input in which answers have their places: the context."""
@@ -164,12 +178,12 @@ class Answer(Pipeline):
 
 
 @unwarned
-def span_of(row, logits, settings, n_best=1, threshold=None):
+def span_of(row, windows, settings, n_best=1, threshold=None):
     """Return the `Span` that answers a `Question`.
 
     Args:
         row: the `Question`.
-        logits: (start_logits, end_logits) of each of its windows.
+        windows: its list of `Window`.
         settings: the settings of `Answer`.
         n_best: how many spans to return.
         threshold: least margin of an answer over none; None for the settings' threshold.
@@ -177,10 +191,6 @@ def span_of(row, logits, settings, n_best=1, threshold=None):
     Returns:
         The span; its score is NaN if the logits are not finite.
     """
-    windows = [
-        Window(start, end, tokens, first)
-        for (start, end), tokens, first in zip(logits, row.windows.tokens, row.windows.firsts)
-    ]
     places, null, total = _best_places(row, windows, settings.answer_length, n_best)
     if not places:
         return Span("", None, None, np.nan)
@@ -204,8 +214,7 @@ def _best_places(row, windows, answer_length, n_best):
 
     Also returns the score of no answer and the total of `best_spans`.
     """
-    visible = np.array([bool(row.context[start:end].strip()) for start, end in row.offsets])
-    count = n_best
+    visible, count = visible_tokens(row), n_best
     while True:
         spans, null, total = best_spans(windows, visible, answer_length, count)
         places = {}
@@ -215,6 +224,11 @@ def _best_places(row, windows, answer_length, n_best):
         if len(places) >= n_best or len(spans) < count:
             return places, null, total
         count *= 2
+
+
+def visible_tokens(row):
+    """Return (N,) booleans, which tokens of a `Question`'s context are not white space."""
+    return np.array([bool(row.context[start:end].strip()) for start, end in row.offsets])
 
 
 def _window(row, answer):

@@ -48,14 +48,8 @@ def best_spans(windows, visible, max_length, n_best):
     Reference: Devlin et al. 2019, section 4.3, https://arxiv.org/abs/1810.04805;
     https://github.com/google-research/bert (run_squad.py)
     """
-    own_windows = owners(
-        [len(window.tokens) for window in windows], [window.first for window in windows]
-    )
     spans, total = [], -np.inf
-    for number, window in enumerate(windows):
-        tokens = slice(window.first, window.first + len(window.tokens))
-        scores = _scores(window, visible[tokens], max_length)  # (n, L)
-        scores[own_windows[tokens] != number] = -np.inf
+    for window, scores in zip(windows, scores_by_window(windows, visible, max_length)):
         flat = scores.ravel()
         total = np.logaddexp(total, np.logaddexp.reduce(flat, initial=-np.inf))
         for index in np.argsort(-flat, kind="stable")[:n_best]:
@@ -63,8 +57,26 @@ def best_spans(windows, visible, max_length, n_best):
             if flat[index] > -np.inf:
                 first = window.first + start
                 spans.append((float(flat[index]), first, first + more))
-    null = min(float(window.start_logits[0]) + float(window.end_logits[0]) for window in windows)
-    return sorted(spans, key=lambda span: (-span[0], *span[1:]))[:n_best], null, float(total)
+    spans = sorted(spans, key=lambda span: (-span[0], *span[1:]))[:n_best]
+    return spans, null_score(windows), float(total)
+
+
+def null_score(windows):
+    """Return the score of no answer, see `best_spans`."""
+    return min(float(window.start_logits[0]) + float(window.end_logits[0]) for window in windows)
+
+
+def scores_by_window(windows, visible, max_length):
+    """Yield the (n, L) scores of spans of each window, by start and length - 1; -inf for those that
+    are no answer. Arguments: see `best_spans`."""
+    own_windows = owners(
+        [len(window.tokens) for window in windows], [window.first for window in windows]
+    )
+    for number, window in enumerate(windows):
+        tokens = slice(window.first, window.first + len(window.tokens))
+        scores = _scores(window, visible[tokens], max_length)
+        scores[own_windows[tokens] != number] = -np.inf
+        yield scores
 
 
 def _scores(window, visible, max_length):

@@ -80,11 +80,12 @@ def own_scores_of(run):
 
 
 def evaluated(subject, data, *options):
-    """Return the scores of a run or a bundle on a file."""
+    """Return the scores of a run or a bundle on a file, without the calibration of its answers'
+    scores."""
     with tempfile.TemporaryDirectory() as folder:
         out = ["--out", f"{folder}/scores.json"]
         printed("evaluate", subject, "--data", data, *options, *out)
-        return scores_of(folder)
+        return own_scores_of(folder)
 
 
 def exported(folder, **options):

@@ -1,5 +1,6 @@
 """Scores that are probabilities, from a training to what a bundle answers."""
 
+import itertools
 import random
 
 import keras
@@ -10,10 +11,24 @@ from seqkeras import serving
 from seqkeras.metrics.calibration import log_softmax
 from seqkeras.models import Bert, ClassificationHead, MultipleChoiceHead, WithHeads
 from seqkeras.runs import RunFiles
-from seqkeras.training.calibration import Chances, calibrated, divide_logits, logits_of
+from seqkeras.serving.pipelines.answer import Settings
+from seqkeras.serving.pipelines.questions import Question
+from seqkeras.serving.pipelines.spans import Window
+from seqkeras.serving.results import Span
+from seqkeras.training.calibration import (
+    TRIED,
+    Chains,
+    Chances,
+    Softmaxes,
+    calibrated,
+    divide_logits,
+    logits_of,
+)
+from seqkeras.training.parts.span_chances import NULL, RIGHT, span_chances
 from seqkeras.training.parts.text_logits import logits_of_texts
 from tests.arrays import numbers, randomize
 from tests.training.commands import exported, printed, scores_of
+from tests.training.questions import PLACES, encoder_folder, questions, write
 
 SHORT = ["--embedding-dim", 8, "--units", 8, "--max-steps", 60, "--baselines", "false"]
 
@@ -41,7 +56,7 @@ def drawn(temperature, n, rows=1):
 
 def test_what_is_told_is_cross_fitted_and_better():
     chances = drawn(3.0, 1009)
-    told = calibrated(chances, seed=0)
+    told = calibrated(Softmaxes(chances), seed=0)
     assert told["temperature"] == pytest.approx(3, rel=0.15)
     assert told["before"]["expected_calibration_error"] > 0.1
     assert told["after"]["expected_calibration_error"] < 0.05
@@ -54,10 +69,10 @@ def test_what_is_told_is_cross_fitted_and_better():
 
 
 def test_a_temperature_that_brings_nothing_is_left_out():
-    assert calibrated([], seed=0) is None
-    assert calibrated(drawn(3.0, 19), seed=0) is None
-    assert calibrated(drawn(3.0, 190, rows=10), seed=0) is None
-    assert calibrated(drawn(1.0, 60), seed=0) is None
+    assert calibrated(Softmaxes([]), seed=0) is None
+    assert calibrated(Softmaxes(drawn(3.0, 19)), seed=0) is None
+    assert calibrated(Softmaxes(drawn(3.0, 190, rows=10)), seed=0) is None
+    assert calibrated(Softmaxes(drawn(1.0, 60)), seed=0) is None
 
 
 def test_the_last_weights_take_a_temperature_up():
@@ -72,7 +87,7 @@ def test_the_last_weights_take_a_temperature_up():
         model.build()
         randomize(model)
         before = numbers(model(inputs[name])[name])
-        divide_logits(model, name, 2.5)
+        divide_logits([head.output_layer], 2.5)
         np.testing.assert_allclose(model(inputs[name])[name], before / 2.5, rtol=1e-5)
 
 
@@ -84,7 +99,7 @@ def test_rows_may_have_different_numbers_of_classes():
         row if len(row.logits) == 3 else row._replace(logits=np.append(row.logits, -np.inf))
         for row in short
     ]
-    assert calibrated(short, seed=0) == calibrated(long, seed=0)
+    assert calibrated(Softmaxes(short), seed=0) == calibrated(Softmaxes(long), seed=0)
 
 
 def test_scores_of_zero_have_a_logarithm():
@@ -120,6 +135,34 @@ def test_a_run_tells_what_its_temperature_brings(both):
     card = (exported(folder) / "README.md").read_text()
     assert f"| before | temperature of {told['temperature']:.3f} |" in card
     assert f"| negative log likelihood | {before:.4f} | {after:.4f} |" in card
+
+
+def test_evaluate_tells_the_calibration_of_a_file(both, tmp_path):
+    """By the scores that the bundle gives, in loops over the bins."""
+    folder, _ = both["true"]
+    data, bundle = noisy(tmp_path / "test.csv", count=150), exported(folder)
+    out = ["--out", tmp_path / "scores.json"]
+    [line] = [
+        line
+        for line in printed("evaluate", bundle, "--data", data, *out)
+        if "calibration error" in line
+    ]
+    told = scores_of(tmp_path)["calibration"]
+    rows = [row.split(",") for row in data.read_text().splitlines()[1:]]
+    known = serving.load(bundle)([text for text, _ in rows])
+    pairs = sorted(
+        ((answer.score, answer.labels[0] == label) for answer, (_, label) in zip(known, rows)),
+        key=lambda pair: -pair[0],
+    )
+    assert told["answers"] == len(pairs) == 150
+    error = 0.0
+    for number in range(15):
+        within = [pair for pair in pairs if number / 15 < pair[0] <= (number + 1) / 15]
+        error += abs(sum(score - is_right for score, is_right in within)) / 150
+    assert told["expected_calibration_error"] == pytest.approx(error, abs=1e-6)
+    assert f"calibration error of 150 scores {error:.2%} (15 bins)" in line
+    assert told["risk"][-1] == pytest.approx(1 - np.mean([is_right for _, is_right in pairs]))
+    assert told["area_under_risk_coverage"] < told["risk"][-1]
 
 
 def test_scores_are_left_as_they_are_on_request(both):
@@ -171,3 +214,147 @@ def test_the_scores_of_tags_are_calibrated(tmp_path):
     answer = serving.load(exported(tmp_path / "true"), threads=1)("old dog runs")
     expected = np.exp(log_softmax(plain[0], told["temperature"])).max(axis=1)
     np.testing.assert_allclose([word.score for word in answer.words], expected, atol=1e-5)
+
+
+def doubtful(count, seed):
+    """Questions with two places in a context, of which one is right; those of nobody have none."""
+    draw, rows = random.Random(seed), []
+    for question, context, answer in questions(count, seed, without=0.3, filler=4):
+        places = draw.sample(PLACES, 2)
+        right = answer and draw.choice(places)
+        rows.append((question, f"{context} lives in {places[0]} or {places[1]} .", right))
+    return rows
+
+
+def test_the_scores_of_spans_are_calibrated_and_no_answer_changes(tmp_path):
+    """No answer included: its threshold is divided with the logits."""
+    file = write(tmp_path / "own.json", doubtful(64, 0))
+    dev = doubtful(60, 1)
+    options = ["--pretrained", encoder_folder(tmp_path / "encoder"), "--max-steps", 200, "--looks"]
+    options += [1, "--learning-rate", "5e-3", "--validation", write(tmp_path / "dev.json", dev)]
+    options += "--question-length 9 --max-length 21 --stride 5 --tensorboard false".split()
+    for name in ("true", "false"):
+        out = tmp_path / name / "run"
+        printed("question-answering", file, *options, "--calibrate", name, "--out", out)
+    scores = scores_of(tmp_path / "true" / "run")
+    told = scores["calibration"]
+    assert told["answers"] == 60 and told["temperature"] > 1.05
+    assert 1 - told["risk"][-1] == pytest.approx(scores["exact_match"])
+    pipeline, plain = (serving.load(exported(tmp_path / name)) for name in ("true", "false"))
+    asked = [row[:2] for row in dev]
+    answers, others = (each(asked, n_best=10_000) for each in (pipeline, plain))
+    assert {answer.text == "" for answer in answers} == {True, False}
+    for answer, other in zip(answers, others, strict=True):
+        assert (answer.text, answer.start) == (other.text, other.start)
+        assert answer.margin == pytest.approx(other.margin / told["temperature"], abs=1e-4)
+    ratio = np.log([span.score for span in (answers[0], *answers[0].alternatives)])
+    ratio -= ratio[0]
+    expected = np.log([span.score for span in (others[0], *others[0].alternatives)])
+    np.testing.assert_allclose(ratio, (expected - expected[0]) / told["temperature"], atol=1e-3)
+
+
+def test_the_chances_of_spans_hold_each_span_and_no_answer_once():
+    """Scores by loops; those of equal logits, but for an eighth, are counted together."""
+    draw = np.random.default_rng(0)
+    start, end = draw.normal(scale=3, size=(2, 9)).astype("float32")
+    windows = [Window(start, end, range(2, 9), 0)]
+    text = "a b c d e f g"
+    question = Question(text, None, [(2 * i, 2 * i + 1) for i in range(7)])
+    settings = Settings("s", "e", answer_length=3, no_answer=True)
+    spans = {
+        (i, j): float(start[2 + i]) + float(end[2 + j])
+        for i in range(7)
+        for j in range(i, min(i + 3, 7))
+    }
+    null = float(start[0]) + float(end[0])
+    total = np.logaddexp.reduce([*spans.values(), null])
+    best = max(spans, key=spans.get)
+    given = Span("x", *best, np.exp(spans[best] - total))
+    for target, score in (((2, 3), spans[2, 3]), (NULL, null), (RIGHT, spans[best])):
+        row = span_chances(question, windows, given, target, settings, 5)
+        assert row.logits[row.answer] == pytest.approx(spans[best])
+        assert row.logits[row.target] == pytest.approx(score)
+        assert row.counts.sum() == len(spans) + 1
+        log_prob = log_softmax(row.logits, 1.7, row.counts)[row.answer]
+        expected = spans[best] / 1.7 - np.logaddexp.reduce(np.array([*spans.values(), null]) / 1.7)
+        assert log_prob == pytest.approx(expected, abs=0.02)
+    for target in ((0, 3), None):  # longer than an answer may be; not read
+        assert span_chances(question, windows, given, target, settings, 5) is None
+
+
+def test_chains_have_the_temperature_that_their_tags_were_drawn_at():
+    """The temperature of drawn tags comes back; most probable tags do not change."""
+    draw = np.random.default_rng(1)
+    sentences, log_probs = [], []
+    for _ in range(211):
+        potentials = draw.normal(scale=3, size=(5, 4, 3))
+        paths = [*itertools.product(range(3), repeat=5)]
+        energies = np.array(
+            [
+                sum(potentials[t, path[t - 1] if t else -1, path[t]] for t in range(5))
+                for path in paths
+            ]
+        )
+        probs = np.exp(log_softmax(energies, 2.0))
+        sentences.append((potentials, np.array(paths[draw.choice(len(paths), p=probs)])))
+        log_probs += [
+            [np.log(sum(p for p, path in zip(probs, paths) if path[t] == k)) for k in range(3)]
+            for t in range(5)
+        ]
+    chains = Chains(sentences)
+    words = len(chains.targets)
+    np.testing.assert_allclose(chains.log_probs(np.full(words, 2.0)), log_probs, rtol=1e-9)
+    told = calibrated(chains, seed=0)
+    assert told["temperature"] == pytest.approx(2, rel=0.15)
+    assert told["after"]["expected_calibration_error"] < 0.05
+    known = [(potentials, np.where(tags == 2, -1, tags)) for potentials, tags in sentences]
+    assert len(Chains(known).targets) == sum((tags >= 0).sum() for _, tags in known) < words
+
+
+@pytest.mark.parametrize("factor", [0.1, 1.0, 100.0])
+def test_the_temperature_of_chains_is_the_best_of_those_between_its_ends(factor):
+    draw = np.random.default_rng(2)
+    chains = Chains(
+        [(factor * draw.normal(size=(7, 4, 3)), draw.integers(0, 3, 7)) for _ in range(29)]
+    )
+    everyone = np.ones(len(chains.targets), bool)
+    n = len(chains.targets)
+
+    def loss(temperature):
+        log_probs = chains.log_probs(np.full(n, temperature))
+        right = log_probs[np.arange(n), chains.targets]
+        q = (n + 1) / (n + 2)
+        return -np.mean(q * right + (1 - q) / 2 * (log_probs.sum(axis=1) - right))
+
+    grid = TRIED[0] * (TRIED[-1] / TRIED[0]) ** np.linspace(0, 1, 200)
+    best = min(map(loss, grid))
+    assert loss(chains.fitted(everyone)) == pytest.approx(best, rel=2e-3)
+
+
+@pytest.mark.parametrize("pretrained", [True, False])
+def test_the_scores_of_chains_of_tags_are_calibrated(pretrained, tmp_path):
+    draw, lines = random.Random(0), []
+    for _ in range(300):
+        for _ in range(draw.randrange(2, 6)):
+            word, tag = draw.choice([("was", "VERB"), ("dog", "NOUN"), ("out", "ADJ")])
+            lines.append(
+                f"{word} {tag if draw.random() > 0.3 else draw.choice(['VERB', 'NOUN', 'ADJ'])}"
+            )
+        lines.append("")
+    file = tmp_path / "own.conll"
+    file.write_text("\n".join(lines))
+    options = SHORT
+    if pretrained:
+        options = ["--pretrained", encoder_folder(tmp_path / "encoder"), *SHORT[4:]]
+    for name in ("true", "false"):
+        out = tmp_path / name / "run"
+        printed("tagging", file, *options, "--crf", "true", "--calibrate", name, "--out", out)
+    told = scores_of(tmp_path / "true" / "run")["calibration"]
+    run, texts = RunFiles.read(tmp_path / "true" / "run"), [("out", "dog", "was")]
+    potentials, plain = (
+        logits_of_texts(
+            keras.models.load_model(tmp_path / name / "run/model.keras"), run, texts, ""
+        )
+        for name in ("true", "false")
+    )
+    np.testing.assert_allclose(potentials[0], plain[0] / told["temperature"], rtol=1e-4, atol=1e-5)

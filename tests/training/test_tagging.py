@@ -9,6 +9,7 @@ from seqkeras import serving
 from seqkeras.serving.results import Tagging as Answer
 from seqkeras.serving.results import Word
 from seqkeras.training.console import console
+from seqkeras.training.parts.splitting import NoneHeldOutError
 from seqkeras.training.parts.tagged_sentences import Example
 from seqkeras.training.tasks.tagging import TaggingOptions
 from tests.conftest import long_fixture
@@ -187,9 +188,49 @@ def test_words_without_a_token_are_left_out_of_their_sentences(tmp_path, capsys)
 
 def test_sentences_with_a_tag_that_no_other_has_stay_in_training(tmp_path):
     content = "".join(f"a T{place}\nb O\n\n" for place in range(7)) + "a O\n\n" * 11
-    train, validation = read(tmp_path / "train.txt", content, held_out=1.0)
+    train, validation = read(tmp_path / "train.txt", content, held_out=1.0, split="sentences")
     assert sorted(example.target[0] for example in train) == ["O", *(f"T{n}" for n in range(7))][1:]
     assert len(validation) == 11
+
+
+def numbered(count, mark_every=None):
+    """Sentences of a word and its number, with marks between documents of so many sentences."""
+    marks = ("-DOCSTART- O\n\n" if mark_every and n % mark_every == 0 else "" for n in range(count))
+    return "".join(f"{mark}w{n} {'AB'[n % 2]}\n\n" for n, mark in enumerate(marks))
+
+
+@pytest.mark.parametrize(
+    "count, mark_every, size, groups, said",
+    [
+        (210, 7, 7, 3, "3 documents are held out of 30"),
+        (90, 9, 9, 1, "1 document is held out of 10"),
+        (700, None, 10, 7, "7 blocks are held out of 70"),
+        (700, 1000, 10, 7, "7 blocks are held out of 70"),  # one document
+        (210, None, 4, 5, "5 blocks are held out of 53"),
+    ],
+)
+def test_neighbours_are_in_one_part(count, mark_every, size, groups, said, tmp_path, capsys):
+    content = numbered(count, mark_every)
+    train, validation = (
+        [int(example.text[0][1:]) for example in part]
+        for part in read(tmp_path / "train.txt", content)
+    )
+    assert {*train} | {*validation} == {*range(count)} and train == sorted(train)
+    parts = {number // size for number in validation}
+    assert len(parts) == groups and not parts & {number // size for number in train}
+    assert said in capsys.readouterr().out
+    _, alone = read(tmp_path / "train.txt", content, split="sentences")
+    assert len({int(example.text[0][1:]) // size for example in alone}) > groups
+    assert "held out" not in capsys.readouterr().out
+
+
+def test_documents_that_can_not_be_held_out_may_be_split(tmp_path):
+    content = "-DOCSTART- O\n\na X\n\na X\n\n-DOCSTART- O\n\na Y\n\na Y\n\n"
+    message = "each document has a tag that no other has, .* or choose --split sentences"
+    with pytest.raises(NoneHeldOutError, match=message):
+        read(tmp_path / "train.txt", content)
+    train, validation = read(tmp_path / "train.txt", content, split="sentences")
+    assert len(train) == 3 and len(validation) == 1
 
 
 def test_a_file_without_entities_is_not_said_to_be_right():

@@ -10,5 +10,5 @@ class CalibrationOptions(Options):
         True,
         bool,
         "Temperature of the logits, fitted after training on the validation rows: nine in ten "
-        "answers with a score of 0.9 are right. No label changes.",
+        "answers with a score of 0.9 are right. No answer changes.",
     )

@@ -11,7 +11,7 @@ import numpy as np
 from rich.table import Table
 
 from seqkeras.losses import SmoothedCrossEntropy
-from seqkeras.metrics import TokenAccuracy, class_f1, exact_match, matthews_correlation
+from seqkeras.metrics import TokenAccuracy, class_scores, exact_match, matthews_correlation
 from seqkeras.models import ClassificationHead
 from seqkeras.runs import RunError
 from seqkeras.serving.categories import category_text
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from seqkeras.training.baselines import Method
 
 UNLABELLED = -1  # the target of an example without a label, which a teacher answers
+SHARES = ("precision", "recall", "f1")  # of a label
 SHOWN = {  # the scores of a look, and their names in history.csv
     "accuracy": "validation examples right",
     "f1": "F1",
@@ -236,19 +237,24 @@ class ClassificationScoring(Scoring):
         return {label: scores[name] for name, label in SHOWN.items() if name in scores}
 
     def _scores(self, examples, answers):
-        """Return a dictionary: name -> number; "f1" is that of the positive one of two labels."""
+        """Return a dictionary: name -> number; "f1", with its precision and recall, is that of the
+        positive one of two labels."""
         predictions = [label for answer in answers for label in answer.labels]
         targets, labels = [example.target for example in examples], sorted(answers[0].scores)
-        f1 = class_f1(predictions, targets)
+        by_label = class_scores(predictions, targets)
         scores = {"accuracy": exact_match(predictions, targets)}
         if len(labels) == 2:
-            scores["f1"] = f1.get(self.reading.positive or labels[-1], 0.0)
+            scores |= by_label.get(self.reading.positive or labels[-1], dict.fromkeys(SHARES, 0.0))
+        means = {
+            f"macro_{name}": float(np.mean([of_label[name] for of_label in by_label.values()]))
+            for name in SHARES
+        }
         return scores | {
-            "macro_f1": float(np.mean([*f1.values()])),
+            **means,
             "matthews_correlation": matthews_correlation(predictions, targets),
             "by_label": {
-                label: {"examples": targets.count(label), "f1": score}
-                for label, score in f1.items()
+                label: {"examples": targets.count(label), **of_label}
+                for label, of_label in by_label.items()
             },
         }
 
@@ -283,6 +289,12 @@ class ClassificationScoring(Scoring):
             if example.target in labels and answer.scores  # none of NaN
         ]
 
+    def certainty(self, examples: list[Any], answers: Sequence[Any]) -> list[tuple[float, bool]]:
+        return [
+            (answer.score, example.target in answer.labels)
+            for example, answer in zip(examples, answers, strict=True)
+        ]
+
     def scores(self, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]) -> dict[str, Any]:
         [(examples, answers)] = answered.values()
         return {"examples": len(examples)} | self._scores(examples, answers)
@@ -291,21 +303,32 @@ class ClassificationScoring(Scoring):
         table = Table(title=f"of {counted(scores['examples'], 'examples')}")
         table.add_column("label")
         table.add_column("examples", justify="right")
-        table.add_column("F1", justify="right")
+        for name in ("precision", "recall", "F1"):
+            table.add_column(name, justify="right")
         by_label = sorted(scores["by_label"].items(), key=lambda item: -item[1]["examples"])
         add_rows(
             table,
             [
-                (one_line(label), f"{of_label['examples']:,}", f"{of_label['f1']:.2%}")
+                (
+                    one_line(label),
+                    f"{of_label['examples']:,}",
+                    *(f"{of_label[name]:.2%}" for name in SHARES),
+                )
                 for label, of_label in by_label
             ],
         )
         table.add_section()
-        table.add_row("all, macro", f"{scores['examples']:,}", f"{scores['macro_f1']:.2%}")
+        means = (f"{scores[f'macro_{name}']:.2%}" for name in SHARES)
+        table.add_row("all, macro", f"{scores['examples']:,}", *means)
         return table
 
     def summary(self, scores: Mapping[str, Any]) -> str:
-        f1 = f"F1 is {scores['f1']:.2%}, " if "f1" in scores else ""
+        f1 = ""
+        if "f1" in scores:
+            f1 = (
+                f"F1 is {scores['f1']:.2%} (precision {scores['precision']:.2%}, recall "
+                f"{scores['recall']:.2%}), "
+            )
         return (
             f"right are {scores['accuracy']:.2%}, {f1}macro F1 is {scores['macro_f1']:.2%}, "
             f"Matthews' correlation {scores['matthews_correlation']:.3f}"

@@ -132,6 +132,12 @@ class ChoiceScoring(Scoring):
             for number, (example, answer) in enumerate(zip(examples, answers, strict=True))
         ]
 
+    def certainty(self, examples: list[Any], answers: Sequence[Any]) -> list[tuple[float, bool]]:
+        return [
+            (answer.score, answer.index == example.target)
+            for example, answer in zip(examples, answers, strict=True)
+        ]
+
     def validation_scores(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
         return {"right choices": exact_match(*_places(examples, answers))}
 

@@ -13,17 +13,20 @@ import numpy as np
 
 from seqkeras.data.squad import Answer, read_questions
 from seqkeras.losses import SmoothedCrossEntropy
-from seqkeras.metrics import best_no_answer_threshold, squad_scores
+from seqkeras.metrics import best_no_answer_threshold, squad_exact_match, squad_scores
 from seqkeras.models import BiDAF, SpanHead
 from seqkeras.runs import RunError
 from seqkeras.serving.pipelines.answer import Settings
 from seqkeras.serving.pipelines.questions import SubwordQuestions, WordQuestions
 from seqkeras.serving.results import Span
 from seqkeras.tokenizers import CharacterTable, WordTable, word_places
+from seqkeras.training.answering.single_pass import SinglePass
+from seqkeras.training.calibration import Chances
 from seqkeras.training.console import console, say_left_out
 from seqkeras.training.parts.answer_windows import inputs_of_words, places_in_windows, tokens_of
 from seqkeras.training.parts.encoded_texts import EncodedTexts
 from seqkeras.training.parts.pretrained import inputs_of, known_tokenizer
+from seqkeras.training.parts.span_chances import NULL, RIGHT, span_chances
 from seqkeras.training.parts.splitting import split
 from seqkeras.training.task import Modelling, Scoring
 from seqkeras.training.wording import counted
@@ -222,6 +225,7 @@ class QuestionAnsweringScoring(Scoring):
     """F1 and exact match of spans, and the threshold of no answer."""
 
     asked = {"n_best": 2}  # as `seqkeras.training.answering.answer` answers
+    linear = "span"
 
     def validation_scores(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
         scores = squad_scores(*_texts_of(examples, _at_best_threshold(examples, answers)[1]))
@@ -234,9 +238,45 @@ class QuestionAnsweringScoring(Scoring):
             return run, answered
         [(name, (examples, answers))] = answered.items()
         threshold, answers = _at_best_threshold(examples, answers)
-        settings = run.record.settings | {"no_answer_threshold": threshold}
-        record = dataclasses.replace(run.record, settings=settings)
-        return dataclasses.replace(run, record=record), {name: (examples, answers)}
+        return _with_threshold(run, threshold), {name: (examples, answers)}
+
+    def chances(
+        self, model: keras.Model, examples: list[Any], answers: Sequence[Any], run: RunFiles
+    ) -> list[Chances]:
+        pipeline, settings = SinglePass(run, {}).pipeline(model), Settings(**run.record.settings)
+        rows = [pipeline.encode(example.text, truncate=True) for example in examples]
+        chances = []
+        for number, (example, row, windows, answer) in enumerate(
+            zip(examples, rows, pipeline.windows(rows), answers, strict=True)
+        ):
+            target = RIGHT
+            if squad_exact_match([answer.text], [example.target]) < 1:
+                target = NULL if example.answer is None else tokens_of(row, example.answer)
+            if np.isfinite(answer.score):
+                chances.append(span_chances(row, windows, answer, target, settings, number))
+        return [row for row in chances if row]
+
+    def certainty(self, examples: list[Any], answers: Sequence[Any]) -> list[tuple[float, bool]]:
+        return [
+            (answer.score, squad_exact_match([answer.text], [example.target]) == 1)
+            for example, answer in zip(examples, answers, strict=True)
+        ]
+
+    def last_layers(self, model: keras.Model) -> list[keras.Layer]:
+        if isinstance(model, BiDAF):
+            return [model.start_layer, model.end_layer]
+        return super().last_layers(model)
+
+    def behind(
+        self, calibration: Mapping[str, Any], run: RunFiles, scores: dict[str, Any]
+    ) -> tuple[RunFiles, dict[str, Any]]:
+        temperature = calibration["temperature"]
+        threshold = run.record.settings.get("no_answer_threshold")
+        if threshold is None:
+            return run, scores
+        if "best_threshold" in scores:
+            scores |= {"best_threshold": round(scores["best_threshold"] / temperature, 3)}
+        return _with_threshold(run, threshold / temperature), scores
 
     def sample(self, example: Any, answer: Any) -> dict[str, str]:
         target = example.target if isinstance(example.target, str) else example.target[0]
@@ -262,6 +302,11 @@ class QuestionAnsweringScoring(Scoring):
             has, none = scores["with_answer"], scores["without_answer"]
             words += f"; F1 is {has['f1']:.2%} where there is an answer, {none['f1']:.2%} where not"
         return words
+
+
+def _with_threshold(run, threshold):
+    settings = run.record.settings | {"no_answer_threshold": threshold}
+    return dataclasses.replace(run, record=dataclasses.replace(run.record, settings=settings))
 
 
 def questions_of(run: RunFiles) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,15 +26,40 @@ if TYPE_CHECKING:
     from seqkeras.data.conll import Sentence
 
 ODD = 0.05  # share of words whose tags do not fit the scheme of the others, at most: typing errors
+BLOCK = 10  # neighbouring sentences that stay in one part
+FEWEST_BLOCKS = 5  # of the part that is held out
 INSIDE = {"IOB2": "I-", "IOBES": "I- or E-", "BILOU": "I- or L-", "BMES": "M- or E-"}
 
 
 class Example(NamedTuple):
-    """The words of a sentence, their tags, and the place in the file."""
+    """The words of a sentence, their tags, the place in the file, and the number of the
+    document."""
 
     text: tuple[str, ...]
     target: list[str]
     where: str
+    document: int = 0
+
+
+def in_documents(examples: Sequence[Example], held_out: float) -> tuple[str, list[list[Example]]]:
+    """Return the noun of neighbouring examples that stay in one part, and lists of such examples.
+
+    Documents, where the file marks two or more; else blocks of `BLOCK` sentences, or of fewer in a
+    small file, so that the held-out part has several blocks; single sentences in a tiny one.
+
+    Args:
+        examples: the `Example`s of a file, in its order.
+        held_out: share of the examples that is held out.
+    """
+    documents = itertools.groupby(examples, lambda example: example.document)
+    groups = [[*group] for _, group in documents]
+    if len(groups) > 1:
+        return "document", groups
+    size = int(min(BLOCK, max(1, held_out * len(examples) // FEWEST_BLOCKS)))
+    starts = range(0, len(examples), size)
+    return "block" if size > 1 else "sentence", [
+        [*examples[start : start + size]] for start in starts
+    ]
 
 
 class TaggedSentences:
@@ -89,7 +114,7 @@ class TaggedSentences:
         if self.skip_bad and self._begun_inside(sentence):
             raise DataError(f"{where}: an entity of the sentence begins with {INSIDE[scheme]}.")
         tags = to_iob2(sentence.tags) if scheme == "IOB2" else sentence.tags
-        return Example(sentence.words, [*tags], where)
+        return Example(sentence.words, [*tags], where, sentence.document)
 
     def _begun_inside(self, sentence):
         """Return how many entities begin with the tag of an inside or an end; in IOB1 they may."""
@@ -129,5 +154,5 @@ class TaggedSentences:
 def _with_tokens(sentence, has_token):
     """Return a sentence without the words that have no token, which no model reads."""
     has_tokens = [*map(has_token, sentence.words)]
-    words, tags, lines = (tuple(itertools.compress(column, has_tokens)) for column in sentence[1:])
+    words, tags, lines = (tuple(itertools.compress(column, has_tokens)) for column in sentence[1:4])
     return sentence._replace(words=words, tags=tags, lines=lines)

@@ -15,14 +15,14 @@ from seqkeras.data.conll import continued, scheme_of
 from seqkeras.data.left_out import usable
 from seqkeras.data.texts import DataError
 from seqkeras.losses import ChainLoss, SmoothedCrossEntropy
-from seqkeras.metrics import TokenAccuracy, class_f1, entity_f1, entity_scores, tag_accuracy
+from seqkeras.metrics import TokenAccuracy, class_scores, entity_f1, entity_scores, tag_accuracy
 from seqkeras.models import ChainTaggingHead, LinearChain, TaggingHead
 from seqkeras.runs import RunError, RunFiles
 from seqkeras.serving.entities import entities
 from seqkeras.serving.text import Tokenizer
 from seqkeras.terminal import one_line
 from seqkeras.training.baselines import Measure, Method, ratio
-from seqkeras.training.calibration import Chances
+from seqkeras.training.calibration import Chains, Chances, Evidence, Softmaxes
 from seqkeras.training.console import add_rows, console, say_left_out
 from seqkeras.training.options.frames import TAG
 from seqkeras.training.parts.baselines.tags import tags_of_frames, tags_of_words
@@ -35,14 +35,16 @@ from seqkeras.training.parts.frames import FrameModelling, Frames
 from seqkeras.training.parts.pretrained import inputs_of
 from seqkeras.training.parts.read_words import read_words, read_words_and_parts
 from seqkeras.training.parts.splitting import split
-from seqkeras.training.parts.tagged_sentences import TaggedSentences
+from seqkeras.training.parts.tagged_sentences import TaggedSentences, in_documents
 from seqkeras.training.parts.text_logits import logits_of_texts
 from seqkeras.training.task import Scoring
 from seqkeras.training.wording import counted, listed
 
 NO_TAG = -1  # the target of a token that is not the first of its word
 OUTSIDE = "O"
+SHARES = ("precision", "recall", "f1")  # of a tag, or of entities
 MOST_TOKENS = 256  # of a sentence, by default
+EMISSIONS = "emissions"  # the layer of logits below a chain
 
 
 class TaggingReading(EncodedTexts):
@@ -66,8 +68,7 @@ class TaggingReading(EncodedTexts):
                 self.frames.require_size(train, validation)
         else:
             whole = self._parted(train[0]) if len(train) == 1 else train
-            named = {"noun": self.unit, "label": "tag", "way_out": pieces}
-            train, validation = split(whole, options, lambda example: {*example.target}, **named)
+            train, validation = self._held_out(whole, pieces)
         train, validation = self._in_pieces(train), self._validated(validation)
         if options.carry_every is None:
             self.require_batch(options.file, train, f"{self.unit}s", pieces)
@@ -81,6 +82,24 @@ class TaggingReading(EncodedTexts):
             + ("which spell no entities" if self.scheme is None else f"entities in {self.scheme}")
         )
         return train, validation
+
+    def _held_out(self, examples, pieces):
+        """Return the examples without those that are held out, and those: whole documents, or
+        blocks of neighbours.
+
+        Args:
+            examples: examples of the file.
+            pieces: what else the user of recordings may do where none can be held out.
+        """
+        noun, groups = self.unit, [[example] for example in examples]
+        if not self.frames and self.options.split == "documents":
+            noun, groups = in_documents(examples, self.options.held_out)
+        way_out = pieces if noun == self.unit else ", or choose --split sentences"
+        parts = split(groups, self.options, _tags_of, noun, "tag", way_out)
+        if noun != self.unit:
+            held_out = counted(len(parts[1]), f"{noun}s are", f"{noun} is")
+            console.print(f"  {held_out} held out of {len(groups):,}")
+        return tuple([*itertools.chain(*part)] for part in parts)
 
     @property
     def unit(self) -> str:
@@ -238,9 +257,8 @@ class TaggingModelling(FrameModelling):
             inputs, hidden, _ = encoded(options, run.tokenizers["text"], limit)
         hidden = keras.layers.Dropout(options.dropout)(hidden)
         if options.crf:
-            return keras.Model(
-                inputs, LinearChain(name="tag")(keras.layers.Dense(len(labels))(hidden))
-            )
+            logits = keras.layers.Dense(len(labels), name=EMISSIONS)(hidden)
+            return keras.Model(inputs, LinearChain(name="tag")(logits))
         model = keras.Model(inputs, keras.layers.Dense(len(labels), name="tag")(hidden))
         return in_training(model, self.options)
 
@@ -266,20 +284,38 @@ class TaggingScoring(Scoring):
 
     @property
     def linear(self) -> str | None:
-        """The layer of tags: none of frames, and of chains, whose scores are of whole sequences."""
-        return None if self.reading.frames or self.options.crf else "tag"
+        """The layer of tags; none of frames."""
+        return None if self.reading.frames else "tag"
 
-    def chances(
+    def evidence(
         self, model: keras.Model, examples: list[Any], answers: Sequence[Any], run: RunFiles
-    ) -> list[Chances]:
+    ) -> Evidence:
         labels, texts = run.record.settings["labels"], [example.text for example in examples]
-        rows = logits_of_texts(model, run, texts, "calibrating")
-        return [
-            Chances(logits, labels.index(tag), number)
-            for number, (example, row) in enumerate(zip(examples, rows, strict=True))
-            for tag, logits in zip(example.target, row, strict=True)
-            if tag in labels and np.isfinite(logits).all()  # a word that is read
-        ]
+        place_of = {label: place for place, label in enumerate(labels)}
+        sentences = []
+        for example, logits in zip(
+            examples, logits_of_texts(model, run, texts, "calibrating"), strict=True
+        ):
+            places = np.array([place_of.get(tag, -1) for tag in example.target])
+            read = np.isfinite(logits).reshape(len(places), -1).all(axis=1)
+            sentences.append((logits[read], places[read]))
+        if self.options.crf:
+            return Chains(sentences)
+        return Softmaxes(
+            [
+                Chances(row, place, number)
+                for number, pair in enumerate(sentences)
+                for row, place in zip(*pair, strict=True)
+                if place >= 0
+            ]
+        )
+
+    def last_layers(self, model: keras.Model) -> list[keras.Layer]:
+        layers = super().last_layers(model)
+        if not self.options.crf:
+            return layers
+        heads = getattr(model, "heads", None)
+        return [*layers, model.get_layer(EMISSIONS) if heads is None else heads["tag"].chain]
 
     def sample(self, example: Any, answer: Any) -> dict[str, str]:
         tags = [word.tag for word in answer.words]
@@ -291,6 +327,14 @@ class TaggingScoring(Scoring):
             "target": " ".join(map("/".join, zip(example.text, example.target, strict=True))),
             "answer": answer.line(),
         }
+
+    def certainty(self, examples: list[Any], answers: Sequence[Any]) -> list[tuple[float, bool]]:
+        pairs = []
+        for example, answer in zip(examples, answers, strict=True):
+            starts = range(len(example.text)) if self.reading.frames else _starts(example.text)
+            target_of = dict(zip(starts, example.target, strict=True))
+            pairs += [(word.score, word.tag == target_of.get(word.start)) for word in answer.words]
+        return pairs
 
     def validation_scores(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
         tags, targets = self._tags_of(examples, answers)
@@ -330,9 +374,12 @@ class TaggingScoring(Scoring):
             scores |= {f"entity_{name}": value for name, value in of_entities.items()}
             scores["by_label"] = by_label
         elif self.reading.frames:
-            f1 = class_f1([*itertools.chain(*tags)], [*itertools.chain(*targets)])
-            by_label = {label: {"f1": value} for label, value in f1.items()}
-            scores |= {"macro_f1": float(np.mean([*f1.values()])), "by_label": by_label}
+            by_label = class_scores([*itertools.chain(*tags)], [*itertools.chain(*targets)])
+            scores |= {
+                f"macro_{name}": float(np.mean([of_label[name] for of_label in by_label.values()]))
+                for name in SHARES
+            }
+            scores["by_label"] = by_label
         return scores
 
     def table(self, scores: Mapping[str, Any]) -> Any:
@@ -342,19 +389,19 @@ class TaggingScoring(Scoring):
         units = f"{self.reading.unit}s"
         table = Table(title=f"{kind} of {counted(scores[units], units)}")
         table.add_column("label")
-        if "entity_f1" in scores:
-            for name in ("entities", "precision", "recall"):
-                table.add_column(name, justify="right")
-        table.add_column("F1", justify="right")
+        names = ("precision", "recall", "F1")
+        for name in ("entities", *names) if "entity_f1" in scores else names:
+            table.add_column(name, justify="right")
         by_label = scores["by_label"].items()
         by_label = sorted(by_label, key=lambda item: -item[1].get("entities", 0))
         add_rows(table, [(one_line(label), *_cells(of_label)) for label, of_label in by_label])
         table.add_section()
         if "entity_f1" in scores:
-            shares = {name: scores[f"entity_{name}"] for name in ("precision", "recall", "f1")}
+            shares = {name: scores[f"entity_{name}"] for name in SHARES}
             table.add_row("all", *_cells({"entities": scores["entities"]} | shares))
         else:
-            table.add_row("all, macro", *_cells({"f1": scores["macro_f1"]}))
+            shares = {name: scores[f"macro_{name}"] for name in SHARES}
+            table.add_row("all, macro", *_cells(shares))
         return table
 
     def summary(self, scores: Mapping[str, Any]) -> str:
@@ -397,6 +444,10 @@ def _gives_parts_tags(scheme):
 
 def _labels(examples):
     return sorted({tag for example in examples for tag in example.target})
+
+
+def _tags_of(examples):
+    return {tag for example in examples for tag in example.target}
 
 
 def _cells(scores):

@@ -20,8 +20,8 @@ BATCH = 64  # texts at once
 def logits_of_texts(
     model: keras.Model, run: RunFiles, texts: Sequence[Any], doing: str
 ) -> list[np.ndarray]:
-    """Return the logits of each text, (V,), or of words, (words, V), with NaN for words that the
-    model does not read.
+    """Return the logits of each text, (V,), or of words, (words, V), or the potentials of a chain,
+    (words, V + 1, V), with NaN for words that the model does not read.
 
     Args:
         model: a model that reads texts by tokens.
@@ -53,7 +53,7 @@ def logits_of_texts(
 
 def _of_words(row, logits, count):
     """Return the logits of words from those of tokens."""
-    word_logits = np.full((count, logits.shape[-1]), np.nan, "float32")
+    word_logits = np.full((count, *logits.shape[1:]), np.nan, "float32")
     word_logits[row.numbers] = logits[row.first_tokens]
     return word_logits
 

@@ -16,6 +16,7 @@ from seqkeras.training.options import (
     option,
     part,
 )
+from seqkeras.training.options.calibration import CalibrationOptions
 from seqkeras.training.options.pretrained import PretrainedOptions
 from seqkeras.training.task import Task
 
@@ -54,6 +55,7 @@ class QuestionAnsweringOptions(FitOptions, task="question-answering"):
     validation: str | None = option(None, DataFile(), "Validation file. Default: contexts of FILE.")
     held_out: float = option(0.1, FRACTION, "Share of FILE's contexts that is held out.")
     tuning: PretrainedOptions = part(PretrainedOptions)
+    surety: CalibrationOptions = part(CalibrationOptions)
     offsets: str = option(
         "characters",
         click.Choice(OFFSETS),

@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from pathlib import Path
 
+import click
+
 from seqkeras.training.options import (
     FRACTION,
     DataFile,
@@ -59,6 +61,12 @@ class TaggingOptions(FitOptions, task="tagging"):
         None, DataFile(), "Validation file. Default: sentences of FILE."
     )
     held_out: float = option(0.1, FRACTION, "Share of FILE's sentences that is held out.")
+    split: str = option(
+        "documents",
+        click.Choice(("documents", "sentences")),
+        "Unit that is held out: documents, or blocks of neighbouring sentences in a file without "
+        "marks of documents; or sentences, each alone, which flatters the scores.",
+    )
     recordings: FrameOptions = part(FrameOptions)
     tuning: PretrainedOptions = part(PretrainedOptions)
     teaching: DistillationOptions = part(DistillationOptions)
@@ -117,6 +125,8 @@ class TaggingOptions(FitOptions, task="tagging"):
             yield "--crf: a teacher gives each tag alone; leave one of them out."
         if self.crf and self.causal:
             yield "--crf: the most probable sequence needs the last tag; leave out --causal."
+        if of.is_given("split") and frames:
+            yield "--split: recordings are held out whole; leave it out."
         if self.teacher is not None and frames:
             yield "--teacher: reads texts; sequences of numbers have none."
 

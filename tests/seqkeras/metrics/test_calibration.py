@@ -92,3 +92,15 @@ test_bad_rows_are_refused = refusals(
     (lambda: fitted_temperature(np.zeros((3, 1)), np.zeros(3, int)), "logits must have shape"),
     (lambda: fitted_temperature(np.zeros((3, 2)), np.zeros(2, int)), "logits must have shape"),
 )
+
+
+def test_a_logit_of_several_classes_counts_so_often():
+    draw = np.random.default_rng(3)
+    logits, targets = draw.normal(scale=3, size=(53, 3)), np.zeros(53, int)
+    counts = np.array([[1, 4, 2]] * 53)
+    expanded = np.repeat(logits, counts[0], axis=1)
+    expected = fitted_temperature(expanded, targets)
+    assert fitted_temperature(logits, targets, counts) == pytest.approx(expected)
+    log_probs = log_softmax(logits, 2.0, counts)
+    alone = np.exp(log_softmax(expanded, 2.0))
+    np.testing.assert_allclose(np.exp(log_probs[:, 1]), alone[:, 1:5].sum(axis=1))
