@@ -39,7 +39,8 @@ CALIBRATION = "calibration.png"
 SAMPLES = "samples.txt"
 TENSORBOARD = "tensorboard"
 TASKS = "tasks"  # of several tasks: a run of each
-OF_TASK = re.compile(rf"^{TASKS}/[^/]+(/|$)")
+MEMBERS = "members"  # of one task, from several seeds: a run of each
+OF_RUN = re.compile(rf"^({TASKS}|{MEMBERS})/[^/]+(/|$)")
 # All that a run writes. The record goes first when a run is removed, so that a killed removal
 # leaves no run that seems finished, and the options never: new ones take their place.
 WRITTEN = (MODEL, SCORES, VALIDATION, ARRAYS, ATTENTION_MAP, FORECASTS, HISTORY, CURVES, SAMPLES)
@@ -172,7 +173,7 @@ def _clear(folder):
     """Remove a run but for its options."""
     for name in (*FILES, *map(_aside, (OPTIONS, *FILES))):
         (folder / name).unlink(missing_ok=True)
-    for name in (TOKENIZER, TENSORBOARD, TASKS):
+    for name in (TOKENIZER, TENSORBOARD, TASKS, MEMBERS):
         if (folder / name).is_dir():
             shutil.rmtree(folder / name)
 
@@ -190,9 +191,9 @@ def _stranger(folder):
     known = {*FILES, OPTIONS, *map(_aside, (OPTIONS, *FILES))}
     known |= {f"{TOKENIZER}/{name}" for name in (*TOKENIZER_FILES, *map(_aside, TOKENIZER_FILES))}
     for path in sorted(folder.rglob("*")):
-        name = OF_TASK.sub("", path.relative_to(folder).as_posix())
+        name = OF_RUN.sub("", path.relative_to(folder).as_posix())
         if path.is_dir() and not path.is_symlink():
-            if name not in (TOKENIZER, TENSORBOARD) and name not in ("", TASKS):
+            if name not in ("", TOKENIZER, TENSORBOARD, TASKS, MEMBERS):
                 return path.relative_to(folder).as_posix()
         elif name not in known and not name.startswith(f"{TENSORBOARD}/{EVENTS}"):
             return path.relative_to(folder).as_posix()

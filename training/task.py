@@ -68,6 +68,20 @@ class Task:
             parts.append(part(options, *parts))
         return cls(options, *parts)
 
+    def member(self, number: int) -> Task:
+        """Return the task of one of `--members`: another seed, the same examples.
+
+        Args:
+            number: number of the member, from 0.
+        """
+        own = {"seed": (self.options.seed + number) % 2**32, "members": 1}
+        own |= {"baselines": False, "calibrate": False}
+        values = {name: value for name, value in own.items() if hasattr(self.options, name)}
+        options, parts = self.options.changed(**values), [self.reading]
+        for part in (self.modelling, self.scoring):
+            parts.append(type(part)(options, *parts))
+        return Task(options, *parts)
+
     def prepared(
         self,
         folder: Path,
@@ -290,6 +304,12 @@ class Modelling(abc.ABC):
     def model(self, run: RunFiles) -> keras.Model:
         """Return a new Keras model that is built."""
 
+    def mean_of(self, members: Sequence[keras.Model]) -> keras.Model:
+        """Return the model of the mean of members' answers."""
+        from seqkeras.training.members import mean_of
+
+        return mean_of(members)
+
     @abc.abstractmethod
     def loss(self) -> Any:
         """Return the loss of `compile`: one, or a dictionary of them by the name of an output."""
@@ -497,13 +517,15 @@ class Scoring(abc.ABC):
             What scores.json says of it, or None.
         """
         from seqkeras.training.calibration import calibrated, divide_logits
+        from seqkeras.training.members import members_of
 
         if self.linear is None or not getattr(self.options, "calibrate", False):
             return None
         [pair] = answered.values()
         calibration = calibrated(self.evidence(model, *pair, run), self.options.seed)
         if calibration:
-            divide_logits(self.last_layers(model), calibration["temperature"])
+            last = [each for part in members_of(model) for each in self.last_layers(part)]
+            divide_logits(last, calibration["temperature"])
         return calibration
 
     def draw_calibration(self, calibration: dict[str, Any], path: Path | str) -> None:

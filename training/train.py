@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import shlex
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from seqkeras import files
 from seqkeras.locking import locked
 from seqkeras.runs import CHECKPOINT, MODEL, SCORES, RunError
 from seqkeras.terminal import one_line
+from seqkeras.training.checkpoint import load_model
 from seqkeras.training.console import console, progress_bar
 from seqkeras.training.first_weights import take_weights
 from seqkeras.training.fit import Plan, fit, ignored_by
@@ -21,6 +24,7 @@ from seqkeras.training.run import (
     CALIBRATION,
     CURVES,
     HISTORY,
+    MEMBERS,
     SAMPLES,
     TEACHER,
     is_finished,
@@ -71,7 +75,10 @@ def train(
             require_begun(folder, task.name, task.options)
         task.modelling.folder = folder
         data = _read(task, folder, overwrite, devices)
-        model = fit(_plan(task, folder, overwrite, devices, data, report))
+        if getattr(task.options, "members", 1) > 1:
+            model = _members(task, folder, overwrite, devices, data, report)
+        else:
+            model = fit(_plan(task, folder, overwrite, devices, data, report))
         if devices.is_chief:
             scores = _finish(task, folder, model, data)
         devices.part()
@@ -120,6 +127,44 @@ def _read(task, folder, overwrite, devices):
     return _Data(examples, validation, kept, run, answer)
 
 
+def _members(task, folder, overwrite, devices, data, report):
+    """Return the mean of members, which are trained one after another, a run each; data have the
+    examples that it takes."""
+    members = []
+    for number in range(task.options.members):
+        member, path = task.member(number), folder / MEMBERS / f"{number + 1}"
+        name = f"member {number + 1} of {task.options.members}"
+        if overwrite or not is_finished(path, member.name, member.options, False):
+            console.print(name)
+            member.modelling.folder = path
+            parts = data.examples, data.kept, data.run.tokenizers
+            run, answer = member.prepared(path, *parts)
+            own = dataclasses.replace(data, run=run, answer=answer)
+            plan = _plan(member, path, overwrite, devices, own, None if number else report)
+            begin = functools.partial(_begin_both, task, folder, overwrite, data.run, plan.begin)
+            model = fit(dataclasses.replace(plan, begin=begin))
+            _finish(member, path, model, own)
+            overwrite = False
+        scores = files.read_json(path / SCORES)
+        console.print(f"  {name}: {member.scoring.summary(scores)}")
+        members.append(load_model(path / MODEL, "begin again with --overwrite", compile=False))
+    model = task.modelling.mean_of(members)
+    data.run = task.fitting(data.run, folder, data.kept, data.answer, model)
+    return model
+
+
+def _begin_both(task, folder, overwrite, run, begin):
+    """Begin a run, and then that of a member."""
+    _begin(task, folder, overwrite, run)
+    begin()
+
+
+def _begin(task, folder, overwrite, run):
+    open_run(folder, task.name, task.options, overwrite)
+    run.write_tokenizers(folder)
+    task.modelling.begun(folder)
+
+
 def _plan(task, folder, overwrite, devices, data, report=None):
     """Return the `Plan` of a task's training."""
     options, modelling, run = task.options, task.modelling, data.run
@@ -145,11 +190,7 @@ def _plan(task, folder, overwrite, devices, data, report=None):
             )
         validation.require_best(model)
 
-    def begin():
-        open_run(folder, task.name, options, overwrite)
-        run.write_tokenizers(folder)
-        modelling.begun(folder)
-
+    begin = functools.partial(_begin, task, folder, overwrite, run)
     if devices.num_processes > 1 and devices.is_chief:  # they meet before a model is made
         begin()
         devices.meet()

@@ -72,8 +72,7 @@ def test_every_task_has_options_to_search_and_their_values_are_options(name):
     trial = optuna.trial.FixedTrial(first_values(names, options))
     for each in names:
         assert suggested(trial, each, options) == getattr(options, each)
-    changed = study.changed(options, {each: getattr(options, each) for each in names})
-    assert changed == options
+    assert options.changed(**{each: getattr(options, each) for each in names}) == options
 
 
 @pytest.mark.parametrize("size, expected", [(1, (1, 2)), (32, (16, 32, 64)), (3, (1, 3, 6))])

@@ -11,7 +11,7 @@ import importlib.util
 import math
 from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import click
 
@@ -236,6 +236,10 @@ class Options:
         not."""
         field = options_of(type(self)).get(name)
         return field is not None and getattr(self, name) != field.default
+
+    def changed(self, **values: Any) -> Self:
+        """Return the options with other values, of parts among them."""
+        return type(self)(**values_of(self) | values)
 
     def check(self) -> None:
         """Raise a `click.UsageError` for options that do not go together; nothing is read yet."""

@@ -45,6 +45,7 @@ from seqkeras.training.parts.forecasting_model import (
     forecasting_model,
     known_features,
     scale_and_growth,
+    with_bands,
 )
 from seqkeras.training.parts.forecasting_scores import (
     beside_baselines,
@@ -448,6 +449,10 @@ class ForecastingModelling(Modelling):
     def model(self, run: RunFiles) -> keras.Model:
         model = forecasting_model(self.options, self.reading)
         return in_training(model, self.options, "window")
+
+    def mean_of(self, members: Sequence[keras.Model]) -> keras.Model:
+        model = super().mean_of(members)
+        return with_bands(self.options, model) if self.options.has_bands() else model
 
     def loss(self) -> Any:
         options = self.options

@@ -73,14 +73,19 @@ def forecasting_model(options: Any, reading: Any) -> keras.Model:
             output.bias.assign(_of_errors(parts, options.quantiles, output))
     if linear is not None:  # values (B, horizon, C) or (B, horizon, C, quantiles)
         values = values + (linear[..., None] if options.quantiles else linear)
-    if options.has_bands():
-        values = BandWidths(options.quantiles, targets, name=BANDS)(values)
     if reading.by_window:
         size, level = (
             (number[..., None] if options.quantiles else number) for number in (size, level)
         )
         values = values * size + level
-    return keras.Model(inputs, values)
+    model = keras.Model(inputs, values)
+    return with_bands(options, model) if options.has_bands() else model
+
+
+def with_bands(options: Any, model: keras.Model) -> keras.Model:
+    """Return a model of the same inputs whose quantiles pass through `BandWidths`."""
+    layer = BandWidths(options.quantiles, len(options.targets), name=BANDS)
+    return keras.Model(model.input, layer(model.output))
 
 
 def known_features(rows: Rows) -> list[int]:

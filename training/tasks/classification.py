@@ -23,6 +23,7 @@ from seqkeras.training.options.distillation import BERT, DistillationOptions
 from seqkeras.training.options.encoders import ENCODERS, OF_ENCODER
 from seqkeras.training.options.frames import FrameOptions
 from seqkeras.training.options.labelled_texts import OF_SCRATCH, LabelledTextOptions
+from seqkeras.training.options.members import MemberOptions
 from seqkeras.training.options.pretrained import PooledOptions
 from seqkeras.training.task import Task
 
@@ -66,6 +67,7 @@ class ClassificationOptions(FitOptions, task="classification"):
     teaching: DistillationOptions = part(DistillationOptions)
     beside: BaselineOptions = part(BaselineOptions)
     surety: CalibrationOptions = part(CalibrationOptions)
+    ensemble: MemberOptions = part(MemberOptions)
     texts: LabelledTextOptions = part(LabelledTextOptions)
     label_column: str = option("label", str, "Column of labels.")
     encoder: str = option(

@@ -22,6 +22,7 @@ from seqkeras.training.options import (
 )
 from seqkeras.training.options.baselines import BaselineOptions
 from seqkeras.training.options.decimals import DecimalOptions
+from seqkeras.training.options.members import MemberOptions
 from seqkeras.training.options.positions import OF_DISTANCES, position_kind_option
 from seqkeras.training.parts.forecasting_defaults import NO_CYCLE
 from seqkeras.training.task import Task
@@ -141,6 +142,7 @@ class ForecastingOptions(FitOptions, task="forecasting"):
         "many as hold two horizons, at most 0.3.",
     )
     beside: BaselineOptions = part(BaselineOptions)
+    ensemble: MemberOptions = part(MemberOptions)
     period: int | None = option(
         None,
         at_least(1),

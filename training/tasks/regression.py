@@ -15,6 +15,7 @@ from seqkeras.training.options.baselines import BaselineOptions
 from seqkeras.training.options.decimals import DecimalOptions
 from seqkeras.training.options.distillation import DistillationOptions
 from seqkeras.training.options.labelled_texts import OF_SCRATCH, LabelledTextOptions
+from seqkeras.training.options.members import MemberOptions
 from seqkeras.training.options.pretrained import PooledOptions
 from seqkeras.training.task import Task
 
@@ -41,6 +42,7 @@ class RegressionOptions(FitOptions, task="regression"):
     tuning: PooledOptions = part(PooledOptions)
     teaching: DistillationOptions = part(DistillationOptions)
     beside: BaselineOptions = part(BaselineOptions)
+    ensemble: MemberOptions = part(MemberOptions)
     texts: LabelledTextOptions = part(LabelledTextOptions)
     number_column: str = option("number", str, "Column of numbers.")
     decimals: DecimalOptions = part(DecimalOptions)

@@ -22,6 +22,7 @@ from seqkeras.training.options import (
 from seqkeras.training.options.baselines import BaselineOptions
 from seqkeras.training.options.distillation import DistillationOptions
 from seqkeras.training.options.frames import FrameOptions
+from seqkeras.training.options.members import MemberOptions
 from seqkeras.training.options.pretrained import PooledOptions
 from seqkeras.training.task import Task
 from seqkeras.training.tasks.classification import ClassificationOptions
@@ -173,6 +174,7 @@ def _own_options(kind):
         DistillationOptions,
         FrameOptions,
         BaselineOptions,
+        MemberOptions,
     )
     left_out = {name for other in of_others for name in options_of(other)} - {"dropout"}
     left_out |= {*kind.OF_SCRATCH, *OF_TEACHER}

@@ -20,6 +20,7 @@ from seqkeras.training.options.calibration import CalibrationOptions
 from seqkeras.training.options.distillation import DistillationOptions
 from seqkeras.training.options.encoders import OF_ENCODER
 from seqkeras.training.options.frames import TAG, FrameOptions
+from seqkeras.training.options.members import MemberOptions
 from seqkeras.training.options.pretrained import PretrainedOptions
 from seqkeras.training.task import Task
 
@@ -72,6 +73,7 @@ class TaggingOptions(FitOptions, task="tagging"):
     teaching: DistillationOptions = part(DistillationOptions)
     beside: BaselineOptions = part(BaselineOptions)
     surety: CalibrationOptions = part(CalibrationOptions)
+    ensemble: MemberOptions = part(MemberOptions)
     word_column: str | None = option(
         None,
         str,

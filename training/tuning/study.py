@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 import shlex
@@ -149,7 +148,7 @@ def _run_trial(study, tuning):
         if trial.should_prune():
             raise _Ended
 
-    options = changed(tuning.options, values)
+    options = tuning.options.changed(**values)
     words = ", ".join(f"{name} {_number(value)}" for name, value in values.items())
     console.print(f"  trial {trial.number + 1} of {tuning.trials}: {words}")
     try:
@@ -178,21 +177,6 @@ def _run_trial(study, tuning):
         console.print(f"    score {_number(best)}{_best_in_words(study)}")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def changed(options: Any, values: dict[str, Any]) -> Any:
-    """Return options with other values, those of their parts among them."""
-    own = {field.name for field in dataclasses.fields(options)}
-    made = {name: value for name, value in values.items() if name in own}
-    rest = {name: value for name, value in values.items() if name not in own}
-    for field in dataclasses.fields(options):
-        held = getattr(options, field.name, None)
-        if rest and "part" in field.metadata and dataclasses.is_dataclass(held):
-            inside = {name: value for name, value in rest.items() if hasattr(held, name)}
-            if inside:
-                made[field.name] = changed(held, inside)
-                rest = {name: value for name, value in rest.items() if name not in inside}
-    return dataclasses.replace(options, **made)
 
 
 def _keep_if_best(study, trial, tuning, folder):

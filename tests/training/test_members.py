@@ -1,0 +1,140 @@
+"""Several models of one task whose mean is one model."""
+
+import click
+import keras
+import numpy as np
+import pytest
+
+from seqkeras import serving
+from seqkeras.metrics.calibration import log_softmax
+from seqkeras.training.options import TASKS as TASK_OPTIONS
+from tests.arrays import close
+from tests.conftest import others_long
+from tests.training.commands import assert_goes_on, exported, printed, scores_of
+from tests.training.test_calibration import noisy
+from tests.training.test_forecasting import COLUMNS, SIZES, arguments, hourly
+from tests.training.test_regression import rated
+
+COUNT = 2
+SHORT = ["--embedding-dim", 8, "--units", 8, "--max-steps", 5, "--baselines", "false"]
+
+
+def forecasting(folder):
+    options = arguments(**COLUMNS | SIZES, quantiles=(0.1, 0.5, 0.9), max_steps=4, held_out=0.3)
+    return ["forecasting", hourly(folder / "load.csv"), *options, "--baselines", "false"]
+
+
+def tagged(path):
+    sentences = ["old A\ndog N\nruns V\n", "a D\ndog N\n", "runs V\nold A\n"] * 20
+    path.write_text("\n".join(sentences))
+    return path
+
+
+TASKS = {
+    "forecasting": forecasting,
+    "classification": lambda folder: ["classification", noisy(folder / "own.csv", 200), *SHORT],
+    "regression": lambda folder: ["regression", rated(folder / "own.csv"), *SHORT],
+    "tagging": lambda folder: ["tagging", tagged(folder / "own.conll"), *SHORT],
+}
+
+
+def members(folder):
+    """The models of the members."""
+    paths = (folder / "run/members" / f"{number + 1}/model.keras" for number in range(COUNT))
+    return [keras.models.load_model(path, compile=False) for path in paths]
+
+
+def inputs_of(model, rows=7):
+    """Random inputs of a model, ids among them."""
+    random, inputs = np.random.default_rng(0), {}
+    for name, tensor in model.input.items():
+        shape = [rows, *(5 if size is None else size for size in tensor.shape[1:])]
+        is_number = "float" in tensor.dtype
+        inputs[name] = random.normal(size=shape) if is_number else random.integers(1, 6, shape)
+    return inputs
+
+
+@pytest.mark.parametrize("task", others_long(TASKS))
+def test_the_model_is_the_mean_of_models_of_several_seeds(task, tmp_path):
+    folder, command = tmp_path, TASKS[task](tmp_path)
+    lines = printed(*command, "--members", COUNT, "--out", folder / "run")
+    model = keras.models.load_model(folder / "run/model.keras", compile=False)
+    each = members(folder)
+    inputs = inputs_of(model)
+    answers = [np.asarray(member(inputs), "float64") for member in each]
+    assert not np.allclose(answers[0], answers[1], rtol=1e-3)
+    expected, scores = np.mean(answers, axis=0), scores_of(folder / "run")
+    if calibration := scores.get("calibration"):
+        if "temperature" in calibration:
+            expected = expected / calibration["temperature"]
+        else:
+            [[factor, _]] = calibration["factors"].values()
+            expected = expected[..., 1:2] + factor * (expected - expected[..., 1:2])
+    close(model(inputs), expected, 1e-4, 1e-5)
+    for number in range(COUNT):
+        assert f"member {number + 1} of 2" in lines
+        assert (folder / f"run/members/{number + 1}/history.csv").stat().st_size > 0
+        assert "calibration" not in scores_of(folder / f"run/members/{number + 1}")
+
+
+def answers_of(folder, text):
+    """The answers of the bundle in a folder, of one graph, and of the members' bundles."""
+    bundles = [exported(folder)]
+    assert [path.name for path in (bundles[0] / "onnx").glob("*.onnx")] == ["model.onnx"]
+    for number in range(COUNT):
+        (folder / f"{number}").mkdir()
+        (folder / f"{number}/run").symlink_to(folder / f"run/members/{number + 1}")
+        bundles.append(exported(folder / f"{number}"))
+    whole, *each = (serving.load(bundle, threads=1)(text) for bundle in bundles)
+    return whole, each
+
+
+def test_a_bundle_forecasts_the_mean(tmp_path):
+    printed(*forecasting(tmp_path), "--members", COUNT, "--out", tmp_path / "run")
+    lines = (tmp_path / "load.csv").read_text().splitlines()[1:19]
+    rows = [line.split(",")[:-1] for line in lines]
+    series = {"series": tuple(rows[:13]), "known": [row[-2:] for row in rows[13:]]}
+    whole, each = answers_of(tmp_path, series)
+    close(whole.values, np.mean([answer.values for answer in each], axis=0), 1e-5)
+
+
+def test_a_bundle_scores_by_the_mean_of_logits(tmp_path):
+    command = TASKS["classification"](tmp_path)
+    printed(*command, "--calibrate", "false", "--members", COUNT, "--out", tmp_path / "run")
+    whole, each = answers_of(tmp_path, "a fine film")
+    logits = [[np.log(answer.scores[label]) for label in whole.scores] for answer in each]
+    expected = np.exp(log_softmax(np.mean(logits, axis=0)[None]))[0]
+    close(np.array([*whole.scores.values()]), expected, 1e-4)
+
+
+def test_a_training_of_members_goes_on_where_it_was_stopped(tmp_path):
+    """Behind the first of two checkpoints of the second member."""
+    command = [*TASKS["classification"](tmp_path), "--members", 2, "--steps-per-save", 3]
+    assert_goes_on(tmp_path, *command, count=3)
+
+
+def test_overwrite_trains_all_members_anew(tmp_path):
+    command = [*TASKS["regression"](tmp_path), "--members", 2, "--out", tmp_path / "run"]
+    first = printed(*command)
+    assert "member 2 of 2" in first
+    assert "finished already" in " ".join(printed(*command))
+    assert printed(*command, "--overwrite").count("member 2 of 2") == 1
+    printed(*command[:-4], "--overwrite", "--out", tmp_path / "run")
+    assert not (tmp_path / "run/members").exists()
+
+
+@pytest.mark.parametrize(
+    ("task", "options"),
+    [
+        ("forecasting", {"causal": True, "targets": ("a",)}),
+        ("tagging", {"crf": True}),
+        ("classification", {"teacher": "runs/teacher"}),
+        ("regression", {"pretrained": "bert"}),
+        ("classification", {"strategy": "mirrored"}),
+        ("classification", {"encoder": "tree"}),
+    ],
+)
+def test_members_that_can_not_be_averaged_are_refused(task, options):
+    name = next(iter(options))
+    with pytest.raises(click.UsageError, match=f"--members and --{name}.* exclude each other"):
+        TASK_OPTIONS[task](members=2, **options).check()

@@ -1,0 +1,31 @@
+"""Members: models of one task that differ in their seed, and their mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import keras
+
+PREFIX = "member_"  # of the names of members within their mean
+
+
+def mean_of(members: Sequence[keras.Model]) -> keras.Model:
+    """Return the functional model of the mean of outputs, such as logits or quantiles.
+
+    Args:
+        members: functional models of the same named inputs and of one output, whose name the mean
+            has.
+    """
+    inputs = {
+        name: keras.Input(batch_shape=tensor.shape, dtype=tensor.dtype, name=name)
+        for name, tensor in members[0].input.items()
+    }
+    for number, member in enumerate(members, 1):
+        member.name = f"{PREFIX}{number}"
+    mean = keras.layers.Average(name=members[0].output_names[0])
+    return keras.Model(inputs, mean([member(inputs) for member in members]))
+
+
+def members_of(model: keras.Model) -> list[keras.Model]:
+    """Return the members of a model of `mean_of`; the model alone where it is none."""
+    return [layer for layer in model.layers if layer.name.startswith(PREFIX)] or [model]
