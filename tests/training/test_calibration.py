@@ -2,6 +2,7 @@
 
 import itertools
 import random
+from types import SimpleNamespace
 
 import keras
 import numpy as np
@@ -14,18 +15,25 @@ from seqkeras.runs import RunFiles
 from seqkeras.serving.pipelines.answer import Settings
 from seqkeras.serving.pipelines.questions import Question
 from seqkeras.serving.pipelines.spans import Window
-from seqkeras.serving.results import Span
+from seqkeras.serving.results import Choice, Span, Tagging, Word
 from seqkeras.training.calibration import (
     TRIED,
     Chains,
     Chances,
     Softmaxes,
     calibrated,
+    certainty_of,
     divide_logits,
     logits_of,
 )
+from seqkeras.training.parts.question_answering import Example as Asked
 from seqkeras.training.parts.span_chances import NULL, RIGHT, span_chances
+from seqkeras.training.parts.tagged_sentences import Example as Tagged
 from seqkeras.training.parts.text_logits import logits_of_texts
+from seqkeras.training.tasks.forecasting import ForecastingOptions
+from seqkeras.training.tasks.multiple_choice import MultipleChoiceOptions
+from seqkeras.training.tasks.question_answering import QuestionAnsweringOptions
+from seqkeras.training.tasks.tagging import TaggingOptions
 from tests.arrays import numbers, randomize
 from tests.training.commands import exported, printed, scores_of
 from tests.training.questions import PLACES, encoder_folder, questions, write
@@ -163,6 +171,60 @@ def test_evaluate_tells_the_calibration_of_a_file(both, tmp_path):
     assert f"calibration error of 150 scores {error:.2%} (15 bins)" in line
     assert told["risk"][-1] == pytest.approx(1 - np.mean([is_right for _, is_right in pairs]))
     assert told["area_under_risk_coverage"] < told["risk"][-1]
+
+
+def choice(index, score):
+    return Choice("", index, score, ())
+
+
+CERTAIN = {
+    "tagging": (
+        TaggingOptions(file="a.conll"),
+        [Tagged(("New", "York", "is"), ["B-X", "I-X", "O"], "")],
+        # "is" is cut off, and a part of "New" is no word of the file
+        [
+            Tagging(
+                (
+                    Word("New", "B-X", 0, 3, 0.9),
+                    Word("w", "B-X", 2, 3, 0.8),
+                    Word("York", "O", 4, 8, 0.6),
+                ),
+                (),
+            )
+        ],
+        [(0.9, True), (0.8, False), (0.6, False)],
+    ),
+    "question-answering": (
+        QuestionAnsweringOptions(file="a.json", model="bidaf"),
+        [Asked({}, target, None, "") for target in (["the Cat", "dog"], ["cat"], "", ["cat"])],
+        [
+            Span("cat!", 0, 4, 0.7),
+            Span("a dog", 0, 5, 0.6),
+            Span("", None, None, 0.5),
+            Span("", None, None, 0.4),
+        ],
+        [(0.7, True), (0.6, False), (0.5, True), (0.4, False)],
+    ),
+    "multiple-choice": (
+        MultipleChoiceOptions(file="a.csv"),
+        [SimpleNamespace(target=2), SimpleNamespace(target=0)],
+        [choice(2, 0.5), choice(1, 0.4)],
+        [(0.5, True), (0.4, False)],
+    ),
+    "forecasting": (ForecastingOptions(file="a.csv", targets=("x",)), [None], [None], []),
+}
+
+
+@pytest.mark.parametrize("name", CERTAIN)
+def test_the_certainty_of_answers_is_their_score_and_whether_they_are_right(name):
+    options, examples, answers, expected = CERTAIN[name]
+    assert options.make().scoring.certainty(examples, answers) == expected
+
+
+def test_a_score_that_is_no_number_has_no_part_in_the_calibration():
+    told = certainty_of([(0.5, True), (np.nan, False), (1 + 1e-7, True)])
+    assert told["answers"] == 2 and told["expected_calibration_error"] == pytest.approx(0.25)
+    assert certainty_of([(np.nan, False)]) is certainty_of([]) is None
 
 
 def test_scores_are_left_as_they_are_on_request(both):
