@@ -131,11 +131,16 @@ class Chains:
         return float(TRIED[best] * (TRIED[1] / TRIED[0]) ** step)
 
     def log_probs(self, temperatures: np.ndarray) -> np.ndarray:
-        of_sentence = dict(zip(self.examples, temperatures, strict=True))
-        rows = [
-            marginals(potentials / of_sentence.get(number, 1.0))
-            for number, potentials in enumerate(self.potentials)
-        ]
+        of_sentence = np.ones(len(self.potentials))
+        of_sentence[self.examples] = temperatures
+        rows: list[Any] = [None] * len(self.potentials)
+        lengths = np.array([*map(len, self.potentials)], int)
+        for length in np.unique(lengths):
+            places = np.flatnonzero(lengths == length)
+            potentials = np.stack([self.potentials[place] for place in places])
+            of_length = marginals(potentials / of_sentence[places, None, None, None])
+            for place, row in zip(places, of_length, strict=True):
+                rows[place] = row
         return logits_of(self._words(rows))
 
 

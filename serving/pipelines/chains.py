@@ -32,20 +32,26 @@ def most_probable(potentials):
 
 
 def marginals(potentials):
-    """Return the (T, K) probabilities of each tag of each word, over all sequences, in float64.
+    """Return the (..., T, K) probabilities of each tag of each word, over all sequences, in
+    float64.
 
     Args:
-        potentials: (T, K + 1, K).
+        potentials: (..., T, K + 1, K).
     """
-    potentials = np.asarray(potentials, "float64")
-    forward, backward = (np.zeros((len(potentials), potentials.shape[-1])) for _ in range(2))
+    potentials = np.moveaxis(np.asarray(potentials, "float64"), -3, 0)  # (T, ..., K + 1, K)
+    shape = (*potentials.shape[:-2], potentials.shape[-1])
+    forward, backward = np.zeros(shape), np.zeros(shape)
     for index, potential in enumerate(potentials):
         forward[index] = (
-            _log_sum(forward[index - 1][:, None] + potential[:-1], 0) if index else potential[-1]
+            _log_sum(forward[index - 1][..., None] + potential[..., :-1, :], -2)
+            if index
+            else potential[..., -1, :]
         )
     for index in range(len(potentials) - 2, -1, -1):
-        backward[index] = _log_sum(potentials[index + 1, :-1] + backward[index + 1], 1)
-    return np.exp(forward + backward - _log_sum(forward + backward, 1)[:, None])
+        behind = potentials[index + 1][..., :-1, :] + backward[index + 1][..., None, :]
+        backward[index] = _log_sum(behind, -1)
+    log_probs = forward + backward - _log_sum(forward + backward, -1)[..., None]
+    return np.moveaxis(np.exp(log_probs), 0, -2)
 
 
 def _log_sum(values, axis):
