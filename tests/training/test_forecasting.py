@@ -14,6 +14,7 @@ import pandas
 import pytest
 
 from seqkeras import serving
+from seqkeras.data import series as series_data
 from seqkeras.data.series import WindowArrays
 from seqkeras.data.texts import DataError
 from seqkeras.export.bundle import ExportOptions, export
@@ -22,7 +23,7 @@ from seqkeras.runs import RunError, RunFiles
 from seqkeras.serving.http.application import Service
 from seqkeras.serving.pipelines.forecast import forecasting_of
 from seqkeras.serving.printing import as_line
-from seqkeras.training.parts import forecasting
+from seqkeras.training.parts import forecasting, forecasting_reading
 from seqkeras.training.parts.baselines.forecasts import forecasts, persistence
 from seqkeras.training.tasks.forecasting import ForecastingOptions
 from tests.arrays import close
@@ -267,6 +268,23 @@ def test_what_is_held_out_changes_nothing_of_the_training(tmp_path):
         np.testing.assert_array_equal(*same)
     assert max(each.future.stop for each in train) == 190
     assert min(each.future.start for each in validation) == 190
+
+
+def test_numbers_of_a_file_are_read_once(tmp_path, monkeypatch):
+    """For what is learned of columns, for the linear part, and for the windows."""
+    read = []
+
+    def values_of(series, index, column):
+        read.append(column.name)
+        return series_data.values_of(series, index, column)
+
+    monkeypatch.setattr(forecasting_reading, "values_of", values_of)
+    task_of(hourly(tmp_path / "load.csv"))
+    assert [read.count(name) for name in ("load", "mild", "plan")] == [1, 1, 1]
+
+
+def test_cycles_of_none_need_no_time():
+    ForecastingOptions(file="load.csv", targets=("load",), cycles=("none",)).check()
 
 
 def resized(path, factor, level, count=180):

@@ -224,13 +224,10 @@ class ForecastingOptions(FitOptions, task="forecasting"):
 
     def make(self) -> Task:
         from seqkeras.training.parts import forecasting as parts
+        from seqkeras.training.parts.forecasting_reading import ForecastingReading
 
-        return Task.of(
-            self,
-            parts.ForecastingReading,
-            parts.ForecastingModelling,
-            parts.ForecastingScoring,
-        )
+        kinds = ForecastingReading, parts.ForecastingModelling, parts.ForecastingScoring
+        return Task.of(self, *kinds)
 
     def problems(self, of: Options) -> Iterable[str]:
         if not self.targets:
@@ -248,7 +245,8 @@ class ForecastingOptions(FitOptions, task="forecasting"):
             yield (f"--log must be of --targets and --numbers; received {stray[0]!r}.")
         columns = (*self.targets, *self.numbers)
         yield from self.decimals.problems_of_columns(columns, "--targets and --numbers")
-        if self.cycles and (not self.time or self.gaps == "keep"):
+        has_cycles = self.cycles and self.cycles != (NO_CYCLE,)
+        if has_cycles and (not self.time or self.gaps == "keep"):
             yield "--cycles needs --time, and steps without gaps."
         if self.cycles and NO_CYCLE in self.cycles and len(self.cycles) > 1:
             yield f"--cycles: {NO_CYCLE} stands alone; received {','.join(self.cycles)}."
