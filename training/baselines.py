@@ -43,7 +43,7 @@ class Measure:
     """A score that is a function of sums over rows, by which a model and a method are compared.
 
     Attributes:
-        name: the score's name in `Scoring.validation_scores`.
+        name: the score's name in `Scoring.scores_beside`.
         value: (..., k) sums -> (...) scores.
         kind: "share", "number" or "error".
     """
@@ -119,7 +119,7 @@ def beside(
     measure = scoring.measure()
     scores, sums = {}, {}
     for name, of_method in by_method.items():
-        scores[name] = scoring.validation_scores(examples, of_method)
+        scores[name] = scoring.scores_beside(examples, of_method)
         sums[name] = scoring.sums(examples, of_method)
     formats = {name: scoring.score_formats.get(name, ".2%") for name in scores[MODEL]}
     return compared(measure, scores, sums, formats, scoring.options.seed, learned_on)

@@ -442,6 +442,11 @@ class Scoring(abc.ABC):
         """Return the score by which the model and the best of `methods` are compared."""
         raise NotImplementedError
 
+    def scores_beside(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
+        """Return a dictionary: name -> number, the scores that stand in the table of the model and
+        of `methods`: `validation_scores`, unless a task has more."""
+        return self.validation_scores(examples, answers)
+
     def sums(self, examples: list[Any], answers: Sequence[Any]) -> np.ndarray:
         """Return (rows, k) numbers of each example, whose sums `measure` makes its score of."""
         raise NotImplementedError

@@ -236,6 +236,16 @@ class ClassificationScoring(Scoring):
         scores = self._scores(examples, answers)
         return {label: scores[name] for name, label in SHOWN.items() if name in scores}
 
+    def scores_beside(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
+        scores = self._scores(examples, answers)
+        of = "" if "f1" in scores else "macro "
+        return {
+            SHOWN["accuracy"]: scores["accuracy"],
+            **{f"{of}{name}": scores[f"{of}{name}".replace(" ", "_")] for name in SHARES[:2]},
+            f"{of}F1": scores[f"{of}f1".replace(" ", "_")],
+            SHOWN["matthews_correlation"]: scores["matthews_correlation"],
+        }
+
     def _scores(self, examples, answers):
         """Return a dictionary: name -> number; "f1", with its precision and recall, is that of the
         positive one of two labels."""

@@ -344,6 +344,13 @@ class TaggingScoring(Scoring):
             return {"F1 of entities": entity_f1(tags, targets)} | scores
         return scores
 
+    def scores_beside(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
+        scores = self.validation_scores(examples, answers)
+        if not self.reading.scheme:
+            return scores
+        of_entities = entity_scores(*self._tags_of(examples, answers))
+        return {name: of_entities[name] for name in ("precision", "recall")} | scores
+
     def methods(self, train: list[Any], run: RunFiles) -> list[Method]:
         if self.reading.frames:
             return tags_of_frames(train, self.options.seed)
