@@ -322,6 +322,10 @@ def test_a_table_becomes_a_forecaster_by_commands_alone(tmp_path):
     expected = target.unscaled(scaled)
     answer = serving.load(tmp_path / "bundles/load")({"series": table[:48], "known": table[48:]})
     close(answer.values, expected[0, ..., 1], rtol=1e-4, atol=1e-3)
+    low, high = (answer.quantiles[quantile][:, 0] for quantile in (0.1, 0.9))
+    came = np.array([float(row["load"].replace("NA", "nan")) for row in table[48:]])
+    inside = ((low <= came) & (came <= high))[~np.isnan(came)]
+    assert inside.mean() >= 0.5  # of a band of 80 %, twelve values at most
     values = [float(each) for each in printed.split()]
     close(np.array(values), expected[0, :, 0, 1], rtol=1e-3, atol=1e-2)
 
