@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 
 from seqkeras import serving
+from seqkeras.serving.results import Forecasting
 from seqkeras.training.parts.forecast_bands import Held, calibrated_bands, in_words
+from seqkeras.training.parts.forecasting_scores import forecast_scores, forecast_summary
 from tests.arrays import close
 from tests.training.commands import exported, printed, scores_of
 from tests.training.test_forecasting import COLUMNS, SIZES, arguments, hourly
@@ -141,3 +143,11 @@ def test_a_training_that_begins_with_widened_bands_widens_them_further(both, tmp
     ]
     again = [*scores_of(tmp_path / "run")["calibration"]["factors"].values()]
     close(factors[1], factors[0] * np.array(again), 1e-5)
+
+
+def test_one_quantile_is_no_band():
+    values, targets = np.zeros((7, 5, 1)), np.ones((7, 5, 1))
+    answers = [Forecasting(each, {0.7: each}, {}) for each in values]
+    scores = forecast_scores(answers, targets, {}, ["load"], np.ones((7, 1)))
+    assert scores["pinball"] == {"0.7": pytest.approx(0.7)} and "coverage" not in scores
+    assert forecast_summary(scores) == "MAE is 1, MASE 1.000"

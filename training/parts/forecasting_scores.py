@@ -67,6 +67,7 @@ def forecast_scores(
         scores["pinball"] = {
             str(q): float(pinball_loss(values, targets, q)) for q, values in zip(quantiles, bands)
         }
+    if len(quantiles) > 1:
         band = bands[0], bands[-1]
         scores["coverage"] = {
             "expected": quantiles[-1] - quantiles[0],
