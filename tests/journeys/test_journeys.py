@@ -234,6 +234,40 @@ def test_a_file_becomes_a_classifier_by_commands_alone(tmp_path):
         assert f"| {method} | {right:.2%} | " in card
 
 
+def doubtful_reviews(path, seed):
+    """A file of 1,200 reviews of which three in ten have the wrong label."""
+    draw = random.Random(seed)
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerow(("text", "label"))
+        for text, label in draw.choices(labelled_sentences(), k=1200):
+            other = "bad" if label == "good" else "good"
+            csv.writer(file).writerow((text, other if draw.random() < 0.3 else label))
+
+
+def test_a_file_of_doubtful_labels_becomes_a_classifier_that_says_so(tmp_path):
+    """Seven in ten labels are right, and so sure are the answers of the bundle."""
+    for seed, name in enumerate(("own.csv", "others.csv")):
+        doubtful_reviews(tmp_path / name, seed)
+    trained, _, evaluated, answer = [
+        run(command, tmp_path, CHECKOUT)
+        for command in (
+            "seqkeras train classification own.csv --held-out 0.4 --out runs/doubtful",
+            "seqkeras export runs/doubtful bundles/doubtful",
+            "seqkeras train evaluate bundles/doubtful --data others.csv --out others.json",
+            'seqkeras predict bundles/doubtful "what a fine story"',
+        )
+    ]
+    scores = json.loads((tmp_path / "runs/doubtful/scores.json").read_text(encoding="utf-8"))
+    told, card = scores["calibration"], (tmp_path / "bundles/doubtful/README.md").read_text()
+    assert f"scores divided by a temperature of {told['temperature']:.2f}" in trained
+    assert f"| temperature of {told['temperature']:.3f} |" in card
+    of_others = json.loads((tmp_path / "others.json").read_text(encoding="utf-8"))["calibration"]
+    assert of_others["expected_calibration_error"] < told["before"]["expected_calibration_error"]
+    assert "calibration error of 1,200 scores " in evaluated
+    label, score = answer.split("\t")
+    assert label == "good" and 0.5 < float(score) < 0.85
+
+
 def test_a_file_becomes_a_translator_by_commands_alone(tmp_path):
     parallel_text(tmp_path)
     printed = commands_alone("en-de", tmp_path, shorter="--max-steps 150")
