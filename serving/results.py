@@ -104,10 +104,12 @@ class Classification(Attended):
     """The classes of a text or a tree, or its number.
 
     Attributes:
-        labels: the most probable label; for several at once, those over the threshold, the most
-            probable first; for a regression, none.
-        score: score of the most probable label; for a regression, the number.
-        scores: label -> score, the most probable first; of all labels, or of `top` of them.
+        labels: the most probable label, or None where none of the labels fits, if the model tells;
+            for several at once, those over the threshold, the most probable first; for a
+            regression, none.
+        score: score of the most probable label, or of None; for a regression, the number.
+        scores: label -> score, the most probable first; of all labels, or of `top` of them. What
+            they lack to 1 is the score of None, if the model tells.
         nodes: on request, the `Node`s of a tree in the order of the text: one for each opening
             bracket, the root first.
     """
@@ -361,5 +363,7 @@ class Forecasting:
 def _classes(answer, ranked):
     if not answer.scores:
         return f"{answer.score:.4f}"
-    labels = answer.scores if ranked else answer.labels
-    return "\t".join(f"{in_line(label)}\t{answer.scores[label]:.4f}" for label in labels)
+    none = [("null", answer.score)] if answer.labels == (None,) else []
+    labels = answer.scores if ranked else answer.labels[len(none) :]
+    scored = none + [(in_line(label), answer.scores[label]) for label in labels]
+    return "\t".join(f"{label}\t{score:.4f}" for label, score in scored)

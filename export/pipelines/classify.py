@@ -34,8 +34,12 @@ if TYPE_CHECKING:
     from seqkeras.export.signatures import Signature
 
 
+NONE = ""  # the label of a text that has none of the labels
+
+
 def classify(source: TextModel) -> dict[str, Signature]:
-    """Map "text", or "text" and "pair", to "scores" of all labels and the best "label".
+    """Map "text", or "text" and "pair", to "scores" of all labels and the best "label", which is
+    empty where none of the labels fits.
 
     Without labels, "score" is the number of a regression. A tokenizer without pairs has no
     signature of pairs.
@@ -60,8 +64,8 @@ def classify(source: TextModel) -> dict[str, Signature]:
         if sizes[name] == 1 < len(labels):  # one logit for two labels: the first label's logit is 0
             logits = tf.concat([tf.zeros_like(logits), logits], axis=-1)
         scores = tf.sigmoid(logits) if source.settings.get("multi_label") else tf.nn.softmax(logits)
-        best = tf.gather(tf.constant(labels), tf.argmax(scores, -1))
-        return {"scores": scores, "label": best}, encoded.errors
+        best = tf.gather(tf.constant([*labels, NONE]), tf.argmax(scores, -1))
+        return {"scores": scores[:, : len(labels)], "label": best}, encoded.errors
 
     def single(text, truncate):
         return answer(reader(checked(text), truncate=truncate))
@@ -122,18 +126,23 @@ def _label_sets(labels):
 def _expected(outputs, answer, pipeline, given):
     if "label" not in outputs:
         return ExpectedAnswer(numbers=outputs["score"], expected_numbers=answer.score)
-    best, second, *_ = [*answer.scores.values(), -np.inf]
+    settings, scores = pipeline.manifest.settings, [*answer.scores.values()]
+    if settings.get("none_of_these"):
+        scores.append(1 - sum(scores))
+    best, second, *_ = sorted([*scores, -np.inf], reverse=True)
     return ExpectedAnswer(
         outputs["label"].decode(),
-        next(iter(answer.scores)),
+        NONE if answer.labels == (None,) else next(iter(answer.scores)),
         best - second < MARGIN,
         outputs["scores"],
-        [answer.scores[label] for label in pipeline.manifest.settings["labels"]],
+        [answer.scores[label] for label in settings["labels"]],
     )
 
 
 def _differences(manifest):
     yield from without_windows(manifest)
+    if manifest.settings.get("none_of_these"):
+        yield "`label` is empty where the pipeline answers `null`: none of the labels fits."
     if manifest.settings.get("multi_label"):
         yield (
             "`label` is the best label, even where its score is under the threshold: which "

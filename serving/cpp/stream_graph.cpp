@@ -144,6 +144,7 @@ void StreamGraph::ReadSpecs(const Json& entries, const Json& graph, const Json& 
 void StreamGraph::ReadSettings(const Json& settings) {
   labels_ = settings.value("labels", labels_);
   multi_label_ = settings.value("multi_label", false);
+  none_of_these_ = settings.value("none_of_these", false);
   threshold_ = settings.value("threshold", 0.5);
   quantiles_ = settings.value("quantiles", quantiles_);
   if (const Json rows = settings.value("rows", Json()); !rows.is_null()) {
@@ -156,7 +157,8 @@ void StreamGraph::ReadSettings(const Json& settings) {
   bool fits = num_numbers <= width;
   if (pipeline == "Classify") {
     const bool one_of_two = labels_.size() == 2 && !multi_label_ && is_row_of(1);
-    fits &= one_of_two || is_row_of(std::max<size_t>(labels_.size(), 1));
+    fits &= one_of_two || is_row_of(std::max<size_t>(labels_.size(), 1) + none_of_these_);
+    fits &= !none_of_these_ || (!labels_.empty() && !multi_label_ && !one_of_two);
   } else if (pipeline == "Tag") {
     fits &= !labels_.empty() && is_row_of(labels_.size());
   } else if (pipeline == "Forecast") {
@@ -180,6 +182,11 @@ Classification StreamGraph::Classified(std::vector<double> logits) const {
   std::stable_sort(answer.scores.begin(), answer.scores.end(),
                    [](const auto& one, const auto& other) { return one.second > other.second; });
   answer.score = answer.scores[0].second;
+  if (none_of_these_ && scores.back() > answer.score) {  // the last logit is none's
+    answer.score = scores.back();
+    answer.is_none = true;
+    return answer;
+  }
   for (const auto& [label, score] : answer.scores) {
     if (multi_label_ ? score > threshold_ : answer.labels.empty()) answer.labels.push_back(label);
   }

@@ -50,7 +50,7 @@ class StreamGraph {
   Forecasting Forecasted(const float* numbers) const;
 
   std::vector<std::string> labels_;
-  bool multi_label_;
+  bool multi_label_, none_of_these_;
   double threshold_;
   std::vector<double> quantiles_;
   std::unique_ptr<Graph> graph_;

@@ -344,6 +344,7 @@ std::string AsJson(const FrameAnswer& answer) {
   Json content;
   if (const auto* classes = std::get_if<Classification>(&answer)) {
     content = {{"labels", classes->labels}, {"score", classes->score}};
+    if (classes->is_none) content["labels"] = {nullptr};
     for (const auto& [label, score] : classes->scores) content["scores"][label] = score;
   } else if (const auto* tag = std::get_if<FrameTag>(&answer)) {
     content = {{"text", ""},

@@ -35,8 +35,9 @@ struct Frames {
 // The classes of what a stream has given so far, or its number.
 struct Classification {
   std::vector<std::string> labels;  // the best one, or those over the threshold; none for a number
-  double score;                     // of the best label, or the number
+  double score;                     // of the best label, or of none; or the number
   std::vector<std::pair<std::string, double>> scores;  // of all labels, the most probable first
+  bool is_none = false;             // none of the labels fits: `labels` is empty, in JSON [null]
 };
 
 // The tag of the frame with this index in its stream.

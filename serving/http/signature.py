@@ -279,8 +279,13 @@ def _classes(manifest):
             (len(labels),),
             lambda answer: [answer.scores[label] for label in labels],
         ),
-        Column("label", STRING, read=lambda answer: next(iter(answer.scores))),
+        Column("label", STRING, read=_label),
     )
+
+
+def _label(answer):
+    """Return the most probable label; "" where none of the labels fits."""
+    return "" if answer.labels == (None,) else next(iter(answer.scores))
 
 
 def _tags(manifest):

@@ -37,6 +37,7 @@ What a manifest's `settings` may hold for them; those without a default must be 
                     number, a regression
                 multi_label: several at once (false)
                 threshold: of several at once, the probability of those that are given (0.5)
+                none_of_these: whether a last logit is that of none of the labels (false)
                 pairs: true for pairs of texts only, false for single ones, null for both (null)
                 stride: as of Tag, for single texts (null)
                 rows: what the columns of a table are, where frames are rows of one

@@ -43,6 +43,7 @@ class Settings:
     labels: tuple[str, ...] = ()
     multi_label: bool = False
     threshold: float = 0.5
+    none_of_these: bool = False
     pairs: bool | None = None
     stride: int | None = None
     rows: Rows | None = None
@@ -54,7 +55,9 @@ class Settings:
         shape = outputs[self.output].shape[-1:] if self.output in outputs else ()
         one_of_two = len(self.labels) == 2 and not self.multi_label and shape == (1,)
         labels = self.labels[1:] if one_of_two else self.labels  # the logit of the second label
-        yield from wrong_logits(outputs, self.output, self.axes, labels)
+        yield from wrong_logits(outputs, self.output, self.axes, labels, self.none_of_these)
+        if self.none_of_these and (self.multi_label or not self.labels):
+            yield "settings.none_of_these needs labels, of which a text has one"
         if len(set(self.labels)) < len(self.labels):
             yield "settings.labels must be distinct"
         if self.multi_label and not self.labels:
@@ -116,6 +119,9 @@ class Classify(Pipeline):
 
         scores = softmax(logits), or sigmoid(logits) of a model of several labels at once
         scores = 1 - sigmoid(logit), sigmoid(logit) of a model of one logit for two labels
+
+    If the settings have `none_of_these`, the last logit is the logit of None: the answer of a text
+    that has none of the labels.
 
     A model without labels is a regression: its number is the score. A tree has logits at every
     node; its answer is the root's.
@@ -275,6 +281,8 @@ class Classify(Pipeline):
         labels, score, ranked = ranked_classes(settings.labels, scores)
         if settings.multi_label:
             labels = tuple(label for label, value in ranked.items() if value > settings.threshold)
+        elif settings.none_of_these and scores[-1] > score:
+            labels, score = (None,), scores[-1]
         return labels[:top], score, dict(itertools.islice(ranked.items(), top))
 
 

@@ -56,7 +56,7 @@ def wrong_output(outputs, name, axes, field="output"):
         yield f"{_described(name)} must be ({expected}) to these settings; it is ({received})"
 
 
-def wrong_logits(outputs, name, axes, labels):
+def wrong_logits(outputs, name, axes, labels, none_of_these=False):
     """Yield problems of an output of logits: one logit for each label, or one without labels.
 
     Args:
@@ -64,16 +64,19 @@ def wrong_logits(outputs, name, axes, labels):
         name: name of the output.
         axes: those before the logits, see `wrong_output`.
         labels: labels of the settings.
+        none_of_these: whether a last logit stands for none of the labels.
     """
     shape = outputs[name].shape if name in outputs else ()
-    expected, received = len(labels) or 1, shape[-1] if len(shape) == len(axes) + 1 else None
+    expected = (len(labels) or 1) + none_of_these
+    received = shape[-1] if len(shape) == len(axes) + 1 else None
     if not isinstance(received, int) or received == expected:
         yield from wrong_output(outputs, name, (*axes, expected))
     elif not labels:
         yield f"settings.labels is missing, and {_described(name)} has {received} logits"
     else:
         yield (
-            f"settings.labels names {len(labels)} label{'s' * (len(labels) != 1)}; "
+            f"settings.labels names {len(labels)} label{'s' * (len(labels) != 1)}"
+            f"{', and none_of_these adds one' * none_of_these}; "
             f"{_described(name)} has {received} logit{'s' * (received != 1)}"
         )
 

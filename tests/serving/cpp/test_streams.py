@@ -62,6 +62,7 @@ CASES = {
     "several labels": Case(
         toy(floats(F, 3, seed=5), THREE | {"multi_label": True, "threshold": 0.4})
     ),
+    "none of these": Case(toy(floats(F, 4, seed=5), THREE | {"none_of_these": True})),
     "one of two": Case(toy(OF_ONE, LABELS)),
     "a number": Case(toy(OF_ONE, {})),
     "types": Case(

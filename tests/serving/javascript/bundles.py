@@ -232,7 +232,8 @@ def forecasts(graph, settings, *cases):
     return single("Forecast", graph, settings, *cases, tokenizer={})
 
 
-SETTINGS = {"pairs", "stride", "multi_label", "rows", "words", "scheme", "tree_shape"}
+SETTINGS = {"pairs", "stride", "multi_label", "none_of_these", "rows", "words", "scheme"}
+SETTINGS |= {"tree_shape"}
 NUMBERS = {"columns": [{"name": "x", "decimal": ",", "may_be_missing": True}]}
 NUMBERS["columns"] += [{"name": "y", "fill": 0.5}, {"name": "z"}]
 KIND = {"name": "kind", "categories": ["a", "b"]}
@@ -379,6 +380,9 @@ BUNDLES = {
         stride=7,
     ),
     "several labels": classes(asked(TEXTS, {}, {"top": 1}), multi_label=True),
+    "none of these": classes(
+        asked([*TEXTS, "dog"], {}, {"top": 1}), graph=("pooled", 4), none_of_these=True
+    ),
     "one logit": classes(
         each(PAIRS, "the cat"), graph=("pooled", 1), labels=["no", "yes"], pairs=True
     ),

@@ -112,6 +112,26 @@ def test_one_logit_is_that_of_the_second_of_two_labels(tmp_path):
         assert answer.labels == ("yes" if logit > 0 else "no",)
 
 
+def test_the_last_logit_is_that_of_none_of_the_labels(tmp_path):
+    settings = {"labels": LABELS, "none_of_these": True}
+    classify = load(tmp_path, "Classify", Toy(4).graph("pooled"), settings)
+    found = set()
+    texts = texts_of_many_lengths(31, most=3)
+    for text, answer, cut in zip(texts, classify(texts), classify(texts, top=1), strict=True):
+        *expected, none = softmax(Toy(4).pooled(TOKENIZER.analyze(text)))
+        assert answer.scores == pytest.approx(dict(zip(LABELS, expected)), rel=1e-5)
+        assert [*answer.scores.values()] == sorted(answer.scores.values(), reverse=True)
+        is_none = none > max(expected)
+        assert answer.labels == ((None,) if is_none else tuple(answer.scores)[:1])
+        assert answer.score == pytest.approx(none if is_none else max(expected), rel=1e-5)
+        assert (cut.labels, cut.score, len(cut.scores)) == (answer.labels, answer.score, 1)
+        line = answer.line(ranked=True).split("\t")
+        assert line[::2] == ["null"] * is_none + [*answer.scores]
+        assert answer.line() == "\t".join(line[:2])
+        found.add(is_none)
+    assert found == {True, False}
+
+
 def test_a_regression_gives_its_number(tmp_path):
     regress = load(tmp_path, "Classify", Toy(1).graph("pooled"))
     answer = regress("the old cat")
@@ -167,6 +187,13 @@ STRIDE = {"labels": LABELS, "stride": 5}
         (3, {}, "labels is missing, and the model's output has 3 logits."),
         (1, {"labels": LABELS}, "labels names 3 labels; the model's output has 1 logit. "),
         (1, {"labels": ["a", "b"], "multi_label": True}, "labels names 2 labels; the model's outp"),
+        (3, {"labels": LABELS, "none_of_these": True}, "labels names 3 labels, and none_of_these"),
+        (2, {"none_of_these": True}, "none_of_these needs labels, of which a text has one"),
+        (
+            4,
+            {"labels": LABELS, "multi_label": True, "none_of_these": True},
+            "none_of_these needs labels, of which a text has one",
+        ),
         (3, STRIDE | {"stride": 0, "pairs": False}, "stride must be at least 1; received 0"),
         (3, STRIDE, "stride needs settings.pairs false: a pair is not read in wind"),
         (3, {"output": "logits", "multi_label": True}, "output must be one of output; received 'l"),

@@ -25,6 +25,7 @@ const SETTINGS = {
   labels: byDefault(list(string), []),
   multi_label: byDefault(flag, false),
   threshold: byDefault(number, 0.5),
+  none_of_these: byDefault(flag, false),
   pairs: byDefault(optional(flag), null),
   stride: byDefault(optional(integer), null),
   rows: ROWS,
@@ -33,9 +34,9 @@ const TREE_SETTINGS = { ...SETTINGS, tree_shape: byDefault(optional(string), nul
 
 /**
  * @typedef {object} Classes
- * @property {string[]} labels the most probable label; for several at once, those over the threshold;
- *   for a regression, none.
- * @property {number} score of the most probable label; for a regression, the number.
+ * @property {(string | null)[]} labels the most probable label, or null where none of them fits, if the
+ *   model tells; for several at once, those over the threshold; for a regression, none.
+ * @property {number} score of the most probable label, or of null; for a regression, the number.
  * @property {Record<string, number>} scores the most probable first, of all labels, or of `top` of
  *   them; labels that are whole numbers stand first, as JavaScript orders them.
  */
@@ -46,6 +47,8 @@ const TREE_SETTINGS = { ...SETTINGS, tree_shape: byDefault(optional(string), nul
  *
  *     scores = softmax(logits), or sigmoid(logits) of a model of several labels at once
  *     scores = 1 - sigmoid(logit), sigmoid(logit) of a model of one logit for two labels
+ *
+ * If the settings have `none_of_these`, the last logit is the logit of null: none of the labels.
  */
 export class Classify extends SinglePass {
   static async open(bundle, runtime) {
@@ -131,17 +134,18 @@ export class Classify extends SinglePass {
 
   /** @returns {Classes} */
   #classes(given, top) {
-    const { labels, multi_label: several, threshold } = this.settings;
+    const { labels, multi_label: several, threshold, none_of_these: none } = this.settings;
     if (!labels.length) return { labels: [], score: Number(given[0]), scores: {} };
     const logits = given.length < labels.length ? [0, ...given] : Array.from(given);
     const scores = several ? sigmoid(logits) : softmax(logits);
     if (scores.some(Number.isNaN)) return { labels: [], score: NaN, scores: {} }; // of no order
-    const order = descending(scores);
+    const order = descending(scores.slice(0, labels.length));
     const ranked = order.slice(0, top ?? order.length);
-    const chosen = several ? ranked.filter((place) => scores[place] > threshold) : ranked.slice(0, 1);
+    const best = none && scores[labels.length] > scores[order[0]] ? labels.length : order[0];
+    const chosen = several ? ranked.filter((place) => scores[place] > threshold) : [best];
     return {
-      labels: chosen.map((place) => labels[place]),
-      score: scores[order[0]],
+      labels: chosen.map((place) => labels[place] ?? null),
+      score: scores[best],
       scores: Object.fromEntries(ranked.map((place) => [labels[place], scores[place]])),
     };
   }
@@ -180,9 +184,13 @@ class TextsOrPairs {
 
 function* problemsOf(settings, outputs, axes) {
   const { labels, multi_label: several, output, threshold, tree_shape: tree = null } = settings;
+  const none = settings.none_of_these;
   const found = outputs.get(output)?.shape.at(-1);
   const isOneOfTwo = labels.length === 2 && !several && found === 1;
-  yield* wrongLogits(outputs, output, axes, isOneOfTwo ? labels.slice(1) : labels);
+  yield* wrongLogits(outputs, output, axes, isOneOfTwo ? labels.slice(1) : labels, none);
+  if (none && (several || !labels.length)) {
+    yield "settings.none_of_these needs labels, of which a text has one";
+  }
   if (new Set(labels).size < labels.length) yield "settings.labels must be distinct";
   if (several && !labels.length) yield "settings.multi_label needs labels";
   if (!(threshold > 0 && threshold < 1)) {

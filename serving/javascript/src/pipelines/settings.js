@@ -56,16 +56,17 @@ export function* wrongOutput(outputs, name, axes, field = "output") {
 }
 
 /** Yield problems of an output of logits: one logit for each label, or one without labels. */
-export function* wrongLogits(outputs, name, axes, labels) {
+export function* wrongLogits(outputs, name, axes, labels, noneOfThese = false) {
   const shape = outputs.get(name)?.shape ?? [];
-  const expected = labels.length || 1;
+  const expected = (labels.length || 1) + Number(noneOfThese);
   const found = shape.length === axes.length + 1 ? shape.at(-1) : null;
   if (typeof found !== "number" || found === expected) {
     yield* wrongOutput(outputs, name, [...axes, expected]);
   } else if (!labels.length) {
     yield `settings.labels is missing, and ${described(name)} has ${found} logits`;
   } else {
-    yield `settings.labels names ${labels.length} label${labels.length === 1 ? "" : "s"}; `
+    yield `settings.labels names ${labels.length} label${labels.length === 1 ? "" : "s"}`
+      + `${noneOfThese ? ", and none_of_these adds one" : ""}; `
       + `${described(name)} has ${found} logit${found === 1 ? "" : "s"}`;
   }
 }

@@ -2,6 +2,7 @@
 
 import { element } from "./element.js";
 import { megabytes, percent, short } from "./numbers.js";
+import { named } from "./parts/labels.js";
 import { StripChart } from "./parts/strip_chart.js";
 import { drawnOf, readsOf, rowsOf } from "./recording.js";
 
@@ -241,5 +242,5 @@ function traceOf(answer) {
 function said(answer) {
   if (answer.values) return `next: ${answer.values[0].map(short).join(", ")}`;
   if (answer.tag !== undefined) return `${answer.tag}, ${percent(answer.score)}`;
-  return answer.labels.length ? `${answer.labels.join(", ")}, ${percent(answer.score)}` : short(answer.score);
+  return answer.labels.length ? `${named(answer.labels)}, ${percent(answer.score)}` : short(answer.score);
 }

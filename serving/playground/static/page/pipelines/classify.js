@@ -3,6 +3,7 @@
 import { element } from "../element.js";
 import { percent, short } from "../numbers.js";
 import { bars } from "../parts/bars.js";
+import { named } from "../parts/labels.js";
 import { attention } from "../parts/heads.js";
 import { ATTENTION, attentionOption } from "./attention.js";
 import { framesField, framesOf, framesText, readsFrames } from "./frames.js";
@@ -52,15 +53,16 @@ export const classify = {
     answer.nodes?.length ? element("section", {}, element("h3", {}, "Subtrees"), tree(answer.nodes)) : null,
     attention(answer, "What each word (row) attends to (column)"),
   ],
-  say: ({ labels, score }) => (labels?.length ? `${labels.join(", ")}, ${percent(score)}` : short(score)),
+  say: ({ labels, score }) => (labels?.length ? `${named(labels)}, ${percent(score)}` : short(score)),
 };
 
 /** The labels that have a score, and how many others there are of `count`. */
-function classes({ labels = [], scores }, count) {
+function classes({ labels = [], score, scores }, count) {
   const sorted = Object.entries(scores).sort(([, one], [, other]) => other - one);
-  const list = bars("Labels and their probabilities", sorted.map(([label, share]) => ({
+  const none = labels[0] === null ? [{ label: named(labels), share: score, chosen: true }] : [];
+  const list = bars("Labels and their probabilities", [...none, ...sorted.map(([label, share]) => ({
     label, share, chosen: labels.includes(label),
-  })));
+  }))]);
   const others = count - sorted.length;
   if (others <= 0) return list;
   const words = others === 1 ? "1 less probable label is" : `${others} less probable labels are`;
