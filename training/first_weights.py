@@ -10,6 +10,7 @@ import keras
 import numpy as np
 
 from seqkeras.models import WithHeads
+from seqkeras.models.open_classification_head import FITTED
 from seqkeras.models.teacher_forcing import COUNTER
 from seqkeras.runs import MODEL, OPTIONS, RunError, RunRecord
 from seqkeras.serving.text import Tokenizer
@@ -142,7 +143,7 @@ def _way_out(other, takes_pretrained, folder):
 
 
 def _learned(model):
-    return [variable for variable in model.weights if variable.name != COUNTER]
+    return [variable for variable in model.weights if variable.name not in (COUNTER, *FITTED)]
 
 
 def vocabularies(

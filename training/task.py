@@ -551,6 +551,24 @@ class Scoring(abc.ABC):
         scores are no probabilities of answers."""
         return []
 
+    def answering_none(
+        self,
+        model: keras.Model,
+        run: RunFiles,
+        train: list[Any],
+        answered: Mapping[str, tuple[list[Any], Sequence[Any]]],
+    ) -> tuple[keras.Model, RunFiles, dict[str, Any] | None]:
+        """Return a trained model and its run so that None answers what has no label, and what
+        scores.json says of it; they as they are, and None, if nothing does.
+
+        Args:
+            model: the model, calibrated.
+            run: a `seqkeras.runs.RunFiles`.
+            train: training examples.
+            answered: name -> (examples, answers) of every test, before it.
+        """
+        return model, run, None
+
     def draw(self, model: keras.Model, run: RunFiles, path: Path | str) -> None:
         """Draw the model's attention, or its answers, into a PNG, if the task has some to show."""
         return None
@@ -562,6 +580,7 @@ class Scoring(abc.ABC):
     def shown(self, scores: Mapping[str, Any]) -> Iterator[Any]:
         """Yield what is printed of scores: the table, if there is one; and the model beside plain
         methods, with a last line that says which is ahead."""
+        from seqkeras.training import none_of_these
         from seqkeras.training.baselines import table_of
         from seqkeras.training.calibration import in_words
 
@@ -572,6 +591,8 @@ class Scoring(abc.ABC):
             yield f"  {comparison['summary']}"
         if calibration := scores.get("calibration"):
             yield f"  {in_words(calibration)}"
+        if none := scores.get("none_of_these"):
+            yield f"  {none_of_these.in_words(none)}"
 
     @abc.abstractmethod
     def summary(self, scores: Mapping[str, Any]) -> str:

@@ -230,6 +230,8 @@ def _finish(task, folder, model, data):
         run, scores = task.scoring.behind(calibration, run, scores)
         scores["calibration"] = calibration
         task.scoring.draw_calibration(calibration, folder / CALIBRATION)
+    model, run, none = task.scoring.answering_none(model, run, data.examples, answers)
+    scores |= {"none_of_these": none} if none else {}
     task.scoring.draw(model, run, folder / task.scoring.picture)
     run.write(folder, model, scores)
     for name in (CHECKPOINT, BEST, TEACHER):

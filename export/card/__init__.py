@@ -71,6 +71,10 @@ CALIBRATION = """
 |---|---|---|
 {rows}
 """
+NONE = """
+Null is the answer to {false_alarms:.1%} of {examples:,} held-out examples with a label, where
+{asked:.1%} are asked for{strangers}; {accuracy:.2%} of those with a label are right. Cross-fitted.
+"""
 IDS = "SavedModel on arrays"
 COMPARED = {  # a figure of the manifest's `parity` -> in words
     "onnx": "ONNX",
@@ -273,12 +277,22 @@ def _scores(manifest):
         for name, value in manifest.scores.items()
         if isinstance(value, int | float)
     )
-    comparison, calibration = map(manifest.scores.get, ("baselines", "calibration"))
+    names = "baselines", "calibration", "none_of_these"
+    comparison, calibration, none = map(manifest.scores.get, names)
     return (
         (SCORES.format(rows=rows) if rows else "")
         + (_baselines(comparison) if comparison else "")
         + (_calibration(calibration) if calibration and "after" in calibration else "")
+        + (_none(none) if none else "")
     )
+
+
+def _none(none):
+    """Return what is told of the answer null."""
+    strangers = ""
+    if none["told"] is not None:
+        strangers = f", and to {none['told']:.1%} of {none['out_of_scope']:,} without one"
+    return NONE.format(**none, strangers=strangers)
 
 
 def _calibration(calibration):

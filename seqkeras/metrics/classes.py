@@ -89,9 +89,12 @@ def matthews_correlation(answers: Iterable[Any], targets: Iterable[Any]) -> floa
 
 
 def _counts(metric, answers, targets):
-    """Return the classes, and how often (targets, answers) of each two stand together."""
+    """Return the classes, None behind the others, and how often (targets, answers) of each two
+    stand together."""
     pairs = pairs_of(metric, answers, targets)
-    classes = sorted({name for pair in pairs for name in pair})
+    classes = sorted(
+        {name for pair in pairs for name in pair}, key=lambda name: (name is None, name)
+    )
     index_of = {name: index for index, name in enumerate(classes)}
     counts = np.zeros((len(classes), len(classes)), "int64")
     for answer, target in pairs:

@@ -23,6 +23,7 @@ from seqkeras.models.heads import (
 )
 from seqkeras.models.hidden_state_head import HiddenStateHead
 from seqkeras.models.linear_forecast import LinearForecast
+from seqkeras.models.open_classification_head import OpenClassificationHead
 from seqkeras.models.permuted_gpt import PermutedGPT
 from seqkeras.models.recurrent_stack import RecurrentStack
 from seqkeras.models.rnn_lm import RNNLanguageModel
@@ -56,6 +57,7 @@ __all__ = [
     "MaskedLMHead",
     "MultipleChoiceHead",
     "NextSentenceHead",
+    "OpenClassificationHead",
     "OwnState",
     "PermutedGPT",
     "RNNLanguageModel",

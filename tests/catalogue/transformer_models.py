@@ -14,6 +14,7 @@ from seqkeras.models import (
     MaskedLMHead,
     MultipleChoiceHead,
     NextSentenceHead,
+    OpenClassificationHead,
     PermutedGPT,
     RegressionHead,
     SentenceEncoder,
@@ -254,6 +255,7 @@ DISTILLATIONS = [
 ]
 HEADS = [
     head_case(lambda: ClassificationHead(5, dropout=0.1), B, D),
+    head_case(lambda: OpenClassificationHead(5, 13, dim=3, learned=True, dropout=0.1), B, D),
     head_case(lambda: RegressionHead(3, dropout=0.1, offset=0.3, scale=1.7), B, D),
     head_case(lambda: NextSentenceHead(), B, D),
     head_case(lambda: TaggingHead(11, dropout=0.1), B, S, D, past=("hidden",)),

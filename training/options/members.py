@@ -4,7 +4,14 @@ from collections.abc import Iterable
 
 from seqkeras.training.options import Options, at_least, option, shown
 
-ONE_ALONE = ("causal", "crf", "pretrained", "teacher", "strategy")  # options of one model
+ONE_ALONE = (
+    "causal",
+    "crf",
+    "none_of_these",
+    "pretrained",
+    "teacher",
+    "strategy",
+)  # options of one model
 
 
 class MemberOptions(Options):

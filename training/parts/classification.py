@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,7 +16,9 @@ from seqkeras.metrics import TokenAccuracy, class_scores, exact_match, matthews_
 from seqkeras.models import ClassificationHead
 from seqkeras.runs import RunError
 from seqkeras.serving.categories import category_text
+from seqkeras.spreading import evenly_spread
 from seqkeras.terminal import one_line
+from seqkeras.training import none_of_these
 from seqkeras.training.baselines import Measure, ratio, right_labels
 from seqkeras.training.calibration import Chances, logits_of
 from seqkeras.training.console import add_rows, console, say_merged
@@ -24,7 +27,7 @@ from seqkeras.training.parts.carried_windows import in_training
 from seqkeras.training.parts.delays import Delays
 from seqkeras.training.parts.features import require_features
 from seqkeras.training.parts.frames import FrameModelling, Frames
-from seqkeras.training.parts.labelled_texts import LabelledTextModelling, LabelledTexts
+from seqkeras.training.parts.labelled_texts import LabelledTextModelling, LabelledTexts, parts
 from seqkeras.training.parts.splitting import folds_apart, split
 from seqkeras.training.task import Scoring
 from seqkeras.training.wording import counted, listed
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
 
 UNLABELLED = -1  # the target of an example without a label, which a teacher answers
 SHARES = ("precision", "recall", "f1")  # of a label
+NONE = "none of these"  # in samples.txt
 SHOWN = {  # the scores of a look, and their names in history.csv
     "accuracy": "validation examples right",
     "f1": "F1",
@@ -46,7 +50,8 @@ SHOWN = {  # the scores of a look, and their names in history.csv
 
 
 class Example(NamedTuple):
-    """A text, or a tuple of two, and its label; None where a teacher gives it."""
+    """A text, or a tuple of two, and its label; None where a teacher gives it, and where a text has
+    none of the labels."""
 
     text: str | tuple[str, str]
     target: str | None
@@ -57,6 +62,7 @@ class ClassificationReading(LabelledTexts):
 
     target_option = "label_column"
     frames = None  # `Frames`, where inputs are no texts
+    tells_none = False  # whether None is an answer of the model
 
     def read(self) -> tuple[list[Any], list[Any]]:
         options = self.options
@@ -67,6 +73,7 @@ class ClassificationReading(LabelledTexts):
         rows = self._rows(options.file)
         labels = _labels(options.file, options.label_column, rows)
         self._require_positive(options.file, labels)
+        self._require_strangers(rows)
         train = [example for _, example, _ in rows]
         if options.folds is not None:
             train, validation = folds_apart(train, [group for *_, group in rows], options)
@@ -77,6 +84,7 @@ class ClassificationReading(LabelledTexts):
             validation = self._of_known_labels(options.validation, labels, options.file)
             if self.frames:
                 self.frames.require_size(train, validation)
+        self._require_held_out(validation)
         if options.carry_every is None:
             self.require_batch(options.file, train, "examples")
         console.print(
@@ -95,9 +103,36 @@ class ClassificationReading(LabelledTexts):
         rows = self.rows(path)
         say_merged(path, self.options.label_column, [written for _, _, written, _ in rows])
         return [
-            (where, Example(text, category_text(written)), group)
+            (where, Example(text, self._label(category_text(written))), group)
             for where, text, written, group in rows
         ]
+
+    def _label(self, written):
+        """Return the label of a row; None where it has none of the labels."""
+        none = self.options.none_label
+        return None if none is not None and written == category_text(none) else written
+
+    def _require_strangers(self, rows):
+        options = self.options
+        if options.none_label is not None and all(row.target is not None for _, row, _ in rows):
+            raise RunError(
+                f"--none-label {options.none_label!r:.40}: must be the label of a row of "
+                f"{options.file}; none has it. Name another, or leave the option out."
+            )
+
+    def _require_held_out(self, validation):
+        """Raise a `RunError` unless the threshold of None can be chosen."""
+        options = self.options
+        if not options.none_of_these:
+            return
+        self.tells_none = options.none_label is not None
+        count = sum(example.target is not None for example in validation)
+        if count < (fewest := none_of_these.fewest(options.false_alarms)):
+            raise RunError(
+                f"--none-of-these: at least {fewest:,} held-out examples with a label must choose "
+                f"the threshold of {options.false_alarms:.1%} false alarms; there are {count:,}. "
+                "Choose a larger --held-out, or more --false-alarms."
+            )
 
     def _require_positive(self, path, labels):
         positive = self.positive
@@ -125,17 +160,29 @@ class ClassificationReading(LabelledTexts):
         if self.options.recordings.reads_frames(paths[0]) or settings.get("rows"):
             frames = Frames(self.options, self.options.label_column, for_each_frame=False)
             self.frames = frames.of_settings(settings)
-        return [
+        self.tells_none = settings.get(none_of_these.SETTING, False)
+        if self.options.none_label is not None and not self.tells_none:
+            raise RunError(
+                "--none-label: null is no answer of this model; train it with --none-of-these, or "
+                "leave the option out."
+            )
+        examples = [
             example
             for path in paths
             for example in self._of_known_labels(path, settings["labels"], "what was trained")
         ]
+        if all(example.target is None for example in examples):
+            raise RunError(
+                f"{paths[0]}: must hold a row with a label; all {len(examples):,} rows have "
+                f"{self.options.none_label!r:.40}."
+            )
+        return examples
 
     def _of_known_labels(self, path, labels, source):
         """Return the examples of a file with the labels of another file."""
         rows = self._rows(path)
         for where, example, _ in rows:
-            if example.target not in labels:
+            if example.target is not None and example.target not in labels:
                 raise RunError(
                     f"{where}: the label {example.target!r:.40} is not in {source}, which has "
                     f"{listed(labels)}."
@@ -153,11 +200,12 @@ class ClassificationReading(LabelledTexts):
             limits, settings = self.frames.record(examples)
         else:
             limits, settings = self.limits(), self.settings()
-        labels = sorted({example.target for example in examples})
+        labels = sorted({example.target for example in examples} - {None})
+        none = {none_of_these.SETTING: True} if self.tells_none else {}
         return {
             "pipeline": "Classify",
             "limits": limits,
-            "settings": {"labels": labels} | settings,
+            "settings": {"labels": labels} | none | settings,
         }
 
 
@@ -168,7 +216,8 @@ class ClassificationModelling(FrameModelling, LabelledTextModelling):
     delays: Delays | None = None  # of a causal model of frames
 
     def arrays(self, examples: list[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
-        index_of = {label: index for index, label in enumerate(run.record.settings["labels"])}
+        labels = run.record.settings["labels"] + [None] * self.reading.tells_none
+        index_of = {label: index for index, label in enumerate(labels)}
         targets = np.array([index_of.get(example.target, UNLABELLED) for example in examples])
         if self.reading.frames:
             inputs, lengths = self.reading.frames.inputs(
@@ -198,7 +247,7 @@ class ClassificationModelling(FrameModelling, LabelledTextModelling):
         return super().batches(examples, run)
 
     def model(self, run: RunFiles) -> keras.Model:
-        options, labels = self.options, run.record.settings["labels"]
+        options = self.options
         if self.reading.pretrained:
             return self.reading.pretrained.with_heads(
                 self.heads(run), options.frozen, options.pooling
@@ -208,13 +257,12 @@ class ClassificationModelling(FrameModelling, LabelledTextModelling):
             summary = self.summarized(inputs, hidden, real)
         else:
             inputs, summary = self.encoded(run)
-        model = keras.Model(inputs, keras.layers.Dense(len(labels), name="label")(summary))
+        model = keras.Model(inputs, keras.layers.Dense(_classes(run), name="label")(summary))
         return in_training(model, self.options)
 
     def heads(self, run: RunFiles) -> dict[str, keras.Layer]:
         """Return a dictionary: name -> head, of a pre-trained encoder."""
-        labels = run.record.settings["labels"]
-        return {"label": ClassificationHead(len(labels), self.options.dropout)}
+        return {"label": ClassificationHead(_classes(run), self.options.dropout)}
 
     def loss(self) -> Any:
         return SmoothedCrossEntropy(self.options.label_smoothing, self._ignored())
@@ -233,7 +281,7 @@ class ClassificationScoring(Scoring):
     linear = "label"
 
     def validation_scores(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
-        scores = self._scores(examples, answers)
+        scores = self._scores(*_in_scope(examples, answers))
         return {label: scores[name] for name, label in SHOWN.items() if name in scores}
 
     def scores_beside(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
@@ -252,6 +300,7 @@ class ClassificationScoring(Scoring):
         predictions = [label for answer in answers for label in answer.labels]
         targets, labels = [example.target for example in examples], sorted(answers[0].scores)
         by_label = class_scores(predictions, targets)
+        by_label.pop(None, None)
         scores = {"accuracy": exact_match(predictions, targets)}
         if len(labels) == 2:
             scores |= by_label.get(self.reading.positive or labels[-1], dict.fromkeys(SHARES, 0.0))
@@ -269,15 +318,24 @@ class ClassificationScoring(Scoring):
         }
 
     def sample(self, example: Any, answer: Any) -> dict[str, str]:
-        if not self.reading.frames:
-            return super().sample(example, answer)
-        labels = {"target": example.target, "answer": ", ".join(answer.labels)}
-        return self.reading.frames.sample(example) | labels
+        frames = self.reading.frames
+        given = frames.sample(example) if frames else {"input": " | ".join(parts(example.text))}
+        return given | {"target": _named([example.target]), "answer": _named(answer.labels)}
 
     def methods(self, train: list[Any], run: RunFiles) -> list[Method]:
         methods = classes_of_frames if self.reading.frames else classes_of_texts
         labelled = [example for example in train if example.target is not None]
         return methods(labelled, run.record.settings["labels"], self.options.seed)
+
+    def beside(
+        self,
+        scores: dict[str, Any],
+        train: list[Any],
+        answered: Mapping[str, tuple[list[Any], Sequence[Any]]],
+        run: RunFiles,
+    ) -> dict[str, Any]:
+        answered = {name: _in_scope(*pair) for name, pair in answered.items()}
+        return super().beside(scores, train, answered, run)
 
     def measure(self) -> Measure:
         return Measure(SHOWN["accuracy"], ratio)
@@ -302,12 +360,56 @@ class ClassificationScoring(Scoring):
     def certainty(self, examples: list[Any], answers: Sequence[Any]) -> list[tuple[float, bool]]:
         return [
             (answer.score, example.target in answer.labels)
-            for example, answer in zip(examples, answers, strict=True)
+            for example, answer in zip(*_in_scope(examples, answers), strict=True)
         ]
 
-    def scores(self, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]) -> dict[str, Any]:
+    def answering_none(
+        self,
+        model: keras.Model,
+        run: RunFiles,
+        train: list[Any],
+        answered: Mapping[str, tuple[list[Any], Sequence[Any]]],
+    ) -> tuple[keras.Model, RunFiles, dict[str, Any] | None]:
+        options = self.options
+        if not options.none_of_these:
+            return super().answering_none(model, run, train, answered)
         [(examples, answers)] = answered.values()
-        return {"examples": len(examples)} | self._scores(examples, answers)
+        neighbours = none_of_these.Neighbours.of(self._summaries(model, train, run))
+        model, head = none_of_these.with_none(
+            model,
+            self.linear,
+            neighbours,
+            neighbours.distances(self._summaries(model, examples, run)),
+            options.false_alarms,
+            self.reading.tells_none,
+        )
+        best = [next(iter(answer.scores), None) for answer in answers]
+        targets = [example.target for example in examples]
+        chosen = none_of_these.chosen(
+            none_of_these.margins(model, run, [example.text for example in examples]),
+            np.array([target is not None for target in targets]),
+            np.array(best) == np.array(targets),
+            options.false_alarms,
+            options.seed,
+        )
+        head.threshold.assign_sub(chosen.pop("threshold") / float(head.slope))
+        chosen["threshold"] = float(head.threshold)
+        settings = run.record.settings | {none_of_these.SETTING: True}
+        record = dataclasses.replace(run.record, settings=settings)
+        return model, dataclasses.replace(run, record=record), chosen
+
+    def _summaries(self, model, examples, run):
+        """Return the summaries of examples with a label, of at most so many as are compared."""
+        labelled = [example for example in examples if example.target is not None]
+        some = evenly_spread(none_of_these.EXAMPLES, len(labelled))
+        labelled = [labelled[place] for place in some]
+        return none_of_these.summaries(model, self.linear, self.modelling, labelled, run)
+
+    def scores(self, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]) -> dict[str, Any]:
+        [pair] = answered.values()
+        examples, answers = _in_scope(*pair)
+        scores = {"examples": len(examples)} | self._scores(examples, answers)
+        return scores | ({"none_of_these": _told(*pair)} if self.reading.tells_none else {})
 
     def table(self, scores: Mapping[str, Any]) -> Any:
         table = Table(title=f"of {counted(scores['examples'], 'examples')}")
@@ -345,6 +447,32 @@ class ClassificationScoring(Scoring):
         )
 
 
+def _classes(run):
+    """Return how many logits a model has."""
+    settings = run.record.settings
+    return len(settings["labels"]) + settings.get(none_of_these.SETTING, False)
+
+
+def _named(labels):
+    return ", ".join(NONE if label is None else label for label in labels)
+
+
+def _in_scope(examples, answers):
+    """Return the examples that have a label, and their answers."""
+    places = [index for index, example in enumerate(examples) if example.target is not None]
+    return [examples[index] for index in places], [answers[index] for index in places]
+
+
+def _told(examples, answers):
+    """Return what is told of the answer None."""
+    pairs = [(example.target, answer.labels) for example, answer in zip(examples, answers)]
+    return none_of_these.told(
+        np.array([labels == (None,) for _, labels in pairs]),
+        np.array([target is not None for target, _ in pairs]),
+        np.array([labels == (target,) for target, labels in pairs]),
+    )
+
+
 def _at_ends(label, length, every):
     """Return (frames,) targets of a recording: the label at every so many frames and at the end."""
     targets = np.full(length, UNLABELLED)
@@ -354,11 +482,11 @@ def _at_ends(label, length, every):
 
 def _labels(path, column, rows):
     """Return the labels of a file, in order."""
-    labels = sorted({example.target for _, example, _ in rows})
+    labels = sorted({example.target for _, example, _ in rows} - {None})
     if len(labels) < 2:
         raise RunError(
             f"{path}: {column!r} must hold two labels at least; all {len(rows):,} rows have "
-            f"{labels[0]!r:.40}."
+            f"{listed(labels) or repr(NONE)}."
         )
     if len(labels) == len(rows):
         raise RunError(

@@ -18,6 +18,7 @@ from seqkeras.models.positions import most_positions
 from seqkeras.runs import MODEL, RunError, RunFiles
 from seqkeras.training.checkpoint import load_model
 from seqkeras.training.console import console
+from seqkeras.training.none_of_these import SETTING
 from seqkeras.training.parts.pretrained import Pretrained
 from seqkeras.training.parts.text_logits import logits_of_texts
 from seqkeras.training.run import TEACHER
@@ -116,8 +117,8 @@ class Teacher:
             )
 
     def answers(self, texts: Sequence[Any], folder: Path) -> list[np.ndarray]:
-        """Return a list of the logits of each text, (V,), or of words, (words, V), with NaN for
-        words that it did not read.
+        """Return a list of the logits of each text, (V,), one for each label, or of words, (words,
+        V), with NaN for words that it did not read.
 
         Args:
             texts: as the examples of the task have them.
@@ -154,6 +155,8 @@ class Teacher:
         rows = logits_of_texts(self.model, self.run, texts, "asking the teacher")
         seconds = time.monotonic() - began
         console.print(f"  the teacher answered {counted(len(rows), 'texts')} in {seconds:.0f} s")
+        if self.run.record.settings.get(SETTING):
+            rows = [logits[:-1] for logits in rows]
         return (np.concatenate if self.run.record.pipeline == "Tag" else np.stack)(rows)
 
 

@@ -24,13 +24,14 @@ from seqkeras.training.options.encoders import ENCODERS, OF_ENCODER
 from seqkeras.training.options.frames import FrameOptions
 from seqkeras.training.options.labelled_texts import OF_SCRATCH, LabelledTextOptions
 from seqkeras.training.options.members import MemberOptions
+from seqkeras.training.options.none_of_these import NoneOfTheseOptions
 from seqkeras.training.options.pretrained import PooledOptions
 from seqkeras.training.task import Task
 
 TREE = "tree"  # the encoder that composes the words of a sentence
 OF_TREE = ("encoder", "embedding_dim", "units")  # the options of an encoder that it has
 NOT_OF_TREE = tuple(name for name in OF_ENCODER if name not in OF_TREE)
-NOT_OF_TREE += ("hops", "pair_column", "stride", "teacher")
+NOT_OF_TREE += ("hops", "pair_column", "stride", "teacher", "none_of_these")
 
 
 class ClassificationOptions(FitOptions, task="classification"):
@@ -68,6 +69,7 @@ class ClassificationOptions(FitOptions, task="classification"):
     beside: BaselineOptions = part(BaselineOptions)
     surety: CalibrationOptions = part(CalibrationOptions)
     ensemble: MemberOptions = part(MemberOptions)
+    strangers: NoneOfTheseOptions = part(NoneOfTheseOptions)
     texts: LabelledTextOptions = part(LabelledTextOptions)
     label_column: str = option("label", str, "Column of labels.")
     encoder: str = option(
@@ -144,6 +146,8 @@ class ClassificationOptions(FitOptions, task="classification"):
             yield "--numbers needs --series-column, which tells recordings apart."
         if self.pair_column is not None and frames:
             yield "--pair-column is of texts; frames have no pairs."
+        if self.none_label is not None and frames:
+            yield "--none-label: is for rows of texts; leave it out with frames."
         if self.encoder != TREE and self.tree_shape is not None:
             yield f"--tree-shape is for --encoder tree; leave it out with --encoder {self.encoder}."
         if self.encoder == TREE:

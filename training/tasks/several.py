@@ -23,6 +23,7 @@ from seqkeras.training.options.baselines import BaselineOptions
 from seqkeras.training.options.distillation import DistillationOptions
 from seqkeras.training.options.frames import FrameOptions
 from seqkeras.training.options.members import MemberOptions
+from seqkeras.training.options.none_of_these import NoneOfTheseOptions
 from seqkeras.training.options.pretrained import PooledOptions
 from seqkeras.training.task import Task
 from seqkeras.training.tasks.classification import ClassificationOptions
@@ -175,6 +176,7 @@ def _own_options(kind):
         FrameOptions,
         BaselineOptions,
         MemberOptions,
+        NoneOfTheseOptions,
     )
     left_out = {name for other in of_others for name in options_of(other)} - {"dropout"}
     left_out |= {*kind.OF_SCRATCH, *OF_TEACHER}
