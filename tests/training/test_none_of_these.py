@@ -17,7 +17,14 @@ from seqkeras.training.none_of_these import Neighbours, chosen, fewest, threshol
 from seqkeras.training.parts.labelled_texts import text_encoding
 from tests.arrays import floats, numbers, randomize
 from tests.conftest import others_long
-from tests.training.commands import evaluated, exported, printed, refused_files, scores_of
+from tests.training.commands import (
+    evaluated,
+    exported,
+    outcome,
+    printed,
+    refused_files,
+    scores_of,
+)
 from tests.training.pretrained_folders import hugging_face_folder
 from tests.training.test_frames import SENSORS, as_rows, recordings
 
@@ -258,6 +265,35 @@ def test_a_teacher_of_none_teaches_its_labels(both, tmp_path):
     printed("classification", file, *options, "--out", tmp_path / "run")
     scores = scores_of(tmp_path / "run")
     assert scores["accuracy"] > 0.9 and scores["none_of_these"]["false_alarms"] < 0.2
+
+
+@pytest.mark.long
+def test_another_training_starts_from_a_run_that_answers_none(both, tmp_path):
+    start = both["far"][0] / "run"
+    file = both["far"][0].parent / "far.csv"
+    options = [*SIZES, "--max-steps", 1, "--learning-rate", 1e-9, "--baselines", "false"]
+    command = ["classification", file, *options, "--held-out", 0.4, "--start-from", start]
+    printed(*command, "--out", tmp_path / "run")
+    taken, model = (
+        keras.models.load_model(run / "model.keras", compile=False)
+        for run in (start, tmp_path / "run")
+    )
+    np.testing.assert_allclose(
+        numbers(model.get_layer("label").kernel),
+        numbers(taken.get_layer("label").output_layer.kernel),
+        rtol=1e-4,
+        atol=1e-6,
+    )
+    data = ["evaluate", tmp_path / "run", "--data", file, "--none-of-these", "true"]
+    status, _, [line] = outcome(*data, "--none-label", "other")
+    assert status == 1 and "--none-label: null is no answer of this model" in line
+
+
+def test_a_file_without_a_label_is_not_scored(both, tmp_path):
+    (tmp_path / "others.csv").write_text("text,label\n" + 3 * "the bus leaves,other\n")
+    data = ["--data", tmp_path / "others.csv", "--none-label", "other"]
+    status, _, [line] = outcome("evaluate", both["learned"][0] / "run", *data)
+    assert status == 1 and "must hold a row with a label; all 3 rows have 'other'." in line
 
 
 GOOD = "text,label\n" + 30 * "a fine film,good\na dull film,bad\n"

@@ -20,6 +20,7 @@ ASKED = {
     "letters": ({"Text": "bad"}, "down|bad", {}),
     "generator": ({"Prompt": "bad"}, "bad", {}),
     "classes": ({"Text": "the cat", "Second text, if any": "a dog"}, ("the cat", "a dog"), {}),
+    "none of these": ({"Text": "the cat sat"}, "the cat sat", {}),
     "number": ({"Text": "the cat sat"}, "the cat sat", {}),
     "tags": ({"Text": "the dogs ran to paris"}, "the dogs ran to paris", {}),
     "answers": (
@@ -50,7 +51,8 @@ ASKED = {
 
 def seen(name, answer):
     if answer.get("labels"):
-        return [*answer["labels"], f"{100 * answer['score']:#.3g} %".replace(". ", " ")]
+        labels = [label or "none of these" for label in answer["labels"]]
+        return [*labels, f"{100 * answer['score']:#.3g} %".replace(". ", " ")]
     if name == "number":
         return [f"{answer['score']:.4g}"]
     if "entities" in answer:
