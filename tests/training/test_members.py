@@ -1,5 +1,7 @@
 """Several models of one task whose mean is one model."""
 
+import functools
+
 import click
 import keras
 import numpy as np
@@ -54,10 +56,22 @@ def inputs_of(model, rows=7):
     return inputs
 
 
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A function: name of a task -> the folder of its run, and what was printed."""
+
+    @functools.cache
+    def train(task):
+        folder = tmp_path_factory.mktemp(task)
+        command = [*TASKS[task](folder), "--members", COUNT, "--out", folder / "run"]
+        return folder, printed(*command)
+
+    return train
+
+
 @pytest.mark.parametrize("task", others_long(TASKS))
-def test_the_model_is_the_mean_of_models_of_several_seeds(task, tmp_path):
-    folder, command = tmp_path, TASKS[task](tmp_path)
-    lines = printed(*command, "--members", COUNT, "--out", folder / "run")
+def test_the_model_is_the_mean_of_models_of_several_seeds(task, trained):
+    folder, lines = trained(task)
     model = keras.models.load_model(folder / "run/model.keras", compile=False)
     each = members(folder)
     inputs = inputs_of(model)
@@ -89,15 +103,16 @@ def answers_of(folder, text):
     return whole, each
 
 
-def test_a_bundle_forecasts_the_mean(tmp_path):
-    printed(*forecasting(tmp_path), "--members", COUNT, "--out", tmp_path / "run")
-    lines = (tmp_path / "load.csv").read_text().splitlines()[1:19]
+def test_a_bundle_forecasts_the_mean(trained):
+    folder, _ = trained("forecasting")
+    lines = (folder / "load.csv").read_text().splitlines()[1:19]
     rows = [line.split(",")[:-1] for line in lines]
     series = {"series": tuple(rows[:13]), "known": [row[-2:] for row in rows[13:]]}
-    whole, each = answers_of(tmp_path, series)
+    whole, each = answers_of(folder, series)
     close(whole.values, np.mean([answer.values for answer in each], axis=0), 1e-5)
 
 
+@pytest.mark.long
 def test_a_bundle_scores_by_the_mean_of_logits(tmp_path):
     command = TASKS["classification"](tmp_path)
     printed(*command, "--calibrate", "false", "--members", COUNT, "--out", tmp_path / "run")
@@ -113,6 +128,7 @@ def test_a_training_of_members_goes_on_where_it_was_stopped(tmp_path):
     assert_goes_on(tmp_path, *command, count=3)
 
 
+@pytest.mark.long
 def test_overwrite_trains_all_members_anew(tmp_path):
     command = [*TASKS["regression"](tmp_path), "--members", 2, "--out", tmp_path / "run"]
     first = printed(*command)
