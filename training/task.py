@@ -504,6 +504,16 @@ class Scoring(abc.ABC):
         heads = getattr(model, "heads", None)
         return [model.get_layer(self.linear) if heads is None else heads[self.linear].output_layer]
 
+    def balanced(
+        self,
+        model: keras.Model,
+        answered: Mapping[str, tuple[list[Any], Sequence[Any]]],
+        run: RunFiles,
+    ) -> bool:
+        """Balance the parts of a trained model, if it has several, and return whether its answers
+        are others now; see `calibrated` for the arguments."""
+        return False
+
     def calibrated(
         self,
         model: keras.Model,

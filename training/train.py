@@ -216,14 +216,11 @@ def _plan(task, folder, overwrite, devices, data, report=None):
 def _finish(task, folder, model, data):
     """Score a trained model, write its run, and return the scores."""
     model = task.modelling.trained(model)
+    answers = _answers(task, model, data)
+    if task.scoring.balanced(model, answers, data.run):
+        answers = _answers(task, model, data)
     scores = task.modelling.measure(model, data.validation, data.run)
-    run, answers = task.scoring.tuned(
-        data.run,
-        answered(
-            task.scoring.tests(data.validation),
-            lambda texts, advance: data.answer(model, texts, advance=advance),
-        ),
-    )
+    run, answers = task.scoring.tuned(data.run, answers)
     scores |= task.scoring.scores(answers)
     scores = task.scoring.beside(scores, data.examples, answers, data.run)
     if calibration := task.scoring.calibrated(model, answers, run):
@@ -237,6 +234,11 @@ def _finish(task, folder, model, data):
     for name in (CHECKPOINT, BEST, TEACHER):
         (folder / name).unlink(missing_ok=True)
     return scores
+
+
+def _answers(task, model, data):
+    tests = task.scoring.tests(data.validation)
+    return answered(tests, lambda texts, advance: data.answer(model, texts, advance=advance))
 
 
 def _takes_weights(options):

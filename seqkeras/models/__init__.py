@@ -23,6 +23,7 @@ from seqkeras.models.heads import (
 )
 from seqkeras.models.hidden_state_head import HiddenStateHead
 from seqkeras.models.linear_forecast import LinearForecast
+from seqkeras.models.linear_ngrams import LinearNgrams
 from seqkeras.models.open_classification_head import OpenClassificationHead
 from seqkeras.models.permuted_gpt import PermutedGPT
 from seqkeras.models.recurrent_stack import RecurrentStack
@@ -53,6 +54,7 @@ __all__ = [
     "LayerMix",
     "LinearChain",
     "LinearForecast",
+    "LinearNgrams",
     "LuongDecoder",
     "MaskedLMHead",
     "MultipleChoiceHead",

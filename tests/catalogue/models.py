@@ -11,6 +11,7 @@ from seqkeras.models import (
     Forecaster,
     LayerMix,
     LinearForecast,
+    LinearNgrams,
     RNNLanguageModel,
 )
 from seqkeras.recurrent import QRNN
@@ -148,6 +149,16 @@ def linear_case():
     )
 
 
+def ngrams_case():
+    pieces = [[], [1], [], [2], [4], [5, 6], [4], [5, 6, 7], [8], [9], [9, 4]]  # of each token id
+    return Case(
+        "LinearNgrams",
+        lambda: LinearNgrams(3, 31, pieces, [6, 7, 9], longest=3, word_length=7),
+        lambda: {"token_ids": np.array([[2, 4, 7, 6, 3, 8, 3], [2, 10, 1, 3, 5, 9, 3]])},
+        scale=30,
+    )
+
+
 LANGUAGE = [
     language_case("simple_rnn"),
     language_case("gru", tie_weights=True),
@@ -194,6 +205,7 @@ CASES = [
     *FORECASTERS,
     linear_case(),
     widths_case(),
+    ngrams_case(),
     *ANY_CELL_LANGUAGE,
     *ANY_CELL_FORECASTERS,
 ]

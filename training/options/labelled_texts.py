@@ -42,7 +42,12 @@ class LabelledTextOptions(Options):
     text_column: str = option("text", str, "Column of texts.")
     pair_column: str | None = option(None, str, "Column of second texts, for pairs.")
     vocab_size: int = option(8000, at_least(1), "WordPieces to learn, at most.")
-    lowercase: bool = option(True, bool, "Lower-case the text and strip its accents.")
+    lowercase: bool | None = option(
+        None,
+        bool,
+        "Lower-case the text and strip its accents. Default: true, unless more than 1 in 200 "
+        "letters has an accent.",
+    )
     unlabelled: str | None = option(None, DataFile(), "File of more texts that --teacher labels.")
     augment: int = option(
         0,

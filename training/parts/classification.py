@@ -20,7 +20,7 @@ from seqkeras.spreading import evenly_spread
 from seqkeras.terminal import one_line
 from seqkeras.training import none_of_these
 from seqkeras.training.baselines import Measure, ratio, right_labels
-from seqkeras.training.calibration import Chances, logits_of
+from seqkeras.training.calibration import FEWEST, Chances, balance, linear_part, logits_of
 from seqkeras.training.console import add_rows, console, say_merged
 from seqkeras.training.parts.baselines.texts import classes_of_frames, classes_of_texts
 from seqkeras.training.parts.carried_windows import in_training
@@ -28,6 +28,7 @@ from seqkeras.training.parts.delays import Delays
 from seqkeras.training.parts.features import require_features
 from seqkeras.training.parts.frames import FrameModelling, Frames
 from seqkeras.training.parts.labelled_texts import LabelledTextModelling, LabelledTexts, parts
+from seqkeras.training.parts.linear_ngrams import fitted_ngrams, logits_of_ngrams
 from seqkeras.training.parts.splitting import folds_apart, split
 from seqkeras.training.task import Scoring
 from seqkeras.training.wording import counted, listed
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from seqkeras.serving.text import Tokenizer
     from seqkeras.training.baselines import Method
 
+LABEL = "label"  # the layer that gives the logits
 UNLABELLED = -1  # the target of an example without a label, which a teacher answers
 SHARES = ("precision", "recall", "f1")  # of a label
 NONE = "none of these"  # in samples.txt
@@ -214,6 +216,7 @@ class ClassificationModelling(FrameModelling, LabelledTextModelling):
 
     ignored = None  # the target that counts nothing: `UNLABELLED`, where there are such
     delays: Delays | None = None  # of a causal model of frames
+    learned: tuple[Any, Any]  # token ids and targets of the training examples
 
     def arrays(self, examples: list[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
         labels = run.record.settings["labels"] + [None] * self.reading.tells_none
@@ -244,7 +247,10 @@ class ClassificationModelling(FrameModelling, LabelledTextModelling):
             return self.reading.frames.carried(examples, targets, UNLABELLED)
         if every is not None:
             examples = [part for example in examples for part in example.beginnings(every)]
-        return super().batches(examples, run)
+        batches = super().batches(examples, run)
+        inputs, targets = batches.arrays
+        self.learned = inputs.get("token_ids"), targets
+        return batches
 
     def model(self, run: RunFiles) -> keras.Model:
         options = self.options
@@ -257,8 +263,17 @@ class ClassificationModelling(FrameModelling, LabelledTextModelling):
             summary = self.summarized(inputs, hidden, real)
         else:
             inputs, summary = self.encoded(run)
-        model = keras.Model(inputs, keras.layers.Dense(_classes(run), name="label")(summary))
-        return in_training(model, self.options)
+        logits = keras.layers.Dense(_classes(run), name=LABEL)(summary)
+        if linear := self._linear(run):
+            logits = keras.layers.Add()([logits, linear(inputs["token_ids"])])
+        return in_training(keras.Model(inputs, logits), self.options)
+
+    def _linear(self, run):
+        """Return the layer of the linear part, if the options and the examples give one."""
+        if not self.options.has_linear:
+            return None
+        tokenizer, seed = run.tokenizers["text"], self.options.seed
+        return fitted_ngrams(tokenizer, *self.learned, _classes(run), seed)
 
     def heads(self, run: RunFiles) -> dict[str, keras.Layer]:
         """Return a dictionary: name -> head, of a pre-trained encoder."""
@@ -278,7 +293,7 @@ class ClassificationScoring(Scoring):
     """Labels that are right, F1, Matthews' correlation."""
 
     score_formats = {"Matthews' correlation": ".3f"}
-    linear = "label"
+    linear = LABEL
 
     def validation_scores(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
         scores = self._scores(*_in_scope(examples, answers))
@@ -362,6 +377,26 @@ class ClassificationScoring(Scoring):
             (answer.score, example.target in answer.labels)
             for example, answer in zip(*_in_scope(examples, answers), strict=True)
         ]
+
+    def last_layers(self, model: keras.Model) -> list[keras.Layer]:
+        return [*super().last_layers(model), *filter(None, [linear_part(model)])]
+
+    def balanced(
+        self,
+        model: keras.Model,
+        answered: Mapping[str, tuple[list[Any], Sequence[Any]]],
+        run: RunFiles,
+    ) -> bool:
+        [(examples, answers)] = answered.values()
+        part, chances = linear_part(model), self.chances(model, examples, answers, run)
+        if part is None or len(chances) < FEWEST:
+            return False
+        logits, targets, numbers = (np.array(column) for column in zip(*chances))
+        inputs, _, _ = self.modelling.arrays([examples[number] for number in numbers], run)
+        linear = logits_of_ngrams(part, inputs["token_ids"])
+        factor = balance(logits, linear, targets)
+        part.set_weights([factor * weight for weight in part.get_weights()])
+        return True
 
     def answering_none(
         self,

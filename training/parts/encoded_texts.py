@@ -1,6 +1,10 @@
 """Texts that one tokenizer reads: that of an encoder, or WordPieces that are learned from them."""
 
 import functools
+import itertools
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
 
 from seqkeras.serving.text import Tokenizer
 from seqkeras.serving.text.word_piece import SPECIAL_TOKENS, word_piece
@@ -9,6 +13,7 @@ from seqkeras.training.parts.pretrained import Pretrained, known_tokenizer
 from seqkeras.training.parts.vocabularies import learned_from
 from seqkeras.training.task import Reading
 
+FEW_ACCENTS = 1 / 200  # of letters: a text that may lose them
 MOST_WORDS = 2**16  # of which is remembered whether they have a token
 
 
@@ -31,8 +36,12 @@ class EncodedTexts(Reading):
         list of texts."""
         if self.pretrained:
             return {"text": self.pretrained.tokenizer}
-        with learned_from(self.options.file):
-            tokenizer = learn_word_piece(texts, self.options.vocab_size, self.options.lowercase)
+        options = self.options
+        lowercase = options.lowercase
+        if lowercase is None:
+            lowercase = options.features is not None or share_of_accents(texts) <= FEW_ACCENTS
+        with learned_from(options.file):
+            tokenizer = learn_word_piece(texts, options.vocab_size, lowercase)
         return {"text": tokenizer}
 
     def has_token(self, text: str) -> bool:
@@ -45,5 +54,16 @@ class EncodedTexts(Reading):
         each word that is left of a text, if only [UNK]."""
         tokenizer = known_tokenizer(self)
         if tokenizer is None:
-            tokenizer = word_piece(SPECIAL_TOKENS, self.options.lowercase, in_texts=())
+            lowercase = self.options.lowercase is not False
+            tokenizer = word_piece(SPECIAL_TOKENS, lowercase, in_texts=())
         return functools.lru_cache(MOST_WORDS)(lambda word: bool(tokenizer.encode(word)))
+
+
+def share_of_accents(texts: Iterable[str]) -> float:
+    """Return how many marks a text has that its letters lose without accents, for each letter."""
+    letters, marks = 0, 0
+    for character, count in Counter(itertools.chain.from_iterable(texts)).items():
+        parts = map(unicodedata.category, unicodedata.normalize("NFD", character))
+        kinds = Counter(kind[0] if kind != "Mn" else kind for kind in parts)
+        letters, marks = letters + count * kinds["L"], marks + count * kinds["Mn"]
+    return marks / max(letters, 1)

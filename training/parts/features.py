@@ -30,7 +30,7 @@ def require_features(options: EncoderOptions, frames: Any) -> None:
         raise RunError("--features: only words have features; sequences of numbers have none.")
     _, characters = _read(options.features)
     capitals = [character for character in characters.entries if character != character.lower()]
-    if options.lowercase and capitals:
+    if options.lowercase is not False and capitals:
         raise RunError(
             f"--features {options.features}: reads capitals, which this task would read as small "
             "letters; choose --lowercase false."

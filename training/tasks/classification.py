@@ -102,6 +102,12 @@ class ClassificationOptions(FitOptions, task="classification"):
         "Frames between answers that a --causal model learns: the label is right after every N-th "
         "frame, too. Default: at the end of a recording alone.",
     )
+    linear: bool | None = option(
+        None,
+        bool,
+        "Add the logits of a linear classifier of the text's words and of n-grams of their "
+        "characters. Default: true for single texts of at most 512 labels that --encoder reads.",
+    )
     label_smoothing: float = option(
         0.0,
         Number(0, 1, max_open=True),
@@ -130,7 +136,23 @@ class ClassificationOptions(FitOptions, task="classification"):
         """The shape of the trees of --encoder tree."""
         return self.tree_shape or SHAPES[0]
 
+    @property
+    def has_linear(self) -> bool:
+        """Whether a linear classifier of n-grams stands beside the encoder."""
+        return not self._without_linear() if self.linear is None else self.linear
+
+    def _without_linear(self):
+        """Return the first option with which there is no linear classifier."""
+        given = ("pretrained", "teacher", "pair_column", "stride")
+        if self.recordings.reads_frames(self.file):
+            return "frames of numbers"
+        if self.encoder == TREE:
+            return "--encoder tree"
+        return next((shown(name) for name in given if getattr(self, name) is not None), None)
+
     def problems(self, of: Options) -> Iterable[str]:
+        if self.linear and (option := self._without_linear()):
+            yield f"--linear is for single texts that --encoder reads; leave it out with {option}."
         frames = self.recordings.reads_frames(self.file)
         if self.pretrained is not None and frames:
             yield "--pretrained: reads texts; sequences of numbers have none."

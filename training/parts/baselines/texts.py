@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,7 @@ def classes_of_texts(examples: Sequence[Any], labels: Sequence[str], seed: int) 
     return [most_frequent(examples, labels), Method(name_of_features(texts), answer, learned_on)]
 
 
-def most_characters(labels: Sequence[str]) -> float:
+def most_characters(labels: Sized) -> float:
     """Return how many characters are learned of texts with these labels."""
     return min(MOST_CHARACTERS, MOST_DECISIONS / len(labels))
 

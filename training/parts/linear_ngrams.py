@@ -1,0 +1,153 @@
+"""The linear part of a classifier of texts: a support vector machine on n-grams.
+
+    x(b) = idf(b) (how often bucket b is hit by the n-grams G of a text) / sqrt(|G|)
+    idf(b) = ln((1 + texts) / (1 + texts that hit b)) + 1
+    y = s (W^T x + b)
+
+W and b separate each class from the others by the squared hinge loss. A tenth of the training rows,
+held out, decides their penalty, and the scale s by which y are logits.
+
+Reference: Fan et al. 2008, https://jmlr.org/papers/v9/fan08a.html (LIBLINEAR); Wang and Manning
+2012, https://aclanthology.org/P12-2018 (linear classifiers of n-grams as strong baselines)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from keras import ops
+
+from seqkeras.metrics.calibration import fitted_temperature, log_softmax
+from seqkeras.models import LinearNgrams
+from seqkeras.spreading import evenly_spread
+from seqkeras.tokenizers import CharacterTable, spelled_pieces
+from seqkeras.training.parts.baselines.texts import most_characters
+
+if TYPE_CHECKING:
+    from seqkeras.data.batches import Sequences
+    from seqkeras.serving.text import Tokenizer
+
+FEWEST = 50  # training texts of which a linear part is found
+MOST_LABELS = 512
+MOST_BUCKETS, MOST_WEIGHTS = 2**16, 2**21
+PENALTIES = (1.0, 0.1)  # C
+TOLERANCE = 1e-2
+HELD_OUT = 0.1
+CHARACTERS_OF_TOKEN = 4
+BATCH, STEP = 256, 16  # texts whose n-grams are found at once, and tokens that a batch grows by
+
+
+def num_buckets(num_labels: int) -> int:
+    """Return the largest power of two of buckets whose weights are not too many."""
+    return min(MOST_BUCKETS, 2 ** int(np.log2(MOST_WEIGHTS / num_labels)))
+
+
+def fitted_ngrams(
+    tokenizer: Tokenizer,
+    rows: Sequences,
+    targets: np.ndarray,
+    num_labels: int,
+    seed: int,
+) -> LinearNgrams | None:
+    """Return a `seqkeras.models.LinearNgrams` with the weights of a linear classifier; None where
+    the texts are too few, or all of one class.
+
+    Args:
+        tokenizer: a WordPiece tokenizer.
+        rows: token ids of the training texts.
+        targets: (texts,) places of labels.
+        num_labels: K, the number of labels.
+        seed: of the texts that are held out.
+    """
+    from threadpoolctl import threadpool_limits
+
+    most = most_characters(range(num_labels)) / CHARACTERS_OF_TOKEN
+    count = max(1, int(len(targets) * most / max(rows.lengths.sum(), 1)))
+    texts = np.array(evenly_spread(count, len(targets)))
+    targets, count = targets[texts], len(texts)
+    order = np.random.default_rng(seed).permutation(count)
+    held, rest = np.split(order, [round(HELD_OUT * count)])
+    if count < FEWEST or len({*targets[rest].tolist()}) < 2:
+        return None
+    table = CharacterTable.learn(map(tokenizer.token_of, range(len(tokenizer))))
+    layer = LinearNgrams(
+        num_labels, num_buckets(num_labels), *spelled_pieces(tokenizer, table), name="ngrams"
+    )
+    layer.build((None, None))
+    features, weights = weighted(counted_ngrams(layer, rows, texts))
+    judged = []
+    with threadpool_limits(1, user_api="blas"):
+        for penalty in PENALTIES:
+            kernel, bias = _separated(features[rest], targets[rest], num_labels, penalty)
+            logits = features[held] @ kernel + bias
+            scale = 1 / fitted_temperature(logits, targets[held])
+            losses = -log_softmax(scale * logits)[np.arange(len(held)), targets[held]]
+            judged.append((float(np.mean(losses)), penalty, scale))
+        _, penalty, scale = min(judged)
+        kernel, bias = _separated(features, targets, num_labels, penalty)
+    layer.set_weights([scale * weights[:, None] * kernel, scale * bias])
+    return layer
+
+
+def counted_ngrams(layer: LinearNgrams, rows: Sequences, texts: np.ndarray) -> Any:
+    """Return the (texts, buckets) sparse matrix of counts of n-grams, divided by the square root
+    of a text's number of them.
+
+    Args:
+        layer: which n-grams there are, and their buckets.
+        rows: token ids.
+        texts: (texts,) numbers of rows.
+    """
+    from scipy import sparse
+
+    places, hit = [], []
+    for chosen, token_ids in _in_batches(rows, texts):
+        for buckets, real in layer.grams(token_ids):
+            row, column = np.nonzero(ops.convert_to_numpy(real))
+            places.append(chosen[row])
+            hit.append(ops.convert_to_numpy(buckets)[row, column])
+    all_places, all_hit = np.concatenate(places), np.concatenate(hit)
+    sizes = np.maximum(np.bincount(all_places, minlength=len(texts)), 1)
+    values = 1 / np.sqrt(sizes[all_places])
+    return sparse.csr_matrix((values, (all_places, all_hit)), (len(texts), layer.buckets))
+
+
+def logits_of_ngrams(layer: LinearNgrams, rows: Sequences) -> np.ndarray:
+    """Return the (texts, K) logits of rows of token ids."""
+    logits = np.empty((len(rows.lengths), layer.units))
+    for chosen, token_ids in _in_batches(rows, np.arange(len(logits))):
+        logits[chosen] = ops.convert_to_numpy(layer(token_ids))
+    return logits
+
+
+def _in_batches(rows, texts):
+    """Yield places of texts of about the same length, and their padded token ids."""
+    order = np.argsort(rows.lengths[texts], kind="stable")
+    for start in range(0, len(order), BATCH):
+        chosen = order[start : start + BATCH]
+        token_ids = rows[texts[chosen]]
+        more = [(0, 0), (0, -token_ids.shape[1] % STEP)]
+        yield chosen, ops.convert_to_tensor(np.pad(token_ids, more))
+
+
+def weighted(counts: Any) -> tuple[Any, np.ndarray]:
+    """Return a sparse matrix whose columns have their weight, and the weights: the rarer, the
+    higher."""
+    hit_by = np.bincount(counts.indices, minlength=counts.shape[1])
+    weights = np.log((1 + counts.shape[0]) / (1 + hit_by)) + 1
+    return counts.multiply(weights).tocsr(), weights
+
+
+def _separated(features, targets, num_labels, penalty):
+    """Return (buckets, K) and (K,) weights; a class without a text is held for unlikely."""
+    from sklearn.svm import LinearSVC
+
+    machine = LinearSVC(C=penalty, tol=TOLERANCE, random_state=0).fit(features, targets)
+    coefficients, intercepts = machine.coef_, machine.intercept_
+    if len(coefficients) == 1:  # of two classes
+        halves = np.array([[-0.5], [0.5]])
+        coefficients, intercepts = halves * coefficients, halves[:, 0] * intercepts
+    kernel, bias = np.zeros((features.shape[1], num_labels)), np.full(num_labels, -1.0)
+    kernel[:, machine.classes_], bias[machine.classes_] = coefficients.T, intercepts
+    return kernel, bias
