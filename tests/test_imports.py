@@ -82,6 +82,7 @@ seqkeras/: seqkeras.shapes | NUMERIC
 training/events.py: | tensorboard
 training/parts/baselines/forecasts.py: seqkeras training | numpy statsmodels
 training/parts/baselines/: seqkeras serving training | numpy rich sklearn threadpoolctl
+training/parts/linear_ngrams.py: seqkeras training | keras numpy scipy sklearn threadpoolctl
 training/tuning/: seqkeras serving training | click keras numpy optuna rich
 training/strategies.py: seqkeras training | keras tensorflow
 training/parts/pretrained.py: seqkeras training | keras keras_nlp

@@ -18,7 +18,6 @@ import numpy as np
 
 from seqkeras.metrics import area_under_risk_coverage, expected_calibration_error
 from seqkeras.metrics.calibration import BINS, fitted_temperature, log_softmax, reliability
-from seqkeras.models import LinearNgrams
 from seqkeras.serving.pipelines.chains import marginals, most_probable
 
 if TYPE_CHECKING:
@@ -221,36 +220,6 @@ def divide_logits(layers: Iterable[keras.Layer], temperature: float) -> None:
     for layer in layers:
         for weight in layer.weights:
             weight.assign(weight / temperature)
-
-
-def linear_part(model: keras.Model) -> LinearNgrams | None:
-    """Return the linear classifier of n-grams whose logits a model adds, None without one."""
-    parts = (layer for layer in model.layers if isinstance(layer, LinearNgrams))
-    return next(parts, None)
-
-
-def balance(logits: np.ndarray, linear: np.ndarray, targets: np.ndarray) -> float:
-    """Return the factor of a linear part's logits that serves examples best.
-
-        w = argmin over w of min over T of -sum log softmax((network + w linear) / T) + (ln w)^2 / 2
-
-    The last term, of a normal distribution about 1, keeps the factor of few examples near 1.
-
-    Args:
-        logits: (n, K) logits, or log-probabilities, of network + linear.
-        linear: (n, K) logits of the linear part.
-        targets: (n,) places of the right classes.
-    """
-    from scipy.optimize import minimize
-
-    network, rows = logits - linear, np.arange(len(targets))
-
-    def loss(logarithms):
-        weight, temperature = np.exp(logarithms)
-        log_probs = log_softmax(network + weight * linear, temperature)
-        return -log_probs[rows, targets].sum() + logarithms[0] ** 2 / 2
-
-    return float(np.exp(minimize(loss, np.zeros(2), method="Nelder-Mead").x[0]))
 
 
 def in_words(calibration: Mapping[str, Any]) -> str:

@@ -30,6 +30,7 @@ from seqkeras.spreading import evenly_spread
 from seqkeras.training.answering import answerer
 from seqkeras.training.calibration import FOLDS, logits_of
 from seqkeras.training.console import console
+from seqkeras.training.parts.linear_ngrams import linear_part
 from seqkeras.training.wording import counted
 
 if TYPE_CHECKING:
@@ -130,7 +131,8 @@ def with_none(
         made = WithHeads(model.encoder, {name: head}, model.frozen, model.pooling)
         made.build(None)
     else:
-        made = keras.Model(model.input, head(layer.input))
+        linear = linear_part(model)
+        made = keras.Model(model.input, head(layer.input, linear and linear.output))
     usual, threshold = np.quantile(distances, [0.5, 1 - share])
     head.output_layer.set_weights(layer.get_weights())
     head.projection.assign(neighbours.projection)

@@ -14,7 +14,7 @@ FITTED = ("none_projection", "none_examples", "none_slope", "none_threshold")  #
 class OpenClassificationHead(ClassificationHead):
     """Classes of a sequence, and a last one for what is far from all examples of the classes.
 
-        z = W dropout(x) + b                     K logits of the classes
+        z = W dropout(x) + b + beside            K logits of the classes
         u(x) = P x / ||P x||
         distance = min over n of ||u(x) - u(x_n)||
         z(K) = max over k of z(k) + slope (distance - threshold)
@@ -33,6 +33,8 @@ class OpenClassificationHead(ClassificationHead):
 
     Call arguments:
         pooled: (B, D).
+        beside: logits that another classifier adds, (B, K), or (B, K + 1) where the last class is
+            learned; or None.
 
     Returns:
         (B, K + 1) logits, in float32 at least.
@@ -64,8 +66,10 @@ class OpenClassificationHead(ClassificationHead):
             for name, shape in zip(FITTED, shapes, strict=True)
         )
 
-    def call(self, pooled, training=False):
+    def call(self, pooled, beside=None, training=False):
         logits = super().call(pooled, training)
+        if beside is not None:
+            logits = logits + beside
         classes = logits[:, : self.num_classes]
         projected = ops.matmul(ops.cast(pooled, logits.dtype), self.projection)  # (B, dim)
         squared = ops.sum(ops.square(projected), axis=-1, keepdims=True)

@@ -123,6 +123,8 @@ SMOKES = [
                 ("90 %", "the best label's score"))),
     ("series_baselines", [], ["--bands"], {"co2 ridge vs persistence"}),
     ("series_baselines", [], ["--train"], {"co2 model vs ridge"}),
+    ("classifiers", [], ["languages"],
+        crossed("languages vs {}", ("plain methods", "network alone"))),
     ("trees", [], [], {"binary tree lstm b3 vs node by node"}),
     ("window_steps", [], [],
         crossed("gpt step behind {} tokens vs no window", ("16", "512", "4,096"))

@@ -20,7 +20,7 @@ from seqkeras.spreading import evenly_spread
 from seqkeras.terminal import one_line
 from seqkeras.training import none_of_these
 from seqkeras.training.baselines import Measure, ratio, right_labels
-from seqkeras.training.calibration import FEWEST, Chances, balance, linear_part, logits_of
+from seqkeras.training.calibration import FEWEST, Chances, logits_of
 from seqkeras.training.console import add_rows, console, say_merged
 from seqkeras.training.parts.baselines.texts import classes_of_frames, classes_of_texts
 from seqkeras.training.parts.carried_windows import in_training
@@ -28,7 +28,12 @@ from seqkeras.training.parts.delays import Delays
 from seqkeras.training.parts.features import require_features
 from seqkeras.training.parts.frames import FrameModelling, Frames
 from seqkeras.training.parts.labelled_texts import LabelledTextModelling, LabelledTexts, parts
-from seqkeras.training.parts.linear_ngrams import fitted_ngrams, logits_of_ngrams
+from seqkeras.training.parts.linear_ngrams import (
+    balance,
+    fitted_ngrams,
+    linear_part,
+    logits_of_ngrams,
+)
 from seqkeras.training.parts.splitting import folds_apart, split
 from seqkeras.training.task import Scoring
 from seqkeras.training.wording import counted, listed
@@ -216,7 +221,7 @@ class ClassificationModelling(FrameModelling, LabelledTextModelling):
 
     ignored = None  # the target that counts nothing: `UNLABELLED`, where there are such
     delays: Delays | None = None  # of a causal model of frames
-    learned: tuple[Any, Any]  # token ids and targets of the training examples
+    learned: tuple[Any, Any]  # token ids and targets of the training examples, of a linear part
 
     def arrays(self, examples: list[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
         labels = run.record.settings["labels"] + [None] * self.reading.tells_none
@@ -249,7 +254,8 @@ class ClassificationModelling(FrameModelling, LabelledTextModelling):
             examples = [part for example in examples for part in example.beginnings(every)]
         batches = super().batches(examples, run)
         inputs, targets = batches.arrays
-        self.learned = inputs.get("token_ids"), targets
+        if self.options.has_linear:
+            self.learned = inputs["token_ids"], targets
         return batches
 
     def model(self, run: RunFiles) -> keras.Model:
@@ -391,10 +397,10 @@ class ClassificationScoring(Scoring):
         part, chances = linear_part(model), self.chances(model, examples, answers, run)
         if part is None or len(chances) < FEWEST:
             return False
-        logits, targets, numbers = (np.array(column) for column in zip(*chances))
-        inputs, _, _ = self.modelling.arrays([examples[number] for number in numbers], run)
-        linear = logits_of_ngrams(part, inputs["token_ids"])
-        factor = balance(logits, linear, targets)
+        logits, targets = (np.array([each[place] for each in chances]) for place in (0, 1))
+        scored = [examples[each.example] for each in chances]
+        inputs, _, _ = self.modelling.arrays(scored, run)
+        factor = balance(logits, logits_of_ngrams(part, inputs["token_ids"]), targets)
         part.set_weights([factor * weight for weight in part.get_weights()])
         return True
 

@@ -25,6 +25,8 @@ from seqkeras.tokenizers import CharacterTable, spelled_pieces
 from seqkeras.training.parts.baselines.texts import most_characters
 
 if TYPE_CHECKING:
+    import keras
+
     from seqkeras.data.batches import Sequences
     from seqkeras.serving.text import Tokenizer
 
@@ -137,6 +139,36 @@ def weighted(counts: Any) -> tuple[Any, np.ndarray]:
     hit_by = np.bincount(counts.indices, minlength=counts.shape[1])
     weights = np.log((1 + counts.shape[0]) / (1 + hit_by)) + 1
     return counts.multiply(weights).tocsr(), weights
+
+
+def linear_part(model: keras.Model) -> LinearNgrams | None:
+    """Return the linear classifier of n-grams whose logits a model adds, None without one."""
+    parts = (layer for layer in model.layers if isinstance(layer, LinearNgrams))
+    return next(parts, None)
+
+
+def balance(logits: np.ndarray, linear: np.ndarray, targets: np.ndarray) -> float:
+    """Return the factor of a linear part's logits that serves examples best.
+
+        w = argmin over w of min over T of -sum log softmax((network + w linear) / T) + (ln w)^2 / 2
+
+    The last term, of a normal distribution about 1, keeps the factor of few examples near 1.
+
+    Args:
+        logits: (n, K) logits, or log-probabilities, of network + linear.
+        linear: (n, K) logits of the linear part.
+        targets: (n,) places of the right classes.
+    """
+    from scipy.optimize import minimize
+
+    network, rows = logits - linear, np.arange(len(targets))
+
+    def loss(logarithms):
+        weight, temperature = np.exp(logarithms)
+        log_probs = log_softmax(network + weight * linear, temperature)
+        return -log_probs[rows, targets].sum() + logarithms[0] ** 2 / 2
+
+    return float(np.exp(minimize(loss, np.zeros(2), method="Nelder-Mead").x[0]))
 
 
 def _separated(features, targets, num_labels, penalty):
