@@ -26,11 +26,11 @@ from seqkeras.data.batches import Batches
 from seqkeras.data.batching import InOrder
 from seqkeras.models import OpenClassificationHead, WithHeads
 from seqkeras.models.heads import Head
+from seqkeras.models.linear_ngrams import linear_part
 from seqkeras.spreading import evenly_spread
 from seqkeras.training.answering import answerer
 from seqkeras.training.calibration import FOLDS, logits_of
 from seqkeras.training.console import console
-from seqkeras.training.parts.linear_ngrams import linear_part
 from seqkeras.training.wording import counted
 
 if TYPE_CHECKING:

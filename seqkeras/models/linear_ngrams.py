@@ -132,6 +132,12 @@ class LinearNgrams(keras.layers.Layer):
         }
 
 
+def linear_part(model):
+    """Return the linear classifier of n-grams whose logits a model adds, None without one."""
+    parts = (layer for layer in model.layers if isinstance(layer, LinearNgrams))
+    return next(parts, None)
+
+
 def _flat(values):
     """Return (B, N) of (B, ...)."""
     return ops.reshape(values, (ops.shape(values)[0], -1))

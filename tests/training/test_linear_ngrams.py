@@ -10,6 +10,7 @@ from sklearn.svm import LinearSVC
 from seqkeras import serving
 from seqkeras.data.batches import Sequences
 from seqkeras.metrics.calibration import log_softmax
+from seqkeras.models.linear_ngrams import linear_part
 from seqkeras.runs import RunFiles
 from seqkeras.serving.text.word_piece import word_piece
 from seqkeras.tokenizers import learn_word_piece
@@ -18,7 +19,6 @@ from seqkeras.training.parts.linear_ngrams import (
     balance,
     counted_ngrams,
     fitted_ngrams,
-    linear_part,
     logits_of_ngrams,
     num_buckets,
     weighted,

@@ -223,8 +223,8 @@ def test_random_texts_get_the_softmax_of_the_weights_and_the_nearest_example(bot
             "segment_ids": np.array([encoding.segment_ids]),
         }
         given = {tensor.name: inputs[tensor.name] for tensor in model.inputs}
-        [pooled] = numbers(features(given)).astype("float64")
-        logits, projected = pooled @ kernel + bias, pooled @ projection
+        [pooled], [beside] = (numbers(each).astype("float64") for each in features(given))
+        logits, projected = pooled @ kernel + bias + beside, pooled @ projection
         unit = projected / np.linalg.norm(projected)
         far = max(np.linalg.norm(unit[:, None] - examples, axis=0).min(), 1e-6) - threshold
         powers = np.exp(np.append(logits, logits.max() + slope * far) - logits.max())

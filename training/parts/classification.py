@@ -14,6 +14,7 @@ from rich.table import Table
 from seqkeras.losses import SmoothedCrossEntropy
 from seqkeras.metrics import TokenAccuracy, class_scores, exact_match, matthews_correlation
 from seqkeras.models import ClassificationHead
+from seqkeras.models.linear_ngrams import linear_part
 from seqkeras.runs import RunError
 from seqkeras.serving.categories import category_text
 from seqkeras.spreading import evenly_spread
@@ -31,7 +32,6 @@ from seqkeras.training.parts.labelled_texts import LabelledTextModelling, Labell
 from seqkeras.training.parts.linear_ngrams import (
     balance,
     fitted_ngrams,
-    linear_part,
     logits_of_ngrams,
 )
 from seqkeras.training.parts.splitting import folds_apart, split
@@ -400,7 +400,8 @@ class ClassificationScoring(Scoring):
         logits, targets = (np.array([each[place] for each in chances]) for place in (0, 1))
         scored = [examples[each.example] for each in chances]
         inputs, _, _ = self.modelling.arrays(scored, run)
-        factor = balance(logits, logits_of_ngrams(part, inputs["token_ids"]), targets)
+        linear = logits_of_ngrams(part, inputs["token_ids"])[:, : logits.shape[1]]
+        factor = balance(logits, linear, targets)
         part.set_weights([factor * weight for weight in part.get_weights()])
         return True
 

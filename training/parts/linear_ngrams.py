@@ -25,8 +25,6 @@ from seqkeras.tokenizers import CharacterTable, spelled_pieces
 from seqkeras.training.parts.baselines.texts import most_characters
 
 if TYPE_CHECKING:
-    import keras
-
     from seqkeras.data.batches import Sequences
     from seqkeras.serving.text import Tokenizer
 
@@ -139,12 +137,6 @@ def weighted(counts: Any) -> tuple[Any, np.ndarray]:
     hit_by = np.bincount(counts.indices, minlength=counts.shape[1])
     weights = np.log((1 + counts.shape[0]) / (1 + hit_by)) + 1
     return counts.multiply(weights).tocsr(), weights
-
-
-def linear_part(model: keras.Model) -> LinearNgrams | None:
-    """Return the linear classifier of n-grams whose logits a model adds, None without one."""
-    parts = (layer for layer in model.layers if isinstance(layer, LinearNgrams))
-    return next(parts, None)
 
 
 def balance(logits: np.ndarray, linear: np.ndarray, targets: np.ndarray) -> float:

@@ -9,10 +9,10 @@ from tests.arrays import floats, numbers, randomize
 B, D, K, N, R = 7, 11, 5, 13, 3
 
 
-def of_definition(head, pooled):
+def of_definition(head, pooled, beside):
     """The logits of one row, from the formula."""
     kernel, bias = (numbers(weight).astype("float64") for weight in head.output_layer.weights)
-    z = pooled @ kernel + bias
+    z = pooled @ kernel + bias + beside
     projected = [sum(x * p for x, p in zip(pooled, column)) for column in head.projection.numpy().T]
     length = sum(number**2 for number in projected) ** 0.5
     unit = [number / length for number in projected]
@@ -30,10 +30,14 @@ def test_the_last_logit_is_that_of_the_definition(learned):
     head.build((None, D))
     randomize(head)
     head.examples.assign(head.examples / np.linalg.norm(head.examples, axis=0))
-    actual = numbers(head(pooled))
-    assert actual.shape == (B, K + 1)
-    for row, logits in zip(pooled.astype("float64"), actual, strict=True):
-        np.testing.assert_allclose(logits, of_definition(head, row), rtol=1e-5, atol=1e-5)
+    beside = floats(B, K + learned)
+    for more in (None, beside):
+        actual = numbers(head(pooled, more))
+        assert actual.shape == (B, K + 1)
+        added = 0 * beside if more is None else beside
+        for row, others, logits in zip(pooled.astype("float64"), added, actual, strict=True):
+            expected = of_definition(head, row, others)
+            np.testing.assert_allclose(logits, expected, rtol=1e-5, atol=1e-5)
 
 
 def test_the_last_class_wins_where_no_example_is_as_near_as_the_threshold():
