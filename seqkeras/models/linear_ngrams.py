@@ -8,22 +8,22 @@ from seqkeras.embeddings.spelling import Spelling
 from seqkeras.models.recurrent_stack import values_dtype
 from seqkeras.shapes import require_positive
 
-PRIME = 262_139  # below 2^18; with FACTOR_PRIME every product of a hash is below 2^31
-FACTOR_PRIME = 8_191
-EDGE = 100_003  # code of the two ends of a word
+PRIME = 8_191  # sums of products of 30 codes and factors are below 2^31
+EDGE = 4_099  # code of the two ends of a word
 SALT = 30_011  # between n-grams of two lengths
+MOST_BUCKETS, MOST_LETTERS = 2**16, 28
 
 
 @keras.saving.register_keras_serializable("seqkeras")
 class LinearNgrams(keras.layers.Layer):
     """Logits that are linear in the n-grams of a text, hashed into buckets.
 
-        G = n-grams of 1 … `longest` characters of each word between its two ends, words, and pairs
+        G = n-grams of 2 … `longest` characters of each word between its two ends, words, and pairs
             of neighbouring words
         y = b + sum over g in G of W[hash(g)] / sqrt(|G|)
 
-        hash(c_1 … c_n) = ((sum over j of a_j code(c_j) + n s) mod P) mod buckets
-        code(c) = (id(c) + 1)^3 mod P        a_j = 1103^j mod 8191        P = 262,139
+        hash(c_1 … c_n) = (sum over j of a_j code(c_j) + n s) mod buckets
+        code(c) = (id(c) + 1)^11 mod P        a_j = 1103^j mod P        P = 8,191
 
     The hash of a word sums over all of its characters; the hash of a pair sums over the hashes of
     its words. In training the output is 0, so that a network whose logits it is added to learns as
@@ -37,8 +37,8 @@ class LinearNgrams(keras.layers.Layer):
             piece of a word, as padding and [CLS].
         goes_on: ids of the tokens that go on with the word before them, as "##ing";
             `seqkeras.tokenizers.spelled_pieces` gives both.
-        longest: characters of the longest n-gram.
-        word_length: most characters of a word that are read.
+        longest: characters of the longest n-gram, 2 at least.
+        word_length: most characters of a word that are read, 28 at most.
 
     Call arguments:
         token_ids: (B, T) integers.
@@ -47,26 +47,27 @@ class LinearNgrams(keras.layers.Layer):
         (B, K), in float32 at least.
 
     Raises:
-        ValueError: if a size is not positive, or there are more buckets than P.
+        ValueError: if a size is not positive or too large.
 
     Reference: Joulin et al. 2017, section 2, https://arxiv.org/abs/1607.01759 (hashed n-grams);
     Bojanowski et al. 2017, section 3.2, https://arxiv.org/abs/1607.04606 (n-grams of characters)
     """
 
-    def __init__(self, units, buckets, pieces, goes_on, longest=5, word_length=20, **kwargs):
+    def __init__(self, units, buckets, pieces, goes_on, longest=5, word_length=16, **kwargs):
         super().__init__(autocast=False, **kwargs)
         sizes = {"units": units, "buckets": buckets, "longest": longest}
         require_positive(self, **sizes, word_length=word_length)
-        if buckets > PRIME:
+        if buckets > MOST_BUCKETS or not 2 <= longest <= word_length <= MOST_LETTERS:
             raise ValueError(
-                f"LinearNgrams: buckets must be at most {PRIME:,}; received {buckets:,}."
+                f"LinearNgrams: buckets must be at most {MOST_BUCKETS:,}, and 2 <= longest <= "
+                f"word_length <= {MOST_LETTERS}; received {buckets:,}, {longest} and {word_length}."
             )
         self.values_dtype = values_dtype(self)
         self.units, self.buckets, self.longest = units, buckets, longest
         self.spell = Spelling(pieces, goes_on, word_length)
         most = max(map(max, filter(None, self.spell.pieces)), default=0)
-        codes = [0, *(pow(index + 1, 3, PRIME) for index in range(1, most + 1))]
-        factors = [pow(1103, place + 1, FACTOR_PRIME) for place in range(word_length + 2)]
+        codes = [0, *(pow(index + 1, 11, PRIME) or EDGE for index in range(1, most + 1))]
+        factors = [pow(1103, place + 1, PRIME) for place in range(word_length + 2)]
         self._codes, self._factors = np.array(codes, "int32"), np.array(factors, "int32")
 
     def build(self, token_ids_shape):
@@ -103,21 +104,21 @@ class LinearNgrams(keras.layers.Layer):
         ends = ops.logical_and(is_word, ops.logical_or(place == 0, place == size + 1))
         codes = ops.take(ops.convert_to_tensor(self._codes), characters, axis=0)
         codes = ops.where(ends, EDGE, ops.pad(codes, [[0, 0], [0, 0], [1, 1]]))  # (B, T, L + 2)
-        gram = 0
-        for number in range(self.longest):
-            after = ops.pad(codes, [[0, 0], [0, 0], [0, number]])[..., number:]
-            gram = (gram + after * int(self._factors[number])) % PRIME
+        more = ops.pad(codes, [[0, 0], [0, 0], [0, self.longest - 1]])
+        gram = codes * int(self._factors[0])
+        for number in range(1, self.longest):
+            after = more[..., number : number + place.shape[0]]
+            gram = gram + after * int(self._factors[number])
             yield self._of(gram, number + 1), _flat(after != 0)
-        products = (codes * ops.convert_to_tensor(self._factors)) % PRIME
-        word = ops.sum(products, axis=-1) % PRIME  # (B, T)
-        is_word = is_word[..., 0]
-        yield self._of(word, self.longest + 1), is_word
-        first, second = (word * int(factor) % PRIME for factor in self._factors[:2])
+        word = ops.sum(codes * ops.convert_to_tensor(self._factors), axis=-1)  # (B, T)
+        word, is_word = self._of(word, self.longest + 1), is_word[..., 0]
+        yield word, is_word
+        first, second = (word * int(factor) for factor in self._factors[:2])
         second, follows = (ops.pad(each, [[0, 0], [0, 1]])[:, 1:] for each in (second, is_word))
-        yield self._of((first + second) % PRIME, self.longest + 2), follows
+        yield self._of(first + second, self.longest + 2), follows
 
     def _of(self, gram, kind):
-        return _flat((gram + kind * SALT) % PRIME % self.buckets)
+        return _flat((gram + kind * SALT) % self.buckets)
 
     def compute_output_shape(self, token_ids_shape):
         return (token_ids_shape[0], self.units)

@@ -39,8 +39,8 @@ BATCH, STEP = 256, 16  # texts whose n-grams are found at once, and tokens that 
 
 
 def num_buckets(num_labels: int) -> int:
-    """Return the largest power of two of buckets whose weights are not too many."""
-    return min(MOST_BUCKETS, 2 ** int(np.log2(MOST_WEIGHTS / num_labels)))
+    """Return a number of buckets whose weights are not too many, one less than a power of two."""
+    return min(MOST_BUCKETS, 2 ** int(np.log2(MOST_WEIGHTS / num_labels))) - 1
 
 
 def fitted_ngrams(

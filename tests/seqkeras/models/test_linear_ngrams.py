@@ -9,7 +9,7 @@ from seqkeras.tokenizers import CharacterTable, learn_word_piece, pad, spelled_p
 from tests.arrays import close, numbers
 
 TEXTS = ["a fine film, the finest of films", "dull", "the end", "two films end as one film does"]
-P, LONGEST, LENGTH = 262_139, 4, 6
+P, LONGEST, LENGTH = 8_191, 4, 6
 TOKENIZER = learn_word_piece(TEXTS, 40, True)
 TABLE = CharacterTable.learn(map(TOKENIZER.token_of, range(len(TOKENIZER))))
 
@@ -26,31 +26,30 @@ def made(units=3, buckets=97):
 
 
 def code(character):
-    return 100_003 if character in "<>" else pow(TABLE.encode(character)[0] + 1, 3, P)
+    return 4_099 if character in "<>" else pow(TABLE.encode(character)[0] + 1, 11, P)
 
 
 def dot(codes):
-    return sum(pow(1103, j + 1, 8191) * each for j, each in enumerate(codes)) % P
+    return sum(pow(1103, j + 1, P) * each for j, each in enumerate(codes))
 
 
-def hashes(words):
-    """Hashes of the n-grams of a text, before there are buckets."""
+def hashes(words, buckets):
+    """Buckets of the n-grams of a text."""
     found = []
     ended = [f"<{word[:LENGTH]}>" for word in words]
     for word in ended:
-        for n in range(1, LONGEST + 1):
+        for n in range(2, LONGEST + 1):
             for start in range(len(word) - n + 1):
                 found.append(dot(map(code, word[start : start + n])) + 30_011 * n)
-    of_words = [dot(map(code, word)) for word in ended]
-    found += [word + 30_011 * (LONGEST + 1) for word in of_words]
+    of_words = [(dot(map(code, word)) + 30_011 * (LONGEST + 1)) % buckets for word in ended]
+    found += of_words
     found += [dot(pair) + 30_011 * (LONGEST + 2) for pair in zip(of_words, of_words[1:])]
-    return [value % P for value in found]
+    return [value % buckets for value in found]
 
 
 def expected(layer, words):
     kernel, bias = map(numbers, layer.weights)
-    found = hashes(words)
-    rows = [kernel[value % layer.buckets] for value in found]
+    rows = [kernel[place] for place in hashes(words, layer.buckets)]
     return bias + np.sum(rows, axis=0) / np.sqrt(len(rows))
 
 
@@ -62,7 +61,8 @@ def test_it_adds_up_the_weights_of_every_ngram():
     layer = made()
     words = [text.replace(",", " ,").split() for text in TEXTS]
     close(layer(token_ids(TEXTS)), np.array([expected(layer, each) for each in words]), 1e-5)
-    assert len({*hashes(words[0])}) > 60  # of 31 letters: few fall together
+    texts = [f"{a}{b}{c}" for a in "adefhilmnos" for b in "eio" for c in "lmnst"]
+    assert len({hashes([text], 2**16 - 1)[-1] for text in texts}) > 160  # of 165 words
 
 
 def test_random_words_of_known_letters():
@@ -107,7 +107,10 @@ def test_it_is_saved_with_its_weights(tmp_path):
     ("arguments", "message"),
     [
         ({"units": 0}, "units must be a positive integer"),
-        ({"buckets": 2**18}, "buckets must be at most 262,139; received 262,144"),
+        ({"buckets": 2**17}, "buckets must be at most 65,536, .* received 131,072, 5 and 16"),
+        ({"word_length": 29}, "longest <= word_length <= 28; received 8, 5 and 29"),
+        ({"longest": 1}, "2 <= longest <= .* received 8, 1 and 16"),
+        ({"longest": 17}, "2 <= longest <= .* received 8, 17 and 16"),
         ({"longest": 0}, "longest must be a positive integer"),
         ({"word_length": -1}, "word_length must be a positive integer"),
     ],
