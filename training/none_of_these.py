@@ -62,11 +62,27 @@ def summaries(
         pooled.build(None)
     else:
         pooled = keras.Model(model.input, {name: model.get_layer(name).input})
+    return _outputs(pooled, name, modelling, examples, run)
+
+
+def peaks(
+    model: keras.Model, modelling: Modelling, examples: list[Any], run: RunFiles
+) -> np.ndarray | None:
+    """Return (rows,), the largest logit of a label that the linear part of a model gives examples;
+    None without such a part."""
+    if isinstance(model, WithHeads) or (part := linear_part(model)) is None:
+        return None
+    alone = keras.Model(model.input, {part.name: part.output})
+    logits = _outputs(alone, part.name, modelling, examples, run)
+    return logits[:, : len(run.record.settings["labels"])].max(axis=1)
+
+
+def _outputs(model, name, modelling, examples, run):
     with console.capture():  # what `arrays` prints was said before
         inputs, targets, lengths = modelling.arrays(examples, run)
     order = InOrder(lengths, modelling.options.batch_size)
     batches = Batches(inputs, targets, order).from_step(0)
-    rows = (pooled(inputs, training=False)[name] for inputs, *_ in batches)
+    rows = (model(inputs, training=False)[name] for inputs, *_ in batches)
     return np.concatenate([keras.ops.convert_to_numpy(batch) for batch in rows])
 
 
@@ -107,6 +123,7 @@ def with_none(
     distances: np.ndarray,
     share: float,
     learned: bool = False,
+    expected: np.ndarray | None = None,
 ) -> tuple[keras.Model, OpenClassificationHead]:
     """Return a model of one more class, and its head.
 
@@ -118,6 +135,8 @@ def with_none(
             them get a score of None that is `USUAL` times that of a label, or less.
         share: under 1/2.
         learned: whether the last logit of the model is that of None already.
+        expected: `peaks` of the held-out examples, which count as much as distances: both are
+            divided by their standard deviation.
     """
     dim, count = neighbours.examples.shape
     if isinstance(model, WithHeads):
@@ -133,6 +152,10 @@ def with_none(
     else:
         linear = linear_part(model)
         made = keras.Model(model.input, head(layer.input, linear and linear.output))
+    if expected is not None:
+        weight = np.std(distances) / max(np.std(expected), LEAST)
+        distances = distances - weight * expected
+        head.share.assign(weight)
     usual, threshold = np.quantile(distances, [0.5, 1 - share])
     head.output_layer.set_weights(layer.get_weights())
     head.projection.assign(neighbours.projection)

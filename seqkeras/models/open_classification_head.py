@@ -7,7 +7,13 @@ from seqkeras.models.heads import ClassificationHead
 from seqkeras.shapes import require_positive
 
 SMALLEST = 1e-12  # square of a length
-FITTED = ("none_projection", "none_examples", "none_slope", "none_threshold")  # names of weights
+FITTED = (  # names of weights
+    "none_projection",
+    "none_examples",
+    "none_slope",
+    "none_threshold",
+    "none_share",
+)
 
 
 @keras.saving.register_keras_serializable("seqkeras")
@@ -17,12 +23,13 @@ class OpenClassificationHead(ClassificationHead):
         z = W dropout(x) + b + beside            K logits of the classes
         u(x) = P x / ||P x||
         distance = min over n of ||u(x) - u(x_n)||
-        z(K) = max over k of z(k) + slope (distance - threshold)
+        far = distance - share max over k of beside(k)
+        z(K) = max over k of z(k) + slope (far - threshold)
 
     Notation: x is what is pooled, and x_n what was pooled of example n. The last class is the most
-    probable where no example is as near as the threshold. If it is learned, W and b give it a logit
-    of its own, in place of the maximum. P, u(x_n), slope and threshold are not trained:
-    `seqkeras.training` finds them behind a training.
+    probable where `far` is over the threshold; without `beside`, `far` is the distance. If it is
+    learned, W and b give it a logit of its own, in place of the maximum. P, u(x_n), slope,
+    threshold and share are not trained: `seqkeras.training` finds them behind a training.
 
     Args:
         num_outputs: K, the number of classes, without the last one.
@@ -53,8 +60,8 @@ class OpenClassificationHead(ClassificationHead):
 
     def build(self, pooled_shape):
         super().build(pooled_shape)
-        shapes = (pooled_shape[-1], self.dim), (self.dim, self.num_examples), (), ()
-        self.projection, self.examples, self.slope, self.threshold = (
+        shapes = (pooled_shape[-1], self.dim), (self.dim, self.num_examples), (), (), ()
+        self.projection, self.examples, self.slope, self.threshold, self.share = (
             self.add_weight(
                 name=name,
                 shape=shape,
@@ -68,8 +75,10 @@ class OpenClassificationHead(ClassificationHead):
 
     def call(self, pooled, beside=None, training=False):
         logits = super().call(pooled, training)
+        expected = 0.0
         if beside is not None:
             logits = logits + beside
+            expected = ops.max(beside[:, : self.num_classes], axis=-1, keepdims=True)
         classes = logits[:, : self.num_classes]
         projected = ops.matmul(ops.cast(pooled, logits.dtype), self.projection)  # (B, dim)
         squared = ops.sum(ops.square(projected), axis=-1, keepdims=True)
@@ -81,4 +90,5 @@ class OpenClassificationHead(ClassificationHead):
         distance = ops.sqrt(ops.maximum(squared, SMALLEST))  # (B, 1)
         own = logits[:, self.num_classes :]
         none = own if self.learned else ops.max(classes, axis=-1, keepdims=True)
-        return ops.concatenate([classes, none + self.slope * (distance - self.threshold)], axis=-1)
+        far = distance - self.share * expected
+        return ops.concatenate([classes, none + self.slope * (far - self.threshold)], axis=-1)

@@ -204,8 +204,8 @@ def test_random_texts_get_the_softmax_of_the_weights_and_the_nearest_example(bot
     model = keras.models.load_model(folder / "run" / "model.keras", compile=False)
     last = model.get_layer("label")
     features = keras.Model(model.input, last.input)
-    of_none = last.projection, last.examples, last.slope, last.threshold
-    kernel, bias, projection, examples, slope, threshold = (
+    of_none = last.projection, last.examples, last.slope, last.threshold, last.share
+    kernel, bias, projection, examples, slope, threshold, share = (
         numbers(weight).astype("float64") for weight in (*last.output_layer.weights, *of_none)
     )
     assert threshold == pytest.approx(scores_of(folder / "run")["none_of_these"]["threshold"])
@@ -226,7 +226,8 @@ def test_random_texts_get_the_softmax_of_the_weights_and_the_nearest_example(bot
         [pooled], [beside] = (numbers(each).astype("float64") for each in features(given))
         logits, projected = pooled @ kernel + bias + beside, pooled @ projection
         unit = projected / np.linalg.norm(projected)
-        far = max(np.linalg.norm(unit[:, None] - examples, axis=0).min(), 1e-6) - threshold
+        distance = max(np.linalg.norm(unit[:, None] - examples, axis=0).min(), 1e-6)
+        far = distance - share * beside.max() - threshold
         powers = np.exp(np.append(logits, logits.max() + slope * far) - logits.max())
         *expected, none = powers / powers.sum()
         assert answer.scores == pytest.approx(dict(zip(sorted(WORDS), expected)), abs=1e-4)

@@ -424,6 +424,7 @@ class ClassificationScoring(Scoring):
             neighbours.distances(self._summaries(model, examples, run)),
             options.false_alarms,
             self.reading.tells_none,
+            none_of_these.peaks(model, self.modelling, _compared(examples), run),
         )
         best = [next(iter(answer.scores), None) for answer in answers]
         targets = [example.target for example in examples]
@@ -441,11 +442,8 @@ class ClassificationScoring(Scoring):
         return model, dataclasses.replace(run, record=record), chosen
 
     def _summaries(self, model, examples, run):
-        """Return the summaries of examples with a label, of at most so many as are compared."""
-        labelled = [example for example in examples if example.target is not None]
-        some = evenly_spread(none_of_these.EXAMPLES, len(labelled))
-        labelled = [labelled[place] for place in some]
-        return none_of_these.summaries(model, self.linear, self.modelling, labelled, run)
+        compared = _compared(examples)
+        return none_of_these.summaries(model, self.linear, self.modelling, compared, run)
 
     def scores(self, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]) -> dict[str, Any]:
         [pair] = answered.values()
@@ -503,6 +501,12 @@ def _in_scope(examples, answers):
     """Return the examples that have a label, and their answers."""
     places = [index for index, example in enumerate(examples) if example.target is not None]
     return [examples[index] for index in places], [answers[index] for index in places]
+
+
+def _compared(examples):
+    """Return examples with a label, at most so many as are compared, evenly spread."""
+    labelled = [example for example in examples if example.target is not None]
+    return [labelled[place] for place in evenly_spread(none_of_these.EXAMPLES, len(labelled))]
 
 
 def _told(examples, answers):

@@ -21,7 +21,8 @@ def of_definition(head, pooled, beside):
         for example in head.examples.numpy().T.astype("float64")
     )
     none = z[K] if head.learned else max(z[:K])
-    return [*z[:K], none + float(head.slope) * (distance - float(head.threshold))]
+    far = distance - float(head.share) * max(beside[:K])
+    return [*z[:K], none + float(head.slope) * (far - float(head.threshold))]
 
 
 @pytest.mark.parametrize("learned", [True, False])
