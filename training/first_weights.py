@@ -10,6 +10,7 @@ import keras
 import numpy as np
 
 from seqkeras.models import WithHeads
+from seqkeras.models.linear_ngrams import linear_part
 from seqkeras.models.open_classification_head import FITTED
 from seqkeras.models.teacher_forcing import COUNTER
 from seqkeras.runs import MODEL, OPTIONS, RunError, RunRecord
@@ -143,7 +144,14 @@ def _way_out(other, takes_pretrained, folder):
 
 
 def _learned(model):
-    return [variable for variable in model.weights if variable.name not in (COUNTER, *FITTED)]
+    """Return the weights that a training learns; others are found anew for each file."""
+    part = linear_part(model)
+    found = {id(variable) for variable in (part.weights if part else ())}
+    return [
+        variable
+        for variable in model.weights
+        if variable.name not in (COUNTER, *FITTED) and id(variable) not in found
+    ]
 
 
 def vocabularies(

@@ -229,11 +229,15 @@ def chosen(
 
     Returns:
         "threshold" of the margins, of all examples; "asked", the share; and `told`, cross-fitted
-        in `FOLDS` folds.
+        in `FOLDS` folds, or with each example left out where they are few.
     """
-    fold = np.random.default_rng(seed).permutation(len(margins)) % FOLDS
+    order = np.random.default_rng(seed).permutation(len(margins))
+    folds = FOLDS
+    if not all(rank(share, np.sum(in_scope & (order % folds != n))) for n in range(folds)):
+        folds = len(margins)  # each example is left out alone
+    fold = order % folds
     thresholds = [
-        threshold_of(margins[in_scope & (fold != number)], share) for number in range(FOLDS)
+        threshold_of(margins[in_scope & (fold != number)], share) for number in range(folds)
     ]
     is_none = margins < np.array(thresholds)[fold]
     threshold = threshold_of(margins[in_scope], share)

@@ -14,6 +14,7 @@ from seqkeras import files
 from seqkeras.locking import locked
 from seqkeras.runs import CHECKPOINT, MODEL, SCORES, RunError
 from seqkeras.terminal import one_line
+from seqkeras.training.answering import answerer
 from seqkeras.training.checkpoint import load_model
 from seqkeras.training.console import console, progress_bar
 from seqkeras.training.first_weights import take_weights
@@ -216,9 +217,9 @@ def _plan(task, folder, overwrite, devices, data, report=None):
 def _finish(task, folder, model, data):
     """Score a trained model, write its run, and return the scores."""
     model = task.modelling.trained(model)
-    answers = _answers(task, model, data)
+    answers = _answers(task, model, data.validation, data.answer)
     if task.scoring.balanced(model, answers, data.run):
-        answers = _answers(task, model, data)
+        answers = _answers(task, model, data.validation, data.answer)
     scores = task.modelling.measure(model, data.validation, data.run)
     run, answers = task.scoring.tuned(data.run, answers)
     scores |= task.scoring.scores(answers)
@@ -228,7 +229,9 @@ def _finish(task, folder, model, data):
         scores["calibration"] = calibration
         task.scoring.draw_calibration(calibration, folder / CALIBRATION)
     model, run, none = task.scoring.answering_none(model, run, data.examples, answers)
-    scores |= {"none_of_these": none} if none else {}
+    if none:
+        answers = _answers(task, model, data.validation, answerer(run))
+        scores |= task.scoring.scores(answers) | {"none_of_these": none}
     task.scoring.draw(model, run, folder / task.scoring.picture)
     run.write(folder, model, scores)
     for name in (CHECKPOINT, BEST, TEACHER):
@@ -236,9 +239,9 @@ def _finish(task, folder, model, data):
     return scores
 
 
-def _answers(task, model, data):
-    tests = task.scoring.tests(data.validation)
-    return answered(tests, lambda texts, advance: data.answer(model, texts, advance=advance))
+def _answers(task, model, validation, answer):
+    tests = task.scoring.tests(validation)
+    return answered(tests, lambda texts, advance: answer(model, texts, advance=advance))
 
 
 def _takes_weights(options):

@@ -172,3 +172,27 @@ def test_it_is_for_single_texts(option, tmp_path):
         "classification", file, "--linear", "true", *option, out=tmp_path / "run", status=2
     )
     assert "--linear is for single texts that --encoder reads" in line
+
+
+def test_a_linear_part_that_can_not_be_is_refused(tmp_path):
+    file = written(tmp_path / "words.csv", *words(30))
+    options = ["--linear", "true", "--batch-size", 4]
+    line = refusal("classification", file, *options, out=tmp_path / "run")
+    assert "--linear: needs at least 50 training texts and at most 512 labels; there are" in line
+
+
+def test_many_labels_have_none():
+    texts, _ = words(1100)
+    labels = [f"{place % 513:03}" for place in range(1100)]
+    assert fitted(texts, labels)[0] is None
+
+
+def test_start_from_takes_the_network_and_finds_the_linear_part_anew(folder, tmp_path):
+    """The other file has other letters, so that no n-gram has the bucket that it has there."""
+    texts, labels = words(300, seed=2)
+    others = [text.translate(str.maketrans("aeioulmnrst", "uioaervdwpk")) for text in texts]
+    file = written(tmp_path / "words.csv", others, labels)
+    options = ["--embedding-dim", 8, "--units", 8, "--max-steps", 2, "--vocab-size", 300]
+    options += ["--baselines", "false", "--start-from", folder / "run", "--out", tmp_path / "run"]
+    printed("classification", file, *options)
+    assert scores_of(tmp_path / "run")["accuracy"] > 0.8

@@ -64,6 +64,14 @@ def test_a_new_example_is_taken_for_a_stranger_as_seldom_as_asked(count, share):
     assert (np.sum(alarms) == 0) == (count < fewest(share))
 
 
+def test_each_of_few_examples_is_left_out_alone():
+    margins = np.concatenate([np.linspace(1, 2, 20), np.full(10, -5.0)])
+    in_scope = np.arange(30) < 20
+    told = chosen(margins, in_scope, in_scope, 0.05, seed=0)
+    assert (told["examples"], told["told"]) == (20, 1.0)
+    assert told["false_alarms"] == 0.05  # the farthest, when the others choose
+
+
 def test_what_is_told_is_cross_fitted():
     draw = np.random.default_rng(0)
     in_scope = np.arange(6007) % 6 < 5
@@ -141,12 +149,14 @@ def test_a_bundle_answers_null_to_as_many_held_out_examples_as_asked(kind, optio
         hugging_face_folder(tmp_path / "bert")
     options = [str(word).format(folder=tmp_path) for word in options]
     printed("classification", file, *options, *SHORT, "--out", tmp_path / "run")
-    told = scores_of(tmp_path / "run")["none_of_these"]
+    scores = scores_of(tmp_path / "run")
+    told = scores["none_of_these"]
     assert told["asked"] == 0.05 and told["out_of_scope"] == 0 and told["told"] is None
     inputs = read_run(tmp_path / "run").inputs
     answers = serving.load(exported(tmp_path), threads=1)(inputs, truncate=True)
     count = sum(answer.labels == (None,) for answer in answers)
     assert count <= int(0.05 * (len(inputs) + 1)) - 1  # fewer where margins are equal
+    assert scores["examples"] == len(inputs) and scores["accuracy"] <= 1 - count / len(inputs)
 
 
 @pytest.fixture(scope="module")
@@ -301,7 +311,7 @@ GOOD = "text,label\n" + 30 * "a fine film,good\na dull film,bad\n"
 test_what_can_not_be_is_refused = refused_files(
     "classification",
     "own.csv",
-    (GOOD, "--none-of-these true", "at least 19 held-out examples with a label must choose"),
+    (GOOD, "--none-of-these true", "at least 20 held-out examples with a label must choose"),
     (GOOD, "--none-of-these true --held-out 0.5 --none-label x", "'x': must be the label of a row"),
 )
 test_options_that_do_not_go_together_are_refused = refused_files(

@@ -30,6 +30,8 @@ from seqkeras.training.parts.features import require_features
 from seqkeras.training.parts.frames import FrameModelling, Frames
 from seqkeras.training.parts.labelled_texts import LabelledTextModelling, LabelledTexts, parts
 from seqkeras.training.parts.linear_ngrams import (
+    FEWEST_TEXTS,
+    MOST_LABELS,
     balance,
     fitted_ngrams,
     logits_of_ngrams,
@@ -134,7 +136,8 @@ class ClassificationReading(LabelledTexts):
             return
         self.tells_none = options.none_label is not None
         count = sum(example.target is not None for example in validation)
-        if count < (fewest := none_of_these.fewest(options.false_alarms)):
+        fewest = none_of_these.fewest(options.false_alarms) + 1  # one is left out, to tell of it
+        if count < fewest:
             raise RunError(
                 f"--none-of-these: at least {fewest:,} held-out examples with a label must choose "
                 f"the threshold of {options.false_alarms:.1%} false alarms; there are {count:,}. "
@@ -256,6 +259,7 @@ class ClassificationModelling(FrameModelling, LabelledTextModelling):
         inputs, targets = batches.arrays
         if self.options.has_linear:
             self.learned = inputs["token_ids"], targets
+            self._require_linear(targets, _classes(run))
         return batches
 
     def model(self, run: RunFiles) -> keras.Model:
@@ -273,6 +277,14 @@ class ClassificationModelling(FrameModelling, LabelledTextModelling):
         if linear := self._linear(run):
             logits = keras.layers.Add()([logits, linear(inputs["token_ids"])])
         return in_training(keras.Model(inputs, logits), self.options)
+
+    def _require_linear(self, targets, num_labels):
+        """Raise a `RunError` where a linear part is asked for that can not be."""
+        if self.options.linear and (len(targets) < FEWEST_TEXTS or num_labels > MOST_LABELS):
+            raise RunError(
+                f"--linear: needs at least {FEWEST_TEXTS} training texts and at most {MOST_LABELS} "
+                f"labels; there are {len(targets):,} and {num_labels:,}. Leave it out."
+            )
 
     def _linear(self, run):
         """Return the layer of the linear part, if the options and the examples give one."""
@@ -399,7 +411,8 @@ class ClassificationScoring(Scoring):
             return False
         logits, targets = (np.array([each[place] for each in chances]) for place in (0, 1))
         scored = [examples[each.example] for each in chances]
-        inputs, _, _ = self.modelling.arrays(scored, run)
+        with console.capture():  # what `arrays` prints was said before
+            inputs, _, _ = self.modelling.arrays(scored, run)
         linear = logits_of_ngrams(part, inputs["token_ids"])[:, : logits.shape[1]]
         factor = balance(logits, linear, targets)
         part.set_weights([factor * weight for weight in part.get_weights()])

@@ -13,6 +13,7 @@ Reference: Fan et al. 2008, https://jmlr.org/papers/v9/fan08a.html (LIBLINEAR); 
 
 from __future__ import annotations
 
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from seqkeras.data.batches import Sequences
     from seqkeras.serving.text import Tokenizer
 
-FEWEST = 50  # training texts of which a linear part is found
+FEWEST_TEXTS = 50  # of training, of which a linear part is found
 MOST_LABELS = 512
 MOST_BUCKETS, MOST_WEIGHTS = 2**16, 2**21
 PENALTIES = (1.0, 0.1)  # C
@@ -51,7 +52,7 @@ def fitted_ngrams(
     seed: int,
 ) -> LinearNgrams | None:
     """Return a `seqkeras.models.LinearNgrams` with the weights of a linear classifier; None where
-    the texts are too few, or all of one class.
+    the texts are too few, or all of one class, or the labels too many.
 
     Args:
         tokenizer: a WordPiece tokenizer.
@@ -68,7 +69,8 @@ def fitted_ngrams(
     targets, count = targets[texts], len(texts)
     order = np.random.default_rng(seed).permutation(count)
     held, rest = np.split(order, [round(HELD_OUT * count)])
-    if count < FEWEST or len({*targets[rest].tolist()}) < 2:
+    too_few = count < FEWEST_TEXTS or len({*targets[rest].tolist()}) < 2
+    if too_few or num_labels > MOST_LABELS:
         return None
     table = CharacterTable.learn(map(tokenizer.token_of, range(len(tokenizer))))
     layer = LinearNgrams(
@@ -164,10 +166,14 @@ def balance(logits: np.ndarray, linear: np.ndarray, targets: np.ndarray) -> floa
 
 
 def _separated(features, targets, num_labels, penalty):
-    """Return (buckets, K) and (K,) weights; a class without a text is held for unlikely."""
+    """Return (buckets, K) and (K,) weights; a class without a text has the bias -1."""
+    from sklearn.exceptions import ConvergenceWarning
     from sklearn.svm import LinearSVC
 
-    machine = LinearSVC(C=penalty, tol=TOLERANCE, random_state=0).fit(features, targets)
+    machine = LinearSVC(C=penalty, tol=TOLERANCE, random_state=0)
+    with warnings.catch_warnings():  # held-out texts judge weights that are not quite the best
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        machine.fit(features, targets)
     coefficients, intercepts = machine.coef_, machine.intercept_
     if len(coefficients) == 1:  # of two classes
         halves = np.array([[-0.5], [0.5]])

@@ -129,6 +129,8 @@ class TaggingOptions(FitOptions, task="tagging"):
             yield "--crf: the most probable sequence needs the last tag; leave out --causal."
         if of.is_given("split") and frames:
             yield "--split: recordings are held out whole; leave it out."
+        if of.is_given("split") and self.validation is not None:
+            yield "--split: says how FILE is divided; leave it or --validation out."
         if self.teacher is not None and frames:
             yield "--teacher: reads texts; sequences of numbers have none."
 
