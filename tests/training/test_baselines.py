@@ -391,7 +391,8 @@ SMALL = ("--max-steps", 2, "--units", 5, "--embedding-dim", 5, "--hops", 1)
 def trained(files):
     """The folder of a classifier, and what was printed."""
     run = files / "run"
-    return run, printed("classification", files / "label.csv", *SMALL, "--out", run)
+    command = "classification", files / "label.csv", *SMALL, "--linear", "false", "--out", run
+    return run, printed(*command)
 
 
 def test_a_training_prints_and_keeps_what_plain_methods_reach(trained):
