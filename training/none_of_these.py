@@ -52,6 +52,55 @@ class _Pooled(Head):
         return pooled
 
 
+def answering_none(
+    model: keras.Model,
+    name: str,
+    modelling: Modelling,
+    run: RunFiles,
+    train: list[Any],
+    answered: tuple[list[Any], Sequence[Any]],
+    learned: bool,
+) -> tuple[keras.Model, RunFiles, dict[str, Any]]:
+    """Return a model of one more class, its run, and what scores.json says of it.
+
+    Args:
+        model: a classifier, calibrated.
+        name: name of its head, or of its last layer, that gives logits.
+        modelling: what makes arrays of examples; its options have `false_alarms` and `seed`.
+        run: a `seqkeras.runs.RunFiles`.
+        train: training examples.
+        answered: held-out examples, and the answers to them without the further class.
+        learned: whether the last logit of the model is that of None already.
+    """
+    options, (examples, answers) = modelling.options, answered
+    known, held = _compared(train), _compared(examples)
+    neighbours = Neighbours.of(summaries(model, name, modelling, known, run))
+    distances = neighbours.distances(summaries(model, name, modelling, held, run))
+    expected = peaks(model, modelling, held, run)
+    model, head = with_none(
+        model, name, neighbours, distances, options.false_alarms, learned, expected
+    )
+    best = [next(iter(answer.scores), None) for answer in answers]
+    targets = [example.target for example in examples]
+    told = chosen(
+        margins(model, run, [example.text for example in examples]),
+        np.array([target is not None for target in targets]),
+        np.array(best) == np.array(targets),
+        options.false_alarms,
+        options.seed,
+    )
+    head.threshold.assign_sub(told.pop("threshold") / float(head.slope))
+    told["threshold"] = float(head.threshold)
+    record = dataclasses.replace(run.record, settings=run.record.settings | {SETTING: True})
+    return model, dataclasses.replace(run, record=record), told
+
+
+def _compared(examples):
+    """Return examples with a label, at most so many as are compared, evenly spread."""
+    labelled = [example for example in examples if example.target is not None]
+    return [labelled[place] for place in evenly_spread(EXAMPLES, len(labelled))]
+
+
 def summaries(
     model: keras.Model, name: str, modelling: Modelling, examples: list[Any], run: RunFiles
 ) -> np.ndarray:

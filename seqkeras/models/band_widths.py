@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from seqkeras.models.found_weights import add_found_weight
 from seqkeras.models.recurrent_stack import values_dtype
 from seqkeras.shapes import fits, require_positive
 
@@ -52,14 +53,8 @@ class BandWidths(keras.layers.Layer):
                 f"BandWidths: values must have shape (batch, steps, {self.num_targets}, "
                 f"{len(self.quantiles)}); received {tuple(values_shape)}."
             )
-        self.factors = self.add_weight(
-            name="factors",
-            shape=(self.num_targets, len(self.quantiles) - 1),
-            initializer="ones",
-            dtype=self.values_dtype,
-            trainable=False,
-            autocast=False,
-        )
+        shape = (self.num_targets, len(self.quantiles) - 1)
+        self.factors = add_found_weight(self, "factors", shape, self.values_dtype, "ones")
 
     def call(self, values):
         values = ops.cast(values, self.values_dtype)

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from seqkeras.models.found_weights import add_found_weight
 from seqkeras.models.recurrent_stack import values_dtype
 from seqkeras.shapes import fits, require_positive
 
@@ -81,14 +82,7 @@ class LinearForecast(keras.layers.Layer):
         self.bias = self._weight("bias", (self.num_targets, self.horizon))
 
     def _weight(self, name, shape):
-        return self.add_weight(
-            name=name,
-            shape=shape,
-            initializer="zeros",
-            trainable=False,
-            autocast=False,
-            dtype=self.values_dtype,
-        )
+        return add_found_weight(self, name, shape, self.values_dtype)
 
     def _require_shapes(self, window, known):
         window = tuple(window)

@@ -5,6 +5,7 @@ import numpy as np
 from keras import ops
 
 from seqkeras.embeddings.spelling import Spelling
+from seqkeras.models.found_weights import add_found_weight
 from seqkeras.models.recurrent_stack import values_dtype
 from seqkeras.shapes import require_positive
 
@@ -75,14 +76,7 @@ class LinearNgrams(keras.layers.Layer):
         self.bias = self._weight("bias", (self.units,))
 
     def _weight(self, name, shape):
-        return self.add_weight(
-            name=name,
-            shape=shape,
-            initializer="zeros",
-            trainable=False,
-            autocast=False,
-            dtype=self.values_dtype,
-        )
+        return add_found_weight(self, name, shape, self.values_dtype)
 
     def call(self, token_ids, training=False):
         if training:

@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from seqkeras.models.found_weights import add_found_weight
 from seqkeras.models.heads import ClassificationHead
 from seqkeras.shapes import require_positive
 
@@ -62,14 +63,7 @@ class OpenClassificationHead(ClassificationHead):
         super().build(pooled_shape)
         shapes = (pooled_shape[-1], self.dim), (self.dim, self.num_examples), (), (), ()
         self.projection, self.examples, self.slope, self.threshold, self.share = (
-            self.add_weight(
-                name=name,
-                shape=shape,
-                initializer="zeros",
-                trainable=False,
-                autocast=False,
-                dtype=self.output_layer.variable_dtype,
-            )
+            add_found_weight(self, name, shape, self.output_layer.variable_dtype)
             for name, shape in zip(FITTED, shapes, strict=True)
         )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,11 +16,10 @@ from seqkeras.models import ClassificationHead
 from seqkeras.models.linear_ngrams import linear_part
 from seqkeras.runs import RunError
 from seqkeras.serving.categories import category_text
-from seqkeras.spreading import evenly_spread
 from seqkeras.terminal import one_line
 from seqkeras.training import none_of_these
 from seqkeras.training.baselines import Measure, ratio, right_labels
-from seqkeras.training.calibration import FEWEST, Chances, logits_of
+from seqkeras.training.calibration import FEWEST, Chances, divide_logits, logits_of
 from seqkeras.training.console import add_rows, console, say_merged
 from seqkeras.training.parts.baselines.texts import classes_of_frames, classes_of_texts
 from seqkeras.training.parts.carried_windows import in_training
@@ -414,8 +412,7 @@ class ClassificationScoring(Scoring):
         with console.capture():  # what `arrays` prints was said before
             inputs, _, _ = self.modelling.arrays(scored, run)
         linear = logits_of_ngrams(part, inputs["token_ids"])[:, : logits.shape[1]]
-        factor = balance(logits, linear, targets)
-        part.set_weights([factor * weight for weight in part.get_weights()])
+        divide_logits([part], 1 / balance(logits, linear, targets))
         return True
 
     def answering_none(
@@ -425,38 +422,13 @@ class ClassificationScoring(Scoring):
         train: list[Any],
         answered: Mapping[str, tuple[list[Any], Sequence[Any]]],
     ) -> tuple[keras.Model, RunFiles, dict[str, Any] | None]:
-        options = self.options
-        if not options.none_of_these:
+        if not self.options.none_of_these:
             return super().answering_none(model, run, train, answered)
-        [(examples, answers)] = answered.values()
-        neighbours = none_of_these.Neighbours.of(self._summaries(model, train, run))
-        model, head = none_of_these.with_none(
-            model,
-            self.linear,
-            neighbours,
-            neighbours.distances(self._summaries(model, examples, run)),
-            options.false_alarms,
-            self.reading.tells_none,
-            none_of_these.peaks(model, self.modelling, _compared(examples), run),
+        [pair] = answered.values()
+        learned = self.reading.tells_none
+        return none_of_these.answering_none(
+            model, self.linear, self.modelling, run, train, pair, learned
         )
-        best = [next(iter(answer.scores), None) for answer in answers]
-        targets = [example.target for example in examples]
-        chosen = none_of_these.chosen(
-            none_of_these.margins(model, run, [example.text for example in examples]),
-            np.array([target is not None for target in targets]),
-            np.array(best) == np.array(targets),
-            options.false_alarms,
-            options.seed,
-        )
-        head.threshold.assign_sub(chosen.pop("threshold") / float(head.slope))
-        chosen["threshold"] = float(head.threshold)
-        settings = run.record.settings | {none_of_these.SETTING: True}
-        record = dataclasses.replace(run.record, settings=settings)
-        return model, dataclasses.replace(run, record=record), chosen
-
-    def _summaries(self, model, examples, run):
-        compared = _compared(examples)
-        return none_of_these.summaries(model, self.linear, self.modelling, compared, run)
 
     def scores(self, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]) -> dict[str, Any]:
         [pair] = answered.values()
@@ -514,12 +486,6 @@ def _in_scope(examples, answers):
     """Return the examples that have a label, and their answers."""
     places = [index for index, example in enumerate(examples) if example.target is not None]
     return [examples[index] for index in places], [answers[index] for index in places]
-
-
-def _compared(examples):
-    """Return examples with a label, at most so many as are compared, evenly spread."""
-    labelled = [example for example in examples if example.target is not None]
-    return [labelled[place] for place in evenly_spread(none_of_these.EXAMPLES, len(labelled))]
 
 
 def _told(examples, answers):

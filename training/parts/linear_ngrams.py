@@ -21,6 +21,7 @@ from keras import ops
 
 from seqkeras.metrics.calibration import fitted_temperature, log_softmax
 from seqkeras.models import LinearNgrams
+from seqkeras.models.linear_ngrams import MOST_BUCKETS
 from seqkeras.spreading import evenly_spread
 from seqkeras.tokenizers import CharacterTable, spelled_pieces
 from seqkeras.training.parts.baselines.texts import most_characters
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 FEWEST_TEXTS = 50  # of training, of which a linear part is found
 MOST_LABELS = 512
-MOST_BUCKETS, MOST_WEIGHTS = 2**16, 2**21
+MOST_WEIGHTS = 2**21
 PENALTIES = (1.0, 0.1)  # C
 TOLERANCE = 1e-2
 HELD_OUT = 0.1
