@@ -33,7 +33,7 @@ def measure(options):
     shares = collections.defaultdict(list)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
-        values = _banking77() if options.data == "banking77" else _languages(path, options.quick)
+        values = banking77() if options.data == "banking77" else _languages(path, options.quick)
         for fold in range(1, folds + 1):
             values["fold"] = fold
             scores = _trained(values, path / f"{fold}", options.quick)
@@ -70,7 +70,8 @@ def _of_plain_methods(scores):
     )
 
 
-def _banking77():
+def banking77():
+    """Return the options of Banking77's file."""
     path = Path(os.environ.get("SEQKERAS_DATA", "")) / "banking77/train.csv"
     if not path.is_file():
         raise ValueError(f"{path}: no such file; SEQKERAS_DATA names the folder of the texts")

@@ -63,7 +63,7 @@ def measure(options):
     table, rows, shares = [], [], []
     with tempfile.TemporaryDirectory() as folder:
         for name in names[:1] if options.quick else names:
-            series, lines = SERIES[name], _lines(SERIES[name], options.quick)
+            series, lines = SERIES[name], lines_of(SERIES[name], options.quick)
             cuts = [
                 _forecasts(series, lines, cut, Path(folder) / f"{name}-{cut}", options)
                 for cut in range(1 if options.quick else options.cuts)
@@ -111,7 +111,7 @@ def _row(name, mase, trained):
     return harness.Row(case, mase[ours], mase[rival], "MASE", ratio, GOAL)
 
 
-def _lines(series, quick):
+def lines_of(series, quick):
     """Return the lines of a file; of a smoke run made ones."""
     if quick:
         first = datetime.date(1990, 1, 6)
@@ -126,20 +126,20 @@ def _lines(series, quick):
 
 def _forecasts(series, lines, cut, path, options):
     """Return name -> MASE of the forecasts of one cut."""
-    values, _ = _cut(series, lines, cut, path)
+    values, _ = cut_of(series, lines, cut, path)
     task, train, validation = _read(values)
     if options.train:
         return _trained(task.options, path, options.quick)
     return _plain(task, train, validation)
 
 
-def _cut(series, lines, cut, path):
+def cut_of(series, lines, cut, path):
     """Return options of a cut, whose file is written, and the lines before what is held out."""
     header, *rows = lines
     held_out = max(series.horizon, round(SHARE * len(rows)))
     rows = rows[: len(rows) - cut * held_out]
     values = {
-        "file": _written(path, [header, *rows]),
+        "file": written(path, [header, *rows]),
         "time": series.time,
         "targets": series.targets,
         "horizon": series.horizon,
@@ -149,7 +149,8 @@ def _cut(series, lines, cut, path):
     return values, [header, *rows[:-held_out]]
 
 
-def _written(path, lines):
+def written(path, lines):
+    """Return the path of a .csv file with these lines."""
     path.with_suffix(".csv").write_text("".join(lines), encoding="utf-8")
     return str(path.with_suffix(".csv"))
 
@@ -164,10 +165,10 @@ def _in_bands(series, lines, cut, path, options):
     from seqkeras.runs import MODEL, RunFiles
     from seqkeras.training.answering import answerer
 
-    values, before = _cut(series, lines, cut, path)
+    values, before = cut_of(series, lines, cut, path)
     values |= {"quantiles": QUANTILES, "baselines": False}
     _, _, windows = _read(values)
-    shorter = {**values, "file": _written(path.with_name(f"{path.name}-before"), before)}
+    shorter = {**values, "file": written(path.with_name(f"{path.name}-before"), before)}
     try:
         task, *_ = _read(shorter | {"held_out": None})
     except ValueError:

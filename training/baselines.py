@@ -79,8 +79,9 @@ class Measure:
         what = "" if self.kind == SHARE else f"{self.name}: "
         side, sign = ("behind", -1) if gain < 0 else ("ahead", 1)
         digits = 3 if self.kind == NUMBER else 1
-        line = f"{what}{shown.replace('%', ' %')}: {side} by {abs(factor * gain):.{digits}f}{unit}"
-        if interval is None:
+        by = f"{side} by {abs(factor * gain):.{digits}f}{unit}" if gain else "equal"
+        line = f"{what}{shown.replace('%', ' %')}: {by}"
+        if interval is None or not any(interval):
             return line
         low, high = sorted(sign * factor * end for end in interval)
         return f"{line} ({low:.{digits}f} to {high:.{digits}f})"

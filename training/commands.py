@@ -21,6 +21,7 @@ from click.core import ParameterSource
 from seqkeras import files
 from seqkeras.serving.manifest.fields import parse_fields
 from seqkeras.training.options import (
+    SMALL,
     TASKS,
     DataFile,
     FitOptions,
@@ -46,7 +47,6 @@ USUAL = (  # options that --help shows of a task, behind the USUAL of its option
 MOST_SHOWN = 10
 SHOWS_ALL = "seqkeras.help_all"  # whether a context shows every option
 NO_OPTIONS = ("sha256", "scores")  # of a run's data; of a recipe
-INSTEAD_OF = {"warmup_share": "warmup_steps"}  # two options for one thing
 
 
 class TaskCommand(click.Command):
@@ -155,7 +155,7 @@ def command(name: str, options_class: type[FitOptions]) -> click.Command:
     ]
 
     def callback(out, overwrite, **values):
-        options = options_class(**values | _defaults_with(options_class, values))
+        options = options_class.of(**_given(values))
         options.check()
         return options, out, overwrite
 
@@ -170,16 +170,11 @@ def command(name: str, options_class: type[FitOptions]) -> click.Command:
     )
 
 
-def _defaults_with(options_class, values):
-    """Return a dictionary: name -> default of the options that were not given, where it follows
-    from one that was."""
+def _given(values):
+    """Return the options that the command line or --config gives, of all."""
     source_of = click.get_current_context().get_parameter_source
     return {
-        name: default
-        for because, defaults in options_class.defaults_with().items()
-        if values[because] is not None
-        for name, default in defaults.items()
-        if {source_of(name), source_of(INSTEAD_OF.get(name, name))} == {ParameterSource.DEFAULT}
+        name: value for name, value in values.items() if source_of(name) != ParameterSource.DEFAULT
     }
 
 
@@ -232,6 +227,8 @@ def parameter(field: dataclasses.Field, options_class: type[FitOptions]) -> clic
         for because, defaults in options_class.defaults_with().items()
         if field.name in defaults
     ]
+    if field.name in options_class.SMALL:
+        others.append(f"with --size {SMALL} {options_class.SMALL[field.name]}")
     is_one = not isinstance(field.default, tuple)
     return click.Option(
         [shown(field.name)],

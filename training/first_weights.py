@@ -10,6 +10,7 @@ import keras
 import numpy as np
 
 from seqkeras.models import WithHeads
+from seqkeras.models.band_widths import FACTORS
 from seqkeras.models.linear_ngrams import linear_part
 from seqkeras.models.open_classification_head import FITTED
 from seqkeras.models.teacher_forcing import COUNTER
@@ -17,6 +18,8 @@ from seqkeras.runs import MODEL, OPTIONS, RunError, RunRecord
 from seqkeras.serving.text import Tokenizer
 from seqkeras.tokenizers import read_tokenizer
 from seqkeras.training.console import console
+from seqkeras.training.members import members_of
+from seqkeras.training.run import MEMBERS
 
 EXTRA = (7, 11, 13, 17, 19)  # entries by which vocabularies grow to find their axes
 SHOWN = 12  # paths of variables in a message
@@ -107,13 +110,14 @@ def take_rows(
     Raises:
         RunError: if it is not of the same sizes.
     """
-    others, axes = _learned(other), _axes(model, build, run)
+    left_out = () if _has_bands(model) == _has_bands(other) else (FACTORS,)
+    others, axes = _learned(other, left_out), _axes(model, build, run, left_out)
     if len(others) != len(axes):
         raise RunError(
             f"{folder}: its model has {len(others)} weights; this training has {len(axes)}.",
             advice=_way_out(other, takes_pretrained, Path(folder)),
         )
-    for variable, taken, roles in zip(_learned(model), others, axes, strict=True):
+    for variable, taken, roles in zip(_learned(model, left_out), others, axes, strict=True):
         values, source = np.array(variable.numpy()), np.array(taken.numpy())
         sizes = zip(values.shape, source.shape, roles, strict=False)
         if len(values.shape) != len(source.shape) or any(
@@ -138,19 +142,27 @@ def take_rows(
 def _way_out(other, takes_pretrained, folder):
     """Return what the user may do where the model of a folder has other sizes than that of a
     task."""
+    if members_of(other) != [other]:
+        first = folder / MEMBERS / "1"
+        return f"It is the mean of several members; begin with one: --start-from {first}."
     is_taken = isinstance(other, WithHeads) and takes_pretrained
     instead = f", or --pretrained {folder} in place of --start-from" if is_taken else ""
     return f"Give the sizes that stand in {folder / OPTIONS}{instead}."
 
 
-def _learned(model):
-    """Return the weights that a training learns; others are found anew for each file."""
+def _has_bands(model):
+    return any(variable.name == FACTORS for variable in model.weights)
+
+
+def _learned(model, left_out):
+    """Return the weights that a training learns, without those of some names; others are found anew
+    for each file."""
     part = linear_part(model)
     found = {id(variable) for variable in (part.weights if part else ())}
     return [
         variable
         for variable in model.weights
-        if variable.name not in (COUNTER, *FITTED) and id(variable) not in found
+        if variable.name not in (COUNTER, *FITTED, *left_out) and id(variable) not in found
     ]
 
 
@@ -175,7 +187,7 @@ def places_in_both(here: Sequence[str], there: Sequence[str]) -> tuple[np.ndarra
     return np.array(indices, int), np.array([place[here[index]] for index in indices], int)
 
 
-def _axes(model, build, run):
+def _axes(model, build, run, left_out):
     """Return for each weight the vocabulary of each axis, or None: those axes grow with a
     vocabulary."""
     longer, extra = {}, {}
@@ -192,7 +204,9 @@ def _axes(model, build, run):
     grown = build(dataclasses.replace(run, record=record, tokenizers=longer))
     return [
         [extra.get(more - size) for size, more in zip(variable.shape, other.shape, strict=True)]
-        for variable, other in zip(_learned(model), _learned(grown), strict=True)
+        for variable, other in zip(
+            _learned(model, left_out), _learned(grown, left_out), strict=True
+        )
     ]
 
 

@@ -276,7 +276,13 @@ class Modelling(abc.ABC):
         from seqkeras.data.batches import Batches
 
         inputs, targets, lengths = self.arrays(examples, run)
-        return Batches(inputs, targets, self.order(lengths))
+        vary = self.varied(inputs, targets, run)
+        return Batches(inputs, targets, self.order(lengths), vary=vary)
+
+    def varied(self, inputs: Any, targets: Any, run: RunFiles) -> Any:
+        """Return what `seqkeras.data.batches.Batches` takes as `vary`: how each pass alters the
+        inputs and targets; None where passes are alike."""
+        return None
 
     def order(self, lengths: np.ndarray) -> Any:
         """Return which rows make the batches, of rows of (rows,) lengths: as many, or as many
@@ -552,9 +558,9 @@ class Scoring(abc.ABC):
     def behind(
         self, calibration: Mapping[str, Any], run: RunFiles, scores: dict[str, Any]
     ) -> tuple[RunFiles, dict[str, Any]]:
-        """Return the run and the scores once a model is `calibrated`: thresholds of logits are
-        divided, too."""
-        return run, scores
+        """Return the run and the scores once a model is `calibrated`, with what is told of it;
+        thresholds of logits are divided, too."""
+        return run, scores | {"calibration": calibration}
 
     def certainty(self, examples: list[Any], answers: Sequence[Any]) -> list[tuple[float, bool]]:
         """Return the score of each answer, and whether the answer is right; none for a task whose

@@ -20,6 +20,7 @@ from seqkeras.training.console import console, progress_bar
 from seqkeras.training.first_weights import take_weights
 from seqkeras.training.fit import Plan, fit, ignored_by
 from seqkeras.training.options import options_of
+from seqkeras.training.options.sizes import told_size
 from seqkeras.training.run import (
     BEST,
     CALIBRATION,
@@ -110,6 +111,8 @@ class _Data:
 def _read(task, folder, overwrite, devices):
     """Return the `_Data` of a task, and tell unknown tokens."""
     examples, validation = task.reading.read()
+    if size := told_size(task.options):
+        console.print(f"  {size}")
     if devices.num_replicas > 1 and (carrying := task.modelling.carries_state()):
         option, other = carrying
         raise RunError(
@@ -226,7 +229,6 @@ def _finish(task, folder, model, data):
     scores = task.scoring.beside(scores, data.examples, answers, data.run)
     if calibration := task.scoring.calibrated(model, answers, run):
         run, scores = task.scoring.behind(calibration, run, scores)
-        scores["calibration"] = calibration
         task.scoring.draw_calibration(calibration, folder / CALIBRATION)
     model, run, none = task.scoring.answering_none(model, run, data.examples, answers)
     if none:

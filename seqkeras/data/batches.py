@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+import functools
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import keras
@@ -64,6 +65,10 @@ class Sequences:
         """Return (len(rows), width) int64, padded after each row's end."""
         return self.padded(rows)
 
+    def rows(self) -> list[list[int]]:
+        """Return the rows as lists, without padding."""
+        return [row.tolist() for row in np.split(self.values, self.starts[1:])]
+
     def padded(self, rows: np.ndarray, few: bool = False, more: int = 0) -> np.ndarray:
         """Return the rows of a batch; a width that was not given is one of `few`, see `rounded_up`,
         and so much `more`."""
@@ -116,6 +121,8 @@ class Batches(keras.utils.PyDataset):
             compile a step for each shape; None: where the backend is not TensorFlow.
         tokens: (rows,) integers, how many tokens each row has, for what counts them; None: the
             length of the first array that has one, targets before inputs.
+        vary: number of a pass -> inputs and targets of this pass, of the same rows and forms; None:
+            all passes have the same.
     """
 
     def __init__(
@@ -125,6 +132,7 @@ class Batches(keras.utils.PyDataset):
         order: Order,
         few_shapes: bool | None = None,
         tokens: Sequence[int] | np.ndarray | None = None,
+        vary: Callable[[int], tuple[Any, Any]] | None = None,
     ):
         super().__init__()
         self.arrays = inputs, targets
@@ -135,6 +143,7 @@ class Batches(keras.utils.PyDataset):
         self.few_shapes = few_shapes
         self.number = -1  # of the pass; Keras looks at two batches before the first one begins
         self.group, self.ignored = None, None
+        self._varied = None if vary is None else functools.lru_cache(1)(vary)
 
     def __len__(self) -> int:
         return self.order.batches_per_pass
@@ -145,15 +154,16 @@ class Batches(keras.utils.PyDataset):
         Keras on TensorFlow takes the lengths of the first two for the lengths of all, if they are
         the same: so of the second, sequences are padded by one step more.
         """
-        rows = self.order.of_pass(max(self.number, 0))[index]
-        return self._batch(rows, more=int(index == 1))
+        number = max(self.number, 0)
+        rows = self.order.of_pass(number)[index]
+        return self._batch(rows, more=int(index == 1), arrays=self._arrays_of(number))
 
     def on_epoch_begin(self) -> None:
         self.number += 1  # `on_epoch_end` is called once before the first epoch too
 
     def from_step(self, step: int) -> Iterator[tuple[Any, ...]]:
         """Yield the batches of `step`, `step + 1`, and so on without end, as NumPy arrays."""
-        batches = map(self._batch, self.order.from_step(step * (self.group or 1)))
+        batches = self._batches_from(step * (self.group or 1))
         yield from batches if self.group is None else self._weighted(batches)
 
     def in_groups(self, size: int, ignored: float | None = None) -> Self:
@@ -200,13 +210,25 @@ class Batches(keras.utils.PyDataset):
         )
         return batches.prefetch(2)
 
-    def _batch(self, rows, more=0):
+    def _batches_from(self, number):
+        rows_of_batches = self.order.from_step(number)
+        if self._varied is None:
+            yield from map(self._batch, rows_of_batches)
+            return
+        for index, rows in enumerate(rows_of_batches, number):
+            yield self._batch(rows, arrays=self._arrays_of(index // self.order.batches_per_pass))
+
+    def _arrays_of(self, number):
+        """Return the inputs and targets of a pass."""
+        return self.arrays if self._varied is None else self._varied(number)
+
+    def _batch(self, rows, more=0, arrays=None):
         def taken(array):
             if _are_tokens(array):
                 return array.padded(rows, self.few_shapes, more)
             return array[rows]
 
-        return tree.map_structure(taken, self.arrays)
+        return tree.map_structure(taken, self.arrays if arrays is None else arrays)
 
     def _weighted(self, batches):
         while group := list(itertools.islice(batches, self.group)):

@@ -7,6 +7,8 @@ from seqkeras.models.found_weights import add_found_weight
 from seqkeras.models.recurrent_stack import values_dtype
 from seqkeras.shapes import fits, require_positive
 
+FACTORS = "factors"  # name of the weight
+
 
 @keras.saving.register_keras_serializable("seqkeras")
 class BandWidths(keras.layers.Layer):
@@ -54,7 +56,7 @@ class BandWidths(keras.layers.Layer):
                 f"{len(self.quantiles)}); received {tuple(values_shape)}."
             )
         shape = (self.num_targets, len(self.quantiles) - 1)
-        self.factors = add_found_weight(self, "factors", shape, self.values_dtype, "ones")
+        self.factors = add_found_weight(self, FACTORS, shape, self.values_dtype, "ones")
 
     def call(self, values):
         values = ops.cast(values, self.values_dtype)

@@ -268,6 +268,34 @@ def test_a_file_of_doubtful_labels_becomes_a_classifier_that_says_so(tmp_path):
     assert label == "good" and 0.5 < float(score) < 0.85
 
 
+def test_a_file_is_tuned_and_the_best_run_is_served(tmp_path):
+    reviews(tmp_path)
+    study = "seqkeras train tune classification reviews.csv --passes 2 --out runs/tuned --trials"
+    printed = run(f"{study} 2 --search learning_rate,units", tmp_path, CHECKOUT)
+    printed = run(f"{study} 3 --search learning_rate,units", tmp_path, CHECKOUT)
+    assert "  going on: 2 trials are done" in printed.splitlines()
+    assert printed.splitlines()[-1] == "next: seqkeras export runs/tuned/best bundles/tuned"
+    exported = run(printed.splitlines()[-1].removeprefix("next: "), tmp_path, CHECKOUT)
+    assert "next: seqkeras predict bundles/tuned " in exported
+    table = json.loads((tmp_path / "runs/tuned/tuning.json").read_text(encoding="utf-8"))
+    assert table["best"]["score"] == max(each["score"] or 0 for each in table["trials"])
+    answer = run('seqkeras predict bundles/tuned "what a fine story"', tmp_path, CHECKOUT)
+    assert answer.startswith("good\t")
+
+
+def test_a_file_of_few_pairs_becomes_a_small_translator(tmp_path):
+    parallel_text(tmp_path)
+    given = "--passes 3 --subword-dropout 0.1 --out runs/small"
+    trained = run(f"seqkeras train translation pairs.tsv {given}", tmp_path, CHECKOUT)
+    [size] = [line for line in trained.splitlines() if "--size small" in line]
+    assert "--hidden-dim 128" in size and "--passes" not in size
+    run("seqkeras export runs/small bundles/small", tmp_path, CHECKOUT)
+    printed = run('seqkeras predict bundles/small "the red house is big"', tmp_path, CHECKOUT)
+    assert printed == f"{answer_of_keras(tmp_path, 'small', 'the red house is big')}\n"
+    model = keras.models.load_model(tmp_path / "runs/small/model.keras", compile=False)
+    assert model.get_config()["hidden_dim"] == 128
+
+
 def test_a_file_becomes_a_translator_by_commands_alone(tmp_path):
     parallel_text(tmp_path)
     printed = commands_alone("en-de", tmp_path, shorter="--max-steps 150")

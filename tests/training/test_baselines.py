@@ -484,7 +484,7 @@ def test_a_series_that_a_method_forecasts_without_error_is_compared():
     assert found["ahead"] == -1 and found["interval"] == [-1, -1]
     sums["model"] = rows_of(0, 10)
     found = compared(Measure("MAE", ratio, ERROR), scores, sums, {"MAE": ".4g"}, 0, {})
-    assert found["summary"] == "MAE: model 0, ridge 0: ahead by 0.0 % (0.0 to 0.0)"
+    assert found["summary"] == "MAE: model 0, ridge 0: equal"
 
 
 def test_what_neither_finds_is_not_compared():

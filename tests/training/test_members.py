@@ -12,7 +12,7 @@ from seqkeras.metrics.calibration import log_softmax
 from seqkeras.training.options import TASKS as TASK_OPTIONS
 from tests.arrays import close
 from tests.conftest import others_long
-from tests.training.commands import assert_goes_on, exported, printed, scores_of
+from tests.training.commands import assert_goes_on, exported, printed, refusal, scores_of
 from tests.training.test_calibration import noisy
 from tests.training.test_forecasting import COLUMNS, SIZES, arguments, hourly
 from tests.training.test_regression import rated
@@ -89,6 +89,15 @@ def test_the_model_is_the_mean_of_models_of_several_seeds(task, trained):
         assert f"member {number + 1} of 2" in lines
         assert (folder / f"run/members/{number + 1}/history.csv").stat().st_size > 0
         assert "calibration" not in scores_of(folder / f"run/members/{number + 1}")
+
+
+def test_another_training_begins_with_one_of_them(trained, tmp_path):
+    folder, _ = trained("forecasting")
+    command = TASKS["forecasting"](tmp_path)
+    line = refusal(*command, "--start-from", folder / "run", out=tmp_path / "run")
+    way_out = f"--start-from {folder / 'run/members/1'}"
+    assert f"It is the mean of several members; begin with one: {way_out}." in line
+    printed(*command, *way_out.split(), "--out", tmp_path / "run")
 
 
 def answers_of(folder, text):

@@ -1,5 +1,7 @@
 """Several tasks over one encoder: what they learn together, leave, answer and refuse."""
 
+import json
+
 import keras
 import numpy as np
 import pytest
@@ -49,6 +51,31 @@ def folder(tmp_path_factory):
 def trained(folder, out, tables="two.toml", *arguments):
     common = [folder / tables, "--pretrained", folder / "tiny", "--out", out, *FAST]
     return printed("several", *common, *arguments)
+
+
+@pytest.mark.long
+def test_the_scores_of_each_task_are_calibrated(folder, tmp_path):
+    tables = ""
+    for name in ("one", "two"):
+        file = reviews(tmp_path / f"{name}.csv", count=165)
+        held = reviews(tmp_path / f"{name}-held.csv", count=90, wrong=0.3)  # it is too sure of
+        tables += f'[{name}]\ntask = "classification"\nfile = "{file}"\nvalidation = "{held}"\n'
+    tables += "calibrate = false\n"
+    (tmp_path / "tables.toml").write_text(tables)
+    out = ["--pretrained", folder / "tiny", "--out", tmp_path / "run"]
+    printed("several", tmp_path / "tables.toml", *out, *FAST, "--passes", 15)
+    run, scores = tmp_path / "run/tasks/one", scores_of(tmp_path / "run")
+    calibration = scores["one"]["calibration"]
+    assert "calibration" not in scores["two"]
+    assert scores_of(run)["calibration"] == calibration and (run / "calibration.png").is_file()
+    held, out = tmp_path / "one-held.csv", tmp_path / "held.json"
+    printed("evaluate", run, "--data", held, "--out", out)
+    told = json.loads(out.read_text())["calibration"]
+    before, after = (
+        calibration[when]["expected_calibration_error"] for when in ("before", "after")
+    )
+    assert told["answers"] == calibration["answers"]
+    assert told["expected_calibration_error"] < before / 2 and after < before / 2
 
 
 @pytest.mark.long

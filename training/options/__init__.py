@@ -399,6 +399,8 @@ class LookOptions(Options):
 
 
 TASKS: dict = {}  # name -> its options
+INSTEAD_OF = {"warmup_share": "warmup_steps"}  # two options for one thing
+SMALL = "small"  # a choice of --size
 
 
 class FitOptions(Options):
@@ -451,6 +453,10 @@ class FitOptions(Options):
     # Names of the options that --help shows first; `seqkeras.training.commands` has the usual
     # names.
     USUAL = ()
+    # Defaults with --size small, name of an option -> default; and the most lines of a file for
+    # which --size auto chooses them.
+    SMALL: ClassVar[dict[str, Any]] = {}
+    SMALL_UP_TO = 0
 
     def __init_subclass__(cls, task: str | None = None) -> None:
         super().__init_subclass__()
@@ -458,9 +464,34 @@ class FitOptions(Options):
             cls.task = task
             TASKS[task] = cls
 
+    @classmethod
+    def of(cls, **given: Any) -> Self:
+        """Return the options with the defaults that follow from given ones, as the command line
+        has them: those of `DEFAULTS_WITH`, and of a small file those of `SMALL`.
+
+            TranslationOptions.of(file="pairs.tsv", hidden_dim=64)
+
+        Args:
+            given: name -> value of options; these stay as they are.
+        """
+        options, follows = cls(**given), {}
+        for because, defaults in cls.defaults_with().items():
+            if getattr(options, because) is not None:
+                follows |= defaults
+        if cls.SMALL:
+            size = options.sizing.of_file(options)
+            given = given | {"size": size}
+            follows |= cls.SMALL if size == SMALL else {}
+        fixed = {*given, *(name for name, other in INSTEAD_OF.items() if other in given)}
+        return cls(**{name: value for name, value in follows.items() if name not in fixed} | given)
+
     def make(self) -> "Task":
         """Return the `seqkeras.training.task.Task` of these options; Keras is imported here."""
         raise NotImplementedError
+
+    def counted_files(self) -> list[str]:
+        """Return the files of texts whose lines --size auto counts."""
+        return []
 
     def files_within(self) -> dict[str, list[Path | str]]:
         """Return name of a file of the user's -> paths of the files that it names; a run continues

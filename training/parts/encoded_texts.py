@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from seqkeras.serving.text import Tokenizer
 from seqkeras.serving.text.word_piece import SPECIAL_TOKENS, word_piece
 from seqkeras.tokenizers import learn_word_piece
+from seqkeras.training.console import console
 from seqkeras.training.parts.pretrained import Pretrained, known_tokenizer
 from seqkeras.training.parts.vocabularies import learned_from
 from seqkeras.training.task import Reading
@@ -39,7 +40,13 @@ class EncodedTexts(Reading):
         options = self.options
         lowercase = options.lowercase
         if lowercase is None:
-            lowercase = options.features is not None or share_of_accents(texts) <= FEW_ACCENTS
+            share = share_of_accents(texts)
+            lowercase = options.features is not None or share <= FEW_ACCENTS
+            if not lowercase:
+                console.print(
+                    f"  {share:.1%} of the letters have an accent, so accents and case stay; "
+                    "--lowercase true drops them"
+                )
         with learned_from(options.file):
             tokenizer = learn_word_piece(texts, options.vocab_size, lowercase)
         return {"text": tokenizer}

@@ -18,6 +18,7 @@ from seqkeras.training.console import console, say_merged
 from seqkeras.training.parts.encoded_texts import EncodedTexts
 from seqkeras.training.parts.encoders import encoded
 from seqkeras.training.parts.pretrained import inputs_of
+from seqkeras.training.parts.varied_subwords import varied_inputs
 from seqkeras.training.task import Modelling
 from seqkeras.training.wording import counted
 
@@ -140,6 +141,9 @@ class LabelledTextModelling(Modelling):
         if self.options.stride is None:
             self._say_what_is_cut(examples, lengths, run)
         return inputs, np.repeat(targets, [len(row) for row in rows], axis=0), lengths
+
+    def varied(self, inputs: Any, targets: Any, run: RunFiles) -> Any:
+        return varied_inputs(self.options, inputs, targets, run)
 
     def _say_what_is_cut(self, examples, lengths, run):
         tokenizer, limit = run.tokenizers["text"], run.record.limits["source_length"]

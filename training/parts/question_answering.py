@@ -270,6 +270,7 @@ class QuestionAnsweringScoring(Scoring):
     def behind(
         self, calibration: Mapping[str, Any], run: RunFiles, scores: dict[str, Any]
     ) -> tuple[RunFiles, dict[str, Any]]:
+        run, scores = super().behind(calibration, run, scores)
         temperature = calibration["temperature"]
         threshold = run.record.settings.get("no_answer_threshold")
         if threshold is None:

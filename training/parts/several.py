@@ -18,8 +18,8 @@ from seqkeras.runs.record import RUNS
 from seqkeras.training.parts.classification import UNLABELLED
 from seqkeras.training.parts.pretrained import Pretrained
 from seqkeras.training.parts.splitting import NoneHeldOutError
+from seqkeras.training.run import CALIBRATION, options_content
 from seqkeras.training.run import TASKS as FOLDER
-from seqkeras.training.run import options_content
 from seqkeras.training.task import Modelling, Reading, Scoring, Task
 
 if TYPE_CHECKING:
@@ -268,6 +268,36 @@ class SeveralScoring(Scoring):
             )
         return scores | named
 
+    def calibrated(
+        self,
+        model: keras.Model,
+        answered: Mapping[str, tuple[list[Any], Sequence[Any]]],
+        run: Any,
+    ) -> dict[str, Any] | None:
+        """Calibrate the head of each task; see `Scoring.calibrated`.
+
+        Returns:
+            name of a task -> what scores.json says of it, or None.
+        """
+        found = {}
+        for name, scoring in self.tasks.items():
+            examples, answers = answered[name]
+            of_task, part = run.runs[name], self.modelling.part(model, name, run.runs[name])
+            pair = {name: (_of_task(name, examples), answers)}
+            if calibration := scoring.calibrated(part, pair, of_task):
+                found[name] = calibration
+        return found or None
+
+    def draw_calibration(self, calibration: dict[str, Any], path: Path | str) -> None:
+        """Draw nothing: each task has diagrams of its own."""
+
+    def behind(
+        self, calibration: Mapping[str, Any], run: Any, scores: dict[str, Any]
+    ) -> tuple[Any, dict[str, Any]]:
+        for name, of_task in calibration.items():
+            scores[name]["calibration"] = of_task
+        return run, scores
+
     def shown(self, scores: Mapping[str, Any]) -> Iterator[Any]:
         for name, scoring in self.tasks.items():
             yield f"{name}:"
@@ -300,6 +330,8 @@ class SeveralRuns:
             path.mkdir(parents=True, exist_ok=True)
             files.write_json(path / OPTIONS, options_content(table.task, table.options))
             run.write(path, self.task.modelling.part(model, name, run), scores[name])
+            if calibration := scores[name].get("calibration"):
+                self.task.tasks[name].scoring.draw_calibration(calibration, path / CALIBRATION)
         self.write_tokenizers(folder)
         with files.written_aside(folder / MODEL) as aside:
             model.save(aside)

@@ -37,6 +37,7 @@ from seqkeras.training.parts.read_words import read_words, read_words_and_parts
 from seqkeras.training.parts.splitting import split
 from seqkeras.training.parts.tagged_sentences import TaggedSentences, in_documents
 from seqkeras.training.parts.text_logits import logits_of_texts
+from seqkeras.training.parts.varied_subwords import varied_inputs
 from seqkeras.training.task import Scoring
 from seqkeras.training.wording import counted, listed
 
@@ -232,6 +233,9 @@ class TaggingModelling(FrameModelling):
             console.print(f"  {counted(cut, f'sentences {more} are', f'sentence {more} is')} cut")
         inputs = inputs_of(rows, pretrained=self.reading.pretrained)
         return inputs, Sequences(targets, padding=NO_TAG), inputs["token_ids"].lengths
+
+    def varied(self, inputs: Any, targets: Any, run: RunFiles) -> Any:
+        return varied_inputs(self.options, inputs, targets, run)
 
     def batches(self, examples: list[Any], run: RunFiles) -> Batches:
         if not self.carries_state():

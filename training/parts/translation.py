@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from seqkeras.training.parts.translation_data import examples_to_answer, trainin
 from seqkeras.training.parts.translation_maps import draw_attention
 from seqkeras.training.parts.translation_models import model_of, tuned_model_of
 from seqkeras.training.parts.translation_rows import learned_rows, require_known
+from seqkeras.training.parts.varied_subwords import seed_of, varied_texts
 from seqkeras.training.parts.vocabularies import learned_from
 from seqkeras.training.starting import StartOfTranslator, read_translator
 from seqkeras.training.task import Modelling, Reading, Scoring
@@ -43,6 +44,24 @@ if TYPE_CHECKING:
     from seqkeras.serving.text import Tokenizer
 
 PASSES, LEAST_STEPS = 20, 1000  # of a training, unless options say so
+
+
+class Pair(NamedTuple):
+    """An example as a model takes it.
+
+    Attributes:
+        source: token ids, or frames.
+        target: token ids.
+        example: a text, frames or a row, and its target.
+    """
+
+    source: Any
+    target: list[int]
+    example: Any
+
+    def fits(self, source_length: int, target_length: int) -> bool:
+        """Return whether neither side is longer; a target has one token more."""
+        return len(self.source) <= source_length and len(self.target) < target_length
 
 
 class TranslationReading(Reading):
@@ -239,11 +258,45 @@ class TranslationModelling(Modelling):
                 raise RunError(f"{file}: {error} Choose a smaller --batch-size.") from error
             offsets.append(offset)
             offset += len(pairs)
-        inputs, targets, _ = self._arrays([pair for pairs in kept_pairs for pair in pairs], run)
+        all_pairs = [pair for pairs in kept_pairs for pair in pairs]
+        inputs, targets, _ = self._arrays(all_pairs, run)
         order = orders[0]
         if options.also:
             order = MixedBatches(orders, offsets, options.corpora.mixture(), options.seed)
-        return Batches(inputs, targets, order)
+        return Batches(inputs, targets, order, vary=self._varied(all_pairs, run))
+
+    def _varied(self, pairs, run):
+        """Return a function: number of a pass -> inputs and targets of pairs whose words are cut
+        anew; None without --subword-dropout."""
+        rate, seed = self.options.subword_dropout, self.options.seed
+        if not rate:
+            return None
+        sources, targets = (
+            varied_texts(role, run.tokenizers[role], texts, rows, rate, role == "source")
+            for role, texts, rows in (
+                ("source", [pair.example.text for pair in pairs], [pair.source for pair in pairs]),
+                (
+                    "target",
+                    [pair.example.target for pair in pairs],
+                    [pair.target for pair in pairs],
+                ),
+            )
+        )
+
+        def of_pass(number):
+            cut = zip(sources(seed_of(seed, number, 0)), targets(seed_of(seed, number, 1)))
+            new = [
+                pair._replace(source=source, target=target)
+                for pair, (source, target) in zip(pairs, cut, strict=True)
+            ]
+            limit = self.options.max_length
+            fitting = [
+                pair if pair.fits(limit, limit) else old
+                for pair, old in zip(new, pairs, strict=True)
+            ]
+            return self._arrays(fitting, run)[:2]
+
+        return of_pass
 
     def num_steps(self, batches: Batches) -> int:
         if self.options.passes is not None:
@@ -256,20 +309,20 @@ class TranslationModelling(Modelling):
 
     def _arrays(self, pairs, run):
         ids = run.record.decoding
-        rows = [source for source, _ in pairs]
+        rows = [pair.source for pair in pairs]
         name, kind = "token_ids", Sequences
         if isinstance(rows[0], np.ndarray):
             name, kind = "frames", FrameSequences
         sources = kind(rows)
-        target_ids = Sequences([[ids["start_id"], *target] for _, target in pairs])
+        target_ids = Sequences([[ids["start_id"], *pair.target] for pair in pairs])
         inputs = {name: sources, "lengths": sources.lengths, "target_ids": target_ids}
         wanted = Sequences(
-            [[*target, ids["end_id"]] for _, target in pairs], padding=self.reading.padding_id
+            [[*pair.target, ids["end_id"]] for pair in pairs], padding=self.reading.padding_id
         )
         return inputs, wanted, np.maximum(sources.lengths, wanted.lengths)
 
     def _kept(self, examples, run):
-        """Return the token ids of the pairs that are not too long."""
+        """Return the `Pair`s that are not too long."""
         target, limit = run.tokenizers["target"], self.options.max_length
         texts, longest = [example.text for example in examples], limit
         if "source" in run.tokenizers:
@@ -278,8 +331,8 @@ class TranslationModelling(Modelling):
             sources = frames_of(rows_of(run.record.settings), texts)
             longest = run.record.limits["source_length"]
         targets = encode_all(target, [example.target for example in examples])
-        pairs = [*zip(sources, targets, strict=True)]
-        short = [pair for pair in pairs if len(pair[0]) <= longest and len(pair[1]) < limit]
+        pairs = [*map(Pair, sources, targets, examples)]
+        short = [pair for pair in pairs if pair.fits(longest, limit)]
         if cut := len(pairs) - len(short):
             console.print(
                 f"  {cut:,} of {len(pairs):,} pairs have more than --max-length {limit} tokens, "

@@ -26,12 +26,14 @@ from seqkeras.training.options.labelled_texts import OF_SCRATCH, LabelledTextOpt
 from seqkeras.training.options.members import MemberOptions
 from seqkeras.training.options.none_of_these import NoneOfTheseOptions
 from seqkeras.training.options.pretrained import PooledOptions
+from seqkeras.training.options.sizes import SizeOptions
+from seqkeras.training.options.subwords import SubwordOptions
 from seqkeras.training.task import Task
 
 TREE = "tree"  # the encoder that composes the words of a sentence
 OF_TREE = ("encoder", "embedding_dim", "units")  # the options of an encoder that it has
 NOT_OF_TREE = tuple(name for name in OF_ENCODER if name not in OF_TREE)
-NOT_OF_TREE += ("hops", "pair_column", "stride", "teacher", "none_of_these")
+NOT_OF_TREE += ("hops", "pair_column", "stride", "teacher", "none_of_these", "subword_dropout")
 
 
 class ClassificationOptions(FitOptions, task="classification"):
@@ -68,6 +70,8 @@ class ClassificationOptions(FitOptions, task="classification"):
     teaching: DistillationOptions = part(DistillationOptions)
     beside: BaselineOptions = part(BaselineOptions)
     surety: CalibrationOptions = part(CalibrationOptions)
+    sizing: SizeOptions = part(SizeOptions)
+    cutting: SubwordOptions = part(SubwordOptions)
     ensemble: MemberOptions = part(MemberOptions)
     strangers: NoneOfTheseOptions = part(NoneOfTheseOptions)
     texts: LabelledTextOptions = part(LabelledTextOptions)
@@ -114,6 +118,8 @@ class ClassificationOptions(FitOptions, task="classification"):
         "Share of the target probability that is spread evenly over all labels.",
     )
 
+    SMALL = {"embedding_dim": 64, "units": 64, "passes": 15}
+    SMALL_UP_TO = 2_000
     USUAL = ("validation", "text_column", "label_column")
 
     def make(self) -> Task:
@@ -178,6 +184,9 @@ class ClassificationOptions(FitOptions, task="classification"):
             for name in NOT_OF_TREE:
                 if self.is_given(name):
                     yield f"{shown(name)}: --encoder tree has none; leave it or the encoder out."
+
+    def counted_files(self) -> list[str]:
+        return [] if self.recordings.reads_frames(self.file) else [self.file]
 
     def files_within(self) -> dict[str, list[Path | str]]:
         return self.recordings.files_within((self.file, self.validation))

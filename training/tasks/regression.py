@@ -17,6 +17,8 @@ from seqkeras.training.options.distillation import DistillationOptions
 from seqkeras.training.options.labelled_texts import OF_SCRATCH, LabelledTextOptions
 from seqkeras.training.options.members import MemberOptions
 from seqkeras.training.options.pretrained import PooledOptions
+from seqkeras.training.options.sizes import SizeOptions
+from seqkeras.training.options.subwords import SubwordOptions
 from seqkeras.training.task import Task
 
 
@@ -42,11 +44,15 @@ class RegressionOptions(FitOptions, task="regression"):
     tuning: PooledOptions = part(PooledOptions)
     teaching: DistillationOptions = part(DistillationOptions)
     beside: BaselineOptions = part(BaselineOptions)
+    sizing: SizeOptions = part(SizeOptions)
+    cutting: SubwordOptions = part(SubwordOptions)
     ensemble: MemberOptions = part(MemberOptions)
     texts: LabelledTextOptions = part(LabelledTextOptions)
     number_column: str = option("number", str, "Column of numbers.")
     decimals: DecimalOptions = part(DecimalOptions)
 
+    SMALL = {"embedding_dim": 64, "units": 64, "passes": 15}
+    SMALL_UP_TO = 2_000
     USUAL = ("validation", "text_column", "number_column")
     OF_SCRATCH = OF_SCRATCH
     LEARNS_CLASSES = False
@@ -62,6 +68,9 @@ class RegressionOptions(FitOptions, task="regression"):
             parts.RegressionScoring,
         )
         return task if self.teacher is None else distilled(task)
+
+    def counted_files(self) -> list[str]:
+        return [self.file]
 
     def problems(self, of: Options) -> Iterable[str]:
         yield from self.decimals.problems_of_columns((self.number_column,), "--number-column")

@@ -25,6 +25,8 @@ from seqkeras.training.options.frames import FrameOptions
 from seqkeras.training.options.members import MemberOptions
 from seqkeras.training.options.none_of_these import NoneOfTheseOptions
 from seqkeras.training.options.pretrained import PooledOptions
+from seqkeras.training.options.sizes import SizeOptions
+from seqkeras.training.options.subwords import SubwordOptions
 from seqkeras.training.task import Task
 from seqkeras.training.tasks.classification import ClassificationOptions
 from seqkeras.training.tasks.regression import RegressionOptions
@@ -177,6 +179,8 @@ def _own_options(kind):
         BaselineOptions,
         MemberOptions,
         NoneOfTheseOptions,
+        SizeOptions,
+        SubwordOptions,
     )
     left_out = {name for other in of_others for name in options_of(other)} - {"dropout"}
     left_out |= {*kind.OF_SCRATCH, *OF_TEACHER}

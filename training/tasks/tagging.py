@@ -22,6 +22,8 @@ from seqkeras.training.options.encoders import OF_ENCODER
 from seqkeras.training.options.frames import TAG, FrameOptions
 from seqkeras.training.options.members import MemberOptions
 from seqkeras.training.options.pretrained import PretrainedOptions
+from seqkeras.training.options.sizes import SizeOptions
+from seqkeras.training.options.subwords import SubwordOptions
 from seqkeras.training.task import Task
 
 
@@ -73,6 +75,8 @@ class TaggingOptions(FitOptions, task="tagging"):
     teaching: DistillationOptions = part(DistillationOptions)
     beside: BaselineOptions = part(BaselineOptions)
     surety: CalibrationOptions = part(CalibrationOptions)
+    sizing: SizeOptions = part(SizeOptions)
+    cutting: SubwordOptions = part(SubwordOptions)
     ensemble: MemberOptions = part(MemberOptions)
     word_column: str | None = option(
         None,
@@ -108,6 +112,8 @@ class TaggingOptions(FitOptions, task="tagging"):
         "sequence of tags answers.",
     )
 
+    SMALL = {"embedding_dim": 64, "units": 64, "passes": 20}
+    SMALL_UP_TO = 20_000
     USUAL = ("validation", "word_column", "tag_column")
 
     def make(self) -> Task:
@@ -133,6 +139,9 @@ class TaggingOptions(FitOptions, task="tagging"):
             yield "--split: says how FILE is divided; leave it or --validation out."
         if self.teacher is not None and frames:
             yield "--teacher: reads texts; sequences of numbers have none."
+
+    def counted_files(self) -> list[str]:
+        return [] if self.recordings.reads_frames(self.file) else [self.file]
 
     def files_within(self) -> dict[str, list[Path | str]]:
         tags = self.tag_column or TAG

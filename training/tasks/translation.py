@@ -25,6 +25,8 @@ from seqkeras.training.options.corpora import CorporaOptions, DataFiles
 from seqkeras.training.options.decimals import DecimalOptions
 from seqkeras.training.options.positions import position_kind_option
 from seqkeras.training.options.pretrained import SourceEncoderOptions, TranslatorFolder
+from seqkeras.training.options.sizes import SizeOptions
+from seqkeras.training.options.subwords import SubwordOptions
 from seqkeras.training.task import Task
 
 RECURRENT = (  # the presets of `RNNSeq2Seq`
@@ -132,6 +134,8 @@ class TranslationOptions(FitOptions, task="translation"):
         (), Names(), "Columns of categories of such a row; a field may be empty."
     )
     decimals: DecimalOptions = part(DecimalOptions)
+    sizing: SizeOptions = part(SizeOptions)
+    cutting: SubwordOptions = part(SubwordOptions)
     stress: bool = option(True, bool, "Read the stress digits behind CMUdict's vowels.")
     unknown_targets: float = option(
         0.01,
@@ -270,6 +274,14 @@ class TranslationOptions(FitOptions, task="translation"):
     )
 
     OF_SCRATCH = ("tokens", "joint", "attention_window")
+    SMALL = {
+        "hidden_dim": 128,
+        "num_layers": 2,
+        "vocab_size": 4_000,
+        "passes": 12,
+        "learning_rate": 2e-3,
+    }
+    SMALL_UP_TO = 50_000
     USUAL = ("targets", "validation", "validation_targets", "tokens", "vocab_size", "hidden_dim")
 
     def make(self) -> Task:
@@ -281,6 +293,9 @@ class TranslationOptions(FitOptions, task="translation"):
             parts.TranslationModelling,
             parts.TranslationScoring,
         )
+
+    def counted_files(self) -> list[str]:
+        return [] if self.sources_are_numbers else [self.file, *self.also]
 
     def files_within(self) -> dict[str, list[Path | str]]:
         if self.frames_column is None:

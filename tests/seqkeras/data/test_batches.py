@@ -155,3 +155,37 @@ def test_the_page_fits_batches_as_written():
     names = {}
     exec(compile(code, "docs/training.md", "exec"), names)
     assert names["batches"].number == 2
+
+
+def varied_batches():
+    """Batches whose rows hold the number of the pass, and the passes for which they were made."""
+    made, rows, numbers = batches()
+    asked = []
+
+    def vary(number):
+        asked.append(number)
+        changed = Sequences([[*row, 100 + number] for row in rows])
+        return {"token_ids": changed, "numbers": numbers + number}, made.arrays[1]
+
+    return Batches(*made.arrays, made.order, vary=vary), made, numbers, asked
+
+
+@pytest.mark.parametrize("step", [0, 5, 16])
+def test_each_pass_may_have_rows_of_its_own(step):
+    varied, made, numbers, asked = varied_batches()
+    per_pass = made.order.batches_per_pass
+    taken = itertools.islice(made.order.from_step(step), 2 * per_pass)
+    for index, (rows, (inputs, _)) in enumerate(zip(taken, varied.from_step(step)), step):
+        number = index // per_pass
+        assert (inputs["token_ids"].max(axis=1) == 100 + number).all()
+        np.testing.assert_array_equal(inputs["numbers"], numbers[rows] + number)
+    assert asked == sorted({*asked})  # one pass is made after another, each once
+
+
+def test_epochs_of_fit_are_the_passes():
+    varied, made, _, _ = varied_batches()
+    for epoch in range(3):
+        varied.on_epoch_begin()
+        for index in range(len(varied)):
+            inputs, _ = varied[index]
+            assert (inputs["token_ids"].max(axis=1) == 100 + epoch).all()

@@ -1,0 +1,164 @@
+"""Subword regularisation: texts of training are cut into other subwords in each pass.
+
+A model that meets a word in several forms knows rare words better. Texts that are answered are cut
+as ever. Does not support tokens of whole words, of characters, and byte-level BPE.
+"""
+
+import functools
+import random
+import threading
+from collections.abc import Sequence
+
+from seqkeras.serving.text import SentencePieces, Subwords, Tokenizer
+from seqkeras.serving.text.sentence_pieces import require_library
+from seqkeras.tokenizers.spelled import INNER, UNKNOWN
+
+MOST_WORDS = 2**16  # whose ways to be cut are remembered
+SHARPNESS = 0.02  # of a unigram model at rate 1
+
+
+class VariedWordPieces:
+    """MaxMatch-Dropout of WordPieces.
+
+        from the left, the longest token that fits a word's rest is taken; one of several characters
+        is passed over with probability `rate`
+
+    Args:
+        tokenizer: a WordPiece tokenizer.
+        rate: from 0 to 1; the paper has 0.1 to 0.5.
+
+    Call arguments:
+        rows: lists of token ids.
+        seed: seed of what is passed over.
+
+    Returns:
+        A list of (ids, places) for each row: `places` are the indices in the row of the tokens with
+        which the ids' words begin.
+
+    Raises:
+        ValueError: if the tokenizer is no WordPiece.
+
+    Reference: Hiraoka 2022, section 3, https://aclanthology.org/2022.coling-1.430
+    """
+
+    def __init__(self, tokenizer: Tokenizer, rate: float):
+        require_varied(tokenizer)
+        if not isinstance(tokenizer, Subwords):
+            raise ValueError(f"VariedWordPieces: needs a WordPiece vocabulary, not {tokenizer!r}.")
+        tokens = [tokenizer.token_of(index) for index in range(len(tokenizer))]
+        self.rate = rate
+        self.ids = {token: index for index, token in enumerate(tokens)}
+        self.tokens = tokens
+        self.goes_on = [token.startswith(INNER) and token != INNER for token in tokens]
+        special = {*tokenizer.special_tokens, *tokenizer.added_tokens, UNKNOWN}
+        self.special = [token in special for token in tokens]
+        self.longest = max(map(len, tokens))
+        self._ways = functools.lru_cache(MOST_WORDS)(self._ways_of)
+
+    def __call__(
+        self, rows: Sequence[Sequence[int]], seed: int
+    ) -> list[tuple[list[int], list[int]]]:
+        draw = random.Random(seed).random
+        return [self._varied(row, draw) for row in rows]
+
+    def _varied(self, row, draw):
+        ids, places, start = [], [], 0
+        while start < len(row):
+            end = start + 1
+            while end < len(row) and self.goes_on[row[end]]:
+                end += 1
+            word = tuple(map(int, row[start:end]))
+            cut = word if self.special[word[0]] else self._cut(word, draw)
+            ids += cut
+            places += [start] * len(cut)
+            start = end
+        return ids, places
+
+    def _cut(self, word, draw):
+        """Return the ids of a word that is cut anew; as it was, if what is left can not be cut."""
+        ways, place, ids = self._ways(word), 0, []
+        while place < len(ways):
+            taken = (way for way in ways[place] if way[1] == 1 or draw() >= self.rate)
+            index, length = next(taken, (None, 0))
+            if index is None:
+                return word
+            ids.append(index)
+            place += length
+        return ids
+
+    def _ways_of(self, word):
+        """Return for each character of a word the (id, length) of tokens that begin there, the
+        longest first."""
+        text = "".join(self.tokens[index].removeprefix(INNER) for index in word)
+        ways = []
+        for start in range(len(text)):
+            prefix = INNER if start or self.goes_on[word[0]] else ""
+            ends = range(min(len(text), start + self.longest), start, -1)
+            found = ((self.ids.get(prefix + text[start:end]), end - start) for end in ends)
+            ways.append([(index, length) for index, length in found if index is not None])
+        return ways
+
+
+def varied_pieces(
+    tokenizer: SentencePieces,
+    texts: Sequence[str],
+    rate: float,
+    seed: int,
+    special_tokens: bool = False,
+) -> list[list[int]]:
+    """Return ids of texts whose words are cut as it is drawn.
+
+        unigram:  p(cut) ~ (product of p(piece))^alpha, alpha = 0.02 / rate
+        bpe:      each merge is left out with probability `rate`
+
+    The same seed gives the same ids.
+
+    Args:
+        tokenizer: a tokenizer with ids of its own.
+        texts: strings that the tokenizer can read.
+        rate: above 0; at 0.1 both kinds give a quarter more tokens.
+        seed: a number.
+        special_tokens: with those around each text, as `analyze` sets them.
+
+    Raises:
+        ValueError: if the tokenizer has the ids of another vocabulary.
+
+    Reference: Kudo 2018, section 3.3, https://arxiv.org/abs/1804.10959 (unigram); Provilkov et al.
+    2020, section 3, https://arxiv.org/abs/1910.13267 (BPE)
+    """
+    require_varied(tokenizer)
+    library, drawn = require_library(), []
+    processor = library.SentencePieceProcessor(model_proto=tokenizer.model)
+    alpha = rate if _is_bpe(tokenizer.model) else SHARPNESS / rate
+
+    def draw():
+        library.set_random_generator_seed(seed % 2**32)
+        sampling = {"enable_sampling": True, "alpha": alpha, "nbest_size": -1}
+        drawn.append(processor.encode([*texts], **sampling, num_threads=1))
+
+    thread = threading.Thread(target=draw)  # the library seeds its generator once in a thread
+    thread.start()
+    thread.join()
+    if not special_tokens:
+        return drawn[0]
+    prefix, suffix = (
+        [*map(tokenizer.id_of, part)] for part in (tokenizer.prefix, tokenizer.suffix)
+    )
+    return [[*prefix, *ids, *suffix] for ids in drawn[0]]
+
+
+def _is_bpe(model):
+    from sentencepiece import sentencepiece_model_pb2
+
+    spec = sentencepiece_model_pb2.ModelProto.FromString(model).trainer_spec
+    return spec.model_type == spec.BPE
+
+
+def require_varied(tokenizer: Tokenizer) -> None:
+    """Raise a `ValueError` unless texts can be cut in several ways."""
+    is_pieces = isinstance(tokenizer, SentencePieces) and tokenizer.vocabulary is None
+    if not is_pieces and not (isinstance(tokenizer, Subwords) and tokenizer.is_word_piece):
+        raise ValueError(
+            "needs tokens of the kinds word-piece, unigram or bpe, which cut a word in several "
+            f"ways; received {tokenizer!r}."
+        )

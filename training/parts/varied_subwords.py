@@ -1,0 +1,121 @@
+"""Training texts whose words each pass cuts into other WordPieces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from seqkeras.data.batches import Sequences
+from seqkeras.runs import RunError
+from seqkeras.tokenizers import SentencePieces
+from seqkeras.tokenizers.varied import VariedWordPieces, require_varied, varied_pieces
+
+if TYPE_CHECKING:
+    from seqkeras.runs import RunFiles
+    from seqkeras.serving.text import Tokenizer
+    from seqkeras.training.options import FitOptions
+
+TOKENS, LENGTHS = "token_ids", "lengths"
+
+
+def varied_inputs(
+    options: FitOptions, inputs: Mapping[str, Any], targets: Any, run: RunFiles
+) -> Callable[[int], tuple[Any, Any]] | None:
+    """Return a function: number of a pass -> inputs and targets, with words that are cut anew; None
+    without --subword-dropout.
+
+    Args:
+        options: options of the task.
+        inputs: "token_ids", and what else there is for each token, or each row.
+        targets: an array with a row for each text, or `Sequences`: of a word its first token has
+            the target.
+        run: has the tokenizer "text" and the limit of tokens.
+
+    Raises:
+        RunError: if the tokenizer cuts words in one way only.
+    """
+    if not options.subword_dropout:
+        return None
+    tokenizer, limit = run.tokenizers["text"], run.record.limits["source_length"]
+    require_ways("text", tokenizer)
+    vary = VariedWordPieces(tokenizer, options.subword_dropout)
+    rows = inputs[TOKENS].rows()
+
+    def of_pass(number):
+        cut = vary(rows, seed_of(options.seed, number))
+        # A text that has too many tokens now stays as it was.
+        cut = [
+            pair if len(pair[0]) <= limit else (row, [*range(len(row))])
+            for row, pair in zip(rows, cut, strict=True)
+        ]
+        token_ids = Sequences([ids for ids, _ in cut])
+        places = [np.array(places) for _, places in cut]
+        made = {TOKENS: token_ids, LENGTHS: token_ids.lengths}
+        others = {
+            name: _along(values, places) for name, values in inputs.items() if name not in made
+        }
+        varied = {name: made[name] if name in made else others[name] for name in inputs}
+        return varied, _along(targets, places, of_first=True)
+
+    return of_pass
+
+
+def varied_texts(
+    role: str,
+    tokenizer: Tokenizer,
+    texts: Sequence[str],
+    rows: Sequence[Sequence[int]],
+    rate: float,
+    special_tokens: bool,
+) -> Callable[[int], list[list[int]]]:
+    """Return a function: seed -> token ids of texts whose words are cut anew.
+
+    Args:
+        role: role of the tokenizer.
+        tokenizer: what cuts the texts.
+        texts: texts of training.
+        rows: their token ids as they are without.
+        rate: the rate of --subword-dropout.
+        special_tokens: whether the rows have special tokens around the text.
+
+    Raises:
+        RunError: if the tokenizer cuts words in one way only.
+    """
+    require_ways(role, tokenizer)
+    if isinstance(tokenizer, SentencePieces):
+        return lambda seed: varied_pieces(tokenizer, texts, rate, seed, special_tokens)
+    vary = VariedWordPieces(tokenizer, rate)
+    return lambda seed: [ids for ids, _ in vary(rows, seed)]
+
+
+def seed_of(*numbers: int) -> int:
+    """Return the seed of what a pass draws, of the training's seed and the number of the pass."""
+    return int(np.random.default_rng(numbers).integers(2**63))
+
+
+def require_ways(role: str, tokenizer: Tokenizer) -> None:
+    """Raise a `RunError` unless the tokenizer of a role cuts words in several ways."""
+    try:
+        require_varied(tokenizer)
+    except ValueError as error:
+        raise RunError(f"--subword-dropout: the {role} {error} Leave it out.") from error
+
+
+def _along(values, places, of_first=False):
+    """Return values of tokens for tokens that are cut anew; what a row has stays.
+
+    Args:
+        places: for each row the indices of the first tokens of the tokens' words.
+        of_first: whether the other tokens of a word have none but the padding.
+    """
+    if not isinstance(values, Sequences):
+        return values
+    rows = []
+    for row, place in zip(values.rows(), places, strict=True):
+        taken = np.array(row)[place]
+        if of_first:
+            taken[1:][place[1:] == place[:-1]] = values.padding
+        rows.append(taken)
+    return Sequences(rows, padding=values.padding)
