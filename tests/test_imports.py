@@ -35,6 +35,7 @@ seqkeras/data/token_records.py: seqkeras.data seqkeras.files seqkeras.folders se
 seqkeras/data/: seqkeras.data seqkeras.files seqkeras.targets serving.categories serving.parsing
     serving.text | NUMERIC
 seqkeras/tokenizers/learn_pieces.py: serving.text | sentencepiece
+seqkeras/tokenizers/varied.py: serving.text seqkeras.tokenizers | sentencepiece
 seqkeras/tokenizers/: seqkeras.tokenizers serving.text | NUMERIC
 seqkeras/composites/: seqkeras.composites seqkeras.masks seqkeras.values | NUMERIC
 seqkeras/recurrent/: seqkeras.composites seqkeras.recurrent seqkeras.shapes seqkeras.values |

@@ -208,7 +208,9 @@ class Batches(keras.utils.PyDataset):
         batches = tf.data.Dataset.from_generator(
             lambda: self.from_step(step), output_signature=signature
         )
-        return batches.prefetch(2)
+        options = tf.data.Options()
+        options.autotune.enabled = False  # its thread lets whoever drops an iterator wait for it
+        return batches.prefetch(2).with_options(options)
 
     def _batches_from(self, number):
         rows_of_batches = self.order.from_step(number)
