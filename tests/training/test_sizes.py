@@ -78,7 +78,7 @@ def test_a_command_says_the_size_and_keeps_it(tmp_path):
     file = noisy(tmp_path / "own.csv", 90)
     lines = printed("classification", file, *FEW, "--units", 7, "--out", tmp_path / "run")
     small = TASKS["classification"].SMALL
-    told = f"  --size small: --embedding-dim {small['embedding_dim']}, --passes {small['passes']}"
+    told = f"  --size small: --embedding-dim {small['embedding_dim']}"
     assert told in lines
     assert options_of(tmp_path / "run")["size"] == "small"
     again = printed("classification", file, *FEW, "--units", 7, "--out", tmp_path / "run")

@@ -104,6 +104,28 @@ def test_the_best_run_is_left_with_the_table_and_the_picture(tmp_path, trained, 
     assert lines[-1] == f"next: seqkeras export {tmp_path / 'tuned' / 'best'} bundles/tuned"
 
 
+@pytest.mark.parametrize(
+    ("scores", "varies"),
+    [
+        ([0.5], False),
+        ([0.5] * 4, False),
+        ([0.5, 0.5 + 1e-16, 0.5 - 1e-16, 0.5], False),  # as the error of a look before any step
+        ([0.5, 0.5 + 1e-12, 0.5, 0.5], None),
+        ([0.1, 0.2, 0.4, 0.9], True),
+    ],
+)
+def test_scores_that_do_not_vary_have_no_importance(scores, varies):
+    made = optuna.create_study(direction="maximize")
+    space = {"units": optuna.distributions.FloatDistribution(0, 1)}
+    for place, score in enumerate(scores):
+        values = {"units": place / 7}
+        trial = optuna.trial.create_trial(params=values, distributions=space, value=score)
+        made.add_trial(trial)
+    found = study.importance_of(made, seed=0)
+    if varies is not None:
+        assert found == ({"units": pytest.approx(1)} if varies else {})
+
+
 def test_trials_under_the_median_of_a_look_are_ended_early(tmp_path, trained):
     tune(tmp_path, "--trials", "16")
     trials = table(tmp_path)["trials"]

@@ -276,9 +276,8 @@ class TranslationOptions(FitOptions, task="translation"):
     OF_SCRATCH = ("tokens", "joint", "attention_window")
     SMALL = {
         "hidden_dim": 128,
-        "num_layers": 2,
         "vocab_size": 4_000,
-        "passes": 12,
+        "passes": 10,
         "learning_rate": 2e-3,
     }
     SMALL_UP_TO = 50_000

@@ -198,6 +198,19 @@ def _number(value):
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
+def importance_of(study: optuna.Study, seed: int) -> dict[str, float]:
+    """Return name of an option -> its share in the variance of the scores (fANOVA); nothing where
+    scores do not vary, but for rounding."""
+    complete = study.get_trials(states=(optuna.trial.TrialState.COMPLETE,))
+    if len({trial.value for trial in complete}) < 2:
+        return {}
+    evaluator = optuna.importance.FanovaImportanceEvaluator(seed=seed)
+    try:
+        return optuna.importance.get_param_importances(study, evaluator=evaluator)
+    except RuntimeError:  # the variance of all trees is 0
+        return {}
+
+
 def _report(study, tuning):
     """Write the table and the picture of a study, and print its best trials."""
     trials, whole = study.trials, optuna.trial.TrialState.COMPLETE
@@ -205,10 +218,7 @@ def _report(study, tuning):
     complete = [trial for trial in trials if trial.state == whole]
     first = complete[0].value
     complete.sort(key=lambda trial: -trial.value)
-    importance = {}
-    if len(complete) > 1 and len({trial.value for trial in complete}) > 1:
-        evaluator = optuna.importance.FanovaImportanceEvaluator(seed=tuning.options.seed)
-        importance = optuna.importance.get_param_importances(study, evaluator=evaluator)
+    importance = importance_of(study, tuning.options.seed)
     table = {
         "task": tuning.options.task,
         "best": {"trial": study.best_trial.number + 1, "score": study.best_value}

@@ -189,3 +189,8 @@ def test_epochs_of_fit_are_the_passes():
         for index in range(len(varied)):
             inputs, _ = varied[index]
             assert (inputs["token_ids"].max(axis=1) == 100 + epoch).all()
+
+
+def test_an_iterator_that_is_dropped_waits_for_no_tuning():
+    made, _, _ = batches()
+    assert made.dataset().options().autotune.enabled is False
