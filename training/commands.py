@@ -21,7 +21,6 @@ from click.core import ParameterSource
 from seqkeras import files
 from seqkeras.serving.manifest.fields import parse_fields
 from seqkeras.training.options import (
-    SMALL,
     TASKS,
     DataFile,
     FitOptions,
@@ -227,8 +226,11 @@ def parameter(field: dataclasses.Field, options_class: type[FitOptions]) -> clic
         for because, defaults in options_class.defaults_with().items()
         if field.name in defaults
     ]
-    if field.name in options_class.SMALL:
-        others.append(f"with --size {SMALL} {options_class.SMALL[field.name]}")
+    others += [
+        f"with --size {size} {defaults[field.name]}"
+        for size, defaults in options_class.SIZES.items()
+        if field.name in defaults
+    ]
     is_one = not isinstance(field.default, tuple)
     return click.Option(
         [shown(field.name)],

@@ -10,7 +10,7 @@ from seqkeras.training.options import TASKS
 from tests.training.commands import outcome, printed, refusal
 from tests.training.test_calibration import noisy
 
-SIZED = [name for name, options in TASKS.items() if options.SMALL]
+SIZED = [name for name, options in TASKS.items() if options.SIZES]
 FEW = ["--max-steps", 2, "--baselines", "false"]
 
 
@@ -32,23 +32,22 @@ def test_the_lines_of_the_file_choose_the_size(task, tmp_path):
     kind, few = TASKS[task], TASKS[task].SMALL_UP_TO
     for count, size in ((few, "small"), (few + 1, "base")):
         options = kind.of(file=lines_file(tmp_path / f"{count}.txt", count))
-        expected = {name: getattr(kind(), name) for name in kind.SMALL} | (
-            kind.SMALL if size == "small" else {}
-        )
+        expected = {name: getattr(kind(), name) for name in kind.SIZES["small"]}
+        expected |= kind.SIZES[size]
         assert options.size == size
-        assert {name: getattr(options, name) for name in kind.SMALL} == expected
+        assert {name: getattr(options, name) for name in expected} == expected
 
 
 @pytest.mark.parametrize("task", SIZED)
 def test_what_is_given_stays(task, tmp_path):
     kind, file = TASKS[task], lines_file(tmp_path / "few.txt", 3)
-    for name, small in kind.SMALL.items():
+    for name, small in kind.SIZES["small"].items():
         options = kind.of(file=file, **{name: 2 * small})
         assert getattr(options, name) == 2 * small
-        others = {other: value for other, value in kind.SMALL.items() if other != name}
+        others = {other: value for other, value in kind.SIZES["small"].items() if other != name}
         assert {other: getattr(options, other) for other in others} == others
     base = kind.of(file=file, size="base")
-    assert base == kind(file=file, size="base")
+    assert base == kind(file=file, size="base", **kind.SIZES["base"])
 
 
 def test_the_lines_of_all_corpora_count(tmp_path):
@@ -77,7 +76,7 @@ def test_packed_lines_count(tmp_path):
 def test_a_command_says_the_size_and_keeps_it(tmp_path):
     file = noisy(tmp_path / "own.csv", 90)
     lines = printed("classification", file, *FEW, "--units", 7, "--out", tmp_path / "run")
-    small = TASKS["classification"].SMALL
+    small = TASKS["classification"].SIZES["small"]
     told = f"  --size small: --embedding-dim {small['embedding_dim']}"
     assert told in lines
     assert options_of(tmp_path / "run")["size"] == "small"

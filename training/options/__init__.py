@@ -400,7 +400,6 @@ class LookOptions(Options):
 
 TASKS: dict = {}  # name -> its options
 INSTEAD_OF = {"warmup_share": "warmup_steps"}  # two options for one thing
-SMALL = "small"  # a choice of --size
 
 
 class FitOptions(Options):
@@ -453,9 +452,9 @@ class FitOptions(Options):
     # Names of the options that --help shows first; `seqkeras.training.commands` has the usual
     # names.
     USUAL = ()
-    # Defaults with --size small, name of an option -> default; and the most lines of a file for
-    # which --size auto chooses them.
-    SMALL: ClassVar[dict[str, Any]] = {}
+    # What --size decides: a size -> name of an option -> default; and the most lines of a file for
+    # which --size auto is small.
+    SIZES: ClassVar[dict[str, dict[str, Any]]] = {}
     SMALL_UP_TO = 0
 
     def __init_subclass__(cls, task: str | None = None) -> None:
@@ -467,7 +466,7 @@ class FitOptions(Options):
     @classmethod
     def of(cls, **given: Any) -> Self:
         """Return the options with the defaults that follow from given ones, as the command line
-        has them: those of `DEFAULTS_WITH`, and of a small file those of `SMALL`.
+        has them: those of `DEFAULTS_WITH`, and those of a size in `SIZES`.
 
             TranslationOptions.of(file="pairs.tsv", hidden_dim=64)
 
@@ -478,10 +477,10 @@ class FitOptions(Options):
         for because, defaults in cls.defaults_with().items():
             if getattr(options, because) is not None:
                 follows |= defaults
-        if cls.SMALL:
+        if cls.SIZES:
             size = options.sizing.of_file(options)
             given = given | {"size": size}
-            follows |= cls.SMALL if size == SMALL else {}
+            follows |= cls.SIZES.get(size, {})
         fixed = {*given, *(name for name, other in INSTEAD_OF.items() if other in given)}
         return cls(**{name: value for name, value in follows.items() if name not in fixed} | given)
 

@@ -8,15 +8,15 @@ import click
 from seqkeras import files
 from seqkeras.data.texts import count_lines
 from seqkeras.runs import OPTIONS
-from seqkeras.training.options import SMALL, FitOptions, Options, option, shown
+from seqkeras.training.options import FitOptions, Options, option, shown
 
-AUTO, BASE = "auto", "base"
+AUTO, SMALL, BASE = "auto", "small", "base"
 BRINGS_SIZES = ("pretrained", "teacher")
 
 
 class SizeOptions(Options):
     """How large a model is, where no option of its layers says so. The options of the command have
-    `SMALL`, `SMALL_UP_TO` and `counted_files`, too."""
+    `SIZES`, `SMALL_UP_TO` and `counted_files`, too."""
 
     size: str = option(
         AUTO,
@@ -52,11 +52,12 @@ def _size_of_run(folder):
 
 
 def told_size(options: FitOptions) -> str | None:
-    """Return what --size small decides, for the first lines of a training; None where nothing."""
-    if not options.SMALL or options.size != SMALL:
+    """Return what --size decides, for the first lines of a training; None where nothing."""
+    if not options.SIZES:
         return None
-    values = {name: getattr(options, name) for name in options.SMALL}
     decided = [
-        f"{shown(name)} {value}" for name, value in values.items() if value == options.SMALL[name]
+        f"{shown(name)} {value}"
+        for name, value in options.SIZES.get(options.size, {}).items()
+        if getattr(options, name) == value
     ]
-    return f"--size {SMALL}: {', '.join(decided)}" if decided else None
+    return f"--size {options.size}: {', '.join(decided)}" if decided else None

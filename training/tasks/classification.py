@@ -118,7 +118,7 @@ class ClassificationOptions(FitOptions, task="classification"):
         "Share of the target probability that is spread evenly over all labels.",
     )
 
-    SMALL = {"embedding_dim": 64, "units": 64}
+    SIZES = {"small": {"embedding_dim": 64, "units": 64}, "base": {}}
     SMALL_UP_TO = 2_000
     USUAL = ("validation", "text_column", "label_column")
 

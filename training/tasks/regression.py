@@ -51,7 +51,7 @@ class RegressionOptions(FitOptions, task="regression"):
     number_column: str = option("number", str, "Column of numbers.")
     decimals: DecimalOptions = part(DecimalOptions)
 
-    SMALL = {"embedding_dim": 64, "units": 64}
+    SIZES = {"small": {"embedding_dim": 64, "units": 64}, "base": {}}
     SMALL_UP_TO = 2_000
     USUAL = ("validation", "text_column", "number_column")
     OF_SCRATCH = OF_SCRATCH

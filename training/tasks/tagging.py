@@ -26,6 +26,9 @@ from seqkeras.training.options.sizes import SizeOptions
 from seqkeras.training.options.subwords import SubwordOptions
 from seqkeras.training.task import Task
 
+# Defaults of what reads words without --pretrained: names have endings, and parts.
+OF_WORDS = {"character_filters": 30, "subword_dropout": 0.1}
+
 
 class TaggingOptions(FitOptions, task="tagging"):
     """Tag the words of sentences, or frames of numbers: names, parts of speech.
@@ -112,7 +115,10 @@ class TaggingOptions(FitOptions, task="tagging"):
         "sequence of tags answers.",
     )
 
-    SMALL = {"embedding_dim": 64, "units": 64, "passes": 20}
+    SIZES = {
+        "small": {"embedding_dim": 64, "units": 64, **OF_WORDS},
+        "base": OF_WORDS,
+    }
     SMALL_UP_TO = 20_000
     USUAL = ("validation", "word_column", "tag_column")
 

@@ -274,11 +274,9 @@ class TranslationOptions(FitOptions, task="translation"):
     )
 
     OF_SCRATCH = ("tokens", "joint", "attention_window")
-    SMALL = {
-        "hidden_dim": 128,
-        "vocab_size": 4_000,
-        "passes": 10,
-        "learning_rate": 2e-3,
+    SIZES = {
+        "small": {"hidden_dim": 128, "vocab_size": 4_000, "passes": 10, "learning_rate": 2e-3},
+        "base": {},
     }
     SMALL_UP_TO = 50_000
     USUAL = ("targets", "validation", "validation_targets", "tokens", "vocab_size", "hidden_dim")
