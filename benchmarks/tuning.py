@@ -2,10 +2,10 @@
 
     python -m benchmarks.tuning [--data NAMES] [--trials N]
 
-The last twentieth of the rows of a series, a horizon at least, is kept apart; a fifth of Banking77.
-Options are found on the other rows, as they are, with a validation part of theirs; the first trial
-has the default options. Series are named as in `benchmarks.series_baselines`; SEQKERAS_DATA names
-the folder of the data.
+The last twentieth of a series, a horizon at least, and a fifth of Banking77 are kept apart. The
+study sees the other rows alone, and holds a part of them out for validation; its first trial has
+the default options. `benchmarks.series_baselines` names the series; SEQKERAS_DATA names the folder
+of the data.
 """
 
 import csv

@@ -79,7 +79,8 @@ class Measure:
         what = "" if self.kind == SHARE else f"{self.name}: "
         side, sign = ("behind", -1) if gain < 0 else ("ahead", 1)
         digits = 3 if self.kind == NUMBER else 1
-        by = f"{side} by {abs(factor * gain):.{digits}f}{unit}" if gain else "equal"
+        size = f"{abs(factor * gain):.{digits}f}"
+        by = f"{side} by {size}{unit}" if float(size) else "equal"
         line = f"{what}{shown.replace('%', ' %')}: {by}"
         if interval is None or not any(interval):
             return line

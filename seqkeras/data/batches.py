@@ -209,7 +209,7 @@ class Batches(keras.utils.PyDataset):
             lambda: self.from_step(step), output_signature=signature
         )
         options = tf.data.Options()
-        options.autotune.enabled = False  # its thread lets whoever drops an iterator wait for it
+        options.autotune.enabled = False  # its thread delays the end of an iterator by up to 40 s
         return batches.prefetch(2).with_options(options)
 
     def _batches_from(self, number):

@@ -4,12 +4,12 @@ import gzip
 import unicodedata
 import zlib
 from pathlib import Path
+from typing import Any, TextIO
 
 from seqkeras.serving.parsing import MOST_OF_LINE, TOO_LONG
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 COMPRESSED = ".gz"
-BLOCK = 2**20  # bytes that are read at once, of a file whose lines are counted
 
 
 class DataError(ValueError):
@@ -87,17 +87,11 @@ def lines_of(text: str) -> list[str]:
     return lines if lines[-1] else lines[:-1]
 
 
-def count_lines(path: Path | str) -> int:
-    """Return how many line ends a file holds; of a .gz what is packed. 0 where it can not be read,
-    which `read_text` tells."""
-    path = Path(path)
-    opened = gzip.open if path.suffix.lower() == COMPRESSED else open
-    try:
-        with opened(path, "rb") as file:
-            blocks = iter(lambda: file.read(BLOCK), b"")
-            return sum(block.count(b"\n") for block in blocks)
-    except (EOFError, zlib.error, OSError):
-        return 0
+def open_text(path: Path | str) -> TextIO:
+    """Return a file that is read line by line, a .gz unpacked; bytes that are not UTF-8 are
+    replaced."""
+    opened: Any = gzip.open if Path(path).suffix.lower() == COMPRESSED else open
+    return opened(path, "rt", encoding="utf-8", errors="replace", newline="")
 
 
 def holds_half_a_character(text: str) -> bool:

@@ -1,13 +1,13 @@
-"""Subword regularisation: texts of training are cut into other subwords in each pass.
+"""Subword regularisation: each pass over the training texts cuts words into other subwords.
 
 A model that meets a word in several forms knows rare words better. Texts that are answered are cut
-as ever. Does not support tokens of whole words, of characters, and byte-level BPE.
+as before. Does not support tokens of whole words or characters, and byte-level BPE.
 """
 
 import functools
 import random
-import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from seqkeras.serving.text import SentencePieces, Subwords, Tokenizer
 from seqkeras.serving.text.sentence_pieces import require_library
@@ -27,9 +27,12 @@ class VariedWordPieces:
         tokenizer: a WordPiece tokenizer.
         rate: from 0 to 1; the paper has 0.1 to 0.5.
 
+    A row that becomes too long loses the last tokens of its longer text, as a tokenizer truncates.
+
     Call arguments:
-        rows: lists of token ids.
-        seed: seed of what is passed over.
+        rows: lists of token ids, with special tokens around texts.
+        seed: seed of the draws.
+        most: the most tokens of a row; None for any number.
 
     Returns:
         A list of (ids, places) for each row: `places` are the indices in the row of the tokens with
@@ -56,12 +59,12 @@ class VariedWordPieces:
         self._ways = functools.lru_cache(MOST_WORDS)(self._ways_of)
 
     def __call__(
-        self, rows: Sequence[Sequence[int]], seed: int
+        self, rows: Sequence[Sequence[int]], seed: int, most: int | None = None
     ) -> list[tuple[list[int], list[int]]]:
         draw = random.Random(seed).random
-        return [self._varied(row, draw) for row in rows]
+        return [self._varied(row, draw, most) for row in rows]
 
-    def _varied(self, row, draw):
+    def _varied(self, row, draw, most):
         ids, places, start = [], [], 0
         while start < len(row):
             end = start + 1
@@ -72,7 +75,21 @@ class VariedWordPieces:
             ids += cut
             places += [start] * len(cut)
             start = end
-        return ids, places
+        return (ids, places) if most is None else self._cut_off(ids, places, most)
+
+    def _cut_off(self, ids, places, most):
+        """Return ids and places without the last tokens of the longest text, until they fit."""
+        around = [place for place, index in enumerate(ids) if self.special[index]]
+        ends = [*around, len(ids)]
+        lengths = [end - start - 1 for start, end in zip([-1, *around], ends)]
+        dropped = set()
+        for _ in range(len(ids) - most):
+            longest = max(range(len(lengths)), key=lengths.__getitem__)
+            lengths[longest] -= 1
+            ends[longest] -= 1
+            dropped.add(ends[longest])
+        kept = [place for place in range(len(ids)) if place not in dropped]
+        return [ids[place] for place in kept], [places[place] for place in kept]
 
     def _cut(self, word, draw):
         """Return the ids of a word that is cut anew; as it was, if what is left can not be cut."""
@@ -127,24 +144,23 @@ def varied_pieces(
     2020, section 3, https://arxiv.org/abs/1910.13267 (BPE)
     """
     require_varied(tokenizer)
-    library, drawn = require_library(), []
+    library = require_library()
     processor = library.SentencePieceProcessor(model_proto=tokenizer.model)
     alpha = rate if _is_bpe(tokenizer.model) else SHARPNESS / rate
 
     def draw():
         library.set_random_generator_seed(seed % 2**32)
         sampling = {"enable_sampling": True, "alpha": alpha, "nbest_size": -1}
-        drawn.append(processor.encode([*texts], **sampling, num_threads=1))
+        return processor.encode([*texts], **sampling, num_threads=1)
 
-    thread = threading.Thread(target=draw)  # the library seeds its generator once in a thread
-    thread.start()
-    thread.join()
+    with ThreadPoolExecutor(1) as thread:  # the library seeds its generator once in a thread
+        drawn = thread.submit(draw).result()
     if not special_tokens:
-        return drawn[0]
+        return drawn
     prefix, suffix = (
         [*map(tokenizer.id_of, part)] for part in (tokenizer.prefix, tokenizer.suffix)
     )
-    return [[*prefix, *ids, *suffix] for ids in drawn[0]]
+    return [[*prefix, *ids, *suffix] for ids in drawn]
 
 
 def _is_bpe(model):

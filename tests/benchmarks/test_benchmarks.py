@@ -123,6 +123,7 @@ SMOKES = [
                 ("90 %", "the best label's score"))),
     ("series_baselines", [], ["--bands"], {"co2 ridge vs persistence"}),
     ("series_baselines", [], ["--train"], {"co2 model vs ridge"}),
+    ("tuning", [], ["--trials", "2"], {"co2 tuned vs default"}),
     ("classifiers", [], ["languages"],
         crossed("languages vs {}", ("plain methods", "network alone"))),
     ("trees", [], [], {"binary tree lstm b3 vs node by node"}),

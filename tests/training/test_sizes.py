@@ -2,11 +2,12 @@
 
 import gzip
 import json
+from types import SimpleNamespace
 
 import pytest
 
-from seqkeras.data.texts import count_lines
 from seqkeras.training.options import TASKS
+from seqkeras.training.options.sizes import count_examples
 from tests.training.commands import outcome, printed, refusal
 from tests.training.test_calibration import noisy
 
@@ -14,8 +15,9 @@ SIZED = [name for name, options in TASKS.items() if options.SIZES]
 FEW = ["--max-steps", 2, "--baselines", "false"]
 
 
-def lines_file(path, count):
-    path.write_text("\n" * count)
+def file_of(path, count, block=False):
+    """A file of so many rows; of blocks of two lines."""
+    path.write_text("a\nb\n\n" * count if block else "a\n" * count)
     return str(path)
 
 
@@ -28,10 +30,10 @@ def test_four_tasks_have_sizes():
 
 
 @pytest.mark.parametrize("task", SIZED)
-def test_the_lines_of_the_file_choose_the_size(task, tmp_path):
+def test_the_number_of_examples_chooses_the_size(task, tmp_path):
     kind, few = TASKS[task], TASKS[task].SMALL_UP_TO
     for count, size in ((few, "small"), (few + 1, "base")):
-        options = kind.of(file=lines_file(tmp_path / f"{count}.txt", count))
+        options = kind.of(file=file_of(tmp_path / f"{count}.txt", count, kind.IN_BLOCKS))
         expected = {name: getattr(kind(), name) for name in kind.SIZES["small"]}
         expected |= kind.SIZES[size]
         assert options.size == size
@@ -40,7 +42,7 @@ def test_the_lines_of_the_file_choose_the_size(task, tmp_path):
 
 @pytest.mark.parametrize("task", SIZED)
 def test_what_is_given_stays(task, tmp_path):
-    kind, file = TASKS[task], lines_file(tmp_path / "few.txt", 3)
+    kind, file = TASKS[task], file_of(tmp_path / "few.txt", 3)
     for name, small in kind.SIZES["small"].items():
         options = kind.of(file=file, **{name: 2 * small})
         assert getattr(options, name) == 2 * small
@@ -50,34 +52,52 @@ def test_what_is_given_stays(task, tmp_path):
     assert base == kind(file=file, size="base", **kind.SIZES["base"])
 
 
-def test_the_lines_of_all_corpora_count(tmp_path):
+def test_the_pairs_of_all_corpora_count(tmp_path):
     kind = TASKS["translation"]
     half = kind.SMALL_UP_TO // 2 + 1
-    files = [lines_file(tmp_path / name, half) for name in ("a.tsv", "b.tsv")]
+    files = [file_of(tmp_path / name, half) for name in ("a.tsv", "b.tsv")]
     assert kind.of(file=files[0]).size == "small"
     assert kind.of(file=files[0], also=(files[1],)).size == "base"
 
 
 @pytest.mark.parametrize("task", ["classification", "tagging"])
 def test_frames_have_no_size_of_their_own(task, tmp_path):
-    kind, file = TASKS[task], lines_file(tmp_path / "few.csv", 3)
+    kind, file = TASKS[task], file_of(tmp_path / "few.csv", 3)
     assert kind.of(file=file, numbers=("x",), series_column="s").size == "auto"
     assert kind.of(file=str(tmp_path / "few.npz")) == kind(file=str(tmp_path / "few.npz"))
 
 
-def test_packed_lines_count(tmp_path):
-    path = tmp_path / "lines.tsv.gz"
-    path.write_bytes(gzip.compress(b"one\ntwo\nthree\n"))
-    assert count_lines(path) == 3
-    path.write_bytes(b"no gzip")
-    assert count_lines(path) == count_lines(tmp_path / "missing.tsv") == 0
+def test_examples_are_counted_as_they_are_read(tmp_path):
+    contents = {
+        "rows.tsv": (b"a\tb\nc\td", False, 2),
+        "rows.csv": (b'text,label\n"one\ntwo",a\nb,c\n', False, 3),  # the header is a record
+        "rows.jsonl": (b'{"tokens": []}\n' * 5, True, 5),
+        "names.conll": (b"\n\nShe O\nleft O\n\n\nHe O\n", True, 2),
+        "packed.tsv.gz": (gzip.compress(b"one\ntwo\nthree\n"), False, 3),
+        "broken.tsv.gz": (b"no gzip", False, 0),
+    }
+    for name, (content, in_blocks, expected) in contents.items():
+        (tmp_path / name).write_bytes(content)
+        assert count_examples(tmp_path / name, in_blocks) == expected, name
+    assert count_examples(tmp_path / "missing.tsv") == 0
+
+
+def test_few_pairs_are_learned_for_as_many_steps_as_before(tmp_path):
+    rows = "".join(f"a {n} b\tc {n} d\n" for n in range(300))
+    (tmp_path / "pairs.tsv").write_text(rows)
+    for size, passes in (("small", 10), ("base", 20)):
+        options = TASKS["translation"].of(file=str(tmp_path / "pairs.tsv"), size=size)
+        few, many = (
+            options.make().modelling.num_steps(SimpleNamespace(order=order))
+            for order in (SimpleNamespace(batches_per_pass=count) for count in (5, 500))
+        )
+        assert (few, many) == (1000, passes * 500)
 
 
 def test_a_command_says_the_size_and_keeps_it(tmp_path):
     file = noisy(tmp_path / "own.csv", 90)
     lines = printed("classification", file, *FEW, "--units", 7, "--out", tmp_path / "run")
-    small = TASKS["classification"].SIZES["small"]
-    told = f"  --size small: --embedding-dim {small['embedding_dim']}"
+    told = "  --size small: --embedding-dim 64"
     assert told in lines
     assert options_of(tmp_path / "run")["size"] == "small"
     again = printed("classification", file, *FEW, "--units", 7, "--out", tmp_path / "run")
@@ -102,5 +122,21 @@ def test_a_size_beside_a_model_that_brings_its_own_is_refused(tmp_path):
     printed("classification", file, *FEW, "--out", run)
     asked = ["classification", file, "--teacher", run, "--size", "small"]
     line = refusal(*asked, out=tmp_path / "run", status=2)
-    assert "--size: --teacher brings its own sizes; leave it out." in line
+    assert "--size small: --teacher brings its own sizes; leave --size out." in line
     assert outcome("classification", file, "--size", "huge", "--out", tmp_path / "run")[0] == 2
+
+
+def test_options_of_a_run_are_those_of_another_with_a_teacher(tmp_path):
+    file = noisy(tmp_path / "own.csv", 90)
+    for name, given in (("teacher", ["--size", "base"]), ("student", [])):
+        config = ["--config", tmp_path / "teacher/options.json"] if name == "student" else given
+        more = [*config, "--teacher", tmp_path / "teacher"] if name == "student" else config
+        printed("classification", file, *more, *FEW, "--out", tmp_path / name)
+    assert options_of(tmp_path / "student")["size"] == "base"
+
+
+@pytest.mark.parametrize("content", ["[1]", "{", '{"task": "tagging", "size": "small"}'])
+def test_a_run_without_options_of_the_task_has_no_size(content, tmp_path):
+    (tmp_path / "options.json").write_text(content)
+    file = file_of(tmp_path / "few.csv", 3)
+    assert TASKS["classification"].of(file=file, start_from=str(tmp_path)).size == "auto"

@@ -96,26 +96,48 @@ def test_both_sides_of_a_pair_are_cut_and_stay_together(tmp_path):
 FRAMES = "series,x,label\n" + "".join(f"{row // 3},0.1,a\n" for row in range(30))
 
 
+KINDS = "--subword-dropout: cuts tokens of the kinds word-piece, unigram, bpe; choose one with"
+
+
 @pytest.mark.parametrize(
     ("task", "options", "message"),
     [
-        (
-            "translation",
-            ["--tokens", "byte-pairs", "--vocab-size", 300],
-            "the source needs tokens of the kinds word-piece",
-        ),
-        ("translation", ["--target-tokens", "words"], "the target needs tokens of the kinds word"),
+        ("translation", ["--tokens", "byte-pairs"], KINDS),
+        ("translation", ["--target-tokens", "words"], KINDS),
         ("classification", ["--encoder", "tree"], "--subword-dropout: --encoder tree has none"),
     ],
 )
 def test_words_that_are_cut_in_one_way_are_refused(task, options, message, tmp_path):
     arguments = [*COMMANDS[task](tmp_path), *RATE, *options]
-    status = 2 if "--encoder" in options else 1
-    assert message in refusal(task, *arguments, out=tmp_path / "run", status=status)
+    assert message in refusal(task, *arguments, out=tmp_path / "run", status=2)
 
 
-def test_frames_have_no_words(tmp_path):
+@pytest.mark.parametrize("task", ["classification", "tagging"])
+def test_frames_have_no_words(task, tmp_path):
     (tmp_path / "own.csv").write_text(FRAMES)
-    arguments = [tmp_path / "own.csv", "--numbers", "x", "--series-column", "series", *RATE]
-    line = refusal("classification", *arguments, out=tmp_path / "run", status=2)
-    assert "--subword-dropout: not with --numbers; leave one of them out." in line
+    (tmp_path / "own.npz").touch()
+    for arguments in (["own.csv", "--numbers", "x", "--series-column", "series"], ["own.npz"]):
+        given = [tmp_path / arguments[0], *arguments[1:], *RATE]
+        line = refusal(task, *given, out=tmp_path / "run", status=2)
+        assert "--subword-dropout: cuts words; the inputs are numbers. Leave it out." in line
+
+
+def test_both_texts_of_a_pair_are_cut(tmp_path):
+    lines = [line.replace("\t", ",") for line in paired(tmp_path / "p").read_text().splitlines()]
+    rows = [f"{line},{'same' if place % 2 else 'other'}" for place, line in enumerate(lines)]
+    (tmp_path / "own.csv").write_text("\n".join(["text,pair,label", *rows]))
+    given = ["--pair-column", "pair", *SIZES, *RATE, "--vocab-size", 40, "--max-length", 12]
+    options, *_ = command("classification", TASKS["classification"]).main(
+        [*map(str, [tmp_path / "own.csv", *given, "--out", tmp_path / "run"])],
+        standalone_mode=False,
+    )
+    made = options.make()
+    train, validation = made.reading.read()
+    run, _ = made.prepared(tmp_path, train, validation, made.reading.tokenizers(train))
+    tokenizer = run.tokenizers["text"]
+    for inputs, _ in itertools.islice(made.modelling.batches(train, run).from_step(0), 20):
+        for ids, segments in zip(inputs["token_ids"], inputs["segment_ids"], strict=True):
+            real = ids != 0
+            assert real.sum() <= 12
+            first = [*ids].index(tokenizer.id_of("[SEP]"))
+            np.testing.assert_array_equal(segments[real], np.arange(real.sum()) > first)

@@ -312,7 +312,7 @@ test_files_that_nothing_can_be_learned_from_get_one_line = refused_files(
         ("--num-heads 3 --hidden-dim 8", "--num-heads must divide --hidden-dim; received 3 and 8."),
         ("--model cho --attention dot", "cho does not attend; choose bahdanau or luong."),
         ("--model luong {tied} --embedding-dim 5", "luong computes logits of its state, so embedd"),
-        ("--model bahdanau --readout none {tied}", "as wide; choose --embedding-dim 512"),
+        ("--model bahdanau --readout none {tied}", "as wide; choose --embedding-dim 256"),
         ("--model luong --attention hard --teacher-forcing 0.5", "trained on the tokens given"),
         ("--model luong --readout none", "--readout: luong has a hidden layer of its own"),
         ("--frames-column a {joint}", "--joint: sources of --frames-column are no texts"),

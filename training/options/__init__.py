@@ -452,10 +452,11 @@ class FitOptions(Options):
     # Names of the options that --help shows first; `seqkeras.training.commands` has the usual
     # names.
     USUAL = ()
-    # What --size decides: a size -> name of an option -> default; and the most lines of a file for
-    # which --size auto is small.
+    # What --size decides, size -> name of an option -> default; the most examples of a file for
+    # which --size auto is small; and whether an empty line ends an example.
     SIZES: ClassVar[dict[str, dict[str, Any]]] = {}
     SMALL_UP_TO = 0
+    IN_BLOCKS = False
 
     def __init_subclass__(cls, task: str | None = None) -> None:
         super().__init_subclass__()
@@ -466,7 +467,7 @@ class FitOptions(Options):
     @classmethod
     def of(cls, **given: Any) -> Self:
         """Return the options with the defaults that follow from given ones, as the command line
-        has them: those of `DEFAULTS_WITH`, and those of a size in `SIZES`.
+        has them: `DEFAULTS_WITH`, and the defaults of a size in `SIZES`.
 
             TranslationOptions.of(file="pairs.tsv", hidden_dim=64)
 
@@ -488,8 +489,8 @@ class FitOptions(Options):
         """Return the `seqkeras.training.task.Task` of these options; Keras is imported here."""
         raise NotImplementedError
 
-    def counted_files(self) -> list[str]:
-        """Return the files of texts whose lines --size auto counts."""
+    def text_files(self) -> list[str]:
+        """Return the training files of a task with `SIZES`; none where inputs are no texts."""
         return []
 
     def files_within(self) -> dict[str, list[Path | str]]:

@@ -1,54 +1,82 @@
-"""Options of the size of a model, which the number of lines of the file decides."""
+"""Options of the size of a model, which the number of examples in the file decides."""
 
+import csv
 from collections.abc import Iterable
 from pathlib import Path
 
 import click
 
 from seqkeras import files
-from seqkeras.data.texts import count_lines
+from seqkeras.data.texts import open_text, suffix_of
 from seqkeras.runs import OPTIONS
 from seqkeras.training.options import FitOptions, Options, option, shown
 
 AUTO, SMALL, BASE = "auto", "small", "base"
 BRINGS_SIZES = ("pretrained", "teacher")
+OF_TEXTS = {SMALL: {"embedding_dim": 64, "units": 64}, BASE: {}}  # of a text as a whole
 
 
 class SizeOptions(Options):
     """How large a model is, where no option of its layers says so. The options of the command have
-    `SIZES`, `SMALL_UP_TO` and `counted_files`, too."""
+    `SIZES`, `SMALL_UP_TO` and `text_files`, too."""
 
     size: str = option(
         AUTO,
         click.Choice((AUTO, SMALL, BASE)),
-        "Size of the model and length of the training, where no other option gives them; auto "
-        "chooses by the number of lines of FILE.",
+        "Size of the model, where no other option gives it; auto chooses by the number of examples "
+        "in FILE.",
     )
 
     def problems(self, of: Options) -> Iterable[str]:
         for name in BRINGS_SIZES:
-            if self.size != AUTO and getattr(of, name, None) is not None:
-                yield f"--size: {shown(name)} brings its own sizes; leave it out."
+            if self.size == SMALL and of.is_given(name):
+                yield f"--size small: {shown(name)} brings its own sizes; leave --size out."
 
     def of_file(self, of: FitOptions) -> str:
-        """Return the size: where it is auto that of the run of --start-from, or one that the lines
-        of the file choose; auto where another model brings its sizes, or inputs are no texts.
+        """Return the size. Where it is auto, the run of --start-from decides, or the number of
+        examples; it stays auto where another model brings its sizes and where inputs are no texts.
 
         Args:
             of: all options of the command.
         """
-        counted = of.counted_files()
-        if self.size != AUTO or not counted or any(map(of.is_given, BRINGS_SIZES)):
+        paths = of.text_files()
+        if self.size != AUTO or not paths or any(map(of.is_given, BRINGS_SIZES)):
             return self.size
         if of.start_from is not None:
-            return _size_of_run(Path(of.start_from))
-        return SMALL if sum(map(count_lines, counted)) <= of.SMALL_UP_TO else BASE
+            return _size_of_run(Path(of.start_from), of.task)
+        few = sum(count_examples(path, of.IN_BLOCKS) for path in paths) <= of.SMALL_UP_TO
+        return SMALL if few else BASE
 
 
-def _size_of_run(folder):
-    """Return the size of a run of the same task; auto for other folders, which bring theirs."""
-    path = folder / OPTIONS
-    return files.read_json(path).get("size", AUTO) if path.is_file() else AUTO
+def count_examples(path: Path | str, in_blocks: bool = False) -> int:
+    """Return about how many examples a file holds: its rows, of .csv its records. A file that can
+    not be read counts 0; its reader tells what is wrong.
+
+    Args:
+        in_blocks: whether an empty line ends an example, except in .jsonl.
+    """
+    suffix = suffix_of(path)
+    try:
+        with open_text(path) as file:
+            if suffix == ".csv":
+                return sum(1 for _ in csv.reader(file))
+            if not in_blocks or suffix == ".jsonl":
+                return sum(1 for _ in file)
+            blank = [not line.strip() for line in file]
+            return sum(a and not b for a, b in zip([True, *blank], blank))
+    except (EOFError, OSError, csv.Error):
+        return 0
+
+
+def _size_of_run(folder, task):
+    """Return the size of a run of the same task; auto for another folder, which has its own."""
+    try:
+        options = files.read_json(folder / OPTIONS)
+    except (OSError, ValueError):
+        return AUTO
+    is_same = isinstance(options, dict) and options.get("task") == task
+    size = options.get("size") if is_same else None
+    return size if size in (SMALL, BASE) else AUTO
 
 
 def told_size(options: FitOptions) -> str | None:

@@ -2,22 +2,23 @@
 
 from collections.abc import Iterable
 
-from seqkeras.training.options import Number, Options, option, shown
-
-NOT_WITH = ("teacher", "numbers", "categories", "frames_column")
+from seqkeras.training.options import Number, Options, option
 
 
 class SubwordOptions(Options):
-    """How training texts are cut into tokens."""
+    """How training texts are cut into tokens. The options of the command have `text_files`, too."""
 
     subword_dropout: float = option(
         0.0,
         Number(0, 1, max_open=True),
-        "Rate at which each pass cuts training texts into other tokens than the most likely ones, "
-        "such as 0.1; 0: no other tokens.",
+        "Share of longer tokens (bpe: of merges) that each pass leaves out as it cuts training "
+        "texts, such as 0.1; 0: texts are always cut alike.",
     )
 
     def problems(self, of: Options) -> Iterable[str]:
-        for name in NOT_WITH if self.subword_dropout else ():
-            if of.is_given(name):
-                yield f"--subword-dropout: not with {shown(name)}; leave one of them out."
+        if not self.subword_dropout:
+            return
+        if getattr(of, "teacher", None) is not None:
+            yield "--subword-dropout: a teacher answers whole texts; leave one of the two out."
+        if not of.text_files():
+            yield "--subword-dropout: cuts words; the inputs are numbers. Leave it out."

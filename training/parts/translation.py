@@ -24,6 +24,7 @@ from seqkeras.serving.text.characters import WITHOUT_SPACES
 from seqkeras.tokenizers import PAD, encode_all, learn_tokenizer, special_ids
 from seqkeras.training.answering.translate import frames_of, rows_of, source_ids
 from seqkeras.training.console import console
+from seqkeras.training.options.sizes import SMALL
 from seqkeras.training.parts.frames import KEPT
 from seqkeras.training.parts.pretrained import Pretrained
 from seqkeras.training.parts.scaling import learned_scaling
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from seqkeras.serving.rows import Rows
     from seqkeras.serving.text import Tokenizer
 
-PASSES, LEAST_STEPS = 20, 1000  # of a training, unless options say so
+PASSES, PASSES_OF_SMALL, LEAST_STEPS = 20, 10, 1000  # of a training, unless options say so
 
 
 class Pair(NamedTuple):
@@ -301,8 +302,9 @@ class TranslationModelling(Modelling):
     def num_steps(self, batches: Batches) -> int:
         if self.options.passes is not None:
             return super().num_steps(batches)
+        passes = PASSES_OF_SMALL if self.options.size == SMALL else PASSES
         least = LEAST_STEPS * self.options.gradient_accumulation
-        return max(PASSES * batches.order.batches_per_pass, least)
+        return max(passes * batches.order.batches_per_pass, least)
 
     def arrays(self, examples: list[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
         return self._arrays(self._kept(examples, run), run)

@@ -1,4 +1,4 @@
-"""Training texts whose words each pass cuts into other WordPieces."""
+"""Training texts whose words each pass cuts into other subwords."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def varied_inputs(
     Args:
         options: options of the task.
         inputs: "token_ids", and what else there is for each token, or each row.
-        targets: an array with a row for each text, or `Sequences`: of a word its first token has
-            the target.
+        targets: an array with a row for each text, or `Sequences`, where the first token of a word
+            has the target of the word.
         run: has the tokenizer "text" and the limit of tokens.
 
     Raises:
@@ -44,12 +44,7 @@ def varied_inputs(
     rows = inputs[TOKENS].rows()
 
     def of_pass(number):
-        cut = vary(rows, seed_of(options.seed, number))
-        # A text that has too many tokens now stays as it was.
-        cut = [
-            pair if len(pair[0]) <= limit else (row, [*range(len(row))])
-            for row, pair in zip(rows, cut, strict=True)
-        ]
+        cut = vary(rows, seed_of(options.seed, number), limit)
         token_ids = Sequences([ids for ids, _ in cut])
         places = [np.array(places) for _, places in cut]
         made = {TOKENS: token_ids, LENGTHS: token_ids.lengths}
@@ -76,7 +71,7 @@ def varied_texts(
         role: role of the tokenizer.
         tokenizer: what cuts the texts.
         texts: texts of training.
-        rows: their token ids as they are without.
+        rows: token ids of the texts, as the tokenizer cuts them.
         rate: the rate of --subword-dropout.
         special_tokens: whether the rows have special tokens around the text.
 

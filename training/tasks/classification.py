@@ -26,7 +26,7 @@ from seqkeras.training.options.labelled_texts import OF_SCRATCH, LabelledTextOpt
 from seqkeras.training.options.members import MemberOptions
 from seqkeras.training.options.none_of_these import NoneOfTheseOptions
 from seqkeras.training.options.pretrained import PooledOptions
-from seqkeras.training.options.sizes import SizeOptions
+from seqkeras.training.options.sizes import OF_TEXTS, SizeOptions
 from seqkeras.training.options.subwords import SubwordOptions
 from seqkeras.training.task import Task
 
@@ -118,7 +118,7 @@ class ClassificationOptions(FitOptions, task="classification"):
         "Share of the target probability that is spread evenly over all labels.",
     )
 
-    SIZES = {"small": {"embedding_dim": 64, "units": 64}, "base": {}}
+    SIZES = OF_TEXTS
     SMALL_UP_TO = 2_000
     USUAL = ("validation", "text_column", "label_column")
 
@@ -185,7 +185,7 @@ class ClassificationOptions(FitOptions, task="classification"):
                 if self.is_given(name):
                     yield f"{shown(name)}: --encoder tree has none; leave it or the encoder out."
 
-    def counted_files(self) -> list[str]:
+    def text_files(self) -> list[str]:
         return [] if self.recordings.reads_frames(self.file) else [self.file]
 
     def files_within(self) -> dict[str, list[Path | str]]:

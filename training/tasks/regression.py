@@ -17,7 +17,7 @@ from seqkeras.training.options.distillation import DistillationOptions
 from seqkeras.training.options.labelled_texts import OF_SCRATCH, LabelledTextOptions
 from seqkeras.training.options.members import MemberOptions
 from seqkeras.training.options.pretrained import PooledOptions
-from seqkeras.training.options.sizes import SizeOptions
+from seqkeras.training.options.sizes import OF_TEXTS, SizeOptions
 from seqkeras.training.options.subwords import SubwordOptions
 from seqkeras.training.task import Task
 
@@ -51,7 +51,7 @@ class RegressionOptions(FitOptions, task="regression"):
     number_column: str = option("number", str, "Column of numbers.")
     decimals: DecimalOptions = part(DecimalOptions)
 
-    SIZES = {"small": {"embedding_dim": 64, "units": 64}, "base": {}}
+    SIZES = OF_TEXTS
     SMALL_UP_TO = 2_000
     USUAL = ("validation", "text_column", "number_column")
     OF_SCRATCH = OF_SCRATCH
@@ -69,7 +69,7 @@ class RegressionOptions(FitOptions, task="regression"):
         )
         return task if self.teacher is None else distilled(task)
 
-    def counted_files(self) -> list[str]:
+    def text_files(self) -> list[str]:
         return [self.file]
 
     def problems(self, of: Options) -> Iterable[str]:

@@ -119,7 +119,8 @@ class TaggingOptions(FitOptions, task="tagging"):
         "small": {"embedding_dim": 64, "units": 64, **OF_WORDS},
         "base": OF_WORDS,
     }
-    SMALL_UP_TO = 20_000
+    SMALL_UP_TO = 1_000
+    IN_BLOCKS = True
     USUAL = ("validation", "word_column", "tag_column")
 
     def make(self) -> Task:
@@ -146,7 +147,7 @@ class TaggingOptions(FitOptions, task="tagging"):
         if self.teacher is not None and frames:
             yield "--teacher: reads texts; sequences of numbers have none."
 
-    def counted_files(self) -> list[str]:
+    def text_files(self) -> list[str]:
         return [] if self.recordings.reads_frames(self.file) else [self.file]
 
     def files_within(self) -> dict[str, list[Path | str]]:

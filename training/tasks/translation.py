@@ -80,6 +80,7 @@ OF_START = (  # what a folder of --start-from brings
 OF_TEXTS = ("targets", "also", "source_column", "joint", "lowercase", "format")
 NOT_TEXTS = ("numbers", "categories", "frames_column")
 BLEU_TOKENIZERS = ("13a", "none", "intl", "char", "zh")
+CUT_IN_WAYS = ("word-piece", "unigram", "bpe")  # kinds of tokens that cut a word in several ways
 SHARE = Number(0, 1, max_open=True)
 
 
@@ -160,7 +161,8 @@ class TranslationOptions(FitOptions, task="translation"):
     passes: int | None = option(
         None,
         at_least(1),
-        "Passes over the training pairs (epochs). Default: 20, and 1,000 steps at least.",
+        "Passes over the training pairs (epochs). Default: 20, or 10 with --size small, and 1,000 "
+        "steps at least.",
     )
     lowercase: bool = option(False, bool, "Lower-case sources and targets, and so answers.")
     tokens: str = option("unigram", click.Choice([*TOKENIZERS]), "Kind of tokens of the sources.")
@@ -275,7 +277,7 @@ class TranslationOptions(FitOptions, task="translation"):
 
     OF_SCRATCH = ("tokens", "joint", "attention_window")
     SIZES = {
-        "small": {"hidden_dim": 128, "vocab_size": 4_000, "passes": 10, "learning_rate": 2e-3},
+        "small": {"hidden_dim": 128, "vocab_size": 4_000, "learning_rate": 2e-3},
         "base": {},
     }
     SMALL_UP_TO = 50_000
@@ -291,7 +293,7 @@ class TranslationOptions(FitOptions, task="translation"):
             parts.TranslationScoring,
         )
 
-    def counted_files(self) -> list[str]:
+    def text_files(self) -> list[str]:
         return [] if self.sources_are_numbers else [self.file, *self.also]
 
     def files_within(self) -> dict[str, list[Path | str]]:
@@ -353,6 +355,11 @@ class TranslationOptions(FitOptions, task="translation"):
         if self.lowercase and set(kinds) & set(KEEP_CASE):
             model_kind = next(kind for kind in kinds if kind in KEEP_CASE)
             yield f"--lowercase: {model_kind} keep their case; write the files in lower case."
+        if self.subword_dropout and not set(kinds) <= set(CUT_IN_WAYS):
+            yield (
+                f"--subword-dropout: cuts tokens of the kinds {', '.join(CUT_IN_WAYS)}; choose one "
+                "with --tokens, or leave it out."
+            )
         if self.joint and len(set(kinds)) > 1:
             yield "--joint: one vocabulary has one kind of --tokens; leave --target-tokens out."
         if self.joint and self.target_vocab_size is not None:

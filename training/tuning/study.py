@@ -18,6 +18,7 @@ from seqkeras.locking import locked
 from seqkeras.runs import SCORES, RunError
 from seqkeras.terminal import one_line
 from seqkeras.training.console import console
+from seqkeras.training.options.sizes import told_size
 from seqkeras.training.run import options_content
 from seqkeras.training.train import train
 from seqkeras.training.tuning.picture import draw_trials
@@ -69,6 +70,8 @@ def _search(tuning):
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     study = _study(tuning)
     console.print(f"tune {tuning.options.task}: {', '.join(tuning.names)}")
+    if size := told_size(tuning.options):
+        console.print(f"  {size}")
     done = _finished(study)
     if done:
         console.print(f"  going on: {counted(len(done), 'trials are', 'trial is')} done")

@@ -112,6 +112,41 @@ def test_what_can_not_be_cut_otherwise_stays():
         assert VariedWordPieces(tokenizer, 0.9)(rows, seed) == [(rows[0], [0, 1, 2, 3])]
 
 
+@pytest.mark.parametrize("pairs", [False, True])
+def test_rows_that_become_too_long_are_truncated_as_texts_are(pairs):
+    tokenizer, most = learn_word_piece(texts(), 60), 9 if pairs else 5
+    both = [(text, other if pairs else None) for text, other in zip(texts(60), texts(60, seed=1))]
+    rows = [tokenizer.analyze(*two, max_length=most, truncate=True).token_ids for two in both]
+    varied = VariedWordPieces(tokenizer, 0.5)
+    full = varied(rows, seed=0)
+    cut = varied(rows, seed=0, most=most)
+    separator, changed = tokenizer.id_of("[SEP]"), 0
+    for row, (ids, places), (all_ids, _) in zip(rows, cut, full, strict=True):
+        assert len(ids) == len(places) == min(len(all_ids), most)
+        ends = [[*token_ids].count(separator) for token_ids in (row, ids)]
+        assert ends == [1 + pairs] * 2 and ids[-1] == separator
+        found, expected = parts_of(ids, separator), parts_of(all_ids, separator)
+        for part, whole in zip(found, expected, strict=True):
+            assert part == whole[: len(part)]
+        dropped = [len(whole) - len(part) for part, whole in zip(found, expected)]
+        if max(dropped):  # the longer text loses tokens, until both are of a length
+            longest = max(map(len, found))
+            assert all(not lost or longest - len(part) <= 1 for part, lost in zip(found, dropped))
+        changed += len(row) == most and ids != row
+    assert changed > 10
+
+
+def parts_of(ids, separator):
+    """The texts of a row, without the special tokens around them."""
+    parts = [[]]
+    for index in ids[1:]:
+        if index == separator:
+            parts.append([])
+        else:
+            parts[-1].append(index)
+    return parts[:-1]
+
+
 def pieces_of(kind):
     return learn_sentence_pieces(texts(), 40, kind, suffix=("</s>",), hard_vocab_limit=False)
 
