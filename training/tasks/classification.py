@@ -119,7 +119,7 @@ class ClassificationOptions(FitOptions, task="classification"):
     )
 
     SIZES = OF_TEXTS
-    SMALL_UP_TO = 2_000
+    SMALL_UP_TO = 500
     USUAL = ("validation", "text_column", "label_column")
 
     def make(self) -> Task:

@@ -52,7 +52,7 @@ class RegressionOptions(FitOptions, task="regression"):
     decimals: DecimalOptions = part(DecimalOptions)
 
     SIZES = OF_TEXTS
-    SMALL_UP_TO = 2_000
+    SMALL_UP_TO = 500
     USUAL = ("validation", "text_column", "number_column")
     OF_SCRATCH = OF_SCRATCH
     LEARNS_CLASSES = False
