@@ -136,9 +136,11 @@ def _tables(normalizer, pre_tokenizer):
             }
         )
     )
-    forms = _forms(tokenizer.normalizer)
+    alike, forms = _forms(tokenizer.normalizer, tokenizer.pre_tokenizer)
     classes = _classes(tokenizer.pre_tokenizer, sorted(set().union(*forms.values())))
     kinds, expansions = np.full(CODE_POINTS, NOTHING), {}
+    for block in alike:
+        kinds[block] = LETTER
     for code_point, form in forms.items():
         bare = form.strip()
         if bare == chr(code_point) and classes[bare] != SPACE:
@@ -161,22 +163,28 @@ def _tables(normalizer, pre_tokenizer):
     )
 
 
-def _forms(normalizer, block=4096):
-    """Return a dictionary: code point -> its normalized text."""
-    forms = {}
+def _forms(normalizer, pre_tokenizer, block=4096):
+    """Return the blocks of code points that stay as they are and make one word together, and a
+    dictionary of the others: code point -> its normalized text, where that is not empty."""
+    alike, forms = [], {}
     for first in range(0, CODE_POINTS, block):
         code_points = [
             code_point
             for code_point in range(first, first + block)
             if not 0xD800 <= code_point < 0xE000 and code_point != ord(SEPARATOR)
         ]
-        if code_points:
-            became = normalizer.normalize_str(SEPARATOR.join(map(chr, code_points))).split(
-                SEPARATOR
-            )
-            forms.update(zip(code_points, became, strict=True))
+        joined = SEPARATOR.join(map(chr, code_points))
+        normalized = normalizer.normalize_str(joined) if joined else ""
+        if normalized == joined and _is_one_word(pre_tokenizer, joined):
+            alike.append(np.array(code_points, int))
+        elif normalized.strip(SEPARATOR):  # not all of them become nothing
+            forms.update(zip(code_points, normalized.split(SEPARATOR), strict=True))
     forms[ord(SEPARATOR)] = SEPARATOR
-    return forms
+    return alike, forms
+
+
+def _is_one_word(pre_tokenizer, text):
+    return len(pre_tokenizer.pre_tokenize_str(f"a{text}")) == 1
 
 
 def _classes(pre_tokenizer, distinct, block=4096):

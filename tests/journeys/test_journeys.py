@@ -143,6 +143,7 @@ def hugging_face(folder):
 def run(command, folder, path):
     """Run a command in a folder, where `path` alone is what Python finds of ours."""
     environment = {**os.environ, "PYTHONPATH": str(path), "KERAS_BACKEND": "tensorflow"}
+    environment.pop("TF_CPP_MIN_LOG_LEVEL", None)  # which libraries of the tests set
     arguments, _, standard_input = command.partition(" < ")
     program, *arguments = shlex.split(arguments)
     assert program in ("python", "seqkeras")
