@@ -70,12 +70,13 @@ class VariedWordPieces:
             end = start + 1
             while end < len(row) and self.goes_on[row[end]]:
                 end += 1
-            word = tuple(map(int, row[start:end]))
+            word = tuple(row[start:end])
             cut = word if self.special[word[0]] else self._cut(word, draw)
             ids += cut
             places += [start] * len(cut)
             start = end
-        return (ids, places) if most is None else self._cut_off(ids, places, most)
+        fits = most is None or len(ids) <= most
+        return (ids, places) if fits else self._cut_off(ids, places, most)
 
     def _cut_off(self, ids, places, most):
         """Return ids and places without the last tokens of the longest text, until they fit."""

@@ -75,6 +75,7 @@ def test_examples_are_counted_as_they_are_read(tmp_path):
         "names.conll": (b"\n\nShe O\nleft O\n\n\nHe O\n", True, 2),
         "packed.tsv.gz": (gzip.compress(b"one\ntwo\nthree\n"), False, 3),
         "broken.tsv.gz": (b"no gzip", False, 0),
+        "damaged.tsv.gz": (gzip.compress(b"one")[:10] + b"\xff" * 20, False, 0),
     }
     for name, (content, in_blocks, expected) in contents.items():
         (tmp_path / name).write_bytes(content)

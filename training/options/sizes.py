@@ -1,6 +1,7 @@
 """Options of the size of a model, which the number of examples in the file decides."""
 
 import csv
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -64,7 +65,7 @@ def count_examples(path: Path | str, in_blocks: bool = False) -> int:
                 return sum(1 for _ in file)
             blank = [not line.strip() for line in file]
             return sum(a and not b for a, b in zip([True, *blank], blank))
-    except (EOFError, OSError, csv.Error):
+    except (EOFError, OSError, zlib.error, csv.Error):
         return 0
 
 
