@@ -15,6 +15,7 @@ from seqkeras import files
 from seqkeras.export import card, measuring, onnx_files, onnx_graphs, saved_model
 from seqkeras.export.checks import ExportError
 from seqkeras.export.checks.fit import require_fit
+from seqkeras.export.exported import ON_ARRAYS, ON_STRINGS, Exported
 from seqkeras.export.families import ExportPlan
 from seqkeras.export.families.calling import reason_of
 from seqkeras.export.families.decoders import reads_prefix
@@ -105,6 +106,7 @@ def export(
             say(f"the model was trained in {loaded.trained_in}; it is exported in float32")
         searches: dict[str, Any] = {"n_best": options.n_best, "sampling": options.sampling}
         plan = loaded.plan(options.attention_heads, options.stream, **searches)
+        plan = dataclasses.replace(plan, saved_model=saved_model.traced_once(plan.saved_model))
         making = Making(loaded, plan, options, folder, target.name, say)
         for stage in STAGES:
             making = dataclasses.replace(making, **(stage(making) or {}))
@@ -126,7 +128,8 @@ class Making:
     files: dict = dataclasses.field(default_factory=dict)  # precision -> role -> `GraphFile`
     saved_models: dict = dataclasses.field(default_factory=dict)  # path -> name -> `SignatureSpec`
     examples: list = dataclasses.field(default_factory=list)
-    manifest: Manifest = None  # until `prove` makes it
+    exported: Exported = None  # these two until `prove` makes them
+    manifest: Manifest = None
 
 
 @contextlib.contextmanager
@@ -263,10 +266,10 @@ def write_saved_models(making: Making) -> dict[str, Any]:
     """Write the SavedModels on arrays and on strings, if they are asked for."""
     if not making.options.saved_models:
         return {}
-    saved_models = {"saved_model/1": making.plan.saved_model}
+    saved_models = {ON_ARRAYS: making.plan.saved_model}
     by_text = _text_signatures(making) if making.options.strings else {}
     if by_text:
-        saved_models["saved_model_text/1"] = by_text
+        saved_models[ON_STRINGS] = by_text
     making.say(f"SavedModel on arrays{', SavedModel on strings' * bool(by_text)}")
     for path, signatures in saved_models.items():
         with _as_export_error(path):
@@ -309,15 +312,17 @@ def prove(making: Making) -> dict[str, Any]:
     )
     write_manifest(making.folder, manifest)
     making.say("Keras = SavedModel = ONNX, on real inputs")
-    parity, examples = verify(making.run, making.plan, making.folder, manifest)
-    return {"manifest": dataclasses.replace(manifest, parity=parity), "examples": examples}
+    exported = Exported(making.folder, manifest)
+    parity, examples = verify(making.run, making.plan, exported)
+    manifest = dataclasses.replace(manifest, parity=parity)
+    return {"exported": exported, "manifest": manifest, "examples": examples}
 
 
 def write_requests(making: Making) -> None:
     """Write requests and settings for TensorFlow Serving, if there are SavedModels."""
     if making.saved_models:
         making.say("requests and settings for TensorFlow Serving")
-        write_serving_files(making.folder, making.manifest, making.examples)
+        write_serving_files(making.exported, making.examples)
 
 
 def measure(making: Making) -> dict[str, Any]:

@@ -294,7 +294,8 @@ class _LanguageModel(_AlongTokens):
 
     def run(self, places):
         token_ids, lengths = self._padded(places, "token_ids")
-        log_probs = teacher_forcing.along_texts(self._graphs, token_ids)
+        state = self._graphs.begin(len(token_ids))
+        log_probs = teacher_forcing.along(self._graphs, state, token_ids)
         return [row[:length] for row, length in zip(log_probs, lengths, strict=True)]
 
 
@@ -311,9 +312,8 @@ class _EncoderDecoder(_AlongTokens):
         targets, lengths = self._padded(places, "target_ids")
         begin = np.full((len(targets), 1), self._manifest.decoding.start_id)
         before = np.concatenate([begin, targets[:, :-1]], axis=1)
-        log_probs = teacher_forcing.along_targets(
-            self._graphs, arrays[name], arrays["lengths"], before
-        )
+        state = self._graphs.encode(arrays[name], arrays["lengths"])
+        log_probs = teacher_forcing.along(self._graphs, state, before)
         return [row[:length] for row, length in zip(log_probs, lengths, strict=True)]
 
     def _chosen(self, places):

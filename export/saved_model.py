@@ -6,6 +6,8 @@ takes strings, and may have operators of tensorflow-text too. Both load without 
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +32,26 @@ def write(model: keras.Model, signatures: Mapping[str, Signature], folder: Path)
     module.weights = [variable.value for variable in model.variables]
     functions = {name: _traced(signature) for name, signature in signatures.items()}
     tf.saved_model.save(module, str(folder), signatures=functions)
+
+
+def traced_once(signatures: Mapping[str, Signature]) -> dict[str, Signature]:
+    """Return the signatures, each of which is traced when it is first called; both SavedModels, and
+    their proof, then hold one graph of it."""
+
+    def shared(signature):
+        names = [spec.name for spec in signature.inputs]
+
+        @functools.cache
+        def concrete():
+            with tf.init_scope():  # a `tf.function` is traced anew in each graph that calls it
+                return _traced(signature).get_concrete_function()
+
+        return lambda **tensors: concrete()(*(tensors[name] for name in names))
+
+    return {
+        name: dataclasses.replace(signature, function=shared(signature))
+        for name, signature in signatures.items()
+    }
 
 
 def foreign_operators(folder: Path) -> set[str]:

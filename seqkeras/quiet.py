@@ -4,7 +4,9 @@ What they say of a result still comes, once and in a line: Python's warnings, an
 TensorFlow's log that tell of a function that does something else than it says.
 """
 
+import atexit
 import contextlib
+import gc
 import logging
 import os
 import warnings
@@ -25,8 +27,10 @@ def import_tensorflow():
         tensorflow.config.list_physical_devices()  # looks for a GPU, and reports that there is none
     logger = tensorflow.get_logger()
     logger.setLevel(logging.WARNING)
-    if not any(isinstance(known, OfResults) for known in logger.filters):
+    if not any(isinstance(known, OfResults) for known in logger.filters):  # the first time
         logger.addFilter(OfResults())
+        gc.freeze()  # no collection need look at what TensorFlow's modules hold
+        atexit.register(gc.freeze)  # nor at anything when the process ends, which takes seconds
     warnings.formatwarning = in_a_line
 
 

@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-import tensorflow as tf
 
+from seqkeras.export.exported import Exported
 from seqkeras.export.tensorflow_serving import batching
 from seqkeras.export.tensorflow_serving.inputs import Inputs
 from seqkeras.export.tensorflow_serving.notes import notes
 from seqkeras.export.tensorflow_serving.warm_up import WARM_UP, prediction_log, write_requests
-from seqkeras.serving.manifest import Manifest
 
 __all__ = ["WARM_UP", "prediction_log", "write_serving_files"]
 
@@ -46,18 +45,19 @@ services:
 
 
 def write_serving_files(
-    folder: Path, manifest: Manifest, examples: Sequence[Mapping[str, np.ndarray]] = ()
+    exported: Exported, examples: Sequence[Mapping[str, np.ndarray]] = ()
 ) -> dict[str, int]:
     """Write warm-up requests, `models.config`, `batching.config`, `compose.yaml` and notes.
 
     Examples are real inputs, {name: array} without the batch's axis. Returned is how many requests
     were written, by folder.
     """
-    folder, names, counts, batched = Path(folder), {}, {}, set()
+    folder, manifest = exported.folder, exported.manifest
+    names, counts, batched = {}, {}, set()
     inputs = Inputs(manifest, examples)
     for path, signatures in manifest.saved_models.items():
         names[path] = manifest.plain_name + Path(path).parent.name.removeprefix("saved_model")
-        loaded = tf.saved_model.load(str(folder / path)).signatures
+        loaded = exported.signatures(path)
         rows = {key: inputs.common(signature) for key, signature in signatures.items()}
         counts[path] = write_requests(folder / path, loaded, names[path], rows)
         if batching.have_lengths(signatures.values()) and batching.may_be_batched(loaded, rows):

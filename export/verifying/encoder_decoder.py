@@ -6,32 +6,33 @@ where the strings diverge.
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from keras import ops
 
+from seqkeras.export.exported import ON_ARRAYS
 from seqkeras.export.families.decoders import log_probs_along
 from seqkeras.export.pipelines.record import MARGIN
 from seqkeras.export.verifying import parity
-from seqkeras.export.verifying.parity import Comparison, in_keras, signatures_of
+from seqkeras.export.verifying.parity import Comparison, batches, in_keras
 from seqkeras.export.verifying.searches import KerasResults, compare_searches, generated
-from seqkeras.export.verifying.teacher_forcing import along_targets, compare_along, sources_of
+from seqkeras.export.verifying.teacher_forcing import along, compare_along, margins, sources_of
 from seqkeras.serving.pipelines import PIPELINES
 from seqkeras.serving.session import EncoderDecoder
 from seqkeras.tokenizers import pad
 
 if TYPE_CHECKING:
+    from seqkeras.export.exported import Exported
     from seqkeras.export.families import ExportPlan
     from seqkeras.export.run import Run
-    from seqkeras.serving.manifest import Manifest
 
 
 def verify_encoder_decoder(
-    run: Run, plan: ExportPlan, folder: Path, manifest: Manifest
-) -> tuple[dict, list]:
+    run: Run, plan: ExportPlan, exported: Exported
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """See `seqkeras.export.verifying.verify`."""
+    folder, manifest = exported.folder, exported.manifest
     inputs = run.inputs[: parity.EXAMPLES]
     pipeline = PIPELINES[manifest.pipeline](folder, manifest)
     rows = [pipeline.encode(value) for value in inputs]
@@ -41,21 +42,29 @@ def verify_encoder_decoder(
         target.encode(example["target"])[: run.limits.target_length]
         for example in run.examples[: len(inputs)]
     ]
-    feeds = dict(arrays)
-    target_ids, target_lengths = pad([[run.decoding.start_id, *ids] for ids in targets])
+    start_id, end_id = run.decoding.start_id, run.decoding.end_id
+    target_ids, target_lengths = pad([[start_id, *ids] for ids in targets])
     comparison = Comparison(len(inputs))
-    model = run.model
-    arrays["target_ids"] = target_ids
-    by_ids = signatures_of(folder, manifest)
-    expected = _log_probs(model, arrays)
+    by_ids = exported.signatures(ON_ARRAYS)
     graphs = EncoderDecoder(folder, manifest)
-    along = along_targets(graphs, arrays[source], arrays["lengths"], target_ids)
-    compare_along(comparison, run, by_ids, along, expected, arrays, target_lengths)
+    for batch in batches(len(inputs)):
+        given = {name: array[batch] for name, array in arrays.items()}
+        state = graphs.encode(given[source], given["lengths"])
+        given["target_ids"] = target_ids[batch]
+        compare_along(
+            comparison,
+            run,
+            by_ids,
+            along(graphs, state, given["target_ids"]),
+            _log_probs(run.model, given),
+            given,
+            target_lengths[batch],
+            called=batch.start == 0,
+        )
 
-    results = generated(in_keras(plan.saved_model["generate"]), feeds)
+    results = generated(in_keras(plan.saved_model["generate"]), arrays)
     keras_ids = results["generated_ids"]
-    margins = _margins(model, arrays, keras_ids, run.decoding.start_id)
-    end_id = run.decoding.end_id
+    best = _margins(run.model, arrays, keras_ids, start_id)
 
     def texts_of(rows):
         return [_text(target, ids, end_id) for ids in rows]
@@ -66,13 +75,13 @@ def verify_encoder_decoder(
         same = [
             end for end in places if answer.startswith(_text(target, keras_ids[row][:end], end_id))
         ]
-        return bool(margins[row, : 1 + max(same, default=0)].min() < MARGIN)
+        return bool(best[row, : 1 + max(same, default=0)].min() < MARGIN)
 
     greedy = KerasResults(inputs, texts_of(keras_ids), results["scores"], is_tie)
     answers = [answer.text for answer in pipeline(inputs, num_beams=1)]
     comparison.compare_texts("onnx", answers, greedy.texts, inputs, is_tie)
     whole = range(len(inputs))
-    compare_searches(comparison, plan, pipeline, folder, by_ids, feeds, greedy, texts_of, whole)
+    compare_searches(comparison, plan, pipeline, exported, arrays, greedy, texts_of, whole)
     return comparison.finish(), [
         {source: np.array(row), "target_ids": np.array([*ids, end_id])}
         for row, ids in zip(sources, targets, strict=True)
@@ -94,6 +103,10 @@ def _log_probs(model, arrays):
 def _margins(model, arrays, generated_ids, start_id):
     """Return (N, T) the margin of Keras's best token at each step of its greedy decoding."""
     begin = np.full((len(generated_ids), 1), start_id, generated_ids.dtype)
-    target_ids = np.concatenate([begin, generated_ids[:, :-1]], axis=1)
-    best = np.sort(_log_probs(model, {**arrays, "target_ids": target_ids}), axis=-1)
-    return best[..., -1] - best[..., -2]
+    given = {**arrays, "target_ids": np.concatenate([begin, generated_ids[:, :-1]], axis=1)}
+    return np.concatenate(
+        [
+            margins(_log_probs(model, {name: array[batch] for name, array in given.items()}))
+            for batch in batches(len(generated_ids))
+        ]
+    )

@@ -2,37 +2,38 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from keras import ops
 
+from seqkeras.export.exported import ON_ARRAYS
 from seqkeras.export.families.decoders import left_to_right, reads_prefix
 from seqkeras.export.pipelines.record import MARGIN
 from seqkeras.export.verifying import parity
 from seqkeras.export.verifying.searches import KerasResults, compare_searches, generated
-from seqkeras.export.verifying.teacher_forcing import along_texts, compare_along
+from seqkeras.export.verifying.teacher_forcing import along, compare_along, margins
 from seqkeras.serving.pipelines import PIPELINES
 from seqkeras.serving.pipelines.pieces import Detokenizer
 from seqkeras.serving.session import LanguageModel
 from seqkeras.tokenizers import pad
 
 if TYPE_CHECKING:
+    from seqkeras.export.exported import Exported
     from seqkeras.export.families import ExportPlan
     from seqkeras.export.run import Run
-    from seqkeras.serving.manifest import Manifest
 
 NEW_TOKENS = 16  # generated after each text, at most
 
 
 def verify_language_model(
-    run: Run, plan: ExportPlan, folder: Path, manifest: Manifest
-) -> tuple[dict, list]:
+    run: Run, plan: ExportPlan, exported: Exported
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """See `seqkeras.export.verifying.verify`.
 
     A text as long as the limit is shortened, to leave room for a continuation.
     """
+    folder, manifest = exported.folder, exported.manifest
     inputs = run.inputs[: parity.EXAMPLES]
     pipeline = PIPELINES[manifest.pipeline](folder, manifest)
     new_tokens = max(1, min(NEW_TOKENS, manifest.limits.target_length // 2))
@@ -46,18 +47,32 @@ def verify_language_model(
     text = {"token_ids": token_ids}
     text |= {"prefix_lengths": np.full(len(rows), first)} if reads_prefix(model) else {}
     logits_of = left_to_right(model, model)
-    expected = ops.convert_to_numpy(ops.log_softmax(logits_of(text)))
-    along = along_texts(LanguageModel(folder, manifest), token_ids, first)
-    by_ids = parity.signatures_of(folder, manifest)
-    called = not reads_prefix(model)  # else the caller chooses how long the prefix is
-    begin = first - 1
-    compare_along(comparison, run, by_ids, along, expected, text, lengths, begin, called)
+    graph, by_ids = LanguageModel(folder, manifest), exported.signatures(ON_ARRAYS)
+    for batch in parity.batches(len(rows)):
+        given = {name: array[batch] for name, array in text.items()}
+        compare_along(
+            comparison,
+            run,
+            by_ids,
+            along(graph, graph.begin(len(lengths[batch])), given["token_ids"], first),
+            ops.convert_to_numpy(ops.log_softmax(logits_of(given))),
+            given,
+            lengths[batch],
+            begin=first - 1,
+            # Of a prefix the caller chooses the length.
+            called=batch.start == 0 and not reads_prefix(model),
+        )
 
     feeds = {"token_ids": token_ids, "lengths": lengths}
     results = generated(parity.in_keras(plan.saved_model["generate"]), feeds)
     whole = {"token_ids": results["generated_ids"]}
     whole |= {"prefix_lengths": lengths} if reads_prefix(model) else {}
-    best = _margins(logits_of(whole))
+    best = np.concatenate(
+        [
+            margins(ops.convert_to_numpy(logits_of({n: a[batch] for n, a in whole.items()})))
+            for batch in parity.batches(len(rows))
+        ]
+    )
 
     def texts_of(generated_ids, new_tokens=None):
         return _behind(generated_ids, rows, new_tokens, run)
@@ -74,27 +89,17 @@ def verify_language_model(
         row for row, text in enumerate(inputs) if rows[row] == pipeline.encode(text, truncate=True)
     ]
     greedy = KerasResults(inputs, texts_of(results["generated_ids"]), results["scores"], is_tie)
-    compare_searches(
-        comparison, plan, pipeline, folder, by_ids, feeds, greedy, texts_of, whole_rows
-    )
+    compare_searches(comparison, plan, pipeline, exported, feeds, greedy, texts_of, whole_rows)
     parity.compare_attention(
         comparison,
         plan,
-        folder,
-        manifest,
+        exported,
         inputs,
         num_beams=1,
         max_new_tokens=new_tokens,
         truncate=True,
     )
     return comparison.finish(), [{"token_ids": np.array(row)} for row in rows]
-
-
-def _margins(logits):
-    """Return (N, T) the margin of Keras's best token after each token; logits (N, T, V)."""
-    logits = ops.convert_to_numpy(logits)
-    best = np.partition(logits, -2, axis=-1)[..., -2:]
-    return best[..., 1] - best[..., 0]
 
 
 def _behind(generated_ids, prompts, new_tokens, run):

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
 
+from seqkeras.runs.reference import MOST_EXAMPLES
 from seqkeras.serving.opening import Runtime
 from seqkeras.serving.pipelines import PIPELINES
 from seqkeras.serving.pipelines.attention import HEADS, ROLE
 from seqkeras.values import BANNED_LOGIT
 
 if TYPE_CHECKING:
+    from seqkeras.export.exported import Exported
     from seqkeras.export.families import ExportPlan
     from seqkeras.export.proof import Difference
     from seqkeras.export.signatures import Signature
     from seqkeras.runs.reference import Reference
-    from seqkeras.serving.manifest import Manifest, TensorSpec
+    from seqkeras.serving.manifest import TensorSpec
 
 TOLERANCE = 1e-4  # the largest difference allowed between float32 log-probabilities
-EXAMPLES = 512  # compared, at most
+EXAMPLES = 256  # compared, at most
+BATCH = MOST_EXAMPLES  # rows of one call: the first holds all of the user's own call
 WITH_ATTENTION = 8  # a text of 512 tokens has 38 million weights in BERT-base
 
 
@@ -38,7 +40,7 @@ class Comparison:
 
     def __init__(self, examples: int):
         self.figures = {"examples": examples, "tolerance": TOLERANCE}
-        self.problems = []
+        self.problems: dict[str, str] = {}  # figure -> what is wrong with it
         self.way_out = ""
 
     def compare_log_probs(self, name: str, actual: np.ndarray, expected: np.ndarray) -> None:
@@ -68,7 +70,7 @@ class Comparison:
         examples = min(self.figures["examples"], len(reference.examples))
         self.figures |= {"call_examples": examples, f"call_{name}": difference.relative}
         if difference.problem:
-            self.problems.append(f"{name}: {difference.problem}")
+            self.problems[f"call_{name}"] = f"{name}: {difference.problem}"
 
     def compare_texts(
         self,
@@ -82,17 +84,20 @@ class Comparison:
         different = [row for row, text in enumerate(expected) if text != answers[row]]
         tied = [row for row in different if is_tie(row, answers[row])]
         self.figures[f"{name}_ties"] = len(tied)
-        self.problems += [
+        wrong = [
             f"{name} answers {answers[row]!r} to {inputs[row]!r}, Keras {expected[row]!r}"
             for row in different
             if row not in tied
-        ][:3]
+        ]
+        if wrong:
+            self.problems[f"{name}_ties"] = "; ".join(wrong[:3])
 
     def finish(self) -> dict[str, Any]:
         """Return the figures, or raise a ParityError if something differed by too much."""
         if self.problems:
+            problems = "; ".join(self.problems.values())
             raise ParityError(
-                f"the exported model is not the trained one: {'; '.join(self.problems)} "
+                f"the exported model is not the trained one: {problems} "
                 f"(allowed: {TOLERANCE:g} and the same strings). Nothing was written.{self.way_out}"
             )
         return self.figures
@@ -100,22 +105,20 @@ class Comparison:
     def _has_nan(self, expected):
         has_nan = bool(np.isnan(expected).any())
         if has_nan:
-            self.problems.append("Keras itself gives NaN: look at what the model computes")
+            self.problems["nan"] = "Keras itself gives NaN: look at what the model computes"
         return has_nan
 
     def _keep(self, figure, difference, what):
-        difference = float(difference)
-        self.figures[figure] = max(difference, self.figures.get(figure, 0.0))
-        if not difference <= TOLERANCE:
+        difference = np.inf if np.isnan(difference) else float(difference)
+        self.figures[figure] = worst = max(difference, self.figures.get(figure, 0.0))
+        if worst > TOLERANCE:
             name = figure.removesuffix("_difference").removesuffix("_log_prob")
-            self.problems.append(f"{name} {what} differ by {difference:.2g} from Keras")
+            self.problems[figure] = f"{name} {what} differ by {worst:.2g} from Keras"
 
 
-def signatures_of(folder: Path, manifest: Manifest, path: str = "saved_model/1") -> Any:
-    """Return the signatures of a bundle's SavedModel, or None if the bundle has none there."""
-    if path in manifest.saved_models:
-        return tf.saved_model.load(str(folder / path)).signatures
-    return None
+def batches(rows: int) -> list[slice]:
+    """Return the batches of so many rows, which bound the memory of one call."""
+    return [slice(begin, begin + BATCH) for begin in range(0, rows, BATCH)]
 
 
 def tensors(arrays: Mapping[str, np.ndarray]) -> dict[str, tf.Tensor]:
@@ -136,8 +139,7 @@ def in_keras(signature: Signature) -> Callable[..., Any]:
 def compare_attention(
     comparison: Comparison,
     plan: ExportPlan,
-    folder: Path,
-    manifest: Manifest,
+    exported: Exported,
     inputs: Sequence[TensorSpec],
     **options: Any,
 ) -> None:
@@ -146,7 +148,8 @@ def compare_attention(
         return
     runs = []
     runtime = Runtime(observe=lambda *run: runs.append(run))
-    pipeline = PIPELINES[manifest.pipeline](folder, manifest, runtime)
+    manifest = exported.manifest
+    pipeline = PIPELINES[manifest.pipeline](exported.folder, manifest, runtime)
     pipeline(inputs[:WITH_ATTENTION], attention=HEADS, **options)
     function = in_keras(plan.graphs[ROLE])
     for feed, outputs in (run for role, *run in runs if role == ROLE):

@@ -9,22 +9,22 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from seqkeras.export.exported import ON_ARRAYS
 from seqkeras.export.families.saved_models import by_default
 from seqkeras.export.pipelines.record import MARGIN, expected_text
-from seqkeras.export.verifying.parity import in_keras, of_arrays
+from seqkeras.export.verifying.parity import batches, in_keras, of_arrays
 from seqkeras.export.verifying.strings import answers_on_strings, compare_on_strings
 from seqkeras.serving.opening import Runtime
 
 if TYPE_CHECKING:
+    from seqkeras.export.exported import Exported
     from seqkeras.export.families import ExportPlan
     from seqkeras.export.verifying.parity import Comparison
 
-BATCH = 64  # rows generated in one call
 BY_BEAMS = 64  # inputs at most, since beams take several times as long
 GREEDY = "generate"  # the signature; its name is the ONNX graph's too
 
@@ -67,10 +67,9 @@ def generated(
     function: Callable[..., Any], given: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
     """Return the outputs of a generating function for arrays by name, called in batches."""
-    rows = len(given["lengths"])
     parts = [
-        function(**{name: array[begin : begin + BATCH] for name, array in given.items()})
-        for begin in range(0, rows, BATCH)
+        function(**{name: array[batch] for name, array in given.items()})
+        for batch in batches(len(given["lengths"]))
     ]
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
@@ -79,8 +78,7 @@ def compare_searches(
     comparison: Comparison,
     plan: ExportPlan,
     pipeline: Any,
-    folder: Path,
-    by_ids: Any,
+    exported: Exported,
     given: Mapping[str, np.ndarray],
     greedy: Any,
     texts_of: Callable[[np.ndarray], list[str]],
@@ -101,14 +99,14 @@ def compare_searches(
         answers = pipeline(expected.inputs)
         scores = np.array([answer.score for answer in answers])
         expected.check_against(comparison, "onnx_beam", [answer.text for answer in answers], scores)
-    for name, key, function in _other_backends(folder, pipeline.manifest, by_ids, default):
+    for name, key, function in _other_backends(exported, default):
         answers = generated(function, _first(len(searches[key].inputs), given))
         texts = texts_of(answers["generated_ids"])
         searches[key].check_against(comparison, name, texts, answers["scores"])
     expected = searches[default].of(whole)
     compare_on_strings(
         comparison,
-        answers_on_strings(folder, pipeline.manifest, expected.inputs),
+        answers_on_strings(exported, expected.inputs),
         expected.inputs,
         lambda row, outputs: expected_text(
             outputs,
@@ -131,14 +129,15 @@ def _by_beams(signature, feeds, inputs, texts_of):
     )
 
 
-def _other_backends(folder, manifest, by_ids, default):
+def _other_backends(exported, default):
     """Yield (backend, name of its search, function of arrays) of those that take ids."""
-    if by_ids is not None:
+    manifest = exported.manifest
+    if by_ids := exported.signatures(ON_ARRAYS):
         yield "saved_model", GREEDY, of_arrays(by_ids[GREEDY])
         if default != GREEDY:
             yield "saved_model_beam", default, of_arrays(by_ids[default])
     if GREEDY in manifest.graphs:
-        session = Runtime().session(folder / manifest.graphs[GREEDY].file)
+        session = Runtime().session(exported.folder / manifest.graphs[GREEDY].file)
         names = [output.name for output in session.get_outputs()]
         yield (
             "onnx_generate",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from seqkeras.export.exported import ON_ARRAYS
 from seqkeras.export.pipelines import record_of
 from seqkeras.export.proof import MOST_CALLED, first_calls, user_call
 from seqkeras.export.verifying import parity
@@ -16,23 +16,24 @@ from seqkeras.serving.opening import Runtime
 from seqkeras.serving.pipelines import PIPELINES
 
 if TYPE_CHECKING:
+    from seqkeras.export.exported import Exported
     from seqkeras.export.families import ExportPlan
     from seqkeras.export.run import Run
-    from seqkeras.serving.manifest import Manifest
 
 
 def verify_single_pass(
-    run: Run, plan: ExportPlan, folder: Path, manifest: Manifest
-) -> tuple[dict, list]:
+    run: Run, plan: ExportPlan, exported: Exported
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """See `seqkeras.export.verifying.verify`."""
+    manifest = exported.manifest
     runs = []
     runtime = Runtime(observe=lambda role, inputs, outputs: runs.append((inputs, outputs)))
-    pipeline = PIPELINES[manifest.pipeline](folder, manifest, runtime)
+    pipeline = PIPELINES[manifest.pipeline](exported.folder, manifest, runtime)
     inputs = run.inputs[: parity.EXAMPLES]
     record = record_of(manifest.pipeline)
     served = pipeline(inputs, **record.expected_by)
     comparison = parity.Comparison(len(inputs))
-    saved_model = (parity.signatures_of(folder, manifest) or {}).get("serving_default")
+    saved_model = exported.signatures(ON_ARRAYS).get("serving_default")
     function = parity.in_keras(plan.graphs["model"])
     for feed, outputs in runs:
         expected = function(**feed)
@@ -59,12 +60,12 @@ def verify_single_pass(
         for name, answered in backends.items():
             compared = [_of(outputs, answered(feed, outputs)) for feed, outputs in calls]
             comparison.compare_call(name, call.difference(compared), call.reference)
-    compare_streams(comparison, plan, folder, manifest, rows, function)
-    parity.compare_attention(comparison, plan, folder, manifest, inputs)
+    compare_streams(comparison, plan, exported, rows, function)
+    parity.compare_attention(comparison, plan, exported, inputs)
     fields = getattr(pipeline, "fields", ())
     compare_on_strings(
         comparison,
-        answers_on_strings(folder, manifest, inputs, fields),
+        answers_on_strings(exported, inputs, fields),
         inputs,
         lambda row, outputs: record.expected(outputs, served[row], pipeline, inputs[row]),
     )

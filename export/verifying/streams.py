@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from seqkeras.export.verifying.parity import signatures_of, tensors
+from seqkeras.export.exported import ON_ARRAYS
+from seqkeras.export.verifying.parity import tensors
 from seqkeras.serving.opening import Runtime
 from seqkeras.serving.pipelines import PIPELINES
 from seqkeras.serving.pipelines.forecast import WINDOW
@@ -16,9 +16,9 @@ from seqkeras.serving.session import FRAMES
 from seqkeras.serving.streams import ROLE
 
 if TYPE_CHECKING:
+    from seqkeras.export.exported import Exported
     from seqkeras.export.families import ExportPlan
     from seqkeras.export.verifying.parity import Comparison
-    from seqkeras.serving.manifest import Manifest
 
 TOLERANCE = 1e-5  # the largest difference between chunks, relative to the largest number
 MOST = 16  # recordings that are compared
@@ -28,8 +28,7 @@ ENDS = 3  # lengths at which a summary of the frames so far is compared, beside 
 def compare_streams(
     comparison: Comparison,
     plan: ExportPlan,
-    folder: Path,
-    manifest: Manifest,
+    exported: Exported,
     rows: Sequence[Any],
     function: Callable[..., Any],
 ) -> None:
@@ -40,8 +39,9 @@ def compare_streams(
     """
     if plan.streaming is None:
         return
-    stream = PIPELINES[manifest.pipeline](folder, manifest, Runtime()).streaming.graph
-    saved_model = (signatures_of(folder, manifest) or {}).get(ROLE)
+    manifest = exported.manifest
+    stream = PIPELINES[manifest.pipeline](exported.folder, manifest, Runtime()).streaming.graph
+    saved_model = exported.signatures(ON_ARRAYS).get(ROLE)
     random = np.random.default_rng(0)
     largest = 0.0
     compared: dict[str, list[tuple]] = {"stream": [], "saved_model_stream": []}
@@ -69,7 +69,7 @@ def compare_streams(
             comparison.compare_numbers(name, *map(np.concatenate, zip(*pairs, strict=True)))
     comparison.figures["stream_chunks_difference"] = largest
     if not largest <= TOLERANCE:
-        comparison.problems.append(
+        comparison.problems["stream_chunks_difference"] = (
             f"the stream's answers depend on the chunks: they differ by {largest:.2g}, more than "
             f"{TOLERANCE:g}"
         )

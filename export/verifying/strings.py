@@ -8,38 +8,37 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
 
+from seqkeras.export.exported import ON_STRINGS
 from seqkeras.export.text_graphs.reading import in_graph
 from seqkeras.export.text_graphs.row_errors import ERROR
 from seqkeras.export.text_graphs.signatures import DEFAULT, PAIR
-from seqkeras.export.verifying.parity import signatures_of
+from seqkeras.export.verifying.parity import batches
 from seqkeras.serving.text import SentencePieces, read_tokenizer
 
 if TYPE_CHECKING:
+    from seqkeras.export.exported import Exported
     from seqkeras.export.pipelines.record import ExpectedAnswer
     from seqkeras.export.verifying.parity import Comparison
-    from seqkeras.serving.manifest import Manifest
     from seqkeras.serving.text import Tokenizer
 
 NAME = "saved_model_text"
-BATCH = 64
 
 
 def answers_on_strings(
-    folder: Path, manifest: Manifest, inputs: Sequence[Any], fields: Sequence[str] = ()
+    exported: Exported, inputs: Sequence[Any], fields: Sequence[str] = ()
 ) -> list[dict[str, Any] | None] | None:
     """Return the answers of the signatures on strings, or None for a bundle without these.
 
     Each input, whose parts have the names `fields`, has its outputs by name, {} if the graph splits
     it differently in a tie, None if it is refused.
     """
-    signatures = signatures_of(folder, manifest, f"{NAME}/1")
-    if signatures is None:
+    signatures = exported.signatures(ON_STRINGS)
+    if not signatures:
         return None
     answers: list[dict[str, Any] | None] = [None] * len(inputs)
     named = [_named(value, fields) for value in inputs]
@@ -49,8 +48,9 @@ def answers_on_strings(
         for rows in _of_one_shape(asked, named):
             for row, outputs in zip(rows, _ask(function, [named[r] for r in rows]), strict=True):
                 answers[row] = outputs
-    for role in {"text", "source"} & set(manifest.tokenizers):
-        tokenizer = read_tokenizer(folder / manifest.tokenizers[role])
+    tokenizers = exported.manifest.tokenizers
+    for role in {"text", "source"} & set(tokenizers):
+        tokenizer = read_tokenizer(exported.folder / tokenizers[role])
         texts = {row: named[row].get("text") for row, outputs in enumerate(answers) if outputs}
         for row in split_otherwise(tokenizer, texts):
             answers[row] = {}
@@ -117,8 +117,7 @@ def _of_one_shape(rows, named):
 
     for _, group in itertools.groupby(sorted(rows, key=shape), shape):
         group = list(group)
-        for begin in range(0, len(group), BATCH):
-            yield group[begin : begin + BATCH]
+        yield from (group[batch] for batch in batches(len(group)))
 
 
 def _ask(function, rows):

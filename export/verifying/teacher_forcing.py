@@ -17,6 +17,7 @@ from seqkeras.serving.text import pad
 if TYPE_CHECKING:
     from seqkeras.export.run import Run
     from seqkeras.export.verifying.parity import Comparison
+    from seqkeras.serving.session import State
 
 
 def sources_of(rows: Sequence[Any]) -> tuple[Any, ...]:
@@ -32,8 +33,8 @@ def sources_of(rows: Sequence[Any]) -> tuple[Any, ...]:
 def compare_along(
     comparison: Comparison,
     run: Run,
-    by_ids: Any,
-    along: np.ndarray,
+    by_ids: Mapping[str, Any],
+    served: np.ndarray,
     expected: np.ndarray,
     arrays: Mapping[str, np.ndarray],
     lengths: np.ndarray,
@@ -43,15 +44,16 @@ def compare_along(
     """Compare log-probabilities along tokens with Keras's, and with those of the user's call.
 
     Args:
-        along: (N, T, V) of the ONNX graphs.
+        by_ids: the signatures of the SavedModel; none if there is none.
+        served: (N, T, V) of the ONNX graphs.
         expected: (N, T, V) of Keras.
         arrays: name -> array, what the SavedModel reads.
         lengths: (N,) of the real tokens.
         begin: the place of the first that is compared.
         called: whether the user's call reads these tokens in the same way.
     """
-    answers = {"onnx": along}
-    if by_ids is not None:
+    answers = {"onnx": served}
+    if by_ids:
         answers["saved_model"] = by_ids["serving_default"](**tensors(arrays))["log_probs"].numpy()
     places = np.arange(expected.shape[1])
     real = (places >= begin) & (places < lengths[:, np.newaxis])
@@ -63,30 +65,21 @@ def compare_along(
             comparison.compare_call(name, log_probs_difference(run, rows, begin), run.reference)
 
 
-def along_targets(
-    graphs: Any, source: np.ndarray, lengths: np.ndarray, target_ids: np.ndarray
-) -> np.ndarray:
-    """Return (N, T, V) log-probabilities after each token of (N, T) targets."""
-    state = graphs.encode(source, lengths)
-    rows = np.arange(len(target_ids))[:, np.newaxis]
-    log_probs = np.empty((*target_ids.shape, graphs.vocab_size), np.float32)
-    for t in range(target_ids.shape[1]):
-        candidates, state = graphs.step(target_ids[:, t : t + 1], rows, graphs.vocab_size, state)
-        np.put_along_axis(
-            log_probs[:, t], candidates.token_ids[:, 0], candidates.log_probs[:, 0], axis=1
-        )
-    return log_probs
-
-
-def along_texts(graphs: Any, token_ids: np.ndarray, first: int = 1) -> np.ndarray:
-    """Return (N, T, V) log-probabilities after each of the (N, T) tokens of texts.
+def along(graphs: Any, state: State, token_ids: np.ndarray, first: int = 1) -> np.ndarray:
+    """Return (N, T, V) log-probabilities after each of (N, T) tokens, from the `State` before them.
 
     The `first` tokens are read before the first step; all get the log-probabilities after the last.
     """
-    state, rows = graphs.begin(len(token_ids)), np.arange(len(token_ids))[:, np.newaxis]
+    rows = np.arange(len(token_ids))[:, np.newaxis]
     logits, _, state = graphs.step_to_logits(token_ids[:, :first], rows, state)
     steps = first * [logits[:, 0]]
     for t in range(first, token_ids.shape[1]):
         logits, _, state = graphs.step_to_logits(token_ids[:, t : t + 1], rows, state)
         steps.append(logits[:, 0])
     return log_softmax(np.stack(steps, axis=1))
+
+
+def margins(scores: np.ndarray) -> np.ndarray:
+    """Return (N, T) the margin of the best token over the second; scores (N, T, V)."""
+    best = np.partition(scores, -2, axis=-1)[..., -2:]
+    return best[..., 1] - best[..., 0]

@@ -73,6 +73,8 @@ SMOKES = [
     ("encoders", [], ["--only", "minilm"],
         crossed("minilm {} b2 t7 vs onnxruntime.transformers", PRECISIONS)
         | {"minilm float32 64 texts t8…128 vs one batch"}),
+    ("export_time", [], ["--beside", harness.CHECKOUT, "{run}"],
+        crossed(f"run vs {harness.CHECKOUT.name}{{}}", ("", ", memory"))),
     ("generation", [], [*FLOAT32, "keras,keras_nlp"],
         crossed(GENERATED, ["transformer"], (1, 4), ("keras", "keras_nlp"))),
     ("generation", ["ctranslate2"], [*FLOAT32, "ctranslate2"],
@@ -191,9 +193,11 @@ def test_a_benchmark_runs(name, needs, arguments, cases, given, request, capsys,
         pytest.skip("needs benchmarks/requirements.txt, or Linux")
     if name in ("encoders", "dates"):
         request.getfixturevalue("stand_ins")
+    if "{run}" in arguments:
+        given["run"] = shutil.copytree(request.getfixturevalue("dates_run"), tmp_path / "run")
     if "{dates}" in arguments:
         given["dates"] = request.getfixturevalue("dates_bundle")
-    arguments = [argument.format(**given) for argument in arguments]
+    arguments = [str(argument).format(**given) for argument in arguments]
     rows = smoke_rows(name, capsys, tmp_path / "rows.json", *arguments)
     assert rows >= cases if name == "loading" else rows == cases
 

@@ -15,6 +15,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, te
 from tensorflow.core.framework import tensor_pb2
 
 from seqkeras.export import saved_model
+from seqkeras.export.exported import Exported
 from seqkeras.export.signatures import Signature
 from seqkeras.export.tensorflow_serving import WARM_UP, write_serving_files
 from seqkeras.export.tensorflow_serving.batching import BATCH_SIZES
@@ -133,7 +134,7 @@ def bundle(tmp_path_factory):
         "saved_model_text/1": {"serving_default": (count, [TEXT])},
     }
     manifest = write_toy(folder, signatures)
-    return folder, manifest, write_serving_files(folder, manifest, EXAMPLES)
+    return folder, manifest, write_serving_files(Exported(folder, manifest), EXAMPLES)
 
 
 def logs(folder, path):
@@ -174,7 +175,7 @@ def test_the_settings_name_both_models_where_the_image_finds_them(bundle):
 def test_the_server_knows_a_model_by_a_name_that_needs_no_quotes(tmp_path):
     signatures = {"saved_model/1": {"serving_default": (sums, [IDS, LENGTHS])}}
     manifest = dataclasses.replace(write_toy(tmp_path, signatures), name='my model: "v1" #2')
-    write_serving_files(tmp_path, manifest, EXAMPLES)
+    write_serving_files(Exported(tmp_path, manifest), EXAMPLES)
     name = "my_model_v1_2"
     for file, said in {
         "models.config": f'name: "{name}"\n    base_path: "/models/{name}"',
@@ -212,7 +213,7 @@ def test_a_model_that_reads_the_padding_is_not_batched(inputs, examples, tmp_pat
         return {"sum": tf.reduce_sum(token_ids, axis=1)}
 
     manifest = write_toy(tmp_path, {"saved_model/1": {"serving_default": (total, inputs)}})
-    write_serving_files(tmp_path, manifest, examples)
+    write_serving_files(Exported(tmp_path, manifest), examples)
     assert not list(tmp_path.rglob("*.pbtxt"))
     assert "answered alone" in (tmp_path / "tensorflow_serving/README.md").read_text()
 
@@ -224,7 +225,7 @@ def test_lists_of_choices_are_not_batched(tmp_path):
     choices = TensorSpec("choices", "string", ("batch", "choices"))
     manifest = write_toy(tmp_path, {"saved_model_text/1": {"serving_default": (first, [choices])}})
     manifest = dataclasses.replace(manifest, examples=({"choices": ["a", "bc"]},))
-    write_serving_files(tmp_path, manifest)
+    write_serving_files(Exported(tmp_path, manifest))
     assert not list(tmp_path.rglob("*.pbtxt"))
 
 
@@ -271,7 +272,7 @@ def test_requests_of_the_notes_can_be_pasted(bundle):
 
 def test_a_bundle_without_saved_models_gets_no_files(bundle, tmp_path):
     manifest = dataclasses.replace(bundle[1], saved_models={})
-    assert write_serving_files(tmp_path, manifest) == {}
+    assert write_serving_files(Exported(tmp_path, manifest)) == {}
     assert not list(tmp_path.iterdir())
 
 

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from seqkeras.export import bundle
 from seqkeras.export.bundle import ExportOptions, export
+from seqkeras.export.exported import Exported
 from seqkeras.export.feeds import SINGLE_PASS
 from seqkeras.export.pipelines import record_of
 from seqkeras.export.pipelines.record import ExpectedAnswer, expected_text
@@ -172,13 +173,13 @@ def test_what_is_refused_is_left_out_and_counted(tmp_path):
     manifest = OfSavedModels(("saved_model_text/1",))
     inputs = ["a", ("b", "c"), "too long", {"text": "d", "pair": "e"}, ("of", "many", "words")]
     inputs += [str(number) for number in range(70)] + ["too long again"]
-    answers = answers_on_strings(tmp_path, manifest, inputs, ("text", "pair"))
+    answers = answers_on_strings(Exported(tmp_path, manifest), inputs, ("text", "pair"))
     assert answers[:5] == [{"same": b"a"}, {"both": b"bc"}, None, {"both": b"de"}, None]
     assert answers[5:] == [*({"same": str(number).encode()} for number in range(70)), None]
     comparison = Comparison(len(inputs))
     compare_on_strings(comparison, answers, inputs, lambda row, outputs: ExpectedAnswer())
     assert comparison.finish()["saved_model_text_refused"] == 3
-    assert answers_on_strings(tmp_path, OfSavedModels(()), inputs) is None
+    assert answers_on_strings(Exported(tmp_path, OfSavedModels(())), inputs) is None
 
 
 def test_a_text_that_is_split_otherwise_in_a_tie_is_left_out_and_counted(tmp_path):
@@ -195,7 +196,7 @@ def test_a_text_that_is_split_otherwise_in_a_tie_is_left_out_and_counted(tmp_pat
 
     tf.saved_model.save(tf.Module(), str(tmp_path / path), {"serving_default": function})
     manifest = OfSavedModels((path,), {"text": "tokenizer.json"})
-    answers = answers_on_strings(tmp_path, manifest, ["the cat", repeated])
+    answers = answers_on_strings(Exported(tmp_path, manifest), ["the cat", repeated])
     assert answers == [{"same": b"the cat"}, {}]
     comparison = Comparison(2)
     compare_on_strings(comparison, answers, ["", ""], lambda row, outputs: ExpectedAnswer())
