@@ -169,8 +169,12 @@ def _reader(path, form=None, ways_out=NO_WAYS_OUT):
 
 
 def _lines(text):
-    """Return lines with their ends. `splitlines` would also split at characters within a text."""
-    return [f"{line}\n" for line in text.split("\n")]
+    """Yield lines with their ends. `splitlines` would also split at characters within a text."""
+    start = 0
+    while (end := text.find("\n", start) + 1) > 0:
+        yield text[start:end]
+        start = end
+    yield f"{text[start:]}\n"
 
 
 def _of_csv(path, text, columns):
@@ -179,8 +183,8 @@ def _of_csv(path, text, columns):
 
 def _rows_of_csv(path, text):
     """Yield (fields of a row, number of its last line)."""
-    lines = [*_lines(text), "\n"]  # one line more, which only a row with an open quote reaches
-    reader, begin = csv.reader(lines, strict=True), 1
+    # One line more, which only a row with an open quote reaches.
+    reader, begin = csv.reader(itertools.chain(_lines(text), ["\n"]), strict=True), 1
     try:
         while (row := _next_of(reader)) is not None:
             yield row, reader.line_num

@@ -72,8 +72,9 @@ def learn_word_piece(
     untrained = word_piece(special, **options, in_texts=())
     # The library numbers "##" and a character as it meets them, in an order that changes from run
     # to run, and breaks ties by number: so they are numbered before.
+    parts = {part for text in texts for part in text.split(" ")}
     inner = {
-        character for text in texts for word in untrained.words(text) for character in word[1:]
+        character for part in parts for word in untrained.words(part) for character in word[1:]
     }
     trainer = tokenizers.trainers.WordPieceTrainer(
         vocab_size=vocab_size,

@@ -175,7 +175,8 @@ def require_varied(tokenizer: Tokenizer) -> None:
     """Raise a `ValueError` unless texts can be cut in several ways."""
     is_pieces = isinstance(tokenizer, SentencePieces) and tokenizer.vocabulary is None
     if not is_pieces and not (isinstance(tokenizer, Subwords) and tokenizer.is_word_piece):
+        other = " with the ids of another vocabulary" * isinstance(tokenizer, SentencePieces)
         raise ValueError(
             "needs tokens of the kinds word-piece, unigram or bpe, which cut a word in several "
-            f"ways; received {tokenizer!r}."
+            f"ways; received a {type(tokenizer).__name__}{other}."
         )

@@ -15,6 +15,7 @@ from .encoding import Encoding, fit, require_text
 from .library import errors_of_library
 
 CAN_NOT = "Subwords: the tokenizer can not read this text"
+AT_ONCE = 10_000  # texts that the library analyses beside their ids
 MOST_ID = 2**32 - 1  # of the library's type
 CONTRACTIONS = ("n't", "'m", "'s", "'ve", "'re")
 
@@ -135,9 +136,13 @@ class Subwords:
         """
         for text in texts:
             require_text("Subwords", text)
+        ids: list[list[int]] = []
         with errors_of_library(CAN_NOT):
-            batch = self._library.encode_batch_fast(list(texts), add_special_tokens=special_tokens)
-        return [encoding.ids for encoding in batch]
+            for start in range(0, len(texts), AT_ONCE):
+                some = list(texts[start : start + AT_ONCE])
+                batch = self._library.encode_batch_fast(some, add_special_tokens=special_tokens)
+                ids += (encoding.ids for encoding in batch)
+        return ids
 
     def analyze(
         self,

@@ -226,10 +226,11 @@ class Options:
             object.__setattr__(self, field.name, value)
 
     def __getattr__(self, name: str) -> Any:
-        for held in _parts(self):
-            if name in options_of(type(held)):
-                return getattr(held, name)
-        raise AttributeError(f"{type(self).__name__}: there is no option {name!r}.")
+        kind: Any = type(self)
+        held = _part_with(kind, name)
+        if held is None or held not in vars(self):
+            raise AttributeError(f"{kind.__name__}: there is no option {name!r}.")
+        return getattr(vars(self)[held], name)
 
     def is_given(self, name: str) -> bool:
         """Return whether an option differs from its default; False for an option that there is
@@ -275,12 +276,18 @@ def values_of(options: Options) -> dict[str, Any]:
     return {name: getattr(options, name) for name in options_of(type(options))}
 
 
+@functools.cache
+def _part_with(kind, name):
+    """Return the name of the first part that has an option; None where none has it."""
+    parts = (field for field in dataclasses.fields(kind) if "part" in field.metadata)
+    return next((part.name for part in parts if name in options_of(part.metadata["part"])), None)
+
+
 def _parts(options):
-    held = vars(options)
     return [
-        held[field.name]
+        getattr(options, field.name)
         for field in dataclasses.fields(options)
-        if field.name in held and "part" in field.metadata
+        if "part" in field.metadata
     ]
 
 

@@ -101,17 +101,18 @@ class ClassificationReading(LabelledTexts):
         return train, validation
 
     def _rows(self, path):
-        """Return the places in a file with their examples, and the group of each for --folds."""
+        """Return a list of (line, or place of a recording, example, group for --folds)."""
         if self.frames:
             recordings = self.frames.read(path)
             return [
                 (recording.where, recording, index) for index, recording in enumerate(recordings)
             ]
         rows = self.rows(path)
-        say_merged(path, self.options.label_column, [written for _, _, written, _ in rows])
+        distinct = {written for _, _, written, _ in rows}
+        say_merged(path, self.options.label_column, distinct)
+        label_of = {written: self._label(category_text(written)) for written in distinct}
         return [
-            (where, Example(text, self._label(category_text(written))), group)
-            for where, text, written, group in rows
+            (line, Example(text, label_of[written]), group) for line, text, written, group in rows
         ]
 
     def _label(self, written):
@@ -189,8 +190,9 @@ class ClassificationReading(LabelledTexts):
     def _of_known_labels(self, path, labels, source):
         """Return the examples of a file with the labels of another file."""
         rows = self._rows(path)
-        for where, example, _ in rows:
+        for place, example, _ in rows:
             if example.target is not None and example.target not in labels:
+                where = place if self.frames else f"{path}, line {place}"
                 raise RunError(
                     f"{where}: the label {example.target!r:.40} is not in {source}, which has "
                     f"{listed(labels)}."

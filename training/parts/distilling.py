@@ -143,9 +143,7 @@ class DistilledTexts(DistilledReading):
         names = [name for name in ("text_column", "pair_column") if getattr(options, name)]
         columns = [getattr(options, name) for name in names]
         rows = self.inner.filled_rows(options.unlabelled, columns, names)
-        return [
-            tuple(value.values()) if len(columns) > 1 else value[columns[0]] for _, value in rows
-        ]
+        return [values if len(columns) > 1 else values[0] for _, values in rows]
 
 
 class DistilledNumbers(DistilledTexts):

@@ -8,21 +8,24 @@ import keras
 import numpy as np
 
 from seqkeras.attention import StructuredSelfAttention
+from seqkeras.data.batches import Sequences
 from seqkeras.data.columns import WaysOut, read_columns
 from seqkeras.runs import RunError, RunFiles
 from seqkeras.serving.categories import category_text
 from seqkeras.serving.text import Encoding, Tokenizer
 from seqkeras.tensors import Tensor
 from seqkeras.terminal import one_line
+from seqkeras.tokenizers import encode_all
 from seqkeras.training.console import console, say_merged
 from seqkeras.training.parts.encoded_texts import EncodedTexts
 from seqkeras.training.parts.encoders import encoded
-from seqkeras.training.parts.pretrained import inputs_of
+from seqkeras.training.parts.pretrained import inputs_of, inputs_of_ids
 from seqkeras.training.parts.varied_subwords import varied_inputs
 from seqkeras.training.task import Modelling
 from seqkeras.training.wording import counted
 
 MOST_TOKENS = 128  # of a text or a pair, by default
+AT_ONCE = 10_000  # texts whose ids are lists
 WAYS_OUT = WaysOut(empty="--skip-empty true", form="--format", header="--header false")
 NOT_FILLED = "an empty column or a text without a token"
 
@@ -33,7 +36,7 @@ class LabelledTexts(EncodedTexts):
     target_option: str  # the option that names the column of targets
 
     def rows(self, path: Path | str) -> list[tuple[Any, ...]]:
-        """Return a list of (where, text or tuple of two, target as it is written, group) of a file.
+        """Return a list of (line, text or tuple of two, target as it is written, group) of a file.
 
         The target is without the white space around it.
         """
@@ -42,27 +45,30 @@ class LabelledTexts(EncodedTexts):
         names = [name for name in names if getattr(options, name) is not None]
         columns = [getattr(options, name) for name in names]
         distinct = [*dict.fromkeys(columns)] if options.group_column is not None else columns
-        found, rows = [], self.filled_rows(path, distinct, names)
+        rows = self.filled_rows(path, distinct, names)
+        first = distinct.index(options.text_column)
+        second = None if options.pair_column is None else distinct.index(options.pair_column)
+        target = distinct.index(getattr(options, self.target_option))
+        grouped = None
         if options.group_column is not None:
-            groups = [value[options.group_column] for _, value in rows]
-            say_merged(path, options.group_column, groups)
-        for line, value in rows:
-            texts = [
-                value[column] for column in (options.text_column, options.pair_column) if column
-            ]
-            target = value[getattr(options, self.target_option)].strip()
-            text = texts[0] if options.pair_column is None else tuple(texts)
-            group = line
-            if options.group_column is not None:
-                group = category_text(value[options.group_column])
-            found.append((f"{path}, line {line}", text, target, group))
-        return found
+            grouped = distinct.index(options.group_column)
+            say_merged(path, options.group_column, (values[grouped] for _, values in rows))
+        return [
+            (
+                line,
+                values[first] if second is None else (values[first], values[second]),
+                values[target].strip(),
+                line if grouped is None else category_text(values[grouped]),
+            )
+            for line, values in rows
+        ]
 
     def filled_rows(
         self, path: Path | str, columns: Sequence[str], names: Sequence[str]
-    ) -> list[tuple[int, dict[str, str]]]:
-        """Return a list of (line, column -> text) of a file's rows whose columns are not empty, and
-        whose texts have a token; others are left out with --skip-empty, and a line says how many.
+    ) -> list[tuple[int, tuple[str, ...]]]:
+        """Return a list of (line, texts of the columns) of a file's rows whose columns are not
+        empty, and whose texts have a token; others are left out with --skip-empty, and a line says
+        how many.
 
         Args:
             path: path of the file.
@@ -76,21 +82,20 @@ class LabelledTexts(EncodedTexts):
         may_be_empty = columns if options.skip_empty else ()
         reading = options.texts.reading(names)
         read = read_columns(path, columns, may_be_empty, **reading, ways_out=WAYS_OUT)
+        of_texts = (options.text_column, options.pair_column)
+        texts = [place for place, column in enumerate(columns) if column in of_texts]
         filled = []
-        for line, values in read:
-            value = dict(zip(columns, values, strict=True))
-            texts = [
-                column for column in columns if column in (options.text_column, options.pair_column)
-            ]
-            without = [column for column in texts if not self.has_token(value[column])]
+        for row in read:
+            line, values = row
+            without = [place for place in texts if not self.has_token(values[place])]
             if without and not options.skip_empty:
                 raise RunError(
-                    f"{path}, line {line}: {without[0]!r} has no token, "
-                    f"{value[without[0]]!r:.40}; remove the line, or leave it out by "
+                    f"{path}, line {line}: {columns[without[0]]!r} has no token, "
+                    f"{values[without[0]]!r:.40}; remove the line, or leave it out by "
                     f"{WAYS_OUT.empty}."
                 )
             if not without and all(map(str.strip, values)):
-                filled.append((line, value))
+                filled.append(row)
         if skipped := len(read) - len(filled):
             rows = counted(skipped, f"rows with {NOT_FILLED} are", f"row with {NOT_FILLED} is")
             console.print(f"  {one_line(path)}: {rows} left out")
@@ -134,13 +139,18 @@ class LabelledTextModelling(Modelling):
         Args:
             targets: an array of each example's.
         """
-        rows = [text_encodings(run, example.text) for example in examples]
-        encodings = [window for row in rows for window in row]
-        inputs = inputs_of(encodings, self.options.pair_column is not None, self.reading.pretrained)
+        options, pretrained = self.options, self.reading.pretrained
+        if options.stride is None and options.pair_column is None:
+            inputs = inputs_of_ids(_token_ids(run, [each.text for each in examples]), pretrained)
+        else:
+            rows = [text_encodings(run, example.text) for example in examples]
+            encodings = [window for row in rows for window in row]
+            inputs = inputs_of(encodings, options.pair_column is not None, pretrained)
+            targets = np.repeat(targets, [len(row) for row in rows], axis=0)
         lengths = inputs["token_ids"].lengths
-        if self.options.stride is None:
+        if options.stride is None:
             self._say_what_is_cut(examples, lengths, run)
-        return inputs, np.repeat(targets, [len(row) for row in rows], axis=0), lengths
+        return inputs, targets, lengths
 
     def varied(self, inputs: Any, targets: Any, run: RunFiles) -> Any:
         return varied_inputs(self.options, inputs, targets, run)
@@ -170,6 +180,19 @@ class LabelledTextModelling(Modelling):
 def parts(text: Any) -> tuple[str, ...]:
     """Return a text, or two, as a tuple."""
     return text if isinstance(text, tuple) else (text,)
+
+
+def _token_ids(run, texts):
+    """Return the ids of texts, cut off at the run's limit."""
+    limit, tokenizer, parts = run.record.limits["source_length"], run.tokenizers["text"], []
+    for start in range(0, len(texts), AT_ONCE):
+        some = texts[start : start + AT_ONCE]
+        rows = encode_all(tokenizer, some, special_tokens=True)
+        for place, row in enumerate(rows):
+            if len(row) > limit:
+                rows[place] = text_encoding(run, some[place]).token_ids
+        parts.append(Sequences(rows))
+    return Sequences.joined(parts)
 
 
 def text_encodings(run: RunFiles, text: Any) -> list[Encoding]:

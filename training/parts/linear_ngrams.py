@@ -5,7 +5,8 @@
     y = s (W^T x + b)
 
 W and b separate each class from the others by the squared hinge loss. A tenth of the training rows,
-held out, decides their penalty, and the scale s by which y are logits.
+held out, decides their penalty, and the scale s by which y are logits. Unless there are many rows,
+W and b are then found anew on all of them.
 
 Reference: Fan et al. 2008, https://jmlr.org/papers/v9/fan08a.html (LIBLINEAR); Wang and Manning
 2012, https://aclanthology.org/P12-2018 (linear classifiers of n-grams as strong baselines)
@@ -13,6 +14,7 @@ Reference: Fan et al. 2008, https://jmlr.org/papers/v9/fan08a.html (LIBLINEAR); 
 
 from __future__ import annotations
 
+import operator
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +37,9 @@ MOST_LABELS = 512
 MOST_WEIGHTS = 2**21
 PENALTIES = (1.0, 0.1)  # C
 TOLERANCE = 1e-2
+MOST_PASSES = 50  # where no n-gram tells the label, a machine would need a thousand
 HELD_OUT = 0.1
+MANY_TEXTS = 20_000  # beyond which a tenth more teaches little
 CHARACTERS_OF_TOKEN = 4
 BATCH, STEP = 256, 16  # texts whose n-grams are found at once, and tokens that a batch grows by
 
@@ -67,10 +71,10 @@ def fitted_ngrams(
     most = most_characters(range(num_labels)) / CHARACTERS_OF_TOKEN
     count = max(1, int(len(targets) * most / max(rows.lengths.sum(), 1)))
     texts = np.array(evenly_spread(count, len(targets)))
+    texts = np.random.default_rng(seed).permutation(texts)
     targets, count = targets[texts], len(texts)
-    order = np.random.default_rng(seed).permutation(count)
-    held, rest = np.split(order, [round(HELD_OUT * count)])
-    too_few = count < FEWEST_TEXTS or len({*targets[rest].tolist()}) < 2
+    rest = count - round(HELD_OUT * count)
+    too_few = count < FEWEST_TEXTS or len({*targets[:rest].tolist()}) < 2
     if too_few or num_labels > MOST_LABELS:
         return None
     table = CharacterTable.learn(map(tokenizer.token_of, range(len(tokenizer))))
@@ -81,14 +85,17 @@ def fitted_ngrams(
     features, weights = weighted(counted_ngrams(layer, rows, texts))
     judged = []
     with threadpool_limits(1, user_api="blas"):
+        given, held = _first(features, rest), features[rest:]
         for penalty in PENALTIES:
-            kernel, bias = _separated(features[rest], targets[rest], num_labels, penalty)
-            logits = features[held] @ kernel + bias
-            scale = 1 / fitted_temperature(logits, targets[held])
-            losses = -log_softmax(scale * logits)[np.arange(len(held)), targets[held]]
-            judged.append((float(np.mean(losses)), penalty, scale))
-        _, penalty, scale = min(judged)
-        kernel, bias = _separated(features, targets, num_labels, penalty)
+            kernel, bias = _separated(given, targets[:rest], num_labels, penalty)
+            logits = held @ kernel + bias
+            scale = 1 / fitted_temperature(logits, targets[rest:])
+            losses = -log_softmax(scale * logits)[np.arange(count - rest), targets[rest:]]
+            judged.append((float(np.mean(losses)), penalty, scale, kernel, bias))
+        _, penalty, scale, kernel, bias = min(judged, key=operator.itemgetter(0))
+        if count <= MANY_TEXTS:
+            order = np.argsort(texts)
+            kernel, bias = _separated(features[order], targets[order], num_labels, penalty)
     layer.set_weights([scale * weights[:, None] * kernel, scale * bias])
     return layer
 
@@ -104,16 +111,18 @@ def counted_ngrams(layer: LinearNgrams, rows: Sequences, texts: np.ndarray) -> A
     """
     from scipy import sparse
 
-    places, hit = [], []
+    parts, order = [], []
     for chosen, token_ids in _in_batches(rows, texts):
+        pairs = []
         for buckets, real in layer.grams(token_ids):
             row, column = np.nonzero(ops.convert_to_numpy(real))
-            places.append(chosen[row])
-            hit.append(ops.convert_to_numpy(buckets)[row, column])
-    all_places, all_hit = np.concatenate(places), np.concatenate(hit)
-    sizes = np.maximum(np.bincount(all_places, minlength=len(texts)), 1)
-    values = 1 / np.sqrt(sizes[all_places])
-    return sparse.csr_matrix((values, (all_places, all_hit)), (len(texts), layer.buckets))
+            pairs.append((row, ops.convert_to_numpy(buckets)[row, column]))
+        places, hit = map(np.concatenate, zip(*pairs, strict=True))
+        sizes = np.maximum(np.bincount(places, minlength=len(chosen)), 1)
+        values = 1 / np.sqrt(sizes[places])
+        parts.append(sparse.csr_matrix((values, (places, hit)), (len(chosen), layer.buckets)))
+        order.append(chosen)
+    return sparse.vstack(parts, "csr")[np.argsort(np.concatenate(order))]
 
 
 def logits_of_ngrams(layer: LinearNgrams, rows: Sequences) -> np.ndarray:
@@ -135,11 +144,11 @@ def _in_batches(rows, texts):
 
 
 def weighted(counts: Any) -> tuple[Any, np.ndarray]:
-    """Return a sparse matrix whose columns have their weight, and the weights: the rarer, the
-    higher."""
+    """Give the columns of a sparse matrix their weights, the rarer, the higher; return both."""
     hit_by = np.bincount(counts.indices, minlength=counts.shape[1])
     weights = np.log((1 + counts.shape[0]) / (1 + hit_by)) + 1
-    return counts.multiply(weights).tocsr(), weights
+    counts.data *= weights[counts.indices]
+    return counts, weights
 
 
 def balance(logits: np.ndarray, linear: np.ndarray, targets: np.ndarray) -> float:
@@ -166,12 +175,19 @@ def balance(logits: np.ndarray, linear: np.ndarray, targets: np.ndarray) -> floa
     return float(np.exp(minimize(loss, np.zeros(2), method="Nelder-Mead").x[0]))
 
 
+def _first(matrix, rows):
+    """Return the first rows of a sparse matrix, without a copy of their numbers."""
+    end = matrix.indptr[rows]
+    parts = matrix.data[:end], matrix.indices[:end], matrix.indptr[: rows + 1]
+    return type(matrix)(parts, (rows, matrix.shape[1]), copy=False)
+
+
 def _separated(features, targets, num_labels, penalty):
     """Return (buckets, K) and (K,) weights; a class without a text has the bias -1."""
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.svm import LinearSVC
 
-    machine = LinearSVC(C=penalty, tol=TOLERANCE, random_state=0)
+    machine = LinearSVC(C=penalty, tol=TOLERANCE, max_iter=MOST_PASSES, random_state=0)
     with warnings.catch_warnings():  # held-out texts judge weights that are not quite the best
         warnings.simplefilter("ignore", ConvergenceWarning)
         machine.fit(features, targets)

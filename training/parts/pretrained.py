@@ -201,12 +201,17 @@ def inputs_of(
         pairs: whether there are two texts in each.
         pretrained: the `Pretrained` whose model `with_heads` reads them, or None.
     """
-    token_ids = Sequences([encoding.token_ids for encoding in encodings])
-    inputs = {"token_ids": token_ids}
-    if pretrained is not None:
-        inputs["lengths"] = token_ids.lengths
+    inputs = inputs_of_ids(Sequences([encoding.token_ids for encoding in encodings]), pretrained)
     if pairs and (pretrained is None or pretrained.has_segments):
         inputs["segment_ids"] = Sequences([encoding.segment_ids for encoding in encodings])
+    return inputs
+
+
+def inputs_of_ids(token_ids: Sequences, pretrained: Pretrained | None = None) -> dict[str, Any]:
+    """Return the same as `inputs_of`, of texts that are token ids."""
+    inputs: dict[str, Any] = {"token_ids": token_ids}
+    if pretrained is not None:
+        inputs["lengths"] = token_ids.lengths
     return inputs
 
 

@@ -79,17 +79,17 @@ class RegressionReading(LabelledTexts):
     def _rows(self, path):
         """Return the examples of a file, and the group of each for --folds."""
         return [
-            (Example(text, self._number(where, written)), group)
-            for where, text, written, group in self.rows(path)
+            (Example(text, self._number(path, line, written)), group)
+            for line, text, written, group in self.rows(path)
         ]
 
-    def _number(self, where, written):
+    def _number(self, path, line, written):
         name = self.options.number_column
         decimal = self.options.decimals.signs().get(name)
         number = number_of(written, decimal)
         if number is None or not math.isfinite(number):
             raise RunError(
-                f"{where}: {name!r} must be a number; found {written!r:.40}"
+                f"{path}, line {line}: {name!r} must be a number; found {written!r:.40}"
                 f"{ways_to_read(name, [written], decimal)}."
             )
         return number

@@ -47,8 +47,10 @@ def split(
     left = Counter(label for example in examples for label in labels_of(example))
     wanted, held_out = max(1, round(options.held_out * len(examples))), set()
     for index in np.random.default_rng(options.seed).permutation(len(examples)).tolist():
+        if len(held_out) == wanted:
+            break
         labels = labels_of(examples[index])
-        if len(held_out) < wanted and all(left[label] > 1 for label in labels):
+        if all(left[label] > 1 for label in labels):
             left.subtract(labels)
             held_out.add(index)
     if examples and not held_out:

@@ -37,6 +37,15 @@ def test_byte_pairs_are_learned_as_the_paper_says():
     assert len(merges) > 20
 
 
+def test_every_character_within_a_word_gets_a_token_whatever_stands_beside_it():
+    texts = ["a\x1cb ç\u0301d  e-f", "日本語 ΣΑΣ", "x\u00a0y\u2003zw", "\u0301q r\ts\nt"]
+    learned = learn_word_piece(texts, 100, min_count=100)
+    for text in texts:
+        for word in learned.words(text):
+            assert "[UNK]" not in [learned.token_of(i) for i in learned.encode(word)]
+            assert all(learned.id_of(f"##{character}") for character in word[1:])
+
+
 def test_the_example_of_minbpe_is_learned_as_it_says():
     tokenizer = learn_byte_pairs(["aaabdaaabac"], 257 + 3)
     assert tokenizer.analyze("aaabdaaabac").tokens == ["aaab", "d", "aaab", "a", "c"]

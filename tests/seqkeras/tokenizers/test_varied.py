@@ -194,8 +194,11 @@ def with_other_ids():
 
 WAYS = "needs tokens of the kinds word-piece, unigram or bpe, which cut a word in several ways; "
 test_tokens_of_one_way_are_refused = refusals(
-    (lambda: require_varied(WordTable(["<pad>", "<unk>"])), f"{WAYS}received <WordTable"),
-    (lambda: VariedWordPieces(learn_byte_pairs(texts(), 300), 0.1), f"{WAYS}received <Subwords"),
-    (lambda: varied_pieces(with_other_ids(), ["now"], 0.1, 0), f"{WAYS}received <SentencePieces"),
+    (lambda: require_varied(WordTable(["<pad>", "<unk>"])), f"{WAYS}received a WordTable."),
+    (lambda: VariedWordPieces(learn_byte_pairs(texts(), 300), 0.1), f"{WAYS}received a Subwords."),
+    (
+        lambda: varied_pieces(with_other_ids(), ["now"], 0.1, 0),
+        f"{WAYS}received a SentencePieces with",
+    ),
     (lambda: VariedWordPieces(pieces_of("bpe"), 0.1), "VariedWordPieces: needs a WordPiece"),
 )
