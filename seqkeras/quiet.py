@@ -10,7 +10,9 @@ import gc
 import logging
 import os
 import warnings
+from pathlib import Path
 
+MOST_COMPILED = 2**30  # bytes of steps that JAX has compiled, on disk
 # TensorFlow's lines of an `if` that ran once, while it was traced, and of inputs of other shapes.
 OF_RESULTS = ("AutoGraph could not transform", "incompatible shape")
 
@@ -44,6 +46,20 @@ def import_keras():
         import_tensorflow()
     elif keras.backend.backend() == "jax":  # whose integers have 32 bits; every token id fits
         warnings.filterwarnings("ignore", "Explicitly requested dtype int64", UserWarning)
+        with _silence():  # TensorFlow's own lines: Keras imports it for its seeds, if it is there
+            keras.utils.set_random_seed(0)
+        _keep_what_jax_compiles()
+
+
+def _keep_what_jax_compiles():
+    """Let JAX keep compiled steps on disk, unless its own settings say where or that it may not."""
+    import jax
+
+    if jax.config.jax_compilation_cache_dir is None:
+        caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        jax.config.update("jax_compilation_cache_dir", str(caches / "seqkeras" / "jax"))
+        if jax.config.jax_compilation_cache_max_size < 0:  # none was given
+            jax.config.update("jax_compilation_cache_max_size", MOST_COMPILED)
 
 
 def in_a_line(message, category, filename, lineno, line=None):

@@ -74,7 +74,7 @@ seqkeras/runs/: seqkeras.files seqkeras.folders seqkeras.runs seqkeras.tokenizer
 seqkeras/locking.py: | filelock
 seqkeras/__main__.py: export seqkeras serving training |
 seqkeras/preprocessors.py: seqkeras.tokenizers | NUMERIC
-seqkeras/quiet.py: | keras tensorflow
+seqkeras/quiet.py: | jax keras tensorflow
 seqkeras/losses.py: seqkeras.targets seqkeras.values | NUMERIC
 seqkeras/callbacks.py: seqkeras.spreading seqkeras.terminal | NUMERIC
 seqkeras/keras_pipeline.py: serving.manifest serving.opening serving.pipelines | keras

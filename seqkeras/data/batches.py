@@ -12,7 +12,7 @@ import keras
 import numpy as np
 from keras import tree
 
-from seqkeras.data.batching import rounded_up
+from seqkeras.data.batching import few_sizes, rounded_up
 from seqkeras.data.nested import NestedSequences
 from seqkeras.targets import counts
 
@@ -69,14 +69,20 @@ class Sequences:
         """Return the rows as lists, without padding."""
         return [row.tolist() for row in np.split(self.values, self.starts[1:])]
 
-    def padded(self, rows: np.ndarray, few: bool = False, more: int = 0) -> np.ndarray:
-        """Return the rows of a batch; a width that was not given is one of `few`, see `rounded_up`,
-        and so much `more`."""
+    @property
+    def sizes(self) -> np.ndarray:
+        """The (rows, 1) sizes of the axis that is padded."""
+        return self.lengths[:, np.newaxis]
+
+    def padded(
+        self, rows: np.ndarray, sizes: Sequence[int] | None = None, more: int = 0
+    ) -> np.ndarray:
+        """Return the rows of a batch; a width that was not given is that of `sizes`, or of the
+        longest row, and so much `more`."""
         lengths = self.lengths[rows]
         width = self.width
         if width is None:
-            width = lengths.max(initial=0)
-            width = int(rounded_up(width) if few else width) + more
+            width = int(lengths.max(initial=0) if sizes is None else sizes[0]) + more
         steps = np.arange(width)
         real = steps < lengths[:, None]
         padded = np.full((*real.shape, *self.values.shape[1:]), self.padding, self.dtype)
@@ -117,8 +123,9 @@ class Batches(keras.utils.PyDataset):
         inputs, targets: an array with a row for each example, `Sequences`, `FrameSequences`,
             `NestedSequences`, or a dictionary of such.
         order: yields the rows of each batch, such as `seqkeras.data.batching.BucketedBatches`.
-        few_shapes: pad to few widths (`seqkeras.data.batching.rounded_up`), for backends that
-            compile a step for each shape; None: where the backend is not TensorFlow.
+        few_shapes: pad to few sizes (`seqkeras.data.batching.few_sizes`), the same number of each
+            array, for backends that compile a step for each shape; None: where the backend is not
+            TensorFlow.
         tokens: (rows,) integers, how many tokens each row has, for what counts them; None: the
             length of the first array that has one, targets before inputs.
         vary: number of a pass -> inputs and targets of this pass, of the same rows and forms; None:
@@ -225,12 +232,37 @@ class Batches(keras.utils.PyDataset):
         return self.arrays if self._varied is None else self._varied(number)
 
     def _batch(self, rows, more=0, arrays=None):
-        def taken(array):
-            if _are_tokens(array):
-                return array.padded(rows, self.few_shapes, more)
-            return array[rows]
+        arrays = self.arrays if arrays is None else arrays
+        padded = [array for array in tree.flatten(arrays) if _are_tokens(array)]
+        sizes = self._sizes_of(padded, rows) if self.few_shapes else [None] * len(padded)
+        ahead = iter(zip(padded, sizes, strict=True))
 
-        return tree.map_structure(taken, self.arrays if arrays is None else arrays)
+        def taken(array):
+            return array.padded(rows, next(ahead)[1], more) if _are_tokens(array) else array[rows]
+
+        taken_in_order = list(map(taken, tree.flatten(arrays)))
+        return tree.pack_sequence_as(arrays, taken_in_order)
+
+    @functools.cached_property
+    def _few(self):
+        """For each array that is padded, and each of its axes, the few sizes."""
+        padded = (array for array in tree.flatten(self.arrays) if _are_tokens(array))
+        return [[few_sizes(axis) for axis in array.sizes.T] for array in padded]
+
+    def _sizes_of(self, padded, rows):
+        """Return the sizes of each array that is padded: of each axis the first that holds these
+        rows, in the same place for all."""
+        needed = [array.sizes[rows].max(axis=0) for array in padded]
+        axes = [*zip(itertools.chain(*self._few), itertools.chain(*needed), strict=True)]
+        place = max((np.searchsorted(few, size) for few, size in axes), default=0)
+
+        def size_of(few, size):
+            return max(int(few[min(place, len(few) - 1)]), int(rounded_up(size)))
+
+        return [
+            [size_of(few, size) for few, size in zip(*pair, strict=True)]
+            for pair in zip(self._few, needed, strict=True)
+        ]
 
     def _weighted(self, batches):
         while group := list(itertools.islice(batches, self.group)):

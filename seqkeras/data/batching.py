@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 POOL = 50  # batches that are sorted together
+MOST_SIZES = 6  # of batches, for backends that compile a step for each
 
 
 class Order(Protocol):
@@ -171,3 +172,26 @@ def rounded_up(lengths: Sequence[int] | np.ndarray | int) -> np.ndarray:
     while widths[-1] < lengths.max(initial=1):
         widths.append(widths[-1] + 1 + widths[-1] // 8)
     return np.array(widths)[np.searchsorted(widths, lengths)]
+
+
+def few_sizes(lengths: Sequence[int] | np.ndarray, most: int = MOST_SIZES) -> np.ndarray:
+    """Return the sizes, `most` at most and in order, to which rows of these lengths are padded with
+    the least padding; the last is that of the longest, see `rounded_up`.
+
+    Args:
+        lengths: (rows,) integers.
+        most: how many sizes there may be.
+    """
+    sizes, rows = np.unique(rounded_up(lengths), return_counts=True)
+    behind = np.cumsum(rows)  # rows of this size and the smaller ones
+    least, before = behind * sizes, []  # of all up to each size, which is the last of so many
+    for _ in range(min(most, len(sizes)) - 1):
+        # [j, i]: sizes j and, of those below it, i
+        sums = least + (behind[:, np.newaxis] - behind) * sizes[:, np.newaxis]
+        sums[np.triu_indices(len(sizes))] = np.iinfo(sums.dtype).max
+        before.append(np.argmin(sums, axis=1))
+        least = np.minimum(least, np.min(sums, axis=1))
+    chosen = [len(sizes) - 1]
+    for places in reversed(before):
+        chosen.append(places[chosen[-1]])
+    return sizes[sorted({*chosen})]

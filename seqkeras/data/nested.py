@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from seqkeras.data.batching import rounded_up
 from seqkeras.serving.text.packing import pad_nested
 
 
@@ -18,6 +17,7 @@ class NestedSequences:
 
     Attributes:
         lengths: (rows,) int64, how many lists each row has.
+        sizes: (rows, 2) int64, this, and the length of the longest of them.
 
     Raises:
         ValueError: if a list is longer than the width.
@@ -30,7 +30,9 @@ class NestedSequences:
     ):
         self.rows, self.width, self.padding = rows, width, padding
         self.lengths = np.array([len(row) for row in rows], self.dtype)
-        widest = max((len(values) for row in rows for values in row), default=0)
+        widths = np.array([max(map(len, row), default=0) for row in rows], self.dtype)
+        self.sizes = np.stack([self.lengths, widths], axis=1)
+        widest = widths.max(initial=0)
         if width is not None and widest > width:
             raise ValueError(
                 f"NestedSequences: lists must have at most {width} ids; received {widest}."
@@ -40,18 +42,18 @@ class NestedSequences:
     def shape(self) -> tuple[int | None, ...]:
         return len(self.rows), None, self.width
 
-    def padded(self, rows: np.ndarray, few: bool = False, more: int = 0) -> np.ndarray:
+    def padded(
+        self, rows: np.ndarray, sizes: Sequence[int] | None = None, more: int = 0
+    ) -> np.ndarray:
         """Return (len(rows), longest, width) int64.
 
         Args:
             rows: integers, which rows.
-            few: pad to one of few sizes, see `rounded_up`.
+            sizes: longest, and width where none was given; None: those of the rows.
             more: how many empty lists stand after the longest row.
         """
         taken = pad_nested([self.rows[row] for row in rows], self.padding)
-        longest, widest = taken.shape[1:]
-        if few:
-            longest, widest = (int(size) for size in rounded_up([longest, widest]))
+        longest, widest = taken.shape[1:] if sizes is None else sizes
         width = widest if self.width is None else self.width
-        sizes = [(0, 0), (0, longest + more - taken.shape[1]), (0, width - taken.shape[2])]
-        return np.pad(taken, sizes, constant_values=self.padding)
+        room = [(0, 0), (0, longest + more - taken.shape[1]), (0, width - taken.shape[2])]
+        return np.pad(taken, room, constant_values=self.padding)

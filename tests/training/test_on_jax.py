@@ -39,6 +39,16 @@ print(keras.Model(model_input, model_input + 1)(np.array([[3, 5]])).dtype)
 """
 
 
+COMPILED = """
+from seqkeras.quiet import import_keras
+
+import_keras()
+import jax
+
+print(float(jax.jit(lambda x: x * 3)(2)))
+"""
+
+
 def test_every_task_is_imported_where_tensorflow_is_not_installed():
     finished = run_python("-c", IMPORTS)
     assert finished.returncode == 0, finished.stderr
@@ -47,6 +57,24 @@ def test_every_task_is_imported_where_tensorflow_is_not_installed():
 def test_integers_of_a_model_are_narrowed_without_a_warning():
     finished = run_python("-c", INT64, env={"KERAS_BACKEND": "jax"})
     assert finished.stdout == "int32\n" and "int64" not in finished.stderr
+
+
+def test_what_is_compiled_is_kept_unless_jax_is_told_otherwise(tmp_path):
+    kept, named = tmp_path / "seqkeras/jax", tmp_path / "named"
+    always = {
+        "KERAS_BACKEND": "jax",
+        "XDG_CACHE_HOME": str(tmp_path),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    }
+    for settings in (
+        {"JAX_ENABLE_COMPILATION_CACHE": "false"},
+        {"JAX_COMPILATION_CACHE_DIR": str(named)},
+        {},
+    ):
+        assert not kept.exists()
+        finished = run_python("-c", COMPILED, env=always | settings)
+        assert (finished.stdout, finished.stderr) == ("6.0\n", "")
+    assert any(kept.iterdir()) and any(named.iterdir())
 
 
 @pytest.mark.long

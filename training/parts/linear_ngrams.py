@@ -184,12 +184,11 @@ def _first(matrix, rows):
 
 def _separated(features, targets, num_labels, penalty):
     """Return (buckets, K) and (K,) weights; a class without a text has the bias -1."""
-    from sklearn.exceptions import ConvergenceWarning
     from sklearn.svm import LinearSVC
 
     machine = LinearSVC(C=penalty, tol=TOLERANCE, max_iter=MOST_PASSES, random_state=0)
-    with warnings.catch_warnings():  # held-out texts judge weights that are not quite the best
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with warnings.catch_warnings():  # held-out texts judge weights, the best or not, of few or many
+        warnings.simplefilter("ignore", UserWarning)
         machine.fit(features, targets)
     coefficients, intercepts = machine.coef_, machine.intercept_
     if len(coefficients) == 1:  # of two classes

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from seqkeras.data.batches import Batches, Sequences
-from seqkeras.data.batching import BucketedBatches, TokenBatches
+from seqkeras.data.batching import MOST_SIZES, BucketedBatches, TokenBatches
+from seqkeras.data.nested import NestedSequences
 from seqkeras.tokenizers import pad
 from tests.conftest import CHECKOUT
 
@@ -21,7 +22,7 @@ def batches(count=23, batch_size=3):
     sequences = Sequences(rows)
     order = BucketedBatches(sequences.lengths, batch_size, seed=0)
     inputs = {"token_ids": sequences, "numbers": numbers}
-    return Batches(inputs, Sequences(rows, width=9), order), rows, numbers
+    return Batches(inputs, Sequences(rows, width=9), order, few_shapes=False), rows, numbers
 
 
 @pytest.mark.parametrize("taken", [[0], [3, 0], [4, 2, 1, 0], [1], [2, 2, 4]])
@@ -98,14 +99,32 @@ def test_keras_fits_batches_as_they_are(kind):
     assert [made[place][1].tolist() for place in range(len(made))] != first
 
 
-def test_few_shapes_are_widths_of_few_lengths():
-    made, rows, _ = batches()
-    made.few_shapes = True
-    sequences = Sequences([[1] * 11, [1] * 3])
-    assert sequences.padded(np.array([0, 1]), few=True).shape == (2, 12)
-    assert sequences.padded(np.array([0, 1])).shape == (2, 11)
-    widths = {inputs["token_ids"].shape[1] for inputs, _ in itertools.islice(made.from_step(0), 9)}
-    assert widths <= {1, 2, 3, 4, 5, 6, 7}
+def test_a_batch_has_one_of_six_shapes_where_a_step_is_compiled_for_each():
+    draw = np.random.default_rng(0)
+    sources = [[1] * draw.integers(1, 90) for _ in range(600)]
+    targets = Sequences([[2] * max(1, len(row) + draw.integers(-9, 9)) for row in sources])
+    children = [[[3] * draw.integers(0, 5) for _ in row[:50]] for row in sources]
+    inputs = {"ids": Sequences(sources), "children": NestedSequences(children)}
+    order = BucketedBatches(inputs["ids"].lengths, 5, seed=0)
+    plain, few = (
+        [*itertools.islice(Batches(inputs, targets, order, few).from_step(0), 240)]
+        for few in (False, True)
+    )
+    shapes = {(*map(np.shape, (x["ids"], x["children"], y)),) for x, y in few}
+    assert len(shapes) <= MOST_SIZES < len({(x["ids"].shape, y.shape) for x, y in plain})
+    for expected, padded in zip(plain, few, strict=True):
+        for a, b in zip(keras.tree.flatten(expected), keras.tree.flatten(padded), strict=True):
+            within = tuple(map(slice, a.shape))
+            np.testing.assert_array_equal(a, b[within])
+            assert b.sum() == a.sum()
+
+
+def test_rows_that_vary_beyond_the_longest_are_padded_to_a_size_of_their_own():
+    rows = Sequences([[1] * 3, [1] * 5])
+    longer = Sequences([[1] * 3, [1] * 11])
+    order = BucketedBatches(rows.lengths, 2, seed=0)
+    made = Batches(rows, rows, order, True, vary=lambda number: (longer, longer))
+    assert next(made.from_step(0))[0].shape == (2, 12)
 
 
 @pytest.mark.parametrize("ignored", [None, 0])

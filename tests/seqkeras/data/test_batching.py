@@ -3,7 +3,14 @@ import itertools
 import numpy as np
 import pytest
 
-from seqkeras.data.batching import POOL, BucketedBatches, InOrder, TokenBatches, rounded_up
+from seqkeras.data.batching import (
+    POOL,
+    BucketedBatches,
+    InOrder,
+    TokenBatches,
+    few_sizes,
+    rounded_up,
+)
 from tests.refusals import refusals
 
 LENGTHS = np.random.default_rng(0).integers(1, 31, 5 * 211 + 3)
@@ -85,6 +92,25 @@ def test_there_are_few_shapes():
     batches = one_pass(TokenBatches(LENGTHS, 331, seed=3))
     shapes = {(len(batch), int(rounded_up(LENGTHS[batch].max()))) for batch in batches}
     assert len(shapes) < 20
+
+
+def padded(lengths, sizes):
+    return sizes[np.searchsorted(sizes, lengths)].sum()
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 6])
+def test_no_other_few_sizes_have_less_padding(most):
+    draw = np.random.default_rng(most)
+    for _ in range(40):
+        lengths = draw.integers(1, draw.integers(2, 120), draw.integers(1, 60))
+        sizes, rounded = few_sizes(lengths, most), rounded_up(lengths)
+        *others, last = np.unique(rounded)
+        least = min(
+            padded(rounded, np.array([*chosen, last]))
+            for count in range(min(most, len(others) + 1))
+            for chosen in itertools.combinations(others, count)
+        )
+        assert len(sizes) <= most and sizes[-1] == last and padded(rounded, sizes) == least
 
 
 def test_lengths_are_rounded_up_to_few_widths():
