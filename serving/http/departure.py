@@ -30,11 +30,11 @@ class Wanted(threading.local):
     def while_(self, is_wanted: Callable[[], bool]) -> Iterator[None]:
         """Let the computation of this thread go on in the block only while a function returns
         True."""
-        self._is_wanted = is_wanted
+        before, self._is_wanted = self._is_wanted, is_wanted
         try:
             yield
         finally:
-            self._is_wanted = None
+            self._is_wanted = before
 
     def require(self) -> None:
         """Go on.

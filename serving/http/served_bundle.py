@@ -278,8 +278,12 @@ class ServedBundle:
             opening.precision,
             opening.threads,
             opening.providers,
-            before=self._wanted.require,
+            before=self._before_run,
         )
+
+    def _before_run(self):
+        self._wanted.require()
+        self.worker.give_way()
 
     def _bounded(self, options, pipeline, streams):
         """Return the options of a call, with the server's bounds."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import math
 import sys
 import threading
 import time
@@ -22,12 +23,33 @@ from .work import work_of
 MOST_WRITTEN = 18  # tokens of one character: NFKC writes U+FDFA as 18 characters
 
 
+LIGHTER = 16  # times as much work has a batch that gives way
+LONG = 0.1  # seconds that it has taken, at least
+PATIENCE = 2  # times its own seconds that the lighter one may wait for the end of the other
+
+
 @dataclass(frozen=True, eq=False)
 class Waiting:
-    """An input that waits for its answer."""
+    """An input that waits for its answer, since a time."""
 
     value: Any
     answer: asyncio.Future
+    since: float
+
+
+@dataclass(eq=False)
+class Running:
+    """A batch that is answered: its work in tokens, when it began, and the seconds in which it gave
+    way to others."""
+
+    work: int
+    began: float
+    given: float = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """The seconds of its own, so far."""
+        return time.perf_counter() - self.began - self.given
 
 
 class Worker:
@@ -38,6 +60,10 @@ class Worker:
     that waits longest, up to `max_batch` inputs of it and `max_work` tokens that they may take,
     without waiting for more; the other groups take their turns then. A refused one fails alone. A
     batch that nobody waits for any more ends before the next run of a graph.
+
+    Before a run of a graph, a batch that takes long gives way to one with at most a sixteenth of
+    its work that has waited as long as such a batch last took, so that what comes one by one shares
+    it, and would wait twice as long again. It gives away half of its time at most.
 
     Args:
         pipeline: the result of `serving.load`; another one may take its place, for later inputs.
@@ -53,6 +79,8 @@ class Worker:
         self._groups: dict[tuple[Pipeline, str], tuple[dict, deque[Waiting]]] = {}
         self._lock, self._wakes = threading.Lock(), threading.Semaphore(0)
         self._count, self._idle, self._closed = 0, True, False
+        self._running: list[Running] = []  # each gave way to the next
+        self._took: dict[int, float] = {}  # binary digits of a batch's work -> its own seconds
         self._thread = threading.Thread(target=self._run, daemon=True, name="seqkeras-worker")
         self._thread.start()
 
@@ -78,7 +106,8 @@ class Worker:
                 413, f"a request may hold {self._bounds.max_queue} inputs; it holds {len(values)}"
             )
         loop = asyncio.get_running_loop()
-        waiting = [Waiting(value, loop.create_future()) for value in values]
+        since = time.perf_counter()
+        waiting = [Waiting(value, loop.create_future(), since) for value in values]
         with self._lock:
             if self._count + len(values) > self._bounds.max_queue:
                 self._drop_cancelled()
@@ -95,6 +124,25 @@ class Worker:
         if wakes:  # behind what else has arrived by now, which joins the batch
             loop.call_soon(self._wakes.release)
         return [entry.answer for entry in waiting]
+
+    def give_way(self) -> None:
+        """Answer lighter batches that have waited; for `Runtime.before`, in any thread."""
+        if threading.current_thread() is not self._thread or not self._running:
+            return
+        running = self._running[-1]
+        while running.seconds >= max(LONG, running.given):
+            pipeline, options, batch = self._take(functools.partial(self._goes_before, running))
+            if not batch:
+                return
+            self._answer(pipeline, options, batch)
+
+    def _goes_before(self, running, pipeline, options, group):
+        """Return whether a group is answered before the batch that is running goes on."""
+        work = len(group) * work_of(pipeline, options)
+        waited = time.perf_counter() - group[0].since
+        took = self._took.get(work.bit_length(), 0.0)
+        left = self._took.get(running.work.bit_length(), math.inf) - running.seconds
+        return LIGHTER * work <= running.work and waited >= took and left >= PATIENCE * took
 
     def close(self) -> list[threading.Thread]:
         """Let the thread end, and what it is at; return it."""
@@ -129,12 +177,14 @@ class Worker:
             if self._closed:
                 return
 
-    def _take(self):
-        """Return pipeline, options and inputs of the next batch; no inputs if nothing waits."""
+    def _take(self, suits=lambda pipeline, options, group: True):
+        """Return pipeline, options and inputs of the next batch, of a group that suits; no inputs
+        if no such group waits."""
         with self._lock:
-            while self._groups:
-                key, (options, group) = next(iter(self._groups.items()))
+            for key, (options, group) in list(self._groups.items()):
                 pipeline, _ = key
+                if not suits(pipeline, options, group):
+                    continue
                 batch, most = [], self._most(pipeline, options)
                 while group and len(batch) < most:
                     entry = group.popleft()
@@ -146,7 +196,7 @@ class Worker:
                     self._groups[key] = options, group
                 if batch:
                     return pipeline, options, batch
-            self._idle = True
+            self._idle = not (self._groups or self._running)
             return self.pipeline, {}, []
 
     def _most(self, pipeline, options):
@@ -156,7 +206,8 @@ class Worker:
 
     def _answer(self, pipeline, options, batch):
         loop = batch[0].answer.get_loop()
-        begin = time.perf_counter()
+        running = Running(len(batch) * work_of(pipeline, options), time.perf_counter())
+        self._running.append(running)
         is_wanted = functools.partial(self._is_wanted, batch)
         try:
             with self._wanted.while_(is_wanted):
@@ -167,7 +218,13 @@ class Worker:
         except Exception as error:  # a fault of ours, which must not end the thread
             traceback.print_exc(file=sys.stderr)
             answers = [error] * len(batch)
-        self._metrics.answered(answers, time.perf_counter() - begin)
+        finally:
+            self._running.pop()
+            took = running.seconds
+            if self._running:
+                self._running[-1].given += took + running.given
+        self._took[running.work.bit_length()] = took
+        self._metrics.answered(answers, took)
         try:
             loop.call_soon_threadsafe(_deliver, batch, answers)
         except RuntimeError:  # the event loop has ended: nobody waits

@@ -100,6 +100,56 @@ def test_a_batch_is_divided_by_its_work_and_others_take_their_turns_between():
     run(test, max_work=25)
 
 
+class StepByStep(Pipeline):
+    """Answers in steps of 0.08 seconds of a clock of its own, and gives way before each; the first
+    begins when `go` is set."""
+
+    def __init__(self):
+        super().__init__()
+        self.worker, self.seconds, self.steps = None, 0.0, []
+
+    def __call__(self, text, max_new_tokens, num_beams=1):
+        self.begun.set()
+        assert self.go.wait(60)
+        for _ in range(max_new_tokens):
+            self.worker.give_way()
+            self.steps.append(text)
+            self.seconds += 0.08
+        return text.upper()
+
+
+@pytest.mark.parametrize(
+    "beams, given, steps",
+    [
+        (64, [{"max_new_tokens": 2}], "HHaaHHH"),  # when the heavy one has taken 0.1 s
+        (64, [{"max_new_tokens": 1}, {"max_new_tokens": 1}], "HHabHHH"),
+        # as much as its own time, then in turn
+        (64, [{"max_new_tokens": 3}, {"max_new_tokens": 1}], "HHaaaHbHH"),
+        (64, [{"max_new_tokens": 5}, {"max_new_tokens": 1}], "HHaaaaaHHHb"),
+        (8, [{"max_new_tokens": 3}], "HHHHHaaa"),  # less than a sixteenth: 5 * 8 / 3
+    ],
+)
+def test_a_batch_gives_way_to_lighter_ones_for_half_of_its_time(beams, given, steps, monkeypatch):
+    async def running():
+        pipeline = StepByStep()
+        clock = SimpleNamespace(perf_counter=lambda: pipeline.seconds)
+        monkeypatch.setattr("seqkeras.serving.http.worker.time", clock)
+        worker = Worker(pipeline, Bounds(), BundleMetrics(Metrics(), "toy"), Wanted())
+        pipeline.worker = worker
+        [heavy] = worker.add(["H"], {"max_new_tokens": 5, "num_beams": beams}, "heavy")
+        await asyncio.to_thread(pipeline.begun.wait)
+        worker.give_way()  # in another thread, which runs nothing
+        light = [
+            worker.add([name], options, name)[0] for name, options in zip("ab", given, strict=False)
+        ]
+        pipeline.go.set()
+        assert await asyncio.gather(heavy, *light) == ["H", *"AB"[: len(given)]]
+        assert "".join(pipeline.steps) == steps
+        await ended(worker)
+
+    asyncio.run(asyncio.wait_for(running(), 60))
+
+
 @pytest.mark.parametrize(
     "options, work",
     [
