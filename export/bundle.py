@@ -106,7 +106,6 @@ def export(
             say(f"the model was trained in {loaded.trained_in}; it is exported in float32")
         searches: dict[str, Any] = {"n_best": options.n_best, "sampling": options.sampling}
         plan = loaded.plan(options.attention_heads, options.stream, **searches)
-        plan = dataclasses.replace(plan, saved_model=saved_model.traced_once(plan.saved_model))
         making = Making(loaded, plan, options, folder, target.name, say)
         for stage in STAGES:
             making = dataclasses.replace(making, **(stage(making) or {}))
@@ -128,8 +127,8 @@ class Making:
     files: dict = dataclasses.field(default_factory=dict)  # precision -> role -> `GraphFile`
     saved_models: dict = dataclasses.field(default_factory=dict)  # path -> name -> `SignatureSpec`
     examples: list = dataclasses.field(default_factory=list)
-    exported: Exported = None  # these two until `prove` makes them
-    manifest: Manifest = None
+    exported: Exported = None  # from `prove` to `write_requests`
+    manifest: Manifest = None  # until `prove` makes it
 
 
 @contextlib.contextmanager
@@ -266,8 +265,9 @@ def write_saved_models(making: Making) -> dict[str, Any]:
     """Write the SavedModels on arrays and on strings, if they are asked for."""
     if not making.options.saved_models:
         return {}
-    saved_models = {ON_ARRAYS: making.plan.saved_model}
-    by_text = _text_signatures(making) if making.options.strings else {}
+    on_arrays = saved_model.traced_once(making.plan.saved_model)
+    saved_models = {ON_ARRAYS: on_arrays}
+    by_text = _text_signatures(making, on_arrays) if making.options.strings else {}
     if by_text:
         saved_models[ON_STRINGS] = by_text
     making.say(f"SavedModel on arrays{', SavedModel on strings' * bool(by_text)}")
@@ -284,12 +284,12 @@ def write_saved_models(making: Making) -> dict[str, Any]:
     return {"saved_models": described}
 
 
-def _text_signatures(making):
+def _text_signatures(making, on_arrays):
     """Return the signatures on strings; none where the tokenizer can not become a graph."""
     run = making.run
     try:
         texts = TextModel(
-            making.plan.saved_model,
+            on_arrays,
             run.tokenizers,
             run.limits,
             run.decoding,
@@ -314,15 +314,16 @@ def prove(making: Making) -> dict[str, Any]:
     making.say("Keras = SavedModel = ONNX, on real inputs")
     exported = Exported(making.folder, manifest)
     parity, examples = verify(making.run, making.plan, exported)
-    manifest = dataclasses.replace(manifest, parity=parity)
-    return {"exported": exported, "manifest": manifest, "examples": examples}
+    exported.manifest = dataclasses.replace(manifest, parity=parity)
+    return {"exported": exported, "manifest": exported.manifest, "examples": examples}
 
 
-def write_requests(making: Making) -> None:
+def write_requests(making: Making) -> dict[str, Any]:
     """Write requests and settings for TensorFlow Serving, if there are SavedModels."""
     if making.saved_models:
         making.say("requests and settings for TensorFlow Serving")
         write_serving_files(making.exported, making.examples)
+    return {"exported": None}  # the loaded models have done their work
 
 
 def measure(making: Making) -> dict[str, Any]:

@@ -35,8 +35,8 @@ def write(model: keras.Model, signatures: Mapping[str, Signature], folder: Path)
 
 
 def traced_once(signatures: Mapping[str, Signature]) -> dict[str, Signature]:
-    """Return the signatures, each of which is traced when it is first called; both SavedModels, and
-    their proof, then hold one graph of it."""
+    """Return the signatures, each of which is traced when it is first called; both SavedModels then
+    hold one graph of it."""
 
     def shared(signature):
         names = [spec.name for spec in signature.inputs]

@@ -37,7 +37,7 @@ def import_tensorflow():
 
 
 def import_keras():
-    """Import Keras and its backend quietly; TensorFlow only where it is the backend."""
+    """Import Keras and its backend quietly, and what else of backends Keras imports."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     with _silence():
         import keras
@@ -46,20 +46,27 @@ def import_keras():
         import_tensorflow()
     elif keras.backend.backend() == "jax":  # whose integers have 32 bits; every token id fits
         warnings.filterwarnings("ignore", "Explicitly requested dtype int64", UserWarning)
-        with _silence():  # TensorFlow's own lines: Keras imports it for its seeds, if it is there
-            keras.utils.set_random_seed(0)
+        with contextlib.suppress(ImportError), _silence():
+            import tensorflow  # noqa: F401, which Keras imports later, and not quietly
         _keep_what_jax_compiles()
 
 
 def _keep_what_jax_compiles():
-    """Let JAX keep compiled steps on disk, unless its own settings say where or that it may not."""
+    """Let JAX keep compiled steps on disk, unless its own settings name a folder or forbid it, or
+    none can be made."""
     import jax
 
-    if jax.config.jax_compilation_cache_dir is None:
+    if jax.config.jax_compilation_cache_dir or not jax.config.jax_enable_compilation_cache:
+        return
+    try:
         caches = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-        jax.config.update("jax_compilation_cache_dir", str(caches / "seqkeras" / "jax"))
-        if jax.config.jax_compilation_cache_max_size < 0:  # none was given
-            jax.config.update("jax_compilation_cache_max_size", MOST_COMPILED)
+        folder = caches / "seqkeras" / "jax"
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):  # the second where nobody has a home
+        return
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    if jax.config.jax_compilation_cache_max_size < 0:  # none was given
+        jax.config.update("jax_compilation_cache_max_size", MOST_COMPILED)
 
 
 def in_a_line(message, category, filename, lineno, line=None):

@@ -24,30 +24,23 @@ SECONDS = 1.0  # of warming up a model, not counting the first request of each s
 def write_requests(folder: Path, loaded: Any, name: str, rows: Mapping[str, Any]) -> int:
     """Write requests of each batch size and of common lengths in `SECONDS`; return their number.
 
-    The server refuses a model if a warm-up request fails, so each row is tried and left out if it
-    fails. A batch repeats its row, so the first of its size tells the time of all. Rows are those
-    of `may_be_batched`, the most common first.
+    The server refuses a model if a warm-up request fails, so each is tried and left out if it
+    fails. Rows are those of `may_be_batched`, the most common first.
     """
     file = folder / WARM_UP
     file.parent.mkdir(parents=True, exist_ok=True)
     count, spent, last = 0, 0.0, {}
-    refused, timed = set(), set()
     with tf.io.TFRecordWriter(str(file)) as writer:
-        for size, key, index in _requests(rows):
-            late = key in last and spent + 2 * last[key] > SECONDS
-            if late or (key, index) in refused:
+        for size, key, row in _requests(rows):
+            if key in last and spent + 2 * last[key] > SECONDS:
                 continue
-            row = rows[key][index]
             inputs = {name: np.repeat(value[np.newaxis], size, 0) for name, value in row.items()}
-            if size == 1 or (key, size) not in timed:
-                try:
-                    if key not in last:  # the first request compiles, and is always written
-                        _seconds(loaded[key], inputs)
-                    last[key] = _seconds(loaded[key], inputs)
-                except (tf.errors.InvalidArgumentError, ValueError):
-                    refused.add((key, index))
-                    continue
-                timed.add((key, size))
+            try:
+                if key not in last:  # the first request compiles, and is always written
+                    _seconds(loaded[key], inputs)
+                last[key] = _seconds(loaded[key], inputs)
+            except (tf.errors.InvalidArgumentError, ValueError):
+                continue
             spent += last[key]
             writer.write(prediction_log(name, key, inputs))
             count += 1
@@ -61,13 +54,12 @@ def _seconds(function, inputs):
 
 
 def _requests(rows):
-    """Yield (batch size, signature, place of the row); every signature comes once before any comes
-    again."""
+    """Yield (batch size, signature, row); every signature comes once before any comes again."""
     for size in BATCH_SIZES:
         for index in range(max(map(len, rows.values()))):
             for key, examples in rows.items():
                 if index < len(examples):
-                    yield size, key, index
+                    yield size, key, examples[index]
 
 
 def prediction_log(model: str, signature: str, inputs: Mapping[str, np.ndarray]) -> bytes:

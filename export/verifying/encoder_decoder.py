@@ -15,7 +15,7 @@ from seqkeras.export.exported import ON_ARRAYS
 from seqkeras.export.families.decoders import log_probs_along
 from seqkeras.export.pipelines.record import MARGIN
 from seqkeras.export.verifying import parity
-from seqkeras.export.verifying.parity import Comparison, batches, in_keras
+from seqkeras.export.verifying.parity import Comparison, batches, in_keras, rows_of
 from seqkeras.export.verifying.searches import KerasResults, compare_searches, generated
 from seqkeras.export.verifying.teacher_forcing import along, compare_along, margins, sources_of
 from seqkeras.serving.pipelines import PIPELINES
@@ -48,7 +48,7 @@ def verify_encoder_decoder(
     by_ids = exported.signatures(ON_ARRAYS)
     graphs = EncoderDecoder(folder, manifest)
     for batch in batches(len(inputs)):
-        given = {name: array[batch] for name, array in arrays.items()}
+        given = rows_of(arrays, batch)
         state = graphs.encode(given[source], given["lengths"])
         given["target_ids"] = target_ids[batch]
         compare_along(
@@ -105,8 +105,5 @@ def _margins(model, arrays, generated_ids, start_id):
     begin = np.full((len(generated_ids), 1), start_id, generated_ids.dtype)
     given = {**arrays, "target_ids": np.concatenate([begin, generated_ids[:, :-1]], axis=1)}
     return np.concatenate(
-        [
-            margins(_log_probs(model, {name: array[batch] for name, array in given.items()}))
-            for batch in batches(len(generated_ids))
-        ]
+        [margins(_log_probs(model, rows_of(given, batch))) for batch in batches(len(generated_ids))]
     )

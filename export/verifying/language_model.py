@@ -49,7 +49,7 @@ def verify_language_model(
     logits_of = left_to_right(model, model)
     graph, by_ids = LanguageModel(folder, manifest), exported.signatures(ON_ARRAYS)
     for batch in parity.batches(len(rows)):
-        given = {name: array[batch] for name, array in text.items()}
+        given = parity.rows_of(text, batch)
         compare_along(
             comparison,
             run,
@@ -59,7 +59,7 @@ def verify_language_model(
             given,
             lengths[batch],
             begin=first - 1,
-            # Of a prefix the caller chooses the length.
+            # The caller chooses how long a prefix is.
             called=batch.start == 0 and not reads_prefix(model),
         )
 
@@ -69,7 +69,7 @@ def verify_language_model(
     whole |= {"prefix_lengths": lengths} if reads_prefix(model) else {}
     best = np.concatenate(
         [
-            margins(ops.convert_to_numpy(logits_of({n: a[batch] for n, a in whole.items()})))
+            margins(ops.convert_to_numpy(logits_of(parity.rows_of(whole, batch))))
             for batch in parity.batches(len(rows))
         ]
     )

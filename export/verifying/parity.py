@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 TOLERANCE = 1e-4  # the largest difference allowed between float32 log-probabilities
 EXAMPLES = 256  # compared, at most
-BATCH = MOST_EXAMPLES  # rows of one call: the first holds all of the user's own call
+BATCH = MOST_EXAMPLES  # rows of one call: the first are all that a run has a reference for
 WITH_ATTENTION = 8  # a text of 512 tokens has 38 million weights in BERT-base
 
 
@@ -109,16 +109,22 @@ class Comparison:
         return has_nan
 
     def _keep(self, figure, difference, what):
-        difference = np.inf if np.isnan(difference) else float(difference)
-        self.figures[figure] = worst = max(difference, self.figures.get(figure, 0.0))
+        number = np.inf if np.isnan(difference) else float(difference)
+        self.figures[figure] = worst = max(number, self.figures.get(figure, 0.0))
         if worst > TOLERANCE:
             name = figure.removesuffix("_difference").removesuffix("_log_prob")
-            self.problems[figure] = f"{name} {what} differ by {worst:.2g} from Keras"
+            nan = ": some are NaN" if np.isnan(difference) else ""
+            self.problems[figure] = f"{name} {what} differ by {worst:.2g} from Keras{nan}"
 
 
 def batches(rows: int) -> list[slice]:
     """Return the batches of so many rows, which bound the memory of one call."""
     return [slice(begin, begin + BATCH) for begin in range(0, rows, BATCH)]
+
+
+def rows_of(arrays: Mapping[str, np.ndarray], batch: slice) -> dict[str, np.ndarray]:
+    """Return some rows of arrays by name."""
+    return {name: array[batch] for name, array in arrays.items()}
 
 
 def tensors(arrays: Mapping[str, np.ndarray]) -> dict[str, tf.Tensor]:

@@ -16,7 +16,7 @@ import numpy as np
 from seqkeras.export.exported import ON_ARRAYS
 from seqkeras.export.families.saved_models import by_default
 from seqkeras.export.pipelines.record import MARGIN, expected_text
-from seqkeras.export.verifying.parity import batches, in_keras, of_arrays
+from seqkeras.export.verifying.parity import batches, in_keras, of_arrays, rows_of
 from seqkeras.export.verifying.strings import answers_on_strings, compare_on_strings
 from seqkeras.serving.opening import Runtime
 
@@ -67,10 +67,7 @@ def generated(
     function: Callable[..., Any], given: Mapping[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
     """Return the outputs of a generating function for arrays by name, called in batches."""
-    parts = [
-        function(**{name: array[batch] for name, array in given.items()})
-        for batch in batches(len(given["lengths"]))
-    ]
+    parts = [function(**rows_of(given, batch)) for batch in batches(len(given["lengths"]))]
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
@@ -100,7 +97,7 @@ def compare_searches(
         scores = np.array([answer.score for answer in answers])
         expected.check_against(comparison, "onnx_beam", [answer.text for answer in answers], scores)
     for name, key, function in _other_backends(exported, default):
-        answers = generated(function, _first(len(searches[key].inputs), given))
+        answers = generated(function, rows_of(given, slice(len(searches[key].inputs))))
         texts = texts_of(answers["generated_ids"])
         searches[key].check_against(comparison, name, texts, answers["scores"])
     expected = searches[default].of(whole)
@@ -119,7 +116,7 @@ def compare_searches(
 
 def _by_beams(signature, feeds, inputs, texts_of):
     """Return the results of Keras's beam search; another text with the same score is a tie."""
-    answers = generated(in_keras(signature), _first(BY_BEAMS, feeds))
+    answers = generated(in_keras(signature), rows_of(feeds, slice(BY_BEAMS)))
     scores = answers["scores"]
     return KerasResults(
         inputs[:BY_BEAMS],
@@ -144,7 +141,3 @@ def _other_backends(exported, default):
             default,
             lambda **given: dict(zip(names, session.run(names, given), strict=True)),
         )
-
-
-def _first(rows, arrays):
-    return {name: array[:rows] for name, array in arrays.items()}

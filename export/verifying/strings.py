@@ -80,7 +80,7 @@ def compare_on_strings(
     """Compare answers of the signatures on strings with `expected_answer` of a row and outputs."""
     if answers is None:
         return
-    before = len(comparison.problems)
+    before = set(comparison.problems)
     rows = [row for row, outputs in enumerate(answers) if outputs]
     pairs = [expected_answer(row, answers[row]) for row in rows]
     comparison.figures[f"{NAME}_refused"] = answers.count(None)
@@ -96,7 +96,7 @@ def compare_on_strings(
         lambda index, _: pairs[index].is_tie,
     )
     comparison.figures[f"{NAME}_ties"] += answers.count({})
-    if len(comparison.problems) > before:
+    if set(comparison.problems) - before:
         comparison.way_out = f" --no-strings leaves out {NAME}, the SavedModel on strings."
 
 

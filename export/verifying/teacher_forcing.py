@@ -69,14 +69,16 @@ def along(graphs: Any, state: State, token_ids: np.ndarray, first: int = 1) -> n
     """Return (N, T, V) log-probabilities after each of (N, T) tokens, from the `State` before them.
 
     The `first` tokens are read before the first step; all get the log-probabilities after the last.
+    That of the most probable token is what the step says of it, the others follow from its logits.
     """
-    rows = np.arange(len(token_ids))[:, np.newaxis]
-    logits, _, state = graphs.step_to_logits(token_ids[:, :first], rows, state)
-    steps = first * [logits[:, 0]]
-    for t in range(first, token_ids.shape[1]):
-        logits, _, state = graphs.step_to_logits(token_ids[:, t : t + 1], rows, state)
-        steps.append(logits[:, 0])
-    return log_softmax(np.stack(steps, axis=1))
+    rows, steps, begin = np.arange(len(token_ids))[:, np.newaxis], [], 0
+    for end in range(first, token_ids.shape[1] + 1):
+        best, logits, state = graphs.step_with_logits(token_ids[:, begin:end], rows, state)
+        log_probs = log_softmax(logits[:, 0])
+        np.put_along_axis(log_probs, best.token_ids[:, 0], best.log_probs[:, 0], axis=-1)
+        steps += (end - begin) * [log_probs]
+        begin = end
+    return np.stack(steps, axis=1)
 
 
 def margins(scores: np.ndarray) -> np.ndarray:

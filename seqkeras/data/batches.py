@@ -71,14 +71,19 @@ class Sequences:
 
     @property
     def sizes(self) -> np.ndarray:
-        """The (rows, 1) sizes of the axis that is padded."""
-        return self.lengths[:, np.newaxis]
+        """The (rows, axes) sizes of the axes that a batch pads as it likes: none, with a width."""
+        return self.lengths[:, np.newaxis][:, : int(self.width is None)]
 
     def padded(
         self, rows: np.ndarray, sizes: Sequence[int] | None = None, more: int = 0
     ) -> np.ndarray:
-        """Return the rows of a batch; a width that was not given is that of `sizes`, or of the
-        longest row, and so much `more`."""
+        """Return the rows of a batch.
+
+        Args:
+            rows: integers, which rows.
+            sizes: to what the axes of `sizes` are padded; None: to the longest of these rows.
+            more: how much further.
+        """
         lengths = self.lengths[rows]
         width = self.width
         if width is None:
@@ -123,9 +128,9 @@ class Batches(keras.utils.PyDataset):
         inputs, targets: an array with a row for each example, `Sequences`, `FrameSequences`,
             `NestedSequences`, or a dictionary of such.
         order: yields the rows of each batch, such as `seqkeras.data.batching.BucketedBatches`.
-        few_shapes: pad to few sizes (`seqkeras.data.batching.few_sizes`), the same number of each
-            array, for backends that compile a step for each shape; None: where the backend is not
-            TensorFlow.
+        few_shapes: pad to few sizes, for backends that compile a step for each shape; None: where
+            the backend is not TensorFlow. Batches of one number of rows have at most six shapes
+            (`seqkeras.data.batching.few_sizes`), others sizes that are `rounded_up`.
         tokens: (rows,) integers, how many tokens each row has, for what counts them; None: the
             length of the first array that has one, targets before inputs.
         vary: number of a pass -> inputs and targets of this pass, of the same rows and forms; None:
@@ -163,7 +168,8 @@ class Batches(keras.utils.PyDataset):
         """
         number = max(self.number, 0)
         rows = self.order.of_pass(number)[index]
-        return self._batch(rows, more=int(index == 1), arrays=self._arrays_of(number))
+        more = int(index == 1 and keras.backend.backend() == "tensorflow")
+        return self._batch(rows, more, self._arrays_of(number))
 
     def on_epoch_begin(self) -> None:
         self.number += 1  # `on_epoch_end` is called once before the first epoch too
@@ -233,34 +239,39 @@ class Batches(keras.utils.PyDataset):
 
     def _batch(self, rows, more=0, arrays=None):
         arrays = self.arrays if arrays is None else arrays
-        padded = [array for array in tree.flatten(arrays) if _are_tokens(array)]
-        sizes = self._sizes_of(padded, rows) if self.few_shapes else [None] * len(padded)
-        ahead = iter(zip(padded, sizes, strict=True))
-
-        def taken(array):
-            return array.padded(rows, next(ahead)[1], more) if _are_tokens(array) else array[rows]
-
-        taken_in_order = list(map(taken, tree.flatten(arrays)))
-        return tree.pack_sequence_as(arrays, taken_in_order)
+        flat = tree.flatten(arrays)
+        sizes = self._few_sizes(flat, rows) if self.few_shapes else len(flat) * [None]
+        taken = [
+            array.padded(rows, size, more) if _are_tokens(array) else array[rows]
+            for array, size in zip(flat, sizes, strict=True)
+        ]
+        return tree.pack_sequence_as(arrays, taken)
 
     @functools.cached_property
     def _few(self):
-        """For each array that is padded, and each of its axes, the few sizes."""
-        padded = (array for array in tree.flatten(self.arrays) if _are_tokens(array))
-        return [[few_sizes(axis) for axis in array.sizes.T] for array in padded]
-
-    def _sizes_of(self, padded, rows):
-        """Return the sizes of each array that is padded: of each axis the first that holds these
-        rows, in the same place for all."""
-        needed = [array.sizes[rows].max(axis=0) for array in padded]
-        axes = [*zip(itertools.chain(*self._few), itertools.chain(*needed), strict=True)]
-        place = max((np.searchsorted(few, size) for few, size in axes), default=0)
-
-        def size_of(few, size):
-            return max(int(few[min(place, len(few) - 1)]), int(rounded_up(size)))
-
+        """For each array a list of the few sizes of each of its axes; None where batches differ in
+        rows, or are not known."""
+        if self.order.batch_size is None or not hasattr(self.order, "of_pass"):
+            return None
+        batches = self.order.of_pass(0)
         return [
-            [size_of(few, size) for few, size in zip(*pair, strict=True)]
+            [
+                few_sizes([axis[rows].max() for rows in batches], longest=axis.max(initial=1))
+                for axis in _sizes(array).T
+            ]
+            for array in tree.flatten(self.arrays)
+        ]
+
+    def _few_sizes(self, arrays, rows):
+        """Return the sizes to which each array is padded: of each axis one of the few, in the same
+        place for all."""
+        needed = [_sizes(array)[rows].max(axis=0, initial=0) for array in arrays]
+        if self._few is None:
+            return [rounded_up(sizes) for sizes in needed]
+        axes = zip(itertools.chain(*self._few), itertools.chain(*needed), strict=True)
+        place = max((np.searchsorted(few, size) for few, size in axes), default=0)
+        return [
+            [max(few[min(place, len(few) - 1)], size) for few, size in zip(*pair, strict=True)]
             for pair in zip(self._few, needed, strict=True)
         ]
 
@@ -286,6 +297,11 @@ class Batches(keras.utils.PyDataset):
 
 def _are_tokens(array):
     return isinstance(array, Sequences | NestedSequences)
+
+
+def _sizes(array):
+    """Return the (rows, axes) sizes of what is padded; no axes where nothing is."""
+    return array.sizes if _are_tokens(array) else np.empty((array.shape[0], 0), int)
 
 
 def _tokens(array, rows):

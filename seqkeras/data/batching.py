@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 POOL = 50  # batches that are sorted together
-MOST_SIZES = 6  # of batches, for backends that compile a step for each
+MOST_SIZES = 6  # sizes of batches, for backends that compile a step for each
 
 
 class Order(Protocol):
@@ -31,6 +31,10 @@ class InOrder:
     def __init__(self, lengths: Sequence[int] | np.ndarray, batch_size: int):
         self.lengths = np.asarray(lengths)
         self.batch_size = batch_size
+
+    def of_pass(self, number: int) -> list[np.ndarray]:
+        """Return the row indices of every batch; all passes are the same."""
+        return [*self.from_step(0)]
 
     def from_step(self, step: int) -> Iterator[np.ndarray]:
         """Yield row indices for `step`, `step + 1`, up to the last batch."""
@@ -174,15 +178,21 @@ def rounded_up(lengths: Sequence[int] | np.ndarray | int) -> np.ndarray:
     return np.array(widths)[np.searchsorted(widths, lengths)]
 
 
-def few_sizes(lengths: Sequence[int] | np.ndarray, most: int = MOST_SIZES) -> np.ndarray:
-    """Return the sizes, `most` at most and in order, to which rows of these lengths are padded with
-    the least padding; the last is that of the longest, see `rounded_up`.
+def few_sizes(
+    lengths: Sequence[int] | np.ndarray, most: int = MOST_SIZES, longest: int | None = None
+) -> np.ndarray:
+    """Return few sizes, in order, to which batches are padded with the least padding.
+
+    They are chosen among the lengths as `rounded_up` has them, but none is beyond the longest.
 
     Args:
-        lengths: (rows,) integers.
+        lengths: (batches,) integers, the length of each batch's longest row.
         most: how many sizes there may be.
+        longest: what a later batch may need too; None: the longest of these.
     """
-    sizes, rows = np.unique(rounded_up(lengths), return_counts=True)
+    longest = int(np.max(lengths, initial=longest or 1))
+    rounded = np.minimum(rounded_up([*lengths, longest]), longest)
+    sizes, rows = np.unique(rounded, return_counts=True)
     behind = np.cumsum(rows)  # rows of this size and the smaller ones
     least, before = behind * sizes, []  # of all up to each size, which is the last of so many
     for _ in range(min(most, len(sizes)) - 1):

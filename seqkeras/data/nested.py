@@ -17,7 +17,8 @@ class NestedSequences:
 
     Attributes:
         lengths: (rows,) int64, how many lists each row has.
-        sizes: (rows, 2) int64, this, and the length of the longest of them.
+        sizes: (rows, axes) int64, sizes of the axes that a batch pads as it likes: `lengths`, and
+            without a width the length of each row's longest list.
 
     Raises:
         ValueError: if a list is longer than the width.
@@ -31,7 +32,8 @@ class NestedSequences:
         self.rows, self.width, self.padding = rows, width, padding
         self.lengths = np.array([len(row) for row in rows], self.dtype)
         widths = np.array([max(map(len, row), default=0) for row in rows], self.dtype)
-        self.sizes = np.stack([self.lengths, widths], axis=1)
+        sizes = [self.lengths] if width is not None else [self.lengths, widths]
+        self.sizes = np.stack(sizes, axis=1)
         widest = widths.max(initial=0)
         if width is not None and widest > width:
             raise ValueError(
@@ -49,11 +51,13 @@ class NestedSequences:
 
         Args:
             rows: integers, which rows.
-            sizes: longest, and width where none was given; None: those of the rows.
+            sizes: to what the axes of `sizes` are padded; None: to the longest of these rows.
             more: how many empty lists stand after the longest row.
         """
         taken = pad_nested([self.rows[row] for row in rows], self.padding)
-        longest, widest = taken.shape[1:] if sizes is None else sizes
+        longest, widest = taken.shape[1:]
+        if sizes is not None:
+            longest, widest = sizes[0], sizes[-1]
         width = widest if self.width is None else self.width
         room = [(0, 0), (0, longest + more - taken.shape[1]), (0, width - taken.shape[2])]
         return np.pad(taken, room, constant_values=self.padding)

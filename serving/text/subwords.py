@@ -15,7 +15,7 @@ from .encoding import Encoding, fit, require_text
 from .library import errors_of_library
 
 CAN_NOT = "Subwords: the tokenizer can not read this text"
-AT_ONCE = 10_000  # texts that the library analyses beside their ids
+AT_ONCE = 10_000  # texts of which the library holds more than the ids: tokens and their places
 MOST_ID = 2**32 - 1  # of the library's type
 CONTRACTIONS = ("n't", "'m", "'s", "'ve", "'re")
 

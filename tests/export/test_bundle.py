@@ -127,7 +127,7 @@ def test_overwrite_replaces_a_bundle_and_leaves_nothing_beside_it(
     assert leftovers(tmp_path) == ["dates"]
     assert read_manifest(old).created > created
     lines = capsys.readouterr().out.splitlines()
-    assert "the same strings, on 512 real inputs" in lines[-2]
+    assert "the same strings, on 256 real inputs" in lines[-2]
     assert lines[-1].startswith("next: seqkeras predict")
 
 

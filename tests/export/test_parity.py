@@ -11,6 +11,18 @@ def test_numbers_are_held_beside_the_largest_of_them():
     assert comparison.finish()["onnx_difference"] == pytest.approx(1e-5, rel=0.1)
 
 
+@pytest.mark.parametrize("wrong", [0, 1, 2])
+@pytest.mark.parametrize("compare", ["compare_numbers", "compare_log_probs"])
+def test_the_worst_of_all_batches_counts_and_is_told_once(compare, wrong):
+    comparison = Comparison(3)
+    for batch in range(3):
+        actual = np.float32([2, 1 + (batch == wrong) / 8])
+        getattr(comparison, compare)("onnx", actual, np.float32([2, 1]))
+    with pytest.raises(ParityError) as raised:
+        comparison.finish()
+    assert str(raised.value).count("differ by") == 1 and "differ by 0." in str(raised.value)
+
+
 @pytest.mark.parametrize(
     "actual",
     [

@@ -142,6 +142,7 @@ def test_ids_of_many_texts_are_those_of_each_one_cut_at_the_limit(at_once, monke
     rows = labelled_texts._token_ids(run, texts).rows()
     assert rows == [labelled_texts.text_encoding(run, text).token_ids for text in texts]
     assert max(map(len, rows)) == 9 > min(map(len, rows))
+    assert labelled_texts._token_ids(run, []).shape == (0, None)
 
 
 def long_reviews(path, count):

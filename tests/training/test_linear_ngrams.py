@@ -14,6 +14,7 @@ from seqkeras.models.linear_ngrams import linear_part
 from seqkeras.runs import RunFiles
 from seqkeras.serving.text.word_piece import word_piece
 from seqkeras.tokenizers import learn_word_piece
+from seqkeras.training.parts import linear_ngrams
 from seqkeras.training.parts.encoded_texts import share_of_accents
 from seqkeras.training.parts.linear_ngrams import (
     balance,
@@ -21,7 +22,7 @@ from seqkeras.training.parts.linear_ngrams import (
     fitted_ngrams,
     logits_of_ngrams,
     num_buckets,
-    weighted,
+    weigh,
 )
 from seqkeras.training.parts.text_logits import logits_of_texts
 from tests.arrays import numbers
@@ -79,6 +80,28 @@ def test_its_logits_are_those_of_a_support_vector_machine_times_a_scale(kinds):
     assert sum(matches) == 1
 
 
+def test_weights_of_many_texts_are_those_of_nine_tenths_which_the_others_judge(monkeypatch):
+    texts, labels = words(300)
+    found = {}
+    for many in (10, 1000):
+        monkeypatch.setattr(linear_ngrams, "MANY_TEXTS", many)
+        layer, _, rows, targets = fitted(texts, labels)
+        found[many] = logits_of_ngrams(layer, rows)
+    order = np.random.default_rng(0).permutation(len(texts))
+    rest = order[: len(texts) - round(0.1 * len(texts))]
+    features = counted_ngrams(layer, rows, order)
+    weigh(features)
+    ours = found[10][order]
+    matches = []
+    for penalty in (0.1, 1.0):
+        machine = LinearSVC(C=penalty, tol=1e-2, max_iter=50, random_state=0)
+        machine.fit(features[: len(rest)], targets[rest])
+        decisions = machine.decision_function(features)
+        scale = np.sum(ours * decisions) / np.sum(decisions**2)
+        matches.append(np.allclose(ours, scale * decisions, atol=1e-3) and scale > 0)
+    assert sum(matches) == 1 and not np.allclose(found[10], found[1000], atol=1e-3)
+
+
 def test_a_text_counts_each_ngram_over_the_root_of_their_number():
     texts, labels = words(60)
     layer, _, rows, _ = fitted(texts, labels)
@@ -89,8 +112,12 @@ def test_a_text_counts_each_ngram_over_the_root_of_their_number():
         length = min(len(text), 16) + 2
         expected = sum(length - n + 1 for n in range(2, 6)) + 1  # and the word
         assert total == pytest.approx(np.sqrt(expected))
-    _, weights = weighted(counts)
+    others = counted_ngrams(layer, rows, np.arange(20, 60)[::-1])
+    np.testing.assert_array_equal(others.toarray(), counts.toarray()[::-1])
+    before = counts.toarray()
+    weights = weigh(counts)
     assert weights.min() >= 1
+    np.testing.assert_allclose(counts.toarray(), before * weights)
 
 
 def test_few_texts_and_texts_of_one_class_have_none():

@@ -75,6 +75,9 @@ def test_what_is_compiled_is_kept_unless_jax_is_told_otherwise(tmp_path):
         finished = run_python("-c", COMPILED, env=always | settings)
         assert (finished.stdout, finished.stderr) == ("6.0\n", "")
     assert any(kept.iterdir()) and any(named.iterdir())
+    (tmp_path / "file").touch()
+    nowhere = run_python("-c", COMPILED, env=always | {"XDG_CACHE_HOME": str(tmp_path / "file")})
+    assert (nowhere.stdout, nowhere.stderr) == ("6.0\n", "")
 
 
 @pytest.mark.long

@@ -25,7 +25,7 @@ from seqkeras.training.task import Modelling
 from seqkeras.training.wording import counted
 
 MOST_TOKENS = 128  # of a text or a pair, by default
-AT_ONCE = 10_000  # texts whose ids are lists
+AT_ONCE = 10_000  # texts whose ids are lists of Python, before they are one array
 WAYS_OUT = WaysOut(empty="--skip-empty true", form="--format", header="--header false")
 NOT_FILLED = "an empty column or a text without a token"
 
@@ -184,15 +184,15 @@ def parts(text: Any) -> tuple[str, ...]:
 
 def _token_ids(run, texts):
     """Return the ids of texts, cut off at the run's limit."""
-    limit, tokenizer, parts = run.record.limits["source_length"], run.tokenizers["text"], []
+    limit, tokenizer, found = run.record.limits["source_length"], run.tokenizers["text"], []
     for start in range(0, len(texts), AT_ONCE):
         some = texts[start : start + AT_ONCE]
         rows = encode_all(tokenizer, some, special_tokens=True)
         for place, row in enumerate(rows):
             if len(row) > limit:
                 rows[place] = text_encoding(run, some[place]).token_ids
-        parts.append(Sequences(rows))
-    return Sequences.joined(parts)
+        found.append(Sequences(rows))
+    return Sequences.joined(found or [Sequences([])])
 
 
 def text_encodings(run: RunFiles, text: Any) -> list[Encoding]:

@@ -82,7 +82,8 @@ def fitted_ngrams(
         num_labels, num_buckets(num_labels), *spelled_pieces(tokenizer, table), name="ngrams"
     )
     layer.build((None, None))
-    features, weights = weighted(counted_ngrams(layer, rows, texts))
+    features = counted_ngrams(layer, rows, texts)
+    weights = weigh(features)
     judged = []
     with threadpool_limits(1, user_api="blas"):
         given, held = _first(features, rest), features[rest:]
@@ -143,12 +144,13 @@ def _in_batches(rows, texts):
         yield chosen, ops.convert_to_tensor(np.pad(token_ids, more))
 
 
-def weighted(counts: Any) -> tuple[Any, np.ndarray]:
-    """Give the columns of a sparse matrix their weights, the rarer, the higher; return both."""
+def weigh(counts: Any) -> np.ndarray:
+    """Multiply each column of a sparse matrix by its weight, the rarer, the higher; return the
+    weights."""
     hit_by = np.bincount(counts.indices, minlength=counts.shape[1])
     weights = np.log((1 + counts.shape[0]) / (1 + hit_by)) + 1
     counts.data *= weights[counts.indices]
-    return counts, weights
+    return weights
 
 
 def balance(logits: np.ndarray, linear: np.ndarray, targets: np.ndarray) -> float:
@@ -184,11 +186,13 @@ def _first(matrix, rows):
 
 def _separated(features, targets, num_labels, penalty):
     """Return (buckets, K) and (K,) weights; a class without a text has the bias -1."""
+    from sklearn.exceptions import ConvergenceWarning
     from sklearn.svm import LinearSVC
 
     machine = LinearSVC(C=penalty, tol=TOLERANCE, max_iter=MOST_PASSES, random_state=0)
-    with warnings.catch_warnings():  # held-out texts judge weights, the best or not, of few or many
-        warnings.simplefilter("ignore", UserWarning)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # held-out texts judge the weights
+        warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
         machine.fit(features, targets)
     coefficients, intercepts = machine.coef_, machine.intercept_
     if len(coefficients) == 1:  # of two classes

@@ -208,7 +208,7 @@ def inputs_of(
 
 
 def inputs_of_ids(token_ids: Sequences, pretrained: Pretrained | None = None) -> dict[str, Any]:
-    """Return the same as `inputs_of`, of texts that are token ids."""
+    """Return the inputs of `inputs_of` for single texts, from their token ids."""
     inputs: dict[str, Any] = {"token_ids": token_ids}
     if pretrained is not None:
         inputs["lengths"] = token_ids.lengths

@@ -32,14 +32,14 @@ class SentenceTreeReading(ClassificationReading):
 
     num_children = 2
 
-    def _rows(self, path: Path | str) -> list[tuple[str, Any, Any]]:
+    def _rows(self, path: Path | str) -> list[tuple[Any, Any, Any]]:
         rows, limit, shape = [], self._most_words, self.options.shape
         long = 0
-        for where, (text, label), group in super()._rows(path):
+        for line, (text, label), group in super()._rows(path):
             words = words_of(text)
             long += len(words) > limit
             nodes = Nodes(labelled_tree(words[:limit], shape, label))
-            rows.append((where, Example(text, label, nodes, where), group))
+            rows.append((line, Example(text, label, nodes, f"{path}, line {line}"), group))
         is_trained = self.source_length is None
         if is_trained and rows and all(len(words_of(row.text)) < 2 for _, row, _ in rows):
             raise RunError(

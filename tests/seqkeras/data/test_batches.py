@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from seqkeras.data.batches import Batches, Sequences
-from seqkeras.data.batching import MOST_SIZES, BucketedBatches, TokenBatches
+from seqkeras.data.batching import MOST_SIZES, BucketedBatches, InOrder, TokenBatches
 from seqkeras.data.nested import NestedSequences
 from seqkeras.tokenizers import pad
 from tests.conftest import CHECKOUT
@@ -124,7 +124,37 @@ def test_rows_that_vary_beyond_the_longest_are_padded_to_a_size_of_their_own():
     longer = Sequences([[1] * 3, [1] * 11])
     order = BucketedBatches(rows.lengths, 2, seed=0)
     made = Batches(rows, rows, order, True, vary=lambda number: (longer, longer))
-    assert next(made.from_step(0))[0].shape == (2, 12)
+    assert next(made.from_step(0))[0].shape == (2, 11)
+
+
+def test_few_shapes_do_not_exceed_the_tokens_of_a_batch():
+    lengths = np.random.default_rng(0).lognormal(2.5, 0.7, 3000).astype(int) + 1
+    rows = Sequences([[1] * length for length in lengths.tolist()])
+    order = TokenBatches(lengths, 512, seed=0)
+    made = itertools.islice(Batches(rows, rows, order, True).from_step(0), order.batches_per_pass)
+    assert max(inputs.size for inputs, _ in made) <= 512
+
+
+def test_arrays_of_a_given_width_have_no_part_in_the_choice_of_sizes():
+    draw = np.random.default_rng(0)
+    lengths = draw.integers(1, 60, 300)
+    rows = Sequences([[1] * length for length in lengths.tolist()])
+    wide = Sequences([[1] * draw.integers(1, 60) for _ in lengths], width=64)
+    nested = NestedSequences([[[1] * draw.integers(1, 60)] for _ in lengths], width=64)
+    order = BucketedBatches(lengths, 5, seed=0)
+    alone, beside = (
+        [y.shape for _, y in itertools.islice(Batches(x, rows, order, True).from_step(0), 60)]
+        for x in (np.zeros(300), {"wide": wide, "nested": nested})
+    )
+    assert alone == beside
+
+
+@pytest.mark.parametrize("few", [False, True])
+def test_batches_that_end_are_padded_too(few):
+    rows = Sequences([[1] * length for length in range(1, 24)])
+    made = [*Batches(rows, rows, InOrder(rows.lengths, 5), few).from_step(0)]
+    assert [len(inputs) for inputs, _ in made] == [5, 5, 5, 5, 3]
+    assert [int(inputs.sum()) for inputs, _ in made] == [15, 40, 65, 90, 66]
 
 
 @pytest.mark.parametrize("ignored", [None, 0])

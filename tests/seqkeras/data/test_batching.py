@@ -103,7 +103,8 @@ def test_no_other_few_sizes_have_less_padding(most):
     draw = np.random.default_rng(most)
     for _ in range(40):
         lengths = draw.integers(1, draw.integers(2, 120), draw.integers(1, 60))
-        sizes, rounded = few_sizes(lengths, most), rounded_up(lengths)
+        sizes = few_sizes(lengths, most)
+        rounded = np.minimum(rounded_up(lengths), lengths.max())
         *others, last = np.unique(rounded)
         least = min(
             padded(rounded, np.array([*chosen, last]))
@@ -111,6 +112,12 @@ def test_no_other_few_sizes_have_less_padding(most):
             for chosen in itertools.combinations(others, count)
         )
         assert len(sizes) <= most and sizes[-1] == last and padded(rounded, sizes) == least
+
+
+def test_the_last_size_holds_what_a_later_batch_needs_and_no_more():
+    assert few_sizes([3, 9], longest=19).tolist() == [3, 10, 19]
+    assert few_sizes([3, 17], longest=17)[-1] == 17  # the positions of a model may end there
+    assert few_sizes([]).tolist() == [1]
 
 
 def test_lengths_are_rounded_up_to_few_widths():
