@@ -288,6 +288,7 @@ def doubtful(count, seed):
     return rows
 
 
+@pytest.mark.long
 def test_the_scores_of_spans_are_calibrated_and_no_answer_changes(tmp_path):
     """No answer included: its threshold is divided with the logits."""
     file = write(tmp_path / "own.json", doubtful(64, 0))

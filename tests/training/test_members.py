@@ -131,6 +131,7 @@ def test_a_bundle_scores_by_the_mean_of_logits(tmp_path):
     close(np.array([*whole.scores.values()]), expected, 1e-4)
 
 
+@pytest.mark.long
 def test_a_training_of_members_goes_on_where_it_was_stopped(tmp_path):
     """Behind the first of two checkpoints of the second member."""
     command = [*TASKS["classification"](tmp_path), "--members", 2, "--steps-per-save", 3]

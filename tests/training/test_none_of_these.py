@@ -184,6 +184,7 @@ def test_rows_without_a_label_are_no_class_and_are_told(both):
     assert "none of these" in (folder / "run" / "samples.txt").read_text()
 
 
+@pytest.mark.long
 def test_a_run_and_its_bundle_are_scored_on_rows_without_a_label(both, tmp_path):
     data = sentences(tmp_path / "test.csv", 30)
     options = ["--none-label", "other"]

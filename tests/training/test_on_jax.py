@@ -1,10 +1,13 @@
 """The same tasks train on JAX, where TensorFlow is not installed."""
 
 import json
+import sys
+import types
 from pathlib import Path
 
 import pytest
 
+from seqkeras import quiet
 from tests.conftest import run_python
 
 IMPORTS = """
@@ -59,25 +62,48 @@ def test_integers_of_a_model_are_narrowed_without_a_warning():
     assert finished.stdout == "int32\n" and "int64" not in finished.stderr
 
 
-def test_what_is_compiled_is_kept_unless_jax_is_told_otherwise(tmp_path):
-    kept, named = tmp_path / "seqkeras/jax", tmp_path / "named"
+def test_what_is_compiled_is_kept(tmp_path):
     always = {
         "KERAS_BACKEND": "jax",
         "XDG_CACHE_HOME": str(tmp_path),
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     }
-    for settings in (
-        {"JAX_ENABLE_COMPILATION_CACHE": "false"},
-        {"JAX_COMPILATION_CACHE_DIR": str(named)},
-        {},
-    ):
-        assert not kept.exists()
-        finished = run_python("-c", COMPILED, env=always | settings)
-        assert (finished.stdout, finished.stderr) == ("6.0\n", "")
-    assert any(kept.iterdir()) and any(named.iterdir())
+    finished = run_python("-c", COMPILED, env=always)
+    assert (finished.stdout, finished.stderr) == ("6.0\n", "")
+    assert any((tmp_path / "seqkeras/jax").iterdir())
+
+
+@pytest.mark.parametrize(
+    "folder, settings, kept",
+    [
+        ("caches", {}, True),
+        ("caches", {"jax_enable_compilation_cache": False}, False),
+        ("caches", {"jax_compilation_cache_dir": "named"}, False),
+        ("file", {}, False),  # no folder can be made in it
+        (None, {}, False),  # nobody's home
+    ],
+)
+def test_nothing_is_kept_where_jax_is_told_otherwise_or_no_folder_can_be(
+    folder, settings, kept, monkeypatch, tmp_path
+):
+    given = {"jax_compilation_cache_dir": None, "jax_enable_compilation_cache": True}
+    given |= {"jax_compilation_cache_max_size": -1} | settings
+    config = types.SimpleNamespace(**given)
+    config.update = lambda name, value: setattr(config, name, value)
+    monkeypatch.setitem(sys.modules, "jax", types.SimpleNamespace(config=config))
     (tmp_path / "file").touch()
-    nowhere = run_python("-c", COMPILED, env=always | {"XDG_CACHE_HOME": str(tmp_path / "file")})
-    assert (nowhere.stdout, nowhere.stderr) == ("6.0\n", "")
+    monkeypatch.setenv("XDG_CACHE_HOME", "" if folder is None else str(tmp_path / folder))
+
+    def homeless():
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(quiet.Path, "home", homeless)
+    quiet._keep_what_jax_compiles()
+    found = config.jax_compilation_cache_dir
+    assert found == (
+        str(tmp_path / "caches/seqkeras/jax") if kept else given["jax_compilation_cache_dir"]
+    )
+    assert (config.jax_compilation_cache_max_size == 2**30) == kept
 
 
 @pytest.mark.long

@@ -241,6 +241,7 @@ def test_a_model_to_start_from_brings_its_positions(tmp_path):
     assert model_of(tmp_path / "more").config["positions"] == "bias"
 
 
+@pytest.mark.long
 def test_a_window_of_vectors_of_distances_is_trained_at_sizes_that_onednn_takes(tmp_path):
     file = tmp_path / "text.txt"
     lines = (f"the old house is here, and {n % 7} of {n % 13} live in it\n" for n in range(400))

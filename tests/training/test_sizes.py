@@ -107,6 +107,7 @@ def test_a_command_says_the_size_and_keeps_it(tmp_path):
     assert not any("--size" in line for line in lines)
 
 
+@pytest.mark.long
 def test_a_training_that_starts_from_a_run_has_its_size(tmp_path):
     small, large = noisy(tmp_path / "small.csv", 90), noisy(tmp_path / "large.csv", 600)
     for size in ("small", "base"):

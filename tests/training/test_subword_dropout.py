@@ -55,7 +55,8 @@ def batches_of(task, folder):
     return made.modelling.batches(train, run), run
 
 
-@pytest.mark.parametrize("task", others_long(COMMANDS))
+@pytest.mark.long
+@pytest.mark.parametrize("task", COMMANDS)
 def test_a_training_that_was_stopped_ends_as_one_that_was_not(task, tmp_path):
     arguments = [*COMMANDS[task](tmp_path), *RATE, "--passes", 3]
     assert_goes_on(tmp_path, task, *arguments, "--steps-per-save", 7)
