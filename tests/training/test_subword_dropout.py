@@ -7,7 +7,6 @@ import pytest
 
 from seqkeras.training.commands import command
 from seqkeras.training.options import TASKS
-from tests.conftest import others_long
 from tests.training.commands import assert_goes_on, refusal
 from tests.training.test_calibration import noisy
 from tests.training.test_regression import rated
