@@ -212,9 +212,10 @@ def test_an_export_with_other_answers_on_strings_writes_nothing(tmp_path, monkey
     assert read_manifest(tmp_path / "bundle").parity == manifest.parity
     whole = bundle.text_signatures
 
-    def with_other_labels(*arguments, settings, **options):
-        labels = settings["labels"][1:] + settings["labels"][:1]
-        return whole(*arguments, settings=settings | {"labels": labels}, **options)
+    def with_other_labels(pipeline, texts):
+        labels = texts.settings["labels"][1:] + texts.settings["labels"][:1]
+        settings = {**texts.settings, "labels": labels}
+        return whole(pipeline, dataclasses.replace(texts, settings=settings))
 
     monkeypatch.setattr(bundle, "text_signatures", with_other_labels)
     with pytest.raises(ParityError, match="saved_model_text answers '(low|middle|high)' to '"):
