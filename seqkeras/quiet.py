@@ -37,7 +37,7 @@ def import_tensorflow():
 
 
 def import_keras():
-    """Import Keras and its backend quietly, and what else of backends Keras imports."""
+    """Import Keras and its backend quietly; TensorFlow only where it is the backend."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     with _silence():
         import keras
@@ -46,9 +46,16 @@ def import_keras():
         import_tensorflow()
     elif keras.backend.backend() == "jax":  # whose integers have 32 bits; every token id fits
         warnings.filterwarnings("ignore", "Explicitly requested dtype int64", UserWarning)
-        with contextlib.suppress(ImportError), _silence():
-            import tensorflow  # noqa: F401, which Keras imports later, and not quietly
         _keep_what_jax_compiles()
+
+
+def set_seed(seed):
+    """Seed what Python, NumPy and Keras draw; quietly, as Keras imports TensorFlow for that wherever
+    it is installed."""
+    import keras
+
+    with _silence():
+        keras.utils.set_random_seed(seed)
 
 
 def _keep_what_jax_compiles():

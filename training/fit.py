@@ -10,6 +10,7 @@ from typing import Any
 
 import keras
 
+from seqkeras.quiet import set_seed
 from seqkeras.runs import CHECKPOINT, RunError
 from seqkeras.terminal import one_line
 from seqkeras.training.averages import Averages
@@ -100,7 +101,7 @@ def fit(plan: Plan) -> keras.Model:
         RunError: if the checkpoint is damaged, the loss or a weight is not finite, or the disk is
             full; then the last checkpoint is kept.
     """
-    keras.utils.set_random_seed(plan.options.seed)
+    set_seed(plan.options.seed)
     choose_operations(plan.options.xla)
     checkpoint = plan.folder / CHECKPOINT
     plan.devices.require_same_step(saved_step(checkpoint))

@@ -103,7 +103,5 @@ def _log_probs(model, arrays):
 def _margins(model, arrays, generated_ids, start_id):
     """Return (N, T) the margin of Keras's best token at each step of its greedy decoding."""
     begin = np.full((len(generated_ids), 1), start_id, generated_ids.dtype)
-    given = {**arrays, "target_ids": np.concatenate([begin, generated_ids[:, :-1]], axis=1)}
-    return np.concatenate(
-        [margins(_log_probs(model, rows_of(given, batch))) for batch in batches(len(generated_ids))]
-    )
+    target_ids = np.concatenate([begin, generated_ids[:, :-1]], axis=1)
+    return margins(lambda given: _log_probs(model, given), {**arrays, "target_ids": target_ids})

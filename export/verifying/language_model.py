@@ -67,12 +67,7 @@ def verify_language_model(
     results = generated(parity.in_keras(plan.saved_model["generate"]), feeds)
     whole = {"token_ids": results["generated_ids"]}
     whole |= {"prefix_lengths": lengths} if reads_prefix(model) else {}
-    best = np.concatenate(
-        [
-            margins(ops.convert_to_numpy(logits_of(parity.rows_of(whole, batch))))
-            for batch in parity.batches(len(rows))
-        ]
-    )
+    best = margins(lambda given: ops.convert_to_numpy(logits_of(given)), whole)
 
     def texts_of(generated_ids, new_tokens=None):
         return _behind(generated_ids, rows, new_tokens, run)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from seqkeras.export.proof import log_probs_difference
-from seqkeras.export.verifying.parity import tensors
+from seqkeras.export.verifying.parity import batches, rows_of, tensors
 from seqkeras.serving.decoding.choosing import log_softmax
 from seqkeras.serving.pipelines.arrays import padded
 from seqkeras.serving.session import FRAMES
@@ -81,7 +81,17 @@ def along(graphs: Any, state: State, token_ids: np.ndarray, first: int = 1) -> n
     return np.stack(steps, axis=1)
 
 
-def margins(scores: np.ndarray) -> np.ndarray:
-    """Return (N, T) the margin of the best token over the second; scores (N, T, V)."""
-    best = np.partition(scores, -2, axis=-1)[..., -2:]
-    return best[..., 1] - best[..., 0]
+def margins(
+    scores_of: Callable[[dict[str, np.ndarray]], np.ndarray], arrays: Mapping[str, np.ndarray]
+) -> np.ndarray:
+    """Return (N, T) the margin of the best token over the second.
+
+    Args:
+        scores_of: some rows of the arrays by name -> (n, T, V) scores of the next token.
+        arrays: the arrays of all N rows by name.
+    """
+    rows, found = len(next(iter(arrays.values()))), []
+    for batch in batches(rows):
+        best = np.partition(scores_of(rows_of(arrays, batch)), -2, axis=-1)[..., -2:]
+        found.append(best[..., 1] - best[..., 0])
+    return np.concatenate(found)
