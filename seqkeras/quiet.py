@@ -50,8 +50,8 @@ def import_keras():
 
 
 def set_seed(seed):
-    """Seed what Python, NumPy and Keras draw; quietly, as Keras imports TensorFlow for that wherever
-    it is installed."""
+    """Seed what Python, NumPy and Keras draw, quietly: Keras imports TensorFlow for that, wherever it
+    is installed."""
     import keras
 
     with _silence():
