@@ -50,8 +50,7 @@ def import_keras():
 
 
 def set_seed(seed):
-    """Seed what Python, NumPy and Keras draw, quietly: Keras imports TensorFlow for that, wherever it
-    is installed."""
+    """Seed Python, NumPy and Keras, which imports TensorFlow for it where there is one: quietly."""
     import keras
 
     with _silence():
