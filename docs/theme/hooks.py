@@ -1,0 +1,125 @@
+"""What the site needs beside docs/: pages from other folders, and scripts from npm.
+
+A page may link to any file of the checkout, relative to itself, as on GitHub. A file outside of
+docs/ that a page links to comes into the site under its path in the checkout: Markdown as a page,
+another text as a page that shows it, anything else as it is. Only README.md, whose place is taken
+by docs/README.md, gets another name.
+"""
+
+import logging
+import os
+import re
+from pathlib import Path, PurePosixPath
+
+from mkdocs.structure.files import File, InclusionLevel
+from mkdocs.utils import get_relative_url
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+DOCS = CHECKOUT / "docs"
+NPM = Path(__file__).parent / "node_modules"
+OVERVIEW = "overview.md"
+LINK = re.compile(r'(\]\(|src=")(?!\w+:)([^)#\s"]+)')
+LANGUAGES = {"": "text", ".yml": "yaml"}
+PICTURES = {".png", ".svg", ".jpg", ".gif"}
+
+# A page that shows the first takes the others from npm into its head.
+FORMULAS = 'class="arithmatex"', (
+    '<link rel="stylesheet" href="{}assets/katex/katex.min.css">'
+    '<script defer src="{}assets/katex/katex.min.js"></script>'
+    '<script defer src="{}assets/katex/contrib/auto-render.min.js"></script>'
+    '<script defer src="{}assets/formulas.js"></script>'
+)
+DIAGRAMS = 'class="mermaid"', '<script src="{}assets/mermaid/mermaid.tiny.js"></script>'
+FROM_NPM = {
+    "katex": ("katex/dist", ("katex.min.*", "contrib/auto-render.min.js", "fonts/*.woff2")),
+    "mermaid": ("@mermaid-js/tiny/dist", ("mermaid.tiny.js",)),
+    "iframe-worker": ("iframe-worker/shim", ("index.js",)),
+}
+
+log = logging.getLogger("mkdocs.hooks.seqkeras")
+
+
+def on_files(files, config):
+    """Add what pages link to outside of docs/, the style, and the files from npm."""
+    waiting = [Path(file.abs_src_path) for file in files.documentation_pages()]
+    while waiting:
+        page = waiting.pop()
+        for _, link in LINK.findall(page.read_text(encoding="utf-8")):
+            target = _target(page, link)
+            if target is None or target.is_relative_to(DOCS) or _uri(target) in files.src_uris:
+                continue
+            files.append(_brought(target, config))
+            if target.suffix == ".md":
+                waiting.append(target)
+    for asset in ("style.css", "formulas.js"):
+        files.append(_asset(config, asset, Path(__file__).parent / asset))
+    for name, (folder, patterns) in FROM_NPM.items():
+        if not (NPM / folder).is_dir():
+            log.info("%s is left out: npm ci in docs/theme brings it", name)
+        for pattern in patterns:
+            for path in sorted((NPM / folder).glob(pattern)):
+                inside = path.relative_to(NPM / folder).as_posix()
+                files.append(_asset(config, f"{name}/{inside}", path))
+    return files
+
+
+def on_page_markdown(markdown, page, config, files):
+    """Lead links between files of the checkout to their places in the site."""
+    source = _source(page.file)
+    here = PurePosixPath(page.file.src_uri).parent
+
+    def led(match):
+        target = _target(source, match[2])
+        if target is None:
+            return match[0]
+        return match[1] + os.path.relpath(_uri(target), here)
+
+    return LINK.sub(led, markdown) if source else markdown
+
+
+def on_post_page(output, page, config):
+    """Add the scripts of formulas and diagrams to the pages that have any."""
+    root = get_relative_url(".", page.url) + "/"
+    for shown, head in (FORMULAS, DIAGRAMS):
+        if shown in output:
+            output = output.replace("</head>", f"{head.replace('{}', root)}</head>", 1)
+    return output
+
+
+def _target(page, link):
+    """Return the file of the checkout that a link of a page leads to; None where there is none."""
+    target = (page.parent / link).resolve()
+    if target.is_dir():
+        target /= "README.md"
+    return target if target.is_file() and target.is_relative_to(CHECKOUT) else None
+
+
+def _uri(target):
+    """Return the place of a file of the checkout among the sources of the site."""
+    if target == CHECKOUT / "README.md":
+        return OVERVIEW
+    if target.is_relative_to(DOCS):
+        return target.relative_to(DOCS).as_posix()
+    path = target.relative_to(CHECKOUT).as_posix()
+    return path if target.suffix in {".md", *PICTURES} else f"{path}.md"
+
+
+def _source(file):
+    """Return the file of the checkout that a page of the site is made from, or None."""
+    path = Path(file.abs_src_path) if file.abs_src_path else None
+    return path if path and path.suffix == ".md" else None
+
+
+def _brought(target, config):
+    """Return a file of the checkout as a file of the site."""
+    uri = _uri(target)
+    if target.suffix == ".md" or target.suffix in PICTURES:
+        return File.generated(config, uri, abs_src_path=str(target))
+    path = target.relative_to(CHECKOUT).as_posix()
+    language = LANGUAGES.get(target.suffix, target.suffix.removeprefix("."))
+    content = f"# {path}\n\n````{language}\n{target.read_text(encoding='utf-8')}````\n"
+    return File.generated(config, uri, content=content, inclusion=InclusionLevel.NOT_IN_NAV)
+
+
+def _asset(config, name, path):
+    return File.generated(config, f"assets/{name}", abs_src_path=str(path))
