@@ -14,10 +14,8 @@ from seqkeras.composites.linear_recurrence import linear_recurrence
 from seqkeras.composites.network import Network
 from seqkeras.composites.nodes import as_nodes, composite, tracing_nodes
 from seqkeras.composites.normalization import layer_norm
-from seqkeras.composites.recurrent import LONGEST, keras_rnn
 
 __all__ = [
-    "LONGEST",
     "Network",
     "as_nodes",
     "attention",
@@ -26,7 +24,6 @@ __all__ = [
     "composite",
     "distance_scores",
     "gelu",
-    "keras_rnn",
     "layer_norm",
     "linear_recurrence",
     "relative_contexts",

@@ -16,8 +16,6 @@ from keras.src.backend import rnn as keras_rnn  # a test holds its signature
 from seqkeras.composites.gradients import custom_gradient
 from seqkeras.composites.nodes import tracing_nodes
 
-__all__ = ["keras_rnn", "recurrence"]
-
 # More steps than there are: Keras's loop ends with the sequence, but without a limit it would count
 # the batch in a sequence that is time-major.
 LONGEST = 2**31 - 1

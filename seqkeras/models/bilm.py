@@ -6,7 +6,7 @@ It leaves out what the paper does not name: the clipping of states in the author
 import keras
 from keras import ops
 
-from seqkeras.composites import keras_rnn
+from seqkeras.composites.recurrent import keras_rnn
 from seqkeras.embeddings import CharacterCNN, Highway
 from seqkeras.masks import padding_mask
 from seqkeras.models.recurrent_stack import values_dtype

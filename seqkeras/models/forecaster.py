@@ -9,7 +9,8 @@ import keras
 import numpy as np
 from keras import ops
 
-from seqkeras.composites import keras_rnn, tracing_nodes
+from seqkeras.composites import tracing_nodes
+from seqkeras.composites.recurrent import keras_rnn
 from seqkeras.masks import padding_mask
 from seqkeras.models.inputs import require_inputs
 from seqkeras.models.recurrent_stack import RecurrentStack, values_dtype

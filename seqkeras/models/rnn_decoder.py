@@ -5,7 +5,7 @@ import functools
 import keras
 from keras import ops
 
-from seqkeras.composites import keras_rnn
+from seqkeras.composites.recurrent import keras_rnn
 from seqkeras.decoding import StateEntry
 from seqkeras.embeddings import TokenEmbedding
 from seqkeras.models.never_generated import id_problems, without

@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from seqkeras.attention import Attention, HardAttention, LocalAttention, MultiHeadAttention
-from seqkeras.composites import keras_rnn
+from seqkeras.composites.recurrent import keras_rnn
 from seqkeras.decoding import StateEntry
 from seqkeras.models.rnn_decoder import RNNDecoder
 from seqkeras.values import build_once, config_of_part

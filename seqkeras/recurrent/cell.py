@@ -3,9 +3,12 @@
 import keras
 from keras import activations, constraints, initializers, ops, regularizers
 
-from seqkeras.composites import Network, cudnn, keras_rnn, tracing_nodes
+from seqkeras.composites import Network, cudnn, tracing_nodes
+from seqkeras.composites.recurrent import keras_rnn
 from seqkeras.shapes import require_positive
 from seqkeras.values import without_padding
+
+__all__ = ["Cell", "GatedCell"]
 
 KINDS = {"initializer": initializers, "regularizer": regularizers, "constraint": constraints}
 

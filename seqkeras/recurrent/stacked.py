@@ -5,7 +5,7 @@ import inspect
 import keras
 from keras import ops
 
-from seqkeras.composites import keras_rnn
+from seqkeras.composites.recurrent import keras_rnn
 from seqkeras.recurrent.cell import Cell
 from seqkeras.values import without_padding
 

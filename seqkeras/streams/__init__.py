@@ -8,17 +8,14 @@ frame alone stays as it is; a layer that remembers keeps its memory in the state
 ahead is refused by its name.
 """
 
-from seqkeras.streams import attention, convolutions, forecaster, pooling, recurrent  # the rules
+from seqkeras.streams import (  # noqa: F401 (the rules of layers)
+    attention,
+    convolutions,
+    forecaster,
+    pooling,
+    recurrent,
+)
 from seqkeras.streams.flow import StreamError
 from seqkeras.streams.streaming import Entry, Streaming
 
-__all__ = [
-    "Entry",
-    "StreamError",
-    "Streaming",
-    "attention",
-    "convolutions",
-    "forecaster",
-    "pooling",
-    "recurrent",
-]
+__all__ = ["Entry", "StreamError", "Streaming"]

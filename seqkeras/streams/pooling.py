@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from seqkeras.composites import LONGEST, keras_rnn
+from seqkeras.composites.recurrent import LONGEST, keras_rnn
 from seqkeras.streams.flow import EACH, StreamError
 from seqkeras.streams.walk import streamed
 
