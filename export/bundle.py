@@ -46,6 +46,8 @@ from seqkeras.serving.manifest import (
 from seqkeras.serving.pipelines.attention import ROLE as ATTENTION
 from seqkeras.serving.streams import ROLE as STREAM
 
+__all__ = ["ExportOptions", "export"]
+
 GENERATE = "generate"  # graphs of this role and of ATTENTION exist in float32 only
 
 

@@ -21,6 +21,8 @@ from onnx import TensorProto, helper
 if TYPE_CHECKING:
     from seqkeras.export.graph import Graph
 
+__all__ = ["save"]
+
 FLOAT32 = "float32"
 WEIGHTS = "weights.bin"
 ALIGNMENT = 4096  # bytes, of a weight in its file, which a runtime maps page by page

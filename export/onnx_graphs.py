@@ -24,6 +24,8 @@ from seqkeras.export.graph import Graph
 from seqkeras.export.rewrites import simplify
 from seqkeras.serving.manifest import TensorSpec
 
+__all__ = ["convert"]
+
 OPSET = 17
 IR_VERSION = 8  # both are read by every onnxruntime from 1.12 on
 UNFOLDED = {"Identity", "Constant", "ConstantOfShape", "Expand", "Tile", "RandomNormal"}

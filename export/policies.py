@@ -11,6 +11,8 @@ from collections.abc import Iterator
 import keras
 from keras.src.saving import saving_lib
 
+__all__ = ["in_float32"]
+
 OTHERS = ("mixed_float16", "mixed_bfloat16", "float16", "bfloat16", "float64")
 
 

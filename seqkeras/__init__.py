@@ -5,6 +5,31 @@ import pkgutil
 
 from seqkeras.registration import register
 
+__all__ = [
+    "analysis",
+    "attention",
+    "callbacks",
+    "composites",
+    "data",
+    "decoding",
+    "embeddings",
+    "export",
+    "learning_rates",
+    "losses",
+    "memory",
+    "metrics",
+    "models",
+    "optimizers",
+    "pretrained",
+    "recurrent",
+    "runs",
+    "schedules",
+    "serving",
+    "streams",
+    "tokenizers",
+    "training",
+    "transformer",
+]
 __version__ = "0.1.0"
 _SUBMODULES = frozenset(
     module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")

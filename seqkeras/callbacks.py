@@ -5,6 +5,8 @@ import keras
 from seqkeras.spreading import spread
 from seqkeras.terminal import one_line
 
+__all__ = ["AnswerMetrics"]
+
 MOST_CHARACTERS = 300  # of a text in a sample
 
 

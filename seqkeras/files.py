@@ -4,9 +4,8 @@ import json
 from pathlib import Path
 
 from seqkeras.serving.parsing import parse_json
-from seqkeras.serving.replacing import aside, written_aside
-
-__all__ = ["aside", "read_json", "write_json", "written_aside"]
+from seqkeras.serving.replacing import aside as aside
+from seqkeras.serving.replacing import written_aside
 
 
 def write_json(path, content):

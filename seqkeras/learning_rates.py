@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+__all__ = ["Noam", "WarmUp"]
+
 
 @keras.saving.register_keras_serializable("seqkeras")
 class Noam(keras.optimizers.schedules.LearningRateSchedule):

@@ -10,6 +10,17 @@ from keras import ops
 from seqkeras.targets import counts
 from seqkeras.values import BANNED_LOGIT
 
+__all__ = [
+    "ChainLoss",
+    "DistanceLoss",
+    "ForecastLoss",
+    "HiddenStateLoss",
+    "PinballLoss",
+    "SmoothedCrossEntropy",
+    "SoftTargetLoss",
+    "span_loss",
+]
+
 
 @keras.saving.register_keras_serializable("seqkeras")
 def span_loss(positions, logits):

@@ -3,6 +3,8 @@
 import ctypes
 import os
 
+__all__ = ["keep_freed_memory"]
+
 # The parameters of glibc's mallopt that are set below, by their numbers in malloc.h
 TRIM_THRESHOLD, TOP_PAD, MMAP_MAX, ARENA_MAX = -1, -2, -4, -8
 PADDING = 64 * 2**20  # bytes that are asked of the system at a time

@@ -26,6 +26,8 @@ https://arxiv.org/abs/1801.06146).
 import keras
 from keras import ops
 
+__all__ = ["Adafactor", "Adam", "AdamW", "Lion", "SGD"]
+
 
 class _Mended:
     """The methods that the optimizers here put before Keras's.

@@ -10,6 +10,8 @@ import math
 import keras
 from keras import ops
 
+__all__ = ["Constant", "InverseSigmoidDecay", "LinearDecay", "Schedule"]
+
 
 class Schedule:
     """Base of the schedules; a subclass is a frozen dataclass that computes its value.

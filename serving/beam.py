@@ -24,6 +24,8 @@ from . import load
 from .answering import answers_or_refusals
 from .pipelines.pipeline import Pipeline
 
+__all__ = ["BundleHandler"]
+
 BATCH_SIZE = 256  # inputs; a pipeline sorts them by length, and splits them by their tokens
 
 

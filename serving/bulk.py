@@ -23,6 +23,8 @@ from .parsing import as_json
 from .pipelines.pipeline import Pipeline
 from .printing import as_content
 
+__all__ = ["BulkAnswers"]
+
 
 class BulkAnswers:
     """Answers the inputs in a column.

@@ -14,6 +14,23 @@ from .reprs import with_shapes
 if TYPE_CHECKING:  # NumPy is imported together with a pipeline
     import numpy
 
+__all__ = [
+    "Choice",
+    "Classification",
+    "Embedding",
+    "Entity",
+    "Filler",
+    "Filling",
+    "Forecasting",
+    "Generation",
+    "Node",
+    "Span",
+    "Tagging",
+    "Translation",
+    "Word",
+    "WordFeatures",
+]
+
 
 @dataclass(frozen=True)
 class Attended:

@@ -26,6 +26,8 @@ from .parsing import as_json, parse_json
 from .rows import NOTHING, Memory, Rows
 from .steps import Steps
 
+__all__ = ["Stream", "Streams"]
+
 ROLE = PER = "stream"  # of the graph, and of the entries of its state
 NEXT = "next_"  # before the name of an entry that leaves the graph
 MAGIC = b"seqkeras stream 2"

@@ -24,6 +24,8 @@ from .manifest import BundleError, GraphFile, Manifest, TensorSpec, read_bundle,
 from .option_types import count
 from .printing import in_line, printable
 
+__all__ = ["write_repository"]
+
 ROLES = ("model", "generate")
 TYPES = {
     "bool": "TYPE_BOOL",

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import keras
 
+__all__ = ["mean_of", "members_of"]
+
 PREFIX = "member_"  # of the names of members within their mean
 
 

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from seqkeras.data.batches import Batches
     from seqkeras.training.options import FitOptions
 
+__all__ = ["strategy"]
+
 SECONDS_TO_CONNECT = 120  # for TensorFlow, after the workers have met
 
 

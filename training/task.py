@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from seqkeras.training.calibration import Chances, Evidence
     from seqkeras.training.options import FitOptions
 
+__all__ = ["Modelling", "Reading", "Scoring", "Task"]
+
 
 class Task:
     """A task of `seqkeras train`.

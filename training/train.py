@@ -41,6 +41,8 @@ from seqkeras.training.validation import Validation
 if TYPE_CHECKING:
     from seqkeras.training.task import Task
 
+__all__ = ["train"]
+
 
 def train(
     task: Task,

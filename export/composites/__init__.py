@@ -14,9 +14,8 @@ import numpy as np
 from tf2onnx import utils
 
 from seqkeras.export.composites import attention, recurrent
-from seqkeras.export.composites.builder import MICROSOFT, Builder
-
-__all__ = ["LOWERINGS", "MICROSOFT", "PORTABLE_LOWERINGS", "op_handlers"]
+from seqkeras.export.composites.builder import MICROSOFT as MICROSOFT
+from seqkeras.export.composites.builder import Builder
 
 LOWERINGS = recurrent.LOWERINGS | attention.LOWERINGS
 PORTABLE_LOWERINGS = recurrent.LOWERINGS | attention.PORTABLE_LOWERINGS

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from seqkeras.serving.manifest import TensorSpec
     from seqkeras.streams import Streaming
 
+__all__ = ["ExportPlan", "plan_export"]
+
 HAS_ENCODER_DECODER = ("encode", "step", "state_entries", "target_vocab_size")
 HAS_LANGUAGE_MODEL = ("read_beams", "state_entries", "vocab_size")
 

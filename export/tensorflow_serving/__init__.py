@@ -12,9 +12,9 @@ from seqkeras.export.exported import Exported
 from seqkeras.export.tensorflow_serving import batching
 from seqkeras.export.tensorflow_serving.inputs import Inputs
 from seqkeras.export.tensorflow_serving.notes import notes
-from seqkeras.export.tensorflow_serving.warm_up import WARM_UP, prediction_log, write_requests
-
-__all__ = ["WARM_UP", "prediction_log", "write_serving_files"]
+from seqkeras.export.tensorflow_serving.warm_up import WARM_UP as WARM_UP
+from seqkeras.export.tensorflow_serving.warm_up import prediction_log as prediction_log
+from seqkeras.export.tensorflow_serving.warm_up import write_requests
 
 FOLDER = "tensorflow_serving"
 IMAGE = "tensorflow/serving:2.21.0"

@@ -12,11 +12,9 @@ from seqkeras.export.families import ExportPlan
 from seqkeras.export.run import Run
 from seqkeras.export.verifying.encoder_decoder import verify_encoder_decoder
 from seqkeras.export.verifying.language_model import verify_language_model
-from seqkeras.export.verifying.parity import ParityError
+from seqkeras.export.verifying.parity import ParityError as ParityError
 from seqkeras.export.verifying.single_pass import verify_single_pass
 from seqkeras.serving.manifest import BundleError
-
-__all__ = ["ParityError", "verify"]
 
 VERIFY = {
     "encoder-decoder": verify_encoder_decoder,

@@ -11,6 +11,8 @@ et al. 2016, section 10.11.1, https://www.deeplearningbook.org/contents/rnn.html
 
 import numpy as np
 
+__all__ = ["clip_by_norm", "clip_by_value", "descend", "wall"]
+
 WALL_STEPS, WALL_START, WALL_TARGET = 50, 0.5, 0.7
 
 

@@ -25,10 +25,11 @@ import numpy as np
 
 from seqkeras.analysis.clipping import clip_by_norm, clip_by_value, descend
 from seqkeras.analysis.gradient_flow_figure import STYLES, plot_gradient_flow
-from seqkeras.analysis.jacobians import jacobian_norms, step_jacobians
+from seqkeras.analysis.jacobians import jacobian_norms
 from seqkeras.quiet import import_tensorflow
 
-__all__ = ["jacobian_norms", "measure", "plot_gradient_flow", "step_jacobians"]
+__all__ = ["measure"]
+
 
 BATCH, WIDTH = 8, 8  # number and width of the random sequences to average over
 RADII = (0.9, 1.0, 1.1)

@@ -13,8 +13,6 @@ from seqkeras.serving.text.packing import pad
 from seqkeras.serving.text.trees import NO_NODE, Nodes, Tree, node_arrays
 from seqkeras.serving.text.trees import parse_tree as parse_any_tree
 
-__all__ = ["Tree", "parse_tree", "read_trees", "tree_arrays"]
-
 
 def read_trees(path: Path | str) -> list[Tree]:
     """Return the trees of a file, plain or .gz, one a line; empty lines are passed over.

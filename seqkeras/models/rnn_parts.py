@@ -15,6 +15,8 @@ from seqkeras.attention import (
 from seqkeras.models.bridges import Bridge, OwnState
 from seqkeras.models.recurrent_stack import RecurrentStack
 
+__all__ = ["parts_from_sizes"]
+
 SCORES = {
     "additive": AdditiveScore,
     "concat": ConcatScore,

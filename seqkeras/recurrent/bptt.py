@@ -19,6 +19,17 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
+__all__ = [
+    "Activations",
+    "Gradients",
+    "Parameters",
+    "backward",
+    "every_step",
+    "forward",
+    "last_step",
+    "loss",
+]
+
 
 class Parameters(NamedTuple):
     """The matrices and biases: D wide inputs, `units` states, K classes.

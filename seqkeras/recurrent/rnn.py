@@ -11,6 +11,8 @@ from seqkeras.recurrent.cell import Cell
 from seqkeras.recurrent.stacked import StackedCells, as_list, run_cell
 from seqkeras.shapes import require_mask, require_sequence, require_states, require_steps
 
+__all__ = ["Recurrent"]
+
 
 @keras.saving.register_keras_serializable("seqkeras")
 class RNN(keras.layers.RNN):

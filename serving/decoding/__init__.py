@@ -18,6 +18,9 @@ returns logits. Shape letters here: B sources still in the batch, K beams, C can
 source length, V vocabulary.
 """
 
+# ruff: noqa: F401
+# The names are for the other folders of serving.
+
 from .allowed import MostProbableAllowed
 from .beam import Beams
 from .choosing import ChoosingStep, Prefix, Sample, most_probable
@@ -34,27 +37,3 @@ from .processors import (
     TopP,
 )
 from .results import Candidates, Hypothesis, Prompts, length_divisor
-
-__all__ = [
-    "BannedTokens",
-    "Beams",
-    "Candidates",
-    "ChoosingStep",
-    "Constraint",
-    "ForcedToken",
-    "Greedy",
-    "Hypothesis",
-    "MinLength",
-    "MostProbableAllowed",
-    "Prefix",
-    "Prompts",
-    "RepetitionPenalty",
-    "Sample",
-    "Temperature",
-    "TopK",
-    "TopP",
-    "length_divisor",
-    "most_probable",
-    "search",
-    "steps",
-]

@@ -90,8 +90,23 @@ from .embed import Embed
 from .fill_mask import FillMask
 from .forecast import Forecast
 from .generate import Generate
+from .pipeline import Pipeline
 from .tag import Tag
 from .translate import Translate
+
+__all__ = [
+    "PIPELINES",
+    "Answer",
+    "Choose",
+    "Classify",
+    "Embed",
+    "FillMask",
+    "Forecast",
+    "Generate",
+    "Pipeline",
+    "Tag",
+    "Translate",
+]
 
 PIPELINES = {
     pipeline.__name__: pipeline

@@ -8,7 +8,8 @@ Addresses, below any:
     page.json            which bundles there are, and where their files lie
 """
 
+# ruff: noqa: F401
+# The names are for the other folders of serving.
+
 from .page import Page, page_of
 from .static_page import foreign_file, write_static
-
-__all__ = ["Page", "foreign_file", "page_of", "write_static"]

@@ -14,6 +14,8 @@ from seqkeras.training.answering.generate import Generate
 from seqkeras.training.answering.single_pass import SinglePass
 from seqkeras.training.answering.translate import Translate
 
+__all__ = ["answerer"]
+
 GENERATING = {"Generate": Generate, "Translate": Translate}
 
 

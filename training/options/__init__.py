@@ -20,6 +20,8 @@ from seqkeras.runs import MODEL, RECORD
 if TYPE_CHECKING:
     from seqkeras.training.task import Task
 
+__all__ = ["DataFile", "FitOptions", "Options", "argument", "at_least", "option", "part"]
+
 MOST = 2**31 - 1  # of a count: more fits no size of a tensor
 
 
