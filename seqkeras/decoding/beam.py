@@ -77,10 +77,23 @@ def beam(
     Raises:
         ValueError: if num_beams, n_best or max_length is no positive integer, n_best is above
             num_beams, a penalty is not finite, the coverage penalty is negative or has no
-            source_mask or no attention weights, or early_stopping is another; see also
-            `seqkeras.decoding.decode`.
+            source_mask or no attention weights, or early_stopping is none of the
+            three; see also `seqkeras.decoding.decode`.
 
     Reference: Wu et al. 2016, section 7, equation 14, https://arxiv.org/abs/1609.08144
+
+    Example:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from seqkeras.decoding import StateEntry, beam
+        >>> probs = np.array([[0.1, 0.5, 0.4], [0.4, 0.3, 0.3], [0.9, 0.05, 0.05]])  # from, to
+        >>> step = lambda token_ids, state: ((ops.take(np.log(probs), token_ids, axis=0),), state)
+        >>> options = {"state_entries": [StateEntry("source", "source", (1,))], "num_beams": 2}
+        >>> token_ids, lengths, scores = beam(
+        ...     step, {"source": np.zeros((1, 1))}, start_id=0, end_id=0, max_length=4, **options
+        ... )
+        >>> ops.convert_to_numpy(token_ids).tolist(), ops.convert_to_numpy(ops.exp(scores)).round(2)
+        ([[[2, 0, 0, 0]]], array([[0.36]], dtype=float32))
     """
     search = beam_search(
         num_beams=num_beams,

@@ -9,7 +9,7 @@ from keras import ops, tree
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function, compiled; for generation, whose every step is small, many times as fast.
+    """Return the function, compiled: a loop of many small steps, as in generation, is much faster.
 
         @compiled
         def translate(token_ids, lengths):
@@ -17,7 +17,7 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
             return beam(model.step, state, num_beams=4, start_id=2, end_id=3, max_length=50)
 
     The function reads `keras.Variable`s anew at every call, and what it assigns to them stays: a
-    model answers with the weights it has by then, and a `keras.random.SeedGenerator` continues.
+    model answers with its weights at that time, and a `keras.random.SeedGenerator` continues.
     All other values outside of the arguments are constants from the time of tracing.
 
     On TensorFlow it is a `tf.function`, traced once for the first shapes, and once for all others.
@@ -25,15 +25,22 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     random numbers it needs a seed. PyTorch runs the function as it is.
 
     Args:
-        function: function of tensors or None, and of dictionaries, lists and tuples of them, as are
-            its results. It is no method: make one of `self`'s bound method,
-            `compiled(self.method)`.
+        function: takes and returns tensors, None, and dictionaries, lists and tuples of them. For
+            a method compile the bound one, `compiled(self.method)`.
 
     Returns:
-        The same, of tensors or NumPy arrays. A number that may vary is an array too.
+        A function of the same arguments, as tensors or NumPy arrays. A number that differs from
+        call to call must be an array.
 
     Raises:
-        TypeError: when it is called, if an argument is or holds anything else.
+        TypeError: when the result is called, if an argument is or holds anything else.
+
+    Example:
+        >>> from keras import ops
+        >>> from seqkeras.decoding import compiled
+        >>> total = compiled(lambda numbers: ops.sum(numbers, axis=-1))
+        >>> ops.convert_to_numpy(total(ops.convert_to_tensor([[1.0, 2.0], [3.0, 4.0]]))).tolist()
+        [3.0, 7.0]
     """
     wrap = {"tensorflow": _graph, "jax": _jitted}.get(
         keras.backend.backend(), lambda unwrapped: unwrapped

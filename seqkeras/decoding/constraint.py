@@ -33,6 +33,14 @@ class Constraint:
         ValueError: if it is too large for a tensor.
 
     Reference: Willard and Louf 2023, section 3, https://arxiv.org/abs/2307.09702
+
+    Example:
+        >>> from seqkeras.decoding import Constraint
+        >>> from seqkeras.tokenizers import CharacterTable
+        >>> letters = CharacterTable.learn(["no", "yes"])
+        >>> constraint = Constraint.of_choices(["yes", "no"], letters, letters.id_of("<eos>"))
+        >>> constraint.shortest  # "n", "o", <eos>
+        3
     """
 
     def __init__(self, automaton: TokenAutomaton):

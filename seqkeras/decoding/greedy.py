@@ -34,6 +34,17 @@ def greedy(
 
     Raises:
         ValueError: see `seqkeras.decoding.decode`.
+
+    Example:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from seqkeras.decoding import greedy
+        >>> probs = np.array([[0.1, 0.5, 0.4], [0.4, 0.3, 0.3], [0.9, 0.05, 0.05]])  # from, to
+        >>> step = lambda token_ids, state: ((ops.take(np.log(probs), token_ids, axis=0),), state)
+        >>> state = {"source": np.zeros((1, 1))}
+        >>> token_ids, lengths, scores = greedy(step, state, start_id=0, end_id=0, max_length=4)
+        >>> ops.convert_to_numpy(token_ids).tolist(), ops.convert_to_numpy(ops.exp(scores)).round(2)
+        ([[1, 0, 0, 0]], array([0.2], dtype=float32))
     """
 
     def most_probable(log_probs, position):

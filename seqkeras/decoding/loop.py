@@ -42,6 +42,13 @@ class StateEntry:
             named "cache_length" is room for so many tokens, and an entry named "position" (B, K)
             says how many of them are there; "window_length" is room for the last ones alone.
         dtype: dtype of the tensor.
+
+    Example:
+        >>> from seqkeras.decoding import StateEntry
+        >>> StateEntry("hidden", per="beam", shape=(7,))
+        StateEntry(name='hidden', per='beam', shape=(7,), dtype='float32')
+        >>> StateEntry("keys", per="source", shape=("source_length", 7)).dtype
+        'float32'
     """
 
     name: str
@@ -53,7 +60,17 @@ class StateEntry:
 class Search(abc.ABC):
     """The part that differs between ways of decoding: how beams continue, and when a row is done.
 
-    `progress` is the state of the search, a flat dictionary of tensors with the batch first.
+    A subclass writes the four abstract methods. `progress` is the state of the search, a flat
+    dictionary of tensors with the batch first.
+
+    Attributes:
+        num_beams: K, the number of beams of each row.
+        end_id: the id of the token that ends a sequence; -1 if none does.
+
+    Example:
+        >>> from seqkeras.decoding import Search
+        >>> sorted(Search.__abstractmethods__)
+        ['begin', 'extend', 'results', 'unfinished']
     """
 
     num_beams = 1
@@ -132,6 +149,20 @@ def decode(
             entries, a per-beam entry does not have one beam, a constraint allows no result so
             short, or a cache has no room for max_length tokens after those that are there (while a
             graph is traced it is not known how many are, and counts as none).
+
+    Example:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from seqkeras.decoding import decode
+        >>> from seqkeras.decoding.beam import beam_search
+        >>> probs = np.array([[0.1, 0.5, 0.4], [0.4, 0.3, 0.3], [0.9, 0.05, 0.05]])  # from, to
+        >>> step = lambda token_ids, state: ((ops.take(np.log(probs), token_ids, axis=0),), state)
+        >>> search = beam_search(num_beams=1, n_best=1, max_length=4, end_id=0)
+        >>> token_ids, lengths, _ = decode(
+        ...     step, {"source": np.zeros((1, 1))}, search, start_id=0, max_length=4
+        ... )
+        >>> ops.convert_to_numpy(token_ids).tolist()
+        [[[1, 0, 0, 0]]]
     """
     loop = Loop(search, max_length, processors, prompt, constraint)
     initial, fixed = begun(step, state, loop, start_id, state_entries, prompt)
@@ -309,6 +340,18 @@ def generate(
 
     Raises:
         ValueError: see `decode`.
+
+    Example:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from seqkeras.decoding import generate
+        >>> step = lambda token_ids, state: ((ops.one_hot(token_ids + 1, 6),), state)  # counts
+        >>> most_probable = lambda log_probs, position: ops.argmax(log_probs, axis=-1)
+        >>> options = {"start_id": 1, "end_id": 5, "max_length": 7}
+        >>> result = generate(step, {"source": np.zeros((1, 1))}, most_probable, **options)
+        >>> token_ids, lengths, scores = map(ops.convert_to_numpy, result)
+        >>> token_ids.tolist(), lengths.tolist()
+        ([[2, 3, 4, 5, 0, 0, 0]], [4])
     """
     search = OneSequence(choose, end_id)
     return decode(step, state, search, start_id=start_id, max_length=max_length, **options)

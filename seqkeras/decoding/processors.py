@@ -33,6 +33,13 @@ class Prefix:
         token_ids: (B, K, T) int32, the first `length` of them chosen, zero after those.
         length: a number, the same for all rows.
         prompt_lengths: (B,) int32; zero without a prompt.
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.decoding import Prefix
+        >>> prefix = Prefix(np.array([[[5, 7, 0, 0]]]), length=2, prompt_lengths=np.array([1]))
+        >>> prefix.after_prompt
+        array([ True])
     """
 
     token_ids: Tensor
@@ -54,10 +61,23 @@ class Temperature:
     Args:
         temperature: T, above 0.
 
+    Call arguments:
+        logits: (B, K, V) float32.
+        prefix: the `Prefix`.
+
+    Returns:
+        (B, K, V) logits.
+
     Raises:
-        ValueError: if it is not above 0 and finite.
+        ValueError: if the temperature is not above 0 and finite.
 
     Reference: Ackley et al. 1985, https://doi.org/10.1207/s15516709cog0901_7
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.decoding import Temperature
+        >>> Temperature(0.5)(np.array([[[1.0, 2.0, 4.0]]]), prefix=None)
+        array([[[2., 4., 8.]]])
     """
 
     temperature: float
@@ -78,10 +98,24 @@ class TopK:
     Args:
         k: at least 1; a k above the vocabulary's size keeps all.
 
+    Call arguments:
+        logits: (B, K, V) float32.
+        prefix: the `Prefix`.
+
+    Returns:
+        (B, K, V) logits, -inf where a token is not kept.
+
     Raises:
         ValueError: if k is less than 1.
 
     Reference: Fan et al. 2018, section 5.4, https://arxiv.org/abs/1805.04833
+
+    Example:
+        >>> from keras import ops
+        >>> from seqkeras.decoding import TopK
+        >>> kept = TopK(2)(ops.convert_to_tensor([[[1.0, 3.0, 2.0, 3.0]]]), prefix=None)
+        >>> ops.convert_to_numpy(kept).tolist()
+        [[[-inf, 3.0, -inf, 3.0]]]
     """
 
     k: int
@@ -105,10 +139,25 @@ class TopP:
     Args:
         p: above 0, at most 1, which keeps all.
 
+    Call arguments:
+        logits: (B, K, V) float32.
+        prefix: the `Prefix`.
+
+    Returns:
+        (B, K, V) logits, -inf outside of the nucleus.
+
     Raises:
         ValueError: if p is out of that range.
 
     Reference: Holtzman et al. 2020, section 3.1, https://arxiv.org/abs/1904.09751
+
+    Example:
+        >>> from keras import ops
+        >>> from seqkeras.decoding import TopP
+        >>> log_probs = ops.log(ops.convert_to_tensor([[[0.5, 0.3, 0.15, 0.05]]]))
+        >>> kept = TopP(0.75)(log_probs, prefix=None)
+        >>> ops.convert_to_numpy(kept > -float("inf")).tolist()
+        [[[True, True, False, False]]]
     """
 
     p: float
@@ -145,10 +194,26 @@ class RepetitionPenalty:
     Args:
         theta: above 0; above 1 discourages, below 1 encourages repetition.
 
+    Call arguments:
+        logits: (B, K, V) float32, x.
+        prefix: the `Prefix`, whose tokens count.
+
+    Returns:
+        (B, K, V) logits.
+
     Raises:
         ValueError: if theta is not above 0 and finite.
 
     Reference: Keskar et al. 2019, section 4.1, https://arxiv.org/abs/1909.05858
+
+    Example:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from seqkeras.decoding import Prefix, RepetitionPenalty
+        >>> prefix = Prefix(np.array([[[0, 2]]], "int32"), length=2, prompt_lengths=np.array([0]))
+        >>> logits = np.array([[[4.0, 4.0, -1.0, -1.0]]], "float32")
+        >>> ops.convert_to_numpy(RepetitionPenalty(2.0)(logits, prefix)).tolist()
+        [[[2.0, 4.0, -2.0, -1.0]]]
     """
 
     theta: float
@@ -167,10 +232,25 @@ class BannedTokens:
     """Ban tokens.
 
     Args:
-        token_ids: which.
+        token_ids: the ids that no result may hold, an iterable of integers.
+
+    Call arguments:
+        logits: (B, K, V) float32.
+        prefix: the `Prefix`.
+
+    Returns:
+        (B, K, V) logits, -inf for banned tokens.
 
     Raises:
         ValueError: when it is called, if an id is not in the vocabulary, or all of it is banned.
+
+    Example:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from seqkeras.decoding import BannedTokens
+        >>> logits = np.array([[[1.0, 2.0, 3.0]]], "float32")
+        >>> ops.convert_to_numpy(BannedTokens([2])(logits, prefix=None)).tolist()
+        [[[1.0, 2.0, -inf]]]
     """
 
     token_ids: tuple
@@ -197,9 +277,25 @@ class MinLength:
         min_length: the shortest result, `<eos>` included.
         end_id: the id of `<eos>`.
 
+    Call arguments:
+        logits: (B, K, V) float32.
+        prefix: the `Prefix`, whose length counts.
+
+    Returns:
+        (B, K, V) logits, -inf for `<eos>` where it would come too early.
+
     Raises:
         ValueError: if min_length is negative; when it is called, if end_id is not in the
             vocabulary.
+
+    Example:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from seqkeras.decoding import MinLength, Prefix
+        >>> prefix = Prefix(np.array([[[5, 0, 0]]]), length=1, prompt_lengths=np.array([0]))
+        >>> logits = np.array([[[1.0, 2.0, 3.0]]], "float32")
+        >>> ops.convert_to_numpy(MinLength(3, end_id=2)(logits, prefix)).tolist()
+        [[[1.0, 2.0, -inf]]]
     """
 
     min_length: int
@@ -224,9 +320,25 @@ class ForcedToken:
         token_id: the token.
         position: its place in the result, from 0.
 
+    Call arguments:
+        logits: (B, K, V) float32.
+        prefix: the `Prefix`, whose length is the position of the next token.
+
+    Returns:
+        (B, K, V) logits; at the position 0 for the token and -inf for all others.
+
     Raises:
         ValueError: if the position is negative; when it is called, if the token is not in the
             vocabulary.
+
+    Example:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from seqkeras.decoding import ForcedToken, Prefix
+        >>> start = Prefix(np.zeros((1, 1, 5), "int32"), length=0, prompt_lengths=np.array([0]))
+        >>> logits = np.array([[[1.0, 2.0, 3.0]]], "float32")
+        >>> ops.convert_to_numpy(ForcedToken(1, position=0)(logits, start)).tolist()
+        [[[-inf, 0.0, -inf]]]
     """
 
     token_id: int

@@ -16,8 +16,8 @@ def in_batches(
     """Call a function on rows, sorted by length and padded, and put its results in order again.
 
     Args:
-        function: (token_ids, lengths) -> tuple of arrays with the batch first. The size of their
-            second axis may differ from batch to batch; the other tensors' may not.
+        function: (token_ids, lengths) -> tuple of arrays with the batch first. The size of the
+            second axis may differ from batch to batch; further axes have one size.
         rows: list of lists of token ids.
         pad: rows -> (token_ids, lengths).
         batch_size: the most rows in a batch.
@@ -29,6 +29,14 @@ def in_batches(
 
     Raises:
         ValueError: if there are no rows.
+
+    Example:
+        >>> from seqkeras.decoding import in_batches
+        >>> from seqkeras.tokenizers import pad
+        >>> double = lambda token_ids, lengths: (2 * token_ids, lengths)
+        >>> doubled, lengths = in_batches(double, [[3, 4, 5], [6]], pad, batch_size=1)
+        >>> doubled.tolist(), lengths.tolist()
+        ([[6, 8, 10], [12, 0, 0]], [3, 1])
     """
     if not rows:
         raise ValueError("in_batches: needs one row at least; received none.")

@@ -55,6 +55,16 @@ def sample(
             `seqkeras.decoding.decode`.
 
     Reference: Holtzman et al. 2020, https://arxiv.org/abs/1904.09751
+
+    Example:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from seqkeras.decoding import sample
+        >>> step = lambda token_ids, state: ((ops.one_hot(token_ids + 1, 6),), state)
+        >>> options = {"start_id": 1, "end_id": 5, "max_length": 7}
+        >>> token_ids, _, _ = sample(step, {"source": np.zeros((2, 1))}, top_k=1, seed=3, **options)
+        >>> ops.convert_to_numpy(token_ids).tolist()
+        [[2, 3, 4, 5, 0, 0, 0], [2, 3, 4, 5, 0, 0, 0]]
     """
     require("sample", count("max_length", max_length))
     processors = [*processors, Temperature(temperature)]

@@ -31,6 +31,16 @@ def best_spans(
         ValueError: if max_length is under 1.
 
     Reference: Seo et al. 2017, section 2, "Test", https://arxiv.org/abs/1611.01603
+
+    Example:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from seqkeras.decoding import best_spans
+        >>> start = np.array([[0.0, 3.0, 0.0, 1.0]])
+        >>> end = np.array([[4.0, 0.0, 2.0, 3.0]])  # the likely end lies before the start
+        >>> starts, ends, scores = best_spans(start, end, max_length=2)
+        >>> ops.convert_to_numpy(starts).tolist(), ops.convert_to_numpy(ends).tolist()
+        ([1], [2])
     """
     if max_length < 1:
         raise ValueError(f"best_spans: max_length must be at least 1; received {max_length}.")

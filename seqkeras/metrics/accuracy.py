@@ -22,15 +22,28 @@ class TokenAccuracy(OfTokens):
     Keras's own "accuracy" counts padding, too.
 
     Args:
-        ignore_class: the label that counts nothing, as padding; None for none.
+        ignore_class: label that is left out, such as padding; None leaves no label out.
+        name: name of the metric in logs.
+        dtype: dtype of the sums, a name or a policy; None for Keras's own.
 
     Call arguments:
         y_true: (...) integers y.
         y_pred: (..., V) logits or probabilities p.
         sample_weight: factors of w, (...) or of its first axes; None for 1.
 
+    Returns:
+        `result()` is a scalar from 0 to 1.
+
     Raises:
-        ValueError: if y_pred has not one axis more than y_true.
+        ValueError: if y_pred does not have one axis more than y_true.
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.metrics import TokenAccuracy
+        >>> accuracy = TokenAccuracy()
+        >>> accuracy.update_state(np.array([[1, 2, 0]]), np.eye(3)[[[1, 1, 0]]])  # 0 is padding
+        >>> float(accuracy.result())
+        0.5
     """
 
     def __init__(
@@ -51,18 +64,32 @@ class SequenceAccuracy(OfTokens):
 
         accuracy = mean over rows of min over t of [argmax_v p(t, v) = y(t)]
 
-    A row without a real token counts nothing.
+    A row without a real token is left out.
 
     Args:
-        ignore_class: the label that counts nothing, as padding; None for none.
+        ignore_class: label that is left out, such as padding; None leaves no label out.
+        name: name of the metric in logs.
+        dtype: dtype of the sums, a name or a policy; None for Keras's own.
 
     Call arguments:
         y_true: (B, ...) integers y.
         y_pred: (B, ..., V) logits or probabilities p.
-        sample_weight: a token of weight 0 counts nothing; any other weight counts as 1.
+        sample_weight: a token of weight 0 is left out; any other weight counts as 1.
+
+    Returns:
+        `result()` is a scalar from 0 to 1.
 
     Raises:
-        ValueError: if y_pred has not one axis more than y_true.
+        ValueError: if y_pred does not have one axis more than y_true.
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.metrics import SequenceAccuracy
+        >>> accuracy = SequenceAccuracy()
+        >>> y_true, answers = np.array([[1, 2, 0], [1, 1, 2]]), np.array([[1, 2, 1], [1, 1, 1]])
+        >>> accuracy.update_state(y_true, np.eye(3)[answers])
+        >>> float(accuracy.result())  # the first row is right, whatever stands at its padding
+        0.5
     """
 
     def __init__(

@@ -18,13 +18,22 @@ def reliability(scores: Iterable[float], right: Iterable[bool], bins: int = BINS
     Args:
         scores: (n,) numbers from 0 to 1.
         right: (n,) booleans, whether the answers are right.
-        bins: M.
+        bins: M, the number of bins.
+
+    Returns:
+        (bins, 3) float64.
 
     Raises:
-        ValueError: if there is no answer, there are not as many of both, or a score is not from 0
-            to 1.
+        ValueError: if there is no answer, scores and right differ in number, or a score is not from
+            0 to 1.
 
     Reference: Guo et al. 2017, section 2, https://arxiv.org/abs/1706.04599
+
+    Example:
+        >>> from seqkeras.metrics import reliability
+        >>> scores, right = [0.5, 0.75, 1.0], [False, True, True]
+        >>> reliability(scores, right, bins=2).tolist()  # count, mean score, share of right answers
+        [[1.0, 0.5, 0.0], [2.0, 0.875, 1.0]]
     """
     scores, right = np.asarray(scores, "float64"), np.asarray(right, bool)
     if scores.ndim != 1 or scores.shape != right.shape or not scores.size:
@@ -46,7 +55,24 @@ def expected_calibration_error(
 
         ECE = sum_m |B_m| / n |accuracy(B_m) - confidence(B_m)|
 
-    Args, raises and reference: see `reliability`; equation 3 of the paper.
+    Args:
+        scores, right, bins: see `reliability`.
+
+    Returns:
+        A number from 0 to 1.
+
+    Raises:
+        ValueError: see `reliability`.
+
+    Reference: Guo et al. 2017, section 2, equation 3, https://arxiv.org/abs/1706.04599
+
+    Example:
+        >>> from seqkeras.metrics import expected_calibration_error
+        >>> scores, right = [0.75, 0.75, 0.75, 0.75], [True, True, True, False]
+        >>> expected_calibration_error(scores, right)
+        0.0
+        >>> expected_calibration_error(scores, [True, False, False, False])
+        0.5
     """
     counts, confidence, accuracy = reliability(scores, right, bins).T
     return float(np.sum(counts * np.abs(accuracy - confidence)) / np.sum(counts))
@@ -75,16 +101,27 @@ def fitted_temperature(
     from scores of 1.
 
     Args:
-        logits: (n, K) numbers z; log-probabilities are logits too. A row has no class where they
-            are -inf, and K is then the number of the others.
-        targets: (n,) integers, places of the right classes.
-        counts: (n, K) numbers of classes that have a logit; a target is a class alone. None: one.
+        logits: (n, K) numbers z; log-probabilities are logits too. Where a logit is -inf, the row
+            lacks the class, and K is the number of the others.
+        targets: (n,) integers, indices of the right classes.
+        counts: (n, K) numbers: how many classes share a logit, 1 at each target. None: 1 for all.
+
+    Returns:
+        T, from 1 / 20 to 20; above 1 where the logits are too sure.
 
     Raises:
         ValueError: if there is no row, or fewer than two classes.
 
     Reference: Guo et al. 2017, section 4.2, https://arxiv.org/abs/1706.04599; q: Platt 1999,
     section 2.2 ("Probabilistic outputs for support vector machines")
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.metrics import fitted_temperature
+        >>> logits = np.tile([[4.0, 0.0]], (40, 1))  # sure of the first class,
+        >>> targets = [0] * 30 + [1] * 10  # which is right in 3 of 4 rows
+        >>> round(fitted_temperature(logits, targets), 2)
+        3.86
     """
     z, targets = np.asarray(logits, "float64"), np.asarray(targets)
     if z.ndim != 2 or z.shape[1] < 2 or z.shape[:1] != targets.shape or not len(z):

@@ -9,11 +9,11 @@ from seqkeras.metrics.pairs import pairs_of
 
 
 def class_f1(answers: Iterable[Any], targets: Iterable[Any]) -> dict[Any, float]:
-    """Return the F1 of each class that there is among targets and answers.
+    """Return the F1 of each class that occurs among targets and answers.
 
         F1(c) = 2 |both c| / (|target c| + |answer c|)
 
-    Their mean is the macro F1.
+    The mean over classes is the macro F1.
 
     Args:
         answers, targets: n classes each.
@@ -25,17 +25,22 @@ def class_f1(answers: Iterable[Any], targets: Iterable[Any]) -> dict[Any, float]
         ValueError: if there is no answer, or not one target for each.
 
     Reference: van Rijsbergen 1979, chapter 7, http://www.dcs.gla.ac.uk/Keith/Chapter.7/Ch.7.html
+
+    Example:
+        >>> from seqkeras.metrics import class_f1
+        >>> class_f1(["spam", "spam", "ham", "ham"], ["spam", "ham", "ham", "ham"])
+        {'ham': 0.8, 'spam': 0.6666666666666666}
     """
     scores = _scores("class_f1", answers, targets)
     return {name: of_class["f1"] for name, of_class in scores.items()}
 
 
 def class_scores(answers: Iterable[Any], targets: Iterable[Any]) -> dict[Any, dict[str, float]]:
-    """Return precision, recall and F1 of each class that there is among targets and answers.
+    """Return precision, recall and F1 of each class that occurs among targets and answers.
 
         precision(c) = |both c| / |answer c|,  recall(c) = |both c| / |target c|
 
-    A class that is never answered has a precision of 0, one that is no target a recall of 0.
+    A class without answers has a precision of 0; a class without targets has a recall of 0.
 
     Args:
         answers, targets: n classes each.
@@ -43,7 +48,15 @@ def class_scores(answers: Iterable[Any], targets: Iterable[Any]) -> dict[Any, di
     Returns:
         A dictionary, class -> {"precision", "recall", "f1"} from 0 to 1, in the order of classes.
 
-    Raises and Reference: see `class_f1`.
+    Raises:
+        ValueError: if there is no answer, or not one target for each.
+
+    Reference: see `class_f1`.
+
+    Example:
+        >>> from seqkeras.metrics import class_scores
+        >>> class_scores(["spam", "spam", "ham", "ham"], ["spam", "ham", "ham", "ham"])["spam"]
+        {'precision': 0.5, 'recall': 1.0, 'f1': 0.6666666666666666}
     """
     return _scores("class_scores", answers, targets)
 
@@ -81,6 +94,13 @@ def matthews_correlation(answers: Iterable[Any], targets: Iterable[Any]) -> floa
         ValueError: if there is no answer, or not one target for each.
 
     Reference: Gorodkin 2004, equation 8, https://doi.org/10.1016/j.compbiolchem.2004.09.006
+
+    Example:
+        >>> from seqkeras.metrics import matthews_correlation
+        >>> matthews_correlation([1, 1, 0, 0], [1, 1, 0, 0])
+        1.0
+        >>> matthews_correlation([1, 1, 1, 1], [1, 1, 1, 0])  # one class for all knows nothing
+        0.0
     """
     _, counts = _counts("matthews_correlation", answers, targets)
     s, t, p = counts.sum(), counts.sum(axis=1), counts.sum(axis=0)

@@ -22,17 +22,35 @@ def pearson_correlation(answers: Iterable[float], targets: Iterable[float]) -> f
         ValueError: if there is no answer, or not one target for each.
 
     Reference: Pearson 1895, https://doi.org/10.1098/rspl.1895.0041
+
+    Example:
+        >>> from seqkeras.metrics import pearson_correlation
+        >>> pearson_correlation([1.0, 2.0, 3.0], [10.0, 20.0, 30.0])
+        1.0
+        >>> round(pearson_correlation([1.0, 2.0, 3.0], [1.0, 2.0, 30.0]), 3)
+        0.881
     """
     return _pearson(*_numbers("pearson_correlation", answers, targets))
 
 
 def spearman_correlation(answers: Iterable[float], targets: Iterable[float]) -> float:
-    """Return the correlation of ranks: `pearson_correlation` of them; equal numbers share their
-    mean rank.
+    """Return the `pearson_correlation` of ranks; equal numbers share their mean rank.
 
-    Arguments, result and errors: see `pearson_correlation`.
+    Args:
+        answers, targets: n numbers each.
+
+    Returns:
+        A number from -1 to 1; 0 where all answers, or all targets, are equal.
+
+    Raises:
+        ValueError: if there is no answer, or not one target for each.
 
     Reference: Spearman 1904, https://doi.org/10.2307/1412159
+
+    Example:
+        >>> from seqkeras.metrics import spearman_correlation
+        >>> spearman_correlation([1.0, 2.0, 3.0], [1.0, 2.0, 30.0])  # the order alone counts
+        1.0
     """
     return _pearson(*map(_ranks, _numbers("spearman_correlation", answers, targets)))
 

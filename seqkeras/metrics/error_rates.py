@@ -14,18 +14,28 @@ def token_error_rate(texts: Iterable[str], targets: Iterable[str | Sequence[str]
 
         rate = sum_i min over d(text_i, target) / sum_i |target|
 
-    d is Levenshtein's distance in tokens: one for each that is put in, left out or changed. Of
-    several targets the nearest counts, of equally near ones the longest.
+    d is Levenshtein's distance in tokens: one for each token that is put in, left out or changed.
+    Where a text has several targets, the nearest counts; a tie goes to the longest.
 
     Args:
         texts: n strings, tokens with spaces between.
         targets: for each a string, or a list of strings that are right.
 
     Returns:
-        A number from 0 on; it may be over 1.
+        A number of at least 0; it may be over 1.
 
     Raises:
         ValueError: if there is no text, or not one target for each, or no target has a token.
+
+    Reference: Levenshtein 1966, "Binary codes capable of correcting deletions, insertions, and
+    reversals", Soviet Physics Doklady 10
+
+    Example:
+        >>> from seqkeras.metrics import token_error_rate
+        >>> token_error_rate(["k æ t s"], ["k æ t"])  # one phoneme too many, of three
+        0.3333333333333333
+        >>> token_error_rate(["t ə m ɑ t oʊ"], [["t ə m eɪ t oʊ", "t ə m ɑ t oʊ"]])
+        0.0
     """
     from rapidfuzz.distance import Levenshtein  # what only trains needs no rapidfuzz
 
@@ -52,6 +62,11 @@ def sequence_error_rate(texts: Iterable[str], targets: Iterable[str | Sequence[s
 
     Raises:
         ValueError: if there is no text, or not one target for each.
+
+    Example:
+        >>> from seqkeras.metrics import sequence_error_rate
+        >>> sequence_error_rate(["k æ t s", "d ɔ g"], ["k æ t", ["d ɒ g", "d ɔ g"]])
+        0.5
     """
     pairs = pairs_of("sequence_error_rate", texts, targets)
     wrong = [text.split() not in map(str.split, _listed(target)) for text, target in pairs]

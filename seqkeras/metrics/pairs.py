@@ -32,6 +32,13 @@ def exact_match(answers: Iterable[Any], targets: Iterable[Any]) -> float:
 
     Raises:
         ValueError: if there is no answer, or not one target for each.
+
+    Example:
+        >>> from seqkeras.metrics import exact_match
+        >>> exact_match(["2014-05-03", "2014-05-04"], ["2014-05-03", "2014-05-05"])
+        0.5
+        >>> exact_match([{"a", "b"}], [{"b", "a"}])
+        1.0
     """
     pairs = pairs_of("exact_match", answers, targets)
     return sum(answer == target for answer, target in pairs) / len(pairs)

@@ -20,17 +20,30 @@ class Perplexity(OfTokens):
         perplexity = exp(-sum of w log softmax(logits)_y / sum of w),    w = [y is no padding]
 
     Args:
-        ignore_class: the label that counts nothing, as padding; None for none.
+        ignore_class: label that is left out, such as padding; None leaves no label out.
+        name: name of the metric in logs.
+        dtype: dtype of the sums, a name or a policy; None for Keras's own.
 
     Call arguments:
         y_true: (...) integers y.
         y_pred: (..., V) logits.
         sample_weight: factors of w, (...) or of its first axes; None for 1.
 
+    Returns:
+        `result()` is a scalar of at least 1.
+
     Raises:
-        ValueError: if y_pred has not one axis more than y_true.
+        ValueError: if y_pred does not have one axis more than y_true.
 
     Reference: Jelinek et al. 1977, https://doi.org/10.1121/1.2016299
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.metrics import Perplexity
+        >>> perplexity = Perplexity()
+        >>> perplexity.update_state(np.array([[3, 1, 0]]), np.zeros((1, 3, 5)))  # five equal logits
+        >>> round(float(perplexity.result()), 3)
+        5.0
     """
 
     def __init__(

@@ -32,6 +32,12 @@ def rouge(texts: Iterable[str], targets: Iterable[str]) -> dict[str, float]:
 
     Reference: Lin 2004, https://aclanthology.org/W04-1013;
     https://github.com/google-research/google-research/tree/master/rouge
+
+    Example:
+        >>> from seqkeras.metrics import rouge
+        >>> scores = rouge(["the cat sat"], ["the cat sat down"])
+        >>> {name: round(score, 3) for name, score in scores.items()}
+        {'rouge1': 0.857, 'rouge2': 0.8, 'rougeL': 0.857}
     """
     from rouge_score.rouge_scorer import RougeScorer  # what only trains needs no rouge-score
 

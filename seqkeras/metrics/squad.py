@@ -26,7 +26,7 @@ def squad_exact_match(texts: Iterable[str], targets: Iterable[str | Sequence[str
     """Return the share of texts that equal one of their targets but for case, punctuation, articles
     and white space.
 
-    A target of which nothing is left then counts only if all are such: it is no answer.
+    Targets that are empty after that count only if all of them are: the question has no answer.
 
     Args:
         texts: n strings; "" for no answer.
@@ -39,9 +39,17 @@ def squad_exact_match(texts: Iterable[str], targets: Iterable[str | Sequence[str
     Raises:
         ValueError: if there is no text, or not one target for each.
 
-    Reference: Rajpurkar et al. 2016, section 6.1, https://arxiv.org/abs/1606.05250; of no answer
-    2018, https://arxiv.org/abs/1806.03822 (evaluate-v2.0.py); of scripts without spaces Lewis et
-    al. 2020, https://arxiv.org/abs/1910.07475 (mlqa_evaluation_v1.py)
+    Reference: Rajpurkar et al. 2016, section 6.1, https://arxiv.org/abs/1606.05250; questions
+    without an answer: Rajpurkar et al. 2018, https://arxiv.org/abs/1806.03822 (evaluate-v2.0.py);
+    scripts without spaces: Lewis et al. 2020, https://arxiv.org/abs/1910.07475
+    (mlqa_evaluation_v1.py)
+
+    Example:
+        >>> from seqkeras.metrics import squad_exact_match
+        >>> squad_exact_match(["The Eiffel Tower."], [["eiffel tower", "Tower"]])
+        1.0
+        >>> squad_exact_match(["", "1889"], [[], []])  # neither question has an answer
+        0.5
     """
     return float(np.mean(_of_each(_is_equal, "squad_exact_match", texts, targets)))
 
@@ -55,7 +63,21 @@ def squad_f1(texts: Iterable[str], targets: Iterable[str | Sequence[str]]) -> fl
     A word is common as often as it is in both. The best F1 among several targets counts.
     Where a text or its target has no word, F1 is 1 if both have none, else 0.
 
-    Args, Returns, Raises and Reference: see `squad_exact_match`.
+    Args:
+        texts, targets: see `squad_exact_match`.
+
+    Returns:
+        A number from 0 to 1.
+
+    Raises:
+        ValueError: if there is no text, or not one target for each.
+
+    Reference: see `squad_exact_match`.
+
+    Example:
+        >>> from seqkeras.metrics import squad_f1
+        >>> squad_f1(["the tower in Paris"], ["Eiffel tower"])  # 1 word of 3, and 1 of 2
+        0.4
     """
     return float(np.mean(_of_each(_f1, "squad_f1", texts, targets)))
 
@@ -70,7 +92,16 @@ def squad_scores(texts: Iterable[str], targets: Iterable[str | Sequence[str]]) -
         {"questions", "exact_match", "f1"}, and where there are questions of both kinds the same
         scores of "with_answer" and "without_answer": the official HasAns and NoAns.
 
-    Raises and Reference: see `squad_exact_match`.
+    Raises:
+        ValueError: if there is no text, or not one target for each.
+
+    Reference: see `squad_exact_match`.
+
+    Example:
+        >>> from seqkeras.metrics import squad_scores
+        >>> scores = squad_scores(["1889", "1890"], [["1889"], []])
+        >>> scores["f1"], scores["with_answer"]["f1"], scores["without_answer"]["f1"]
+        (0.5, 1.0, 0.0)
     """
     texts, targets = [*texts], [*targets]
     exact = np.array(_of_each(_is_equal, "squad_scores", texts, targets), "float64")
@@ -94,9 +125,9 @@ def best_no_answer_threshold(
 
         answer(i) = text(i) if margin(i) > threshold, else none
 
-    The margins are cut halfway between two, so that a small error of a margin changes nothing; of
-    equal scores the highest threshold is taken. The official script walks through margins one by
-    one, and so may cut between equal ones, which no threshold does.
+    A threshold lies halfway between two margins, so that a small error of a margin changes nothing.
+    A tie goes to the highest threshold. The official script walks through margins one by one, and
+    so may cut between equal ones, which no threshold does.
 
     Args:
         texts: the best answer to each question, as if all had one.
@@ -111,6 +142,12 @@ def best_no_answer_threshold(
 
     Reference: Devlin et al. 2019, section 4.3, https://arxiv.org/abs/1810.04805; Rajpurkar et al.
     2018, evaluate-v2.0.py (find_best_thresh)
+
+    Example:
+        >>> from seqkeras.metrics import best_no_answer_threshold
+        >>> texts, targets = ["1889", "1890", "Paris"], [["1889"], [], ["Paris"]]
+        >>> best_no_answer_threshold(texts, targets, margins=[3.0, -1.0, 2.0])
+        (0.5, 1.0)
     """
     texts, margins = [*texts], np.asarray([*margins], "float64")
     if len(margins) != len(texts):

@@ -23,6 +23,12 @@ def entity_f1(tags: Iterable[Sequence[str]], targets: Iterable[Sequence[str]]) -
         ValueError: if there is no sentence, or not one target for each.
 
     Reference: Tjong Kim Sang and De Meulder 2003, section 2.4, https://aclanthology.org/W03-0419
+
+    Example:
+        >>> from seqkeras.metrics import entity_f1
+        >>> targets = [["B-PER", "I-PER", "O", "B-LOC"]]
+        >>> entity_f1([["B-PER", "O", "O", "B-LOC"]], targets)  # half a name is no entity found
+        0.5
     """
     return _scores(*_both("entity_f1", tags, targets))["f1"]
 
@@ -47,6 +53,12 @@ def entity_scores(
         ValueError: if there is no sentence, or not one target for each.
 
     Reference: Tjong Kim Sang and De Meulder 2003, section 2.4, https://aclanthology.org/W03-0419
+
+    Example:
+        >>> from seqkeras.metrics import entity_scores
+        >>> scores = entity_scores([["B-PER", "O", "O"]], [["B-PER", "O", "B-LOC"]])
+        >>> scores["precision"], scores["recall"], scores["by_label"]["LOC"]["recall"]
+        (1.0, 0.5, 0.0)
     """
     answered, true = _both("entity_scores", tags, targets)
     labels = sorted({label for _, label, *_ in answered | true})
@@ -89,6 +101,11 @@ def tag_accuracy(tags: Iterable[Sequence[str]], targets: Iterable[Sequence[str]]
 
     Raises:
         ValueError: if there is no word, or not one target for each.
+
+    Example:
+        >>> from seqkeras.metrics import tag_accuracy
+        >>> tag_accuracy([["DET", "NOUN"], ["VERB", "X"]], [["DET", "NOUN"], ["VERB", "ADV"]])
+        0.75
     """
     words, true_tags = [], []
     for answered, true in pairs_of("tag_accuracy", tags, targets):
