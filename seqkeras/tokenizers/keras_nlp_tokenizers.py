@@ -60,28 +60,44 @@ def from_keras_nlp(source: Any, in_tf_data: bool | None = None) -> Subwords | Se
 
     Every flag is kept: `lowercase` (Unicode's NFKC_Casefold), `strip_accents`, `split_on_cjk`,
     `suffix_indicator`, `oov_token`, `special_tokens_in_strings`, `add_prefix_space`,
-    `unsplittable_tokens`, `add_bos`, `add_eos`. A `sequence_length` is not: a run's limits say what
-    is too long. Around a text stand the special tokens that a preprocessor packs around it; those
-    of a tokenizer by itself where it is an encoder's, one that has a mask; else none.
+    `unsplittable_tokens`, `add_bos`, `add_eos`. A `sequence_length` is not kept: a run's limits say
+    what is too long. Around a text stand the special tokens that the preprocessor packs around it.
+    Without a preprocessor, an encoder's tokenizer, which has a mask, gives its own special tokens;
+    others give none.
 
-    It differs where a word of WordPiece has more than 100 bytes, which is unknown to theirs, and to
-    ours one of more than 100 characters; with `lowercase` where a letter becomes a sign within a
-    word, as ⑴ becomes (1), and the vocabulary has tokens of both; where a text holds NUL; where one
-    of byte pairs holds several white spaces together, or an `add_prefix_space` meets special tokens
-    in it; and where two ways to split a word into SentencePieces have one score.
+    The two differ in rare texts:
+
+    - A word of WordPiece is unknown to theirs above 100 bytes, to ours above 100 characters.
+    - With `lowercase`, a letter may become a sign within a word, as ⑴ becomes (1), and the
+      vocabulary may have tokens of both.
+    - A text may hold NUL.
+    - Byte pairs differ where white spaces stand together, and where an `add_prefix_space` meets
+      special tokens in a text.
+    - Two ways to split a word into SentencePieces may have one score.
 
     Args:
         source: a tokenizer, or the preprocessor of a model, such as `model.preprocessor`.
         in_tf_data: whether texts were read in `tf.data`. False where the tokenizer was called on
             strings of Python: a `BytePairTokenizer` splits words otherwise then, as Llama 3 does.
-            None: read them like `fit` of a KerasNLP model, in `tf.data` unless the library grain is
-            installed.
+            None: as `fit` of a KerasNLP model reads texts, in `tf.data` unless the library grain
+            is installed.
+
+    Returns:
+        A `Subwords` or a `SentencePieces` with the same ids.
 
     Raises:
-        ValueError: if it has no vocabulary, or reads texts in a way that ours can not; the message
-            names the way out.
+        ValueError: if the source has no vocabulary, or reads texts in a way that ours can not; the
+            message names the way out.
 
     Reference: https://github.com/keras-team/keras-hub (keras_hub/src/tokenizers)
+
+    Example:
+        >>> import keras_nlp
+        >>> from seqkeras.tokenizers import from_keras_nlp
+        >>> words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "play", "##ing"]
+        >>> theirs = keras_nlp.tokenizers.BertTokenizer(vocabulary=words, lowercase=True)
+        >>> from_keras_nlp(theirs).encode("Playing")
+        [5, 6]
     """
     tokenizer = getattr(source, "tokenizer", source)
     base = _base(tokenizer)

@@ -64,6 +64,12 @@ def learn_word_piece(
 
     Reference: Schuster and Nakajima 2012, "Japanese and Korean voice search", section 3; tokens are
     merged by how often they meet, as the library does, and not by likelihood.
+
+    Example:
+        >>> from seqkeras.tokenizers import learn_word_piece
+        >>> tokenizer = learn_word_piece(["low lower lowest"] * 9, vocab_size=25)
+        >>> tokenizer.analyze("Lower lows").tokens
+        ['[CLS]', 'lower', 'low', '##s', '[SEP]']
     """
     tokenizers = require_tokenizers()
     special = list(SPECIAL_TOKENS)
@@ -117,6 +123,12 @@ def learn_byte_pairs(
         NoRoomError: if there is no room for bytes and special tokens.
 
     Reference: Sennrich et al. 2016, section 3.2, https://arxiv.org/abs/1508.07909
+
+    Example:
+        >>> from seqkeras.tokenizers import learn_byte_pairs
+        >>> tokenizer = learn_byte_pairs(["low lower lowest"] * 9, vocab_size=262)
+        >>> tokenizer.decode(tokenizer.encode("naïve 東京"))  # any text: 256 tokens are bytes
+        'naïve 東京'
     """
     tokenizers = require_tokenizers()
     if form not in SPECIAL_BYTE_PAIRS:
@@ -149,7 +161,7 @@ def learn_words(
 
         id("<pad>"), id("<unk>"), id("<bos>"), id("<eos>") = 0, 1, 2, 3
 
-    as a `CharacterTable` has them: a text of words can be generated, too.
+    These are the ids of a `CharacterTable`: texts of words can be generated, too.
 
     Args:
         texts: an iterable of strings.
@@ -162,6 +174,14 @@ def learn_words(
 
     Raises:
         NoRoomError: if vocab_size is under 5.
+
+    Example:
+        >>> from seqkeras.tokenizers import learn_words
+        >>> table = learn_words(["to be or not to be"], vocab_size=6)
+        >>> table.words  # the two most frequent
+        ('<pad>', '<unk>', '<bos>', '<eos>', 'be', 'to')
+        >>> table.encode("to be happy")
+        [5, 4, 1]
     """
     _require_room("learn_words", len(SPECIAL_WORDS) + 1, vocab_size)
     table = WordTable([*WordTable.special_tokens], lowercase)

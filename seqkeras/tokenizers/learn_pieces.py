@@ -55,23 +55,24 @@ def learn_sentence_pieces(
 
         id("<pad>"), id("<unk>"), id("<s>"), id("</s>") = 0, 1, 2, 3
 
-    as a `CharacterTable` has them, unless an option says which ids they have. These four are never
+    These are the ids of a `CharacterTable`, unless an option names other ids. The four are never
     read in a text: "<unk>" is <, unk and >.
 
-    Every character of the texts has a piece, if `character_coverage` is 1, but for NUL: long lines
-    are learned from in parts, and special tokens that are written in a text as text. Decoding gives
-    a text back as the library normalizes it: one space for several, none around the text, a space
-    for "\u2581", and, without rules, in NFKC ("\ufb01" becomes "fi").
+    With `character_coverage=1`, every character of the texts except NUL has a piece. Long lines are
+    learned from in parts. A special token that is written in a text is learned as text. Decoding
+    gives a text back as the library normalizes it: one space for several, none around the text, a
+    space for "\u2581", and, without rules, in NFKC ("\ufb01" becomes "fi").
 
     Args:
         texts: an iterable of strings.
         vocab_size: the number of pieces, with <pad>, <unk>, <s> and </s>.
         model: "unigram" or "bpe".
-        suffix: tokens that `analyze` sets after a text, as "</s>".
-        rules: dictionary of what characters are read as, in place of the library's normalization:
-            {"A": "a"}; tabs and ends of lines are spaces, others are read as they are written.
-        options: further options of the library, such as `character_coverage`. Who gives one of
-            `pad_id`, `unk_id`, `bos_id` and `eos_id` gets the library's defaults for the others.
+        suffix: tokens that `analyze` sets after a text, such as "</s>".
+        rules: character -> what it is read as, {"A": "a"}, in place of the library's
+            normalization. Tabs and ends of lines are spaces; other characters are read as they are
+            written.
+        options: further options of the library, such as `character_coverage`. A call that names one
+            of `pad_id`, `unk_id`, `bos_id` and `eos_id` has the library's defaults for the others.
 
     Returns:
         The `SentencePieces`.
@@ -81,6 +82,12 @@ def learn_sentence_pieces(
 
     Reference: Kudo and Richardson 2018, https://arxiv.org/abs/1808.06226; "unigram": Kudo 2018,
     https://arxiv.org/abs/1804.10959
+
+    Example:
+        >>> from seqkeras.tokenizers import learn_sentence_pieces
+        >>> tokenizer = learn_sentence_pieces(["low lower lowest"] * 9, vocab_size=14, model="bpe")
+        >>> [tokenizer.token_of(token_id) for token_id in tokenizer.encode("low lower")]
+        ['▁', 'low', '▁', 'low', 'e', 'r']
     """
     if model not in MODELS:
         raise ValueError(

@@ -58,15 +58,23 @@ def learn_tokenizer(
         kind: one of `TOKENIZERS`: "unigram" or "bpe", of SentencePiece; "word-piece"; "byte-pairs";
             "words"; or "characters".
         texts: a list of strings.
-        vocab_size: the most tokens; of characters all are taken.
-        lowercase: read capitals as small letters, accents as they are.
+        vocab_size: the most tokens; "characters" takes every character of the texts.
+        lowercase: whether capitals are read as small letters; accents stay.
 
     Returns:
-        The tokenizer; ids of `special_ids` are PAD, UNK, BOS, EOS.
+        The tokenizer. Its `special_ids` are PAD, UNK, BOS and EOS.
 
     Raises:
         ValueError: if the kind is unknown or can not read capitals as small letters, or vocab_size
             is too small for the characters of the texts.
+
+    Example:
+        >>> from seqkeras.tokenizers import learn_tokenizer
+        >>> tokenizer = learn_tokenizer("words", ["to be or not to be"], vocab_size=10)
+        >>> tokenizer.encode("to be")
+        [5, 4]
+        >>> learn_tokenizer("characters", ["abc"], vocab_size=10)
+        <CharacterTable: 7 characters>
     """
     if kind not in TOKENIZERS:
         raise ValueError(

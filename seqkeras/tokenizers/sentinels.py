@@ -37,6 +37,12 @@ def learn_t5_pieces(texts: Sequence[str], vocab_size: int, lowercase: bool = Fal
 
     Reference: Kudo 2018, https://arxiv.org/abs/1804.10959; Raffel et al. 2020, section 2.2,
     https://arxiv.org/abs/1910.10683
+
+    Example:
+        >>> from seqkeras.tokenizers import learn_t5_pieces
+        >>> tokenizer = learn_t5_pieces(["low lower lowest"] * 9, vocab_size=14)
+        >>> tokenizer.decode(tokenizer.analyze("low <extra_id_0>").token_ids)  # absorbs spaces
+        'low<extra_id_0>'
     """
     texts = [text.lower() for text in texts] if lowercase else texts
     learned = learn_sentence_pieces(
@@ -67,10 +73,24 @@ def learn_t5_pieces(texts: Sequence[str], vocab_size: int, lowercase: bool = Fal
 def with_sentinels(tokenizer: Subwords) -> Subwords:
     """Return a tokenizer that reads a mask and sentinels in texts, and writes sentinels.
 
-    Tokens that it knows keep their ids, as T5's; others follow the vocabulary.
+    Sentinels that the tokenizer has, such as T5's, keep their ids; others follow the vocabulary.
 
     Args:
         tokenizer: a `Subwords`.
+
+    Returns:
+        A new `Subwords`.
+
+    Reference: Raffel et al. 2020, section 3.1.4, https://arxiv.org/abs/1910.10683
+
+    Example:
+        >>> from seqkeras.tokenizers import learn_word_piece, with_sentinels
+        >>> plain = learn_word_piece(["low lower lowest"] * 9, vocab_size=25)
+        >>> tokenizer = with_sentinels(plain)
+        >>> len(tokenizer) - len(plain)  # 100 sentinels and <mask>
+        101
+        >>> tokenizer.decode(tokenizer.encode("low <extra_id_0>"))
+        'low <extra_id_0>'
     """
     library = require_library()
     content = json.loads(tokenizer.to_json())
@@ -89,5 +109,23 @@ def _absorbing(token):
 
 
 def sentinel_ids(tokenizer: Subwords) -> list[int]:
-    """Return the ids of the sentinels, in their order."""
+    """Return the ids of the sentinels, in their order.
+
+    Args:
+        tokenizer: a `Subwords` of `learn_t5_pieces` or `with_sentinels`.
+
+    Returns:
+        100 integers, of <extra_id_0>, <extra_id_1>, ...
+
+    Raises:
+        ValueError: if the vocabulary lacks a sentinel.
+
+    Reference: Raffel et al. 2020, section 3.1.4, https://arxiv.org/abs/1910.10683
+
+    Example:
+        >>> from seqkeras.tokenizers import learn_t5_pieces, sentinel_ids
+        >>> ids = sentinel_ids(learn_t5_pieces(["low lower lowest"] * 9, vocab_size=14))
+        >>> len(ids), ids[0]
+        (100, 14)
+    """
     return [tokenizer.id_of(sentinel) for sentinel in SENTINELS]

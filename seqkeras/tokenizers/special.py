@@ -30,6 +30,13 @@ class SpecialIds:
         unknown_id: id of what is not in the vocabulary.
         start_id: id of the token that begins a text.
         end_id: id of the token that ends it.
+
+    Example:
+        >>> from seqkeras.tokenizers import SpecialIds
+        >>> SpecialIds(padding_id=0, unknown_id=1, start_id=2, end_id=3).never_generated
+        (0, 1, 2)
+        >>> SpecialIds(None, None, start_id=7, end_id=7).never_generated  # GPT-2 has one for both
+        ()
     """
 
     padding_id: int | None
@@ -49,6 +56,16 @@ def special_ids(tokenizer: Tokenizer) -> SpecialIds:
 
     Args:
         tokenizer: a tokenizer of `seqkeras.tokenizers`.
+
+    Returns:
+        The ids; None for a token that the vocabulary lacks.
+
+    Example:
+        >>> from seqkeras.tokenizers import CharacterTable, learn_word_piece, special_ids
+        >>> special_ids(CharacterTable.learn(["abc"]))
+        SpecialIds(padding_id=0, unknown_id=1, start_id=2, end_id=3)
+        >>> special_ids(learn_word_piece(["low lower"] * 9, vocab_size=25)).start_id  # [CLS]
+        2
     """
     return SpecialIds(**{field: _first(tokenizer, names) for field, names in NAMES.items()})
 

@@ -24,6 +24,12 @@ def spelled_pieces(
 
     Raises:
         ValueError: if the tokenizer is no WordPiece.
+
+    Example:
+        >>> from seqkeras.tokenizers import CharacterTable, spelled_pieces, word_piece
+        >>> tokenizer = word_piece(["[UNK]", "[CLS]", "[SEP]", "ab", "##c"])
+        >>> spelled_pieces(tokenizer, CharacterTable.learn(["abc"]))
+        ([[1], [], [], [4, 5], [6]], [4])
     """
     if not tokenizer.is_word_piece:
         raise ValueError(f"spelled_pieces: needs a WordPiece vocabulary; received {tokenizer!r}.")

@@ -17,11 +17,23 @@ def from_text_vectorization(layer: keras.layers.TextVectorization) -> Vectorized
     there may be.
 
     Args:
-        layer: it has a vocabulary, by `adapt` or given; its output_mode is "int", and it splits at
-            white space.
+        layer: a layer with a vocabulary, by `adapt` or given, whose output_mode is "int" and which
+            splits at white space.
+
+    Returns:
+        The `VectorizedWords`.
 
     Raises:
-        ValueError: with every reason, if it reads texts in a way that the table can not.
+        ValueError: with every reason, if the layer reads texts in a way that the table can not.
+
+    Example:
+        >>> import keras
+        >>> from seqkeras.tokenizers import from_text_vectorization
+        >>> layer = keras.layers.TextVectorization(vocabulary=["stop", "dont"])
+        >>> layer(["Don't stop!"]).numpy().tolist()
+        [[3, 2]]
+        >>> from_text_vectorization(layer).encode("Don't stop!")
+        [3, 2]
     """
     config = layer.get_config()
     reasons = []

@@ -43,6 +43,15 @@ def byte_pairs(
 
     Reference: Sennrich et al. 2016, section 3.2, https://arxiv.org/abs/1508.07909; Radford et al.
     2019, section 2.2; https://github.com/openai/gpt-2 (encoder.py)
+
+    Example:
+        >>> from seqkeras.serving.text import byte_pairs
+        >>> vocabulary = {"<|endoftext|>": 0, "l": 1, "o": 2, "w": 3, "lo": 4, "low": 5, "Ġ": 6}
+        >>> tokenizer = byte_pairs(vocabulary, [("l", "o"), ("lo", "w")])
+        >>> tokenizer.analyze("low lo").tokens  # Ġ is a space
+        ['low', 'Ġ', 'lo']
+        >>> tokenizer.decode(tokenizer.encode("low lo"))
+        'low lo'
     """
     library = require_library()
     _require(vocabulary, merges, form)
@@ -88,8 +97,21 @@ def read_byte_pairs(
         vocabulary_file: `vocab.json`, or `encoder.json` at OpenAI: token -> id.
         merges_file: `merges.txt`, or `vocab.bpe` at OpenAI: a pair in each line.
 
+    Returns:
+        A dictionary, token -> id, and a list of pairs of tokens, the first learned first.
+
     Raises:
         ValueError: if a file has another content.
+        OSError: if a file can not be read.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> from seqkeras.serving.text import read_byte_pairs
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     vocab, merges = pathlib.Path(folder, "vocab.json"), pathlib.Path(folder, "merges")
+        ...     _ = vocab.write_text('{"l": 0, "o": 1, "lo": 2}'), merges.write_text("l o\\n")
+        ...     read_byte_pairs(vocab, merges)
+        ({'l': 0, 'o': 1, 'lo': 2}, [('l', 'o')])
     """
     try:
         vocabulary = parse_json(Path(vocabulary_file).read_bytes())

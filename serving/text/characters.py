@@ -42,7 +42,20 @@ def whole_characters(text: str, start: int, end: int) -> tuple[int, int]:
     handle signs that belong to the character after them, conjunct consonants of Indic scripts, and
     "\\r\\n"; a mark after white space is a separate character.
 
+    Args:
+        text: a string.
+        start, end: the span, in code points.
+
+    Returns:
+        The start and the end of the widened span.
+
     Reference: https://www.unicode.org/reports/tr29/ (rules GB6 to GB9a and GB11 to GB13)
+
+    Example:
+        >>> from seqkeras.serving.text import whole_characters
+        >>> text = "e\\u0301a"  # e, its accent, a
+        >>> whole_characters(text, 0, 1)
+        (0, 2)
     """
     while 0 < start < end and continues(text, start):
         start -= 1

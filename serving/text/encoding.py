@@ -20,6 +20,15 @@ class Encoding:
         segment_ids: the text of each token, 0 or 1, by the tokenizer's template.
         word_ids: the index of each token's word in its text, from 0; None for special tokens.
         texts: the given texts, to which the offsets refer.
+
+    Example:
+        >>> from seqkeras.serving.text import word_piece
+        >>> special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+        >>> encoding = word_piece([*special, "un", "##seen"]).analyze("Unseen")
+        >>> encoding.tokens, encoding.offsets
+        (['[CLS]', 'un', '##seen', '[SEP]'], [None, (0, 2), (2, 6), None])
+        >>> encoding.words()
+        [('[CLS]', 1), ('Unseen', 2), ('[SEP]', 1)]
     """
 
     token_ids: list

@@ -14,11 +14,26 @@ from .words import WordTable
 def read_tokenizer(
     path: str | os.PathLike[str],
 ) -> CharacterTable | WordTable | Subwords | SentencePieces:
-    """Return the `CharacterTable`, `WordTable`, `Subwords` or `SentencePieces` of a file.
+    """Return the tokenizer of a file.
+
+    Args:
+        path: a file that `to_file` of a tokenizer wrote, or Hugging Face's `tokenizer.json`.
+
+    Returns:
+        A `CharacterTable`, `WordTable`, `VectorizedWords`, `Subwords` or `SentencePieces`.
 
     Raises:
-        ValueError: if it holds no tokenizer.
+        ValueError: if the file holds no tokenizer.
+        OSError: if the file can not be read.
         ImportError: if the library that the tokenizer needs is not installed.
+
+    Example:
+        >>> import tempfile
+        >>> from seqkeras.serving.text import CharacterTable, read_tokenizer
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     CharacterTable.learn(["abc"]).to_file(f"{folder}/text.json")
+        ...     read_tokenizer(f"{folder}/text.json")
+        <CharacterTable: 7 characters>
     """
     try:
         content = parse_json(Path(path).read_bytes())

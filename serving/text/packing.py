@@ -17,6 +17,12 @@ def pad(rows: Sequence[Sequence[int]], pad_id: int = PAD) -> tuple[np.ndarray, n
     Returns:
         token_ids: (B, T) int64, with pad_id after each row's end.
         lengths: (B,) int64, the number of ids of each row without padding.
+
+    Example:
+        >>> from seqkeras.serving.text import pad
+        >>> token_ids, lengths = pad([[5, 6, 7], [8]])
+        >>> token_ids.tolist(), lengths.tolist()
+        ([[5, 6, 7], [8, 0, 0]], [3, 1])
     """
     lengths = np.array([len(row) for row in rows], dtype=np.int64)
     token_ids = np.full((len(rows), lengths.max(initial=0)), pad_id, dtype=np.int64)

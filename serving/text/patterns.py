@@ -62,6 +62,14 @@ class Pattern:
     Attributes:
         next_states: as above.
         accepts: (Q,) booleans.
+
+    Example:
+        >>> from seqkeras.serving.text import Pattern
+        >>> pattern = Pattern.of_expression(r"\\d{4}-\\d\\d")
+        >>> bool(pattern.accepts[pattern.read("2014-05")])
+        True
+        >>> pattern.read("14-")  # no allowed text begins so
+        -1
     """
 
     def __init__(self, next_states: np.ndarray, accepting: Iterable[int]):

@@ -40,6 +40,15 @@ class SentencePieces:
         ImportError: if `sentencepiece` is not installed, or older than 0.2.2.
 
     Reference: Kudo and Richardson 2018, https://arxiv.org/abs/1808.06226
+
+    Example:
+        >>> from seqkeras.tokenizers import learn_sentence_pieces
+        >>> tokenizer = learn_sentence_pieces(["low lower lowest"] * 9, 14, suffix=["</s>"])
+        >>> encoding = tokenizer.analyze("low lower")
+        >>> encoding.tokens[-1], encoding.offsets[0]
+        ('</s>', (0, 3))
+        >>> tokenizer.decode(encoding.token_ids)
+        'low lower'
     """
 
     def __init__(

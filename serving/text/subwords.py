@@ -46,6 +46,16 @@ class Subwords:
         ImportError: if `tokenizers` is not installed.
 
     Reference: https://github.com/huggingface/tokenizers
+
+    Example:
+        >>> from seqkeras.serving.text import word_piece
+        >>> special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+        >>> tokenizer = word_piece([*special, "who", "?", "me"])
+        >>> tokenizer
+        <Subwords: WordPiece, 8 tokens>
+        >>> encoding = tokenizer.analyze("Who?", "Me", max_length=6, truncate=True)
+        >>> encoding.tokens, encoding.segment_ids
+        (['[CLS]', 'who', '?', '[SEP]', 'me', '[SEP]'], [0, 0, 0, 0, 1, 1])
     """
 
     def __init__(self, content: str):
@@ -315,7 +325,18 @@ def _byte_ids(content, vocabulary):
 def tidy(text: str) -> str:
     """Remove spaces that English does not have from joined words.
 
+    Args:
+        text: words with spaces between them.
+
+    Returns:
+        The text, without spaces before .?!, and before endings such as n't and 's.
+
     Reference: https://github.com/huggingface/transformers (clean_up_tokenization)
+
+    Example:
+        >>> from seqkeras.serving.text import tidy
+        >>> tidy("we do n't , you know .")
+        "we don't, you know."
     """
     for mark in ".?!,":
         text = text.replace(f" {mark}", mark)

@@ -39,7 +39,19 @@ class TokenAutomaton:
         distances: (states,) int32, the fewest tokens to the end, with <eos>.
 
     Raises:
-        ValueError: if all states together would visit too much of the texts.
+        ValueError: if the work of all states together would be too much.
+
+    Reference: Willard and Louf 2023, section 3, https://arxiv.org/abs/2307.09702
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.serving.text import CharacterTable, Pattern, TokenAutomaton, text_trees
+        >>> letters = CharacterTable.learn(["yesno"])
+        >>> pattern, end_id = Pattern.of_texts(["yes", "no"]), letters.id_of("<eos>")
+        >>> automaton = TokenAutomaton(pattern, text_trees(letters), end_id, len(letters))
+        >>> allowed = automaton.allowed(np.array(automaton.first), np.array(10))
+        >>> [letters.token_of(int(token_id)) for token_id in np.flatnonzero(allowed)]
+        ['n', 'y']
     """
 
     continuing = 0
@@ -157,7 +169,23 @@ class TokenAutomaton:
 
 
 def text_trees(tokenizer: Any) -> tuple["TextTree", "TextTree"]:
-    """Return the `token_texts` of a tokenizer as trees, which its automata share."""
+    """Return the `token_texts` of a tokenizer as trees, which its automata share.
+
+    Args:
+        tokenizer: a tokenizer of `seqkeras.serving.text`.
+
+    Returns:
+        The tree of the texts of a first token, and the tree of the texts of later ones. They are
+        one tree where a token has the same text everywhere.
+
+    Example:
+        >>> from seqkeras.serving.text import CharacterTable, text_trees
+        >>> first, later = text_trees(CharacterTable.learn(["yesno"]))
+        >>> first is later  # a character has one text, wherever it stands
+        True
+        >>> int(first.sizes[ord("y")]), int(first.sizes[ord("z")])
+        (1, 0)
+    """
     first, later = token_texts(tokenizer)
     tree = TextTree(first)
     return tree, tree if later is first else TextTree(later)

@@ -20,10 +20,18 @@ def token_texts(tokenizer: Any) -> tuple[list[bytes | None], list[bytes | None]]
     """Return the bytes that each token adds as the first token of a text, and as a later one.
 
     Args:
-        tokenizer: a tokenizer of `serving.text`.
+        tokenizer: a tokenizer of `seqkeras.serving.text`.
 
     Returns:
         Two lists of bytes or None, an entry for each token.
+
+    Example:
+        >>> from seqkeras.serving.text import WordTable, token_texts
+        >>> first, later = token_texts(WordTable(["<pad>", "<unk>", "good", "day"]))
+        >>> first
+        [None, None, b'good', b'day']
+        >>> later
+        [None, None, b' good', b' day']
     """
     if isinstance(tokenizer, CharacterTable):
         texts = _of_table(tokenizer)

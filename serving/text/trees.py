@@ -29,6 +29,12 @@ class Tree:
         label: label of the node: a number, or a name such as "NP"; None if missing.
         children: trees, from left to right; none for a leaf.
         word: word of a leaf; None elsewhere.
+
+    Example:
+        >>> from seqkeras.data.trees import Tree
+        >>> leaf = Tree(label=4, word="good")
+        >>> Tree(label=3, children=(Tree(2, word="very"), leaf)).children[1].word
+        'good'
     """
 
     label: int | str | None

@@ -24,6 +24,13 @@ class Turns:
     Attributes:
         user, assistant, system: what stands before a turn of that role.
         end: what stands behind each turn.
+
+    Example:
+        >>> from seqkeras.serving.text import Turns
+        >>> Turns(user="U: ", assistant="A: ").prompt("Hello?", "the input")
+        'U: Hello?\\nA: '
+        >>> Turns(user="U: ", assistant="A: ").text([("user", "Hello?"), ("assistant", "Hi.")])
+        'U: Hello?\\nA: Hi.\\n'
     """
 
     user: str = "User:\n"
@@ -72,8 +79,20 @@ def checked_messages(messages: Any, name: str) -> list[tuple[str, str]]:
         messages: a list of {"role": ..., "content": ...}.
         name: name of what holds them, for errors.
 
+    Returns:
+        A list of pairs (role, content).
+
     Raises:
-        ValueError: beginning with `name`, if they are not that.
+        ValueError: if they are not such messages; its text begins with `name`.
+
+    Example:
+        >>> from seqkeras.serving.text import checked_messages
+        >>> checked_messages([{"role": "user", "content": "Hello?"}], "the input")
+        [('user', 'Hello?')]
+        >>> checked_messages([{"role": "assistant", "content": "Hi."}], "the input")
+        Traceback (most recent call last):
+            ...
+        ValueError: the input: messages[0]: role must be system or user here; received 'assistant'.
     """
     if not isinstance(messages, list) or not messages:
         raise ValueError(f"{name}: messages must be a list that is not empty.")

@@ -24,13 +24,13 @@ _STRIPPED = dict.fromkeys(map(ord, PUNCTUATION))
 class VectorizedWords(WordTable):
     """The table of words of a Keras `TextVectorization`.
 
-        id("<pad>"), id("<unk>") = 0, 1, in Keras "" and "[UNK]"; of a table whose words are
-        generated id("<bos>"), id("<eos>") = 2, 3
+        id("<pad>"), id("<unk>") = 0, 1    Keras writes "" and "[UNK]"
+        id("<bos>"), id("<eos>") = 2, 3    in a table whose words are generated
 
     Words are separated by ASCII white space. As in TensorFlow, lower case applies to ASCII letters
     only, and ASCII punctuation is stripped, also within words ("don't" is dont); a word of
-    punctuation only is dropped. Any word that is not in the table is <unk>, as is a word that is
-    written like a special token.
+    punctuation only is dropped. Any word that is not in the table is <unk>, and so is a word that
+    is written like a special token.
 
     Args:
         words: the special tokens, then distinct words.
@@ -38,9 +38,15 @@ class VectorizedWords(WordTable):
         special_tokens: see `WordTable`.
 
     Raises:
-        ValueError: if `standardize` is something else, or see `WordTable`.
+        ValueError: if `standardize` is something else; see also `WordTable`.
 
     Reference: https://keras.io/api/layers/preprocessing_layers/text/text_vectorization/
+
+    Example:
+        >>> from seqkeras.serving.text import VectorizedWords
+        >>> table = VectorizedWords(["<pad>", "<unk>", "dont", "stop"])
+        >>> table.encode("Don't stop!")
+        [2, 3]
     """
 
     kind = "vectorized_words"

@@ -147,6 +147,16 @@ class CharacterTable(Table):
     Raises:
         ValueError: if the special tokens are not the first four, or an entry after them is not a
             code point, is a surrogate, or comes twice.
+
+    Example:
+        >>> from seqkeras.serving.text import CharacterTable
+        >>> table = CharacterTable.learn(["café"])
+        >>> table.characters
+        ('<pad>', '<unk>', '<bos>', '<eos>', 'a', 'c', 'f', 'é')
+        >>> table.encode("face?")  # 1 is <unk>
+        [6, 4, 5, 1, 1]
+        >>> table.decode([4, 5, 3, 6])  # up to <eos>
+        'ac'
     """
 
     kind, entry, must_be = "characters", "character", "one code point"

@@ -36,6 +36,15 @@ def word_piece(
 
     Reference: Devlin et al. 2019, section 3, https://arxiv.org/abs/1810.04805;
     https://github.com/google-research/bert (tokenization.py)
+
+    Example:
+        >>> from seqkeras.serving.text import word_piece
+        >>> special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+        >>> tokenizer = word_piece([*special, "play", "##ing", "##ed"])
+        >>> tokenizer.analyze("Playing played").tokens
+        ['[CLS]', 'play', '##ing', 'play', '##ed', '[SEP]']
+        >>> tokenizer.encode("played runs")  # 1 is [UNK]
+        [5, 7, 1]
     """
     library = require_library()
     ids = {token: index for index, token in enumerate(vocabulary)}
@@ -63,8 +72,24 @@ def word_piece(
 def read_vocabulary(path: str | os.PathLike[str]) -> list[str]:
     """Return the tokens of a `vocab.txt`, one in each line.
 
+    Args:
+        path: path of the file.
+
+    Returns:
+        A list of strings; the index of a token is its id.
+
     Raises:
         ValueError: if the file is not UTF-8, or has a token twice.
+        OSError: if the file can not be read.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> from seqkeras.serving.text import read_vocabulary
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     file = pathlib.Path(folder, "vocab.txt")
+        ...     _ = file.write_text("[PAD]\\n[UNK]\\nplay\\n##ing\\n", encoding="utf-8")
+        ...     read_vocabulary(file)
+        ['[PAD]', '[UNK]', 'play', '##ing']
     """
     try:
         lines = Path(path).read_bytes().decode().split("\n")

@@ -19,8 +19,20 @@ from .vocabularies import PAD, SPECIAL_TOKENS, UNK, Table
 def word_places(text: str) -> list[tuple[int, int]]:
     """Return (start, end) of each word of a text, in order.
 
+    Args:
+        text: a string.
+
+    Returns:
+        A list of pairs, so that `text[start:end]` is the word.
+
     Raises:
         ValueError: if `text` is not a string, or holds a lone surrogate.
+
+    Example:
+        >>> from seqkeras.serving.text import word_places
+        >>> text = "Don't stop: 東京"
+        >>> [text[start:end] for start, end in word_places(text)]
+        ['Don', "'", 't', 'stop', ':', '東', '京']
     """
     require_text("words", text)
     places, last = [], "nothing"
@@ -52,11 +64,11 @@ def _kind(character):
 class WordTable(Table):
     """The words of a model; a word's id is its index.
 
-        id("<pad>"), id("<unk>") = 0, 1; of a table whose words are generated
-        id("<bos>"), id("<eos>") = 2, 3
+        id("<pad>"), id("<unk>") = 0, 1
+        id("<bos>"), id("<eos>") = 2, 3    in a table whose words are generated
 
-    Words are looked up in NFC. Any word that is not in the table is <unk>, as is a word that is
-    written like a special token.
+    Words are looked up in NFC. Any word that is not in the table is <unk>, and so is a word that
+    is written like a special token.
 
     Args:
         words: the special tokens, then distinct words.
@@ -66,6 +78,14 @@ class WordTable(Table):
     Raises:
         ValueError: if the special tokens are others or not the first, or an entry after them is
             empty, is no string that UTF-8 can hold, or comes twice.
+
+    Example:
+        >>> from seqkeras.serving.text import WordTable
+        >>> table = WordTable(["<pad>", "<unk>", "don", "'", "t", "stop"], lowercase=True)
+        >>> table.encode("Don't panic")
+        [2, 3, 4, 1]
+        >>> table.analyze("Don't").offsets
+        [(0, 3), (3, 4), (4, 5)]
     """
 
     kind, entry, must_be = "words", "word", "a string that UTF-8 can hold, and not be empty"
