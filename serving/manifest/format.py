@@ -319,8 +319,9 @@ class Manifest:
 
 
 def _is_inside(path):
+    # onnxruntime 1.17 takes weights in "*/_ORT_MEM_ADDR_/*" for an address of the process's memory.
     parts = path.split("/")
-    return not set(parts) & {"", ".", ".."} and not set(path) & set("\\:\0")
+    return not set(parts) & {"", ".", ".."} and not set(path) & set("\\:*\0")
 
 
 def _refuse(problems):

@@ -157,7 +157,18 @@ def test_every_wrong_field_is_named_at_once(bundle):
 
 
 @pytest.mark.parametrize(
-    "path", ["../secret", "/etc/passwd", "onnx/../../x", "C:\\x", "onnx//x", "", "./x", "a\0"]
+    "path",
+    [
+        "../secret",
+        "/etc/passwd",
+        "onnx/../../x",
+        "C:\\x",
+        "onnx//x",
+        "",
+        "./x",
+        "a\0",
+        "onnx/*/_ORT_MEM_ADDR_/*",
+    ],
 )
 def test_a_path_out_of_the_bundle_is_refused(bundle, path):
     change(bundle, lambda m: m["files"].update({path: m["files"]["onnx/encoder.onnx"]}))

@@ -87,6 +87,12 @@ const CASES = {
     }),
     /path '\.\.\/secret' must lie inside the bundle\.$/,
   ],
+  "an address of memory as a file": [
+    manifestWith((manifest) => {
+      manifest.files["onnx/*/_ORT_MEM_ADDR_/*"] = Object.values(manifest.files)[0];
+    }),
+    /path 'onnx\/\*\/_ORT_MEM_ADDR_\/\*' must lie inside the bundle\.$/,
+  ],
   "other inputs than the graph's": [
     manifestWith((manifest) => { manifest.graphs.encoder.inputs[0].dtype = "int8"; }),
     /encoder\.onnx is not the encoder graph expected: input token_ids is int64 \(.*\), not int8 \(/,

@@ -237,7 +237,7 @@ function* wrongPaths(parsed) {
   const all = [...used, ...Object.keys(parsed.files), ...Object.keys(parsed.saved_models)];
   for (const path of new Set(all)) {
     const parts = path.split("/");
-    if (parts.some((part) => ["", ".", ".."].includes(part)) || /[\\:\0]/.test(path)) {
+    if (parts.some((part) => ["", ".", ".."].includes(part)) || /[\\:*\0]/.test(path)) {
       yield `path ${quoted(path)} must lie inside the bundle`;
     }
   }
