@@ -11,23 +11,36 @@ MOST_CHARACTERS = 300  # of a text in a sample
 
 
 class AnswerMetrics(keras.callbacks.Callback):
-    """Metrics of a model's answers to validation inputs, as BLEU or F1, after every epoch.
+    """Metrics of a model's answers to validation inputs, such as BLEU or F1, after every epoch.
 
         logs["val_NAME"] = metrics[NAME](answer(model, inputs), targets)
 
-    What stands behind it in the list of callbacks finds them there:
+    Callbacks behind this one in the list read the metrics in the logs:
     `ModelCheckpoint("best.keras", monitor="val_bleu", mode="max", save_best_only=True)`,
-    `EarlyStopping`, `CSVLogger`, and the history that `fit` returns.
+    `EarlyStopping` and `CSVLogger`. The history that `fit` returns has them too.
 
     Args:
         answer: (model, inputs) -> a list of answers, one for each input.
         inputs, targets: lists of validation examples.
         metrics: name -> (answers, targets) -> number, such as the functions of `seqkeras.metrics`.
-        samples: of how many examples, of all targets, input, target and answer are written.
-        file: path of a text file, to which they are appended; None prints them.
+        samples: number of examples, spread over all targets, whose input, target and answer are
+            written.
+        file: path of a text file, to which samples are appended; None prints them.
 
     Raises:
-        ValueError: if there is no input, or another number of inputs, targets or answers.
+        ValueError: if there is no input, or inputs, targets and answers differ in number.
+
+    Example:
+        >>> import keras, numpy as np
+        >>> from seqkeras.callbacks import AnswerMetrics
+        >>> from seqkeras.metrics import exact_match
+        >>> answer = lambda model, inputs: ["even" for number in inputs]
+        >>> scored = AnswerMetrics(answer, [2, 3], ["even", "odd"], {"exact_match": exact_match})
+        >>> model = keras.Sequential([keras.layers.Dense(1)])
+        >>> model.compile("sgd", "mse")
+        >>> history = model.fit(np.ones((4, 3)), np.ones(4), callbacks=[scored], verbose=0)
+        >>> history.history["val_exact_match"]
+        [0.5]
     """
 
     def __init__(self, answer, inputs, targets, metrics, samples=0, file=None):

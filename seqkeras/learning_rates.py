@@ -12,13 +12,13 @@ class Noam(keras.optimizers.schedules.LearningRateSchedule):
 
         rate = scale D^-0.5 min(step^-0.5, step warmup_steps^-1.5)
 
-    Notation: D is the paper's d_model; Keras counts steps from 0, the paper from 1. The name is
-    the form of its author in Tensor2Tensor.
+    Notation: D is the paper's d_model; Keras counts steps from 0, the paper from 1. Tensor2Tensor
+    names the schedule "noam", after an author of the paper.
 
     Args:
         hidden_dim: D.
-        warmup_steps: how many steps the rate grows.
-        scale: times the paper's rate.
+        warmup_steps: number of steps over which the rate grows.
+        scale: factor of the paper's rate.
 
     Call arguments:
         step: the number of training steps so far.
@@ -30,6 +30,12 @@ class Noam(keras.optimizers.schedules.LearningRateSchedule):
         ValueError: if hidden_dim, warmup_steps or scale is not positive.
 
     Reference: Vaswani et al. 2017, section 5.3, equation 3, https://arxiv.org/abs/1706.03762
+
+    Example:
+        >>> from seqkeras.learning_rates import Noam
+        >>> rate = Noam(hidden_dim=512, warmup_steps=4000)
+        >>> [round(float(rate(step)), 6) for step in (1999, 3999, 15999)]  # half, the peak, half
+        [0.000349, 0.000699, 0.000349]
     """
 
     def __init__(self, hidden_dim, warmup_steps=4000, scale=1.0):
@@ -63,8 +69,8 @@ class WarmUp(keras.optimizers.schedules.LearningRateSchedule):
         rate(i) = after(i - warmup_steps)           from there on
 
     Args:
-        learning_rate: at the end of the warm-up.
-        warmup_steps: how many steps the rate grows.
+        learning_rate: the rate at the end of the warm-up.
+        warmup_steps: number of steps over which the rate grows.
         after: a `keras.optimizers.schedules.LearningRateSchedule`; None keeps the rate.
 
     Call arguments:
@@ -77,6 +83,14 @@ class WarmUp(keras.optimizers.schedules.LearningRateSchedule):
         ValueError: if learning_rate is not positive, or warmup_steps negative.
 
     Reference: Goyal et al. 2017, section 2.2, https://arxiv.org/abs/1706.02677
+
+    Example:
+        >>> import keras
+        >>> from seqkeras.learning_rates import WarmUp
+        >>> cosine = keras.optimizers.schedules.CosineDecay(0.5, decay_steps=900)
+        >>> rate = WarmUp(0.5, warmup_steps=100, after=cosine)
+        >>> [round(float(rate(step)), 3) for step in (0, 50, 100, 550, 1000)]
+        [0.0, 0.25, 0.5, 0.25, 0.0]
     """
 
     def __init__(self, learning_rate, warmup_steps, after=None):

@@ -28,18 +28,26 @@ def span_loss(positions, logits):
 
         loss = -log softmax(logits)[position]
 
-    The loss of a span is the sum of two, as `compile(loss={"start_logits": span_loss,
-    "end_logits": span_loss})` makes it.
+    The loss of a span is the sum of two: `compile(loss={"start_logits": span_loss,
+    "end_logits": span_loss})`.
 
     Args:
-        positions: (B,) integers, where the answer starts or ends; a negative one means that the
-            answer is not there, and gives the loss 0.
-        logits: (B, T), very low at positions that can not be.
+        positions: (B,) integers, where the answer starts or ends; a negative one means that there
+            is no answer, and gives the loss 0.
+        logits: (B, T), very low at impossible positions.
 
     Returns:
         (B,) losses, in float32 at least.
 
     Reference: Seo et al. 2017, section 2, "Training", https://arxiv.org/abs/1611.01603
+
+    Example:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from seqkeras.losses import span_loss
+        >>> logits = np.log([[0.25, 0.5, 0.25], [0.25, 0.5, 0.25]])
+        >>> ops.convert_to_numpy(span_loss(np.array([1, -1]), logits)).round(3)  # -1: none
+        array([0.693, 0.   ])
     """
     logits = ops.cast(logits, keras.backend.result_type(logits.dtype, "float32"))
     positions = ops.reshape(ops.cast(positions, "int32"), (-1, 1))
@@ -49,22 +57,33 @@ def span_loss(positions, logits):
 
 @keras.saving.register_keras_serializable("seqkeras")
 class PinballLoss(keras.losses.Loss):
-    """Quantile loss, smallest if a share q of the targets is below the prediction.
+    """Quantile loss, smallest where a share q of the targets lies below the prediction.
 
         loss = mean over q of max(q (y - p_q), (q - 1) (y - p_q))
 
     Args:
         quantiles: the q, numbers between 0 and 1, in the order of the predictions.
+        reduction, name, dtype: see `keras.losses.Loss`.
 
     Call arguments:
         y_true: (...,) targets y.
         y_pred: (..., quantiles) predictions p.
 
+    Returns:
+        A scalar, or the losses by target with reduction="none".
+
     Raises:
-        ValueError: if a quantile is not between 0 and 1, or the number of predictions is not
-            that of the quantiles.
+        ValueError: if a quantile is not between 0 and 1, or predictions and quantiles differ in
+            number.
 
     Reference: Koenker and Bassett 1978, section 3, https://doi.org/10.2307/1913643
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.losses import PinballLoss
+        >>> loss = PinballLoss(quantiles=[0.25, 0.75])
+        >>> float(loss(np.array([10.0]), np.array([[6.0, 14.0]])))  # (0.25 * 4 + 0.25 * 4) / 2
+        1.0
     """
 
     def __init__(self, quantiles, reduction="sum_over_batch_size", name="pinball_loss", dtype=None):
@@ -116,17 +135,29 @@ class ForecastLoss(_Ignoring):
 
     Args:
         kind: "mae", "mse" or "quantiles".
-        scale: s, a positive number of each target, as its deviation is.
+        scale: s, a positive number for each target, such as its standard deviation.
         quantiles: the q, see `PinballLoss`, where the kind is "quantiles".
-        growth: d, of each target: over 0 where y and p are logarithms in units of d, so that the
-            error is the error of their exponentials; else 0. None: 0 for all.
+        growth: d, a number for each target: above 0 where y and p are logarithms in units of d, so
+            that the error is the error of their exponentials; else 0. None: 0 for all.
+        reduction, name, dtype: see `keras.losses.Loss`.
 
     Call arguments:
-        y_true: (B, horizon, C) targets y; what is NaN is unknown, and counts nothing.
-        y_pred: (B, horizon, C) predictions p; of quantiles (B, horizon, C, quantiles).
+        y_true: (B, horizon, C) targets y; a NaN is unknown, and is left out.
+        y_pred: (B, horizon, C) predictions p; (B, horizon, C, quantiles) for the kind "quantiles".
+
+    Returns:
+        A scalar, or the losses by target with reduction="none".
 
     Raises:
         ValueError: if the kind is unknown, or a quantile is not between 0 and 1.
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.losses import ForecastLoss
+        >>> loss = ForecastLoss("mae", scale=[2.0])
+        >>> y_true = np.array([[[3.0], [float("nan")]]])  # the second step is unknown
+        >>> float(loss(y_true, np.array([[[7.0], [100.0]]])))  # |3 - 7| / 2
+        2.0
     """
 
     KINDS = ("mae", "mse", "quantiles")
@@ -182,21 +213,33 @@ class SmoothedCrossEntropy(_Ignoring):
         loss = -sum_v q(v) log softmax(logits)_v,   q(v) = (1 - e) [v = y] + e / V
 
     Notation: e is the paper's epsilon_ls. V and the sum are of the classes that may be chosen:
-    those whose logit is not `BANNED_LOGIT`, as a `SpanHead` gives to padding.
+    those whose logit is not `BANNED_LOGIT`, which a `SpanHead` gives to padding.
 
     Args:
         label_smoothing: e, from 0 to 1.
-        ignore_class: the target id to ignore, such as padding; None for none.
+        ignore_class: target id that is left out, such as padding; None leaves none out.
+        reduction, name, dtype: see `keras.losses.Loss`.
 
     Call arguments:
-        y_true: (...) integers y; of V or more the loss is NaN.
+        y_true: (...) integers y; the loss is NaN where y is V or more.
         y_pred: (..., V) logits.
+
+    Returns:
+        A scalar, or the losses by target with reduction="none".
 
     Raises:
         ValueError: if label_smoothing is not from 0 to 1.
 
     Reference: Szegedy et al. 2016, section 7, https://arxiv.org/abs/1512.00567; Vaswani et al.
     2017, section 5.4, https://arxiv.org/abs/1706.03762
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.losses import SmoothedCrossEntropy
+        >>> loss = SmoothedCrossEntropy(label_smoothing=0.1, ignore_class=0)
+        >>> logits = np.array([[[0.0, 0.0, 9.0], [0.0, 0.0, 0.0]]])
+        >>> round(float(loss(np.array([[2, 0]]), logits)), 3)  # 0.1 * 2 / 3 * 9: too sure
+        0.6
     """
 
     def __init__(
@@ -247,15 +290,27 @@ class SoftTargetLoss(keras.losses.Loss):
 
     Args:
         temperature: T.
+        reduction, name, dtype: see `keras.losses.Loss`.
 
     Call arguments:
         y_true: (..., V) the teacher's logits.
-        y_pred: (..., V) the student's.
+        y_pred: (..., V) the student's logits.
+
+    Returns:
+        A scalar, or the losses by target with reduction="none".
 
     Raises:
         ValueError: if the temperature is not positive.
 
     Reference: Hinton et al. 2015, section 2, https://arxiv.org/abs/1503.02531
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.losses import SoftTargetLoss
+        >>> loss = SoftTargetLoss(temperature=1.0)
+        >>> teacher = np.log([[0.5, 0.5]])
+        >>> round(float(loss(teacher, teacher)), 3)  # the teacher's entropy, log 2, is the least
+        0.693
     """
 
     def __init__(
@@ -288,11 +343,22 @@ class DistanceLoss(_Ignoring):
         loss = y_pred
 
     Args:
-        ignore_class: the target of what counts nothing, such as padding; None for none.
+        ignore_class: target that is left out, such as the target of padding; None leaves none out.
+        reduction, name, dtype: see `keras.losses.Loss`.
 
     Call arguments:
         y_true: (...) zeros, or the ignored target.
         y_pred: (...) distances.
+
+    Returns:
+        A scalar, or the losses by target with reduction="none".
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.losses import DistanceLoss
+        >>> loss = DistanceLoss(ignore_class=-1)
+        >>> float(loss(np.array([[0.0, 0.0, -1.0]]), np.array([[2.0, 4.0, 99.0]])))
+        3.0
     """
 
     def __init__(
@@ -315,21 +381,34 @@ class HiddenStateLoss(keras.losses.Loss):
         "mse":    loss = mean over D of (teacher - student)^2
         "cosine": loss = 1 - cos(teacher, student)
 
-    Padding is left out by a sample weight of 0. It compares one layer; several have a
-    `seqkeras.models.HiddenStateHead` each.
+    Padding is left out by a sample weight of 0. The loss compares one layer; of several layers,
+    each has a `seqkeras.models.HiddenStateHead`.
 
     Args:
         distance: "mse", TinyBERT's, or "cosine", DistilBERT's.
+        reduction, name, dtype: see `keras.losses.Loss`.
 
     Call arguments:
         y_true: (..., D) the teacher's hidden states.
-        y_pred: (..., D) the student's, mapped to the teacher's width if that differs.
+        y_pred: (..., D) the student's hidden states, mapped to the teacher's width.
+
+    Returns:
+        A scalar, or the losses by target with reduction="none".
 
     Raises:
         ValueError: if the distance is unknown, or the widths differ.
 
     Reference: Jiao et al. 2020, equation 8, https://arxiv.org/abs/1909.10351; Sanh et al. 2019,
     section 2, https://arxiv.org/abs/1910.01108
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.losses import HiddenStateLoss
+        >>> teacher, student = np.array([[1.0, 0.0]]), np.array([[3.0, 0.0]])
+        >>> float(HiddenStateLoss("mse")(teacher, student))
+        2.0
+        >>> float(HiddenStateLoss("cosine")(teacher, student))  # the direction is right
+        0.0
     """
 
     def __init__(
@@ -367,22 +446,34 @@ class ChainLoss(_Ignoring):
         loss(t) = log Z(t) - log Z(t-1) - potential(t, y(t-1), y(t))
 
     Notation: Z(t) is the sum of exp of the potentials over all tags of the first t tagged tokens,
-    Z(0) = 1; so that the losses of a sequence sum to -log p(y | x). The mean is over the tagged
-    tokens. y(0) is the row K of the potentials.
+    Z(0) = 1; so the losses of a sequence sum to -log p(y | x). The mean is over the tagged tokens.
+    y(0) is the row K of the potentials.
 
     Args:
-        ignore_class: the target of what has no tag, such as padding, or a token that is not the
-            first of its word: the chain goes on behind it as if it was not there.
+        ignore_class: target of tokens without a tag, such as padding, or a token that is not the
+            first of its word: the chain skips them.
+        reduction, name, dtype: see `keras.losses.Loss`.
 
     Call arguments:
         y_true: (B, T) integers y.
         y_pred: (B, T, K + 1, K) potentials, from `seqkeras.models.LinearChain`.
+
+    Returns:
+        A scalar, or the losses by target with reduction="none".
 
     Raises:
         ValueError: if y_pred has another shape.
 
     Reference: Lafferty et al. 2001, section 3; Lample et al. 2016, section 2.2,
     https://arxiv.org/abs/1603.01360
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.losses import ChainLoss
+        >>> potentials = np.zeros((1, 2, 4, 3), "float32")  # 2 tokens of 3 tags, all equally likely
+        >>> losses = ChainLoss(reduction="sum")(np.array([[0, 2]]), potentials)
+        >>> round(float(losses), 3)  # 2 log 3
+        2.197
     """
 
     def __init__(

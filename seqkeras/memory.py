@@ -16,11 +16,15 @@ def keep_freed_memory():
 
     A training step allocates the arrays of the step before anew. By default glibc gives many of
     them back in between, and the system clears each page of the next ones when it is touched first:
-    up to half of a step's time, most in virtual machines. Behind this call the process keeps as
-    much memory as it ever had at once.
+    up to half of a step's time, most in virtual machines. After this call the process keeps as much
+    memory as it ever had at once.
 
     Call it before TensorFlow or JAX begins threads. Where users have set glibc's own variables
     (`MALLOC_ARENA_MAX` and others), and in systems without glibc, nothing changes.
+
+    Example:
+        >>> from seqkeras.memory import keep_freed_memory
+        >>> keep_freed_memory()  # before TensorFlow or JAX is imported
     """
     if any(name.startswith("MALLOC_") for name in os.environ):
         return

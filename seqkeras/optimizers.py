@@ -180,36 +180,120 @@ def _over_replicas(gradients):
 
 @keras.saving.register_keras_serializable("seqkeras")
 class SGD(_Mended, keras.optimizers.SGD):
-    """`keras.optimizers.SGD`, as the module says."""
+    """`keras.optimizers.SGD`, mended as the module says, with a rate for each variable.
+
+    Args:
+        arguments, options: see `keras.optimizers.SGD`.
+        rates: a pair (factor, first step) for each variable of `build`, in that order; None: the
+            same rate for all.
+
+    Raises:
+        ValueError: in `build`, if rates do not have a pair for each variable.
+
+    Example:
+        >>> import keras
+        >>> from seqkeras.optimizers import SGD
+        >>> weight, bias = keras.Variable([[1.0]]), keras.Variable([1.0])
+        >>> optimizer = SGD(0.5, rates=[(1.0, 0), (0.25, 0)])  # the second is slower
+        >>> optimizer.apply([keras.ops.ones((1, 1)), keras.ops.ones(1)], [weight, bias])
+        >>> weight.numpy().tolist(), bias.numpy().tolist()
+        ([[0.5]], [0.875])
+    """
 
 
 @keras.saving.register_keras_serializable("seqkeras")
 class Adam(_Mended, _InOnePass, keras.optimizers.Adam):
-    """`keras.optimizers.Adam`, as the module says.
+    """`keras.optimizers.Adam`, mended as the module says, with a rate for each variable.
+
+    Args:
+        arguments, options: see `keras.optimizers.Adam`.
+        rates: a pair (factor, first step) for each variable of `build`, in that order; None: the
+            same rate for all.
+
+    Raises:
+        ValueError: in `build`, if rates do not have a pair for each variable.
 
     Reference: Kingma and Ba 2015, algorithm 1, https://arxiv.org/abs/1412.6980
+
+    Example:
+        >>> import keras
+        >>> from seqkeras.optimizers import Adam
+        >>> weight = keras.Variable([1.0, 1.0])
+        >>> Adam(0.25).apply([keras.ops.convert_to_tensor([4.0, -100.0])], [weight])
+        >>> weight.numpy().round(3).tolist()  # a first step has the size of the rate
+        [0.75, 1.25]
     """
 
 
 @keras.saving.register_keras_serializable("seqkeras")
 class AdamW(_Mended, _InOnePass, keras.optimizers.AdamW):
-    """`keras.optimizers.AdamW`, as the module says.
+    """`keras.optimizers.AdamW`, mended as the module says, with a rate for each variable.
+
+    Args:
+        arguments, options: see `keras.optimizers.AdamW`.
+        rates: a pair (factor, first step) for each variable of `build`, in that order; None: the
+            same rate for all.
+
+    Raises:
+        ValueError: in `build`, if rates do not have a pair for each variable.
 
     Reference: Loshchilov and Hutter 2019, algorithm 2, https://arxiv.org/abs/1711.05101
+
+    Example:
+        >>> import keras
+        >>> from seqkeras.optimizers import AdamW
+        >>> weight, bias = keras.Variable([[1.0]]), keras.Variable([1.0])
+        >>> optimizer = AdamW(0.5, weight_decay=0.5)
+        >>> optimizer.apply([keras.ops.zeros((1, 1)), keras.ops.zeros(1)], [weight, bias])
+        >>> weight.numpy().tolist(), bias.numpy().tolist()  # a bias does not decay
+        ([[0.75]], [1.0])
     """
 
 
 @keras.saving.register_keras_serializable("seqkeras")
 class Lion(_Mended, keras.optimizers.Lion):
-    """`keras.optimizers.Lion`, as the module says.
+    """`keras.optimizers.Lion`, mended as the module says, with a rate for each variable.
+
+    Args:
+        arguments, options: see `keras.optimizers.Lion`.
+        rates: a pair (factor, first step) for each variable of `build`, in that order; None: the
+            same rate for all.
+
+    Raises:
+        ValueError: in `build`, if rates do not have a pair for each variable.
 
     Reference: Chen et al. 2023, algorithm 2, https://arxiv.org/abs/2302.06675
+
+    Example:
+        >>> import keras
+        >>> from seqkeras.optimizers import Lion
+        >>> weight = keras.Variable([1.0, 1.0])
+        >>> Lion(0.25).apply([keras.ops.convert_to_tensor([4.0, -0.01])], [weight])
+        >>> weight.numpy().tolist()  # the sign of the gradient alone counts
+        [0.75, 1.25]
     """
 
 
 @keras.saving.register_keras_serializable("seqkeras")
 class Adafactor(_Mended, keras.optimizers.Adafactor):
-    """`keras.optimizers.Adafactor`, as the module says.
+    """`keras.optimizers.Adafactor`, mended as the module says, with a rate for each variable.
+
+    Args:
+        arguments, options: see `keras.optimizers.Adafactor`.
+        rates: a pair (factor, first step) for each variable of `build`, in that order; None: the
+            same rate for all.
+
+    Raises:
+        ValueError: in `build`, if rates do not have a pair for each variable.
 
     Reference: Shazeer and Stern 2018, algorithm 4, https://arxiv.org/abs/1804.04235
+
+    Example:
+        >>> import keras
+        >>> from seqkeras.optimizers import Adafactor
+        >>> weight = keras.Variable([10.0, 10.0])
+        >>> optimizer = Adafactor(0.25, relative_step=False)
+        >>> optimizer.apply([keras.ops.convert_to_tensor([4.0, -0.1])], [weight])
+        >>> weight.numpy().round(2).tolist()  # a step is relative to the size of the weights
+        [7.5, 12.5]
     """
