@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,16 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 20  # of a table
 
-console = Console(highlight=False, markup=False, soft_wrap=True)  # "[red]" may be a folder's name
+# To `!seqkeras train …` a notebook's cell is a terminal, but one that stores all that a bar draws:
+# a thousand bars a minute. Its kernel sets this variable.
+_IN_NOTEBOOK = "JPY_PARENT_PID" in os.environ
+
+console = Console(
+    force_terminal=False if _IN_NOTEBOOK else None,
+    highlight=False,
+    markup=False,  # "[red]" may be a folder's name
+    soft_wrap=True,
+)
 
 
 def progress_bar() -> Any:
