@@ -17,31 +17,44 @@ MASKED_SCORE = -1e30  # the score of masked positions: far below any real one, a
 
 
 def padding_mask(lengths, length):
-    """Return (B, length) mask of sequences padded on the right.
+    """Return a boolean (B, length) mask of sequences padded on the right.
 
     Args:
         lengths: (B,) integers, the number of real steps of each row.
         length: the padded length, a number or a scalar tensor.
+
+    Example:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from seqkeras.attention import padding_mask
+        >>> ops.convert_to_numpy(padding_mask(np.array([1, 3]), 3)).tolist()
+        [[True, False, False], [True, True, True]]
     """
     lengths = ops.convert_to_tensor(lengths)
     return ops.cast(ops.arange(length), lengths.dtype)[None, :] < lengths[:, None]
 
 
 def causal_mask(target_length, source_length=None):
-    """Return (1, T, S) mask: a query attends to its own position and to earlier ones.
+    """Return a boolean (1, T, S) mask: a query attends to its own position and to earlier ones.
 
     Args:
         target_length: T, a number or a scalar tensor.
         source_length: S, in the same way; None for T.
 
     Reference: Vaswani et al. 2017, section 3.2.3, https://arxiv.org/abs/1706.03762
+
+    Example:
+        >>> from keras import ops
+        >>> from seqkeras.attention import causal_mask
+        >>> mask = causal_mask(2, source_length=3)  # the last query is at the last key
+        >>> ops.convert_to_numpy(mask).tolist()
+        [[[True, True, False], [True, True, True]]]
     """
     return distances_between(target_length, source_length) >= 0
 
 
 def window_mask(target_length, before, after, source_length=None):
-    """Return (1, T, S) mask: a query attends to its own position, `before` ones before and `after`
-    after.
+    """Return a boolean (1, T, S) mask: query t attends to positions from t - before to t + after.
 
     Args:
         target_length, source_length: see `causal_mask`.
@@ -51,6 +64,12 @@ def window_mask(target_length, before, after, source_length=None):
         ValueError: if before or after is negative.
 
     Reference: Vaswani et al. 2017, section 4 ("restricted"), https://arxiv.org/abs/1706.03762
+
+    Example:
+        >>> from keras import ops
+        >>> from seqkeras.attention import window_mask
+        >>> ops.convert_to_numpy(window_mask(3, before=1, after=0))[0, 2].tolist()
+        [False, True, True]
     """
     if before < 0 or after < 0:
         raise ValueError(
@@ -61,20 +80,28 @@ def window_mask(target_length, before, after, source_length=None):
 
 
 def prefix_mask(prefix_lengths, length):
-    """Return (B, T, T) mask of a prefix language model: both ways in the prefix, causal after it.
+    """Return a boolean (B, T, T) mask of a prefix language model: both ways in the prefix, causal
+    after it.
 
     Args:
         prefix_lengths: (B,) integers, the steps of each row that every query may attend to.
         length: T, a number or a scalar tensor.
 
     Reference: Raffel et al. 2020, section 3.2.1, https://arxiv.org/abs/1910.10683
+
+    Example:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from seqkeras.attention import prefix_mask
+        >>> ops.convert_to_numpy(prefix_mask(np.array([2]), 3)).astype(int).tolist()
+        [[[1, 1, 0], [1, 1, 0], [1, 1, 1]]]
     """
     return ops.logical_or(causal_mask(length), padding_mask(prefix_lengths, length)[:, None])
 
 
 def permutation_mask(order, stream="content"):
-    """Return (B or 1, T, T) mask of a permutation language model: positions earlier in a given
-    order.
+    """Return a boolean (B or 1, T, T) mask of a permutation language model: earlier positions in a
+    given order.
 
     Args:
         order: (B, T) or (T,) integers, the positions in the order in which they are predicted.
@@ -85,6 +112,14 @@ def permutation_mask(order, stream="content"):
         ValueError: if the stream is another, or the order no permutation of 0, 1, ... T - 1.
 
     Reference: Yang et al. 2019, sections 2.2 and 2.3 (XLNet), https://arxiv.org/abs/1906.08237
+
+    Example:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from seqkeras.attention import permutation_mask
+        >>> mask = permutation_mask(np.array([2, 0, 1]), stream="query")
+        >>> ops.convert_to_numpy(mask).astype(int).tolist()  # position 2 is first: it sees nothing
+        [[[0, 0, 1], [1, 0, 1], [0, 0, 0]]]
     """
     if stream not in ("content", "query"):
         raise ValueError(
@@ -111,6 +146,14 @@ def combine_masks(*masks):
 
     Raises:
         ValueError: if their ranks differ: a (B, S) mask would broadcast to wrong queries.
+
+    Example:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from seqkeras.attention import causal_mask, combine_masks, padding_mask
+        >>> mask = combine_masks(causal_mask(3), padding_mask(np.array([2]), 3)[:, None], None)
+        >>> ops.convert_to_numpy(mask).astype(int).tolist()
+        [[[1, 0, 0], [1, 1, 0], [1, 1, 0]]]
     """
     masks = [ops.convert_to_tensor(mask) for mask in masks if mask is not None]
     if len({len(mask.shape) for mask in masks}) > 1:
@@ -169,6 +212,16 @@ def masked_softmax(scores, mask=None):
     Args:
         scores: (..., S).
         mask: booleans that broadcast to the scores, True = may attend, or None.
+
+    Returns:
+        (..., S) weights, of the dtype of the scores.
+
+    Example:
+        >>> from keras import ops
+        >>> from seqkeras.attention import masked_softmax
+        >>> mask = ops.array([[True, True, False], [False, False, False]])
+        >>> ops.convert_to_numpy(masked_softmax(ops.zeros((2, 3)), mask)).tolist()
+        [[0.5, 0.5, 0.0], [0.0, 0.0, 0.0]]
     """
     allowed = mask_scores(scores, mask)
     if scores.shape[-1] == 1:  # `ops.softmax` warns of this

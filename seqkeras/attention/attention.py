@@ -135,6 +135,17 @@ class Attention(ScoreAttention):
             of the shape above.
 
     Reference: Bahdanau et al. 2015, section 3.1, https://arxiv.org/abs/1409.0473
+
+    Example:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from seqkeras.attention import Attention
+        >>> query, key = np.ones((1, 1, 2)), np.ones((1, 3, 2))
+        >>> value = np.array([[[1.0], [3.0], [9.0]]])
+        >>> mask = np.array([[[True, True, False]]])
+        >>> context, weights = Attention()(query, key, value, attention_mask=mask)
+        >>> ops.convert_to_numpy(weights).tolist(), ops.convert_to_numpy(context).tolist()
+        ([[[0.5, 0.5, 0.0]]], [[[2.0]]])
     """
 
     def __init__(self, score=None, **kwargs):

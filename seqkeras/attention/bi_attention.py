@@ -36,6 +36,16 @@ class BiAttention(keras.layers.Layer):
             mask is not of the shape above.
 
     Reference: Seo et al. 2017, section 2 ("Attention flow layer"), https://arxiv.org/abs/1611.01603
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.attention import BiAttention
+        >>> layer = BiAttention()
+        >>> context, query = np.ones((2, 7, 3)), np.ones((2, 5, 3))
+        >>> tuple(layer(context, query).shape)
+        (2, 7, 12)
+        >>> [tuple(weights.shape) for weights in layer.attention_weights(context, query)]
+        [(2, 7, 5), (2, 7)]
     """
 
     def __init__(self, **kwargs):

@@ -43,6 +43,15 @@ class DistanceBias(keras.layers.Layer):
 
     Reference: Raffel et al. 2020, section 2.1, https://arxiv.org/abs/1910.10683;
     https://github.com/tensorflow/mesh (transformer_layers._relative_position_bucket)
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.attention import DistanceBias, MultiHeadAttention
+        >>> bias, x = DistanceBias(num_heads=2), np.ones((1, 3, 8))
+        >>> tuple(bias(np.array([0, 1, 999])).shape)
+        (3, 2)
+        >>> tuple(MultiHeadAttention(num_heads=2, head_dim=4)(x, x, x, distance_bias=bias).shape)
+        (1, 3, 8)
     """
 
     def __init__(

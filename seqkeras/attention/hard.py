@@ -48,6 +48,15 @@ class HardAttention(ScoreAttention):
 
     Reference: Xu et al. 2015, section 4.1, https://arxiv.org/abs/1502.03044; the draw: Maddison et
     al. 2014, section 2, https://arxiv.org/abs/1411.0030
+
+    Example:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from seqkeras.attention import DotScore, HardAttention
+        >>> query, key = np.array([[[1.0]]]), np.array([[[0.0], [5.0], [1.0]]])
+        >>> context, weights = HardAttention(DotScore())(query, key, 10 * key)
+        >>> float(context[0, 0, 0]), ops.convert_to_numpy(weights).tolist()
+        (50.0, [[[0.0, 1.0, 0.0]]])
     """
 
     def __init__(self, score, seed=None, **kwargs):
@@ -144,6 +153,13 @@ class MovingAverageBaseline(keras.layers.Layer):
         ValueError: if the momentum is not in [0, 1).
 
     Reference: Xu et al. 2015, section 4.1, https://arxiv.org/abs/1502.03044
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.attention import MovingAverageBaseline
+        >>> baseline = MovingAverageBaseline(momentum=0.5)
+        >>> [float(baseline(np.array([8.0]), training=True)[0]) for _ in range(3)]
+        [0.0, 4.0, 6.0]
     """
 
     def __init__(self, momentum=0.9, **kwargs):
@@ -194,6 +210,13 @@ def reinforce_loss(losses, log_probabilities, baseline=0.0, entropies=0.0):
 
     Reference: Xu et al. 2015, section 4.1, https://arxiv.org/abs/1502.03044; Williams 1992,
     https://doi.org/10.1007/BF00992696
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.attention import reinforce_loss
+        >>> losses, log_probabilities = np.array([1.0, 3.0]), np.array([-1.0, -0.5])
+        >>> float(reinforce_loss(losses, log_probabilities, baseline=2.0))  # (1 + 1 + 3 - 0.5) / 2
+        2.25
     """
     losses, log_probabilities = map(ops.convert_to_tensor, (losses, log_probabilities))
     if not fits(losses.shape, log_probabilities.shape):

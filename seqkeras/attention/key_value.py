@@ -183,6 +183,16 @@ class KeyValueAttention(PastAttention):
             mask has another shape than the sequence.
 
     Reference: Daniluk et al. 2017, section 2.2, https://arxiv.org/abs/1702.04521
+
+    Example:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from seqkeras.attention import KeyValueAttention
+        >>> output, weights = KeyValueAttention(window=2)(np.ones((1, 3, 8)))
+        >>> tuple(output.shape)
+        (1, 3, 4)
+        >>> ops.convert_to_numpy(weights)[0].tolist()  # of t - 2 and t - 1
+        [[0.0, 0.0], [0.0, 1.0], [0.5, 0.5]]
     """
 
     num_parts = 2
@@ -216,6 +226,15 @@ class KeyValuePredictAttention(PastAttention):
             3, or the mask has another shape than the sequence.
 
     Reference: Daniluk et al. 2017, section 2.3, https://arxiv.org/abs/1702.04521
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.attention import KeyValuePredictAttention
+        >>> layer = KeyValuePredictAttention(window=2)
+        >>> output, weights = layer(np.ones((1, 5, 12)))  # all steps at once, or one by one
+        >>> (output, weights), state = layer.step(np.ones((1, 12)), layer.initial_state(1))
+        >>> tuple(output.shape), tuple(weights.shape)
+        ((1, 4), (1, 2))
     """
 
     num_parts = 3

@@ -50,6 +50,15 @@ class LocalAttention(ScoreAttention):
             key.
 
     Reference: Luong et al. 2015, section 3.2, https://arxiv.org/abs/1508.04025
+
+    Example:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from seqkeras.attention import DotScore, LocalAttention
+        >>> x = np.zeros((1, 4, 2))
+        >>> context, weights = LocalAttention(DotScore(), window=1)(x, x, x)
+        >>> ops.convert_to_numpy(weights)[0, 0].tolist()  # of t = 0, which sees s = 0 and s = 1
+        [0.5, 0.5, 0.0, 0.0]
     """
 
     def __init__(self, score, window, kind="monotonic", **kwargs):

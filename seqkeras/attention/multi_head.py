@@ -137,7 +137,7 @@ class Heads(keras.layers.Layer):
     def _project(self, inputs, kernel, bias):
         """Map (B, T, ·) to (B, T, N H)."""
         kernel = ops.reshape(self._cast(kernel), (kernel.shape[0], -1))
-        outputs = ops.matmul(inputs, kernel)
+        outputs = ops.matmul(self._cast(inputs), kernel)
         return outputs if bias is None else outputs + ops.reshape(self._cast(bias), (-1,))
 
     def _project_to_parts(self, sequence):
@@ -158,10 +158,10 @@ class Heads(keras.layers.Layer):
         outputs = ops.matmul(contexts, ops.reshape(kernel, (-1, kernel.shape[-1])))
         return outputs if self.output_bias is None else outputs + self._cast(self.output_bias)
 
-    def _cast(self, weight):
-        """Cast a weight to the dtype of computation, as Keras does in `call` but not in
+    def _cast(self, tensor):
+        """Cast inputs or a weight to the dtype of computation, as Keras does in `call` but not in
         `prepare`."""
-        return ops.cast(weight, self.compute_dtype)
+        return ops.cast(tensor, self.compute_dtype)
 
     def _split(self, projected):
         """Map (B, T, N H) to (B, N, T, H)."""
@@ -266,6 +266,16 @@ class MultiHeadAttention(Heads):
 
     Reference: Vaswani et al. 2017, section 3.2.2, https://arxiv.org/abs/1706.03762; relative_clip:
     Shaw et al. 2018, section 3, https://arxiv.org/abs/1803.02155
+
+    Example:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from seqkeras.attention import MultiHeadAttention
+        >>> layer, x = MultiHeadAttention(num_heads=2, head_dim=4, causal=True), np.ones((1, 3, 8))
+        >>> tuple(layer(x, x, x).shape)
+        (1, 3, 8)
+        >>> ops.convert_to_numpy(layer.attention_weights(x, x))[0, 0, 1].tolist()  # head 0, t = 1
+        [0.5, 0.5, 0.0]
     """
 
     def build(self, query_shape, key_shape, value_shape):

@@ -61,6 +61,16 @@ class RestrictedSelfAttention(Heads):
             sequence not of rank 3 or without a step, or a mask of another shape.
 
     Reference: Vaswani et al. 2017, section 4 and table 1, https://arxiv.org/abs/1706.03762
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.attention import MultiHeadAttention, RestrictedSelfAttention, window_mask
+        >>> layer, full = RestrictedSelfAttention(2, 4, window=1), MultiHeadAttention(2, 4)
+        >>> x = np.arange(48.0).reshape(1, 6, 8) % 5
+        >>> expected, _ = full(x, x, x, attention_mask=window_mask(6, 1, 1)), layer(x)
+        >>> layer.set_weights(full.get_weights())
+        >>> np.allclose(layer(x), expected, atol=1e-5)
+        True
     """
 
     def __init__(self, num_heads, head_dim, window, **kwargs):

@@ -23,6 +23,22 @@ class Score(keras.layers.Layer):
 
     Raises:
         ValueError: if query or key is not of rank 3.
+
+    Example:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from seqkeras.attention import Attention
+        >>> from seqkeras.attention.scores import Score
+        >>> class NegativeDistance(Score):
+        ...     def prepare(self, key):
+        ...         return key
+        ...     def compare(self, query, prepared_key):
+        ...         difference = query[:, :, None] - prepared_key[:, None]  # (B, T, S, D)
+        ...         return -ops.sum(ops.square(difference), axis=-1)
+        >>> query, key = np.array([[[9.0]]]), np.array([[[0.0], [9.0]]])
+        >>> context, _ = Attention(NegativeDistance())(query, key, value=key)
+        >>> float(context[0, 0, 0])  # all weight is on the nearest key
+        9.0
     """
 
     def build(self, query_shape, key_shape):
@@ -44,10 +60,24 @@ class AdditiveScore(Score):
     Args:
         units: size of the hidden layer.
 
+    Call arguments:
+        query: (B, T, Q) decoder states.
+        key: (B, S, K) encoder states.
+
+    Returns:
+        (B, T, S) scores, before masking and softmax.
+
     Raises:
-        ValueError: if units is not a positive integer.
+        ValueError: if units is not a positive integer, or query or key is not of rank 3.
 
     Reference: Bahdanau et al. 2015, appendix A.1.2, https://arxiv.org/abs/1409.0473
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.attention import AdditiveScore
+        >>> query, key = np.ones((2, 3, 7)), np.ones((2, 5, 4))  # of different dims
+        >>> tuple(AdditiveScore(8)(query, key).shape)
+        (2, 3, 5)
     """
 
     def __init__(self, units, **kwargs):
@@ -84,10 +114,25 @@ class ConcatScore(Score):
     Args:
         units: size of the hidden layer.
 
+    Call arguments:
+        query: (B, T, Q) decoder states.
+        key: (B, S, K) encoder states.
+
+    Returns:
+        (B, T, S) scores, before masking and softmax.
+
     Raises:
-        ValueError: if units is not a positive integer.
+        ValueError: if units is not a positive integer, or query or key is not of rank 3.
 
     Reference: Luong et al. 2015, section 3.1, https://arxiv.org/abs/1508.04025
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.attention import ConcatScore
+        >>> score = ConcatScore(8)
+        >>> scores = score(query=np.ones((2, 3, 7)), key=np.ones((2, 5, 4)))
+        >>> [weights.shape for weights in score.get_weights()]  # W and v
+        [(11, 8), (8, 1)]
     """
 
     def __init__(self, units, **kwargs):
@@ -118,7 +163,26 @@ class GeneralScore(Score):
 
     Notation: q and k are the paper's h_t and h_s; W is its W_a.
 
+    Call arguments:
+        query: (B, T, Q) decoder states.
+        key: (B, S, K) encoder states.
+
+    Returns:
+        (B, T, S) scores, before masking and softmax.
+
+    Raises:
+        ValueError: if query or key is not of rank 3.
+
     Reference: Luong et al. 2015, section 3.1, https://arxiv.org/abs/1508.04025
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.attention import GeneralScore
+        >>> score = GeneralScore()
+        >>> tuple(score(query=np.ones((2, 3, 7)), key=np.ones((2, 5, 4))).shape)
+        (2, 3, 5)
+        >>> tuple(score.kernel.shape)
+        (7, 4)
     """
 
     def build(self, query_shape, key_shape):
@@ -138,10 +202,25 @@ class DotScore(Score):
 
         score(q, k) = q^T k
 
+    Call arguments:
+        query: (B, T, Q) decoder states.
+        key: (B, S, Q) encoder states.
+
+    Returns:
+        (B, T, S) scores, before masking and softmax.
+
     Raises:
-        ValueError: if query and key have different dims.
+        ValueError: if query or key is not of rank 3, or they have different dims.
 
     Reference: Luong et al. 2015, section 3.1, https://arxiv.org/abs/1508.04025
+
+    Example:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from seqkeras.attention import DotScore
+        >>> query, key = np.array([[[1.0, 2.0]]]), np.array([[[3.0, 4.0], [5.0, 6.0]]])
+        >>> ops.convert_to_numpy(DotScore()(query, key)).tolist()
+        [[[11.0, 17.0]]]
     """
 
     def build(self, query_shape, key_shape):
@@ -165,10 +244,24 @@ class ScaledDotScore(DotScore):
 
         score(q, k) = q^T k / sqrt(d), d the dim of both
 
+    Call arguments:
+        query: (B, T, Q) decoder states.
+        key: (B, S, Q) encoder states.
+
+    Returns:
+        (B, T, S) scores, before masking and softmax.
+
     Raises:
-        ValueError: if query and key have different dims.
+        ValueError: if query or key is not of rank 3, or they have different dims.
 
     Reference: Vaswani et al. 2017, section 3.2.1, https://arxiv.org/abs/1706.03762
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.attention import ScaledDotScore
+        >>> scores = ScaledDotScore()(np.ones((1, 1, 4)), np.ones((1, 1, 4)))
+        >>> float(scores[0, 0, 0])  # 4 / sqrt(4)
+        2.0
     """
 
     def compare(self, query, prepared_key):

@@ -37,6 +37,14 @@ class StructuredSelfAttention(keras.layers.Layer):
             sequence is not of rank 3 or has no step, or the mask is of another shape.
 
     Reference: Lin et al. 2017, section 2, https://arxiv.org/abs/1703.03130
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.attention import StructuredSelfAttention
+        >>> layer = StructuredSelfAttention(units=6, num_hops=3, penalty=0.1)
+        >>> output, weights = layer(np.ones((2, 5, 4)))
+        >>> tuple(output.shape), tuple(weights.shape), len(layer.losses)
+        ((2, 12), (2, 3, 5), 1)
     """
 
     def __init__(self, units, num_hops, penalty=0.0, **kwargs):

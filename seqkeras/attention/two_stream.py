@@ -26,7 +26,9 @@ class TwoStreamAttention(Heads):
     Notation: t and s are positions, the paper's z_t; one is earlier than another if it comes before
     it in the order z.
 
-    Args: see `Heads`.
+    Args:
+        num_heads, head_dim, output_dim, use_bias, dropout, causal, seed, output_stddev,
+            relative_clip: see `MultiHeadAttention`.
 
     Call arguments:
         streams: (B, 2 T, D), h(1..T) and then g(1..T).
@@ -40,7 +42,21 @@ class TwoStreamAttention(Heads):
     Returns:
         (B, 2 T, D), h' and then g'; where nothing may be attended to, the output's bias.
 
+    Raises:
+        ValueError: if num_heads, head_dim, output_dim or relative_clip is not a positive integer,
+            or the streams are not of rank 3.
+
     Reference: Yang et al. 2019, section 2.3 (XLNet), https://arxiv.org/abs/1906.08237
+
+    Example:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from seqkeras.attention import TwoStreamAttention, permutation_mask
+        >>> order = np.array([2, 0, 1])
+        >>> masks = [permutation_mask(order, stream) for stream in ("content", "query")]
+        >>> layer, streams = TwoStreamAttention(num_heads=2, head_dim=4), np.ones((1, 2 * 3, 8))
+        >>> tuple(layer(streams, attention_mask=ops.concatenate(masks, axis=1)).shape)
+        (1, 6, 8)
     """
 
     def build(self, streams_shape):

@@ -49,6 +49,14 @@ class Bidirectional(keras.layers.Layer):
             the mask has another shape than the sequences.
 
     Reference: Schuster and Paliwal 1997, https://doi.org/10.1109/78.650093
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.recurrent import LSTM, Bidirectional
+        >>> layer = Bidirectional(LSTM(3, return_state=True))
+        >>> last, *states = layer(np.ones((2, 5, 4)))
+        >>> tuple(last.shape), len(states)  # h and c of both directions
+        ((2, 6), 4)
     """
 
     def __init__(self, layer, merge_mode="concat", backward_layer=None, **kwargs):

@@ -54,11 +54,36 @@ class GRUCell(GatedCell):
     """One step of `GRU`.
 
     Args:
-        units, options: as the other cells have them.
+        units: size of each state, U.
+        args: activation, of g, "tanh" by default; recurrent_activation, of z and r, "sigmoid" by
+            default.
         reset_after: False: r(t) resets h(t-1) before its product, as in the paper, and there is one
             bias, (3U,). Such a cell runs step by step.
+        options: the other arguments of Keras's `GRUCell`, by its names: use_bias; initializers,
+            regularizers and constraints of kernel, recurrent kernel and bias; dropout and
+            recurrent_dropout, at least 0 and below 1; seed.
+
+    Call arguments:
+        inputs: (B, D), one step.
+        states: [h(t-1)], (B, U).
+
+    Returns:
+        (B, U) output, and the list of new states, [h(t)].
+
+    Raises:
+        ValueError: if units is not a positive integer, a dropout is out of range, the inputs are
+            not of rank 2, or training=True meets a dropout: one mask serves a whole sequence, so
+            only `RNN` drops.
 
     Reference: Cho et al. 2014, section 2.3, https://arxiv.org/abs/1406.1078
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.recurrent import GRUCell
+        >>> cell = GRUCell(4, reset_after=False)
+        >>> output, [h] = cell(np.ones((2, 3)), cell.get_initial_state(2))
+        >>> tuple(output.shape), tuple(cell.bias.shape)
+        ((2, 4), (12,))
     """
 
     network = gru
@@ -100,9 +125,35 @@ class GRU(Recurrent):
     (`reset_after=False`); this is the form of cuDNN. Kernel (D, 3U), recurrent kernel (U, 3U) and
     bias (2, 3U), b and c, hold the gates in the order z, r, h.
 
-    Args, call arguments, returns and errors: see `seqkeras.recurrent.rnn.Recurrent`.
+    Args:
+        units: size of h, U.
+        cell_arguments, options: the other arguments of `GRUCell` and of `RNN`, by the names that
+            Keras's `GRU` has.
+
+    Call arguments:
+        sequences: (B, T, D).
+        initial_state: [h(0)], (B, U), or None for zeros.
+        mask: (B, T) booleans, True for real steps, or None. A masked step keeps the state.
+        training: whether dropout drops.
+
+    Returns:
+        (B, T, U) with `return_sequences`, zero at masked steps; else (B, U), the output of the last
+        real step; with `return_state` a tuple of that and h(T), (B, U).
+
+    Raises:
+        ValueError: if an argument of the cell is out of range, the sequences are not of rank 3 or
+            have no step, or an initial state or the mask has another shape than above.
 
     Reference: Cho et al. 2014, section 2.3, https://arxiv.org/abs/1406.1078
+
+    Example:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from seqkeras.recurrent import GRU
+        >>> mask = np.array([[True, True, False]])
+        >>> outputs = GRU(2, return_sequences=True)(np.ones((1, 3, 4)), mask=mask)
+        >>> bool(ops.all(outputs[0, 2] == 0)), bool(ops.any(outputs[0, 1] == 0))  # masked, real
+        (True, False)
     """
 
     cell_class = GRUCell

@@ -53,10 +53,35 @@ class LSTMCell(GatedCell):
     """One step of `LSTM`; states h and c.
 
     Args:
-        units, options: as the other cells have them.
-        unit_forget_bias: the forget bias starts at one, and not as the others.
+        units: size of each state, U.
+        args: activation, of g and of c(t) on its way out, "tanh" by default; recurrent_activation,
+            of i, f and o, "sigmoid" by default.
+        unit_forget_bias: whether the forget bias starts at one, and not as the others.
+        options: the other arguments of Keras's `LSTMCell`, by its names: use_bias; initializers,
+            regularizers and constraints of kernel, recurrent kernel and bias; dropout and
+            recurrent_dropout, at least 0 and below 1; seed.
+
+    Call arguments:
+        inputs: (B, D), one step.
+        states: [h(t-1), c(t-1)], (B, U) each.
+
+    Returns:
+        (B, U) output, and the list of new states, [h(t), c(t)].
+
+    Raises:
+        ValueError: if units is not a positive integer, a dropout is out of range, the inputs are
+            not of rank 2, or training=True meets a dropout: one mask serves a whole sequence, so
+            only `RNN` drops.
 
     Reference: Hochreiter and Schmidhuber 1997, https://doi.org/10.1162/neco.1997.9.8.1735
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.recurrent import LSTMCell
+        >>> cell = LSTMCell(1)
+        >>> output, [h, c] = cell(np.ones((2, 3)), cell.get_initial_state(2))
+        >>> cell.get_weights()[2].tolist()  # the bias of i, f, g, o
+        [0.0, 1.0, 0.0, 0.0]
     """
 
     network = lstm
@@ -93,10 +118,35 @@ class LSTM(Recurrent):
     Notation: kernel (D, 4U), recurrent kernel (U, 4U) and bias (4U,) hold the gates in the order
     i, f, g, o. The states are h and c.
 
-    Args, call arguments, returns and errors: see `seqkeras.recurrent.rnn.Recurrent`.
+    Args:
+        units: size of h and of c, U.
+        cell_arguments, options: the other arguments of `LSTMCell` and of `RNN`, by the names that
+            Keras's `LSTM` has.
+
+    Call arguments:
+        sequences: (B, T, D).
+        initial_state: [h(0), c(0)], (B, U) each, or None for zeros.
+        mask: (B, T) booleans, True for real steps, or None. A masked step keeps the state.
+        training: whether dropout drops.
+
+    Returns:
+        (B, T, U) with `return_sequences`, zero at masked steps; else (B, U), the output of the last
+        real step; with `return_state` a tuple of that and h(T) and c(T), (B, U) each.
+
+    Raises:
+        ValueError: if an argument of the cell is out of range, the sequences are not of rank 3 or
+            have no step, or an initial state or the mask has another shape than above.
 
     Reference: Hochreiter and Schmidhuber 1997, https://doi.org/10.1162/neco.1997.9.8.1735; forget
         gate: Gers et al. 2000, https://doi.org/10.1162/089976600300015015
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.recurrent import LSTM
+        >>> layer = LSTM(3, return_sequences=True, return_state=True)
+        >>> outputs, h, c = layer(np.ones((2, 5, 4)))
+        >>> tuple(outputs.shape), tuple(h.shape), tuple(c.shape)
+        ((2, 5, 3), (2, 3), (2, 3))
     """
 
     cell_class = LSTMCell

@@ -74,6 +74,15 @@ class QRNN(keras.layers.Layer):
 
     Reference: Bradbury et al. 2017, sections 2 and 2.1, https://arxiv.org/abs/1611.01576; dropout:
     Gal and Ghahramani 2016, section 4, https://arxiv.org/abs/1512.05287
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.recurrent import QRNN
+        >>> layer = QRNN(3, window=2, return_state=True)
+        >>> last, c, inputs = layer(np.ones((2, 5, 4)))
+        >>> output, [c, inputs] = layer.step(np.ones((2, 4)), [c, inputs])  # the sixth step
+        >>> tuple(output.shape), tuple(c.shape), tuple(inputs.shape)
+        ((2, 3), (2, 3), (2, 1, 4))
     """
 
     states = None  # `keras.layers.Bidirectional` asks for it; a list once a stateful layer is built
@@ -164,6 +173,7 @@ class QRNN(keras.layers.Layer):
     def step(self, inputs, states):
         """Advance one step: inputs (B, D) and states as `call` takes them -> (B, U) output, new
         states."""
+        inputs, *states = [ops.cast(given, self.compute_dtype) for given in (inputs, *states)]
         outputs, states = self._run(inputs[:, None], None, states, training=False)
         return outputs[:, 0], states
 

@@ -52,6 +52,17 @@ class RNN(keras.layers.RNN):
         ValueError: if the sequences are not of rank 3 or have no step, there are more or fewer
             initial states than the cell has or one of another shape, or the mask has another shape
             than the sequences.
+
+    Reference: Goodfellow et al. 2016, section 10.2, https://www.deeplearningbook.org
+
+    Example:
+        >>> import keras
+        >>> import numpy as np
+        >>> from seqkeras.recurrent import RNN, LSTMCell
+        >>> layer = RNN([LSTMCell(5), keras.layers.GRUCell(3)], return_state=True)
+        >>> last, *states = layer(np.ones((2, 7, 4)))
+        >>> tuple(last.shape), [tuple(state.shape) for state in states]
+        ((2, 3), [(2, 5), (2, 5), (2, 3)])
     """
 
     def __init__(

@@ -27,9 +27,35 @@ simple_rnn = Network("simple_rnn", _step, _gradients)
 class SimpleRNNCell(Cell):
     """One step of `SimpleRNN`.
 
-    Args, call arguments, returns and errors: see `seqkeras.recurrent.cell.Cell`.
+    Args:
+        units: size of each state, U.
+        activation: activation of h(t), a name or a function. Default: "tanh".
+        options: the other arguments of Keras's `SimpleRNNCell`, by its names: use_bias;
+            initializers, regularizers and constraints of kernel, recurrent kernel and bias; dropout
+            and recurrent_dropout, at least 0 and below 1; seed.
+
+    Call arguments:
+        inputs: (B, D), one step.
+        states: [h(t-1)], (B, U).
+
+    Returns:
+        (B, U) output, and the list of new states, [h(t)].
+
+    Raises:
+        ValueError: if units is not a positive integer, a dropout is out of range, the inputs are
+            not of rank 2, or training=True meets a dropout: one mask serves a whole sequence, so
+            only `RNN` drops.
 
     Reference: Elman 1990, https://doi.org/10.1207/s15516709cog1402_1
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.recurrent import SimpleRNNCell
+        >>> ones = {"kernel_initializer": "ones", "recurrent_initializer": "ones"}
+        >>> cell = SimpleRNNCell(1, "linear", **ones)
+        >>> output, [h] = cell(np.array([[1.0, 2.0]]), [np.array([[4.0]])])  # x(t) and h(t-1)
+        >>> float(output[0, 0])
+        7.0
     """
 
     network = simple_rnn
@@ -43,9 +69,34 @@ class SimpleRNN(Recurrent):
 
     Notation: W and U are the kernel and the recurrent kernel, transposed.
 
-    Args, call arguments, returns and errors: see `seqkeras.recurrent.rnn.Recurrent`.
+    Args:
+        units: size of h, U.
+        cell_arguments, options: the other arguments of `SimpleRNNCell` and of `RNN`, by the names
+            that Keras's `SimpleRNN` has.
+
+    Call arguments:
+        sequences: (B, T, D).
+        initial_state: [h(0)], (B, U), or None for zeros.
+        mask: (B, T) booleans, True for real steps, or None. A masked step keeps the state.
+        training: whether dropout drops.
+
+    Returns:
+        (B, T, U) with `return_sequences`, zero at masked steps; else (B, U), the output of the last
+        real step; with `return_state` a tuple of that and h(T), (B, U).
+
+    Raises:
+        ValueError: if an argument of the cell is out of range, the sequences are not of rank 3 or
+            have no step, or an initial state or the mask has another shape than above.
 
     Reference: Elman 1990, https://doi.org/10.1207/s15516709cog1402_1
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.recurrent import SimpleRNN
+        >>> ones = {"kernel_initializer": "ones", "recurrent_initializer": "ones"}
+        >>> layer = SimpleRNN(1, "linear", **ones)  # h(t) = x(t) + h(t-1), a sum
+        >>> float(layer(np.array([[[1.0], [2.0], [4.0]]]))[0, 0])
+        7.0
     """
 
     cell_class = SimpleRNNCell

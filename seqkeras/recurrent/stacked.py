@@ -33,6 +33,14 @@ class StackedCells(keras.layers.Layer):
         ValueError: if there is no cell, or something else among them.
 
     Reference: Graves 2013, section 2, https://arxiv.org/abs/1308.0850, without its skip connections
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.recurrent import GRUCell, LSTMCell, StackedCells
+        >>> cell = StackedCells([GRUCell(5), LSTMCell(3)])
+        >>> output, states = cell(np.ones((2, 4)), cell.get_initial_state(2))
+        >>> tuple(output.shape), cell.state_size
+        ((2, 3), [5, 3, 3])
     """
 
     def __init__(self, cells, **kwargs):

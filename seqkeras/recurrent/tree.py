@@ -137,7 +137,35 @@ class TreeRNN(Recursive):
     Notation: the paper's W is our [U_1, U_2]. Its leaves are word vectors of the states' own size;
     ours have an input x of any size, and inner nodes may have one too. C is what `children` has.
 
+    Args:
+        units: size of h, U.
+        return_state: return a tuple, (h,), as `TreeLSTM` returns h and c.
+
+    Call arguments:
+        features: (B, N, D), the input of every node; zeros for a node that has none.
+        children: (B, N, C) integers, the places of a node's children in its row, -1 for none.
+        levels: (B, H, W) integers, the places of the nodes of height 1, 2, ..., H, -1 for none;
+            leaves have height 0. `seqkeras.data.trees.tree_arrays` makes these arrays.
+        node_mask: (B, N) booleans, True for nodes that are there, or None.
+
+    Returns:
+        (B, N, U), h of every node, zero where masked; with `return_state` in a tuple.
+
+    Raises:
+        ValueError: if units is not a positive integer, the features, children or levels are not of
+            rank 3, there are more children than at the first call, or a place known already is
+            beyond the row.
+
     Reference: Socher et al. 2011, section 3.2, https://dl.acm.org/doi/10.5555/3104482.3104499
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.recurrent import TreeRNN
+        >>> features = np.ones((1, 3, 4))
+        >>> children = np.array([[[1, 2], [-1, -1], [-1, -1]]])  # node 0 has the children 1 and 2
+        >>> levels = np.array([[[0]]])  # node 0 is the only one of height 1
+        >>> tuple(TreeRNN(5)(features, children, levels).shape)
+        (1, 3, 5)
     """
 
     num_gates = 1
@@ -182,10 +210,33 @@ class TreeLSTM(Recursive):
         kind: "child_sum" or "binary".
         return_state: return h and c of every node, not only h.
 
+    Call arguments:
+        features: (B, N, D), the input of every node; zeros for a node that has none.
+        children: (B, N, C) integers, the places of a node's children in its row, -1 for none.
+        levels: (B, H, W) integers, the places of the nodes of height 1, 2, ..., H, -1 for none;
+            leaves have height 0. `seqkeras.data.trees.tree_arrays` makes these arrays.
+        node_mask: (B, N) booleans, True for nodes that are there, or None.
+
+    Returns:
+        (B, N, U), h of every node, zero where masked; with `return_state` a tuple of h and c.
+
     Raises:
-        ValueError: as the base, and if the kind is unknown.
+        ValueError: if units is not a positive integer, the kind is unknown, the features, children
+            or levels are not of rank 3, a "binary" node has more than two children, or a place
+            known already is beyond the row.
 
     Reference: Tai et al. 2015, sections 3.1 and 3.2, https://arxiv.org/abs/1503.00075
+
+    Example:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from seqkeras.recurrent import TreeLSTM
+        >>> features, levels = np.array([[[0.0], [1.0], [2.0]]]), np.array([[[0]]])
+        >>> children = np.array([[[1, 2], [-1, -1], [-1, -1]]])  # node 0 has the children 1 and 2
+        >>> layer = TreeLSTM(5)  # "child_sum", to which the order of children does not matter
+        >>> exchanged = layer(features, children[..., ::-1], levels)
+        >>> bool(ops.all(layer(features, children, levels) == exchanged))
+        True
     """
 
     num_gates = 4

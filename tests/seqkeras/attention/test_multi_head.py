@@ -41,6 +41,14 @@ def test_the_weights_of_each_head_are_right():
     close(layer.attention_weights(**inputs), expected)
 
 
+def test_weights_of_float64_arrays_have_the_dtype_of_the_layer():
+    layer, query, key = make(), floats(2, 3, 7), floats(2, 5, 11)
+    layer(query, key, key)
+    weights = layer.attention_weights(query.astype("float64"), key.astype("float64"))
+    assert keras.backend.standardize_dtype(weights.dtype) == "float32"
+    close(weights, layer.attention_weights(query, key))
+
+
 def test_each_head_may_have_a_mask_of_its_own():
     inputs = attention_inputs()
     masks = floats(2, 3, 3, 5, seed=1) > 0

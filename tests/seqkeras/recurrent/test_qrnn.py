@@ -146,3 +146,14 @@ def test_a_single_state_may_come_without_a_list():
     layer = QRNN(5, window=1)
     sequences, state = floats(2, 3, 7), floats(2, 5, seed=1)
     close(layer(sequences, initial_state=state), layer(sequences, initial_state=[state]))
+
+
+def test_a_step_of_float64_arrays_has_the_dtype_of_the_layer():
+    layer = QRNN(5)
+    layer(floats(2, 3, 7))
+    arrays = floats(2, 7), floats(2, 5), floats(2, 1, 7)
+    inputs, *states = [array.astype("float64") for array in arrays]
+    output, new = layer.step(inputs, states)
+    expected, expected_states = layer.step(arrays[0], arrays[1:])
+    close([output, *new], [expected, *expected_states])
+    assert keras.backend.standardize_dtype(output.dtype) == "float32"
