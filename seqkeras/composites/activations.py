@@ -23,6 +23,13 @@ def gelu(inputs, *, approximate=False):
         (...), of the dtype of the inputs.
 
     Reference: Hendrycks and Gimpel 2016, section 2, https://arxiv.org/abs/1606.08415
+
+    Example:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from seqkeras.composites import gelu
+        >>> print(ops.convert_to_numpy(gelu(ops.array([-1.0, 0.0, 1.0]))).round(4))
+        [-0.1587  0.      0.8413]
     """
     x = ops.cast(inputs, keras.backend.result_type(inputs.dtype, "float32"))  # x^3 overflows early
     if approximate or keras.backend.backend() == "torch":  # which has a fused kernel

@@ -32,6 +32,14 @@ def attention(query, key, value, mask, bias=None, *, causal=False, scale=None):
         (B, N, T, H) contexts, zero where a query may attend to nothing.
 
     Reference: Vaswani et al. 2017, section 3.2.1, https://arxiv.org/abs/1706.03762
+
+    Example:
+        >>> from keras import ops
+        >>> from seqkeras.composites import attention
+        >>> query, value = ops.zeros((1, 1, 3, 2)), ops.reshape(ops.arange(3.0), (1, 1, 3, 1))
+        >>> contexts = attention(query, query, value, None, causal=True)  # means
+        >>> ops.convert_to_numpy(contexts)[0, 0, :, 0].tolist()
+        [0.0, 0.5, 1.0]
     """
     backend = keras.backend.backend()
     if bias is None and (backend == "torch" or (backend == "jax" and on_gpu())):
@@ -73,6 +81,15 @@ def cached_attention(
         (B, N, T, H) contexts, and the new cached keys and values.
 
     Reference: Vaswani et al. 2017, section 3.2.3, https://arxiv.org/abs/1706.03762
+
+    Example:
+        >>> from keras import ops
+        >>> from seqkeras.composites import cached_attention
+        >>> cache, new = ops.zeros((1, 1, 4, 2)), ops.ones((1, 1, 1, 2))
+        >>> positions = ops.array([3])  # three places of four are filled
+        >>> context, keys, values = cached_attention(0 * new, new, new, cache, cache, positions)
+        >>> float(context[0, 0, 0, 0]), ops.convert_to_numpy(values)[0, 0, :, 0].tolist()
+        (0.25, [0.0, 0.0, 0.0, 1.0])
     """
     keys = extend_cache(cached_key, key, positions)
     values = extend_cache(cached_value, value, positions)
@@ -87,8 +104,30 @@ def cached_attention(
 
 
 def attention_weights(query, key, mask=None, bias=None, *, causal=False, scale=None):
-    """Return (B, N, T, S) softmax of the scaled products; the arguments are those of
-    `attention`."""
+    """Return the (B, N, T, S) weights of `attention`.
+
+        weights = softmax(scale query key^T + bias)
+
+    Args:
+        query: (B, N, T, H).
+        key: (B, N, S, H).
+        mask: (B or 1, N or 1, T or 1, S) booleans, True = may attend, or None.
+        bias: (B or 1, N, T, S) numbers, or None.
+        causal: attend to no later position; the last query stands at the last key.
+        scale: scale of the products, or None for 1 / sqrt(H).
+
+    Returns:
+        (B, N, T, S) weights, zero where a query may attend to nothing.
+
+    Reference: Vaswani et al. 2017, section 3.2.1, https://arxiv.org/abs/1706.03762
+
+    Example:
+        >>> from keras import ops
+        >>> from seqkeras.composites import attention_weights
+        >>> x, mask = ops.ones((1, 1, 2, 3)), ops.array([[[[True, False]]]])
+        >>> ops.convert_to_numpy(attention_weights(x, x, mask))[0, 0].tolist()
+        [[1.0, 0.0], [1.0, 0.0]]
+    """
     scale = query.shape[-1] ** -0.5 if scale is None else scale
     scores = ops.einsum("bnth,bnsh->bnts", query * scale, key)
     scores = scores if bias is None else scores + bias

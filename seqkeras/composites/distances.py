@@ -8,7 +8,20 @@ from keras import ops
 
 
 def rows_of_distances(table, distances):
-    """Return (..., ·), for each of (...) distances its row of a table (2M + 1, ·)."""
+    """Return (..., ·), for each of (...) distances its row of a table (2M + 1, ·).
+
+    Args:
+        table: (2M + 1, ·), a row for each distance from -M to M, key minus query; what is further
+            away has the first or the last row.
+        distances: (...) integers, query minus key.
+
+    Example:
+        >>> from keras import ops
+        >>> from seqkeras.composites import rows_of_distances
+        >>> table = ops.array([[10.0], [20.0], [30.0]])  # distances -1, 0, 1, key minus query
+        >>> ops.convert_to_numpy(rows_of_distances(table, ops.array([9, 0, -1])))[:, 0].tolist()
+        [10.0, 20.0, 30.0]
+    """
     furthest = table.shape[0] // 2
     return ops.take(table, furthest - ops.clip(distances, -furthest, furthest), axis=0)
 
@@ -20,12 +33,20 @@ def distance_scores(query, distances, distance_bias=None, relative_keys=None):
 
     Args:
         query: (B, N, T, H).
-        distances: (B or 1, T, S) integers.
+        distances: (B or 1, T, S) integers, query minus key.
         distance_bias: b, (2M + 1, N), or None.
         relative_keys: a_K, (2M + 1, H), or None.
 
     Reference: Shaw et al. 2018, equation 4, https://arxiv.org/abs/1803.02155; Raffel et al. 2020,
     section 2.1, https://arxiv.org/abs/1910.10683
+
+    Example:
+        >>> from keras import ops
+        >>> from seqkeras.composites import distance_scores
+        >>> table, query = ops.array([[1.0], [2.0], [3.0]]), ops.zeros((1, 1, 2, 4))
+        >>> distances = ops.array([[[0, -1], [1, 0]]])  # query minus key
+        >>> ops.convert_to_numpy(distance_scores(query, distances, table))[0, 0].tolist()
+        [[2.0, 3.0], [1.0, 2.0]]
     """
     scores = None
     if distance_bias is not None:
@@ -46,10 +67,18 @@ def relative_contexts(weights, distances, relative_values):
 
     Args:
         weights: (B, N, T, S), of attention.
-        distances: (B or 1, T, S) integers.
+        distances: (B or 1, T, S) integers, query minus key.
         relative_values: a_V, (2M + 1, H).
 
     Reference: Shaw et al. 2018, equation 3, https://arxiv.org/abs/1803.02155
+
+    Example:
+        >>> from keras import ops
+        >>> from seqkeras.composites import relative_contexts
+        >>> weights, distances = ops.array([[[[0.5, 0.5]]]]), ops.array([[[1, 0]]])
+        >>> contexts = relative_contexts(weights, distances, ops.array([[10.0], [20.0], [30.0]]))
+        >>> float(contexts[0, 0, 0, 0])  # of the keys one before the query and at the query
+        15.0
     """
     values = rows_of_distances(relative_values, distances)  # (B or 1, T, S, H)
     contexts = _by_place(ops.transpose(weights, (0, 2, 1, 3)), values)  # (B, T, N, H)

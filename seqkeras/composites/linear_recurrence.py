@@ -43,6 +43,14 @@ def linear_recurrence(a, b, mask, initial_state, *, reverse=False):
         (B, T, U) outputs, zero at masked steps, and the (B, U) final state.
 
     Reference: Blelloch 1990, section 1.4, https://www.cs.cmu.edu/~guyb/papers/Ble93.pdf
+
+    Example:
+        >>> from keras import ops
+        >>> from seqkeras.composites import linear_recurrence
+        >>> b = ops.ones((1, 3, 1))
+        >>> outputs, final = linear_recurrence(0.5 * b, b, None, ops.zeros((1, 1)))
+        >>> ops.convert_to_numpy(outputs)[0, :, 0].tolist(), float(final[0, 0])
+        ([1.0, 1.5, 1.75], 1.75)
     """
     if mask is not None:
         real = mask[..., None]

@@ -33,6 +33,33 @@ class Network:
         masked_copies: for each state, whether a masked step must copy it, because the gates that
             are open or shut do not keep it.
         fused: name of Keras's own function that reaches cuDNN, "lstm" or "gru"; None for none.
+
+    Call arguments:
+        sequence: (B, T, D).
+        mask: (B, T) booleans, True for real steps, or None.
+        states: list of (B, U), those before the first step, h first.
+        weights: the kernel (D, G U), the recurrent kernel (U, G U), and the bias, (G U,) or, for b
+            and c, (2, G U).
+        dropout_mask: (B, U) factors of h(t-1) in the recurrent product, or None.
+        reverse: from the last step to the first; outputs stay in the order of the inputs.
+
+    Returns:
+        (B, T, U) outputs, zero at masked steps, and each final state, (B, U).
+
+    Reference: Goodfellow et al. 2016, section 10.2.2, https://www.deeplearningbook.org
+
+    Example:
+        >>> from keras import ops
+        >>> from seqkeras.composites import Network
+        >>> def step(inputs, recurrent, states):  # h(t) = W x(t) + b + U h(t-1)
+        ...     return [inputs + recurrent], []
+        >>> def gradients(by_states, saved):
+        ...     return by_states[0], [None]
+        >>> one, zero = ops.ones((1, 1)), ops.zeros((1,))
+        >>> adder = Network("adder", step, gradients)
+        >>> outputs, final = adder(ops.ones((1, 4, 1)), None, [0 * one], [one, one, zero])
+        >>> float(final[0, 0])
+        4.0
     """
 
     name: str

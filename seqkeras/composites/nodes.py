@@ -13,7 +13,19 @@ _nodes = contextvars.ContextVar("nodes", default=None)
 
 @contextlib.contextmanager
 def as_nodes(names):
-    """Trace each of the named composites as one named function node within this context."""
+    """Trace each of the named composites as one named function node within this context.
+
+    Such graphs are TensorFlow's: a composite that is called here needs that backend.
+
+    Args:
+        names: names of composites, such as "lstm" or "attention".
+
+    Example:
+        >>> from seqkeras.composites import as_nodes, tracing_nodes
+        >>> with as_nodes(["gelu", "layer_norm"]):  # what is traced here holds a node for each call
+        ...     print(tracing_nodes())
+        True
+    """
     token = _nodes.set(names)
     try:
         yield
@@ -22,7 +34,13 @@ def as_nodes(names):
 
 
 def tracing_nodes():
-    """Return whether the code runs in `as_nodes`, that is, while a graph for export is traced."""
+    """Return whether the code runs in `as_nodes`, that is, while a graph for export is traced.
+
+    Example:
+        >>> from seqkeras.composites import tracing_nodes
+        >>> tracing_nodes()  # a plain call computes operation by operation
+        False
+    """
     return _nodes.get() is not None
 
 
@@ -32,9 +50,19 @@ def composite(function=None, *, name=None, in_loops=True):
     Its positional arguments are tensors, lists of tensors, or None; its keyword-only ones options.
 
     Args:
+        function: the function; None where the decorator has options.
         name: name of the composite; None for the function's name.
         in_loops: whether the body of a loop may hold a node of it. Weights enter a body as tensors
             that anything may have computed, and a fused recurrent operator needs their numbers.
+
+    Example:
+        >>> from keras import ops
+        >>> from seqkeras.composites import composite
+        >>> @composite
+        ... def scaled(x, *, factor=2.0):
+        ...     return factor * x
+        >>> float(scaled(ops.ones(()), factor=3.0))
+        3.0
     """
     if function is None:
         return functools.partial(composite, name=name, in_loops=in_loops)

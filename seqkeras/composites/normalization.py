@@ -20,6 +20,14 @@ def layer_norm(inputs, gamma, beta, *, epsilon):
         (..., D), of the dtype of the inputs.
 
     Reference: Ba et al. 2016, section 3.1, https://arxiv.org/abs/1607.06450
+
+    Example:
+        >>> from keras import ops
+        >>> from seqkeras.composites import layer_norm
+        >>> gamma, beta = ops.ones((2,)), ops.array([10.0, 20.0])
+        >>> outputs = layer_norm(ops.array([[1.0, 3.0]]), gamma, beta, epsilon=0.0)
+        >>> ops.convert_to_numpy(outputs).tolist()
+        [[9.0, 21.0]]
     """
     outputs = ops.layer_normalization(inputs, gamma, beta, axis=-1, epsilon=epsilon)
     return ops.cast(outputs, inputs.dtype)

@@ -36,6 +36,15 @@ class CharacterCNN(keras.layers.Layer):
             is unknown, or character_ids is not of rank 3 or holds no word.
 
     Reference: Kim et al. 2016, "Character-level CNN", https://arxiv.org/abs/1508.06615
+
+    Example:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from seqkeras.embeddings import CharacterCNN
+        >>> layer = CharacterCNN(vocab_size=30, embedding_dim=4, widths=[2, 3], filters=[5, 6])
+        >>> vectors = layer(np.array([[[3, 1, 20, 0], [0, 0, 0, 0]]]))  # "cat" and padding
+        >>> tuple(vectors.shape), bool(ops.all(vectors[0, 1] == 0))
+        ((1, 2, 11), True)
     """
 
     def __init__(self, vocab_size, embedding_dim, widths, filters, activation="tanh", **kwargs):

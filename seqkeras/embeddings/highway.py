@@ -20,6 +20,14 @@ class Highway(keras.layers.Layer):
         (..., D).
 
     Reference: Srivastava et al. 2015, section 2, https://arxiv.org/abs/1505.00387
+
+    Example:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from seqkeras.embeddings import Highway
+        >>> layer = Highway(gate_bias=-100.0)  # the gate is shut: the input passes
+        >>> ops.convert_to_numpy(layer(np.array([[1.0, -2.0, 3.0]]))).tolist()
+        [[1.0, -2.0, 3.0]]
     """
 
     def __init__(self, activation="relu", gate_bias=-2.0, **kwargs):

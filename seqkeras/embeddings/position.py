@@ -41,6 +41,15 @@ class SinusoidalPositions(keras.layers.Layer):
     Reference: Vaswani et al. 2017, section 3.5, https://arxiv.org/abs/1706.03762;
     https://github.com/tensorflow/tensor2tensor (common_attention.get_timing_signal_1d);
     https://github.com/marian-nmt/marian
+
+    Example:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from seqkeras.embeddings import SinusoidalPositions
+        >>> ops.convert_to_numpy(SinusoidalPositions(4)(np.array([0]))).tolist()
+        [[0.0, 1.0, 0.0, 1.0]]
+        >>> ops.convert_to_numpy(SinusoidalPositions(4, "tensor2tensor")(np.array([0]))).tolist()
+        [[0.0, 0.0, 1.0, 1.0]]
     """
 
     def __init__(self, dim, form="paper", **kwargs):
@@ -114,6 +123,13 @@ class LearnedPositions(keras.layers.Layer):
 
     Reference: Gehring et al. 2017, section 3.1, https://arxiv.org/abs/1705.03122; Radford et al.
     2018, section 3.1
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.embeddings import LearnedPositions
+        >>> layer = LearnedPositions(max_length=16, dim=4, first_position=2)  # as RoBERTa
+        >>> tuple(layer(np.arange(7)[None]).shape), layer.get_weights()[0].shape
+        ((1, 7, 4), (18, 4))
     """
 
     def __init__(self, max_length, dim, stddev=0.02, first_position=0, **kwargs):

@@ -33,6 +33,14 @@ class TokenEmbedding(keras.layers.Layer):
 
     Reference: Vaswani et al. 2017, section 3.4, https://arxiv.org/abs/1706.03762; tied logits:
     Press and Wolf 2017, https://arxiv.org/abs/1608.05859
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.embeddings import TokenEmbedding
+        >>> layer = TokenEmbedding(vocab_size=10, dim=4)
+        >>> embedded = layer(np.array([[1, 2, 3]]))
+        >>> tuple(embedded.shape), tuple(layer.logits(embedded).shape)  # by the same matrix
+        ((1, 3, 4), (1, 3, 10))
     """
 
     def __init__(self, vocab_size, dim, scale=False, stddev=None, **kwargs):

@@ -40,6 +40,16 @@ class WordCharacters(keras.layers.Layer):
 
     Reference: Ma and Hovy 2016, section 2.1, https://arxiv.org/abs/1603.01354; Kim et al. 2016,
     https://arxiv.org/abs/1508.06615
+
+    Example:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from seqkeras.embeddings import WordCharacters
+        >>> pieces, goes_on = [[], [3, 1], [20]], [2]  # "[PAD]", "ca", "##t"
+        >>> layer = WordCharacters(30, 4, [2], [5], pieces, goes_on)
+        >>> vectors = ops.convert_to_numpy(layer(np.array([[1, 2, 0]])))
+        >>> vectors.shape, np.array_equal(vectors[0, 0], vectors[0, 1])  # both are of "cat"
+        ((1, 3, 5), True)
     """
 
     def __init__(

@@ -6,7 +6,20 @@ EACH, SO_FAR = "each", "so far"
 
 
 class StreamError(ValueError):
-    """A model, or a layer of it, can not stream."""
+    """A model, or a layer of it, can not stream; the message names the layer and a way out.
+
+    Example:
+        >>> import keras
+        >>> from seqkeras.recurrent import GRU, Bidirectional
+        >>> from seqkeras.streams import Streaming, StreamError
+        >>> frames = keras.Input((None, 3), name="frames")
+        >>> layer = Bidirectional(GRU(4, return_sequences=True), name="both")
+        >>> try:
+        ...     Streaming(keras.Model(frames, layer(frames)))
+        ... except StreamError as error:
+        ...     print(str(error).partition(",")[0])
+        both (Bidirectional) reads from the last frame
+    """
 
 
 class Flow:

@@ -21,6 +21,15 @@ class Entry(NamedTuple):
         name: name of the layer and of what it keeps.
         shape: shape without the batch.
         dtype: dtype; a stream begins with zeros.
+
+    Example:
+        >>> import keras
+        >>> from seqkeras.recurrent import GRU
+        >>> from seqkeras.streams import Streaming
+        >>> frames = keras.Input((None, 3), name="frames")
+        >>> model = keras.Model(frames, GRU(4, return_sequences=True, name="gru")(frames))
+        >>> [(entry.name, entry.shape, entry.dtype) for entry in Streaming(model).entries]
+        [('gru_state_0', (4,), 'float32')]
     """
 
     name: str
@@ -68,6 +77,19 @@ class Streaming:
     Raises:
         StreamError: if the model is no functional one, or a layer looks ahead or can not be carried
             from frame to frame.
+
+    Example:
+        >>> import keras
+        >>> import numpy as np
+        >>> from seqkeras.recurrent import LSTM
+        >>> from seqkeras.streams import Streaming
+        >>> frames = keras.Input((None, 3), name="frames")
+        >>> model = keras.Model(frames, LSTM(4, return_sequences=True)(frames))
+        >>> streaming, recording = Streaming(model), np.ones((1, 7, 3), "float32")
+        >>> first, state = streaming(recording[:, :2], streaming.initial_state(1))
+        >>> rest, state = streaming(recording[:, 2:], state)
+        >>> np.allclose(rest["output"], model(recording)[:, 2:], atol=1e-6)
+        True
     """
 
     def __init__(self, model, frames="frames", inputs=None):

@@ -47,6 +47,15 @@ class Block(keras.layers.Layer):
         use_bias: whether linear maps add a bias; T5's do not.
         gated: whether the feed-forward layer has a gate.
         head_dim: H; None for D / N.
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.transformer import EncoderBlock
+        >>> block = EncoderBlock(8, 2, 16)  # one of its subclasses
+        >>> x = np.ones((1, 3, 8))
+        >>> y = block(x)
+        >>> tuple(block.self_attention_weights(x).shape)
+        (1, 2, 3, 3)
     """
 
     causal = False

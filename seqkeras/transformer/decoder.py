@@ -51,6 +51,16 @@ class DecoderBlock(Block):
 
     Reference: Vaswani et al. 2017, section 3.1, https://arxiv.org/abs/1706.03762; without
     cross-attention: Radford et al. 2018, section 3.1
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.transformer import DecoderBlock
+        >>> block = DecoderBlock(8, 2, 16)
+        >>> sequence, encoded = np.ones((2, 3, 8)), np.ones((2, 5, 4))
+        >>> tuple(block(sequence, encoded).shape)
+        (2, 3, 8)
+        >>> tuple(block.cross_attention_weights(sequence, encoded).shape)
+        (2, 2, 3, 5)
     """
 
     causal = True
@@ -194,10 +204,29 @@ class Decoder(BlockStack):
         num_layers: L.
         distance_bias: a `DistanceBias` that self-attention of all blocks shares, as in T5, or None.
 
-    Call arguments, returns and errors: see `DecoderBlock`; it raises a ValueError, too, if
-    num_layers is not positive, or block is no `DecoderBlock`.
+    Call arguments:
+        sequence, encoded, attention_mask, encoded_mask, causal, prefix_lengths: see `DecoderBlock`.
+
+    Returns:
+        (B, T, D).
+
+    Raises:
+        ValueError: if num_layers is not positive, block is no `DecoderBlock`, the sequence has
+            another width, or encoded is missing or has no use.
 
     Reference: Vaswani et al. 2017, section 3.1, https://arxiv.org/abs/1706.03762
+
+    Example:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from seqkeras.transformer import Decoder, DecoderBlock
+        >>> decoder = Decoder(DecoderBlock(8, 2, 16, cross_attention=False), num_layers=2)
+        >>> x = np.arange(48.0, dtype="float32").reshape(2, 3, 8) % 5
+        >>> expected = decoder(x)
+        >>> first, _, state = decoder.read(x[:, None, :2], decoder.initial_cache(2, cache_length=8))
+        >>> last, _, state = decoder.read(x[:, None, 2:], state)  # one more token, by the cache
+        >>> np.allclose(last[:, 0], expected[:, 2:], atol=1e-5)
+        True
     """
 
     block_class = DecoderBlock

@@ -59,6 +59,15 @@ class EncoderBlock(Block):
 
     Reference: Vaswani et al. 2017, section 3.1, https://arxiv.org/abs/1706.03762; pre-norm: Xiong
     et al. 2020, figure 1, https://arxiv.org/abs/2002.04745
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.attention import padding_mask
+        >>> from seqkeras.transformer import EncoderBlock
+        >>> block = EncoderBlock(hidden_dim=8, num_heads=2, feed_forward_dim=16)
+        >>> mask = padding_mask(np.array([5, 3]), 5)[:, None]  # no query attends to padding
+        >>> tuple(block(np.ones((2, 5, 8)), attention_mask=mask).shape)
+        (2, 5, 8)
     """
 
     def __init__(self, *sizes, causal=False, **options):
@@ -102,6 +111,16 @@ class Encoder(BlockStack):
         ValueError: if num_layers is not positive, or block is no `EncoderBlock`.
 
     Reference: Vaswani et al. 2017, section 3.1, https://arxiv.org/abs/1706.03762
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.transformer import Encoder, EncoderBlock
+        >>> encoder = Encoder(EncoderBlock(8, 2, 16, pre_norm=True), num_layers=2)
+        >>> x = np.ones((2, 5, 8))
+        >>> tuple(encoder(x).shape)
+        (2, 5, 8)
+        >>> tuple(encoder.attention_weights(x).shape)  # of each head of each block
+        (2, 2, 2, 5, 5)
     """
 
     block_class = EncoderBlock

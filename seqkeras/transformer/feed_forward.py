@@ -44,6 +44,15 @@ class FeedForward(keras.layers.Layer):
 
     Reference: Vaswani et al. 2017, section 3.3, https://arxiv.org/abs/1706.03762; gated: Shazeer
     2020, https://arxiv.org/abs/2002.05202
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.transformer import FeedForward
+        >>> layer = FeedForward(16, activation="silu", gated=True, use_bias=False)
+        >>> tuple(layer(np.ones((2, 5, 8))).shape)
+        (2, 5, 8)
+        >>> [weights.shape for weights in layer.get_weights()]  # W_1, W_2, V
+        [(8, 16), (16, 8), (8, 16)]
     """
 
     def __init__(

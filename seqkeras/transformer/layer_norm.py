@@ -26,6 +26,13 @@ class LayerNorm(keras.layers.Layer):
         ValueError: if epsilon is negative.
 
     Reference: Ba et al. 2016, section 3.1, https://arxiv.org/abs/1607.06450
+
+    Example:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from seqkeras.transformer import LayerNorm
+        >>> ops.convert_to_numpy(LayerNorm(epsilon=0.0)(np.array([[1.0, 3.0]]))).tolist()
+        [[-1.0, 1.0]]
     """
 
     def __init__(self, epsilon=1e-5, **kwargs):

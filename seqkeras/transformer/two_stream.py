@@ -16,7 +16,9 @@ class TwoStreamBlock(DecoderBlock):
 
     or pre-norm, as a `DecoderBlock`, whose weights it has. Both streams share all of them.
 
-    Args: those of `DecoderBlock`, without attention_window.
+    Args:
+        hidden_dim, num_heads, feed_forward_dim, activation, pre_norm, cross_attention, options: see
+            `DecoderBlock`, without attention_window.
 
     Call arguments:
         sequence: (B, 2 T, D), h(1..T) and then g(1..T).
@@ -27,10 +29,19 @@ class TwoStreamBlock(DecoderBlock):
 
     Raises:
         ValueError: if there is an attention_window, which sees what is near in the text and not in
-            the order, or what a `DecoderBlock` raises.
+            the order; see also `DecoderBlock`.
 
     Reference: Yang et al. 2019, section 2.3 and appendix A.2 (XLNet),
     https://arxiv.org/abs/1906.08237
+
+    Example:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from seqkeras.transformer import TwoStreamBlock
+        >>> block = TwoStreamBlock(8, 2, 16, cross_attention=False)
+        >>> content, query = np.zeros((1, 3, 8)), np.ones((1, 3, 8))
+        >>> tuple(block(ops.concatenate([content, query], axis=1)).shape)
+        (1, 6, 8)
     """
 
     def _make_self_attention(self):
@@ -50,12 +61,31 @@ class TwoStreamDecoder(Decoder):
     `read` takes T further tokens as (B, K, 2 T, D), and returns (B, K, T, D): their query stream is
     a position ahead.
 
-    Call arguments: see `TwoStreamBlock`.
+    Args:
+        block: a `TwoStreamBlock`, the first one; the others are made from its config.
+        num_layers: L.
+        distance_bias: a `DistanceBias` that all blocks share, or None.
+
+    Call arguments:
+        sequence: (B, 2 T, D), h(1..T) and then g(1..T).
+        attention_mask, causal: see `TwoStreamAttention`.
 
     Returns:
         (B, T, D), g(1..T).
 
+    Raises:
+        ValueError: if num_layers is not positive, block is no `TwoStreamBlock`, or the sequence has
+            another width.
+
     Reference: Yang et al. 2019, section 2.3 (XLNet), https://arxiv.org/abs/1906.08237
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.transformer import TwoStreamBlock, TwoStreamDecoder
+        >>> block = TwoStreamBlock(8, 2, 16, cross_attention=False)
+        >>> decoder = TwoStreamDecoder(block, num_layers=2)
+        >>> tuple(decoder(np.ones((1, 2 * 3, 8))).shape)  # g(1..3)
+        (1, 3, 8)
     """
 
     block_class = TwoStreamBlock
