@@ -39,7 +39,7 @@ quickstart: .venv/requirements.done $(NPM_PACKAGES)
 
 # The command is the comment of that name, which --out ends.
 recipe-%: training/recipes/%.toml .venv/requirements.done
-	@test -d "$$SEQKERAS_DATA" || { echo "make: SEQKERAS_DATA must name the folder of the data: docs/training.md, Recipes"; exit 1; }
+	@test -d "$$SEQKERAS_DATA" || { echo "make: SEQKERAS_DATA must name the folder of the data: docs/training/recipes.md"; exit 1; }
 	@if grep -q '\$$MINILM' $<; then test -d "$$MINILM" || { echo "make: MINILM must name the folder of MiniLM's weights, the model in the package of requirements-minilm.txt: docs/finetuning.md, The encoder"; exit 1; }; fi
 	@command=$$(sed -n '/^#   command/,/--out/s/^# *\(command *\)\{0,1\}//p' $<); echo "$$command"; \
 		PATH="$(CURDIR)/$(BIN):$$PATH" sh -ec "$$command"

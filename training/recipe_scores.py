@@ -54,7 +54,7 @@ TEXT = """\
 # Scores of the recipes
 
 `make scores` writes this page from `training/recipes/*.toml`. `make recipe-NAME` trains a recipe
-and exports its run: [training.md](training.md#recipes-with-their-scores) says where the data are.
+and exports its run: [recipes.md](training/recipes.md) says where the data are.
 
 - **Scored on**: a part that training does not see. It chooses the best look, which flatters that
   look; the last look is not chosen.

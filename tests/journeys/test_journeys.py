@@ -207,7 +207,7 @@ def commands_of(name, page):
     return [command for command in found if not {"evaluate", "describe"} & {*command.split()}][:3]
 
 
-def commands_alone(name, folder, page="training", shorter=""):
+def commands_alone(name, folder, page, shorter=""):
     """Run the commands of a page of docs/ that train, export and ask what has a name.
 
     Args:
@@ -226,7 +226,7 @@ def commands_alone(name, folder, page="training", shorter=""):
 
 def test_a_file_becomes_a_classifier_by_commands_alone(tmp_path):
     reviews(tmp_path)
-    assert commands_alone("reviews", tmp_path).startswith("good\t")
+    assert commands_alone("reviews", tmp_path, "tasks/classification").startswith("good\t")
     scores = json.loads((tmp_path / "runs/reviews/scores.json").read_text(encoding="utf-8"))
     card = (tmp_path / "bundles/reviews/README.md").read_text(encoding="utf-8")
     assert f"\n{scores['baselines']['summary']}.\n" in card
@@ -299,19 +299,20 @@ def test_a_file_of_few_pairs_becomes_a_small_translator(tmp_path):
 
 def test_a_file_becomes_a_translator_by_commands_alone(tmp_path):
     parallel_text(tmp_path)
-    printed = commands_alone("en-de", tmp_path, shorter="--max-steps 150")
+    printed = commands_alone("en-de", tmp_path, "tasks/translation", "--max-steps 150")
     assert printed == f"{answer_of_keras(tmp_path, 'en-de', 'the red house is big')}\n"
 
 
 def test_a_text_becomes_a_language_model_and_that_one_that_answers_by_commands_alone(tmp_path):
     play(tmp_path)
-    page = (CHECKOUT / "docs/training.md").read_text(encoding="utf-8")
+    page = (CHECKOUT / "docs/tasks/language-model.md").read_text(encoding="utf-8")
     trained, exported, drawn = [
         run(command, tmp_path, CHECKOUT) for command in commands_of("play", page)
     ]
     assert trained.splitlines()[-1] == "next: seqkeras export runs/play bundles/play"
     assert "next: seqkeras predict bundles/play " in exported
     assert drawn.strip()
+    page = (CHECKOUT / "docs/tasks/prompt-answer.md").read_text(encoding="utf-8")
     for command in commands_of("answers", page):
         run(command, tmp_path, CHECKOUT)
     served = serving.load(tmp_path / "bundles/answers")
@@ -335,11 +336,11 @@ def test_texts_become_a_restorer_and_that_one_a_translator_by_commands_alone(tmp
     with gzip.open(tmp_path / "more.txt.gz", "wt", encoding="utf-8") as file:
         file.write(sides[1])
     sizes = "--num-layers 1 --hidden-dim 32 --max-length 40 --vocab-size 120 --max-steps 150"
-    printed = commands_alone("restorer", tmp_path, "pretraining", sizes)
-    page = (CHECKOUT / "docs/pretraining.md").read_text(encoding="utf-8")
+    printed = commands_alone("restorer", tmp_path, "tasks/denoising-pretraining", sizes)
+    page = (CHECKOUT / "docs/tasks/denoising-pretraining.md").read_text(encoding="utf-8")
     asked = shlex.split(commands_of("restorer", page)[2])[-1]
     assert printed == f"{answer_of_keras(tmp_path, 'restorer', asked)}\n"
-    [tuning] = commands_of("translation", page)
+    tuning, *_ = commands_of("translation", page)
     run(f"{tuning} --max-steps 150 --learning-rate 0.005", tmp_path, CHECKOUT)
     run("seqkeras export runs/translation bundles/translation", tmp_path, CHECKOUT)
     translate = serving.load(tmp_path / "bundles/translation")
@@ -351,8 +352,8 @@ def test_texts_become_a_restorer_and_that_one_a_translator_by_commands_alone(tmp
 @pytest.mark.long
 def test_a_text_becomes_features_and_these_a_tagger_by_commands_alone(tmp_path):
     tales(tmp_path)
-    assert '"words": [{"text": "She"' in commands_alone("tales", tmp_path)
-    printed = commands_alone("people", tmp_path)
+    assert '"words": [{"text": "She"' in commands_alone("tales", tmp_path, "tasks/bilm")
+    printed = commands_alone("people", tmp_path, "tasks/bilm")
     trained = RunFiles.read(tmp_path / "runs/people")
     model = keras.models.load_model(tmp_path / "runs/people/model.keras", compile=False)
     [answer] = answerer(trained)(model, [("Ada", "left", "Oslo", ".")])
@@ -363,7 +364,7 @@ def test_a_text_becomes_features_and_these_a_tagger_by_commands_alone(tmp_path):
 @pytest.mark.long
 def test_a_table_becomes_a_forecaster_by_commands_alone(tmp_path):
     hours_of_load(tmp_path)
-    page = (CHECKOUT / "docs/training.md").read_text(encoding="utf-8")
+    page = (CHECKOUT / "docs/tasks/forecasting.md").read_text(encoding="utf-8")
     commands = commands_of("load", page)
     trained, exported, printed = [run(command, tmp_path, CHECKOUT) for command in commands]
     assert trained.splitlines()[-1] == f"next: {commands[1]}"

@@ -30,7 +30,7 @@ def tickets(path, count=600):
 
 def test_a_file_becomes_a_server_that_answers_null_to_texts_of_other_topics(tmp_path):
     tickets(tmp_path / "tickets.csv")
-    printed = json.loads(commands_alone("tickets", tmp_path))
+    printed = json.loads(commands_alone("tickets", tmp_path, "training/none-of-these"))
     assert printed["labels"] == [None] and printed["score"] > max(printed["scores"].values())
     card = (tmp_path / "bundles/tickets/README.md").read_text(encoding="utf-8")
     assert re.search(r"^Null is the answer to \d+\.\d% of 60 held-out examples", card, re.MULTILINE)

@@ -130,10 +130,10 @@ def test_two_streams_are_not_started_from_one_nor_one_from_two(characters, tmp_p
 def test_the_page_trains_one_from_python(tmp_path, monkeypatch, capsys):
     text_file(tmp_path / "play.txt")
     monkeypatch.chdir(tmp_path)
-    page = (CHECKOUT / "docs/training.md").read_text(encoding="utf-8")
+    page = (CHECKOUT / "docs/training/scripts-of-texts.md").read_text(encoding="utf-8")
     section = page.split("## Language models")[1].split("\n## ")[0]
     [code] = re.findall("```python\n(.*?)```", section, re.DOTALL)
-    exec(compile(code, "training.md", "exec"), {})
+    exec(compile(code, "scripts-of-texts.md", "exec"), {})
     assert float(capsys.readouterr().out.split()[-1]) < np.log(20)  # of 24 characters
 
 

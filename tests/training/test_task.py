@@ -22,13 +22,13 @@ from tests.conftest import CHECKOUT, run_python
 from tests.training.exporting import refusals_of_run
 from tests.training.stops import stopped_behind_a_checkpoint
 
-PAGE = (CHECKOUT / "docs/training.md").read_text(encoding="utf-8")
-MIRROR, *_ = re.findall("```python\n(.*?)```", PAGE.split("\n## A task of your own")[1], re.DOTALL)
+PAGE = (CHECKOUT / "docs/training/own-task.md").read_text(encoding="utf-8")
+MIRROR, *_ = re.findall("```python\n(.*?)```", PAGE, re.DOTALL)
 
 
 def mirror_options():
     """Return the options of the page's task, which other tests do not find among the tasks."""
-    exec(compile(MIRROR, "training.md", "exec"), {"__name__": "mirror"})
+    exec(compile(MIRROR, "own-task.md", "exec"), {"__name__": "mirror"})
     return TASKS.pop("mirror")
 
 

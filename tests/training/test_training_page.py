@@ -1,4 +1,4 @@
-"""docs/training.md: what it shows in Python trains, from the files that it describes."""
+"""The scripts of docs/training train, from the files that the tasks' pages describe."""
 
 import json
 import math
@@ -10,7 +10,10 @@ import pytest
 
 from tests.conftest import CHECKOUT
 
-PAGE = (CHECKOUT / "docs/training.md").read_text(encoding="utf-8")
+SCRIPTS = [
+    (CHECKOUT / f"docs/training/{name}.md").read_text(encoding="utf-8")
+    for name in ("scripts", "scripts-of-texts")
+]
 GOOD, BAD = ("fine", "great", "warm"), ("dull", "weak", "cold")
 WORDS = {"red": "rot", "old": "alt", "big": "groß", "house": "haus", "book": "buch", "tree": "baum"}
 OPPOSITES = {"hot": "cold", "big": "small", "old": "new", "up": "down"}
@@ -91,12 +94,13 @@ def trees(draw):
 def test_a_section_trains_from_python(section, file, content, log, least, tmp_path, monkeypatch):
     (tmp_path / file).write_text(content(random.Random(0)), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    *_, code = re.findall("```python\n(.*?)```", section_of(section), re.DOTALL)
+    [code] = re.findall("```python\n(.*?)```", section_of(section), re.DOTALL)
     keras.utils.set_random_seed(0)
-    exec(compile(code, "training.md", "exec"), shown := {})
+    exec(compile(code, "scripts.md", "exec"), shown := {})
     found = shown["model"].history.history[log]
     assert found[-1] < found[0] if least is None else max(found) > least
 
 
 def section_of(title):
-    return PAGE.split(f"\n## {title}")[1].split("\n## ")[0]
+    [section] = [page.split(f"\n## {title}")[1] for page in SCRIPTS if f"\n## {title}" in page]
+    return section.split("\n## ")[0]
