@@ -20,12 +20,16 @@ from seqkeras.training.tasks import TASKS
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 README = (CHECKOUT / "README.md").read_text(encoding="utf-8")
+DOCS = CHECKOUT / "docs"
 PAGES = [
     *CHECKOUT.glob("*.md"),
-    *CHECKOUT.glob("docs/*.md"),
+    *DOCS.glob("*.md"),
+    *DOCS.glob("*/*.md"),
     *CHECKOUT.glob("serving/README.md"),
     *CHECKOUT.glob("serving/*/README.md"),
+    *CHECKOUT.glob("examples/*/README.md"),
 ]
+LINK = re.compile(r"\]\((?!http)([^)#\s]*)#?([^)\s]*)\)")
 PACKAGES = [
     "recurrent",
     "attention",
@@ -99,7 +103,7 @@ def test_the_chinese_page_names_commands_that_go_together(task, options):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(CHECKOUT)))
 def test_a_link_of_a_page_leads_somewhere(page):
     text = page.read_text(encoding="utf-8")
-    for path, anchor in re.findall(r"\]\((?!http)([^)#\s]*)#?([^)\s]*)\)", text):
+    for path, anchor in LINK.findall(text):
         target = (page.parent / path).resolve() if path else page
         assert target.exists(), path
         assert not anchor or anchor in anchors(target), f"{path}#{anchor}"
@@ -112,9 +116,18 @@ def anchors(page):
 
 
 def test_the_index_names_every_page():
-    index = (CHECKOUT / "docs/README.md").read_text(encoding="utf-8")
-    pages = {path.name for path in (CHECKOUT / "docs").glob("*.md")} - {"README.md"}
-    assert pages <= set(re.findall(r"\]\(([\w.]+)\)", index))
+    """A page in a folder of docs/ may be named by the folder's own README.md instead."""
+    named = linked(DOCS / "README.md")
+    for index in named & set(DOCS.glob("*/README.md")):
+        named |= linked(index)
+    pages = {page for page in PAGES if page.is_relative_to(DOCS)} - {DOCS / "README.md"}
+    assert pages <= named, sorted(pages - named)
+
+
+def linked(page):
+    """Return the files that a page links to."""
+    text = page.read_text(encoding="utf-8")
+    return {(page.parent / path).resolve() for path, _ in LINK.findall(text) if path}
 
 
 def test_the_readme_shows_folders_that_are_there():

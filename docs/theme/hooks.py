@@ -23,11 +23,14 @@ LANGUAGES = {"": "text", ".yml": "yaml"}
 PICTURES = {".png", ".svg", ".jpg", ".gif"}
 
 # A page that shows the first takes the others from npm into its head.
-FORMULAS = 'class="arithmatex"', (
-    '<link rel="stylesheet" href="{}assets/katex/katex.min.css">'
-    '<script defer src="{}assets/katex/katex.min.js"></script>'
-    '<script defer src="{}assets/katex/contrib/auto-render.min.js"></script>'
-    '<script defer src="{}assets/formulas.js"></script>'
+FORMULAS = (
+    'class="arithmatex"',
+    (
+        '<link rel="stylesheet" href="{}assets/katex/katex.min.css">'
+        '<script defer src="{}assets/katex/katex.min.js"></script>'
+        '<script defer src="{}assets/katex/contrib/auto-render.min.js"></script>'
+        '<script defer src="{}assets/formulas.js"></script>'
+    ),
 )
 DIAGRAMS = 'class="mermaid"', '<script src="{}assets/mermaid/mermaid.tiny.js"></script>'
 FROM_NPM = {
@@ -51,7 +54,7 @@ def on_files(files, config):
             files.append(_brought(target, config))
             if target.suffix == ".md":
                 waiting.append(target)
-    for asset in ("style.css", "formulas.js"):
+    for asset in ("style.css", "access.js", "formulas.js"):
         files.append(_asset(config, asset, Path(__file__).parent / asset))
     for name, (folder, patterns) in FROM_NPM.items():
         if not (NPM / folder).is_dir():
@@ -77,13 +80,18 @@ def on_page_markdown(markdown, page, config, files):
     return LINK.sub(led, markdown) if source else markdown
 
 
+def on_page_content(html, page, config, files):
+    """Make an empty head of a column an empty cell, which announces nothing."""
+    return re.sub(r"<th( [^>]*)?></th>", r"<td\1></td>", html)
+
+
 def on_post_page(output, page, config):
-    """Add the scripts of formulas and diagrams to the pages that have any."""
+    """Add the scripts of formulas and diagrams where there are any, and the name of the search."""
     root = get_relative_url(".", page.url) + "/"
     for shown, head in (FORMULAS, DIAGRAMS):
         if shown in output:
             output = output.replace("</head>", f"{head.replace('{}', root)}</head>", 1)
-    return output
+    return output.replace('role="dialog"', 'role="dialog" aria-label="Search"', 1)
 
 
 def _target(page, link):

@@ -32,7 +32,7 @@ MOST_SHOWN = 2000  # characters of a request
 NOTES = """# TensorFlow Serving
 
 `docker compose up` in this folder serves {names}: REST at port 8501, gRPC at 8500. What batches,
-padding and refused requests mean: `docs/bundles.md` of seqkeras.
+padding and refused requests mean: `docs/tensorflow-serving.md` of seqkeras.
 """
 MODEL = """
 ## `{name}` takes {takes}
