@@ -28,7 +28,7 @@ endif
 # Of serving/javascript, for its tests and for answers in the browser; nothing where there is no npm.
 NPM_PACKAGES := $(if $(shell command -v npm),serving/javascript/node_modules/.package-lock.json)
 
-.PHONY: quickstart gallery docs scores test test-all test-bulk lint parity vectors
+.PHONY: quickstart gallery docs scores test test-all test-bulk lint parity vectors release
 
 quickstart: .venv/requirements.done $(NPM_PACKAGES)
 	$(BIN)/seqkeras train dates --out $(RUN)
@@ -83,6 +83,11 @@ parity: .venv/requirements-parity.done .venv/requirements-minilm.done
 
 vectors: .venv/requirements-parity.done
 	$(BIN)/python -m tests.vectors
+
+# Two wheels and the npm package in dist/, each installed where nothing else is, and asked.
+release:
+	@test -n "$(PYTHON)" || { echo "make: needs Python 3.11 to 3.13; name one: make PYTHON=/path/to/python3.12"; exit 1; }
+	$(PYTHON) -m tests.release
 
 lint: .venv/requirements-test.done
 	$(BIN)/ruff check .

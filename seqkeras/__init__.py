@@ -30,7 +30,7 @@ __all__ = [
     "training",
     "transformer",
 ]
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 _SUBMODULES = frozenset(
     module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_")
 )

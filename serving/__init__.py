@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # read once, when onnxruntime is imported
 
 __all__ = ["BundleError", "Translation", "load"]
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def load(

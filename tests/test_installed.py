@@ -1,10 +1,8 @@
 """`pip install .`: one package in site-packages, and its three commands in any folder."""
 
 import json
-import os
 import re
 import shutil
-import subprocess
 import sys
 import sysconfig
 import tomllib
@@ -18,17 +16,22 @@ from seqkeras.__main__ import main
 from seqkeras.serving.playground import page_of
 from seqkeras.serving.playground.page import FROM_NPM
 from tests.conftest import CHECKOUT
+from tests.release import (
+    BUNDLE,
+    PACKAGES,
+    TEXT,
+    build_wheels,
+    copy_sources,
+    make_bundle,
+    make_environment,
+    run,
+)
 
-PACKAGES = ("seqkeras", "training", "export", "serving")
 LEFT_OUT = {"README.md", "LICENSE", "pyproject.toml"}  # of serving's own wheel
 JAVASCRIPT = "serving/javascript/"  # a package of its own, of npm
 SOURCES = f"{JAVASCRIPT}src/"  # which the page reads
 CPP = "serving/cpp/"  # built by CMake from the checkout
 DEPLOY = "serving/deploy/"  # read by Docker and Kubernetes from the checkout
-TINY = (
-    "--locales de --examples 64 --passes 1 --batch-size 32 --units 5 --decoder-units 7 "
-    "--embedding-dim 3 --test-examples 5"
-).split()
 LOADS = """
 import importlib.util
 import sys
@@ -121,33 +124,15 @@ def test_one_command_has_them_all(arguments, status, output, error, capsys):
     assert written.out.startswith(output) and written.err.startswith(error)
 
 
-def run(*command, folder):
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    done = subprocess.run(
-        [*map(str, command)], cwd=folder, env=environment, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory):
     """A folder: wheels/ as pip built them, and environment/, where they are installed."""
     folder = tmp_path_factory.mktemp("installed")
-    checkout = folder / "checkout"
-    checkout.mkdir()
-    for name in (*PACKAGES, "pyproject.toml", "README.md", "LICENSE"):
-        path = CHECKOUT / name
-        if path.is_dir():
-            ignored = shutil.ignore_patterns("build", "__pycache__", "node_modules", "*.egg-info")
-            shutil.copytree(path, checkout / name, symlinks=True, ignore=ignored)
-        else:
-            shutil.copy(path, checkout)
-    run(sys.executable, "-m", "venv", folder / "environment", folder=folder)
-    python = folder / "environment" / "bin" / "python"  # its pip: an environment of uv has none
-    wheel = [python, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", "wheels"]
-    run(*wheel, checkout, checkout / "serving", folder=folder)
-    shutil.rmtree(checkout)
+    sources = folder / "sources"
+    copy_sources(sources)
+    python = make_environment(folder / "environment")  # its pip: an environment of uv has none
+    build_wheels(python, sources, folder / "wheels")
+    shutil.rmtree(sources)
     purelib = "import sysconfig; print(sysconfig.get_path('purelib'))"
     packages = Path(run(python, "-c", purelib, folder=folder).strip())
     (packages / "others.pth").write_text(sysconfig.get_path("purelib") + "\n")
@@ -177,23 +162,19 @@ def test_the_wheel_holds_every_file_under_one_name(environment):
 @pytest.mark.long
 def test_the_commands_run_in_an_empty_folder(environment, tmp_path):
     binaries = environment / "environment" / "bin"
-    text = "de|Samstag, 3. Mai 2014"
-    trained = run(
-        binaries / "seqkeras", "train", "dates", "--out", "runs/dates", *TINY, folder=tmp_path
-    )
+    trained, exported = make_bundle(binaries, tmp_path)
     assert trained.splitlines()[-1] == "next: seqkeras export runs/dates bundles/dates"
-    exported = run(binaries / "seqkeras", "export", "runs/dates", "bundles/dates", folder=tmp_path)
     assert exported.splitlines()[-1].startswith("next: seqkeras predict bundles/dates ")
-    ask = ("predict", "bundles/dates", text, "--json")
+    ask = ("predict", BUNDLE, TEXT, "--json")
     answer = run(binaries / "seqkeras", *ask, folder=tmp_path)
-    assert json.loads(answer)["input"] == text
+    assert json.loads(answer)["input"] == TEXT
     assert run(binaries / "seqkeras-serving", *ask, folder=tmp_path) == answer
     assert run(binaries / "python", "-m", "seqkeras.serving", *ask, folder=tmp_path) == answer
     assert (
-        run(binaries / "python", "-c", LOADS, text, folder=tmp_path).strip()
+        run(binaries / "python", "-c", LOADS, TEXT, folder=tmp_path).strip()
         == (json.loads(answer)["text"])
     )
-    card = (tmp_path / "bundles" / "dates" / "README.md").read_text(encoding="utf-8")
+    card = (tmp_path / BUNDLE / "README.md").read_text(encoding="utf-8")
     assert "seqkeras predict dates " in card
 
 

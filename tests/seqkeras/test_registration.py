@@ -20,7 +20,6 @@ IMPORTS = [
     """
 import sys, seqkeras
 assert not {"keras", "tensorflow", "numpy"} & set(sys.modules)
-assert seqkeras.__version__ == "0.1.0"
 assert "recurrent" in dir(seqkeras) and not hasattr(seqkeras, "nothing")
 import keras
 assert seqkeras.recurrent.LSTM.__name__ == "LSTM"

@@ -1,0 +1,121 @@
+"""One version, the metadata of three packages, the workflow, and `make release` as far as it builds
+nothing: tests/test_installed.py builds and installs the wheels."""
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+import seqkeras
+from seqkeras import serving
+from tests import release
+from tests.conftest import CHECKOUT
+
+WORKFLOW = CHECKOUT / ".github/workflows/ci.yml"
+CITATION = CHECKOUT / "CITATION.cff"
+PROJECTS = ("pyproject.toml", "serving/pyproject.toml")
+PACKAGE = "serving/javascript/package.json"
+PYTHONS = ["3.11", "3.12", "3.13"]
+
+
+def text(path):
+    return (CHECKOUT / path).read_text(encoding="utf-8")
+
+
+def project(path):
+    return tomllib.loads(text(path))["project"]
+
+
+def checked(name, *arguments):
+    """Run a linter of requirements-test.txt; what it finds fails the test."""
+    command = Path(sys.executable).with_name(name)
+    if not command.exists():
+        pytest.skip(f"needs {name} of requirements-test.txt")
+    done = subprocess.run([command, *arguments], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_all_parts_have_one_version_and_one_date():
+    citation = yaml.safe_load(CITATION.read_text(encoding="utf-8"))
+    lock = json.loads(text("serving/javascript/package-lock.json"))
+    heading, *_ = re.findall(r"^## \[(\d.*)\] - (.*)$", text("CHANGELOG.md"), re.MULTILINE)
+    assert heading == (citation["version"], str(citation["date-released"]))
+    assert {
+        seqkeras.__version__,
+        serving.__version__,
+        json.loads(text(PACKAGE))["version"],
+        lock["version"],
+        lock["packages"][""]["version"],
+    } == {citation["version"]}
+
+
+def test_the_citation_is_of_the_format_that_it_names():
+    checked("check-jsonschema", "--builtin-schema", "vendor.citation-file-format",
+            "--force-filetype", "yaml", CITATION)  # fmt: skip
+
+
+def test_the_workflow_is_one_and_gives_nobody_more_than_he_needs():
+    checked("check-jsonschema", "--builtin-schema", "vendor.github-workflows", WORKFLOW)
+    checked("zizmor", "--offline", "--quiet", WORKFLOW)
+
+
+def test_the_workflow_runs_commands_of_the_makefile():
+    jobs = yaml.safe_load(WORKFLOW.read_text(encoding="utf-8"))["jobs"]
+    commands = [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]
+    assert sorted(commands) == ["make docs", "make lint", "make release", "make test"]
+    goals = set(re.findall(r"^([\w-]+):", text("Makefile"), re.MULTILINE))
+    assert {command.split()[1] for command in commands} <= goals
+
+
+def test_what_says_for_which_python_it_is_says_the_same():
+    jobs = yaml.safe_load(WORKFLOW.read_text(encoding="utf-8"))["jobs"]
+    for job in ("test", "wheels"):
+        assert jobs[job]["strategy"]["matrix"]["python"] == PYTHONS
+    for path in PROJECTS:
+        named = re.findall(r"Python :: (3\.\d+)", "\n".join(project(path)["classifiers"]))
+        assert (named, project(path)["requires-python"]) == (PYTHONS, ">=3.11,<3.14")
+
+
+@pytest.mark.parametrize("path", PROJECTS)
+def test_a_wheel_names_its_authors_and_no_address(path):
+    metadata = project(path)
+    assert metadata["authors"] == [{"name": "The seqkeras developers"}]
+    assert metadata["license"] == "Apache-2.0" and metadata["keywords"]
+    assert "urls" not in metadata and "://" not in json.dumps(metadata)
+
+
+def test_the_npm_package_names_its_authors_and_no_address():
+    metadata = json.loads(text(PACKAGE))
+    assert metadata["author"] == "The seqkeras developers"
+    assert metadata["license"] == "Apache-2.0" and metadata["keywords"]
+    assert not {"repository", "homepage", "bugs"} & metadata.keys()
+    assert "://" not in text(PACKAGE)
+
+
+@pytest.mark.parametrize("path", ["serving/LICENSE", "serving/javascript/LICENSE"])
+def test_each_package_has_the_license(path):
+    assert text(path) == text("LICENSE")
+
+
+def test_a_release_needs_npm(monkeypatch):
+    monkeypatch.setattr(release.shutil, "which", lambda name: None)
+    with pytest.raises(release.Failed, match="^node and npm must be installed: they pack and ask"):
+        release.main()
+
+
+def test_a_release_is_of_a_commit(monkeypatch):
+    monkeypatch.setattr(release.shutil, "which", lambda name: name)
+    monkeypatch.setattr(release, "run", lambda *command, folder: " M README.md\nM  a/b.py\n")
+    with pytest.raises(release.Failed, match=r"^commit these first, .*: README\.md, a/b\.py$"):
+        release.main()
+
+
+def test_a_command_that_fails_is_told_with_what_it_said(tmp_path):
+    command = (sys.executable, "-c", "print('out'); raise SystemExit('why')")
+    with pytest.raises(release.Failed, match=r"(?s)python.* -c .*out\nwhy\n$"):
+        release.run(*command, folder=tmp_path)
