@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Sequences:
-    """Rows of integers of different lengths in one flat array; what is taken of them is padded.
+    """Rows of integers of different lengths in one flat array; rows that are taken are padded.
 
     Args:
         rows: list of lists of integers.
@@ -35,6 +35,13 @@ class Sequences:
 
     Raises:
         ValueError: if a row is longer than the width.
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.data import Sequences
+        >>> token_ids = Sequences([[5, 6, 7], [8], [9, 9]])
+        >>> token_ids[np.array([1, 2])].tolist()  # as long as the longest of these
+        [[8, 0], [9, 9]]
     """
 
     dtype: np.dtype = np.dtype("int64")
@@ -96,13 +103,24 @@ class Sequences:
 
 
 class FrameSequences(Sequences):
-    """Rows of frames, float32 arrays (length, features) of different lengths; what is taken of them
-    is padded with zeros.
+    """Rows of frames, float32 arrays (length, features) of different lengths; rows that are taken
+    are padded with zeros.
 
     Args:
         rows: list of such arrays, one at least.
 
-    Attributes: see `Sequences`.
+    Attributes:
+        lengths: (rows,) int64.
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.data import FrameSequences
+        >>> frames = FrameSequences([np.ones((5, 3)), np.ones((2, 3))])
+        >>> frames.shape
+        (2, None, 3)
+        >>> padded = frames[np.array([0, 1])]
+        >>> padded.shape, float(padded.sum())  # zeros are padding
+        ((2, 5, 3), 21.0)
     """
 
     dtype = np.dtype("float32")
@@ -126,15 +144,24 @@ class Batches(keras.utils.PyDataset):
 
     Args:
         inputs, targets: an array with a row for each example, `Sequences`, `FrameSequences`,
-            `NestedSequences`, or a dictionary of such.
-        order: yields the rows of each batch, such as `seqkeras.data.batching.BucketedBatches`.
+            `NestedSequences`, or a dictionary of these.
+        order: the rows of each batch, such as `seqkeras.data.BucketedBatches`.
         few_shapes: pad to few sizes, for backends that compile a step for each shape; None: where
             the backend is not TensorFlow. Batches of one number of rows have at most six shapes
-            (`seqkeras.data.batching.few_sizes`), others sizes that are `rounded_up`.
-        tokens: (rows,) integers, how many tokens each row has, for what counts them; None: the
-            length of the first array that has one, targets before inputs.
+            (`seqkeras.data.batching.few_sizes`); other batches have sizes that are `rounded_up`.
+        tokens: (rows,) integers, the number of tokens of each row, by which speed is counted; None:
+            the length of the first array that has one, targets before inputs.
         vary: number of a pass -> inputs and targets of this pass, of the same rows and forms; None:
-            all passes have the same.
+            all passes have the same inputs and targets.
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.data import Batches, BucketedBatches, Sequences
+        >>> token_ids, labels = Sequences([[5, 6, 7], [8], [9, 9, 9], [7]]), np.array([1, 0, 1, 0])
+        >>> order = BucketedBatches(token_ids.lengths, batch_size=2, seed=0)
+        >>> batches = Batches({"token_ids": token_ids}, labels, order)  # for model.fit(batches)
+        >>> sorted(targets.tolist() for _, targets in batches)
+        [[0, 0], [1, 1]]
     """
 
     def __init__(

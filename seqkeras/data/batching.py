@@ -89,8 +89,17 @@ class BucketedBatches(_Passes):
         batch_size: rows in each batch.
         seed: seed of all shuffling.
 
+    Attributes:
+        batches_per_pass: number of batches in each pass.
+
     Raises:
         ValueError: if there are fewer rows than one batch holds.
+
+    Example:
+        >>> from seqkeras.data import BucketedBatches
+        >>> order = BucketedBatches([3, 9, 4, 8], batch_size=2, seed=0)
+        >>> sorted(sorted(rows.tolist()) for rows in order.of_pass(0))  # by length
+        [[0, 2], [1, 3]]
     """
 
     def __init__(self, lengths: Sequence[int] | np.ndarray, batch_size: int, seed: int):
@@ -128,8 +137,17 @@ class TokenBatches(_Passes):
         batch_tokens: rows times width of a batch, at most.
         seed: seed of all shuffling.
 
+    Attributes:
+        batches_per_pass: number of batches in each pass.
+
     Raises:
         ValueError: if a row is longer than a batch, or all rows together fill none.
+
+    Example:
+        >>> from seqkeras.data import TokenBatches
+        >>> order = TokenBatches([8, 8, 2, 2, 2, 2, 2, 2, 2, 2], batch_tokens=16, seed=0)
+        >>> sorted(len(rows) for rows in order.of_pass(0))  # 2 rows of 8 tokens, 8 rows of 2
+        [2, 8]
     """
 
     batch_size = None

@@ -40,7 +40,20 @@ class Names(NamedTuple):
 
 
 class Choices(NamedTuple):
-    """A text, its choices, two at least, and the place of the right one."""
+    """A text with choices, of which one is right.
+
+    Attributes:
+        where: place in the file, for errors.
+        text: the text before the choices.
+        choices: the choices, two at least.
+        answer: index of the right choice.
+
+    Example:
+        >>> from seqkeras.data import Choices
+        >>> row = Choices("quiz.jsonl, line 1", "The sky is", ("blue", "green"), answer=0)
+        >>> row.choices[row.answer]
+        'blue'
+    """
 
     where: str
     text: str
@@ -70,13 +83,13 @@ def read_choices(
     options: NameOptions | None = None,
     has_token: Callable[[str], bool] | None = None,
 ) -> Read:
-    """Return the rows of a file.
+    """Return the texts with choices of a file.
 
     Args:
         path: path of the file.
-        names: `Names`, of a table that is neither SWAG's nor ARC's.
-        skip_bad: leave out rows that can not be used; without it the first is an error.
-        options: `NameOptions`, which give the names, for errors; None for no options.
+        names: `Names` of the columns, where a table has neither SWAG's form nor ARC's.
+        skip_bad: leave out rows that can not be used; otherwise the first such row is an error.
+        options: `NameOptions`, the options that give the names, for errors; None for no options.
         has_token: a function: text -> whether a tokenizer finds a token in it; None: any does.
 
     Returns:
@@ -85,6 +98,14 @@ def read_choices(
     Raises:
         DataError: if the file can not be read, is in none of the forms, or a row has fewer than two
             choices, an empty one before others, or no choice that is right. It names the line.
+
+    Example:
+        >>> import json, pathlib
+        >>> from seqkeras.data import read_choices
+        >>> row = {"text": "The sky is", "choices": ["blue", "green"], "answer": 0}
+        >>> _ = pathlib.Path("quiz.jsonl").write_text(json.dumps(row))
+        >>> read_choices("quiz.jsonl").rows[0].choices
+        ('blue', 'green')
     """
     names = names or Names()
     is_lines = suffix_of(path) == ".jsonl" and not names.choices

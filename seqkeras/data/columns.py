@@ -47,12 +47,12 @@ def read_columns(
 
     Args:
         path: path of the file.
-        names: names of the columns to return, in order; without a header their numbers from 1, or
-            from the last column below 0, as texts.
-        may_be_empty: names of the columns whose fields may be empty, in JSON null.
+        names: names of the columns to return, in order. Without a header: numbers of columns as
+            texts, "1" for the first column, "-1" for the last.
+        may_be_empty: names of the columns whose fields may be empty, or null in JSON.
         form: "csv", "tsv" or "jsonl"; None goes by the file's suffix.
-        header: whether the first line names the columns, of .csv and .tsv.
-        options: for each of the names the option that gives it, for errors; None for no options.
+        header: whether the first line of a .csv or .tsv names the columns.
+        options: for each name the option that gives it, for errors; None for no options.
         ways_out: `WaysOut`, the options that help, for errors.
 
     Returns:
@@ -61,6 +61,13 @@ def read_columns(
     Raises:
         DataError: if the file can not be read, is empty or in another format, lacks a column, or
             a row has a field too many or too few, or an empty one that may not be.
+
+    Example:
+        >>> import pathlib
+        >>> from seqkeras.data import read_columns
+        >>> _ = pathlib.Path("reviews.csv").write_text('text,label\\n"Nice, really",good\\n')
+        >>> read_columns("reviews.csv", ["label", "text"])
+        [(2, ('good', 'Nice, really'))]
     """
     path = Path(path)
     read = _reader(path, form, ways_out)
@@ -86,8 +93,18 @@ def column_names(path: Path | str) -> list[str]:
     Args:
         path: path of the file.
 
+    Returns:
+        A list of names, in the order of the file.
+
     Raises:
         DataError: if the file can not be read, is empty or in another format.
+
+    Example:
+        >>> import pathlib
+        >>> from seqkeras.data import column_names
+        >>> _ = pathlib.Path("reviews.csv").write_text('text,label\\n"Nice, really",good\\n')
+        >>> column_names("reviews.csv")
+        ['text', 'label']
     """
     path = Path(path)
     read, text = _reader(path), read_text(path)

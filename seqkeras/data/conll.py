@@ -40,8 +40,21 @@ OF_COMMAS = "; expected spaces or tabs between columns, or a .jsonl"
 
 
 class Sentence(NamedTuple):
-    """Words with their tags, the line where they begin, the line of each word, and the number of
-    their document: of marks between documents that stand before them."""
+    """Words of a sentence with their tags.
+
+    Attributes:
+        line: number of the line where the sentence begins.
+        words: the words.
+        tags: a tag for each word.
+        lines: number of the line of each word.
+        document: index of the document, from 0: the number of marks between documents before it.
+
+    Example:
+        >>> from seqkeras.data import Sentence
+        >>> sentence = Sentence(1, ("Ada", "sleeps"), ("B-PER", "O"), lines=(1, 2))
+        >>> dict(zip(sentence.words, sentence.tags))
+        {'Ada': 'B-PER', 'sleeps': 'O'}
+    """
 
     line: int
     words: tuple[str, ...]
@@ -67,15 +80,23 @@ def read_sentences(
 
     Args:
         path: path of the file, plain or .gz.
-        words, tags: which column they are: of CoNLL a number from 1, or from the end below 0, by
-            default the first and the last; of JSON lines a name, by default "tokens" and "tags".
-        skip_bad: leave out sentences that can not be used; without it the first is an error.
+        words, tags: columns of words and of tags. In CoNLL a number, 1 for the first column, -1 for
+            the last; default: 1 and -1. In JSON lines a name; default: "tokens" and "tags".
+        skip_bad: leave out sentences that can not be used; otherwise the first such sentence is an
+            error.
 
     Returns:
         `Sentences`, one at least.
 
     Raises:
         DataError: if the file can not be read, has no sentence, or a line is not in its form.
+
+    Example:
+        >>> import pathlib
+        >>> from seqkeras.data import read_sentences
+        >>> _ = pathlib.Path("names.conll").write_text("Ada B-PER\\nsleeps O\\n\\nBob B-PER\\n")
+        >>> [sentence.words for sentence in read_sentences("names.conll").sentences]
+        [('Ada', 'sleeps'), ('Bob',)]
     """
     text = read_text(path)
     if suffix_of(path) == ".jsonl":
@@ -305,15 +326,23 @@ def begun_inside(tags: Sequence[str]) -> int:
 
 
 def to_iob2(tags: Iterable[str]) -> tuple[str, ...]:
-    """Return tags of IOB1 in IOB2: whatever begins an entity is B; tags of IOB2 stay as they are.
+    """Return tags of IOB1 in IOB2: the first tag of an entity is B; tags of IOB2 stay as they are.
 
         IOB1: I-PER I-PER B-PER O    IOB2: B-PER I-PER B-PER O
 
     Args:
         tags: tags of a sentence's words, an iterable.
 
+    Returns:
+        A tuple of tags.
+
     Reference: Ramshaw and Marcus 1995; Tjong Kim Sang and Veenstra 1999, section 2.1,
     https://aclanthology.org/E99-1023
+
+    Example:
+        >>> from seqkeras.data import to_iob2
+        >>> to_iob2(["I-PER", "I-PER", "B-PER", "O"])
+        ('B-PER', 'I-PER', 'B-PER', 'O')
     """
     converted, before = [], "O"
     for tag in tags:

@@ -20,6 +20,14 @@ class Damaged(NamedTuple):
         source_lengths: (B,) integers.
         targets: (B, T) token ids, padded likewise.
         target_lengths: (B,) integers.
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.data import Damaged
+        >>> three = np.array([3])
+        >>> damaged = Damaged(np.array([[5, 90, 8]]), three, np.array([[90, 6, 7]]), three)
+        >>> damaged.targets.tolist()  # the span that sentinel 90 stands for
+        [[90, 6, 7]]
     """
 
     sources: np.ndarray
@@ -61,6 +69,13 @@ def span_mask(
 
     Reference: Raffel et al. 2020, section 3.3.4, https://arxiv.org/abs/1910.10683;
     https://github.com/google-research/text-to-text-transfer-transformer (random_spans_noise_mask)
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.data import span_mask
+        >>> mask = span_mask(np.array([10, 4]), 10, np.random.default_rng(0), share=0.3)
+        >>> mask.shape, mask.sum(axis=1).tolist()  # tokens of noise: 3 of 10, 1 of 4
+        ((2, 10), [3, 1])
     """
     noise, spans = _counts(lengths, share, span_length)
     most = max(int(spans.max(initial=0)), 1)
@@ -110,13 +125,24 @@ def span_corruption(
     Args:
         token_ids: (B, T) integers.
         lengths: (B,) integers, of each row without padding.
-        sentinel_ids: ids of the sentinels in their order, for each span of a row another.
+        sentinel_ids: ids of the sentinels in their order, one for each span of a row.
         generator, share, span_length: see `span_mask`.
+
+    Returns:
+        `Damaged` rows and their targets.
 
     Raises:
         ValueError: if a row has more spans than there are sentinels.
 
     Reference: Raffel et al. 2020, sections 3.1.4 and 3.3.4, https://arxiv.org/abs/1910.10683
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.data import span_corruption
+        >>> tokens, sentinels, generator = np.arange(1, 9)[None], [90, 91], np.random.default_rng(0)
+        >>> damaged = span_corruption(tokens, np.array([8]), sentinels, generator, share=0.25)
+        >>> damaged.sources.shape, damaged.targets.shape  # 6 + 1, 1 + 2
+        ((1, 7), (1, 3))
     """
     mask = span_mask(lengths, token_ids.shape[1], generator, share, span_length)
     begins = mask & ~np.pad(mask[:, :-1], [(0, 0), (1, 0)])
@@ -159,9 +185,24 @@ def text_infilling(
     The last span is cut to that sum. A span of length 0 is a mask that is inserted. Between two
     masks stands a token at least, so that the lengths of what is missing are those drawn.
 
-    Args: see `span_corruption`; mask_id: id of the mask.
+    Args:
+        token_ids, lengths, generator: see `span_corruption`.
+        mask_id: id of the mask.
+        share: share of tokens that are replaced.
+        span_length: mean length of a span.
+
+    Returns:
+        `Damaged` rows; their targets are the given rows.
 
     Reference: Lewis et al. 2020, section 2.2, https://arxiv.org/abs/1910.13461
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.data import text_infilling
+        >>> tokens, generator = np.arange(1, 9)[None], np.random.default_rng(0)
+        >>> damaged = text_infilling(tokens, np.array([8]), mask_id=90, generator=generator)
+        >>> 90 in damaged.sources, damaged.targets.tolist()
+        (True, [[1, 2, 3, 4, 5, 6, 7, 8]])
     """
     rows, width = token_ids.shape
     budget = np.minimum(np.maximum(np.round(share * lengths), 1).astype(int), lengths)

@@ -37,6 +37,13 @@ def read_dialogues(
 
     Raises:
         DataError: if the file can not be read, or a line holds something else.
+
+    Example:
+        >>> import pathlib
+        >>> from seqkeras.data import read_dialogues
+        >>> _ = pathlib.Path("chat.csv").write_text("prompt,answer\\nHello?,Hi.\\n")
+        >>> read_dialogues("chat.csv")
+        [(2, [('user', 'Hello?')], 'Hi.')]
     """
     path = Path(path)
     if suffix_of(path) != ".jsonl":

@@ -59,9 +59,19 @@ class Corpus:
         form: one of `FORMS`.
         digests: path of a file -> SHA-256 of its text.
         shards: tuple of `Shard`s.
-        documents: how many there are, the ones that are held out among them.
-        held_out: share of the documents that are ones of validation, evenly spread.
-        validation: list of documents, lists of sentences.
+        documents: number of documents, held-out ones included.
+        held_out: share of the documents that are held out for validation, evenly spread.
+        validation: the held-out documents, lists of sentences.
+
+    Example:
+        >>> import pathlib
+        >>> from seqkeras.data import Corpus
+        >>> _ = pathlib.Path("texts.txt").write_text("A b.\\nC.\\n\\nD.\\n\\nE.\\n\\nF.\\n")
+        >>> corpus = Corpus.of_files(["texts.txt"], held_out=0.5)
+        >>> corpus.documents, corpus.validation  # an empty line ends a document
+        (4, [['D.'], ['F.']])
+        >>> list(corpus.read(corpus.shards[0]))
+        [['A b.', 'C.'], ['E.']]
     """
 
     form: str
@@ -84,8 +94,8 @@ class Corpus:
         Args:
             paths: paths of the files.
             form: one of `FORMS`.
-            held_out: share of documents that are held out, evenly spread, of 1,000 at most; two
-                at least, where two are left.
+            held_out: share of documents that are held out, evenly spread: 1,000 documents at most,
+                and two at least where two are left.
             shard_bytes: size of a shard, which ends with the document that reaches it.
 
         Raises:
@@ -144,10 +154,27 @@ def is_held_out(number: int, share: float) -> bool:
 
 
 def read_documents(path: Path | str, form: str) -> list[list[str]]:
-    """Return the documents of a file, lists of sentences.
+    """Return the documents of a file.
+
+    Args:
+        path: path of the file, plain or .gz.
+        form: "lines", where a line is a sentence and an empty line ends a document; or "prose",
+            where an empty line ends a paragraph, and three of them a document.
+
+    Returns:
+        A list of documents, which are lists of sentences.
 
     Raises:
         DataError: see `Corpus.of_files`.
+
+    Example:
+        >>> import pathlib
+        >>> from seqkeras.data import read_documents
+        >>> _ = pathlib.Path("texts.txt").write_text("One. Two.\\n\\nThree.\\n")
+        >>> read_documents("texts.txt", form="lines")
+        [['One. Two.'], ['Three.']]
+        >>> read_documents("texts.txt", form="prose")  # one empty line ends a paragraph alone
+        [['One.', 'Two.', 'Three.']]
     """
     documents = [sentences(lines, form) for _, lines in _documents(Path(path), form)]
     if not documents:

@@ -35,12 +35,23 @@ class Masking:
     """(B, T) token ids to inputs with masks, (B, M) positions and their targets.
 
     Args:
-        tokenizer: a `Subwords`.
-        kind: one of `KINDS`.
+        tokenizer: a `Subwords` that reads a mask in texts.
+        kind: "tokens", "words" (all tokens of a word) or "spans" (of words).
         share: share of tokens that are chosen.
 
     Raises:
         ValueError: if the kind is unknown, or the vocabulary holds no mask.
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.data import Masking
+        >>> from seqkeras.tokenizers import learn_word_piece
+        >>> tokenizer = learn_word_piece(["low lower lowest"] * 9, vocab_size=25, masks=True)
+        >>> masking = Masking(tokenizer, kind="tokens", share=0.2)
+        >>> token_ids, lengths = np.full((2, 10), 9), np.array([10, 5])
+        >>> masked, positions, targets = masking(token_ids, lengths, np.random.default_rng(0))
+        >>> targets.tolist()  # two of ten tokens, one of five
+        [[9, 9], [9, -1]]
     """
 
     def __init__(self, tokenizer: Subwords, kind: str = "tokens", share: float = 0.15):

@@ -13,28 +13,35 @@ DRAWN = 2**32 - 1  # beside the seed: no pass has this number
 
 
 class MixedBatches:
-    """Each batch is of one corpus, which is drawn by weight.
+    """Batches of several corpora: each batch is of one corpus, which is drawn by weight.
 
         p(corpus i) = w(i) / (w(1) + ... + w(n))
 
     Each corpus is read pass by pass in its own order, however often it is drawn.
 
     Args:
-        orders: one of each corpus, such as `seqkeras.data.batching.BucketedBatches`, of one batch
+        orders: an order for each corpus, such as `seqkeras.data.BucketedBatches`, with one batch
             size.
-        offsets: of each corpus, what is added to its rows.
-        weights: weights of each corpus, positive numbers.
+        offsets: for each corpus the number that is added to the indices of its rows.
+        weights: w, a positive number for each corpus.
         seed: seed of what is drawn.
 
     Attributes:
         batch_size: rows in each batch, or None where batches differ.
-        batches_per_pass: in how many batches the first corpus is seen about once.
+        batches_per_pass: number of batches in which the first corpus is seen about once.
 
     Raises:
-        ValueError: if there are not as many weights as orders, or one is not positive.
+        ValueError: if weights and orders differ in number, or a weight is not positive.
 
     Reference: batches of one corpus each: https://github.com/facebookresearch/fairseq
     (MultiCorpusSampledDataset); weights: https://opennmt.net/OpenNMT-py/FAQ.html
+
+    Example:
+        >>> from seqkeras.data import BucketedBatches, MixedBatches
+        >>> orders = [BucketedBatches(lengths, 2, seed=0) for lengths in ([3, 4, 5, 6], [7, 8])]
+        >>> order = MixedBatches(orders, offsets=[0, 4], weights=[1.0, 3.0], seed=0)
+        >>> order.batches_per_pass  # the 2 batches of the first corpus are a quarter of them
+        8
     """
 
     def __init__(

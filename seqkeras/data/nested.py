@@ -8,7 +8,7 @@ from seqkeras.serving.text.packing import pad_nested
 
 
 class NestedSequences:
-    """Rows of lists of integers; what is taken of them is padded on both axes.
+    """Rows of lists of integers; rows that are taken are padded on both axes.
 
     Args:
         rows: list of lists of lists of integers.
@@ -22,6 +22,13 @@ class NestedSequences:
 
     Raises:
         ValueError: if a list is longer than the width.
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.data import NestedSequences
+        >>> letters = NestedSequences([[[3, 4], [5]], [[6]]])  # the characters of words
+        >>> letters.padded(np.array([0, 1])).tolist()
+        [[[3, 4], [5, 0]], [[6, 0], [0, 0]]]
     """
 
     dtype = np.dtype("int64")

@@ -25,11 +25,22 @@ def read_parallel(
 ) -> list[tuple[int, tuple[str, str]]]:
     """Return the lines of two files, side by side.
 
+    Args:
+        source_path, target_path: paths of the files, plain or .gz, with a text a line.
+
     Returns:
         A list of (number of the line, (source, target)).
 
     Raises:
         DataError: if a file can not be read, they differ in length, or a line is empty.
+
+    Example:
+        >>> import pathlib
+        >>> from seqkeras.data import read_parallel
+        >>> for name, text in (("news.de", "Guten Tag\\n"), ("news.en", "Hello\\n")):
+        ...     _ = pathlib.Path(name).write_text(text)
+        >>> read_parallel("news.de", "news.en")
+        [(1, ('Guten Tag', 'Hello'))]
     """
     sources, targets = (lines_of(read_text(path)) for path in (source_path, target_path))
     if len(sources) != len(targets):
@@ -60,6 +71,13 @@ def read_tab_separated(path: Path | str, way_out: str = "") -> list[tuple[int, t
 
     Raises:
         DataError: if the file can not be read, or a line has no tab or nothing on one side of it.
+
+    Example:
+        >>> import pathlib
+        >>> from seqkeras.data import read_tab_separated
+        >>> _ = pathlib.Path("deu.txt").write_text("Go.\\tGeh.\\tCC-BY 2.0\\n\\nHi.\\tHallo!\\n")
+        >>> read_tab_separated("deu.txt")
+        [(1, ('Go.', 'Geh.')), (3, ('Hi.', 'Hallo!'))]
     """
     rows = []
     for line, content in enumerate(lines_of(read_text(path)), start=1):
@@ -92,6 +110,13 @@ def read_pronunciations(path: Path | str, stress: bool = True) -> list[tuple[int
 
     Raises:
         DataError: if the file can not be read, or a line holds a word without phonemes.
+
+    Example:
+        >>> import pathlib
+        >>> from seqkeras.data import read_pronunciations
+        >>> _ = pathlib.Path("cmudict.dict").write_text("read R EH1 D\\nread(2) R IY1 D\\n")
+        >>> read_pronunciations("cmudict.dict", stress=False)
+        [(1, ('read', 'R EH D')), (2, ('read', 'R IY D'))]
     """
     rows = {}
     for line, content in enumerate(lines_of(read_text(path)), start=1):

@@ -38,6 +38,13 @@ class Recording:
         target: the label, a text; or a list of one for each frame.
         rows: tuple of the rows of texts that the file has; None for arrays.
         spellings: column of labels, or of the recording's name -> set of what the file has there.
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.data import Recording
+        >>> recording = Recording("gestures.npz, frames[0]", np.zeros((50, 3)), target="wave")
+        >>> [len(part) for part in recording.beginnings(20)]
+        [20, 40, 50]
     """
 
     where: str
@@ -79,14 +86,22 @@ def read_arrays(path: Path | str, for_each_frame: bool) -> list[Recording]:
     """Return the recordings of a .npz file.
 
     Args:
-        path: path of the file.
+        path: path of the file, with the arrays "frames" and "labels"; "lengths" too, where
+            recordings are shorter than the array.
         for_each_frame: whether each frame has a label.
 
     Returns:
         A list of `Recording`, one at least.
 
     Raises:
-        DataError: if it is no such file, or a number is not finite.
+        DataError: if the file holds no such arrays, or a number is not finite.
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.data import read_arrays
+        >>> np.savez("gestures.npz", frames=np.zeros((2, 50, 3)), labels=["wave", "still"])
+        >>> [(len(one), one.target) for one in read_arrays("gestures.npz", for_each_frame=False)]
+        [(50, 'wave'), (50, 'still')]
     """
     loaded = _loaded(path)
     if isinstance(loaded, np.ndarray) or not {"frames", "labels"} <= {*loaded.files}:

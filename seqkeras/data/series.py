@@ -40,6 +40,12 @@ class Series:
         rows: a list for each row, of the values of the columns of its time, then of the others.
         times: (rows,) datetime64 of microseconds; None without a time column.
         spellings: set of the names that the file has for the series.
+
+    Example:
+        >>> from seqkeras.data import Series
+        >>> series = Series("Ulm", where=["line 2", "line 3"], rows=[["1.5"], ["2"]], times=None)
+        >>> len(series), series.rows
+        (2, [['1.5'], ['2']])
     """
 
     name: str
@@ -65,22 +71,33 @@ def read_series(
     Args:
         path: path of the file.
         columns: names of the columns of values; their fields may be empty.
-        time: a `seqkeras.serving.times.TimeColumn`, whose step is found, and whether times have an
-            offset; None where rows follow each other by the order of the lines alone.
-        series_column: name of the column that says which series a row is of; None for one series.
-        gaps: what a step in which rows are missing is: "refuse" it; "fill" it with rows without
-            values; "few": fill it if the series lacks few rows (`FEW`), else refuse it; "keep" the
-            rows as if none were missing.
-        step: (step, unit) of the times, from `seqkeras.data.time_steps.named_step`; None
-            if the rows tell it.
+        time: a `seqkeras.serving.times.TimeColumn`, whose step and offset are found here; None
+            where rows follow each other by the order of the lines alone.
+        series_column: name of the column with the name of a row's series; None for one series.
+        gaps: what is done where rows are missing. "refuse": an error. "fill": rows without values
+            are put in. "few": fill if the series lacks few rows (`FEW`), else refuse. "keep": the
+            rows follow each other as if none were missing.
+        step: (step, unit) of the times, from `seqkeras.data.time_steps.named_step`; None: the rows
+            tell it.
 
     Returns:
-        A list of `Series`; the `TimeColumn` with its step and `has_offset`, or None; how many rows
-        were put in.
+        A list of `Series`; the `TimeColumn` with its step and `has_offset`, or None; the number of
+        rows that were put in.
 
     Raises:
-        DataError: if the file can not be read, or the times are none, do not ascend, or have gaps
-            that are refused.
+        DataError: if the file can not be read, or times can not be read, do not ascend, or have
+            gaps that are refused.
+
+    Example:
+        >>> import pathlib
+        >>> from seqkeras.data import read_series
+        >>> from seqkeras.serving.times import TimeColumn
+        >>> lines = ["day,load", "2024-05-01,3", "2024-05-02,4", "2024-05-04,6"]
+        >>> _ = pathlib.Path("load.csv").write_text("\\n".join(lines))
+        >>> day = TimeColumn(("day",))
+        >>> [series], time, num_filled = read_series("load.csv", ["load"], day, gaps="fill")
+        >>> [load for _, load in series.rows], time.step_in_words, num_filled
+        (['3', '4', '', '6'], '1 day', 1)
     """
     series_names = () if series_column is None else (series_column,)
     names = (*series_names, *(time.columns if time else ()), *columns)
@@ -137,15 +154,24 @@ def ways_to_read(name: str, texts: Sequence[str], decimal: str | None = None) ->
 
 
 def numbers_of(series: Series, names: Sequence[str], decimals: Mapping[str, str]) -> np.ndarray:
-    """Return (rows, names) numbers of the first columns of a series, NaN where one is missing.
+    """Return the numbers of the first columns of a series.
 
     Args:
         series: the `Series`.
         names: names of the columns.
-        decimals: name -> decimal sign of columns whose numbers people write.
+        decimals: name -> decimal sign, "." or ",", of columns whose numbers people write.
+
+    Returns:
+        (rows, names) float64, NaN where a number is missing.
 
     Raises:
         DataError: with the line, if a value is no number.
+
+    Example:
+        >>> from seqkeras.data import Series, numbers_of
+        >>> series = Series("", ["line 2", "line 3"], [["1,5", "7"], ["", "8"]], times=None)
+        >>> numbers_of(series, ["load", "wind"], decimals={"load": ","}).tolist()
+        [[1.5, 7.0], [nan, 8.0]]
     """
     columns = [Column(name, decimal=decimals.get(name)) for name in names]
     values = [values_of(series, index, column) for index, column in enumerate(columns)]
@@ -299,8 +325,21 @@ class WindowArrays:
         part: "window", "known" or "target".
         scaled: whether numbers are as the model reads and forecasts them, in float32; else they are
             the values of the file, in float64.
-        lengths: numbers of rows of the past; the windows of a batch have one of them, the last rows
-            of each. None: all rows.
+        lengths: numbers of rows of the past; the windows of a batch have one of these numbers,
+            their last rows. None: all rows.
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.data import Series, WindowArrays
+        >>> from seqkeras.data.series import Window
+        >>> from seqkeras.serving.rows import Column, Rows
+        >>> rows, series = Rows((Column("load", deviation=2.0),)), Series("", [], [], None)
+        >>> table = np.arange(10.0)[:, None]
+        >>> windows = [Window(series, table, start, sizes=(4, 2, 1), rows=rows) for start in (0, 3)]
+        >>> WindowArrays(windows, "window").shape
+        (2, 4, 1)
+        >>> WindowArrays(windows, "target")[np.array([1])].tolist()  # 7 and 8, by the deviation
+        [[[3.5], [4.0]]]
     """
 
     def __init__(

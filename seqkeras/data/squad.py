@@ -29,14 +29,40 @@ UNITS = {"characters": "code points", "bytes": "bytes of UTF-8", "utf-16": "unit
 
 
 class Answer(NamedTuple):
-    """A text that stands in the context from an index on."""
+    """A text that stands in the context from an index on.
+
+    Attributes:
+        text: the answer.
+        start: index of its first code point in the context.
+
+    Example:
+        >>> from seqkeras.data import Answer
+        >>> context = "The tower stands in Paris."
+        >>> answer = Answer("Paris", start=20)
+        >>> context[answer.start :].startswith(answer.text)
+        True
+    """
 
     text: str
     start: int
 
 
 class Question(NamedTuple):
-    """A question about a context, and its right answers, of which there may be none."""
+    """A question about a context, and its right answers.
+
+    Attributes:
+        where: place in the file, for errors.
+        question: the question.
+        context: the text that may hold the answer.
+        answers: the right answers; none where the context has no answer.
+
+    Example:
+        >>> from seqkeras.data import Answer, Question
+        >>> context, answers = "The tower stands in Paris.", (Answer("Paris", 20),)
+        >>> question = Question("tower.json, line 1", "Where is the tower?", context, answers)
+        >>> question.answers[0].text
+        'Paris'
+    """
 
     where: str
     question: str
@@ -70,8 +96,17 @@ def read_questions(
 
     Raises:
         DataError: if the file can not be read, is in another form, or a question can not be used:
-            it is blank or has no token, has no answer and does not say so, or one that is not at
-            its offset. It names article, paragraph and question, or the line.
+            it is blank or has no token, has no answer and does not say so, or has an answer that is
+            not at its offset. The message names article, paragraph and question, or the line.
+
+    Example:
+        >>> import json, pathlib
+        >>> from seqkeras.data import read_questions
+        >>> row = {"question": "Where?", "context": "In Paris.", "answers": {"text": ["Paris"]}}
+        >>> row["answers"]["answer_start"] = [3]
+        >>> _ = pathlib.Path("tower.jsonl").write_text(json.dumps(row))
+        >>> read_questions("tower.jsonl").questions[0].answers
+        (Answer(text='Paris', start=3),)
     """
     name = Path(path).name.lower().removesuffix(".gz")
     text = read_text(path, in_lines=not name.endswith(".json"))

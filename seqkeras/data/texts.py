@@ -13,20 +13,37 @@ COMPRESSED = ".gz"
 
 
 class DataError(ValueError):
-    """A file of data that can not be used; the message names the file and the line."""
+    """A file of data that can not be used; the message names the file and the line.
+
+    Example:
+        >>> from seqkeras.data import read_text
+        >>> read_text("missing.txt")
+        Traceback (most recent call last):
+            ...
+        seqkeras.data.texts.DataError: missing.txt: no such file.
+    """
 
 
 def read_text(path: Path | str, in_lines: bool = True) -> str:
-    """Return the text of a file in UTF-8, with a byte order mark or without; of a .gz what is
-    packed.
+    """Return the text of a file in UTF-8, with a byte order mark or without; a .gz is unpacked.
 
     Args:
         path: path of the file.
         in_lines: whether its lines are texts, or rows with texts, so that none may be too long.
 
+    Returns:
+        The text, without the byte order mark.
+
     Raises:
-        DataError: if there is none, it can not be read or unpacked, is not UTF-8, or holds nothing;
-            or if a line has more than `seqkeras.serving.parsing.MOST_OF_LINE` bytes.
+        DataError: if there is no file, it can not be read or unpacked, is not UTF-8, or holds
+            nothing; or if a line has more than `seqkeras.serving.parsing.MOST_OF_LINE` bytes.
+
+    Example:
+        >>> import gzip, pathlib
+        >>> from seqkeras.data import read_text
+        >>> _ = pathlib.Path("texts.txt.gz").write_bytes(gzip.compress("café\\n".encode()))
+        >>> read_text("texts.txt.gz")
+        'café\\n'
     """
     path = Path(path)
     if not path.is_file():
@@ -78,10 +95,20 @@ def suffix_of(path: Path | str) -> str:
 
 
 def lines_of(text: str) -> list[str]:
-    """Return the lines of a text without their ends; the one after the last end is none, if it is
-    empty.
+    """Return the lines of a text without their ends; the end of the last line begins no other line.
 
-    `splitlines` would also end them at characters within a text, as U+2028.
+    `str.splitlines` would also end lines at characters within a text, such as U+2028.
+
+    Args:
+        text: a string.
+
+    Returns:
+        A list of strings.
+
+    Example:
+        >>> from seqkeras.data import lines_of
+        >>> lines_of("one\\r\\ntwo\\n\\nthree\\n")
+        ['one', 'two', '', 'three']
     """
     lines = [line.removesuffix("\r") for line in text.split("\n")]
     return lines if lines[-1] else lines[:-1]

@@ -44,11 +44,11 @@ OPEN = 32  # shards that stay open, each with a file descriptor for each of its 
 
 
 def begin_records(folder: Path | str, corpus: Corpus, tokenizer: Subwords) -> list[int]:
-    """Make a folder of records without shards, or find that it is one of the same.
+    """Make a folder of records without shards; one of the same corpus and tokenizer goes on.
 
     Args:
         folder: a path.
-        corpus: a `seqkeras.data.documents.Corpus`.
+        corpus: a `seqkeras.data.Corpus`.
         tokenizer: a `Subwords`.
 
     Returns:
@@ -56,6 +56,15 @@ def begin_records(folder: Path | str, corpus: Corpus, tokenizer: Subwords) -> li
 
     Raises:
         DataError: if the folder holds something else, or records with other options.
+
+    Example:
+        >>> import pathlib
+        >>> from seqkeras.data import Corpus, begin_records
+        >>> from seqkeras.tokenizers import learn_word_piece
+        >>> _ = pathlib.Path("texts.txt").write_text("low lower\\n\\nlowest\\n" * 9)
+        >>> tokenizer = learn_word_piece(["low lower lowest"] * 9, vocab_size=25)
+        >>> begin_records("records", Corpus.of_files(["texts.txt"], shard_bytes=99), tokenizer)
+        [0, 1]
     """
     folder = Path(folder)
     content = _content(corpus, tokenizer)
@@ -113,6 +122,17 @@ def write_shard(folder: Path | str, number: int) -> None:
     Raises:
         DataError: if the file of the shard can not be read.
         InUseError: if another process makes it.
+
+    Example:
+        >>> import pathlib
+        >>> from seqkeras.data import Corpus, begin_records, write_shard
+        >>> from seqkeras.tokenizers import learn_word_piece
+        >>> _ = pathlib.Path("texts.txt").write_text("low lower\\n\\nlowest\\n" * 9)
+        >>> tokenizer = learn_word_piece(["low lower lowest"] * 9, vocab_size=25)
+        >>> for number in begin_records("records", Corpus.of_files(["texts.txt"]), tokenizer):
+        ...     write_shard("records", number)
+        >>> sorted(path.name for path in pathlib.Path("records", "shard-00000").iterdir())
+        ['documents.npy', 'sentences.npy', 'tokens.npy']
     """
     shard = _shard(folder, number)
     if shard.is_dir():
@@ -153,8 +173,20 @@ class TokenRecords:
         num_documents, num_tokens: numbers of documents and tokens of all shards.
 
     Raises:
-        DataError: if it holds no records, a shard is missing, damaged or can not be read, or there
-            is no token.
+        DataError: if the folder holds no records, a shard is missing, damaged or can not be read,
+            or there is no token.
+
+    Example:
+        >>> import pathlib
+        >>> from seqkeras.data import Corpus, TokenRecords, begin_records, write_shard
+        >>> from seqkeras.tokenizers import learn_word_piece
+        >>> _ = pathlib.Path("texts.txt").write_text("low lower\\n\\nlowest\\n" * 9)
+        >>> tokenizer = learn_word_piece(["low lower lowest"] * 9, vocab_size=25)
+        >>> for number in begin_records("records", Corpus.of_files(["texts.txt"]), tokenizer):
+        ...     write_shard("records", number)
+        >>> records = TokenRecords("records")
+        >>> records.num_documents, records.num_tokens
+        (10, 27)
     """
 
     def __init__(self, folder: Path | str):

@@ -39,6 +39,13 @@ def token_stream(texts: Sequence[str], tokenizer: Tokenizer, end_id: int) -> np.
 
     Returns:
         (tokens,) int32.
+
+    Example:
+        >>> from seqkeras.data import token_stream
+        >>> from seqkeras.tokenizers import learn_words
+        >>> table = learn_words(["to be or not to be"], vocab_size=10)
+        >>> token_stream(["to be\\nor not"], table, end_id=3).tolist()  # <eos> ends each line
+        [5, 4, 3, 7, 6, 3]
     """
     whole, parts, end = keeps_white_space(tokenizer), [], np.array([end_id], "int32")
     for text in texts:

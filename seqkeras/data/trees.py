@@ -15,11 +15,24 @@ from seqkeras.serving.text.trees import parse_tree as parse_any_tree
 
 
 def read_trees(path: Path | str) -> list[Tree]:
-    """Return the trees of a file, plain or .gz, one a line; empty lines are passed over.
+    """Return the trees of a file, one a line; empty lines are passed over.
+
+    Args:
+        path: path of the file, plain or .gz.
+
+    Returns:
+        A list of `Tree`.
 
     Raises:
         DataError: if the file can not be read.
         ValueError: if a line is no tree; it names the line.
+
+    Example:
+        >>> import pathlib
+        >>> from seqkeras.data import read_trees
+        >>> _ = pathlib.Path("trees.txt").write_text("(3 (2 very) (4 good))\\n(2 so)\\n")
+        >>> [tree.label for tree in read_trees("trees.txt")]
+        [3, 2]
     """
     trees = []
     for number, line in enumerate(lines_of(read_text(path)), start=1):
@@ -34,8 +47,22 @@ def read_trees(path: Path | str) -> list[Tree]:
 def parse_tree(text: str) -> Tree:
     """Return the tree that a bracketed text spells.
 
+    Args:
+        text: a tree as in the Stanford Sentiment Treebank, with a number as label of every node.
+
+    Returns:
+        The `Tree`.
+
     Raises:
         ValueError: if the text is no tree, or a node's label is no number; it says what is wrong.
+
+    Reference: Socher et al. 2013, https://aclanthology.org/D13-1170
+
+    Example:
+        >>> from seqkeras.data import parse_tree
+        >>> tree = parse_tree("(3 (2 very) (4 good))")
+        >>> tree.label, [child.word for child in tree.children]
+        (3, ['very', 'good'])
     """
     tree = parse_any_tree(text)
     for node in Nodes(tree).trees:
@@ -59,11 +86,16 @@ def tree_arrays(
 
     Returns:
         A dictionary of int32 arrays: those of `seqkeras.serving.text.trees.node_arrays`, and labels
-        (B, N),
-        -1 for none.
+        (B, N), -1 for none.
 
     Raises:
         ValueError: if there are no trees.
+
+    Example:
+        >>> from seqkeras.data import parse_tree, tree_arrays
+        >>> arrays = tree_arrays([parse_tree("(3 (2 very) (4 good))")], {"very": 2, "good": 3})
+        >>> arrays["token_ids"].tolist(), arrays["labels"].tolist(), arrays["children"].tolist()
+        ([[0, 2, 3]], [[3, 2, 4]], [[[1, 2], [-1, -1], [-1, -1]]])
     """
     if not trees:
         raise ValueError("tree_arrays: needs one tree at least; received none.")

@@ -142,7 +142,28 @@ class ConsecutiveStarts:
 
 
 def random_windows(tokens: np.ndarray, length: int, batch_size: int, seed: int) -> Batches:
-    """Return `Batches` of windows that stand anywhere: {"token_ids"} and targets."""
+    """Return `Batches` of windows that begin anywhere in a stream.
+
+    Args:
+        tokens: (tokens,) integers.
+        length: T, of a window.
+        batch_size: windows in each batch.
+        seed: seed of what is drawn.
+
+    Returns:
+        `Batches` of {"token_ids": (B, T)} and targets (B, T), the tokens one step later.
+
+    Raises:
+        ValueError: if the stream has no window.
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.data import random_windows
+        >>> batches = random_windows(np.arange(100), 5, batch_size=2, seed=0)
+        >>> inputs, targets = next(batches.from_step(0))
+        >>> inputs["token_ids"].shape, bool((targets == inputs["token_ids"] + 1).all())
+        ((2, 5), True)
+    """
     order = RandomStarts(len(tokens), length, batch_size, seed)
     return Batches({"token_ids": Windows(tokens, length)}, Windows(tokens, length, 1), order)
 
@@ -150,8 +171,28 @@ def random_windows(tokens: np.ndarray, length: int, batch_size: int, seed: int) 
 def mixed_windows(
     streams: Sequence[np.ndarray], length: int, batch_size: int, weights: Sequence[float], seed: int
 ) -> Batches:
-    """Return `random_windows` of several streams, each batch of one, drawn by weight
-    (`seqkeras.data.mixing`)."""
+    """Return `random_windows` of several streams; each batch is of one stream, drawn by weight.
+
+    Args:
+        streams: arrays (tokens,) of integers.
+        length, batch_size, seed: see `random_windows`.
+        weights: a positive number for each stream; see `MixedBatches`.
+
+    Returns:
+        `Batches` of {"token_ids": (B, T)} and targets (B, T).
+
+    Raises:
+        ValueError: if a stream has no window, or weights and streams differ in number.
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.data import mixed_windows
+        >>> streams = [np.arange(100), np.arange(500, 550)]
+        >>> batches = mixed_windows(streams, 5, batch_size=2, weights=[3.0, 1.0], seed=0)
+        >>> inputs, targets = next(batches.from_step(0))
+        >>> np.unique(inputs["token_ids"] < 500).size  # a batch is of one stream
+        1
+    """
     sizes = [len(stream) for stream in streams]
     orders = [RandomStarts(size, length, batch_size, seed) for size in sizes]
     offsets = np.cumsum([0, *sizes[:-1]])
@@ -160,10 +201,26 @@ def mixed_windows(
 
 
 def with_prefixes(windows: Batches, seed: int) -> Batches:
-    """Return the same windows with {"prefix_lengths"}: a window at s has a prefix of P(s) of its T
-    tokens, drawn evenly from 1 ... T, whose inner tokens are no targets.
+    """Return windows that begin with a prefix: its inner tokens are no targets.
+
+        P(s) ~ uniform on 1 ... T, the length of the prefix of the window that starts at s
+
+    Args:
+        windows: `random_windows`.
+        seed: seed of what is drawn.
+
+    Returns:
+        The same `Batches` with the input {"prefix_lengths": (B,)}; targets within a prefix are -1.
 
     Reference: Raffel et al. 2020, section 3.2.1, https://arxiv.org/abs/1910.10683
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.data import random_windows, with_prefixes
+        >>> windows = with_prefixes(random_windows(np.arange(100), 5, batch_size=2, seed=0), seed=0)
+        >>> inputs, targets = next(windows.from_step(0))
+        >>> ((targets == -1).sum(axis=1) == inputs["prefix_lengths"] - 1).tolist()
+        [True, True]
     """
     inputs: Any = windows.arrays[0]
     (num_tokens, length), tokens = inputs["token_ids"].shape, inputs["token_ids"].tokens
@@ -173,9 +230,24 @@ def with_prefixes(windows: Batches, seed: int) -> Batches:
 
 
 def with_orders(windows: Batches, seed: int) -> Batches:
-    """Return the same windows with {"order"}, (B, T): a random one for every row of every batch.
+    """Return windows with a random order of their positions, for every row of every batch.
+
+    Args:
+        windows: `random_windows`.
+        seed: seed of what is drawn.
+
+    Returns:
+        The same `Batches` with the input {"order": (B, T)}, a permutation of 0 ... T - 1 a row.
 
     Reference: Yang et al. 2019, section 2.2, https://arxiv.org/abs/1906.08237
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.data import random_windows, with_orders
+        >>> windows = with_orders(random_windows(np.arange(100), 5, batch_size=2, seed=0), seed=0)
+        >>> inputs, targets = next(windows.from_step(0))
+        >>> np.sort(inputs["order"]).tolist()
+        [[0, 1, 2, 3, 4], [0, 1, 2, 3, 4]]
     """
     inputs: Any = windows.arrays[0]
     num_tokens, length = inputs["token_ids"].shape
@@ -186,7 +258,26 @@ def with_orders(windows: Batches, seed: int) -> Batches:
 def consecutive_windows(tokens: np.ndarray, length: int, batch_size: int) -> Batches:
     """Return `Batches` whose rows go on where they ended in the batch before.
 
-    The inputs are {"token_ids", "begins"}: `begins` (B,) is True for rows that begin anew.
+    Args:
+        tokens, length, batch_size: see `random_windows`.
+
+    Returns:
+        `Batches` of {"token_ids": (B, T), "begins": (B,)} and targets (B, T); `begins` is True for
+        rows that begin anew.
+
+    Raises:
+        ValueError: if the part of a row has no window.
+
+    Reference: Zaremba et al. 2014, section 4.1, https://arxiv.org/abs/1409.2329
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.data import consecutive_windows
+        >>> batches = consecutive_windows(np.arange(13), length=3, batch_size=2).from_step(0)
+        >>> next(batches)[0]["token_ids"].tolist()
+        [[0, 1, 2], [6, 7, 8]]
+        >>> next(batches)[0]["token_ids"].tolist()  # goes on where the rows ended
+        [[3, 4, 5], [9, 10, 11]]
     """
     order = ConsecutiveStarts(len(tokens), length, batch_size)
     inputs = {"token_ids": Windows(tokens, length), "begins": order.begins}
