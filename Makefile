@@ -28,7 +28,7 @@ endif
 # Of serving/javascript, for its tests and for answers in the browser; nothing where there is no npm.
 NPM_PACKAGES := $(if $(shell command -v npm),serving/javascript/node_modules/.package-lock.json)
 
-.PHONY: quickstart gallery docs scores test test-all test-bulk lint parity vectors release
+.PHONY: quickstart gallery docs reference scores test test-all test-bulk lint parity vectors release
 
 quickstart: .venv/requirements.done $(NPM_PACKAGES)
 	$(BIN)/seqkeras train dates --out $(RUN)
@@ -56,6 +56,10 @@ gallery: .venv/requirements.done
 docs: .venv/requirements-docs.done $(if $(shell command -v npm),docs/theme/node_modules/.package-lock.json)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "next: open site/index.html"
+
+# The pages of the commands, made of their options.
+reference: .venv/requirements.done
+	$(BIN)/python docs/theme/commands.py
 
 # The commands of examples/NAME/run.sh, in runs/NAME.
 example-%: .venv/requirements.done

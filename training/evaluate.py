@@ -74,7 +74,7 @@ def evaluate_command() -> click.Command:
     )
     @click.pass_context
     def evaluate_folder(context, folder, data, precision, out):
-        """Return score a run or a bundle on a file.
+        """Score a run or a bundle on a file.
 
         The file looks like the one that the task was trained on. How its columns are named, and
         what else reading and scoring need, the run and its bundle remember; the task's own options
@@ -93,7 +93,7 @@ def evaluate_command() -> click.Command:
 
 
 def evaluate(evaluation: Evaluation) -> dict[str, Any]:
-    """Return score a run or a bundle; prints a table, and returns the scores.
+    """Score a run or a bundle: print a table, and return the scores.
 
     Raises:
         RunError: if the folder is neither, its task reads no files, the model does not take an

@@ -5,6 +5,7 @@ What draws attention is NumPy and matplotlib: it imports no Keras.
 """
 
 import importlib
+from typing import TYPE_CHECKING
 
 from seqkeras.analysis.attention_maps import (
     AttentionMap,
@@ -13,6 +14,9 @@ from seqkeras.analysis.attention_maps import (
     plot_attention_maps,
 )
 from seqkeras.analysis.jacobians import jacobian_norms
+
+if TYPE_CHECKING:
+    from seqkeras.analysis.text_likelihood import TextLikelihood
 
 __all__ = [
     "AttentionMap",

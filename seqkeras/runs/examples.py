@@ -7,9 +7,12 @@ from typing import Any
 import numpy as np
 
 VALIDATION = "validation.json"
+"""Real inputs with their targets, on which export compares the models."""
 ARRAYS = "validation.npz"
+"""The inputs of `VALIDATION` that are arrays."""
 ARRAY = "array"  # the only key of a dictionary that refers to an array of `ARRAYS`
 EXAMPLES = 'a list of {"input": ...} or {"text": ..., "target": ...}, one at least'
+"""What validation examples must be, in words for errors."""
 
 
 def are_examples(validation: object) -> bool:

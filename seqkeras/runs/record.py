@@ -19,11 +19,15 @@ from seqkeras.serving.manifest import (
 from seqkeras.serving.manifest.fields import parse_fields
 from seqkeras.serving.text import Pattern, Tokenizer
 
-OPTIONS = "options.json"  # of `seqkeras train`, the first file of a run
+OPTIONS = "options.json"
+"""The options of `seqkeras train`, the first file of a run."""
 RECORD = "run.json"
-EVALUATION = "evaluation.json"  # of a bundle: the record's `evaluation`
+"""The record of a run, `RunRecord`, its last file."""
+EVALUATION = "evaluation.json"
+"""The `evaluation` of the record, as a file of a bundle."""
 RUNS = "runs"  # the setting that names the folders of several tasks' runs
 TRAIN_AGAIN = "Train again."
+"""The way out that errors name where a run is damaged."""
 TOKENIZERS = {"source": "tokenizer/source.json", "target": "tokenizer/target.json"}
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import keras
 
 REFERENCE = "reference.npz"
+"""The outputs of the model as its user calls it, `Reference`."""
 MOST_EXAMPLES = 64
 MOST_BYTES = 64 * 2**20
 

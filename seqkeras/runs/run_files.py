@@ -23,11 +23,17 @@ if TYPE_CHECKING:
     from seqkeras.serving.text import Tokenizer
 
 MODEL = "model.keras"
+"""The trained model."""
 SCORES = "scores.json"
+"""What training measured."""
 ATTENTION_MAP = "attention.png"
+"""Attention maps of a few examples."""
 FORECASTS = "forecast.png"
-CHECKPOINT = "checkpoint.keras"  # only while the run is not finished
-ROLES = ("text", "source", "target", "words", "characters")  # of tokenizers
+"""Past, targets and forecasts of a few examples."""
+CHECKPOINT = "checkpoint.keras"
+"""The model of a run that is not finished."""
+ROLES = ("text", "source", "target", "words", "characters")
+"""The roles of tokenizers: what each reads or writes."""
 # Package, or class, of another library's tokenizer -> how to convert it.
 WAYS = {
     "TextVectorization": "from_text_vectorization(layer) makes one of it",

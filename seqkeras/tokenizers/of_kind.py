@@ -36,7 +36,7 @@ def _small_letters():
     return {letter: letter.lower() for letter in characters if letter.lower() != letter}
 
 
-TOKENIZERS = {  # (texts, vocab_size, lowercase) -> tokenizer
+TOKENIZERS = {
     "unigram": _sentence_pieces("unigram"),
     "bpe": _sentence_pieces("bpe"),
     "word-piece": lambda texts, size, lower: learn_word_piece(
@@ -46,6 +46,7 @@ TOKENIZERS = {  # (texts, vocab_size, lowercase) -> tokenizer
     "words": learn_words,
     "characters": lambda texts, size, _: CharacterTable.learn(texts),
 }
+"""Kind of a tokenizer -> what learns it: (texts, vocab_size, lowercase) -> tokenizer."""
 KEEP_CASE = ("byte-pairs", "characters")
 
 

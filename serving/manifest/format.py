@@ -11,14 +11,18 @@ from .fields import parse_fields
 from .refusal import Refusal
 
 SCHEMA_VERSION = 3
+"""The version of the format that is written; a manifest of a newer one is refused."""
 MANIFEST = "manifest.json"
+"""The name of the file."""
 STATE_IS_PER = ("beam", "source", "stream")
 MOST_BYTES = 2**24  # of a manifest
 LARGEST_ID = 2**31 - 1  # fits every index of onnxruntime and NumPy
 LONGEST = 2**24  # tokens; the memory of a target is allocated at once
 EXPORT_AGAIN = "Export the bundle again."
 UPGRADE = "Upgrade seqkeras-serving."
+"""The way out that errors name where a bundle is newer than what reads it."""
 COPY_AGAIN = "Copy or export the bundle again."
+"""The way out that errors name where a file is damaged."""
 HEX_DIGITS = "0123456789abcdef"
 MOST_PENALTY = 10  # of GNMT's length penalty, positive or negative
 

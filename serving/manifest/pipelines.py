@@ -32,3 +32,4 @@ PIPELINE_TEXTS = {
     "FillMask": Texts(only=True),
     "Forecast": Texts(),
 }
+"""Which inputs of a pipeline are texts, and what it generates: name -> `Texts`."""

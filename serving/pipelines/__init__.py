@@ -112,6 +112,7 @@ PIPELINES = {
     pipeline.__name__: pipeline
     for pipeline in (Translate, Generate, Classify, Tag, Answer, Choose, Embed, FillMask, Forecast)
 }
+"""The pipelines: name in a manifest -> class."""
 
 
 def open_bundle(path, precision=None, threads=None, providers=None, before=None):

@@ -16,7 +16,8 @@ import numpy as np
 from .patterns import DEAD, Pattern
 from .token_texts import token_texts
 
-UNREACHABLE = np.iinfo(np.int32).max  # distance of a state from which the end can not be reached
+UNREACHABLE = np.iinfo(np.int32).max
+"""The distance of a state from which the end can not be reached."""
 MOST_AT_ONCE = 2_000_000  # entries of cached rows
 MOST_VISITED = 30_000_000  # nodes of trees of texts, by all states together
 

@@ -9,3 +9,4 @@ from .vocabularies import CharacterTable
 from .words import WordTable
 
 Tokenizer: TypeAlias = CharacterTable | SentencePieces | Subwords | VectorizedWords | WordTable
+"""Any tokenizer of a bundle."""

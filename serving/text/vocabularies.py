@@ -16,7 +16,15 @@ from typing import Any, Self
 from ..parsing import parse_json
 
 SPECIAL_TOKENS = ("<pad>", "<unk>", "<bos>", "<eos>")
-PAD, UNK, BOS, EOS = range(4)
+"""The first tokens of a table of characters or words; their ids are PAD, UNK, BOS and EOS."""
+PAD = 0
+"""The id of padding."""
+UNK = 1
+"""The id of what a table does not have."""
+BOS = 2
+"""The id of the begin of a text."""
+EOS = 3
+"""The id of its end."""
 
 
 class Table:

@@ -144,6 +144,13 @@ class Count(click.IntRange):
 
 
 def at_least(minimum: int) -> "Count":
+    """Return the type of an integer that is not below a minimum.
+
+    Example:
+        >>> from seqkeras.training.options import at_least
+        >>> at_least(1)("32")
+        32
+    """
     return Count(min=minimum)
 
 
@@ -407,7 +414,8 @@ class LookOptions(Options):
             )
 
 
-TASKS: dict = {}  # name -> its options
+TASKS: dict = {}
+"""The tasks of `seqkeras train`: name -> the class of its options."""
 INSTEAD_OF = {"warmup_share": "warmup_steps"}  # two options for one thing
 
 

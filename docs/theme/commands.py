@@ -1,0 +1,221 @@
+"""The pages of docs/reference/commands, made of the commands' own options: `make reference`.
+
+python docs/theme/commands.py
+"""
+
+import argparse
+import contextlib
+import inspect
+import re
+from pathlib import Path
+from unittest import mock
+
+import click
+
+from seqkeras.analysis.__main__ import FIGURES
+from seqkeras.analysis.__main__ import main as figure
+from seqkeras.analysis.gradient_flow import main as gradient_flow
+from seqkeras.export.__main__ import main as export
+from seqkeras.serving.__main__ import main as serving
+from seqkeras.serving.triton import main as triton
+from seqkeras.training.commands import OF_RUN, SECTIONS, command
+from seqkeras.training.describe import DESCRIBE, describe_command
+from seqkeras.training.evaluate import EVALUATE, evaluate_command
+from seqkeras.training.options import FitOptions, options_of
+from seqkeras.training.tasks import TASKS
+from seqkeras.training.tuning.command import TUNE, tune_command
+
+FOLDER = Path(__file__).resolve().parents[1] / "reference/commands"
+HEADER = "| option | values | default | what it is |\n|---|---|---|---|\n"
+NOTE = "Made from the command's options by `make reference`."
+OF_SERVING = ("predict", "stream", "bench", "inspect", "serve")
+SHOWN_TASK = "classification"  # whose command stands for all in the page of tune
+
+
+def pages():
+    """Return the pages: name of a file -> its text."""
+    made = {f"train-{name}.md": _task_page(name) for name in sorted(TASKS)}
+    made[f"train-{TUNE}.md"] = _tune_page()
+    for name, of_click in ((EVALUATE, evaluate_command()), (DESCRIBE, describe_command())):
+        made[f"train-{name}.md"] = _click_page(f"seqkeras train {name}", of_click)
+    made["export.md"] = _parser_page("seqkeras export", export, [])
+    made |= {f"{name}.md": _parser_page(f"seqkeras {name}", serving, [name]) for name in OF_SERVING}
+    made["figure.md"] = _figure_page()
+    for name, main in (("serving.triton", triton), ("analysis.gradient_flow", gradient_flow)):
+        made[f"{name}.md"] = _parser_page(f"python -m seqkeras.{name}", main, [])
+    return {"README.md": _index(made)} | made
+
+
+def write(folder):
+    """Write the pages into a folder, and remove others."""
+    made = pages()
+    folder.mkdir(exist_ok=True)
+    for path in folder.glob("*.md"):
+        if path.name not in made:
+            path.unlink()
+    for name, text in made.items():
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+def _index(made):
+    rows = []
+    for name, text in made.items():
+        title, summary, _ = text.split("\n\n", 2)
+        rows.append(f"| [{title.removeprefix('# ')}]({name}) | {' '.join(summary.split())} |")
+    return (
+        "# Commands\n\nEvery command, and all that it can be told. `--help` shows the usual "
+        "options, and `seqkeras train TASK --help-all` all options.\n\n| command | what it does |\n"
+        f"|---|---|\n{chr(10).join(rows)}\n\n{NOTE}\n"
+    )
+
+
+def _page(title, about, *sections):
+    return "\n\n".join([f"# {title}", about, *(part for part in sections if part), NOTE]) + "\n"
+
+
+def _task_page(name):
+    made = command(name, TASKS[name])
+    context = click.Context(made, info_name=name)
+    common, rows = options_of(FitOptions), {title: [] for title in SECTIONS}
+    files = []
+    for parameter in sorted(made.get_params(context), key=lambda each: each.name not in made.usual):
+        if isinstance(parameter, click.Argument):
+            files.append(_click_row(parameter, context))
+            continue
+        section = 0 if parameter.opts[0] in OF_RUN else 2 if parameter.name in common else 1
+        rows[SECTIONS[section]].append(_click_row(parameter, context))
+    usage = _usage(f"seqkeras train {name}", made, context)
+    usual = f"The options of each table begin with those that `seqkeras train {name} --help` shows."
+    tables = [_table(title, found) for title, found in {"Files": files, **rows}.items()]
+    return _page(f"seqkeras train {name}", _told(made.help), usage, usual, *tables)
+
+
+def _tune_page():
+    group = tune_command(TASKS)
+    made = group.commands[SHOWN_TASK]
+    context = click.Context(made, info_name=TUNE)
+    own = {parameter.name for parameter in command(SHOWN_TASK, TASKS[SHOWN_TASK]).params}
+    rows = [_click_row(each, context) for each in made.params if each.name not in own]
+    links = ", ".join(f"[{name}](train-{name}.md)" for name in sorted(TASKS))
+    return _page(
+        f"seqkeras train {TUNE}",
+        _told(group.help),
+        f"```\nseqkeras train {TUNE} TASK [OPTIONS] FILE\n```",
+        f"It takes the options of the task: {links}; and its own.",
+        _table("Options of the search", rows),
+    )
+
+
+def _click_page(title, made):
+    context = click.Context(made, info_name=made.name)
+    rows = [_click_row(parameter, context) for parameter in made.get_params(context)]
+    return _page(title, _told(made.help), _usage(title, made, context), _table("Options", rows))
+
+
+def _usage(title, made, context):
+    return f"```\n{title} {' '.join(made.collect_usage_pieces(context))}\n```"
+
+
+def _click_row(parameter, context):
+    if isinstance(parameter, click.Argument):
+        told = getattr(parameter, "help", None) or ""
+        return _row(parameter.make_metavar(context), "", "", told)
+    extra = parameter.get_help_extra(context)
+    values = ""
+    if not parameter.is_flag:
+        kind = parameter.type
+        if isinstance(kind, click.Choice):
+            values = ", ".join(map(str, kind.choices))
+        else:
+            values = extra.get("range") or kind.name.replace(" range", "")
+    default = "must be given" if "required" in extra else str(extra.get("default", ""))
+    return _row(
+        ", ".join(parameter.opts + parameter.secondary_opts), values, default, parameter.help
+    )
+
+
+def _parser_page(title, main, arguments):
+    parser = _parser_of(main, arguments)
+    named = [_name_of(action) for action in parser._actions if not action.option_strings]
+    usage = " ".join([title, *(name.upper() for name in named), "[OPTIONS]"])
+    rows = [_argparse_row(action) for action in parser._actions]
+    return _page(title, _told(parser.description), f"```\n{usage}\n```", _table("Options", rows))
+
+
+def _figure_page():
+    sections = []
+    for name, about in FIGURES.items():
+        parser = _parser_of(figure, [name])
+        rows = [_argparse_row(action) for action in parser._actions]
+        sections.append(f"## {name}\n\n{_plain(about.summary)}\n\n{HEADER}{''.join(rows).rstrip()}")
+    return _page(
+        "seqkeras figure",
+        "Draw a figure of [the gallery](../../gallery.md).",
+        "```\nseqkeras figure NAME --out FILE.png [OPTIONS]\n```",
+        *sections,
+    )
+
+
+def _parser_of(main, arguments):
+    """Return the argparse parser that answers --help."""
+    found = []
+    with (
+        mock.patch.object(
+            argparse.ArgumentParser, "print_help", lambda parser: found.append(parser)
+        ),
+        contextlib.suppress(SystemExit),
+    ):
+        main([*arguments, "--help"])
+    return found[0]
+
+
+def _argparse_row(action):
+    name, values = _name_of(action), ""
+    if action.option_strings and action.nargs != 0:
+        values = action.metavar or action.dest.upper()
+    if action.choices:
+        values = ", ".join(map(str, action.choices))
+    told = " ".join((action.help or "").split())
+    default = action.default
+    hidden = default in (None, False, argparse.SUPPRESS) or default == [] or default == ()
+    if action.required and action.option_strings:
+        default = "must be given"
+    elif hidden or action.nargs == 0 or "Default:" in told:
+        default = ""
+    if "%(" in told:
+        told = told % {"default": action.default, "prog": ""}
+    return _row(name, values, str(default), told)
+
+
+def _name_of(action):
+    return ", ".join(action.option_strings) or str(action.metavar or action.dest)
+
+
+def _table(title, rows):
+    return f"## {title}\n\n{HEADER}{''.join(rows).rstrip()}" if rows else ""
+
+
+def _row(name, values, default, told):
+    cells = f"`{name}`", values and f"`{values}`", default, told
+    escaped = [re.sub(r"\|", r"\\|", cell) for cell in (*cells[:2], *map(_plain, cells[2:]))]
+    return f"| {' | '.join(escaped)} |\n".replace("|  |", "| |")
+
+
+def _plain(text):
+    return re.sub(r"([*<\[])", r"\\\1", text)
+
+
+def _told(text):
+    """Return a help text as Markdown: what click must not wrap is a block of code."""
+    blocks = []
+    for block in inspect.cleandoc(text or "").split("\n\n"):
+        if block.startswith(("\b\n", "    ")):
+            lines = block.removeprefix("\b\n")
+            blocks.append(f"```\n{inspect.cleandoc(lines)}\n```")
+        else:
+            blocks.append(_plain(block))
+    return "\n\n".join(blocks)
+
+
+if __name__ == "__main__":
+    write(FOLDER)

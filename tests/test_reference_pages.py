@@ -1,0 +1,162 @@
+"""The pages of the reference name every public module, and show docstrings as they are written."""
+
+import importlib.util
+import re
+from collections import Counter
+from pathlib import Path
+
+from seqkeras.export.__main__ import ARGUMENTS
+from seqkeras.training.options import options_of
+from seqkeras.training.tasks import TASKS
+from tests.public_names import public_names
+
+CHECKOUT = Path(__file__).resolve().parents[1]
+PAGES = {
+    path: re.findall(r"^::: (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    for path in sorted((CHECKOUT / "docs/reference").glob("*.md"))
+}
+
+
+def loaded(name):
+    """A module of docs/theme, which is no package."""
+    spec = importlib.util.spec_from_file_location(name, CHECKOUT / "docs/theme" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+as_markdown = loaded("docstrings").as_markdown
+
+
+def test_each_public_module_stands_on_one_page():
+    shown = Counter(module for modules in PAGES.values() for module in modules)
+    assert shown == Counter(public_names().keys() - {"seqkeras"})
+
+
+def test_each_public_package_has_a_page_and_the_index_names_each():
+    pages = {path.name for path in PAGES} - {"README.md"}
+    assert {f"{name}.md" for name in public_names()["seqkeras"]} <= pages
+    index = (CHECKOUT / "docs/reference/README.md").read_text(encoding="utf-8")
+    assert pages <= set(re.findall(r"\]\(([\w-]+\.md)\)", index))
+
+
+def test_each_page_says_in_a_line_what_the_package_is():
+    for path, modules in PAGES.items():
+        title, line, *rest = path.read_text(encoding="utf-8").split("\n\n")
+        assert title.startswith("# ") and line.endswith(".")
+        assert not modules or rest[0].strip() == f"::: {modules[0]}"
+
+
+DOCSTRING = """A score of two vectors, a_1 * b_1 + a_2 * b_2 and so on.
+
+    score(q, k) = q^T W k
+    W = [w_ij]
+
+Notation: W is the paper's W_a; see
+    also `Other`.
+
+Args:
+    units: size of W, a number
+        above 0:
+
+            units = 2^n
+    first, second: see `module.Other`.
+
+Call arguments:
+    query: (B, T, Q).
+
+Returns:
+    (B, T, S) scores.
+
+Raises:
+    ValueError: if <eos> costs $5.
+
+Reference: Luong et al. 2015, section 3.1, https://arxiv.org/abs/1508.04025; Vinyals_x
+
+Example:
+    >>> score(2)
+    4
+"""
+MARKDOWN = """A score of two vectors, a&#95;1 &#42; b&#95;1 + a&#95;2 &#42; b&#95;2 and so on.
+
+```text
+score(q, k) = q^T W k
+W = [w_ij]
+```
+
+**Notation**: W is the paper's W&#95;a; see also [`Other`][here.Other].
+
+**Arguments**
+
+- `units` (`int`): size of W, a number above 0:
+
+    ```text
+    units = 2^n
+    ```
+
+- `first`, `second`: see [`module.Other`][here.Other].
+
+**Call arguments**: `call(query)`
+
+- `query`: (B, T, Q).
+
+**Returns**
+
+(B, T, S) scores.
+
+**Raises**
+
+- `ValueError`: if &lt;eos&gt; costs &#36;5.
+
+**Reference**: Luong et al. 2015, section 3.1, <https://arxiv.org/abs/1508.04025>; Vinyals&#95;x
+
+**Example**
+
+```pycon
+>>> score(2)
+4
+```"""
+
+
+def test_the_pages_of_commands_are_made_of_their_options():
+    written = CHECKOUT / "docs/reference/commands"
+    pages = loaded("commands").pages()
+    assert {path.name for path in written.glob("*.md")} == pages.keys()
+    stale = [name for name in pages if (written / name).read_text("utf-8") != pages[name]]
+    assert not stale, f"{', '.join(stale)}: run make reference"
+
+
+def test_every_option_of_a_command_has_a_row():
+    pages = loaded("commands").pages()
+    for name, options in TASKS.items():
+        rows = set(re.findall(r"^\| `--([\w-]+)", pages[f"train-{name}.md"], re.MULTILINE))
+        fields = options_of(options).values()
+        named = {
+            field.name.replace("_", "-") for field in fields if "is_argument" not in field.metadata
+        }
+        assert named <= rows
+    rows = re.findall(r"^\| `([\w-]+)", pages["export.md"], re.MULTILINE)
+    assert {flag for flag, _, _ in ARGUMENTS} <= set(rows)
+
+
+def test_a_docstring_becomes_markdown_that_reads_the_same():
+    links = {"Other": "here.Other", "module.Other": "here.Other"}
+    actual = as_markdown(DOCSTRING, links.get, {"units": "int"}, "call(query)")
+    assert actual == MARKDOWN
+
+
+def test_two_columns_stay_two_columns():
+    told = "run.json         the record\nmodel.keras      the model,\n                 trained"
+    assert as_markdown(f"Files.\n\n{told}") == f"Files.\n\n```text\n{told}\n```"
+
+
+def test_a_block_of_python_is_shown_as_python():
+    assert as_markdown("Use:\n\n    import keras\n") == "Use:\n\n```python\nimport keras\n```"
+
+
+def test_a_block_right_behind_a_colon_is_no_part_of_the_paragraph():
+    assert as_markdown("As\nthis:\n    a b\n") == "As this:\n\n```text\na b\n```"
+
+
+def test_a_list_stays_a_list():
+    assert as_markdown("- one_two\n- `three`") == "- one&#95;two\n- `three`"
