@@ -132,7 +132,7 @@ def test_the_commands_of_a_page_lead_from_its_file_to_an_answer_over_http(name, 
     few = " ".join(re.findall(r"these few lines,? add `(.*?)`", page))
     bundles, starts, asked = exported(page), [], {}
     for line in commands(page):
-        program, *arguments = shlex.split(line)
+        program, *arguments = shlex.split(line, comments=True)
         if program == "gzip":
             subprocess.run(line, shell=True, check=True)
         elif program == "curl":
