@@ -81,8 +81,10 @@ def on_page_markdown(markdown, page, config, files):
 
 
 def on_page_content(html, page, config, files):
-    """Make an empty head of a column an empty cell, which announces nothing."""
-    return re.sub(r"<th( [^>]*)?></th>", r"<td\1></td>", html)
+    """Make an empty head of a column an empty cell, which announces nothing, and keep a short
+    phrase of code, such as an option, on one line."""
+    html = re.sub(r"<th( [^>]*)?></th>", r"<td\1></td>", html)
+    return re.sub(r"<code>(?=[^<\n]{,30}</code>)", '<code class="short">', html)
 
 
 def on_post_page(output, page, config):
