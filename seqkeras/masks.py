@@ -235,7 +235,7 @@ def masked_softmax(scores, mask=None):
 
 
 def distances_between(target_length, source_length=None):
-    """Return (1, T, S) integers: how far before the query the key is; lengths as of
+    """Return (1, T, S) integers: how far before the query the key is; for lengths see
     `causal_mask`."""
     source_length = target_length if source_length is None else source_length
     positions = ops.arange(target_length) + (source_length - target_length)

@@ -69,8 +69,8 @@ class PastAttention(keras.layers.Layer):
             mask: (B, T) booleans, True for real steps, or None.
 
         Returns:
-            output and weights as of the call, and the state after each row's last real step of a
-            right-padded mask.
+            output and weights as the call returns them, and the state after each row's last real
+            step of a right-padded mask.
         """
         require_sequence(self, sequence=sequence.shape)
         require_mask(self, mask, sequence.shape)

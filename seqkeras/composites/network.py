@@ -107,7 +107,7 @@ class Network:
         """The network in both directions, side by side: output(t) = [forward h(t); backward h(t)].
 
         Call arguments:
-            sequence, mask: as of one direction.
+            sequence, mask: see the network's call.
             forward_states, forward_weights, backward_states, backward_weights: lists.
 
         Returns:

@@ -30,6 +30,16 @@ def best_answers(start_logits, end_logits, context_mask, max_length, threshold=0
         ValueError: if max_length is under 1.
 
     Reference: Devlin et al. 2019, section 4.3, https://arxiv.org/abs/1810.04805
+
+    Example:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from seqkeras.models import best_answers
+        >>> start, end = np.array([[1.0, 0.0, 5.0, 0.0]]), np.array([[1.0, 0.0, 0.0, 4.0]])
+        >>> context_mask = np.array([[False, False, True, True]])
+        >>> answers = best_answers(start, end, context_mask, max_length=2)
+        >>> [ops.convert_to_numpy(values).tolist() for values in answers]  # 5 + 4 against 1 + 1
+        [[2], [3], [7.0]]
     """
     start_logits, end_logits = (
         ops.cast(logits, "float32") for logits in (start_logits, end_logits)

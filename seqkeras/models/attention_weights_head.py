@@ -26,6 +26,14 @@ class AttentionWeightsHead(Head):
         ValueError: if block is no positive integer, or beyond the last one.
 
     Reference: Vaswani et al. 2017, section 3.2, https://arxiv.org/abs/1706.03762
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.models import AttentionWeightsHead, Bert, WithHeads
+        >>> bert = Bert(17, hidden_dim=8, num_layers=2, num_heads=2, feed_forward_dim=16)
+        >>> model = WithHeads(bert, {"weights": AttentionWeightsHead(block=2)})
+        >>> tuple(model({"token_ids": np.array([[2, 5, 3]])})["weights"].shape)
+        (1, 2, 3, 3)
     """
 
     takes = ("attention",)

@@ -36,6 +36,16 @@ class BandWidths(keras.layers.Layer):
 
     Reference: a factor in place of the summand of Romano et al. 2019, section 3,
     https://arxiv.org/abs/1905.03222
+
+    Example:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from seqkeras.models import BandWidths
+        >>> layer, values = BandWidths([0.1, 0.5, 0.9]), np.array([[[[1.0, 3.0, 4.0]]]])
+        >>> layer.build(values.shape)
+        >>> layer.set_weights([np.array([[2.0, 1.0]])])
+        >>> ops.convert_to_numpy(layer(values)).tolist()  # the lower half is twice as wide
+        [[[[-1.0, 3.0, 4.0]]]]
     """
 
     def __init__(self, quantiles, num_targets=1, **kwargs):

@@ -72,14 +72,23 @@ class Bert(TokenModel):
     Raises:
         ValueError: if a size is not positive, num_heads does not divide hidden_dim, an activation
             or a kind of positions is unknown, there are segment_ids and no segments, T is more than
-            the learned positions, first_position is of others, an id known already is out of range,
-            there is a pooler and no token, or the inputs are not those above.
+            the learned positions, first_position is not 0 without them, an id known already is out
+            of range, there is a pooler and no token, or the inputs are not those above.
 
     `seqkeras.models.WithHeads` puts tasks on it; `seqkeras.models.presets` has the paper's sizes.
 
     Reference: Devlin et al. 2019, section 3, https://arxiv.org/abs/1810.04805; Liu et al. 2019,
     "RoBERTa", https://arxiv.org/abs/1907.11692; Sanh et al. 2019, "DistilBERT", section 3,
     https://arxiv.org/abs/1910.01108
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.models import Bert
+        >>> bert = Bert(17, hidden_dim=8, num_layers=2, num_heads=2, feed_forward_dim=16)
+        >>> token_ids, lengths = np.array([[2, 5, 3], [2, 3, 0]]), np.array([3, 2])
+        >>> outputs = bert({"token_ids": token_ids, "lengths": lengths})
+        >>> tuple(outputs["hidden"].shape), tuple(outputs["pooled"].shape)
+        ((2, 3, 8), (2, 8))
     """
 
     input_names = ["token_ids"], ["lengths", "segment_ids"]
@@ -108,7 +117,7 @@ class Bert(TokenModel):
         require_kind(self, positions)
         if first_position and positions != "learned":
             raise ValueError(
-                "Bert: first_position is of learned positions; received "
+                'Bert: first_position must be 0 unless positions is "learned"; received '
                 f"{first_position} and {positions!r}."
             )
         if num_segments < 0 or pooler not in POOLERS:

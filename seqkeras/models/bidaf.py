@@ -61,6 +61,18 @@ class BiDAF(TokenModel):
     the answer from them.
 
     Reference: Seo et al. 2017, section 2, https://arxiv.org/abs/1611.01603
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.models import BiDAF
+        >>> model = BiDAF(17, 6, 9, character_dim=4, character_filters=5, units=3)
+        >>> inputs = {}
+        >>> for text, length in [("context", 5), ("query", 2)]:
+        ...     inputs[f"{text}_ids"] = np.ones((1, length), int)
+        ...     inputs[f"{text}_characters"] = np.ones((1, length, 4), int)
+        ...     inputs[f"{text}_lengths"] = np.array([length])
+        >>> {name: tuple(logits.shape) for name, logits in model(inputs).items()}
+        {'start_logits': (1, 5), 'end_logits': (1, 5)}
     """
 
     input_names = (INPUTS,)

@@ -142,6 +142,16 @@ class BiLM(TokenModel):
     left and to the right.
 
     Reference: Peters et al. 2018, sections 3.1 and 3.4, https://arxiv.org/abs/1802.05365
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.models import BiLM
+        >>> model = BiLM(19, 11, 4, widths=[2], filters=[5], units=6, projection_dim=3)
+        >>> character_ids = np.array([[[3, 1, 2], [4, 5, 0]]])  # two words
+        >>> tuple(model({"character_ids": character_ids})["forward_logits"].shape)
+        (1, 2, 19)
+        >>> tuple(model.represent({"character_ids": character_ids}).shape)  # L + 1 = 3 layers
+        (1, 3, 2, 6)
     """
 
     input_names = ["character_ids"], ["lengths"]
@@ -305,6 +315,14 @@ class LayerMix(keras.layers.Layer):
 
     Reference: Peters et al. 2018, section 3.2, equation 1, and 3.3,
     https://arxiv.org/abs/1802.05365
+
+    Example:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from seqkeras.models import LayerMix
+        >>> layers = np.array([[[[1.0, 2.0]], [[3.0, 6.0]]]])  # two layers of one token
+        >>> ops.convert_to_numpy(LayerMix()(layers)).tolist()  # their mean, before any training
+        [[[2.0, 4.0]]]
     """
 
     def __init__(self, layer_norm=False, l2=0.0, **kwargs):

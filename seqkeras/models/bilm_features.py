@@ -31,9 +31,17 @@ class BiLMFeatures(keras.layers.Layer):
             None.
 
     Returns:
-        (B, T, 2P), with the P of the `BiLM`.
+        (B, T, 2P), with the P of the `BiLM`; zeros where a token is no piece of a word.
 
     Reference: Peters et al. 2018, sections 3.2 and 3.3, https://arxiv.org/abs/1802.05365
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.models import BiLM, BiLMFeatures
+        >>> bilm = BiLM(19, 11, 4, widths=[2], filters=[5], units=6, projection_dim=3)
+        >>> pieces, goes_on = [[], [3, 1], [2]], [2]  # "[PAD]", "ca", "##t"
+        >>> tuple(BiLMFeatures(bilm, pieces, goes_on)(np.array([[1, 2, 0]])).shape)
+        (1, 3, 6)
     """
 
     def __init__(self, bilm, pieces, goes_on, word_length=50, train=False, **kwargs):

@@ -58,6 +58,13 @@ class Bridge(FirstStates):
 
     Reference: Bahdanau et al. 2015, appendix A.2.2, https://arxiv.org/abs/1409.0473; without
     layers: Sutskever et al. 2014, https://arxiv.org/abs/1409.3215
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.models import Bridge
+        >>> [state] = Bridge(units=4)([np.ones((2, 6))])  # from the encoder's 6 to the decoder's 4
+        >>> tuple(state.shape)
+        (2, 4)
     """
 
     def __init__(self, units, num_layers=1, cell_states=False, **kwargs):
@@ -117,6 +124,13 @@ class OwnState(FirstStates):
         ValueError: if units is not positive.
 
     Reference: Goodfellow et al. 2016, section 10.2.4, https://www.deeplearningbook.org
+
+    Example:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from seqkeras.models import OwnState
+        >>> ops.convert_to_numpy(OwnState(units=2)([np.ones((1, 6))])[0]).tolist()
+        [[0.0, 0.0]]
     """
 
     def __init__(self, units, learned=False, cell_states=False, **kwargs):

@@ -26,6 +26,13 @@ class LinearChain(keras.layers.Layer):
 
     Reference: Lafferty et al. 2001, section 3; Lample et al. 2016, section 2.2,
     https://arxiv.org/abs/1603.01360
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.models import LinearChain
+        >>> layer = LinearChain()
+        >>> tuple(layer(np.zeros((2, 5, 3))).shape), layer.get_weights()[0].shape
+        ((2, 5, 4, 3), (4, 3))
     """
 
     def __init__(self, **kwargs):
@@ -68,6 +75,14 @@ class ChainTaggingHead(_LinearHead):
         ValueError: if num_outputs is not positive.
 
     Reference: Lample et al. 2016, section 2.2, https://arxiv.org/abs/1603.01360
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.models import Bert, ChainTaggingHead, WithHeads
+        >>> bert = Bert(17, hidden_dim=8, num_layers=1, num_heads=2, feed_forward_dim=16)
+        >>> model = WithHeads(bert, {"tags": ChainTaggingHead(3)})
+        >>> tuple(model({"token_ids": np.array([[2, 5, 3, 4]])})["tags"].shape)
+        (1, 4, 4, 3)
     """
 
     takes = ("hidden",)

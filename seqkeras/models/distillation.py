@@ -19,7 +19,7 @@ class Distillation(keras.Model):
 
         labels    = s, the student's logits
         soft      = T^2 sum_v p(v) log (p(v) / q(v)),  p = softmax(t / T),  q = softmax(s / T)
-                    of "mse": mean over v of ((t(v) - s(v)) / scale)^2
+                    with "mse": mean over v of ((t(v) - s(v)) / scale)^2
         hidden    = mean over pairs (m, n), real tokens and D of (W_m h_m + b_m - h_n)^2
         attention = mean over pairs (m, n), heads and real tokens of
                     sum_s a_n(s) log (a_n(s) / a_m(s))
@@ -49,7 +49,7 @@ class Distillation(keras.Model):
         scale: scale of "mse", a deviation of what is predicted.
 
     Call arguments (one dictionary):
-        the student's outputs, and the teacher's if it is called.
+        the student's inputs, and the teacher's if it is called.
         teacher_logits: (B, V) or (B, T, V), what the teacher answers, if that was computed before.
 
     Returns:
@@ -65,6 +65,17 @@ class Distillation(keras.Model):
     2019, section 3.2, https://arxiv.org/abs/1903.12136; hidden: Jiao et al. 2020, "TinyBERT",
     section 3.1, equations 8 and 9, https://arxiv.org/abs/1909.10351; attention: Wang et al. 2020,
     "MiniLM", section 3.1, https://arxiv.org/abs/2002.10957
+
+    Example:
+        >>> import keras
+        >>> import numpy as np
+        >>> from seqkeras.models import Distillation
+        >>> x = keras.Input((4,), name="x")
+        >>> student = keras.Model({"x": x}, keras.layers.Dense(3, kernel_initializer="zeros")(x))
+        >>> inputs = {"x": np.ones((1, 4)), "teacher_logits": np.zeros((1, 3))}
+        >>> outputs = Distillation(student)(inputs)
+        >>> tuple(outputs["labels"].shape), float(outputs["soft"][0])  # equal answers: no distance
+        ((1, 3), 0.0)
     """
 
     def __init__(

@@ -73,6 +73,15 @@ class Forecaster(keras.Model):
     Reference: encoder-decoder: Sutskever et al. 2014, https://arxiv.org/abs/1409.3215; direct and
     quantiles: Wen et al. 2017, https://arxiv.org/abs/1711.11053; scale: Kim et al. 2022, section 3,
     https://openreview.net/forum?id=cGDAkQo1C0p, without its learned weights
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.models import Forecaster
+        >>> model = Forecaster(horizon=3, units=4, num_known=2, quantiles=[0.1, 0.5, 0.9])
+        >>> inputs = {"window": np.arange(14.0).reshape(1, 7, 2), "known": np.zeros((1, 3, 2))}
+        >>> values = model(inputs)
+        >>> tuple(values.shape), bool((np.diff(values, axis=-1) >= 0).all())  # they never cross
+        ((1, 3, 1, 3), True)
     """
 
     def __init__(

@@ -89,6 +89,15 @@ class GPT(TokenModel):
     Pre-Training"); Radford et al. 2019, section 2.3 ("Language Models are Unsupervised Multitask
     Learners"), https://github.com/openai/gpt-2; prefix: Raffel et al. 2020, section 3.2.1,
     https://arxiv.org/abs/1910.10683, and Dong et al. 2019, https://arxiv.org/abs/1905.03197
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.models import GPT
+        >>> gpt = GPT(17, 8, num_layers=1, num_heads=2, feed_forward_dim=16, max_length=32)
+        >>> logits, state = gpt.read(np.array([[3, 1, 4]]))  # a prompt, and its keys and values
+        >>> (logits,), state = gpt.step(np.array([[5]]), state)  # one token of one beam
+        >>> tuple(logits.shape)
+        (1, 1, 17)
     """
 
     block_class, decoder_class = DecoderBlock, Decoder

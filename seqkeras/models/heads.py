@@ -17,6 +17,19 @@ class Head(keras.layers.Layer):
 
     `takes` names the call arguments of a head among what `WithHeads` knows: "hidden", all layers as
     "hidden_states" and "attention", "pooled", "padding_mask", and the model's inputs.
+
+    Example:
+        >>> import keras
+        >>> import numpy as np
+        >>> from seqkeras.models import Bert, WithHeads
+        >>> from seqkeras.models.heads import Head
+        >>> class FirstNumber(Head):
+        ...     takes = ("pooled",)
+        ...     def call(self, pooled, training=False):
+        ...         return pooled[:, :1]
+        >>> model = WithHeads(Bert(17, 8, 1, 2, 16), {"number": FirstNumber()})
+        >>> tuple(model({"token_ids": np.array([[2, 5, 3]])})["number"].shape)
+        (1, 1)
     """
 
     takes = ("pooled",)
@@ -72,6 +85,14 @@ class ClassificationHead(_LinearHead):
         ValueError: if num_outputs is not positive.
 
     Reference: Devlin et al. 2019, section 4.1, https://arxiv.org/abs/1810.04805
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.models import Bert, ClassificationHead, WithHeads
+        >>> bert = Bert(17, hidden_dim=8, num_layers=1, num_heads=2, feed_forward_dim=16)
+        >>> model = WithHeads(bert, {"classes": ClassificationHead(3, dropout=0.1)})
+        >>> tuple(model({"token_ids": np.array([[2, 5, 3]])})["classes"].shape)
+        (1, 3)
     """
 
     def build(self, pooled_shape):
@@ -103,6 +124,14 @@ class RegressionHead(_LinearHead):
         ValueError: if num_outputs or scale is not positive.
 
     Reference: Devlin et al. 2019, section 4.1 (STS-B), https://arxiv.org/abs/1810.04805
+
+    Example:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from seqkeras.models import RegressionHead
+        >>> head = RegressionHead(1, offset=2.5, scale=1.5)  # of targets from 0 to 5
+        >>> ops.convert_to_numpy(head(np.zeros((1, 8)))).tolist()
+        [[2.5]]
     """
 
     def __init__(self, num_outputs, dropout=0.0, offset=0.0, scale=1.0, **kwargs):
@@ -138,6 +167,12 @@ class TaggingHead(_LinearHead):
         ValueError: if num_outputs is not positive.
 
     Reference: Devlin et al. 2019, section 5.3, https://arxiv.org/abs/1810.04805
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.models import TaggingHead
+        >>> tuple(TaggingHead(num_outputs=5)(np.ones((2, 7, 8))).shape)
+        (2, 7, 5)
     """
 
     takes = ("hidden",)
@@ -162,6 +197,15 @@ class NextSentenceHead(Head):
         (B, 2) logits, in float32 at least.
 
     Reference: Devlin et al. 2019, section 3.1, task 2, https://arxiv.org/abs/1810.04805
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.models import Bert, NextSentenceHead, WithHeads
+        >>> bert = Bert(17, hidden_dim=8, num_layers=1, num_heads=2, feed_forward_dim=16)
+        >>> model = WithHeads(bert, {"next": NextSentenceHead()})
+        >>> token_ids, segment_ids = np.array([[2, 5, 3, 7, 3]]), np.array([[0, 0, 0, 1, 1]])
+        >>> tuple(model({"token_ids": token_ids, "segment_ids": segment_ids})["next"].shape)
+        (1, 2)
     """
 
     def __init__(self, **kwargs):
@@ -198,6 +242,14 @@ class MultipleChoiceHead(Head):
         ValueError: if pooled is not of rank 3.
 
     Reference: Devlin et al. 2019, section 4.4, https://arxiv.org/abs/1810.04805
+
+    Example:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from seqkeras.models import MultipleChoiceHead
+        >>> logits = MultipleChoiceHead()(np.zeros((1, 3, 8)), lengths=np.array([[4, 6, 0]]))
+        >>> ops.convert_to_numpy(logits).tolist()  # the third row is no choice
+        [[0.0, 0.0, -1000000000.0]]
     """
 
     takes = ("pooled", "lengths")
@@ -245,6 +297,15 @@ class SpanHead(Head):
         `BANNED_LOGIT` at padded positions.
 
     Reference: Devlin et al. 2019, sections 4.2 and 4.3, https://arxiv.org/abs/1810.04805
+
+    Example:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from seqkeras.models import SpanHead
+        >>> mask = np.array([[True, True, False]])
+        >>> logits = SpanHead()(np.zeros((1, 3, 8)), padding_mask=mask)
+        >>> ops.convert_to_numpy(logits["start_logits"]).tolist()
+        [[0.0, 0.0, -1000000000.0]]
     """
 
     takes = ("hidden", "padding_mask")
@@ -295,6 +356,15 @@ class MaskedLMHead(Head):
             vocabulary, or a masked position known already is not under T.
 
     Reference: Devlin et al. 2019, section 3.1, task 1, https://arxiv.org/abs/1810.04805
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.models import Bert, MaskedLMHead, WithHeads
+        >>> bert = Bert(17, hidden_dim=8, num_layers=1, num_heads=2, feed_forward_dim=16)
+        >>> model = WithHeads(bert, {"tokens": MaskedLMHead(17)})
+        >>> inputs = {"token_ids": np.array([[2, 4, 5, 3]]), "masked_positions": np.array([[1]])}
+        >>> tuple(model(inputs)["tokens"].shape)
+        (1, 1, 17)
     """
 
     takes = ("hidden", "masked_positions")

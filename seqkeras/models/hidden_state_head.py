@@ -40,6 +40,16 @@ class HiddenStateHead(Head):
 
     Reference: Jiao et al. 2020, "TinyBERT", section 3.1, equations 7 to 9,
     https://arxiv.org/abs/1909.10351
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.models import Bert, HiddenStateHead, WithHeads
+        >>> bert = Bert(17, hidden_dim=8, num_layers=1, num_heads=2, feed_forward_dim=16)
+        >>> heads = {"low": HiddenStateHead(0), "high": HiddenStateHead(1, dim=12)}
+        >>> student = WithHeads(bert, heads)
+        >>> outputs = student({"token_ids": np.array([[2, 5, 3]])})
+        >>> {name: tuple(states.shape) for name, states in outputs.items()}
+        {'low': (1, 3, 8), 'high': (1, 3, 12)}
     """
 
     takes = ("hidden_states",)

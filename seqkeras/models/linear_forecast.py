@@ -55,6 +55,13 @@ class LinearForecast(keras.layers.Layer):
 
     Reference: lags: Zeng et al. 2023, section 4, https://arxiv.org/abs/2205.13504; season: Hyndman
     and Athanasopoulos 2021, section 7.4, https://otexts.com/fpp3/useful-predictors.html
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.models import LinearForecast
+        >>> layer = LinearForecast(horizon=3, num_targets=1)
+        >>> tuple(layer(np.ones((2, 7, 4))).shape)
+        (2, 3, 1)
     """
 
     def __init__(self, horizon, num_targets=1, known=(), orders=(), **kwargs):

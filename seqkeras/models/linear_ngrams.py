@@ -52,6 +52,15 @@ class LinearNgrams(keras.layers.Layer):
 
     Reference: Joulin et al. 2017, section 2, https://arxiv.org/abs/1607.01759 (hashed n-grams);
     Bojanowski et al. 2017, section 3.2, https://arxiv.org/abs/1607.04606 (n-grams of characters)
+
+    Example:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from seqkeras.models import LinearNgrams
+        >>> pieces, goes_on = [[], [3, 1], [20]], [2]  # "[PAD]", "ca", "##t"
+        >>> layer = LinearNgrams(2, buckets=64, pieces=pieces, goes_on=goes_on)
+        >>> ops.convert_to_numpy(layer(np.array([[1, 2, 0]]))).tolist()  # W and b start at 0
+        [[0.0, 0.0]]
     """
 
     def __init__(self, units, buckets, pieces, goes_on, longest=5, word_length=16, **kwargs):

@@ -51,6 +51,13 @@ class OpenClassificationHead(ClassificationHead):
         ValueError: if a size is not positive.
 
     Reference: Sun et al. 2022, section 3, https://arxiv.org/abs/2204.06507
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.models import OpenClassificationHead
+        >>> head = OpenClassificationHead(num_outputs=3, num_examples=5, dim=4)
+        >>> tuple(head(np.ones((2, 8))).shape)  # the last class: none of these
+        (2, 4)
     """
 
     def __init__(self, num_outputs, num_examples, dim=64, learned=False, dropout=0.0, **kwargs):

@@ -39,7 +39,7 @@ class PermutedGPT(GPT):
     Args:
         vocab_size, hidden_dim, num_layers, num_heads, feed_forward_dim, max_length: see `GPT`; w
             is one more weight, and there is a position more.
-        options: the others of `GPT`, without attention_window, and no mask but "causal".
+        options: the other arguments of `GPT`, but neither attention_window nor mask.
 
     Call arguments (one dictionary):
         token_ids: (B, T) integers, padded on the right, if at all.
@@ -56,6 +56,16 @@ class PermutedGPT(GPT):
     `fill` predicts one token from the tokens on both sides.
 
     Reference: Yang et al. 2019, sections 2.2 and 2.3 (XLNet), https://arxiv.org/abs/1906.08237
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.models import PermutedGPT
+        >>> model = PermutedGPT(17, 8, 1, num_heads=2, feed_forward_dim=16, max_length=32)
+        >>> token_ids = np.array([[3, 1, 4, 2]])
+        >>> tuple(model({"token_ids": token_ids, "order": np.array([[2, 0, 3, 1]])}).shape)
+        (1, 4, 17)
+        >>> tuple(model.fill(token_ids, positions=np.array([2])).shape)  # from both sides
+        (1, 17)
     """
 
     block_class, decoder_class = TwoStreamBlock, TwoStreamDecoder

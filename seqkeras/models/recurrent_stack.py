@@ -52,6 +52,14 @@ class RecurrentStack(keras.layers.Layer):
         ValueError: if a size is not positive, or the cell does not fit.
 
     Reference: Zaremba et al. 2014, section 3.2, https://arxiv.org/abs/1409.2329
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.models import RecurrentStack
+        >>> stack = RecurrentStack("lstm", units=3, num_layers=2, bidirectional=True)
+        >>> outputs, states = stack(np.ones((2, 5, 4)))
+        >>> tuple(outputs.shape), len(states)  # h and c of two layers in two directions
+        ((2, 5, 6), 8)
     """
 
     def __init__(self, cell, units, num_layers=1, dropout=0.0, bidirectional=False, **kwargs):

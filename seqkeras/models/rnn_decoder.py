@@ -231,7 +231,7 @@ class RNNDecoder(keras.layers.Layer):
         """Return the state before the first step: a dictionary of the entries in `state_entries`.
 
         Args:
-            values, initial_state, context, source_mask: as of the call; values whose padding holds
+            values, initial_state, context, source_mask: see the call; values whose padding holds
                 numbers.
 
         Returns:

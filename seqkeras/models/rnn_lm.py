@@ -66,6 +66,15 @@ class RNNLanguageModel(TokenModel):
     et al. 2014, section 3.2, https://arxiv.org/abs/1409.2329; tied weights: Press and Wolf 2017,
     https://arxiv.org/abs/1608.05859, and Inan et al. 2017, https://arxiv.org/abs/1611.01462;
     attention: Daniluk et al. 2017, sections 2.2 and 2.3, https://arxiv.org/abs/1702.04521
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.models import RNNLanguageModel
+        >>> model = RNNLanguageModel(17, embedding_dim=4, units=6, cell="gru", tie_weights=True)
+        >>> logits, state = model.read(np.array([[3, 1, 4]]))
+        >>> logits, state = model.read(np.array([[1, 5]]), state=state)  # the text goes on
+        >>> tuple(logits.shape)
+        (1, 2, 17)
     """
 
     input_names = ["token_ids"], ["lengths"]

@@ -92,6 +92,14 @@ def parts_from_sizes(
 
     Raises:
         ValueError: if a part refuses its arguments, or a name is unknown.
+
+    Example:
+        >>> from seqkeras.models import ClassicalDecoder, RNNSeq2Seq
+        >>> from seqkeras.models.rnn_parts import parts_from_sizes
+        >>> parts = parts_from_sizes(ClassicalDecoder, 17, 19, embedding_dim=8, units=6)
+        >>> model = RNNSeq2Seq(**parts)
+        >>> model.decoder.units, parts["context"]  # both directions of the encoder, side by side
+        (12, 'last')
     """
     policy = {} if dtype is None else {"dtype": dtype}
     if "attention" in of_decoder:

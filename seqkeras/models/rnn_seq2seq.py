@@ -57,9 +57,10 @@ class RNNSeq2Seq(SourceModel):
             corresponds to; "map", c = q(h(S)); or "combination", c = q(h(1) ... h(S)).
         source_embedding: layer that embeds the source's tokens, such as `keras.layers.Embedding`;
             None for frames.
-        source_features: of a source that is frames, as of sound, video or an image's grid, how many
-            numbers each has. The encoder reads them as they are in place of embeddings.
-        source_scaling: the mean and the deviation of each of these numbers, two lists: the encoder
+        source_features: how many numbers a frame has, where the source is frames, such as sound,
+            video or an image's grid; None for tokens. The encoder reads frames in place of
+            embeddings.
+        source_scaling: the mean and the deviation of each number of a frame, two lists: the encoder
             then reads (x(s) - mean) / deviation.
         reverse_source: whether the encoder reads x(S) first; h(s) stays the state at x(s).
 
@@ -84,6 +85,17 @@ class RNNSeq2Seq(SourceModel):
     al. 2015, https://arxiv.org/abs/1508.04025; teacher forcing: Bengio et al. 2015,
     https://arxiv.org/abs/1506.03099; hard attention: Xu et al. 2015, section 4.1,
     https://arxiv.org/abs/1502.03044
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.models import RNNSeq2Seq
+        >>> model = RNNSeq2Seq.bahdanau(17, 19, embedding_dim=4, units=3)
+        >>> source = {"token_ids": np.array([[5, 4, 3]]), "lengths": np.array([3])}
+        >>> tuple(model(source | {"target_ids": np.array([[2, 7]])}).shape)
+        (1, 2, 19)
+        >>> (logits, weights), state = model.step(np.array([[2]]), model.encode(**source))
+        >>> tuple(weights.shape)  # of one beam to three tokens of the source
+        (1, 1, 3)
     """
 
     sutskever = classmethod(rnn_presets.sutskever)

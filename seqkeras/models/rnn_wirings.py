@@ -20,14 +20,38 @@ class ClassicalDecoder(RNNDecoder):
         features(t) = [s(t); x(t)]
 
     Args:
-        vocab_size, embedding_dim, units, options: see `RNNDecoder`; with embedding_dim None no
-            y(t-1) enters x(t).
+        vocab_size: V.
+        embedding_dim: size of the embedded y(t-1); None where no y(t-1) enters x(t).
+        units: U, size of each state.
         reads_context: whether c enters every x(t).
+        options: cell, num_layers, dropout, readout, tie_weights, never_generated, teacher_forcing
+            and teacher_forcing_per; see `seqkeras.models.rnn_decoder.RNNDecoder`.
 
-    Call arguments, returns and errors: see `RNNDecoder`.
+    Call arguments:
+        target_ids: (B, T) integers, `<bos>` and all target tokens but the last.
+        values: (B, S, D), the encoder's states.
+        initial_state: list of (B, U), the states of the lowest layer first; None for a state that
+            starts at zero, but not for the first one.
+        context: (B, D), c.
+        source_mask: (B, S) booleans, True for real steps of the source, or None.
+
+    Returns:
+        logits: (B, T, V).
+
+    Raises:
+        ValueError: if a size is not positive, the cell does not fit, never_generated is not in the
+            vocabulary, there is nothing to force or to tie, or the target has no step.
 
     Reference: Sutskever et al. 2014, https://arxiv.org/abs/1409.3215, without c in x(t); Cho et al.
     2014, section 2.2, https://arxiv.org/abs/1406.1078, with both
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.models import ClassicalDecoder
+        >>> decoder = ClassicalDecoder(19, embedding_dim=4, units=3, reads_context=True)
+        >>> target_ids, context = np.array([[2, 7]]), np.ones((1, 6))
+        >>> tuple(decoder(target_ids, np.ones((1, 5, 6)), [np.ones((1, 3))], context=context).shape)
+        (1, 2, 19)
     """
 
     parallel = True
@@ -224,12 +248,40 @@ class BahdanauDecoder(AttentionDecoder):
         features(t) = [s(t); x(t)]
 
     Args:
-        vocab_size, embedding_dim, units, attention, options: see `AttentionDecoder`; with
-            embedding_dim None no y(t-1) enters x(t).
+        vocab_size: V.
+        embedding_dim: size of the embedded y(t-1); None where no y(t-1) enters x(t).
+        units: U, size of each state.
+        attention: `Attention`, `LocalAttention` or `HardAttention`, with a score; or
+            `MultiHeadAttention`, without causality and dropout.
+        entropy_weight: how much training values positions of a hard attention that stay open.
+        options: cell, num_layers, dropout, readout, tie_weights, never_generated, teacher_forcing
+            and teacher_forcing_per; see `seqkeras.models.rnn_decoder.RNNDecoder`.
 
-    Call arguments, returns and errors: see `RNNDecoder` and `AttentionDecoder`.
+    Call arguments:
+        target_ids: (B, T) integers, `<bos>` and all target tokens but the last.
+        values: (B, S, D), the encoder's states.
+        initial_state: list of (B, U), the states of the lowest layer first; None for a state that
+            starts at zero, but not for the first one.
+        source_mask: (B, S) booleans, True for real steps of the source, or None.
+
+    Returns:
+        logits: (B, T, V).
+
+    Raises:
+        ValueError: if a size is not positive, the cell does not fit, never_generated is not in the
+            vocabulary, there is nothing to force or to tie, the attention is another layer
+            than those above, or the target has no step.
 
     Reference: Bahdanau et al. 2015, section 3.1, https://arxiv.org/abs/1409.0473
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.attention import AdditiveScore, Attention
+        >>> from seqkeras.models import BahdanauDecoder
+        >>> decoder = BahdanauDecoder(19, 4, units=3, attention=Attention(AdditiveScore(8)))
+        >>> target_ids, values = np.array([[2, 7]]), np.ones((1, 5, 6))
+        >>> tuple(decoder(target_ids, values, [np.ones((1, 3))]).shape)
+        (1, 2, 19)
     """
 
     parallel = False
@@ -258,13 +310,43 @@ class LuongDecoder(AttentionDecoder):
     Notation: s is the paper's h_t; h~(0) is zero.
 
     Args:
-        vocab_size, embedding_dim, units, attention, options: see `AttentionDecoder`, but for
-            `readout`, which h~ is; with embedding_dim None y(t-1) is a one.
+        vocab_size: V.
+        embedding_dim: size of the embedded y(t-1); None where a one stands in its place.
+        units: U, size of each state.
+        attention: `Attention`, `LocalAttention` or `HardAttention`, with a score; or
+            `MultiHeadAttention`, without causality and dropout.
         input_feeding: whether x(t) holds h~(t-1).
+        options: cell, num_layers, dropout, tie_weights, never_generated, teacher_forcing and
+            teacher_forcing_per, see `seqkeras.models.rnn_decoder.RNNDecoder`; entropy_weight, see
+            `BahdanauDecoder`.
 
-    Call arguments, returns and errors: see `RNNDecoder` and `AttentionDecoder`.
+    Call arguments:
+        target_ids: (B, T) integers, `<bos>` and all target tokens but the last.
+        values: (B, S, D), the encoder's states.
+        initial_state: list of (B, U), the states of the lowest layer first; None for a state that
+            starts at zero, but not for the first one.
+        source_mask: (B, S) booleans, True for real steps of the source, or None.
+
+    Returns:
+        logits: (B, T, V).
+
+    Raises:
+        ValueError: if a size is not positive, the cell does not fit, never_generated is not in the
+            vocabulary, there is nothing to force or to tie, the attention is another layer
+            than those above, or the target has no step.
 
     Reference: Luong et al. 2015, sections 3 and 3.3, https://arxiv.org/abs/1508.04025
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.attention import Attention, GeneralScore
+        >>> from seqkeras.models import LuongDecoder
+        >>> decoder = LuongDecoder(19, 4, 3, Attention(GeneralScore()), input_feeding=True)
+        >>> target_ids, values = np.array([[2, 7]]), np.ones((1, 5, 6), "float32")
+        >>> logits = decoder(target_ids, values, [np.ones((1, 3))])
+        >>> state = decoder.start(values, [np.ones((1, 3), "float32")])
+        >>> tuple(decoder.attention_weights(target_ids, state).shape)
+        (1, 1, 1, 2, 5)
     """
 
     def __init__(self, vocab_size, embedding_dim, units, attention, input_feeding=False, **options):

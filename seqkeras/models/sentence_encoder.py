@@ -39,6 +39,14 @@ class SentenceEncoder(EncoderModel):
             those above.
 
     Reference: Reimers and Gurevych 2019, section 3, https://arxiv.org/abs/1908.10084
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.models import Bert, SentenceEncoder
+        >>> bert = Bert(17, hidden_dim=8, num_layers=1, num_heads=2, feed_forward_dim=16)
+        >>> vectors = SentenceEncoder(bert)({"token_ids": np.array([[2, 5, 3]])})
+        >>> tuple(vectors.shape), round(float((np.asarray(vectors) ** 2).sum()), 4)  # of length 1
+        ((1, 8), 1.0)
     """
 
     input_names = ENCODER_INPUTS[:1], ENCODER_INPUTS[1:]

@@ -97,7 +97,7 @@ class TokenModel(keras.Model):
         """Return how much each head of each layer attends to each position, as a plot shows it.
 
         Args:
-            inputs: as of the call, target_ids among them where the model has a decoder.
+            inputs: those of the call, target_ids among them where the model has a decoder.
 
         Returns:
             name -> (B, L, N, T, S), softmax weights of T queries over S positions, L and N being 1

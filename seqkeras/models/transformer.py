@@ -64,14 +64,15 @@ class Transformer(SourceModel):
         output_bias: whether there is b.
         attention_window: r: self-attention, of encoder and decoder, sees no further than so many
             positions; None for all.
-        source_features: of a source that is frames, as of sound, video or an image's grid, how many
-            numbers each has. Instead of sqrt(D) E_x x(s) the encoder reads W x(s) + c, learned.
+        source_features: how many numbers a frame has, where the source is frames, such as sound,
+            video or an image's grid; None for tokens. Instead of sqrt(D) E_x x(s) the encoder then
+            reads W x(s) + c, learned.
         encoder: a `Bert` of source_vocab_size that is the encoder, of any width and depth; None for
             one like the decoder. While it is not trainable, it drops nothing.
         embedding_norm: whether what enters a stack is normalised, as BERT's embeddings are.
-        source_scaling: the mean and the deviation of each of these numbers, two lists: x(s) is then
-            (x(s) - mean) / deviation. None reads frames as they are.
-        norm, use_bias, gated, head_dim: of the blocks, see `EncoderBlock`.
+        source_scaling: the mean and the deviation of each number of a frame, two lists: x(s) is
+            then (x(s) - mean) / deviation. None reads frames as they are.
+        norm, use_bias, gated, head_dim: options of the blocks, see `EncoderBlock`.
 
     Call arguments (one dictionary):
         token_ids: (B, S) integers, padded on the right; or frames: (B, S, source_features).
@@ -89,6 +90,18 @@ class Transformer(SourceModel):
 
     Reference: Vaswani et al. 2017, https://arxiv.org/abs/1706.03762; with a `Bert`: Rothe et al.
     2020, section 3, https://arxiv.org/abs/1907.12461
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.models import Transformer
+        >>> model = Transformer(17, 19, 8, num_layers=1, num_heads=2, feed_forward_dim=16)
+        >>> source = {"token_ids": np.array([[5, 4, 3]]), "lengths": np.array([3])}
+        >>> tuple(model(source | {"target_ids": np.array([[2, 7]])}).shape)
+        (1, 2, 19)
+        >>> state = model.encode(**source, max_length=9)
+        >>> (logits, weights), state = model.step(np.array([[2]]), state)
+        >>> tuple(weights.shape)  # of one beam to three tokens of the source
+        (1, 1, 3)
     """
 
     attends = True  # a step returns attention weights too

@@ -46,6 +46,14 @@ class TreeClassifier(TokenModel):
             or an id known already is out of range.
 
     Reference: Tai et al. 2015, section 4.1, https://arxiv.org/abs/1503.00075
+
+    Example:
+        >>> from seqkeras.data import parse_tree, tree_arrays
+        >>> from seqkeras.models import TreeClassifier
+        >>> trees = [parse_tree("(3 (2 very) (4 good))")]
+        >>> model = TreeClassifier(17, embedding_dim=4, units=3, num_classes=5)
+        >>> tuple(model(tree_arrays(trees, ids={"very": 2, "good": 3})).shape)  # of three nodes
+        (1, 3, 5)
     """
 
     input_names = ["token_ids", "lengths", "children", "levels"], ["labels"]

@@ -61,6 +61,15 @@ class WithHeads(PartialLabels, EncoderModel):
 
     Reference: Devlin et al. 2019, sections 3.2, 4 and 5.3, https://arxiv.org/abs/1810.04805; mean:
     Reimers and Gurevych 2019, section 3, https://arxiv.org/abs/1908.10084
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.models import Bert, ClassificationHead, TaggingHead, WithHeads
+        >>> bert = Bert(17, hidden_dim=8, num_layers=1, num_heads=2, feed_forward_dim=16)
+        >>> heads = {"intent": ClassificationHead(3), "slots": TaggingHead(5)}
+        >>> outputs = WithHeads(bert, heads)({"token_ids": np.array([[2, 5, 3]])})
+        >>> {name: tuple(logits.shape) for name, logits in outputs.items()}
+        {'intent': (1, 3), 'slots': (1, 3, 5)}
     """
 
     takes_choices = True

@@ -39,6 +39,14 @@ class Parameters(NamedTuple):
     V: (K, units), the transpose of Dense's kernel.
     b: (units,).
     c: (K,).
+
+    Example:
+        >>> from keras import ops
+        >>> from seqkeras.recurrent.bptt import Parameters
+        >>> D, units, K = 4, 3, 2
+        >>> W, U, V = ops.ones((units, D)), ops.ones((units, units)), ops.ones((K, units))
+        >>> tuple(Parameters(W, U, V, b=ops.zeros((units,)), c=ops.zeros((K,))).V.shape)
+        (2, 3)
     """
 
     W: Any
@@ -53,6 +61,15 @@ class Activations(NamedTuple):
 
     h: (B, T + 1, units) states, the initial one first.
     o: (B, T, K) logits.
+
+    Example:
+        >>> from keras import ops
+        >>> from seqkeras.recurrent.bptt import Parameters, forward
+        >>> one, zero = ops.ones((1, 1)), ops.zeros((1,))
+        >>> parameters = Parameters(one, one, one, zero, zero)
+        >>> h, o = forward(parameters, inputs=ops.ones((2, 5, 1)), initial_state=ops.zeros((2, 1)))
+        >>> tuple(h.shape), tuple(o.shape)  # h holds h(0) too
+        ((2, 6, 1), (2, 5, 1))
     """
 
     h: Any
@@ -60,8 +77,24 @@ class Activations(NamedTuple):
 
 
 class Gradients(NamedTuple):
-    """Gradients of the loss by each parameter, by h(0) (B, units), and by the inputs x (B, T,
-    D)."""
+    """Gradients of the loss.
+
+    parameters: `Parameters`, the gradient by each.
+    initial_state: (B, units), by h(0).
+    inputs: (B, T, D), by x.
+
+    Example:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from seqkeras.recurrent.bptt import Parameters, backward, forward
+        >>> one, x, targets = ops.ones((1, 1)), ops.zeros((1, 3, 1)), np.array([[0, 1, 0]])
+        >>> V, b, c = ops.ones((2, 1)), ops.zeros((1,)), ops.zeros((2,))
+        >>> parameters = Parameters(one, one, V, b, c)
+        >>> activations = forward(parameters, x, initial_state=ops.zeros((1, 1)))
+        >>> gradients = backward(parameters, x, activations, targets, weights=ops.ones((1, 3)))
+        >>> tuple(gradients.parameters.V.shape), tuple(gradients.inputs.shape)
+        ((2, 1), (1, 3, 1))
+    """
 
     parameters: Parameters
     initial_state: Any
@@ -69,12 +102,34 @@ class Gradients(NamedTuple):
 
 
 def every_step(mask):
-    """Return (B, T) floats: the weights w that count every real step once."""
+    """Return (B, T) floats: the weights w that count every real step once.
+
+    Args:
+        mask: (B, T) booleans, True for real steps.
+
+    Example:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from seqkeras.recurrent.bptt import every_step
+        >>> ops.convert_to_numpy(every_step(np.array([[True, True, False]]))).tolist()
+        [[1.0, 1.0, 0.0]]
+    """
     return ops.cast(mask, "float32")
 
 
 def last_step(mask):
-    """Return (B, T) floats: the weights w that count only the last real step of each row."""
+    """Return (B, T) floats: the weights w that count only the last real step of each row.
+
+    Args:
+        mask: (B, T) booleans, True for real steps.
+
+    Example:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from seqkeras.recurrent.bptt import last_step
+        >>> ops.convert_to_numpy(last_step(np.array([[True, True, False]]))).tolist()
+        [[0.0, 1.0, 0.0]]
+    """
     real = ops.cast(mask, "int32")
     real_steps_from_here = ops.flip(ops.cumsum(ops.flip(real, axis=1), axis=1), axis=1)
     return ops.cast(ops.logical_and(mask, real_steps_from_here == 1), "float32")
@@ -98,6 +153,17 @@ def forward(parameters, inputs, initial_state, mask=None):
 
     Raises:
         ValueError: if shapes do not fit, or T is unknown.
+
+    Reference: Goodfellow et al. 2016, section 10.2, https://www.deeplearningbook.org
+
+    Example:
+        >>> from keras import ops
+        >>> from seqkeras.recurrent.bptt import Parameters, forward
+        >>> one, zero = ops.ones((1, 1)), ops.zeros((1,))
+        >>> parameters = Parameters(W=one, U=one, V=one, b=zero, c=one[0])
+        >>> activations = forward(parameters, ops.zeros((1, 3, 1)), initial_state=ops.zeros((1, 1)))
+        >>> ops.convert_to_numpy(activations.o)[0, :, 0].tolist()  # h stays 0, and o is c
+        [1.0, 1.0, 1.0]
     """
     W, U, V, b, c = parameters = Parameters(*map(ops.convert_to_tensor, parameters))
     inputs, initial_state = map(ops.convert_to_tensor, (inputs, initial_state))
@@ -123,6 +189,15 @@ def loss(logits, targets, weights):
 
     Returns:
         a number, L.
+
+    Example:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from seqkeras.recurrent.bptt import loss
+        >>> logits, targets = ops.zeros((1, 2, 4)), np.array([[3, 0]])
+        >>> value = loss(logits, targets, weights=np.array([[1.0, 0.0]]))
+        >>> bool(np.isclose(float(value), np.log(4)))  # one step counts, among four classes
+        True
     """
     one_hot = ops.one_hot(targets, logits.shape[-1], dtype=logits.dtype)
     losses = -ops.sum(one_hot * ops.log_softmax(logits), axis=-1)  # (B, T)
@@ -167,7 +242,20 @@ def backward(
     Raises:
         ValueError: if shapes do not fit, T is unknown, or chunk_length is not positive.
 
-    Reference for truncation: Williams and Peng 1990, https://doi.org/10.1162/neco.1990.2.4.490
+    Reference: Goodfellow et al. 2016, section 10.2.2, https://www.deeplearningbook.org; truncation:
+    Williams and Peng 1990, https://doi.org/10.1162/neco.1990.2.4.490
+
+    Example:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from seqkeras.recurrent.bptt import Parameters, backward, forward
+        >>> one, x, targets = ops.ones((1, 1)), ops.zeros((1, 3, 1)), np.array([[0, 0, 0]])
+        >>> V, b, c = ops.ones((2, 1)), ops.zeros((1,)), ops.zeros((2,))
+        >>> parameters = Parameters(one, one, V, b, c)
+        >>> activations = forward(parameters, x, initial_state=ops.zeros((1, 1)))
+        >>> gradients = backward(parameters, x, activations, targets, weights=ops.ones((1, 3)))
+        >>> ops.convert_to_numpy(gradients.parameters.c).tolist()  # 0.5 for each of three steps
+        [-1.5, 1.5]
     """
     if chunk_length is not None and chunk_length < 1:
         raise ValueError(f"backward: chunk_length must be positive; received {chunk_length}.")

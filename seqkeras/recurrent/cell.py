@@ -46,6 +46,23 @@ class Cell(keras.layers.Layer):
             are not of rank 2, or a single step in training would have to drop something.
 
     Reference: dropout: Gal and Ghahramani 2016, section 4, https://arxiv.org/abs/1512.05287
+
+    Example:
+        >>> import numpy as np
+        >>> from keras import ops
+        >>> from seqkeras.composites import Network
+        >>> from seqkeras.recurrent import RNN
+        >>> from seqkeras.recurrent.cell import Cell
+        >>> class SineCell(Cell):  # h(t) = sin(W x(t) + U h(t-1) + b)
+        ...     network = Network(
+        ...         "sine",
+        ...         lambda inputs, recurrent, states, activation=None: (
+        ...             [ops.sin(inputs + recurrent)], [inputs + recurrent]
+        ...         ),
+        ...         lambda by_states, saved: (by_states[0] * ops.cos(saved[0]), [None]),
+        ...     )
+        >>> tuple(RNN(SineCell(3))(np.ones((2, 5, 4))).shape)
+        (2, 3)
     """
 
     network: Network
@@ -260,6 +277,13 @@ class GatedCell(Cell):
 
     Raises:
         ValueError: if use_cudnn or implementation is something else; see also `Cell`.
+
+    Example:
+        >>> from seqkeras.recurrent import LSTMCell
+        >>> cell = LSTMCell(3, recurrent_activation="hard_sigmoid")  # one of its subclasses
+        >>> cell.build((None, 4))
+        >>> cell.width, cell.is_composite  # 4 gates of 3 units; steps in Keras's loop
+        (12, False)
     """
 
     def __init__(

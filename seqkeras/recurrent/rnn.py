@@ -164,6 +164,16 @@ class Recurrent(RNN):
             by the names that Keras's layers have.
 
     Call arguments, returns and errors: see `RNN`.
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.recurrent import GRUCell
+        >>> from seqkeras.recurrent.rnn import Recurrent
+        >>> class PaperGRU(Recurrent):
+        ...     cell_class = GRUCell
+        >>> layer = PaperGRU(3, reset_after=False, return_sequences=True)  # of the cell, of `RNN`
+        >>> tuple(layer(np.ones((2, 5, 4))).shape)
+        (2, 5, 3)
     """
 
     cell_class: type[Cell]

@@ -194,7 +194,7 @@ class Block(keras.layers.Layer):
         Args:
             sequence: (B, T, D), what enters the block.
             attention_mask: (B or 1, T or 1, T) booleans, True = may attend, or None.
-            causal: as of the call of a decoder's block; None for what the block is.
+            causal: see the call of `DecoderBlock`; None for what the block is.
             distance_bias: a built `DistanceBias`, whose numbers are added to the scores, or None.
         """
         h = self._enter(self.attention_norm, sequence)

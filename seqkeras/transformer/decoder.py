@@ -23,9 +23,9 @@ class DecoderBlock(Block):
     Args:
         hidden_dim, num_heads, feed_forward_dim, activation, pre_norm: see `EncoderBlock`.
         cross_attention: whether there is an encoder to attend to.
-        options: the others of `EncoderBlock`: dropout, attention_dropout, activation_dropout,
-            epsilon, residual_stddev, attention_window, relative_clip, norm, use_bias, gated,
-            head_dim.
+        options: the other arguments of `EncoderBlock`: dropout, attention_dropout,
+            activation_dropout, epsilon, residual_stddev, attention_window, relative_clip, norm,
+            use_bias, gated, head_dim.
 
     Call arguments:
         sequence: (B, T, D). What padding holds changes nothing elsewhere, but a NaN there would
@@ -123,8 +123,8 @@ class DecoderBlock(Block):
         causal=True,
         distance_bias=None,
     ):
-        """Return (B, N, T, S): how much each head attends to the source; arguments as of the
-        call."""
+        """Return (B, N, T, S): how much each head attends to the source; the arguments are the
+        call's."""
         x = self._attend_to_itself(sequence, attention_mask, False, causal, distance_bias)
         h = self._enter(self.cross_norm, x)
         mask = None if encoded_mask is None else encoded_mask[:, None]
@@ -148,7 +148,7 @@ class DecoderBlock(Block):
             prepared: keys and values of the source, (B, N, S, H) each, which all beams share; None
                 without cross-attention.
             encoded_mask: (B, S) booleans, True for real positions of the source, or None.
-            distance_bias: as of the call.
+            distance_bias: see the call.
 
         Returns:
             (B, K, T, D); the (B, N, K, T, S) attention of each head to the source, or None; and the
@@ -260,7 +260,7 @@ class Decoder(BlockStack):
     def attention_weights(
         self, sequence, encoded=None, attention_mask=None, encoded_mask=None, causal=True
     ):
-        """Return how much each head of each block attends; arguments as of the call.
+        """Return how much each head of each block attends; the arguments are the call's.
 
         Returns:
             A dictionary of "decoder", (B, L, N, T, T), and with cross-attention "cross", (B, L, N,

@@ -132,8 +132,8 @@ class Encoder(BlockStack):
         return self.hidden_states(sequence, attention_mask, training)[-1]
 
     def attention_weights(self, sequence, attention_mask=None):
-        """Return (B, L, N, T, T): how much each head of each block attends; arguments as of the
-        call."""
+        """Return (B, L, N, T, T): how much each head of each block attends; the arguments are the
+        call's."""
         states = self.hidden_states(sequence, attention_mask)
         return ops.stack(self.attention_of(states, attention_mask), axis=1)
 

@@ -116,6 +116,6 @@ test_what_is_no_kind_of_positions_is_refused = refusals(
     ),
     (
         lambda: MODELS["Bert"](positions="bias", first_position=2),
-        "Bert: first_position is of learned positions; received 2 and 'bias'.",
+        "Bert: first_position must be 0 unless positions is \"learned\"; received 2 and 'bias'.",
     ),
 )
