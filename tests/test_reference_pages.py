@@ -145,6 +145,11 @@ def test_a_docstring_becomes_markdown_that_reads_the_same():
     assert actual == MARKDOWN
 
 
+def test_a_heading_may_say_more_in_brackets():
+    actual = as_markdown("Call arguments (one dictionary):\n    token_ids: (B, T).", call="call(x)")
+    assert actual == "**Call arguments** (one dictionary): `call(x)`\n\n- `token_ids`: (B, T)."
+
+
 def test_two_columns_stay_two_columns():
     told = "run.json         the record\nmodel.keras      the model,\n                 trained"
     assert as_markdown(f"Files.\n\n{told}") == f"Files.\n\n```text\n{told}\n```"

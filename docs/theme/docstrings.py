@@ -42,10 +42,10 @@ def as_markdown(docstring, link=lambda name: None, types=None, call=""):
         call: how a layer is called, for the section Call arguments.
     """
     parts = []
-    for label, lines in _blocks(docstring.splitlines()):
+    for label, aside, lines in _blocks(docstring.splitlines()):
         if label in ITEMS:
             called = f": `{call}`" if call and label == "Call arguments" else ""
-            parts.append(f"**{ITEMS[label] or label}**{called}")
+            parts.append(f"**{ITEMS[label] or label}**{_inline(aside, link)}{called}")
             parts += _items(lines, link, types or {} if label == "Args" else {})
         elif label in PROSE:
             parts += [f"**{label}**", as_markdown("\n".join(lines), link)]
@@ -57,7 +57,8 @@ def as_markdown(docstring, link=lambda name: None, types=None, call=""):
 
 
 def _blocks(lines):
-    """Yield (label, lines) of sections, of indented blocks as "code", of paragraphs as "text"."""
+    """Yield (label, aside, lines) of sections, of indented blocks as "code", of paragraphs as
+    "text"."""
     place = 0
     while place < len(lines):
         line = lines[place]
@@ -66,23 +67,29 @@ def _blocks(lines):
             continue
         if line.startswith("    ") or line.startswith(">>>"):
             stop = _end(lines, place, indented=line.startswith("    "))
-            yield "code", lines[place:stop]
-        elif line.rstrip(":") in {*ITEMS, *PROSE} and line.endswith(":"):
+            yield "code", "", lines[place:stop]
+        elif heading := _heading(line):
             stop = _end(lines, place + 1, indented=True)
-            yield line.rstrip(":"), dedent("\n".join(lines[place + 1 : stop])).splitlines()
+            yield *heading, dedent("\n".join(lines[place + 1 : stop])).splitlines()
         else:
             stop = place + 1
             while stop < len(lines) and lines[stop].strip() and not _begins(lines, stop):
                 stop += 1
-            yield "text", lines[place:stop]
+            yield "text", "", lines[place:stop]
         place = stop
+
+
+def _heading(line):
+    """Return the label of a section and what stands behind it in brackets, or None."""
+    match = re.fullmatch(r"([A-Z][a-z ]+?)( \(.+\))?:", line)
+    return (match[1], match[2] or "") if match and match[1] in {*ITEMS, *PROSE} else None
 
 
 def _begins(lines, place):
     """Return whether a section, or a block behind a colon, begins inside a paragraph."""
     line, before = lines[place], lines[place - 1]
     return (
-        (line.endswith(":") and line.rstrip(":") in {*ITEMS, *PROSE})
+        _heading(line) is not None
         or line.startswith(">>>")
         or (line.startswith("    ") and before.endswith(":") and not before.startswith(" "))
     )

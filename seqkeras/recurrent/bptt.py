@@ -34,11 +34,12 @@ __all__ = [
 class Parameters(NamedTuple):
     """The matrices and biases: D wide inputs, `units` states, K classes.
 
-    W: (units, D), the transpose of SimpleRNN's kernel.
-    U: (units, units), the transpose of SimpleRNN's recurrent kernel.
-    V: (K, units), the transpose of Dense's kernel.
-    b: (units,).
-    c: (K,).
+    Attributes:
+        W: (units, D), the transpose of SimpleRNN's kernel.
+        U: (units, units), the transpose of SimpleRNN's recurrent kernel.
+        V: (K, units), the transpose of Dense's kernel.
+        b: (units,).
+        c: (K,).
 
     Example:
         >>> from keras import ops
@@ -59,8 +60,9 @@ class Parameters(NamedTuple):
 class Activations(NamedTuple):
     """The results of `forward`, which `backward` needs.
 
-    h: (B, T + 1, units) states, the initial one first.
-    o: (B, T, K) logits.
+    Attributes:
+        h: (B, T + 1, units) states, the initial one first.
+        o: (B, T, K) logits.
 
     Example:
         >>> from keras import ops
@@ -79,9 +81,10 @@ class Activations(NamedTuple):
 class Gradients(NamedTuple):
     """Gradients of the loss.
 
-    parameters: `Parameters`, the gradient by each.
-    initial_state: (B, units), by h(0).
-    inputs: (B, T, D), by x.
+    Attributes:
+        parameters: `Parameters`, the gradient by each.
+        initial_state: (B, units), by h(0).
+        inputs: (B, T, D), by x.
 
     Example:
         >>> import numpy as np
