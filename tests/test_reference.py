@@ -22,6 +22,7 @@ BUNDLES = {  # what an example may open, as bundles/NAME: a small model with ran
     "choices": zoo.choose,
     "dates": zoo.translate,
     "entities": zoo.tag,
+    "gestures": zoo.classify_frames,
     "masks": zoo.fill_mask,
     "questions": zoo.answer_of_words,
     "reviews": zoo.classify,
@@ -29,12 +30,14 @@ BUNDLES = {  # what an example may open, as bundles/NAME: a small model with ran
     "stories": zoo.generate,
     "weather": zoo.forecast,
 }
+STREAMS = ("gestures",)  # bundles that are exported with a stream
+CHECKPOINT = "checkpoints/tiny-bert"  # of Google's BERT, which an example may load
 
 
 @pytest.fixture(scope="module")
 def bundles(tmp_path_factory):
     """A function of a folder and a name: puts the bundle of that name into the folder, once."""
-    from seqkeras.export.bundle import export
+    from seqkeras.export.bundle import ExportOptions, export
 
     made = tmp_path_factory.mktemp("bundles")
 
@@ -42,12 +45,19 @@ def bundles(tmp_path_factory):
         if not (made / name).exists():
             run = tmp_path_factory.mktemp("runs") / name
             BUNDLES[name](run)
-            export(run, made / name)
+            export(run, made / name, options=ExportOptions(stream=name in STREAMS))
         place = folder / "bundles" / name
         place.parent.mkdir(exist_ok=True)
         place.symlink_to(made / name)
 
     return put
+
+
+def write_checkpoint(folder):
+    from tests.seqkeras.pretrained import test_google_bert as google
+
+    folder.mkdir(parents=True)
+    google.save(folder, google.values())
 
 
 def public_members(module):
@@ -87,8 +97,11 @@ def test_every_example_prints_what_it_says(module, bundles, tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     found = public_members(module).items()
     tests = [test for name, value in found for test in examples_of(name, value)]
-    for name in set(re.findall(r"bundles/(\w+)", "".join(test.docstring for test in tests))):
+    shown = "".join(test.docstring for test in tests)
+    for name in BUNDLES.keys() & set(re.findall(r"bundles/(\w+)", shown)):
         bundles(tmp_path, name)
+    if CHECKPOINT in shown:
+        write_checkpoint(tmp_path / CHECKPOINT)
     told = [failures(test) for test in tests]
     assert not any(told), "\n" + "".join(told)
 

@@ -3,6 +3,9 @@
 A maker takes the run's folder, writes the run, and returns real inputs of its pipeline.
 """
 
+import keras
+
+from seqkeras.attention import StructuredSelfAttention
 from seqkeras.export import save_run
 from seqkeras.models import (
     GPT,
@@ -22,6 +25,7 @@ from seqkeras.models import (
     TreeClassifier,
     WithHeads,
 )
+from seqkeras.recurrent import GRU
 from seqkeras.tokenizers import CharacterTable, WordTable, word_places
 from seqkeras.tokenizers.learn import learn_byte_pairs, learn_word_piece
 from tests.arrays import floats, randomize
@@ -48,6 +52,16 @@ def classify(folder):
     settings = {"output": "label", "labels": ["low", "middle", "high"]}
     targets = ["low", "middle", "low", "high"]
     return saved(folder, model, "Classify", tokenizer, TEXTS, settings=settings, targets=targets)
+
+
+def classify_frames(folder):
+    frames = keras.Input((None, 3), name="frames")
+    hidden = GRU(7, return_sequences=True)(frames)
+    hidden = keras.layers.Dense(2)(StructuredSelfAttention(5, 2)(hidden)[0])
+    model = keras.Model(frames, hidden)
+    settings = {"labels": ["wave", "still"]}
+    recordings = [floats(length, 3, seed=length) for length in (5, 7, 11)]
+    return saved(folder, model, "Classify", {}, recordings, settings=settings)
 
 
 def regress(folder):

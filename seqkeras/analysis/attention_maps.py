@@ -35,6 +35,15 @@ class AttentionMap:
 
     Raises:
         ValueError: if a text is empty, or weights are not a (T, S) array of such rows.
+
+    Example:
+        >>> from seqkeras.analysis import AttentionMap
+        >>> AttentionMap(["guten", "Tag"], ["good", "day"], [[0.9, 0.1], [0.2, 0.8]]).line
+        'guten Tag'
+        >>> AttentionMap("ab", "xy", [[2.0, -1.0], [1.0, 3.0]])  # scores before softmax
+        Traceback (most recent call last):
+            ...
+        ValueError: AttentionMap: every row of weights must sum to 1; received 4 in row 1...
     """
 
     source: str | Sequence[str]
@@ -86,8 +95,8 @@ def maps_of_heads(weights, source, target=None, layer=None, head=None):
 
     Args:
         weights: (L, N, T, S) of one example, such as
-            `model.attention_weights(inputs)["cross"][row]`, or (T, S), of no head in particular, as
-            a bundle's answer has them. Rows and columns after the texts are padding, and left out.
+            `model.attention_weights(inputs)["cross"][row]`; or (T, S) without layers and heads,
+            which a bundle's answer has. Rows and columns after the texts are padding, and left out.
         source, target: strings or sequences of tokens, see `AttentionMap`, or the `Encoding` of a
             text, whose whole words are the labels; the target is the source by default, as in
             self-attention.
@@ -101,7 +110,15 @@ def maps_of_heads(weights, source, target=None, layer=None, head=None):
         ValueError: if weights are of another rank or of fewer tokens, or there is no such layer or
             head.
 
-    Reference: of words, Clark et al. 2019, section 4.1, https://arxiv.org/abs/1906.04341
+    Reference: words: Clark et al. 2019, section 4.1, https://arxiv.org/abs/1906.04341
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.analysis import maps_of_heads
+        >>> weights = np.full((2, 3, 4, 4), 0.25)  # 2 layers of 3 heads, 4 tokens
+        >>> maps = maps_of_heads(weights, ["a", "model", "reads", "."], layer=1)
+        >>> [one.title for one in maps]
+        ['layer 1, head 0', 'layer 1, head 1', 'layer 1, head 2']
     """
     weights = np.asarray(weights, dtype=float)
     target = source if target is None else target
@@ -159,6 +176,13 @@ def plot_attention_maps(maps, path):
     Raises:
         ValueError: if maps is empty or too much for a picture, or path does not end in .png.
         OSError: if path can not be written.
+
+    Example:
+        >>> import pathlib
+        >>> from seqkeras.analysis import AttentionMap, plot_attention_maps
+        >>> plot_attention_maps(AttentionMap("ab", "xyz", [[1, 0], [0.5, 0.5], [0, 1]]), "maps.png")
+        >>> pathlib.Path("maps.png").read_bytes()[1:4]
+        b'PNG'
     """
     _write(Cells, maps, path)
 
@@ -170,12 +194,23 @@ def plot_attention_lines(maps, path):
     weight, the darker and thicker its line; weights under 5 % of the largest of their map have
     none.
 
-    Args: see `plot_attention_maps`.
+    Args:
+        maps, path: see `plot_attention_maps`.
 
-    Raises: see `plot_attention_maps`.
+    Raises:
+        ValueError: if maps is empty or too much for a picture, or path does not end in .png.
+        OSError: if path can not be written.
 
     Reference: Vaswani et al. 2017, figures 3 to 5, https://arxiv.org/abs/1706.03762; Clark et al.
     2019, figures 1 and 5, https://arxiv.org/abs/1906.04341
+
+    Example:
+        >>> import pathlib
+        >>> from seqkeras.analysis import AttentionMap, plot_attention_lines
+        >>> words = ["the", "cat"]
+        >>> plot_attention_lines(AttentionMap(words, words, [[1, 0], [0.3, 0.7]]), "lines.png")
+        >>> pathlib.Path("lines.png").read_bytes()[1:4]
+        b'PNG'
     """
     _write(Lines, maps, path)
 

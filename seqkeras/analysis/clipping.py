@@ -19,7 +19,24 @@ WALL_STEPS, WALL_START, WALL_TARGET = 50, 0.5, 0.7
 def clip_by_norm(gradient, threshold):
     """Return the gradient, scaled to the threshold if it is longer; its direction does not change.
 
+        ĝ = g min(1, c / ‖g‖)
+
     An infinite entry becomes NaN, and a gradient whose norm overflows becomes zero.
+
+    Args:
+        gradient: an array, g.
+        threshold: a positive number, c.
+
+    Returns:
+        An array of the same shape.
+
+    Reference: Pascanu et al. 2013, section 3.2, https://arxiv.org/abs/1211.5063
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.analysis.clipping import clip_by_norm
+        >>> clip_by_norm(np.array([3.0, 4.0]), threshold=2.5).tolist()  # its norm was 5
+        [1.5, 2.0]
     """
     norm = np.sqrt(np.sum(np.square(gradient)))
     return gradient * (threshold / np.maximum(norm, threshold))
@@ -29,7 +46,25 @@ def clip_by_value(gradient, threshold):
     """Return the gradient with each entry between -threshold and threshold; its direction may
     change.
 
+        ĝ_i = min(max(g_i, -c), c)
+
     An infinite entry becomes the threshold; NaN stays.
+
+    Args:
+        gradient: an array, g.
+        threshold: a positive number, c.
+
+    Returns:
+        An array of the same shape.
+
+    Reference: Goodfellow et al. 2016, section 10.11.1,
+    https://www.deeplearningbook.org/contents/rnn.html
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.analysis.clipping import clip_by_value
+        >>> clip_by_value(np.array([3.0, 0.5]), threshold=1.0).tolist()  # its direction changes
+        [1.0, 0.5]
     """
     return np.clip(gradient, -threshold, threshold)
 
@@ -47,6 +82,14 @@ def wall(w, b):
 
     Returns:
         E, dE/dw, dE/db.
+
+    Reference: Pascanu et al. 2013, section 2.3, https://arxiv.org/abs/1211.5063
+
+    Example:
+        >>> from seqkeras.analysis.clipping import wall
+        >>> error, by_w, by_b = wall(w=0.0, b=0.0)  # the unit stays at 0: sigmoid(0) is 0.5
+        >>> round(float(error), 6)  # (0.5 - 0.7)^2
+        0.04
     """
     x = np.full(np.broadcast_shapes(np.shape(w), np.shape(b)), WALL_START)
     x_by_w, x_by_b = np.zeros_like(x), np.zeros_like(x)
@@ -63,11 +106,21 @@ def descend(clip, start, learning_rate, steps):
     """Return the path of gradient descent on `wall`.
 
     Args:
-        clip: gradient -> the gradient to use.
+        clip: function: gradient (2,) -> the gradient that is used.
         start: (w, b).
+        learning_rate: factor of a gradient.
+        steps: number of steps.
 
     Returns:
         (steps + 1, 2) points (w, b), the start first, and their (steps + 1,) errors.
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.analysis.clipping import clip_by_norm, descend
+        >>> clip = lambda gradient: clip_by_norm(gradient, 0.1)
+        >>> points, errors = descend(clip, start=(4.8, -2.2), learning_rate=0.5, steps=10)
+        >>> points.shape, bool((np.linalg.norm(np.diff(points, axis=0), axis=1) < 0.051).all())
+        ((11, 2), True)
     """
     points, errors = [np.array(start, float)], []
     for _ in range(steps):

@@ -26,6 +26,18 @@ def jacobian_norms(cell, inputs, initial_state=None):
 
     Raises:
         ValueError: if the cell is another one.
+
+    Reference: Pascanu et al. 2013, section 2, https://arxiv.org/abs/1211.5063
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.analysis import jacobian_norms
+        >>> from seqkeras.recurrent import SimpleRNNCell
+        >>> cell = SimpleRNNCell(1)
+        >>> cell.build((None, 3))
+        >>> _ = cell.recurrent_kernel.assign([[0.5]])
+        >>> jacobian_norms(cell, np.zeros((1, 3, 3)))["h"].tolist()  # halved by each step
+        [[1.0, 0.5, 0.25, 0.125]]
     """
     jacobians = step_jacobians(cell, inputs, initial_state)
     names, _ = _formula(cell)

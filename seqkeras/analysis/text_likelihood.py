@@ -18,27 +18,47 @@ class TextLikelihood:
 
         loss = -1/n sum over i of log p(y(i) | y(k) ... y(i-1)),    i = 1 ... n
 
-    Each token behind the first is predicted once. What stands before it, from y(k) on:
+    Each token behind the first is predicted once. The model decides which tokens y(k) ... y(i-1)
+    it sees:
 
-        with a state, such as `RNNLanguageModel`     all of its row: the stream is cut into `rows`
-                                                      parts, and the state is carried through each
-        others, such as `GPT`                         its window. Windows begin `stride` tokens one
-                                                      behind the other; of tokens that two of them
-                                                      hold the first window's prediction counts, so
-                                                      that one has `length - stride` tokens before
-                                                      it at least, but in the first window
+        with a state, such as `RNNLanguageModel`     all tokens before in its row: the stream is cut
+                                                      into `rows` parts, and the state is carried
+                                                      through each
+        others, such as `GPT`                         the tokens before in its window. A window
+                                                      begins every `stride` tokens. Where windows
+                                                      overlap, the first window's prediction counts;
+                                                      so behind the first window a token has at
+                                                      least `length - stride` tokens before it
 
     Args:
         tokens: (n + 1,) integers; the first is only read.
         length: the most tokens that are read at once.
-        stride: of models without a state, from 1 to `length`; None for `length`.
-        rows: parts of the stream, of models with a state.
+        stride: distance of windows, from 1 to `length`, for models without a state; None for
+            `length`.
+        rows: number of parts of the stream, for models with a state.
+
+    Call arguments:
+        model: a language model.
+
+    Returns:
+        The loss, in nats for each token; its exponential is the perplexity.
 
     Raises:
         ValueError: if there is nothing to predict, or the stride is out of range.
 
     Reference: https://huggingface.co/docs/transformers/perplexity (stride); Merity et al. 2018,
     https://arxiv.org/abs/1708.02182 (state)
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.analysis import TextLikelihood
+        >>> class Uniform:
+        ...     vocab_size, max_length = 5, 8
+        ...
+        ...     def __call__(self, inputs, training):
+        ...         return np.zeros((*inputs["token_ids"].shape, self.vocab_size), "float32")
+        >>> round(TextLikelihood([3, 1, 4, 1, 2], length=3)(Uniform()), 3)  # log 5
+        1.609
     """
 
     def __init__(self, tokens, length, stride=None, rows=10):

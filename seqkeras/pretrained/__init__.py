@@ -47,21 +47,35 @@ def load_hugging_face(
     | gpt2 | `GPT` |
     | marian, t5 | `Transformer` |
 
-    The second of two models has no heads. Half-precision weights are converted to `dtype`.
+    Where the table has two models, the second is the model without heads. Half-precision weights
+    are converted to `dtype`.
 
     Args:
         folder: a path, not a name on the hub; the weights may be in several files that an index
             names.
         dtype: dtype of the model, a name or a policy; None for Keras's own.
-        heads: False leaves out the heads, or the pooling of sentences, so that `WithHeads` can take
-            the encoder.
+        heads: False leaves out the heads, or the pooling of sentences; `WithHeads` can take that
+            encoder.
 
     Returns:
         The model, built.
 
     Raises:
-        ValueError: if the config names no model of ours, it contradicts the tensors, or a file is
+        ValueError: if the config names no model of ours or contradicts the tensors, or a file is
             missing or damaged.
+
+    Reference: https://github.com/huggingface/transformers (the models of the table)
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.models import Bert
+        >>> from seqkeras.pretrained import load_hugging_face, save_hugging_face
+        >>> model = Bert(11, hidden_dim=8, num_layers=1, num_heads=2, feed_forward_dim=12)
+        >>> model.build(None)
+        >>> save_hugging_face(model, "small-bert")
+        >>> same, ids = load_hugging_face("small-bert"), {"token_ids": np.array([[2, 5, 3]])}
+        >>> bool(np.allclose(same(ids)["hidden"], model(ids)["hidden"], atol=1e-6))
+        True
     """
     if (Path(folder) / MODULES).exists():
         return load_sentence_encoder(folder, dtype, heads)
@@ -85,17 +99,27 @@ def save_hugging_face(
     Args:
         model: `Bert`, `WithHeads` on one, `SentenceEncoder`, `GPT` or `Transformer`, built.
         folder: a path to a new or an empty folder.
-        config: more fields of config.json, as labels ("id2label", or "label2id": one follows from
-            the other) and ids of tokens; a Marian or a T5 needs its "pad_token_id", "eos_token_id"
-            and "decoder_start_token_id". The fields that describe the model come from the model.
-            `read_config(folder)` returns a folder's fields.
-        tokenizers: role -> tokenizer, in the form that `save_run` takes: {"text": `Subwords`}, and
-            of Marian "source" and "target", `SentencePieces`; `AutoTokenizer` reads what is
-            written. None for no such files.
+        config: more fields of config.json, such as labels ("id2label" or "label2id": one follows
+            from the other) and ids of tokens; a Marian or a T5 needs its "pad_token_id",
+            "eos_token_id" and "decoder_start_token_id". The fields that describe the model come
+            from the model. `read_config(folder)` returns a folder's fields.
+        tokenizers: role -> tokenizer, in the form that `save_run` takes: {"text": `Subwords`}; for
+            Marian {"source": `SentencePieces`, "target": `SentencePieces`}. `AutoTokenizer` reads
+            the files. None for no such files.
 
     Raises:
-        ValueError: if `transformers` has no such model or no such tokenizer of it, a field is
-            needed, or the folder holds something.
+        ValueError: if `transformers` has no such model, or no such tokenizer for it, a field is
+            missing, or the folder holds something.
+
+    Example:
+        >>> import pathlib
+        >>> from seqkeras.models import Bert
+        >>> from seqkeras.pretrained import save_hugging_face
+        >>> model = Bert(11, hidden_dim=8, num_layers=1, num_heads=2, feed_forward_dim=12)
+        >>> model.build(None)
+        >>> save_hugging_face(model, "small-bert")
+        >>> sorted(path.name for path in pathlib.Path("small-bert").iterdir())
+        ['config.json', 'model.safetensors']
     """
     save = save_sentence_encoder if isinstance(model, SentenceEncoder) else save_transformer
     save(model, folder, config, tokenizers)

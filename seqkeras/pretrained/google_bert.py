@@ -54,16 +54,16 @@ def load_google_bert(
     """Return the model of a checkpoint of TensorFlow 1.
 
     Args:
-        folder: holds `bert_config.json` and the checkpoint.
-        checkpoint: its name, before .index and .data-...
-        heads: True gives a `WithHeads` of "masked" (masked LM) and "next" (next sentence), as it
-            was trained; False the encoder alone.
+        folder: a path; the folder holds `bert_config.json` and the checkpoint.
+        checkpoint: name of the checkpoint, before .index and .data-...
+        heads: True gives a `WithHeads` of "masked" (masked LM) and "next" (next sentence), with
+            which Google trained it; False the encoder alone.
         exact_gelu: False is GELU's approximation by tanh, which Google's code computes where the
             config says "gelu"; True is the exact form, which Hugging Face computes.
         dtype: dtype of the model; None for Keras's own.
 
     Returns:
-        A `Bert`, or `WithHeads`. The state of Adam in a checkpoint is left alone.
+        A `Bert`, or `WithHeads`. The state of Adam in a checkpoint is not read.
 
     Raises:
         ValueError: if a file is missing, the config makes no model, or, listing all of them,
@@ -71,6 +71,15 @@ def load_google_bert(
 
     Reference: Devlin et al. 2019, https://arxiv.org/abs/1810.04805;
     https://github.com/google-research/bert (modeling.py, run_pretraining.py)
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.pretrained import load_google_bert
+        >>> model = load_google_bert("checkpoints/tiny-bert")
+        >>> token_ids, segment_ids = np.array([[2, 5, 3]]), np.array([[0, 0, 1]])
+        >>> outputs = model({"token_ids": token_ids, "segment_ids": segment_ids})
+        >>> tuple(outputs["next"].shape), tuple(outputs["masked"].shape)[:2]
+        ((1, 2), (1, 3))
     """
     folder = Path(folder)
     arguments = _arguments(folder, exact_gelu)

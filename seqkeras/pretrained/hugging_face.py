@@ -32,7 +32,25 @@ GENERATION = "generation_config.json"
 
 
 def read_config(folder: Path | str) -> dict[str, Any]:
-    """Return the fields of config.json, and of generation_config.json if there is one."""
+    """Return the fields of config.json, and of generation_config.json if there is one.
+
+    Args:
+        folder: a path.
+
+    Returns:
+        A dictionary: name -> value. A field of config.json goes before one of the other file.
+
+    Raises:
+        ValueError: if config.json is missing, or a file is no JSON object.
+
+    Example:
+        >>> import json, pathlib
+        >>> from seqkeras.pretrained import read_config
+        >>> fields = {"model_type": "bert", "id2label": {"0": "bad", "1": "good"}}
+        >>> _ = pathlib.Path("config.json").write_text(json.dumps(fields))
+        >>> read_config(".")["id2label"]
+        {'0': 'bad', '1': 'good'}
+    """
     folder = Path(folder)
     generation = read_json(folder / GENERATION) if (folder / GENERATION).exists() else {}
     return {**generation, **read_json(folder / CONFIG)}

@@ -33,10 +33,19 @@ def load_keras_nlp(backbone: Any, dtype: str | keras.DTypePolicy | None = None) 
         pooled output), or a `GPT`, whose logits come from the backbone's tied embeddings.
 
     Raises:
-        ValueError: if it is no such backbone, or, listing all of them, weights are missing, have
-            another shape or have no use.
+        ValueError: if it is another backbone; or, with a list of all such weights, if weights are
+            missing, have another shape or have no use.
 
     Reference: https://github.com/keras-team/keras-hub (keras_hub/src/models)
+
+    Example:
+        >>> import keras_nlp, numpy as np
+        >>> from seqkeras.pretrained import load_keras_nlp
+        >>> backbone = keras_nlp.models.GPT2Backbone(
+        ...     vocabulary_size=11, num_layers=1, num_heads=2, hidden_dim=8, intermediate_dim=12
+        ... )
+        >>> tuple(load_keras_nlp(backbone)({"token_ids": np.array([[2, 5, 3]])}).shape)
+        (1, 3, 11)
     """
     name = type(backbone).__name__
     if name not in FORMS:

@@ -16,15 +16,45 @@ EXAMPLES = 'a list of {"input": ...} or {"text": ..., "target": ...}, one at lea
 
 
 def are_examples(validation: object) -> bool:
-    """Return whether the value has the form of `EXAMPLES`."""
+    """Return whether a value has the form of a run's validation examples, `EXAMPLES`.
+
+    Args:
+        validation: any value.
+
+    Returns:
+        True for a list of dictionaries, one at least, each with an "input", or with a "text" and a
+        "target".
+
+    Example:
+        >>> from seqkeras.runs import are_examples
+        >>> are_examples([{"text": "Samstag, 3. Mai", "target": "05-03"}, {"input": "Sonntag"}])
+        True
+        >>> are_examples([]), are_examples(["Samstag"])
+        (False, False)
+    """
     return isinstance(validation, list) and bool(validation) and all(map(_is_example, validation))
 
 
 def with_arrays(examples: list[dict[str, Any]], folder: Path | str) -> list[dict[str, Any]]:
     """Return the examples of a run folder's `VALIDATION`, with the inputs from its `ARRAYS`.
 
+    Args:
+        examples: the content of `VALIDATION`, where {"array": NAME} stands for an array.
+        folder: the run folder.
+
+    Returns:
+        The examples, with arrays in their places.
+
     Raises:
-        OSError, KeyError, ValueError: if that is missing, or no such file.
+        OSError: if `ARRAYS` is needed and missing.
+        KeyError, ValueError: if it lacks an array, or is damaged.
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.runs import with_arrays
+        >>> np.savez("validation.npz", array_0=np.zeros((5, 3)))
+        >>> with_arrays([{"input": {"array": "array_0"}}], ".")[0]["input"].shape
+        (5, 3)
     """
     with contextlib.ExitStack() as stack:
         arrays = None

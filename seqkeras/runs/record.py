@@ -32,7 +32,18 @@ TOKENIZERS = {"source": "tokenizer/source.json", "target": "tokenizer/target.jso
 
 
 class RunError(Refusal):
-    """A run folder that can not be used; the message names a way out."""
+    """A run folder that can not be used; the message names a way out.
+
+    Args:
+        reasons, where, subject, advice: see `seqkeras.serving.manifest.Refusal`.
+
+    Example:
+        >>> from seqkeras.runs import RunRecord
+        >>> RunRecord.read("runs/missing")
+        Traceback (most recent call last):
+            ...
+        seqkeras.runs.record.RunError: runs/missing: no such run folder; make one of your model...
+    """
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,15 +52,22 @@ class RunRecord:
 
     Args:
         task: what was trained, as in `seqkeras train TASK`.
-        pipeline: the class of `seqkeras.serving.pipelines` that will serve it.
-        limits, decoding, text_prefix, tokenizers, settings: as in the manifest
-            (`seqkeras.serving.manifest`; what a pipeline's settings are,
-            `seqkeras.serving.pipelines` says).
+        pipeline: the class of `seqkeras.serving.pipelines` that will serve the model.
+        limits, decoding, text_prefix, tokenizers, settings: see `seqkeras.serving.manifest`;
+            `seqkeras.serving.pipelines` lists the settings of each pipeline.
         inputs: name -> [dtype, shape] of the model's inputs; None if export can infer them.
-        binding: name of an input -> what the model's own call has in its place, where that has
-            another name or none: a key, the name of a `keras.Input`, an index, or a path of these.
+        binding: name of an input -> its place in the model's own call, where that has another name
+            or none: a key, the name of a `keras.Input`, an index, or a path of these.
         evaluation: options of the task by which `seqkeras train evaluate` reads a file and
             scores the answers, name -> value.
+
+    Example:
+        >>> from seqkeras.runs import RunRecord
+        >>> limits = {"source_length": 64}
+        >>> record = RunRecord("own", "Classify", limits, {}, text_prefix=None, tokenizers={})
+        >>> record.write(".")
+        >>> RunRecord.read(".") == record, record.parse(".").limits
+        (True, Limits(source_length=64, target_length=1))
     """
 
     task: str

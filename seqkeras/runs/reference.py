@@ -50,11 +50,19 @@ class OwnCall:
 
 @dataclasses.dataclass(frozen=True)
 class Reference:
-    """Outputs of the user's call.
+    """Outputs of the user's call, with which export compares its own.
 
     Args:
-        examples: for each validation example, from the first on, its outputs: name -> array, whose
-            first axis are the rows of a batch that the model reads for it.
+        examples: the outputs of each validation example, from the first on: name -> array, whose
+            first axis is the rows of the batch that the model reads for the example.
+
+    Example:
+        >>> import keras, numpy as np
+        >>> from seqkeras.runs import Reference
+        >>> model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)])
+        >>> reference = Reference.of_call(".", model, np.ones((4, 3)), count=4)
+        >>> len(reference.examples), reference.examples[0]["output"].shape
+        (4, (1, 2))
     """
 
     examples: list

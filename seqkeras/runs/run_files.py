@@ -49,12 +49,28 @@ WAYS = {
 class RunFiles:
     """The content of a run folder except model and scores; `save_run` and training write it.
 
+    `RunFiles.of` makes one, and `RunFiles.read` reads one from a run folder.
+
     Attributes:
-        record: its `RunRecord`.
+        record: the `RunRecord`.
         tokenizers: role -> tokenizer.
         validation: the real inputs with their targets, as JSON content.
-        arrays: name -> array, of the inputs that are arrays.
+        arrays: name -> array, for the inputs that are arrays.
         reference: the `Reference` of the user's call of the model, or None.
+
+    Raises:
+        RunError: `of` and `read`, with every reason, if no run can hold the content.
+
+    Example:
+        >>> from seqkeras.runs import RunFiles
+        >>> from seqkeras.tokenizers import CharacterTable
+        >>> table = CharacterTable.learn(["yes", "no"])
+        >>> tables = {"source": table, "target": table}
+        >>> validation = [{"text": "yes", "target": "no"}]
+        >>> limits = {"source_length": 9, "target_length": 9}
+        >>> run = RunFiles.of("runs/own", validation, tables, pipeline="Translate", limits=limits)
+        >>> run.inputs, run.record.decoding  # with the ids of the target's tokenizer
+        (['yes'], {'start_id': 2, 'end_id': 3})
     """
 
     record: RunRecord
