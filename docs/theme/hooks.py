@@ -68,6 +68,8 @@ def on_files(files, config):
 
 def on_page_markdown(markdown, page, config, files):
     """Lead links between files of the checkout to their places in the site."""
+    if page.file.src_uri == "README.md":  # names every page: the search would find it first
+        page.meta["search"] = {"exclude": True}
     source = _source(page.file)
     here = PurePosixPath(page.file.src_uri).parent
 
