@@ -2,7 +2,6 @@
 run."""
 
 import dataclasses
-import importlib
 import os
 import pkgutil
 import re
@@ -17,60 +16,58 @@ import pytest
 from seqkeras.analysis.__main__ import FIGURES
 from seqkeras.training.commands import parse_options
 from seqkeras.training.tasks import TASKS
+from tests.public_names import public_names
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 README = (CHECKOUT / "README.md").read_text(encoding="utf-8")
 DOCS = CHECKOUT / "docs"
 PAGES = [
     *CHECKOUT.glob("*.md"),
-    *DOCS.glob("*.md"),
-    *DOCS.glob("*/*.md"),
+    *(page for page in DOCS.rglob("*.md") if "node_modules" not in page.parts),
     *CHECKOUT.glob("serving/README.md"),
     *CHECKOUT.glob("serving/*/README.md"),
     *CHECKOUT.glob("examples/*/README.md"),
 ]
 LINK = re.compile(r"\]\((?!http)([^)#\s]*)#?([^)\s]*)\)")
-PACKAGES = [
-    "recurrent",
-    "attention",
-    "embeddings",
-    "transformer",
-    "models",
-    "decoding",
-    "metrics",
-    "analysis",
-    "tokenizers",
-    "pretrained",
-]
-ROWS = {
-    cells[0].strip("`"): cells
-    for cells in (
-        [cell.strip() for cell in line.strip("|").split(" | ")]
-        for line in (CHECKOUT / "docs" / "layers.md").read_text(encoding="utf-8").splitlines()
-        if line.startswith("| `")
-    )
+ROWS = {  # public names of a row of docs/library -> its other cells
+    names: cells
+    for page in sorted(DOCS.glob("library/*.md"))
+    for line in page.read_text(encoding="utf-8").splitlines()
+    for first, *cells in [re.split(r" (?<!\\)\| ", line.strip("| "))]
+    if (names := tuple(re.findall(r"#(seqkeras\.[\w.]+)\)", first)))
 }
+TYPES = {"seqkeras.tokenizers.Tokenizer", "seqkeras.serving.text.Tokenizer"}
+NAMED = {name for names in ROWS for name in names}
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-def test_every_public_name_has_a_row(package):
-    names = importlib.import_module(f"seqkeras.{package}").__all__
-    assert {f"seqkeras.{package}.{name}" for name in names} <= set(ROWS)
+@pytest.mark.parametrize(
+    "module", sorted(public_names().keys() - {"seqkeras", "seqkeras.training"})
+)
+def test_every_public_class_and_function_has_a_row(module):
+    """A constant may have one."""
+    names = {f"{module}.{name}" for name in public_names()[module] if not name.isupper()}
+    assert names - TYPES <= NAMED, sorted(names - NAMED)
 
 
-@pytest.mark.parametrize("name", ROWS)
-def test_a_row_names_what_exists_its_formula_its_source_and_its_proof(name):
-    module, _, attribute = name.rpartition(".")
-    assert hasattr(importlib.import_module(module), attribute)
-    _, formula, source, proof = ROWS[name]
-    assert formula and source
+@pytest.mark.parametrize("names", ROWS, ids=lambda names: names[0])
+def test_a_row_names_what_is_public_its_formula_its_source_and_its_proof(names):
+    public = {f"{module}.{name}" for module, found in public_names().items() for name in found}
+    assert set(names) <= public
+    *told, proof = ROWS[names]
+    assert told and all(told)
     tests = re.findall(r"`(tests/[\w/.]+)`", proof)
     assert tests and all((CHECKOUT / path).exists() for path in tests)
 
 
+def test_the_names_of_a_row_are_those_that_it_shows():
+    for page in DOCS.glob("library/*.md"):
+        shown = re.findall(r"\[`(\w+)`\]\([\w./-]+#([\w.]+)\)", page.read_text(encoding="utf-8"))
+        assert all(path.endswith(f".{name}") for name, path in shown)
+
+
 def test_what_the_page_of_layers_shows_builds_and_compiles():
     page = (CHECKOUT / "docs/layers.md").read_text(encoding="utf-8")
-    [section] = re.findall(r"## Use\n(.*?)\n## ", page, re.DOTALL)
+    [section] = re.findall(r"## Use\n(.*?)(?:\n## |\Z)", page, re.DOTALL)
     shown = {}
     for block in re.findall(r"```python\n(.*?)```", section, re.DOTALL):
         exec(compile(block, "layers.md", "exec"), shown)
@@ -110,18 +107,28 @@ def test_a_link_of_a_page_leads_somewhere(page):
 
 
 def anchors(page):
-    """Return the anchors that GitHub gives to the headings of a page."""
-    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    """Return the anchors that GitHub gives to headings, and the site to public names."""
+    text = page.read_text(encoding="utf-8")
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    names = {
+        f"{module}.{name}"
+        for module in re.findall(r"^::: (.*)$", text, re.MULTILINE)
+        for name in public_names()[module]
+    }
+    return names | {
+        re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings
+    }
 
 
 def test_the_index_names_every_page():
-    """A page in a folder of docs/ may be named by the folder's own README.md instead."""
-    named = linked(DOCS / "README.md")
-    for index in named & set(DOCS.glob("*/README.md")):
-        named |= linked(index)
-    pages = {page for page in PAGES if page.is_relative_to(DOCS)} - {DOCS / "README.md"}
-    assert pages <= named, sorted(pages - named)
+    """A page in a folder of docs/ may be named by the README.md of the folder instead."""
+    named, indexes = set(), {DOCS / "README.md"}
+    while indexes:
+        links = linked(indexes.pop())
+        indexes |= {page for page in links - named if page.name == "README.md"} & set(PAGES)
+        named |= links
+    pages = {page for page in PAGES if page.is_relative_to(DOCS)}
+    assert pages - named <= {DOCS / "README.md"}
 
 
 def linked(page):
