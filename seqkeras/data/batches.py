@@ -61,8 +61,28 @@ class Sequences:
         whole = copy.copy(parts[0])
         whole.lengths = np.concatenate([part.lengths for part in parts])
         whole.values = np.concatenate([part.values for part in parts])
-        whole.starts = np.cumsum(whole.lengths) - whole.lengths
+        sizes = [len(part.values) for part in parts]
+        offsets = np.cumsum(sizes) - sizes
+        whole.starts = np.concatenate([part.starts + at for part, at in zip(parts, offsets)])
         return whole
+
+    def chosen(self, are_chosen: np.ndarray) -> Self:
+        """Return the rows for which an array of booleans has True; the values are shared."""
+        some = copy.copy(self)
+        some.starts, some.lengths = self.starts[are_chosen], self.lengths[are_chosen]
+        return some
+
+    def without_ends(self, first: int = 0, last: int = 0, padding: float = 0) -> Self:
+        """Return the rows without some first and last values; the values are shared.
+
+        Args:
+            first, last: counts of values that each row has at least.
+            padding: the integer that stands behind a row's end.
+        """
+        inner = copy.copy(self)
+        inner.starts, inner.lengths = self.starts + first, self.lengths - first - last
+        inner.padding = padding
+        return inner
 
     @property
     def shape(self) -> tuple[int | None, ...]:
@@ -74,7 +94,8 @@ class Sequences:
 
     def rows(self) -> list[list[int]]:
         """Return the rows as lists, without padding."""
-        return [row.tolist() for row in np.split(self.values, self.starts[1:])]
+        ends = self.starts + self.lengths
+        return [self.values[start:end].tolist() for start, end in zip(self.starts, ends)]
 
     @property
     def sizes(self) -> np.ndarray:

@@ -4,8 +4,10 @@ import functools
 import itertools
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
+from seqkeras.data.batches import Sequences
 from seqkeras.serving.text import Tokenizer
 from seqkeras.serving.text.word_piece import SPECIAL_TOKENS, word_piece
 from seqkeras.tokenizers import learn_word_piece
@@ -15,6 +17,7 @@ from seqkeras.training.parts.vocabularies import learned_from
 from seqkeras.training.task import Reading
 
 FEW_ACCENTS = 1 / 200  # of letters: a text that may lose them
+AT_ONCE = 10_000  # texts whose ids are lists of Python, before they are one array
 MOST_WORDS = 2**16  # of which is remembered whether they have a token
 
 
@@ -64,6 +67,19 @@ class EncodedTexts(Reading):
             lowercase = self.options.lowercase is not False
             tokenizer = word_piece(SPECIAL_TOKENS, lowercase, in_texts=())
         return functools.lru_cache(MOST_WORDS)(lambda word: bool(tokenizer.encode(word)))
+
+
+def encoded_in_parts(
+    encode: Callable[[Sequence[Any]], Sequence[Sequence[int]]], texts: Sequence[Any]
+) -> Sequences:
+    """Return the token ids of texts in one array; some texts at a time have lists of Python.
+
+    Args:
+        encode: texts -> token ids of each.
+        texts: a list.
+    """
+    parts = (texts[start : start + AT_ONCE] for start in range(0, len(texts), AT_ONCE))
+    return Sequences.joined([Sequences(encode(some)) for some in parts] or [Sequences([])])
 
 
 def share_of_accents(texts: Iterable[str]) -> float:

@@ -8,7 +8,6 @@ import keras
 import numpy as np
 
 from seqkeras.attention import StructuredSelfAttention
-from seqkeras.data.batches import Sequences
 from seqkeras.data.columns import WaysOut, read_columns
 from seqkeras.runs import RunError, RunFiles
 from seqkeras.serving.categories import category_text
@@ -17,7 +16,7 @@ from seqkeras.tensors import Tensor
 from seqkeras.terminal import one_line
 from seqkeras.tokenizers import encode_all
 from seqkeras.training.console import console, say_merged
-from seqkeras.training.parts.encoded_texts import EncodedTexts
+from seqkeras.training.parts.encoded_texts import EncodedTexts, encoded_in_parts
 from seqkeras.training.parts.encoders import encoded
 from seqkeras.training.parts.pretrained import inputs_of, inputs_of_ids
 from seqkeras.training.parts.varied_subwords import varied_inputs
@@ -25,7 +24,6 @@ from seqkeras.training.task import Modelling
 from seqkeras.training.wording import counted
 
 MOST_TOKENS = 128  # of a text or a pair, by default
-AT_ONCE = 10_000  # texts whose ids are lists of Python, before they are one array
 WAYS_OUT = WaysOut(empty="--skip-empty true", form="--format", header="--header false")
 NOT_FILLED = "an empty column or a text without a token"
 
@@ -184,15 +182,16 @@ def parts(text: Any) -> tuple[str, ...]:
 
 def _token_ids(run, texts):
     """Return the ids of texts, cut off at the run's limit."""
-    limit, tokenizer, found = run.record.limits["source_length"], run.tokenizers["text"], []
-    for start in range(0, len(texts), AT_ONCE):
-        some = texts[start : start + AT_ONCE]
+    limit, tokenizer = run.record.limits["source_length"], run.tokenizers["text"]
+
+    def cut_off(some):
         rows = encode_all(tokenizer, some, special_tokens=True)
-        for place, row in enumerate(rows):
-            if len(row) > limit:
-                rows[place] = text_encoding(run, some[place]).token_ids
-        found.append(Sequences(rows))
-    return Sequences.joined(found or [Sequences([])])
+        return [
+            text_encoding(run, text).token_ids if len(row) > limit else row
+            for text, row in zip(some, rows, strict=True)
+        ]
+
+    return encoded_in_parts(cut_off, texts)
 
 
 def text_encodings(run: RunFiles, text: Any) -> list[Encoding]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,6 +26,7 @@ from seqkeras.tokenizers import PAD, encode_all, learn_tokenizer, special_ids
 from seqkeras.training.answering.translate import frames_of, rows_of, source_ids
 from seqkeras.training.console import console
 from seqkeras.training.options.sizes import SMALL
+from seqkeras.training.parts.encoded_texts import encoded_in_parts
 from seqkeras.training.parts.frames import KEPT
 from seqkeras.training.parts.pretrained import Pretrained
 from seqkeras.training.parts.scaling import learned_scaling
@@ -47,22 +49,18 @@ if TYPE_CHECKING:
 PASSES, PASSES_OF_SMALL, LEAST_STEPS = 20, 10, 1000  # of a training, unless options say so
 
 
-class Pair(NamedTuple):
-    """An example as a model takes it.
+class Pairs(NamedTuple):
+    """Examples as a model takes them, a row for each.
 
     Attributes:
-        source: token ids, or frames.
-        target: token ids.
-        example: a text, frames or a row, and its target.
+        sources: `Sequences` of token ids, or `FrameSequences`.
+        targets: `Sequences` of token ids, with the start and the end.
+        examples: list of texts, frames or rows with their targets.
     """
 
-    source: Any
-    target: list[int]
-    example: Any
-
-    def fits(self, source_length: int, target_length: int) -> bool:
-        """Return whether neither side is longer; a target has one token more."""
-        return len(self.source) <= source_length and len(self.target) < target_length
+    sources: Sequences
+    targets: Sequences
+    examples: list[Any]
 
 
 class TranslationReading(Reading):
@@ -246,56 +244,44 @@ class TranslationModelling(Modelling):
 
     def batches(self, examples: list[Any], run: RunFiles) -> Batches:
         options = self.options
-        corpora = [
-            [example for example in examples if example.corpus == number]
-            for number in range(1 + len(options.also))
-        ]
-        files, offset, orders, offsets = (options.file, *options.also), 0, [], []
-        kept_pairs = [self._kept(corpus, run) for corpus in corpora]
-        for file, pairs in zip(files, kept_pairs, strict=True):
+        pairs = self._kept(examples, run)
+        inputs, targets, lengths = self._arrays(pairs)
+        corpora = np.array([example.corpus for example in pairs.examples])
+        orders, offsets = [], []
+        for number, file in enumerate((options.file, *options.also)):
             try:
-                orders.append(self.order(self._arrays(pairs, run)[2]))
+                orders.append(self.order(lengths[corpora == number]))
             except ValueError as error:
                 raise RunError(f"{file}: {error} Choose a smaller --batch-size.") from error
-            offsets.append(offset)
-            offset += len(pairs)
-        all_pairs = [pair for pairs in kept_pairs for pair in pairs]
-        inputs, targets, _ = self._arrays(all_pairs, run)
+            offsets.append(int(np.sum(corpora < number)))
         order = orders[0]
         if options.also:
             order = MixedBatches(orders, offsets, options.corpora.mixture(), options.seed)
-        return Batches(inputs, targets, order, vary=self._varied(all_pairs, run))
+        return Batches(inputs, targets, order, vary=self._varied(pairs, run))
 
     def _varied(self, pairs, run):
         """Return a function: number of a pass -> inputs and targets of pairs whose words are cut
         anew; None without --subword-dropout."""
-        rate, seed = self.options.subword_dropout, self.options.seed
+        rate, seed, limit = self.options.subword_dropout, self.options.seed, self.options.max_length
         if not rate:
             return None
+        old_sources, old_targets = pairs.sources.rows(), pairs.targets.without_ends(1, 1).rows()
         sources, targets = (
             varied_texts(role, run.tokenizers[role], texts, rows, rate, role == "source")
             for role, texts, rows in (
-                ("source", [pair.example.text for pair in pairs], [pair.source for pair in pairs]),
-                (
-                    "target",
-                    [pair.example.target for pair in pairs],
-                    [pair.target for pair in pairs],
-                ),
+                ("source", [example.text for example in pairs.examples], old_sources),
+                ("target", [example.target for example in pairs.examples], old_targets),
             )
         )
 
         def of_pass(number):
-            cut = zip(sources(seed_of(seed, number, 0)), targets(seed_of(seed, number, 1)))
-            new = [
-                pair._replace(source=source, target=target)
-                for pair, (source, target) in zip(pairs, cut, strict=True)
-            ]
-            limit = self.options.max_length
-            fitting = [
-                pair if pair.fits(limit, limit) else old
-                for pair, old in zip(new, pairs, strict=True)
-            ]
-            return self._arrays(fitting, run)[:2]
+            new_sources = sources(seed_of(seed, number, 0))
+            new_targets = targets(seed_of(seed, number, 1))
+            for row, (source, target) in enumerate(zip(new_sources, new_targets, strict=True)):
+                if len(source) > limit or len(target) >= limit:
+                    new_sources[row], new_targets[row] = old_sources[row], old_targets[row]
+            framed = Sequences(_framed(new_targets, run))
+            return self._arrays(Pairs(Sequences(new_sources), framed, pairs.examples))[:2]
 
         return of_pass
 
@@ -307,40 +293,38 @@ class TranslationModelling(Modelling):
         return max(passes * batches.order.batches_per_pass, least)
 
     def arrays(self, examples: list[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
-        return self._arrays(self._kept(examples, run), run)
+        return self._arrays(self._kept(examples, run))
 
-    def _arrays(self, pairs, run):
-        ids = run.record.decoding
-        rows = [pair.source for pair in pairs]
-        name, kind = "token_ids", Sequences
-        if isinstance(rows[0], np.ndarray):
-            name, kind = "frames", FrameSequences
-        sources = kind(rows)
-        target_ids = Sequences([[ids["start_id"], *pair.target] for pair in pairs])
+    def _arrays(self, pairs):
+        sources, targets = pairs.sources, pairs.targets
+        name = "frames" if isinstance(sources, FrameSequences) else "token_ids"
+        target_ids = targets.without_ends(last=1)
         inputs = {name: sources, "lengths": sources.lengths, "target_ids": target_ids}
-        wanted = Sequences(
-            [[*pair.target, ids["end_id"]] for pair in pairs], padding=self.reading.padding_id
-        )
+        wanted = targets.without_ends(first=1, padding=self.reading.padding_id)
         return inputs, wanted, np.maximum(sources.lengths, wanted.lengths)
 
     def _kept(self, examples, run):
-        """Return the `Pair`s that are not too long."""
-        target, limit = run.tokenizers["target"], self.options.max_length
+        """Return the `Pairs` that are not too long."""
+        limit = self.options.max_length
         texts, longest = [example.text for example in examples], limit
         if "source" in run.tokenizers:
-            sources = source_ids(run.tokenizers["source"], texts)
+            encode_sources = functools.partial(source_ids, run.tokenizers["source"])
+            sources = encoded_in_parts(encode_sources, texts)
         else:
-            sources = frames_of(rows_of(run.record.settings), texts)
+            sources = FrameSequences(frames_of(rows_of(run.record.settings), texts))
             longest = run.record.limits["source_length"]
-        targets = encode_all(target, [example.target for example in examples])
-        pairs = [*map(Pair, sources, targets, examples)]
-        short = [pair for pair in pairs if pair.fits(longest, limit)]
-        if cut := len(pairs) - len(short):
+        targets = encoded_in_parts(
+            lambda some: _framed(encode_all(run.tokenizers["target"], some), run),
+            [example.target for example in examples],
+        )
+        fit = (sources.lengths <= longest) & (targets.lengths <= limit + 1)
+        if cut := len(fit) - int(fit.sum()):
             console.print(
-                f"  {cut:,} of {len(pairs):,} pairs have more than --max-length {limit} tokens, "
+                f"  {cut:,} of {len(fit):,} pairs have more than --max-length {limit} tokens, "
                 "and are left out"
             )
-        return short
+        kept = [example for example, fits in zip(examples, fit, strict=True) if fits]
+        return Pairs(sources.chosen(fit), targets.chosen(fit), kept)
 
     def model(self, run: RunFiles) -> keras.Model:
         if self.reading.pretrained is not None:
@@ -420,6 +404,12 @@ class TranslationScoring(Scoring):
                 f"{scores[f'{token}_error_rate']:.2f} % of their {token}s"
             )
         return f"BLEU is {scores['bleu']:.2f}, chrF {scores['chrf']:.2f}"
+
+
+def _framed(rows, run):
+    """Return the token ids of targets with the start and the end around each."""
+    start_id, end_id = run.record.decoding["start_id"], run.record.decoding["end_id"]
+    return [[start_id, *row, end_id] for row in rows]
 
 
 def _texts_of(examples, answers):

@@ -6,6 +6,8 @@ import re
 import keras
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from seqkeras.data.batches import Batches, Sequences
 from seqkeras.data.batching import MOST_SIZES, BucketedBatches, InOrder, TokenBatches
@@ -41,6 +43,27 @@ def test_rows_of_two_stand_one_behind_the_other():
     np.testing.assert_array_equal(
         joined[[3, 0, 2, 1]], [[11, 13, 17], [3, 5, -1], [-1, -1, -1], [7, -1, -1]]
     )
+
+
+@given(
+    st.lists(st.tuples(st.lists(st.integers(0, 9), min_size=2, max_size=6), st.booleans())),
+    st.tuples(st.integers(0, 1), st.integers(0, 1)),
+)
+def test_rows_are_chosen_cut_and_joined_as_lists_are(drawn, cut):
+    rows, are_chosen = [row for row, _ in drawn], np.array([*(chosen for _, chosen in drawn)], bool)
+    first, last = cut
+    whole = Sequences(rows)
+    inner = whole.without_ends(first, last, padding=-1)
+    expected = [row[first : len(row) - last] for row in rows]
+    chosen = [row for row, is_chosen in zip(expected, are_chosen) if is_chosen]
+    assert inner.chosen(are_chosen).rows() == chosen
+    joined = Sequences.joined([inner.chosen(are_chosen), inner, whole])
+    assert joined.rows() == chosen + expected + rows
+    padded = joined[np.arange(len(joined.lengths))].tolist()
+    longest = max(map(len, rows), default=0)
+    for row, values in zip(padded, chosen + expected + rows):
+        assert row[: len(values)] == values and {*row[len(values) :]} <= {-1}
+        assert len(row) <= longest
 
 
 def test_a_row_over_the_width_is_refused():
