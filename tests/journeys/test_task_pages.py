@@ -143,17 +143,22 @@ def test_the_commands_of_a_page_lead_from_its_file_to_an_answer_over_http(name, 
             answer = printed(arguments)
             if arguments[0] == "predict":
                 asked.setdefault(arguments[1].removeprefix("bundles/"), answer)
-        elif arguments[-1] in needed(page, bundles) and not (folder / arguments[-1]).exists():
+        elif (out := run_of(arguments)) in needed(page, bundles) and not (folder / out).exists():
             last = printed([*arguments, *shlex.split(f"{few} {BUDGET}")]).splitlines()[-1]
             assert last.startswith("next: seqkeras export ")
-            if arguments[-1] in bundles and arguments[1] != "several":
-                assert last.split()[-2:] == [arguments[-1], bundles[arguments[-1]]]
+            if out in bundles and arguments[1] != "several":
+                assert last.split()[-2:] == [out, bundles[out]]
     for _, script in blocks(after, "python"):
         if "bundles/" in script or "runs/bert/" in script:
             exec(compile(script, name, "exec"), {})
     assert asked.keys() == ANSWERS[name].keys()
     for bundle, answer in asked.items():
         assert re.fullmatch(ANSWERS[name][bundle], answer), answer
+
+
+def run_of(arguments):
+    """Return the folder of the run that a training makes."""
+    return arguments[arguments.index("--out") + 1]
 
 
 def needed(page, bundles):
@@ -189,7 +194,7 @@ def test_the_options_of_every_training_of_a_page_go_together(name, folder):
                 (folder / run / file).touch()
         task = command(arguments[1], TASKS[arguments[1]])
         options, out, _ = task.main(arguments[2:], standalone_mode=False)
-        assert options.task == arguments[1] and str(out) == arguments[-1]
+        assert options.task == arguments[1] and str(out) == run_of(arguments)
 
 
 @pytest.mark.parametrize("name", PAGES)
