@@ -10,7 +10,7 @@ import keras
 
 from seqkeras.export.checks.given import own_problems, run_problems
 from seqkeras.folders import written_aside
-from seqkeras.runs.record import RunError
+from seqkeras.runs.record import RECORD, RunError
 from seqkeras.runs.reference import Reference
 from seqkeras.runs.run_files import RunFiles, plain
 from seqkeras.serving.manifest import PIPELINE_TEXTS
@@ -41,6 +41,7 @@ def save_run(
     binding: Mapping[str, Any] | None = None,
     call: Any = None,
     check_export: bool = True,
+    overwrite: bool = False,
 ) -> None:
     """Write a run folder, from which `seqkeras export` makes a bundle.
 
@@ -50,7 +51,7 @@ def save_run(
     only weights, vocabularies and texts are checked here, the rest by export.
 
     Args:
-        folder: the folder to create; it must not exist, or be empty.
+        folder: the folder to create; it must not exist, or be empty, without `overwrite`.
         model: a Keras model that is built.
         pipeline: the class of `seqkeras.serving.pipelines` that will serve it, such as "Classify".
         validation: list of real inputs, on which export proves itself: dictionaries of "input", as
@@ -81,15 +82,28 @@ def save_run(
             which input of the model is which; elsewhere the model is called by its own names.
         check_export: False leaves the checks of the loaded model to export, if memory does not
             suffice for a second model.
+        overwrite: replaces the run in the folder, at the end and in a single step.
 
     Raises:
         InUseError: if another process writes the folder.
-        RunError: with every reason, if there is something in the folder, the model is not built, or
-            export would refuse the run. Then nothing is written.
+        RunError: with every reason, if there is something else in the folder, the model is not
+            built, or export would refuse the run. Then nothing is written.
+
+    Example:
+        >>> import keras, numpy as np, pathlib
+        >>> from seqkeras.export import save_run
+        >>> frames = keras.Input((None, 3), name="frames")
+        >>> pooled = keras.layers.GlobalAveragePooling1D()(frames)
+        >>> model = keras.Model({"frames": frames}, keras.layers.Dense(2)(pooled))
+        >>> examples, limits = [{"input": np.ones((5, 3)), "target": "wave"}], {"source_length": 64}
+        >>> settings = {"labels": ["wave", "still"]}
+        >>> save_run("runs/gestures", model, "Classify", examples, limits, settings=settings)
+        >>> sorted(path.suffix for path in pathlib.Path("runs/gestures").glob("[mr]*"))
+        ['.json', '.keras', '.npz']
     """
     _require_kinds(model, pipeline, tokenizers=tokenizers, settings=settings, binding=binding)
     folder = Path(folder)
-    _require_free(folder)
+    _require_free(folder, overwrite)
     if not model.built:
         raise RunError(
             f"{folder}: the model must be built, or it would be saved without its weights; call it "
@@ -122,7 +136,7 @@ def save_run(
         problems += run_problems(pipeline, model, run.tokenizers, *parts, run_inputs)
     _require_none(folder, problems)
     scores = plain(folder, "scores", scores or {})
-    with written_aside(folder.absolute(), lambda: _require_free(folder)) as aside:
+    with written_aside(folder.absolute(), lambda: _require_free(folder, overwrite)) as aside:
         run.write(aside, model, scores)
         if loads:
             from seqkeras.export.checks.loaded import refusals_of  # TensorFlow traces the model
@@ -149,9 +163,13 @@ def _require_kinds(model, pipeline, **dictionaries):
             )
 
 
-def _require_free(folder):
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+def _require_free(folder, overwrite):
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    if not (folder / RECORD).is_file():
         raise RunError(f"{folder}: must not exist, or be empty; choose another folder.")
+    if not overwrite:
+        raise RunError(f"{folder}: holds a run; replace it by overwrite=True.")
 
 
 def _require_none(folder, problems):

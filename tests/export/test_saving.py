@@ -43,6 +43,26 @@ def test_numbers_of_numpy_are_saved_as_they_are(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
+def test_a_run_is_replaced_where_that_is_asked_for_and_nothing_else_is(tmp_path):
+    folder = tmp_path / "run"
+    save_run(folder, model(), **GIVEN)
+    (folder / "curves.png").write_bytes(b"of the run before")
+    again = {**GIVEN, "limits": {"source_length": 11}}
+    with pytest.raises(RunError, match=r"run: holds a run; replace it by overwrite=True.$"):
+        save_run(folder, model(), **again)
+    with pytest.raises(RunError, match="limits.source_length must be at least 1"):
+        save_run(folder, model(), **again | {"limits": {"source_length": 0}}, overwrite=True)
+    assert RunRecord.read(folder).limits == {"source_length": 7}
+    save_run(folder, model(), **again, overwrite=True)
+    assert RunRecord.read(folder).limits == {"source_length": 11}
+    assert not (folder / "curves.png").exists()
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/notes.txt").write_text("mine")
+    with pytest.raises(RunError, match="mine: must not exist, or be empty; choose another folder"):
+        save_run(tmp_path / "mine", model(), **GIVEN, overwrite=True)
+    assert (tmp_path / "mine/notes.txt").read_text() == "mine"
+
+
 def quantized(mode):
     model = of_layer(keras.layers.Dense(4, name="tagged"))
     model.get_layer("tagged").quantize(mode)
