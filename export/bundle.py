@@ -53,18 +53,44 @@ GENERATE = "generate"  # graphs of this role and of ATTENTION exist in float32 o
 
 @dataclasses.dataclass(frozen=True)
 class ExportOptions:
-    """Options of a bundle; a ValueError says that no model can be exported with these together."""
+    """Options of a bundle.
 
-    precisions: tuple[str, ...] = ()  # beside float32, see `seqkeras.export.quantize`
-    tolerances: Tolerances = Tolerances()  # how much worse these may answer
-    portable: bool = False  # standard ONNX operators only, for runtimes other than onnxruntime
-    generate_in_graph: bool = False  # also one graph from token ids to token ids
-    saved_models: bool = True  # SavedModels beside the graphs
-    strings: bool = True  # one of them takes strings
-    attention_heads: bool = False  # graphs that give the attention of each head of each layer
-    n_best: int = 0  # results of the SavedModels' signatures `n_best`; 0 for no such signature
-    sampling: bool = False  # signatures `sample` of the SavedModels
-    stream: bool = False  # a graph that answers frames as they come
+    Args:
+        precisions: precisions beside float32, see `seqkeras.export.quantize`.
+        tolerances: `Tolerances`: how much worse other precisions may answer.
+        portable: whether graphs have standard ONNX operators only, for runtimes other than
+            onnxruntime.
+        generate_in_graph: whether there is also one graph from token ids to token ids.
+        saved_models: whether there are SavedModels beside the graphs.
+        strings: whether one of the SavedModels takes strings.
+        attention_heads: whether graphs give the attention of each head of each layer.
+        n_best: number of results of the SavedModels' signatures `n_best`; 0 for no such signature.
+        sampling: whether SavedModels have signatures `sample`.
+        stream: whether there is a graph that answers frames as they come.
+
+    Raises:
+        ExportError: a ValueError, if no model can be exported with these options together.
+
+    Example:
+        >>> from seqkeras.export.bundle import ExportOptions
+        >>> ExportOptions(precisions=("int8",), saved_models=False).precisions
+        ('int8',)
+        >>> ExportOptions(precisions=("int8",), portable=True)
+        Traceback (most recent call last):
+            ...
+        seqkeras.export.checks.ExportError: int8: other precisions need onnxruntime's own...
+    """
+
+    precisions: tuple[str, ...] = ()
+    tolerances: Tolerances = Tolerances()
+    portable: bool = False
+    generate_in_graph: bool = False
+    saved_models: bool = True
+    strings: bool = True
+    attention_heads: bool = False
+    n_best: int = 0
+    sampling: bool = False
+    stream: bool = False
 
     def __post_init__(self) -> None:
         if self.n_best < 0 or self.n_best == 1:
@@ -85,11 +111,17 @@ def export(
     say: Callable[[str], object] = lambda line: None,
     options: ExportOptions = ExportOptions(),
 ) -> Manifest:
-    """Make a bundle from a finished run; return its `Manifest`.
+    """Make a bundle from a finished run.
 
     Args:
-        overwrite: replace the bundle that is there.
+        run: folder of the run.
+        bundle: folder of the bundle, which is made.
+        overwrite: whether a bundle that is there is replaced.
         say: called with a line of text before each step.
+        options: `ExportOptions`.
+
+    Returns:
+        The bundle's `seqkeras.serving.manifest.Manifest`.
 
     Raises:
         RunError: if the run can not be used.
@@ -97,7 +129,20 @@ def export(
         ExportError: if there is a bundle already, or a part of the model can not be exported.
         ParityError: if what was exported answers differently.
         PrecisionError: if a precision answers too differently.
-        OSError: if it can not be written. Whatever is raised, no file of `bundle` has changed.
+        OSError: if the bundle can not be written. Whatever is raised, no file of `bundle` changes.
+
+    Example:
+        >>> import keras, numpy as np
+        >>> from seqkeras.export import save_run
+        >>> from seqkeras.export.bundle import ExportOptions, export
+        >>> frames = keras.Input((None, 3), name="frames")
+        >>> pooled = keras.layers.GlobalAveragePooling1D()(frames)
+        >>> model = keras.Model({"frames": frames}, keras.layers.Dense(2)(pooled))
+        >>> fields = {"limits": {"source_length": 64}, "settings": {"labels": ["wave", "still"]}}
+        >>> save_run("runs/own", model, "Classify", [{"input": np.ones((5, 3))}], **fields)
+        >>> manifest = export("runs/own", "exported/own", options=ExportOptions(saved_models=False))
+        >>> manifest.pipeline, list(manifest.graphs)
+        ('Classify', ['model'])
     """
     trained, bundle = Path(run), Path(bundle)
     target = bundle.resolve()  # a link to a bundle stays, what it points to is replaced

@@ -10,7 +10,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,8 +33,28 @@ MOST_IN_A_GRAPH = 2**24
 TURNED = "/transposed"
 
 
-def save(graphs: Mapping[str, Graph], folder: Path) -> dict[str, list[str]]:
-    """Write graphs as `ROLE.onnx` into a folder; return role -> other files that a graph needs."""
+def save(graphs: Mapping[str, Graph], folder: Path) -> dict[str, Sequence[str]]:
+    """Write graphs in float32 as `ROLE.onnx` into a folder.
+
+    Args:
+        graphs: role -> `seqkeras.export.graph.Graph`.
+        folder: a path; the folder is made where there is none.
+
+    Returns:
+        role -> names of the other files that the graph needs, sorted; none where its weights are
+        inside.
+
+    Example:
+        >>> import pathlib
+        >>> from keras import ops
+        >>> from seqkeras.export.onnx_files import save
+        >>> from seqkeras.export.onnx_graphs import convert
+        >>> from seqkeras.serving.manifest import TensorSpec
+        >>> x, y = (TensorSpec(name, "float32", ("batch", 3)) for name in "xy")
+        >>> graph = convert(lambda x: {"y": ops.relu(x)}, [x], [y], name="toy")
+        >>> save({"model": graph}, pathlib.Path("onnx"))  # no files beside onnx/model.onnx
+        {'model': ()}
+    """
     return save_precisions({FLOAT32: graphs}, folder, MOST_IN_ONE_FILE)[FLOAT32]
 
 

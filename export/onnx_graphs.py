@@ -41,8 +41,27 @@ def convert(
 ) -> Graph:
     """Return a function of tensors as a `seqkeras.export.graph.Graph` that runs.
 
-    It has passed `onnx.checker`, shape inference and a session. A ValueError names the part of the
-    function that has no ONNX operator.
+    Args:
+        function: takes tensors, returns a dictionary: name -> tensor.
+        inputs: a `TensorSpec` for each argument.
+        outputs: a `TensorSpec` for each output.
+        name: name of the graph, for errors.
+        portable: whether the graph has standard ONNX operators only.
+
+    Returns:
+        The `Graph`. It has passed `onnx.checker`, shape inference and a session.
+
+    Raises:
+        ValueError: if a part of the function has no ONNX operator, or the graph does not run; it
+            names the part.
+
+    Example:
+        >>> from keras import ops
+        >>> from seqkeras.export.onnx_graphs import convert
+        >>> from seqkeras.serving.manifest import TensorSpec
+        >>> x, y = (TensorSpec(name, "float32", ("batch", 3)) for name in "xy")
+        >>> convert(lambda x: {"y": ops.relu(2 * x)}, [x], [y], name="toy").node_counts()
+        {'Mul': 1, 'Relu': 1}
     """
     lowerings = PORTABLE_LOWERINGS if portable else LOWERINGS
     frozen = freeze(function, inputs, lowerings)

@@ -18,9 +18,22 @@ OTHERS = ("mixed_float16", "mixed_bfloat16", "float16", "bfloat16", "float64")
 
 @contextlib.contextmanager
 def in_float32() -> Iterator[set[str]]:
-    """Load models with float32 policies in this context; yield the names of those replaced.
+    """Load models with float32 policies in this context.
 
     Layers without a policy get float32 too, whatever the user's module has set.
+
+    Yields:
+        A set of the names of the policies that were replaced; it fills while models are loaded.
+
+    Example:
+        >>> import keras
+        >>> from seqkeras.export.policies import in_float32
+        >>> dense = keras.layers.Dense(2, dtype="mixed_float16")
+        >>> keras.Sequential([keras.Input((3,)), dense]).save("half.keras")
+        >>> with in_float32() as replaced:
+        ...     model = keras.models.load_model("half.keras")
+        >>> sorted(replaced), model.layers[0].compute_dtype
+        (['mixed_float16'], 'float32')
     """
     others, policy, original = set(), keras.config.dtype_policy(), saving_lib._model_from_config
 

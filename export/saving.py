@@ -54,16 +54,16 @@ def save_run(
         folder: the folder to create; it must not exist, or be empty, without `overwrite`.
         model: a Keras model that is built.
         pipeline: the class of `seqkeras.serving.pipelines` that will serve it, such as "Classify".
-        validation: list of real inputs, on which export proves itself: dictionaries of "input", as
-            the pipeline takes it, and if there is one "target"; of a translation of texts "text"
-            and "target". By targets precisions have a score (what they are: docs/export.md).
+        validation: list of real inputs, on which export proves itself: dictionaries of "input", in
+            the form that the pipeline takes, and "target", if there is one; for a translation of
+            texts "text" and "target". By targets precisions have a score (docs/export.md).
         limits: dictionary of "source_length" and, where texts are generated, "target_length".
-        tokenizers: role -> tokenizer of `seqkeras.tokenizers`: "source" and "target", "text", or
-            "words" of trees, "words" and "characters" of `BiDAF`; of frames none, but for the
+        tokenizers: role -> tokenizer of `seqkeras.tokenizers`: "source" and "target"; "text";
+            "words" for trees; "words" and "characters" for `BiDAF`. Frames have none, except the
             "target" of a translation.
         task: what the model was trained for, in a word.
-        decoding: where texts are generated, dictionary of the manifest's `DecodingDefaults`.
-            Without `start_id` or `end_id` they are those of the tokenizer
+        decoding: where texts are generated, dictionary of the manifest's `DecodingDefaults`. The
+            tokenizer gives `start_id` and `end_id` that are left out
             (`seqkeras.tokenizers.special_ids`).
         settings: dictionary, see `seqkeras.serving.pipelines`.
         scores: scores of the model: name -> number.
@@ -98,8 +98,8 @@ def save_run(
         >>> examples, limits = [{"input": np.ones((5, 3)), "target": "wave"}], {"source_length": 64}
         >>> settings = {"labels": ["wave", "still"]}
         >>> save_run("runs/gestures", model, "Classify", examples, limits, settings=settings)
-        >>> sorted(path.suffix for path in pathlib.Path("runs/gestures").glob("[mr]*"))
-        ['.json', '.keras', '.npz']
+        >>> sorted(path.name for path in pathlib.Path("runs/gestures").glob("[mr]*"))
+        ['model.keras', 'reference.npz', 'run.json']
     """
     _require_kinds(model, pipeline, tokenizers=tokenizers, settings=settings, binding=binding)
     folder = Path(folder)

@@ -51,6 +51,13 @@ def load(
         BundleError: if the bundle is missing, damaged, or made for a newer version.
         ValueError: if the bundle lacks the precision, onnxruntime lacks a provider, `threads` is
             not a whole number of at least 1, or `path` is not a path.
+
+    Example:
+        >>> from seqkeras import serving
+        >>> classify = serving.load("bundles/reviews", threads=1)
+        >>> answer = classify("A model may be small.")
+        >>> sorted(answer.scores), round(sum(answer.scores.values()), 3)
+        (['high', 'low', 'middle'], 1.0)
     """
     from .pipelines import (
         open_bundle,

@@ -27,15 +27,35 @@ __all__ = ["BulkAnswers"]
 
 
 class BulkAnswers:
-    """Answers the inputs in a column.
+    """Answers to the inputs in a column of a table.
 
-    Adds two columns: `answer`, as JSON content in a string, and `error`, why an input has none;
-    one of the two is None. Wrong options and a damaged bundle are errors of the run.
+    A call adds two columns to a table: `answer`, as JSON content in a string, and `error`, the
+    reason why an input has no answer. One of the two is None.
 
     Args:
-        path, precision, threads, providers: see `serving.load`.
-        column: the name of the inputs' column: texts, or what the pipeline takes as JSON content.
+        path, precision, threads, providers: see `seqkeras.serving.load`.
+        column: name of the column of inputs: texts, or JSON content that the pipeline takes.
         options: options of the pipeline, for all inputs.
+
+    Call arguments:
+        batch: a DataFrame of pandas.
+
+    Returns:
+        The DataFrame with the columns `answer` and `error`.
+
+    Raises:
+        BundleError: in the first call, if the bundle is missing or damaged.
+        ValueError: in the first call, if an option is refused.
+
+    Example:
+        >>> import json, pandas
+        >>> from seqkeras.serving.bulk import BulkAnswers
+        >>> table = pandas.DataFrame({"text": ["A model may be small.", "word " * 99]})
+        >>> answered = BulkAnswers("bundles/reviews")(table)
+        >>> sorted(json.loads(answered.answer[0]))
+        ['labels', 'score', 'scores']
+        >>> answered.error[1][:40]
+        'Classify: text has 200 tokens; the limit'
     """
 
     def __init__(

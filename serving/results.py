@@ -62,12 +62,21 @@ class Translation:
 
     Attributes:
         text: the answer.
-        score: its total log-probability, divided by the length penalty (`decoding`).
+        score: the total log-probability of the answer, divided by the length penalty.
         attention: None, or on request a (T, S) float32 array: for each target token of `text`, the
             weight of each source token. Rows sum to 1. With "heads" it is (L, N, T, S).
         alternatives: with n_best > 1, the other answers, the best first.
         source_tokens, target_tokens: the tokens of the columns and rows of `attention`; empty
             without it.
+
+    Example:
+        >>> from seqkeras.serving import Translation, load
+        >>> translate = load("bundles/dates", threads=1)
+        >>> answer = translate("de|Samstag, 3. Mai 2014", num_beams=3, n_best=3)
+        >>> isinstance(answer, Translation), len(answer.alternatives)
+        (True, 2)
+        >>> answer.score >= answer.alternatives[0].score
+        True
     """
 
     text: str
@@ -91,11 +100,19 @@ class Generation(Attended):
     Attributes:
         text: what follows, or with `echo` the prompt too.
         score: the total log-probability of the generated tokens, in the distribution from which
-            they were chosen, divided by the length penalty (`decoding`).
-        finish: why it ends: "end" (the model's end token), "stop" (a stop string) or "length".
+            they were chosen, divided by the length penalty.
+        finish: why the text ends: "end" (the model's end token), "stop" (a stop string) or
+            "length".
         alternatives: with n_best > 1, the other answers; of beams, the best first.
-        num_prompt_tokens, num_new_tokens: how many tokens were read, and how many were generated,
-            with <eos>; they are no part of its JSON.
+        num_prompt_tokens, num_new_tokens: numbers of tokens that were read, and that were
+            generated, <eos> included; they are no part of the answer's JSON.
+
+    Example:
+        >>> from seqkeras.serving import load
+        >>> generate = load("bundles/stories", threads=1)
+        >>> generation = generate("A model", max_new_tokens=3)
+        >>> generation.num_new_tokens <= 3, generation.finish in ("end", "stop", "length")
+        (True, True)
     """
 
     text: str
@@ -108,7 +125,18 @@ class Generation(Attended):
 
 @dataclass(frozen=True)
 class Node:
-    """A subtree: its words, and classes in the form of a `Classification`."""
+    """A subtree with its classes.
+
+    Attributes:
+        text: the words of the subtree.
+        labels, score, scores: see `Classification`.
+
+    Example:
+        >>> from seqkeras.serving.results import Node
+        >>> node = Node("very good", ("4",), 0.9, {"4": 0.9, "3": 0.1})
+        >>> node.scores[node.labels[0]]
+        0.9
+    """
 
     text: str
     labels: tuple
@@ -125,10 +153,18 @@ class Classification(Attended):
             for several at once, those over the threshold, the most probable first; for a
             regression, none.
         score: score of the most probable label, or of None; for a regression, the number.
-        scores: label -> score, the most probable first; of all labels, or of `top` of them. What
-            they lack to 1 is the score of None, if the model tells.
+        scores: label -> score, the most probable first; of all labels, or of `top` of them. The
+            rest to 1 is the score of None, if the model tells.
         nodes: on request, the `Node`s of a tree in the order of the text: one for each opening
             bracket, the root first.
+
+    Example:
+        >>> from seqkeras.serving.results import Classification
+        >>> answer = Classification(("good",), 0.9, {"good": 0.9, "bad": 0.1})
+        >>> answer.labels, answer.score
+        (('good',), 0.9)
+        >>> answer.line(ranked=True)
+        'good\\t0.9000\\tbad\\t0.1000'
     """
 
     labels: tuple
@@ -156,7 +192,20 @@ class Classification(Attended):
 
 @dataclass(frozen=True)
 class Word:
-    """A word with its tag."""
+    """A word with its tag.
+
+    Attributes:
+        text: the word; "" for a frame.
+        tag: the tag.
+        start, end: offsets of the word in the text.
+        score: probability of the tag.
+
+    Example:
+        >>> from seqkeras.serving.results import Word
+        >>> word = Word("Ada", "B-PER", start=0, end=3, score=0.98)
+        >>> word.line()
+        'Ada/B-PER'
+    """
 
     text: str
     tag: str
@@ -171,7 +220,20 @@ class Word:
 
 @dataclass(frozen=True)
 class Entity:
-    """A named entity of one or more words; the score is the mean of theirs."""
+    """A named entity of one or more words.
+
+    Attributes:
+        text: the words as written.
+        label: the label, such as "PER".
+        start, end: offsets in the text.
+        score: the mean of the scores of the words.
+
+    Example:
+        >>> from seqkeras.serving.results import Entity
+        >>> text, entity = "Ada Lovelace wrote.", Entity("Ada Lovelace", "PER", 0, 12, 0.97)
+        >>> text[entity.start : entity.end] == entity.text
+        True
+    """
 
     text: str
     label: str
@@ -187,6 +249,15 @@ class Tagging(Attended):
     Attributes:
         words: tuple of `Word`.
         entities: tuple of `Entity`.
+
+    Example:
+        >>> from seqkeras.serving.results import Entity, Tagging, Word
+        >>> words = (Word("Ada", "B-PER", 0, 3, 0.98), Word("wrote", "O", 4, 9, 0.99))
+        >>> tagging = Tagging(words, entities=(Entity("Ada", "PER", 0, 3, 0.98),))
+        >>> tagging.line()
+        'Ada/B-PER wrote/O'
+        >>> tagging.marks()
+        [(0, 3, 'PER 0.9800')]
     """
 
     words: tuple
@@ -215,11 +286,19 @@ class Span(Attended):
 
     Attributes:
         text: the text of the span; "" if there is no answer.
-        start, end: its offsets; None if there is no answer.
-        score: its probability among all spans, and no answer if the model allows that.
+        start, end: offsets in the context; None if there is no answer.
+        score: probability of the span among all spans, and no answer if the model allows that.
         margin: the best span's score minus the score of no answer, in logits; None for a model that
             always answers.
         alternatives: with n_best > 1, other spans, the best first.
+
+    Example:
+        >>> from seqkeras.serving.results import Span
+        >>> context, span = "The tower stands in Paris.", Span("Paris", 20, 25, score=0.8)
+        >>> context[span.start : span.end]
+        'Paris'
+        >>> Span("", None, None, score=0.7).line()  # no answer
+        '\\t0.7000'
     """
 
     text: str
@@ -249,9 +328,15 @@ class Choice(Attended):
 
     Attributes:
         text: the choice.
-        index: its place among the choices.
-        score: its probability.
-        scores: scores of all choices, in their order.
+        index: index of the choice in the list of choices.
+        score: probability of the choice.
+        scores: probabilities of all choices, in their order.
+
+    Example:
+        >>> from seqkeras.serving.results import Choice
+        >>> choice = Choice("blue", index=0, score=0.75, scores=(0.75, 0.25))
+        >>> choice.scores[choice.index], choice.line()
+        (0.75, 'blue\\t0.7500')
     """
 
     text: str
@@ -268,8 +353,14 @@ class WordFeatures:
 
     Attributes:
         text: the word.
-        start, end: its offsets.
+        start, end: offsets of the word in the text.
         layers: (L, D) float32, the lowest layer first; a learned mix of them is ELMo's feature.
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.serving.results import WordFeatures
+        >>> WordFeatures("small", 2, 7, layers=np.zeros((3, 14), "float32"))
+        WordFeatures(text='small', start=2, end=7, layers=<float32 (3, 14)>)
     """
 
     text: str
@@ -287,6 +378,13 @@ class Embedding(Attended):
     Attributes:
         vector: (D,) float32.
         words: a tuple of `WordFeatures`, if requested.
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.serving.results import Embedding
+        >>> east, north = Embedding(np.array([2.0, 0.0])), Embedding(np.array([0.0, 3.0]))
+        >>> east.similarity(east), east.similarity(north)
+        (1.0, 0.0)
     """
 
     vector: "numpy.ndarray"
@@ -314,7 +412,17 @@ class Embedding(Attended):
 
 @dataclass(frozen=True)
 class Filler:
-    """A token that fills a mask."""
+    """A token that fills a mask.
+
+    Attributes:
+        token: the token, as the vocabulary writes it.
+        score: probability of the token at the mask.
+
+    Example:
+        >>> from seqkeras.serving.results import Filler
+        >>> max([Filler("cat", 0.3), Filler("dog", 0.6)], key=lambda filler: filler.score).token
+        'dog'
+    """
 
     token: str
     score: float
@@ -325,8 +433,14 @@ class Filling(Attended):
     """A text with its masks filled.
 
     Attributes:
-        text: with the most probable token for each mask.
+        text: the text, with the most probable token for each mask.
         masks: for each mask, the tuple of its `Filler`s, the most probable first.
+
+    Example:
+        >>> from seqkeras.serving.results import Filler, Filling
+        >>> filling = Filling("The cat sat.", masks=((Filler("cat", 0.6), Filler("dog", 0.3)),))
+        >>> filling.line()
+        'The cat sat.\\tcat 0.6000 dog 0.3000'
     """
 
     text: str
@@ -351,11 +465,20 @@ class Forecasting:
     """The values that follow a series.
 
     Attributes:
-        values: (horizon, targets) float32, of a model that reads rows float64; for quantiles, those
-            of the quantile nearest to 1/2.
-        quantiles: quantile -> its (horizon, targets) values; empty if the model has none.
-        unknown: column -> category -> how many rows have that category, which the model does not
-            know and reads as if it were missing; empty if it knows all.
+        values: (horizon, targets) float32, or float64 from a model that reads rows. From a model of
+            quantiles: the values of the quantile nearest to 1/2.
+        quantiles: quantile -> (horizon, targets) values; empty if the model has none.
+        unknown: column -> category -> number of rows with that category, which the model does not
+            know and reads as if it were missing; empty if all categories are known.
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.serving.results import Forecasting
+        >>> answer = Forecasting(np.array([[1.5], [2.0]]), {0.9: np.array([[3.0], [4.0]])})
+        >>> answer
+        Forecasting(values=<float64 (2, 1)>, quantiles={0.9: <float64 (2, 1)>})
+        >>> answer.line()
+        '1.5\\t2'
     """
 
     values: "numpy.ndarray"

@@ -330,13 +330,22 @@ class _Answering:
 class Stream(_Answering):
     """One stream of frames, in the order in which they come.
 
-    `Pipeline.open` makes it. A call that raises leaves the state as it was. A stream is of one
-    thread at a time.
+    `Pipeline.open` makes it. A call that raises leaves the state as it was. Only one thread may use
+    a stream at a time.
 
     Attributes:
         state: the `StreamState` after the frames so far.
         delay: the number of frames by which answers come late.
         warm_up: the number of frames before the first answer.
+
+    Example:
+        >>> from seqkeras.serving import load
+        >>> classify = load("bundles/gestures", threads=1)
+        >>> stream = classify.open()
+        >>> answers = stream.push([[0.1, 0.2, 0.3]] * 5)  # an answer for each frame
+        >>> later = classify.open(state=bytes(stream.state))  # goes on, here or in another process
+        >>> len(answers), len(later.push([[0.4, 0.5, 0.6]])), later.state.frames
+        (5, 1, 6)
     """
 
     def __init__(self, streaming: Streaming, state: StreamState):
@@ -423,6 +432,14 @@ class Streams(_Answering):
     Attributes:
         delay: the number of frames by which answers come late.
         warm_up: the number of frames before the first answer of each stream.
+
+    Example:
+        >>> import numpy as np
+        >>> from seqkeras.serving import load
+        >>> streams = load("bundles/gestures", threads=1).open(streams=2)
+        >>> answers = streams.push([np.zeros((5, 3)), None])  # nothing came in the second stream
+        >>> [len(of_stream) for of_stream in answers]
+        [5, 0]
     """
 
     def __init__(self, streaming: Streaming, count: int):

@@ -44,17 +44,26 @@ def write_repository(
     max_batch: int = MAX_BATCH,
     threads: int = 1,
 ) -> Path:
-    """Write a bundle's graph into a repository, and return the folder of its model.
+    """Write a bundle's graph into a model repository of NVIDIA's Triton Inference Server.
 
     Args:
-        bundle: the folder.
-        repository: a folder, which is made where there is none.
-        max_batch: rows that may share a batch.
-        threads: threads of an operation.
+        bundle: folder of the bundle.
+        repository: a folder; it is made where there is none.
+        max_batch: the most rows that may share a batch.
+        threads: number of threads of an operation.
+
+    Returns:
+        The folder of the model in the repository, with `config.pbtxt` and `1/model.onnx`.
 
     Raises:
         BundleError: if the bundle can not be read, or has no graph that answers in one call.
         ValueError: if the repository has a model of that name.
+
+    Example:
+        >>> from seqkeras.serving.triton import write_repository
+        >>> folder = write_repository("bundles/reviews", "repository")
+        >>> (folder / "config.pbtxt").read_text().splitlines()[1]
+        'backend: "onnxruntime"'
     """
 
     def write(manifest: Manifest) -> Path:

@@ -304,10 +304,19 @@ def strategy(name: str) -> OneDevice:
     """Return the strategy of a name; TensorFlow or JAX are asked for what devices there are.
 
     Args:
-        name: one of `seqkeras.training.options.STRATEGIES`.
+        name: "auto", "one", "mirrored", "multi-worker" or "tpu".
+
+    Returns:
+        The strategy, a `OneDevice` or a subclass.
 
     Raises:
-        RunError: if it can not be had here.
+        RunError: if the machine or the backend does not have it.
+
+    Example:
+        >>> from seqkeras.training.strategies import strategy
+        >>> devices = strategy("one")
+        >>> devices.num_replicas, devices.is_chief
+        (1, True)
     """
     backend = keras.backend.backend()
     if backend == "tensorflow":

@@ -45,6 +45,17 @@ class Task:
         reading: a `Reading`, files to examples.
         modelling: a `Modelling`, examples to a model and its loss.
         scoring: a `Scoring`, answers to scores.
+
+    Example:
+        >>> import pathlib
+        >>> from seqkeras.training.tasks import TASKS
+        >>> lines = ["text,label", *["nice,good", "dull,bad"] * 20]
+        >>> _ = pathlib.Path("reviews.csv").write_text("\\n".join(lines))
+        >>> task = TASKS["classification"](file="reviews.csv", batch_size=4).make()
+        >>> train, validation = task.reading.read()
+        classification: 36 training and 4 validation examples of 2 labels
+        >>> task.name, len(train) + len(validation), sorted({example.target for example in train})
+        ('classification', 40, ['bad', 'good'])
     """
 
     def __init__(
@@ -138,8 +149,13 @@ class Reading(abc.ABC):
     Attributes:
         known_tokenizers: role -> tokenizer of a run or bundle that is evaluated.
         source_length: the limit of a run or bundle that is evaluated; None while one is trained.
-        not_in_bundle: why a bundle can not be scored, if it can not.
+        not_in_bundle: the reason why a bundle can not be scored; "" if it can.
         way_out_of_unknown: what the user may do where too many tokens of targets are unknown.
+
+    Example:
+        >>> from seqkeras.training.task import Reading
+        >>> sorted(Reading.__abstractmethods__)  # what a task writes; other methods have a default
+        ['read', 'record', 'tokenizers']
     """
 
     known_tokenizers: dict = {}
@@ -256,6 +272,11 @@ class Modelling(abc.ABC):
         streams: whether the model answers frame by frame, from a state.
         looks_first: whether the model is looked at before its first step, as it may be the best.
         folder: folder of the run that is trained, a `Path`; None while one is evaluated.
+
+    Example:
+        >>> from seqkeras.training.task import Modelling
+        >>> sorted(Modelling.__abstractmethods__)
+        ['loss', 'model']
     """
 
     validation_loss: bool = False
@@ -356,15 +377,19 @@ class Scoring(abc.ABC):
 
     Attributes:
         picture: the file that `draw` makes, one of `seqkeras.training.run.FILES`.
-        best_by: name of the number by which the best model is told where the options name none;
-            None: the first of `validation_scores`, or, where there is none, of
+        best_by: name of the score that selects the best model where the options name none; None:
+            the first of `validation_scores`, or, without such scores, the first of
             `Modelling.measure`.
-        lower_is_better: names of those numbers of both of which the lower is the better; of
-            "validation_loss" it is known.
-        score_formats: name of a validation score -> format of its number; the others are shares,
+        lower_is_better: names of scores that are better when lower, beside "validation_loss".
+        score_formats: name of a validation score -> format of its number; other scores are shares,
             written as "93.10%".
         asked: options of the pipeline with which a bundle is scored, beside `truncate`.
         linear: name of the head, or the layer, that gives the logits of `chances`; None without.
+
+    Example:
+        >>> from seqkeras.training.task import Scoring
+        >>> sorted(Scoring.__abstractmethods__)
+        ['scores', 'summary', 'validation_scores']
     """
 
     picture = ATTENTION_MAP

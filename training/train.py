@@ -56,14 +56,25 @@ def train(
 
     Args:
         task: a `seqkeras.training.task.Task`.
-        folder: a `Path`, the run's.
-        overwrite: remove what an earlier run left.
+        folder: path of the run's folder, a `Path`.
+        overwrite: whether files of an earlier run are removed.
         report: called with the number and the rank of each look, `Validation.rank`; an exception
-            of its ends the training. None: nothing is.
+            that it raises ends the training. None: no function.
 
     Raises:
         InUseError: if another process writes the folder.
         RunError: if the folder holds something else, or the training fails.
+
+    Example:
+        >>> import pathlib
+        >>> from seqkeras.training.tasks import TASKS
+        >>> from seqkeras.training.train import train
+        >>> lines = ["text,label", *["nice,good", "dull,bad"] * 20]
+        >>> _ = pathlib.Path("reviews.csv").write_text("\\n".join(lines))
+        >>> options = {"passes": 1, "batch_size": 16, "baselines": False, "tensorboard": False}
+        >>> task = TASKS["classification"](file="reviews.csv", looks=1, **options).make()
+        >>> train(task, pathlib.Path("runs/reviews"))
+        classification: 36 training and 4 validation examples of 2 labels ... right are ...
     """
     devices = strategy(task.options.strategy)
     devices.refuse(task.options)

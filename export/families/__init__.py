@@ -36,15 +36,34 @@ HAS_LANGUAGE_MODEL = ("read_beams", "state_entries", "vocab_size")
 
 @dataclasses.dataclass(frozen=True)
 class ExportPlan:
-    """The graphs and signatures that are exported of a model."""
+    """The graphs and signatures that are exported of a model.
+
+    Attributes:
+        kind: "encoder-decoder", "language model" or "single pass".
+        graphs: role -> `Signature` of an ONNX graph.
+        saved_model: name -> `Signature` of the SavedModel on token ids.
+        state: what a decoder step passes to the next.
+        own_call: the call that has the outputs of the graph "model"; None for a model of seqkeras.
+        streaming: what the graph of a stream computes; None without one.
+        fields: name -> value of the manifest's fields that do not describe files; the plan of a run
+            has them.
+
+    Example:
+        >>> from seqkeras.export.families import plan_export
+        >>> from seqkeras.models import RNNLanguageModel
+        >>> model = RNNLanguageModel(11, 3, 5)
+        >>> model.build(None)
+        >>> plan = plan_export(model)
+        >>> plan.kind, [entry.per for entry in plan.state]
+        ('language model', ['beam', 'beam'])
+    """
 
     kind: str
-    graphs: dict[str, Signature]  # role -> `Signature` of an ONNX graph
-    saved_model: dict[str, Signature]  # name -> `Signature` of the SavedModel on token ids
-    state: tuple[StateEntry, ...] = ()  # what a decoder step passes to the next
-    own_call: OwnCall | None = None  # the call that has the outputs of the graph "model"
-    streaming: Streaming | None = None  # what the graph of a stream computes
-    # name -> value of the manifest's fields that do not describe files; a run's plan has them
+    graphs: dict[str, Signature]
+    saved_model: dict[str, Signature]
+    state: tuple[StateEntry, ...] = ()
+    own_call: OwnCall | None = None
+    streaming: Streaming | None = None
     fields: Mapping = dataclasses.field(default_factory=dict)
 
 
@@ -62,23 +81,36 @@ def plan_export(
     """Return the graphs and signatures to export of a Keras model.
 
     Args:
+        model: a Keras model that is built.
         inputs: list of `TensorSpec` of a model that answers in a single pass; None to infer them.
         attention_heads: whether to export the attention of each head of each layer too: as outputs
             of an encoder-decoder's step, as a separate graph of any other model.
         feeds: name -> (dtype, shape) of what the pipeline feeds to a model that seqkeras does not
             define; None if no pipeline will serve the model.
         vectors: whether the pipeline answers with vectors.
-        binding: names of inputs -> what the model's own call has in their place, where that has
-            another name or none: see `seqkeras.export.families.binding.bound`.
+        binding: name of an input -> its place in the model's own call, where that has another name
+            or none: see `seqkeras.export.families.binding.bound`.
         by_numbers: whether the caller can tell by numbers which feed of the pipeline an input of
             another name is; then the error has the possible bindings.
         stream: whether to export the stream of a model of frames, too.
         generation: fields of a `Generation`.
 
+    Returns:
+        An `ExportPlan`.
+
     Raises:
         AmbiguousInputs: a ValueError, if nothing tells which input of the model is which.
         ValueError: if the model's inputs are unknown, it can not be called with them, or it has no
             attention, or no stream, to export.
+
+    Example:
+        >>> from seqkeras.export.families import plan_export
+        >>> from seqkeras.models import RNNSeq2Seq
+        >>> model = RNNSeq2Seq.bahdanau(11, 13, 3, 5, decoder_units=7)
+        >>> model.build(None)
+        >>> plan = plan_export(model)
+        >>> plan.kind, list(plan.graphs)
+        ('encoder-decoder', ['encoder', 'decoder_step'])
     """
     generates = Generation(**generation)
     if _has_all(model, HAS_ENCODER_DECODER):

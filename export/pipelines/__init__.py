@@ -21,7 +21,26 @@ __all__ = ["PipelineRecord", "record_of"]
 
 @functools.cache
 def record_of(pipeline: str) -> PipelineRecord:
-    """Return the `PipelineRecord` of a pipeline, by its name."""
+    """Return the `PipelineRecord` of a pipeline.
+
+    Args:
+        pipeline: name of a class of `seqkeras.serving.pipelines`.
+
+    Returns:
+        The record.
+
+    Raises:
+        ValueError: if there is no pipeline of that name.
+
+    Example:
+        >>> from seqkeras.export.pipelines import record_of
+        >>> record_of("Translate").model_kind
+        'encoder-decoder'
+        >>> record_of("translate")
+        Traceback (most recent call last):
+            ...
+        ValueError: pipeline must be one of Translate, Generate, Classify, Tag, Answer, ...
+    """
     if pipeline not in PIPELINE_TEXTS:
         raise ValueError(
             f"pipeline must be one of {', '.join(PIPELINE_TEXTS)}; received {pipeline!r}."

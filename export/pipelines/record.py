@@ -39,31 +39,51 @@ def without_windows(manifest: Manifest) -> Iterator[str]:
 
 @dataclasses.dataclass(frozen=True)
 class PipelineRecord:
-    """The knowledge of export about a pipeline of `serving`."""
+    """The knowledge of export about a pipeline of `serving`.
 
-    model_kind: str = SINGLE_PASS  # of the models that the pipeline serves, see `families`
-    # the inputs that it can feed: name -> (dtype, symbolic shape); a model takes a subset
+    Attributes:
+        model_kind: kind of the models that the pipeline serves, see `ExportPlan`.
+        feeds: the inputs that the pipeline can feed: name -> (dtype, symbolic shape); a model takes
+            a subset.
+        feeds_frames: whether it feeds frames instead, where there is no tokenizer.
+        needs_targets: whether each example on which models are compared needs a target.
+        row_length: (limits, settings) -> the most tokens of a row that a model reads.
+        setting_problems: settings -> problems that serving would accept.
+        logits: settings -> names of the settings that name outputs of logits; by default the only
+            output.
+        vectors: whether answers are vectors, which are compared by direction.
+        targets: settings -> the `Targets`; None for no score.
+        strings: `TextModel` -> signatures on strings by name; None for none.
+        expected: (outputs of such a signature, the pipeline's answer, the pipeline, its input) ->
+            an `ExpectedAnswer`; None for models that generate, which are compared as texts.
+        expected_by: options with which the pipeline's answers hold all that is compared.
+        differences: manifest -> sentences on how answers of signatures on strings differ from the
+            pipeline's.
+        input_limits: (manifest, unit) -> a sentence on what an input is, and how long it may be.
+        word_length: settings -> number of characters of a word that are read; None for all.
+
+    Example:
+        >>> from seqkeras.export.pipelines import record_of
+        >>> record = record_of("Forecast")
+        >>> record.model_kind, sorted(record.feeds)
+        ('single pass', ['known', 'lengths', 'padding_mask', 'window'])
+    """
+
+    model_kind: str = SINGLE_PASS
     feeds: Mapping = dataclasses.field(default_factory=dict)
-    feeds_frames: bool = False  # instead, where there is no tokenizer
-    needs_targets: bool = False  # of each example, on which models are compared
-    # (limits, settings) -> the most tokens of a row that a model reads
+    feeds_frames: bool = False
+    needs_targets: bool = False
     row_length: Callable = lambda limits, settings: limits.source_length
-    setting_problems: Callable = _none  # settings -> problems that serving would accept
-    # settings -> names of the settings that name outputs of logits; by default the only output
+    setting_problems: Callable = _none
     logits: Callable = lambda settings: ("output",)
-    vectors: bool = False  # answers are vectors, which are compared by direction
-    targets: Callable = lambda settings: None  # settings -> the `Targets`; None for no score
-    strings: Callable | None = None  # `TextModel` -> signatures on strings by name
-    # (outputs of such a signature, the pipeline's answer, the pipeline, its input) -> an
-    # `ExpectedAnswer`; None for models that generate, which are compared as texts
+    vectors: bool = False
+    targets: Callable = lambda settings: None
+    strings: Callable | None = None
     expected: Callable | None = None
-    # options with which the pipeline's answers hold all that is compared
     expected_by: Mapping = dataclasses.field(default_factory=dict)
-    # manifest -> sentences on how answers of signatures on strings differ from the pipeline's
     differences: Callable = _none
-    # (manifest, unit) -> a sentence on what an input is, and how long it may be
     input_limits: Callable = text_of_tokens
-    word_length: Callable = lambda settings: None  # settings -> characters of a word that are read
+    word_length: Callable = lambda settings: None
 
     def feeds_of(self, tokenizers: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
         """Return the pipeline's feeds; `tokenizers`: role -> tokenizer, None for those of texts."""

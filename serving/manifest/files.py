@@ -17,10 +17,22 @@ PAUSES = 20 * (0.05,)  # seconds between the attempts to read a bundle that is b
 
 
 def read_manifest(folder: str | os.PathLike[str]) -> Manifest:
-    """Return the manifest of the bundle in `folder`.
+    """Return the manifest of the bundle in `folder`; other files are not read.
+
+    Args:
+        folder: the bundle.
+
+    Returns:
+        A `Manifest`.
 
     Raises:
         BundleError: if the manifest is missing, or can not be read.
+
+    Example:
+        >>> from seqkeras.serving.manifest import read_manifest
+        >>> manifest = read_manifest("bundles/reviews")
+        >>> manifest.pipeline, manifest.tokenizers
+        ('Classify', {'text': 'tokenizer/text.json'})
     """
     folder = Path(folder)
     try:
@@ -52,8 +64,20 @@ def open_file(path: str | os.PathLike[str]) -> BinaryIO:
 def write_manifest(folder: str | os.PathLike[str], manifest: Manifest) -> None:
     """Write `manifest` into `folder`, after checking that serving can read it.
 
+    Args:
+        folder: a folder that exists.
+        manifest: a `Manifest`.
+
     Raises:
         BundleError: if serving would refuse it.
+
+    Example:
+        >>> import dataclasses
+        >>> from seqkeras.serving.manifest import read_manifest, write_manifest
+        >>> manifest = dataclasses.replace(read_manifest("bundles/reviews"), name="opinions")
+        >>> write_manifest(".", manifest)
+        >>> read_manifest(".").name
+        'opinions'
     """
     text = manifest.to_json()
     Manifest.from_json(text)
@@ -61,7 +85,22 @@ def write_manifest(folder: str | os.PathLike[str], manifest: Manifest) -> None:
 
 
 def describe_files(folder: str | os.PathLike[str]) -> dict[str, FileEntry]:
-    """Return path -> `FileEntry` of every file in `folder` but its manifest, sorted by path."""
+    """Return the `FileEntry` of every file in `folder` but its manifest.
+
+    Args:
+        folder: a folder that exists.
+
+    Returns:
+        A dictionary: path -> `FileEntry`, sorted by path.
+
+    Example:
+        >>> import pathlib
+        >>> from seqkeras.serving.manifest import describe_files
+        >>> pathlib.Path("notes").mkdir()
+        >>> _ = pathlib.Path("notes", "a.txt").write_bytes(b"abc")
+        >>> describe_files("notes")["a.txt"].bytes
+        3
+    """
     folder = Path(folder)
     files = {file.relative_to(folder).as_posix(): file for file in folder.rglob("*")}
     return {
@@ -79,10 +118,19 @@ def verify_files(
     Args:
         folder: the bundle.
         manifest: its `Manifest`.
-        names: which of `manifest.files`; None: all.
+        names: paths of the files to verify, of `manifest.files`; None: all.
 
     Raises:
         BundleError: naming every file that is missing, truncated or altered.
+
+    Example:
+        >>> from seqkeras.serving.manifest import read_manifest, verify_files
+        >>> manifest = read_manifest("bundles/reviews")
+        >>> verify_files("bundles/reviews", manifest)  # silent, as every file is whole
+        >>> verify_files("bundles/dates", manifest, ["tokenizer/text.json"])
+        Traceback (most recent call last):
+            ...
+        seqkeras.serving.manifest.format.BundleError: bundles/dates: ...
     """
     names = manifest.files if names is None else names
     problems = [_file_problem(Path(folder) / name, name, manifest.files[name]) for name in names]
@@ -92,10 +140,21 @@ def verify_files(
 
 
 def read_verified(folder: str | os.PathLike[str]) -> Manifest:
-    """Return the manifest of a bundle of which every file is verified.
+    """Return the manifest of a bundle, after verifying every file.
+
+    Args:
+        folder: the bundle.
+
+    Returns:
+        A `Manifest`.
 
     Raises:
-        BundleError: if the bundle can not be read, or a file is not the manifest's.
+        BundleError: if the bundle can not be read, or a file is missing or altered.
+
+    Example:
+        >>> from seqkeras.serving.manifest import read_verified
+        >>> read_verified("bundles/reviews").name
+        'reviews'
     """
 
     def verified(manifest):
@@ -114,8 +173,20 @@ def read_bundle(folder: str | os.PathLike[str], read: Callable[[Manifest], Resul
     both, or a file that was just written, tries again for up to a second. A bundle that is missing
     or damaged for another reason is refused at once.
 
+    Args:
+        folder: the bundle.
+        read: takes the `Manifest`, and reads the files that it needs.
+
+    Returns:
+        What `read` returns.
+
     Raises:
         BundleError: if the bundle can not be read, or still changes after a second.
+
+    Example:
+        >>> from seqkeras.serving.manifest import read_bundle
+        >>> read_bundle("bundles/reviews", lambda manifest: len(manifest.files) > 3)
+        True
     """
     folder = Path(folder)
     failure: Exception

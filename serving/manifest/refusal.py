@@ -13,6 +13,14 @@ class Refusal(ValueError):
         where: what is refused, such as a folder; None if the reasons name it.
         subject: the part that is wrong, such as a file in the folder; None for the whole.
         advice: a sentence that names a way out; "" if the reasons do.
+
+    Example:
+        >>> from seqkeras.serving.manifest import Refusal
+        >>> refusal = Refusal("it is empty", where="my/bundle", advice="Export it again.")
+        >>> str(refusal)
+        'my/bundle: it is empty. Export it again.'
+        >>> refusal.reasons
+        ('it is empty',)
     """
 
     def __init__(
@@ -36,8 +44,15 @@ class OverLimit(Refusal):
 
     Args:
         reason: what is over which limit.
-        ways: the ways out as far as the name of the option that truncates.
-        option: that option, as the caller writes it.
+        ways: the ways out, up to the name of the option that truncates.
+        option: the option that truncates, as the caller writes it.
+
+    Example:
+        >>> from seqkeras.serving.manifest import OverLimit
+        >>> print(OverLimit("at most 24 tokens; received 30"))
+        at most 24 tokens; received 30. Nothing was truncated: shorten it, or ask for truncate=True.
+        >>> print(OverLimit("at most 24 tokens; received 30").with_option("--truncate"))
+        at most 24 tokens; received 30. Nothing was truncated: shorten it, or ask for --truncate.
     """
 
     def __init__(

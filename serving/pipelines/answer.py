@@ -57,7 +57,7 @@ class Answer(Pipeline):
     A model of words and characters (BiDAF) reads a context at once, up to its limit.
 
     A span is not blank, and has no white space around it. Tokens may share a character, or differ
-    only in white space: of spans with equal text, only the best counts.
+    only in white space: where spans have equal text, only the best span counts.
 
     Args:
         folder: the bundle.
@@ -68,6 +68,13 @@ class Answer(Pipeline):
         BundleError: if the graph, the tokenizer or the settings are not what the pipeline needs.
 
     Reference: Devlin et al. 2019, sections 4.2 and 4.3, https://arxiv.org/abs/1810.04805
+
+    Example:
+        >>> from seqkeras.serving import load
+        >>> answer, context = load("bundles/questions", threads=1), "A model may be small."
+        >>> span = answer(("What is small?", context))
+        >>> context[span.start : span.end] == span.text
+        True
     """
 
     fields = ("question", "context")

@@ -51,6 +51,13 @@ class Choose(Pipeline):
         BundleError: if the graph, the tokenizer or the settings are not what the pipeline needs.
 
     Reference: Devlin et al. 2019, section 4.4, https://arxiv.org/abs/1810.04805
+
+    Example:
+        >>> from seqkeras.serving import load
+        >>> choose, choices = load("bundles/choices", threads=1), ["small", "words", "said"]
+        >>> choice = choose(("A model may be", choices))
+        >>> choice.text in choices, len(choice.scores)
+        (True, 3)
     """
 
     fields = ("text", "choices")

@@ -136,14 +136,21 @@ class Classify(Pipeline):
         runtime: a `Runtime`, how its graph is run.
 
     Attributes:
-        fields: the names of an input's parts: of a text, of a pair, of a tree or of frames.
+        fields: the names of an input's parts, such as "text" and "pair".
         reads_json: whether inputs are arrays, which the command line reads as JSON.
         rows: the `serving.rows.Rows` of the settings, or None.
 
     Raises:
         BundleError: if the graph, the tokenizer or the settings are not what the pipeline needs.
 
-    Reference: of trees, Tai et al. 2015, section 4.1, https://arxiv.org/abs/1503.00075
+    Reference: trees: Tai et al. 2015, section 4.1, https://arxiv.org/abs/1503.00075
+
+    Example:
+        >>> from seqkeras.serving import load
+        >>> classify = load("bundles/reviews", threads=1)
+        >>> good, bad = classify(["A model may be small.", "Nothing else is said here."], top=2)
+        >>> len(good.scores), [*good.scores][:1] == [*good.labels]
+        (2, True)
     """
 
     def __init__(self, folder: Path, manifest: Manifest, runtime: Runtime | None = None):

@@ -53,8 +53,8 @@ class Embed(Pipeline):
 
         similarity(a, b) = a . b / (‖a‖ ‖b‖)
 
-    For a bidirectional language model, which has layers for every word, the vector of a text is
-    their mean over layers and words.
+    A bidirectional language model has layers for every word; the vector of a text is the mean over
+    layers and words.
 
     Args:
         folder: the bundle.
@@ -64,8 +64,15 @@ class Embed(Pipeline):
     Raises:
         BundleError: if the graph, the tokenizer or the settings are not what the pipeline needs.
 
-    Reference: Reimers and Gurevych 2019, section 3, https://arxiv.org/abs/1908.10084; of words:
+    Reference: Reimers and Gurevych 2019, section 3, https://arxiv.org/abs/1908.10084; words:
     Peters et al. 2018, section 3.2, https://arxiv.org/abs/1802.05365
+
+    Example:
+        >>> from seqkeras.serving import load
+        >>> embed = load("bundles/sentences", threads=1)
+        >>> first, second = embed(["A model may be small.", "Small words."])
+        >>> first.vector.shape, round(first.similarity(first), 3)
+        ((16,), 1.0)
     """
 
     def __init__(self, folder: Path, manifest: Manifest, runtime: Runtime | None = None):

@@ -84,6 +84,13 @@ class FillMask(Pipeline):
         BundleError: if the graph, the tokenizer or the settings are not what the pipeline needs.
 
     Reference: Devlin et al. 2019, section 3.1, task 1, https://arxiv.org/abs/1810.04805
+
+    Example:
+        >>> from seqkeras.serving import load
+        >>> fill = load("bundles/masks", threads=1)
+        >>> filling = fill("A [MASK] may be small.", top_k=3)
+        >>> [len(fillers) for fillers in filling.masks], "[MASK]" in filling.text
+        ([3], False)
     """
 
     def __init__(self, folder: Path, manifest: Manifest, runtime: Runtime | None = None):

@@ -101,10 +101,17 @@ class Forecast(Pipeline):
     Attributes:
         fields: the names of an input's parts.
         rows: the `serving.rows.Rows` of the settings, or None.
-        num_known_rows: how many steps of the future an input says something of.
+        num_known_rows: number of steps of the future for which an input has known values.
 
     Raises:
         BundleError: if the graph or the settings are not what the pipeline needs.
+
+    Example:
+        >>> from seqkeras.serving import load
+        >>> forecast = load("bundles/weather", threads=1)
+        >>> past = [[0.1, 0.2, 0.3]] * 11  # 11 steps of 3 numbers, of which 2 are forecast
+        >>> forecast([past])[0].values.shape
+        (5, 2)
     """
 
     reads_json = True  # on the command line

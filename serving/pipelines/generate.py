@@ -114,6 +114,13 @@ class Generate(Pipeline):
 
     Raises:
         BundleError: if the graph, the tokenizer or the settings are not what the pipeline needs.
+
+    Example:
+        >>> from seqkeras.serving import load
+        >>> generate = load("bundles/stories", threads=1)
+        >>> choices = [" may be small", " is said"]
+        >>> generate("A model", choices=choices).text in choices
+        True
     """
 
     roles = LanguageModel.roles

@@ -10,13 +10,23 @@ from .model import ROLE
 
 
 class Pipeline:
-    """Base of the pipelines, each of which answers one kind of inputs (`serving.pipelines`).
+    """Base of the pipelines, each of which answers one kind of inputs; `serving.load` returns one.
 
     Attributes:
         manifest: the bundle's `Manifest`.
-        roles: roles of the graphs that it opens; a bundle may hold more, for hosts other than
-            Python.
-        streaming: what its streams share, of a pipeline of frames; None of others.
+        roles: roles of the graphs that the pipeline opens; a bundle may hold more, for hosts other
+            than Python.
+        streaming: what the streams of a pipeline of frames share; None for other pipelines.
+
+    Example:
+        >>> from seqkeras.serving import load
+        >>> from seqkeras.serving.pipelines import Pipeline
+        >>> pipeline = load("bundles/reviews", threads=1)
+        >>> isinstance(pipeline, Pipeline), pipeline.manifest.pipeline
+        (True, 'Classify')
+        >>> answers = pipeline.answers_or_errors(["A model", None])
+        >>> [type(answer).__name__ for answer in answers]
+        ['Classification', 'ValueError']
     """
 
     manifest: Manifest

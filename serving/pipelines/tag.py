@@ -87,8 +87,8 @@ class Tag(Pipeline):
 
         tag(word) = argmax of softmax(logits at the word's first token)
 
-    Or, of a model of chains of tags, which gives potentials (length, tags + 1, tags), the most
-    probable tags of all words together; a score is the tag's probability over all sequences.
+    A model of chains of tags gives potentials (length, tags + 1, tags). Its answer is the most
+    probable sequence of tags; a score is the tag's probability over all sequences.
 
     A text over the limit is refused or cut. If the settings have a `stride`, it is read in windows,
     and a word's tag comes from the window in which its first token has the most context. A model of
@@ -103,6 +103,12 @@ class Tag(Pipeline):
         BundleError: if the graph, the tokenizer or the settings are not what the pipeline needs.
 
     Reference: Devlin et al. 2019, section 5.3, https://arxiv.org/abs/1810.04805
+
+    Example:
+        >>> from seqkeras.serving import load
+        >>> tag = load("bundles/entities", threads=1)
+        >>> [(word.text, word.start, word.end) for word in tag("Small words!").words]
+        [('Small', 0, 5), ('words', 6, 11), ('!', 11, 12)]
     """
 
     def __init__(self, folder: Path, manifest: Manifest, runtime: Runtime | None = None):

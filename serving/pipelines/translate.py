@@ -68,6 +68,14 @@ class Translate(Pipeline):
 
     Raises:
         BundleError: if the graphs or tokenizers are not what the pipeline needs.
+
+    Example:
+        >>> from seqkeras.serving import load
+        >>> translate = load("bundles/dates", threads=1)
+        >>> translate("de|Samstag, 3. Mai 2014", regex="[a-z]{3}").text.isalpha()
+        True
+        >>> translate("de|1.5.", attention=True).attention.shape[1]  # its source tokens
+        7
     """
 
     roles = EncoderDecoder.roles

@@ -24,10 +24,29 @@ def answerer(run: RunFiles, asked: Mapping[str, Any] | None = None) -> Any:
 
     Args:
         run: the run; it needs no model.
-        asked: options of the pipeline beside `truncate`, of one that answers in a single pass.
+        asked: options of a pipeline that answers in a single pass, beside `truncate`.
+
+    Returns:
+        A function: (model, inputs, advance) -> list of answers of the pipeline, `advance` being
+        None or called with numbers of answers. Its method `fits(model, input)` says whether the
+        pipeline takes an input whole.
 
     Raises:
         ValueError: if there is no pipeline of that name.
+
+    Example:
+        >>> import keras, numpy as np
+        >>> from seqkeras.runs import RunFiles
+        >>> from seqkeras.training.answering import answerer
+        >>> frames = keras.Input((None, 3), name="frames")
+        >>> pooled = keras.layers.GlobalAveragePooling1D()(frames)
+        >>> model = keras.Model({"frames": frames}, keras.layers.Dense(2)(pooled))
+        >>> recordings = [np.ones((5, 3)), np.zeros((7, 3))]
+        >>> fields = {"limits": {"source_length": 9}, "settings": {"labels": ["wave", "still"]}}
+        >>> examples = [{"input": recording} for recording in recordings]
+        >>> run = RunFiles.of("runs/own", examples, pipeline="Classify", **fields)
+        >>> sorted(answerer(run)(model, recordings)[0].scores)
+        ['still', 'wave']
     """
     pipeline = run.record.pipeline
     if pipeline not in PIPELINES:

@@ -29,7 +29,22 @@ def option(default: Any, type: Any, help: str, decides: bool = True) -> Any:
     """Return a dataclass field that is also an option of the command line.
 
     Args:
+        default: value where the user gives none.
+        type: a type of `click`, or a class such as `int`.
+        help: help of the option, a sentence.
         decides: whether the trained model depends on it; such options stand in options.json.
+
+    Returns:
+        A field of `dataclasses`.
+
+    Example:
+        >>> import click
+        >>> from seqkeras.training.options import Options, at_least, option
+        >>> class ModelOptions(Options):
+        ...     units: int = option(64, at_least(1), "Size of the state.")
+        ...     cell: str = option("gru", click.Choice(["gru", "lstm"]), "Recurrent cell.")
+        >>> ModelOptions(cell="lstm")
+        ModelOptions(units=64, cell='lstm')
     """
     return dataclasses.field(
         default=default, metadata={"type": type, "help": help, "decides": decides}
@@ -37,14 +52,45 @@ def option(default: Any, type: Any, help: str, decides: bool = True) -> Any:
 
 
 def argument(type: Any, help: str, several: bool = False) -> Any:
-    """Return a dataclass field that stands on the command line without a name; a tuple of
-    `several`."""
+    """Return a dataclass field that stands on the command line without a name.
+
+    Args:
+        type: a type of `click`, or a class such as `str`.
+        help: help of the argument, a sentence.
+        several: whether the argument may be given several times; the field is then a tuple.
+
+    Returns:
+        A field of `dataclasses`, None where the user gives nothing.
+
+    Example:
+        >>> from seqkeras.training.options import DataFile, Options, argument
+        >>> class FileOptions(Options):
+        ...     file: str = argument(DataFile(), "Training file: a word in each line.")
+        >>> FileOptions(file="words.txt").file
+        'words.txt'
+    """
     metadata = {"type": type, "help": help, "is_argument": True, "several": several}
     return dataclasses.field(default=None, metadata=metadata)
 
 
 def part(kind: "type[Options]") -> Any:
-    """Return a dataclass field that holds further options, those of another `Options`."""
+    """Return a dataclass field that holds further options, those of another `Options`.
+
+    Args:
+        kind: a subclass of `Options`.
+
+    Returns:
+        A field of `dataclasses`.
+
+    Example:
+        >>> from seqkeras.training.options import Options, at_least, option, part
+        >>> class ModelOptions(Options):
+        ...     units: int = option(64, at_least(1), "Size of the state.")
+        >>> class ToyOptions(Options):
+        ...     model: ModelOptions = part(ModelOptions)
+        >>> ToyOptions(units=32).model.units
+        32
+    """
     return dataclasses.field(metadata={"part": kind})
 
 
@@ -54,7 +100,24 @@ def shown(name: str) -> str:
 
 
 class DataFile(click.ParamType):
-    """The path of a file of the user's; a run continues only while its content stays the same."""
+    """The type of an option that is the path of a user's file.
+
+    A run continues only while the content of the file stays the same.
+
+    Raises:
+        click.BadParameter: when it is called, if there is no such file.
+
+    Example:
+        >>> import pathlib
+        >>> from seqkeras.training.options import DataFile
+        >>> _ = pathlib.Path("words.txt").write_text("one")
+        >>> DataFile()("words.txt")
+        'words.txt'
+        >>> DataFile()("missing.txt")
+        Traceback (most recent call last):
+            ...
+        click.exceptions.BadParameter: missing.txt: no such file.
+    """
 
     name = "file"
     of_folder = "is a folder; name a file"  # what is wrong with one
@@ -211,6 +274,17 @@ class Options:
 
     Args:
         values: name -> value of options, or of whole parts; others have their defaults.
+
+    Raises:
+        TypeError: if there is no option of a name.
+
+    Example:
+        >>> from seqkeras.training.options import Options, at_least, option
+        >>> class ModelOptions(Options):
+        ...     units: int = option(64, at_least(1), "Size of the state.")
+        >>> options = ModelOptions().changed(units=32)
+        >>> options.units, options.is_given("units")
+        (32, True)
     """
 
     # Defaults that follow from another option: its name -> name of an option -> default.
@@ -427,6 +501,12 @@ class FitOptions(Options):
 
     Attributes:
         task: name of the task and of its command, by which `TASKS` has the subclass.
+
+    Example:
+        >>> from seqkeras.training.tasks import TASKS
+        >>> options = TASKS["classification"](file="reviews.csv", passes=3)
+        >>> options.task, options.passes, options.seed
+        ('classification', 3, 0)
     """
 
     task: ClassVar[str]
