@@ -31,7 +31,19 @@ Settings = TypeVar("Settings")
 
 
 class BundleError(Refusal):
-    """A bundle that can not be used; the message is one line and names a way out."""
+    """A bundle that can not be used; the message is one line and names a way out.
+
+    Args:
+        reasons, where, subject: see `Refusal`.
+        advice: a sentence that names a way out; default: "Export the bundle again."
+
+    Example:
+        >>> from seqkeras.serving import load
+        >>> load("no/such/bundle")
+        Traceback (most recent call last):
+            ...
+        seqkeras.serving.manifest.format.BundleError: no/such/bundle: there is no such folder...
+    """
 
     def __init__(
         self,
@@ -47,7 +59,12 @@ class NoFiniteNumber(BundleError):
     """An input for which a model gives NaN or infinity.
 
     Args:
-        name: of the input.
+        name: name of the input.
+
+    Example:
+        >>> from seqkeras.serving.manifest import NoFiniteNumber
+        >>> print(NoFiniteNumber("Classify: text 3"))
+        Classify: text 3: the model gives no finite number for it.
     """
 
     def __init__(self, name: str):
@@ -56,7 +73,18 @@ class NoFiniteNumber(BundleError):
 
 @dataclass(frozen=True)
 class TensorSpec:
-    """One tensor; an axis of `shape` is a size or a symbolic name."""
+    """A tensor that a graph reads or returns.
+
+    Attributes:
+        name: name of the tensor.
+        dtype: "float32", "int64" or another.
+        shape: tuple of axes; an axis is a size, or a symbolic name such as "batch".
+
+    Example:
+        >>> from seqkeras.serving.manifest import TensorSpec
+        >>> TensorSpec("token_ids", "int64", ("batch", "length"))
+        TensorSpec(name='token_ids', dtype='int64', shape=('batch', 'length'))
+    """
 
     name: str
     dtype: str
@@ -65,7 +93,17 @@ class TensorSpec:
 
 @dataclass(frozen=True)
 class SignatureSpec:
-    """The inputs and outputs of a SavedModel's signature."""
+    """The inputs and outputs of a SavedModel's signature.
+
+    Attributes:
+        inputs, outputs: tuples of `TensorSpec`.
+
+    Example:
+        >>> from seqkeras.serving.manifest import read_manifest
+        >>> signatures = read_manifest("bundles/reviews").saved_models["saved_model/1"]
+        >>> [spec.name for spec in signatures["serving_default"].inputs]
+        ['token_ids', 'lengths', 'segment_ids']
+    """
 
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
@@ -73,9 +111,21 @@ class SignatureSpec:
 
 @dataclass(frozen=True)
 class GraphFile:
-    """An ONNX file, its inputs and outputs, and the files of weights that it reads; of a stream,
-    `delay` is the number of frames by which answers come late, and the first `warm_up` frames have
-    no answer."""
+    """An ONNX file.
+
+    Attributes:
+        file: path of the file.
+        inputs, outputs: tuples of `TensorSpec`.
+        weights: paths of the files of weights that the graph reads.
+        delay: number of frames by which the answers of a stream come late.
+        warm_up: number of frames at the start of a stream that have no answer.
+
+    Example:
+        >>> from seqkeras.serving.manifest import read_manifest
+        >>> graph = read_manifest("bundles/reviews").graphs["model"]
+        >>> graph.files, [spec.shape for spec in graph.outputs]
+        (('onnx/model.onnx',), [('batch', 3)])
+    """
 
     file: str
     inputs: tuple[TensorSpec, ...]
@@ -92,7 +142,18 @@ class GraphFile:
 
 @dataclass(frozen=True)
 class StateEntry:
-    """A tensor that is passed from step to step: one for each "beam", "source" or "stream"."""
+    """A tensor that is passed from step to step.
+
+    Attributes:
+        name: name of the tensor.
+        per: what has a tensor of its own: "beam", "source" or "stream".
+
+    Example:
+        >>> from seqkeras.serving.manifest import read_manifest
+        >>> manifest = read_manifest("bundles/dates")
+        >>> sorted({entry.per for entry in manifest.state})  # what follows beams, what stays
+        ['beam', 'source']
+    """
 
     name: str
     per: str
@@ -100,7 +161,19 @@ class StateEntry:
 
 @dataclass(frozen=True)
 class TextPrefix:
-    """Texts must begin with one of `values` and the separator; `name` describes the values."""
+    """What texts must begin with: one of some values, and a separator.
+
+    Attributes:
+        name: what the values are, such as "locale".
+        separator: the string between value and text.
+        values: the values.
+
+    Example:
+        >>> from seqkeras.serving.manifest import TextPrefix
+        >>> prefix = TextPrefix("locale", "|", ("de", "fr"))  # a text begins with "de|" or "fr|"
+        >>> [value + prefix.separator for value in prefix.values]
+        ['de|', 'fr|']
+    """
 
     name: str
     separator: str
@@ -113,6 +186,17 @@ class Limits:
 
     Models that answer in a single pass have no target; a language model's target includes its
     prompt.
+
+    Attributes:
+        source_length: the most tokens of a source.
+        target_length: the most tokens of a target.
+
+    Example:
+        >>> from seqkeras.serving.manifest import Limits, read_manifest
+        >>> Limits(source_length=128)
+        Limits(source_length=128, target_length=1)
+        >>> read_manifest("bundles/dates").limits.target_length
+        11
     """
 
     source_length: int
@@ -123,7 +207,16 @@ class Limits:
 class DecodingDefaults:
     """The default options of a pipeline, and the ids that begin and end a text.
 
-    `regex` is a regular expression that the whole of a generated text matches; None: any text.
+    Attributes:
+        num_beams: number of beams.
+        length_penalty: alpha of `seqkeras.decoding.beam`.
+        start_id, end_id: ids of the tokens that begin and end a text.
+        regex: regular expression that the whole of a generated text matches; None: any text.
+
+    Example:
+        >>> from seqkeras.serving.manifest import read_manifest
+        >>> read_manifest("bundles/dates").decoding
+        DecodingDefaults(num_beams=2, length_penalty=0.0, start_id=2, end_id=3, regex=None)
     """
 
     num_beams: int = 1
@@ -140,6 +233,12 @@ class Precision:
     Attributes:
         graphs: role -> `GraphFile`.
         figures: size, speed and score compared with float32's.
+
+    Example:
+        >>> from seqkeras.serving.manifest import GraphFile, Precision
+        >>> graph = GraphFile("onnx/model.int8.onnx", inputs=(), outputs=())
+        >>> Precision({"model": graph}, figures={}).graphs["model"].files
+        ('onnx/model.int8.onnx',)
     """
 
     graphs: dict[str, GraphFile]
@@ -148,7 +247,18 @@ class Precision:
 
 @dataclass(frozen=True)
 class FileEntry:
-    """The size and the sha256 of an exported file."""
+    """The size and the digest of an exported file.
+
+    Attributes:
+        bytes: size of the file.
+        sha256: 64 hexadecimal digits.
+
+    Example:
+        >>> from seqkeras.serving.manifest import read_manifest
+        >>> entry = read_manifest("bundles/reviews").files["tokenizer/text.json"]
+        >>> entry.bytes > 0, len(entry.sha256)
+        (True, 64)
+    """
 
     bytes: int
     sha256: str
@@ -159,20 +269,34 @@ class Manifest:
     """A bundle's content. Paths are relative to its folder and written with "/".
 
     Attributes:
+        schema_version: version of the format, `SCHEMA_VERSION`.
+        name: name of the bundle.
+        task: what the model was trained for.
         pipeline: the class of `serving.pipelines` that runs this bundle.
         created: ISO 8601 time of the export.
+        text_prefix: `TextPrefix` of the texts; None for none.
+        limits: `Limits` of lengths.
+        decoding: `DecodingDefaults`.
         versions: library -> the version that exported the bundle.
         tokenizers, graphs: role -> file of a tokenizer, role -> `GraphFile`.
         state: the tensors that a decoder, or a stream, passes from step to step.
         saved_models: folder -> signature name -> `SignatureSpec`.
         settings: further settings of the pipeline, such as labels; see `serving.pipelines`.
-        precisions: name -> `Precision`, of those other than float32.
+        precisions: name -> `Precision`, for each precision other than float32.
         examples: a few inputs, in the pipeline's form.
         scores, parity: figures of training and of export.
         files: path -> `FileEntry`, of every file except the manifest.
 
     Raises:
         BundleError: with every reason, if the fields contradict each other or the format.
+
+    Example:
+        >>> from seqkeras.serving.manifest import Manifest, read_manifest
+        >>> manifest = read_manifest("bundles/reviews")
+        >>> manifest.pipeline, manifest.settings["labels"]
+        ('Classify', ['low', 'middle', 'high'])
+        >>> Manifest.from_json(manifest.to_json()) == manifest
+        True
     """
 
     schema_version: int
@@ -249,7 +373,7 @@ class Manifest:
         """Read a manifest from JSON, as text or UTF-8 bytes.
 
         Raises:
-            BundleError: if it is not JSON, has a newer schema, or, with every reason, if fields
+            BundleError: if it is not JSON, has another schema, or, with every reason, if fields
                 are missing, unknown or wrong.
         """
         if len(text) > MOST_BYTES:
@@ -267,11 +391,11 @@ class Manifest:
                 advice=COPY_AGAIN,
             ) from error
         version = content.get("schema_version") if isinstance(content, dict) else None
-        if type(version) is int and version > SCHEMA_VERSION:
+        if type(version) is int and version != SCHEMA_VERSION:
             raise BundleError(
                 f"has schema {version}; this seqkeras-serving reads schema {SCHEMA_VERSION}",
                 subject=MANIFEST,
-                advice=UPGRADE,
+                advice=UPGRADE if version > SCHEMA_VERSION else EXPORT_AGAIN,
             )
         problems = []
         arguments = parse_fields(cls, content, "", problems)

@@ -117,7 +117,7 @@ def of(*keys, **changes):
     [
         (lambda m: m.pop("graphs"), "graphs is missing"),
         (lambda m: m.pop("schema_version"), "schema_version is missing"),
-        (of(schema_version=2), "schema_version must be 3; received 2"),
+        (of(schema_version=2, limits=7), "has schema 2; this .* reads schema 3. Export the bundle"),
         (of(schema_version=4, unheard_of={}), "has schema 4; this .* reads schema 3. Upgrade seqk"),
         (of(extra=1), "extra is unknown"),
         (of(name=7), "name must be a string; received 7"),

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { it } from "node:test";
+import { fileURLToPath } from "node:url";
 
 import { folder } from "../src/folder.js";
 import { BundleError, load, Refusal } from "../src/index.js";
@@ -60,6 +61,10 @@ const CASES = {
   "a newer schema": [
     manifestWith((manifest) => { manifest.schema_version = 99; }),
     /^toy: manifest\.json: has schema 99; this seqkeras-serving reads schema 3\. Upgrade/,
+  ],
+  "an older schema": [
+    manifestWith((manifest) => { manifest.schema_version = 2; }),
+    /^toy: manifest\.json: has schema 2; this seqkeras-serving reads schema 3\. Export the bundle/,
   ],
   "another pipeline": [
     manifestWith((manifest) => { manifest.pipeline = "Dream"; }),
@@ -154,6 +159,12 @@ describeCases("a wrong bundle is refused in one line", () => {
     const translate = await load(altered({}), ort);
     await assert.rejects(translate("up|a", /** @type {any} */ ({ beams: 3 })), TypeError);
   });
+});
+
+it("a bundle of version 0.2.0 is read", async () => {
+  const released = new URL("../../../tests/serving/released/0.2.0", import.meta.url);
+  const translate = await load(folder(fileURLToPath(released)), ort);
+  assert.equal((await translate("up|bad")).text, "cbe");
 });
 
 it("arguments that are no reader and no runtime are refused", async () => {

@@ -139,10 +139,10 @@ export function parseManifest(bytes, where) {
     );
   }
   const version = found?.schema_version;
-  if (Number.isInteger(version) && version > SCHEMA_VERSION) {
+  if (Number.isInteger(version) && version !== SCHEMA_VERSION) {
     throw new BundleError(
       `has schema ${version}; this seqkeras-serving reads schema ${SCHEMA_VERSION}`,
-      { where, subject, advice: UPGRADE },
+      { where, subject, ...(version > SCHEMA_VERSION ? { advice: UPGRADE } : {}) },
     );
   }
   /** @type {string[]} */
@@ -184,10 +184,7 @@ export function stateOf(parsed, per) {
 }
 
 function* wrongValues(parsed) {
-  const { limits, decoding: defaults, schema_version: version } = parsed;
-  if (version !== SCHEMA_VERSION) {
-    yield `schema_version must be ${SCHEMA_VERSION}; received ${version}`;
-  }
+  const { limits, decoding: defaults } = parsed;
   for (const [name, value, least, most] of [
     ["limits.source_length", limits.source_length, 1, LONGEST],
     ["limits.target_length", limits.target_length, 1, LONGEST],

@@ -1,0 +1,1 @@
+not opened by serving
