@@ -15,7 +15,7 @@ from seqkeras.runs import RunError
 from seqkeras.serving.results import Classification as Answer
 from seqkeras.tokenizers import learn_word_piece
 from seqkeras.training.__main__ import main as train
-from seqkeras.training.parts import labelled_texts
+from seqkeras.training.parts import encoded_texts, labelled_texts
 from seqkeras.training.parts.classification import Example
 from seqkeras.training.tasks.classification import ClassificationOptions
 from tests.training.commands import exported, printed, refusal, refused_files, scores_of
@@ -138,7 +138,7 @@ def test_ids_of_many_texts_are_those_of_each_one_cut_at_the_limit(at_once, monke
         tokenizers={"text": learn_word_piece(texts, 60)},
         record=types.SimpleNamespace(limits={"source_length": 9}, settings={}),
     )
-    monkeypatch.setattr(labelled_texts, "AT_ONCE", at_once)
+    monkeypatch.setattr(encoded_texts, "AT_ONCE", at_once)
     rows = labelled_texts._token_ids(run, texts).rows()
     assert rows == [labelled_texts.text_encoding(run, text).token_ids for text in texts]
     assert max(map(len, rows)) == 9 > min(map(len, rows))
