@@ -13,9 +13,9 @@ from seqkeras.analysis.attention_maps import (
     plot_attention_lines,
     plot_attention_maps,
 )
-from seqkeras.analysis.jacobians import jacobian_norms
 
 if TYPE_CHECKING:
+    from seqkeras.analysis.jacobians import jacobian_norms
     from seqkeras.analysis.text_likelihood import TextLikelihood
 
 __all__ = [
@@ -28,13 +28,17 @@ __all__ = [
 ]
 
 
+_NEED_KERAS = {"TextLikelihood": "text_likelihood", "jacobian_norms": "jacobians"}
+
+
 def __getattr__(name):
-    """Import `TextLikelihood`, which needs Keras, at its first use."""
-    if name in ("TextLikelihood", "text_likelihood"):
-        module = importlib.import_module("seqkeras.analysis.text_likelihood")
-        return module if name == "text_likelihood" else module.TextLikelihood
+    """Import what needs Keras at its first use: a public name, or its module."""
+    if name in _NEED_KERAS.values():
+        return importlib.import_module(f"seqkeras.analysis.{name}")
+    if name in _NEED_KERAS:
+        return getattr(importlib.import_module(f"seqkeras.analysis.{_NEED_KERAS[name]}"), name)
     raise AttributeError(f"module 'seqkeras.analysis' has no attribute {name!r}")
 
 
 def __dir__():
-    return sorted({*globals(), "TextLikelihood", "text_likelihood"})
+    return sorted({*globals(), *_NEED_KERAS, *_NEED_KERAS.values()})
