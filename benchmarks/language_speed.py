@@ -5,7 +5,7 @@
 A text as `seqkeras train language-model` takes it. A step is forward, loss, backward, clipping
 and the optimizer, on batches of the recipe. The GPT's rival is the same model of PyTorch's
 `nn.TransformerEncoderLayer`, where benchmarks/requirements.txt is installed, in this process with
-as many threads; the QRNN's is the LSTM of equal size, ours too.
+as many threads: both have learned positions and Adam. The QRNN's rival is our LSTM of equal size.
 """
 
 import itertools
@@ -16,6 +16,7 @@ from benchmarks import harness, training_steps, whole_steps
 
 SMALL = {"num_layers": 1, "hidden_dim": 8, "batch_size": 2, "context": 5}
 SMALL_GPT = SMALL | {"num_heads": 2}
+AS_IN_TORCH = {"position_kind": "learned", "optimizer": "adam", "weight_decay": 0.0}
 TORCH_GOAL, LSTM_GOAL = 1.0, 2.0
 
 
@@ -53,7 +54,9 @@ def _recipe(model, quick):
     path = harness.CHECKOUT / f"training/recipes/shakespeare-{model}.toml"
     values = harness.recipe_of(path)
     del values["task"]
-    return values | ((SMALL_GPT if model == "gpt" else SMALL) if quick else {})
+    if model == "gpt":
+        return values | AS_IN_TORCH | (SMALL_GPT if quick else {})
+    return values | (SMALL if quick else {})
 
 
 def _step(model, options, rounds):
