@@ -18,8 +18,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from ..playground import Page
 from ..playground.compression import compresses
-from ..playground.page import ASSETS, INDEX
-from ..playground.unread import unread
+from ..playground.page import ASSETS, INDEX, entry_of
 from .bounds import Bounds
 from .compressed_files import CompressedFiles
 from .endpoint import Call, reply
@@ -77,11 +76,9 @@ class PageApi:
     async def content(self, call: Call) -> Response:
         """Tell what the page can ask."""
         bundles = [
-            {
-                "name": bundle.name,
-                "files": f"v1/bundles/{bundle.name}/files/",
-                "unread": unread(bundle.folder, bundle.manifest),
-            }
+            entry_of(
+                bundle.name, f"v1/bundles/{bundle.name}/files/", bundle.folder, bundle.manifest
+            )
             for bundle in self._bundles
         ]
         return reply(self._page.content(bundles, server=True), headers=HEADERS)

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..manifest import Manifest
+from .unread import unread
+
 STATIC = Path(__file__).parent / "static"
 PACKAGE = Path(__file__).parents[1] / "javascript"
 NODE_MODULES = PACKAGE / "node_modules"
@@ -43,7 +46,7 @@ class Page:
         """Return page.json.
 
         Args:
-            bundles: of each its `name`, `files`, the address below which they lie, and `unread`.
+            bundles: what `entry_of` returns for each bundle.
             server: whether a server answers too.
         """
         runtime = self.files.get(MODULES + RUNTIME)
@@ -55,6 +58,19 @@ class Page:
             },
             "bundles": list(bundles),
         }
+
+
+def entry_of(name: str, files: str, folder: Path, manifest: Manifest) -> dict[str, Any]:
+    """Return the entry of a bundle in page.json.
+
+    Args:
+        name: the bundle's name on the page.
+        files: the address below which its files lie.
+        folder: the bundle's folder.
+        manifest: its manifest.
+    """
+    reason = unread(folder, manifest)
+    return {"name": name, "pipeline": manifest.pipeline, "files": files, "unread": reason}
 
 
 def page_of(node_modules: Path | None = None) -> Page:

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from ..manifest import MANIFEST, Manifest, read_bundle, verify_files
 from .compression import compressed, compresses
-from .page import ASSETS, CONTENT, INDEX, Page
-from .unread import unread
+from .page import ASSETS, CONTENT, INDEX, Page, entry_of
 
 LARGE = 2**14  # bytes
 BUNDLES = "bundles/"
@@ -37,7 +36,7 @@ def write_static(folder: Path, bundles: Iterable[tuple[str, Path]], page: Page) 
     for name, bundle in bundles:
         prefix = f"{BUNDLES}{name}/"
         manifest = read_bundle(bundle, partial(_write, bundle, folder / prefix))
-        entries.append({"name": name, "files": prefix, "unread": unread(bundle, manifest)})
+        entries.append(entry_of(name, prefix, bundle, manifest))
     content = page.content(entries, server=False)
     (folder / CONTENT).write_text(f"{json.dumps(content, indent=2)}\n", encoding="utf-8")
 

@@ -4,10 +4,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as after } from "node:timers/promises";
 
+import { readLink } from "../../playground/static/page/link.js";
 import { Latest } from "../../playground/static/page/latest.js";
 import { duration, megabytes, percent, short } from "../../playground/static/page/numbers.js";
 import { ticksOf } from "../../playground/static/page/parts/plot.js";
 import { forecast } from "../../playground/static/page/pipelines/forecast.js";
+import { localSnippets, snippets } from "../../playground/static/page/snippets.js";
 
 test("the newest request is run, one at a time, and those between never", async () => {
   const [begun, ended] = /** @type {any[][]} */ ([[], []]);
@@ -65,4 +67,28 @@ test("a series is read from lines of numbers or of named values", () => {
   const columns = [{ name: "pm", known: false }, { name: "wind", known: false }];
   const named = { ...plain, settings: { rows: { columns, time: { columns: ["hour"] } } } };
   assert.deepEqual(read("hour,pm,wind\n1, , NW\n2,7,SE", named), [["1", "", "NW"], ["2", "7", "SE"]]);
+});
+
+test("a fragment is read, whatever it holds", () => {
+  const { name, given, compared } = readLink("#/a%2Fb?text=x%0Ay+%26&compare=c&top_k=3");
+  assert.deepEqual([name, [...given], compared], ["a/b", [["text", "x\ny &"], ["top_k", "3"]], "c"]);
+  for (const fragment of ["", "#main", "#/", "#/%", "#/%E0%A4?%=%&?&=", "#/?", "?text=x"]) {
+    const found = readLink(fragment);
+    assert.equal(typeof found.name, "string");
+    assert.equal(found.given.get("text"), null);
+  }
+  const { given: none, isTooLong } = readLink(`#/a?text=${"x".repeat(16_000)}`);
+  assert.deepEqual([[...none], isTooLong], [[], true]);
+});
+
+test("a request is written in the words and the quotes of each language", () => {
+  const question = { input: { text: "it's \"\\n\"\n\u202e" }, options: { sample: true, seed: null } };
+  const target = { address: "http://[::1]:8000/v1/bundles/a", needsToken: false };
+  const { curl, Python, JavaScript } = snippets(question, target);
+  assert.equal(curl, String.raw`curl 'http://[::1]:8000/v1/bundles/a' -d '{"input": {"text": "it'\''s \"\\n\"\n\u202e"}, "options": {"sample": true, "seed": null}}'` + "\n");
+  assert.match(Python, /^request = .* "options": \{"sample": True, "seed": None\}\}$/m);
+  assert.match(JavaScript, /^const request = .* "options": \{"sample": true, "seed": null\}\};$/m);
+  assert.doesNotMatch(snippets({ input: "a", options: {} }, target).curl, /options/);
+  const local = localSnippets({ inputs: ["a"], options: { top_k: 3 } }, "http://localhost/bundles/a/");
+  assert.match(local.JavaScript, /^console\.log\(await pipeline\(\["a"\], \{"top_k": 3\}\)\);$/m);
 });

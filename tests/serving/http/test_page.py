@@ -94,6 +94,12 @@ def test_everything_that_the_page_names_is_served_and_nothing_lies_elsewhere(por
     assert unused <= {"page/types.js", f"{MODULES}seqkeras-serving/folder.js"}
 
 
+def test_the_page_is_small():
+    page = [path for path in STATIC.rglob("*") if path.is_file()]
+    sizes = {path.name: len(compressed_files.compressed(path)) for path in page}
+    assert sum(sizes.values()) < 60_000, sizes
+
+
 @pytest.mark.parametrize(
     "path", ["/page/main.js", "/page/style.css", "/v1/bundles/letters/files/manifest.json"]
 )
@@ -154,8 +160,13 @@ def test_the_page_learns_what_it_can_ask(port, page):
     wasm = next(path for path in page.files if path.endswith(".wasm"))
     assert content["browser"] == {"missing": "", "bytes": page.files[wasm].stat().st_size}
     assert content["bundles"] == [
-        {"name": name, "files": f"v1/bundles/{name}/files/", "unread": ""}
-        for name in ("letters", "classes")
+        {
+            "name": name,
+            "pipeline": pipeline,
+            "files": f"v1/bundles/{name}/files/",
+            "unread": "",
+        }
+        for name, pipeline in (("letters", "Translate"), ("classes", "Classify"))
     ]
 
 

@@ -2,8 +2,11 @@ import dataclasses
 
 import pytest
 
+from seqkeras.serving.playground import page_of
 from seqkeras.serving.rows import Column, Rows
+from tests.serving.http.served import served
 from tests.serving.pipelines.toys import frames_graph
+from tests.serving.playground.asked import ASKED
 from tests.serving.playground.chromium import ARGUMENTS, CHROMIUM
 from tests.serving.test_streams import W, forecaster_of_rows, stream_of, written
 from tests.serving.written import model_of
@@ -20,6 +23,25 @@ def browser():
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="package")
+def bundles(folders, tmp_path_factory):
+    """The bundles of `ASKED`, by name, to read only."""
+    from tests.serving.javascript.bundles import BUNDLES  # imports TensorFlow
+
+    parent = tmp_path_factory.mktemp("bundles")
+    for name in ASKED.keys() - folders.keys():
+        BUNDLES[name].write(parent / name)
+    return {name: folders.get(name, parent / name) for name in ASKED}
+
+
+@pytest.fixture(scope="package")
+def port(bundles):
+    """The port of a server of them, with a page."""
+    folders = {name.replace(" ", "-"): folder for name, folder in bundles.items()}
+    with served(folders, page=page_of()) as port:
+        yield port
 
 
 @pytest.fixture(scope="package")

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from seqkeras.serving.playground.page import NODE_MODULES
+from tests.serving.playground.asked import ASKED
 from tests.serving.playground.chromium import NEEDS_CHROMIUM, panel, served_page
-from tests.serving.playground.test_answers import ASKED
 from tests.serving.playground.test_streams import FRAMES, csv, played, stream
 
 AXE = NODE_MODULES / "axe-core" / "axe.min.js"
@@ -32,6 +32,11 @@ def test_nothing_keeps_anybody_out(browser, scheme, folders):
                 details.evaluate("it => { it.open = true; }")
             panel(page).locator(".time").filter(has_text="s").wait_for()
             require_nothing_found(page)
+        page.goto(f"{root}#/classes")
+        page.get_by_label("Second model").select_option("number")
+        page.get_by_label("Text", exact=True).fill("the cat")
+        panel(page, "of number, on the server").locator(".time").filter(has_text="s").wait_for()
+        require_nothing_found(page)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -33,7 +33,9 @@ def test_the_folder_holds_the_page_and_what_a_browser_needs_of_the_bundle(
         assert (folder / path).read_bytes() == file.read_bytes()
     content = json.loads((folder / "page.json").read_text(encoding="utf-8"))
     assert content["server"] is False and content["browser"]["missing"] == ""
-    assert content["bundles"] == [{"name": "letters", "files": "bundles/letters/", "unread": ""}]
+    assert content["bundles"] == [
+        {"name": "letters", "pipeline": "Translate", "files": "bundles/letters/", "unread": ""}
+    ]
     copy = folder / "bundles/letters"
     manifest = serving.load(bundle).manifest
     needed = {*manifest.tokenizers.values()}
@@ -86,9 +88,10 @@ class TestInChromium:
         self, browser, address, tmp_path
     ):
         with opened(browser, address) as page:
-            loads = page.get_by_role("button", name="Answer in this browser: loads 14 MB")
+            loads = page.get_by_role("button", name="Answer in this browser (loads 14 MB)")
             loads.wait_for()
             assert page.get_by_role("radio").count() == 0
+            assert page.get_by_label("Second model").count() == 0
             asked = []
             page.on("request", lambda request: asked.append(request.url))
             page.get_by_label("Text").fill("bad")

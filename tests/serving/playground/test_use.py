@@ -9,6 +9,7 @@ from seqkeras import serving
 from seqkeras.serving.playground import page_of
 from tests.serving.http.served import served
 from tests.serving.pipelines.toys import Toy, write_bundle
+from tests.serving.playground.asked import ASKED
 from tests.serving.playground.chromium import (
     NEEDS_CHROMIUM,
     NEEDS_PACKAGES,
@@ -20,6 +21,7 @@ from tests.serving.playground.chromium import (
 pytestmark = NEEDS_CHROMIUM
 DESK = {"width": 1280, "height": 800}
 PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True}
+LEFT_OF_A_PHONE = {"width": 390, "height": 664}  # of 390 x 844, below the browser's bars
 
 
 @pytest.fixture(scope="module")
@@ -67,21 +69,35 @@ def test_a_manifest_that_comes_late_does_not_take_the_place_of_the_newer_choice(
         assert page.get_by_role("link", name="tags").get_attribute("aria-current") == "page"
 
 
-def test_of_many_labels_the_most_probable_are_shown(browser, tmp_path):
+@pytest.fixture(scope="module")
+def intents(tmp_path_factory):
+    """A bundle of 77 labels."""
     labels = [f"label {number}" for number in range(77)]
-    graph = Toy(len(labels)).graph("pooled")
-    folder = write_bundle(tmp_path / "intents", "Classify", graph, {"labels": labels})
-    scores = serving.load(folder, threads=1)("the cat").scores
-    with served_page(browser, {"intents": folder}, "#/intents", viewport=DESK) as page:
-        page.get_by_label("Text", exact=True).fill("the cat")
-        panel(page).get_by_text("67 less probable labels are not shown.").wait_for()
-        shown = panel(page).locator(".bars .label")
+    folder = tmp_path_factory.mktemp("intents") / "intents"
+    return write_bundle(folder, "Classify", Toy(len(labels)).graph("pooled"), {"labels": labels})
+
+
+def test_of_many_labels_ten_are_shown_and_the_others_unfold(browser, intents):
+    classify = serving.load(intents, threads=1)
+    scores = classify("the cat").scores
+    [best] = classify("the cat sat").labels
+    with served_page(browser, {"intents": intents}, "#/intents", viewport=DESK) as page:
+        text = page.get_by_label("Text", exact=True)
+        text.fill("the cat")
+        more = panel(page).get_by_role("button", name="more (67)", expanded=False)
+        more.wait_for()
+        shown = panel(page).locator(".bars li:not([hidden]) .label")
         assert shown.all_inner_texts() == [*scores][:10]
         assert page.evaluate("document.documentElement.scrollHeight") < 2 * DESK["height"]
-        page.get_by_text("Options").click()
-        page.get_by_label("Labels shown").fill("76")
-        panel(page).get_by_text("1 less probable label is not shown.").wait_for()
-        assert shown.all_inner_texts() == [*scores][:76]
+        more.focus()
+        page.keyboard.press("Enter")
+        panel(page).get_by_role("button", name="more (67)", expanded=True).wait_for()
+        assert shown.all_inner_texts() == [*scores]
+        text.fill("the cat sat")
+        panel(page).locator(".label").first.filter(has_text=best).wait_for()
+        assert shown.count() == 77
+        panel(page).get_by_role("button", name="more (67)").click()
+        assert shown.count() == 10
 
 
 def test_a_refused_text_is_told_in_a_line_and_the_answer_before_it_stays(browser, address):
@@ -145,12 +161,31 @@ def test_a_stream_can_be_stopped_and_asked_again(browser, address):
         page.get_by_role("button", name="Stop").click()
 
 
+def test_the_first_answer_is_seen_at_once_on_a_phone(browser, folders, intents):
+    bundles = folders | {"intents": intents, "intents-2": intents}
+    with served_page(browser, bundles, viewport=LEFT_OF_A_PHONE, has_touch=True) as page:
+        root = page.url.partition("#")[0]
+        for name in bundles:
+            page.goto(f"{root}#/{name}")
+            page.get_by_role("heading", name=name, exact=True).wait_for()
+            for label, text in ASKED.get(name, ASKED["number"])[0].items():
+                page.get_by_label(label, exact=True).fill(text)
+            first = panel(page).locator(".body > *").first
+            first.wait_for()
+            panel(page).locator(".time").filter(has_text="s").wait_for()
+            if (lines := first.locator("li")).count():
+                first = lines.first
+            assert page.evaluate("scrollY") == 0
+            box = first.bounding_box()
+            assert box["y"] + min(box["height"], 30) <= LEFT_OF_A_PHONE["height"], name
+
+
 @pytest.mark.parametrize("name", ["letters", "series"])
 def test_a_phone_needs_no_sideways_scrolling(browser, name, address):
     with opened(browser, f"{address}/#/{name}", **PHONE) as page:
         page.get_by_role("heading", name=name, exact=True).wait_for()
         if name == "letters":
-            page.get_by_label("Text").fill("abcdefgabcd")
+            page.get_by_label("Text").fill("abcdefgabc")
             panel(page).get_by_role("table").wait_for()
         width = page.evaluate("() => document.documentElement.scrollWidth")
         assert width <= PHONE["viewport"]["width"]

@@ -35,6 +35,12 @@ async function loadedFor(address, size) {
   return (response?.ok && Number(response.headers.get("content-length"))) || size;
 }
 
+/** Return how many bytes some bundles load; what they share is loaded once. @param {Browser[]} browsers */
+export async function bytesOf(browsers) {
+  const loads = await Promise.all(browsers.map((browser) => browser.loads()));
+  return [...new Map(loads.flatMap((found) => [...found])).values()].reduce((sum, size) => sum + size, 0);
+}
+
 /** A bundle in a worker of this browser. */
 export class Browser {
   #files;
@@ -58,11 +64,6 @@ export class Browser {
     this.#files = new URL(files, document.baseURI).href;
     this.#sizes = new Map([[RUNTIME, runtime]]);
     for (const name of filesOf(manifest)) this.#sizes.set(this.#files + name, manifest.files[name].bytes);
-  }
-
-  /** Return how many bytes are loaded. */
-  async bytes() {
-    return [...(await this.#measured()).values()].reduce((sum, size) => sum + size, 0);
   }
 
   /**
@@ -133,7 +134,7 @@ export class Browser {
       for (const { reject } of this.#waiting.values()) reject(new Error(message ?? "the worker can not be loaded"));
       this.#waiting.clear();
     };
-    const [loads, all] = [await this.#measured(), await this.bytes()];
+    const [loads, all] = [await this.loads(), await bytesOf([this])];
     let done = 0;
     report(done, all);
     const open = { kind: "open", files: this.#files, runtime: RUNTIME, headers: headers() };
@@ -144,7 +145,7 @@ export class Browser {
   }
 
   /** Return the bytes that are loaded for each file, by address. */
-  #measured() {
+  loads() {
     const measure = async ([address, size]) => /** @type {const} */ ([address, await loadedFor(address, size)]);
     this.#loads ??= Promise.all([...this.#sizes].map(measure)).then((found) => new Map(found));
     return this.#loads;

@@ -1,89 +1,137 @@
 // The page of a bundle: its form, its examples, and the answers to them.
 
-import { Browser } from "./browser.js";
+import { Answers, missingOf } from "./answers.js";
+import { bytesOf } from "./browser.js";
+import { CodeSection } from "./code.js";
+import { copyButton } from "./copy.js";
 import { element } from "./element.js";
 import { Form } from "./form.js";
-import { Panel } from "./panel.js";
+import { linkTo } from "./link.js";
 import { VIEWS } from "./pipelines/index.js";
-import { Server } from "./server.js";
+import { headers, manifestOf, Server } from "./server.js";
+import { localSnippets, snippets } from "./snippets.js";
 import { StreamSection } from "./stream.js";
-import { BROWSER, SERVER, Where } from "./where.js";
+import { Where } from "./where.js";
 
 const DELAY = 120; // milliseconds from the last letter to the question
 const MOST_EXAMPLES = 5;
 const LONGEST_EXAMPLE = 60; // letters on a button
 
-/**
- * A bundle in page.json.
- *
- * @typedef {object} Entry
- * @property {string} name
- * @property {string} files the address below which its files lie.
- * @property {string} unread why JavaScript does not read it, or "".
- */
-/**
- * Who can answer, in page.json.
- *
- * @typedef {object} Hosts
- * @property {boolean} server whether a server does.
- * @property {{missing: string, bytes: number}} browser why a browser can not, or "", and the bytes
- *   of onnxruntime-web.
- */
+/** @typedef {import("./types.js").Entry} Entry */
+/** @typedef {import("./types.js").Content} Content */
 
 export class BundlePage {
   #view;
   #manifest;
+  #content;
   #form;
-  #browser;
-  /** @type {{name: string, panel: Panel}[]} */
-  #sides = [];
+  #answers;
+  /** @type {Answers | null} those of the bundle beside it. */
+  #others = null;
+  #place = element("div", { class: "answers" });
+  #problem = element("p", { class: "problem", role: "alert" });
+  #compare;
   #where;
+  #code;
   /** @type {StreamSection | null} */
   #stream = null;
 
   /**
    * @param {Entry} entry
    * @param {import("./types.js").Manifest} manifest
-   * @param {Hosts} hosts
+   * @param {Content} content
+   * @param {{given: URLSearchParams, compared: string}} link what is filled in: if nothing, the first example.
    */
-  constructor(entry, manifest, hosts) {
+  constructor(entry, manifest, content, { given, compared }) {
     this.#manifest = manifest;
+    this.#content = content;
     this.#view = VIEWS[manifest.pipeline];
     this.#form = new Form(this.#view.fields(manifest), () => this.#ask(this.#view.delay ?? DELAY));
-    this.#browser = new Browser(entry.files, manifest, hosts.browser.bytes);
-    if (hosts.server) {
-      const server = new Server(entry.name);
-      this.#add(SERVER, async () => server);
-    }
-    this.#add(BROWSER, (report) => this.#browser.open(report));
-    this.#where = new Where(hosts.server, entry.unread || hosts.browser.missing, this.#browser, () => this.#move());
+    this.#answers = new Answers(entry, manifest, content);
+    const missing = missingOf(entry, content);
+    this.#where = new Where(content.server, missing, () => bytesOf(this.#all().map(({ browser }) => browser)), () => this.#move());
+    this.#compare = this.#comparison(entry);
+    this.#code = new CodeSection((question) => this.#written(question, entry));
+    this.#place.append(this.#answers.element, this.#code.element);
+    this.#problem.hidden = true;
+    const link = () => {
+      const found = linkTo(entry.name, this.#form.changed(), this.#others?.name);
+      history.replaceState(null, "", found);
+      return found;
+    };
     this.element = element("div", { class: "bundle" },
-      element("div", { class: "title" }, element("h1", {}, entry.name), about(manifest)),
+      element("div", { class: "title" },
+        element("h1", {}, entry.name), copyButton("Copy link", link), about(manifest)),
       element("div", { class: "columns" },
         element("form", { class: "ask", "aria-label": this.#view.verb, submit: (event) => event.preventDefault() },
-          this.#form.inputs, this.#again(), this.#examples(), this.#form.options, this.#where.element),
-        element("div", { class: "answers" }, this.#sides.map(({ panel }) => panel.element))),
-      this.#streams(entry.unread || hosts.browser.missing));
+          this.#form.inputs, this.#again(), this.#examples(), this.#form.options, this.#where.element,
+          this.#compare?.parentElement, this.#problem),
+        this.#place),
+      this.#streams(missing));
     const [example] = manifest.examples;
-    if (example !== undefined) this.#form.fill(this.#view.values(example, manifest));
+    if (given.size) this.#form.restore(given);
+    else if (example !== undefined) this.#form.fill(this.#view.values(example, manifest));
     this.#move();
+    if (this.#compare && [...this.#compare.options].some(({ value }) => value && value === compared)) {
+      this.#compare.value = compared;
+      this.#beside();
+    }
   }
 
   /** End what runs. */
   stop() {
     this.#stream?.stop();
-    for (const { panel } of this.#sides) panel.latest.stop();
+    for (const answers of this.#all()) answers.stop();
   }
 
   /** End everything. */
   leave() {
-    this.stop();
     this.#stream?.leave();
-    this.#browser.close();
+    for (const answers of this.#all()) answers.leave();
   }
 
-  #add(name, open) {
-    this.#sides.push({ name, panel: new Panel(name, this.#view, this.#manifest, open) });
+  #all() {
+    return this.#others ? [this.#answers, this.#others] : [this.#answers];
+  }
+
+  /** The choice of a bundle beside this one, where there is another of its pipeline. @param {Entry} entry */
+  #comparison(entry) {
+    const names = this.#content.bundles
+      .filter(({ name, pipeline }) => name !== entry.name && pipeline === entry.pipeline).map(({ name }) => name);
+    if (!names.length) return null;
+    const select = element("select", { id: "compare", change: () => this.#beside() },
+      element("option", { value: "" }, "none"), names.map((name) => element("option", { value: name }, name)));
+    element("div", { class: "field select" }, element("label", { for: "compare" }, "Second model"), select);
+    return select;
+  }
+
+  /** Put the chosen bundle beside this one. */
+  async #beside() {
+    this.#others?.leave();
+    this.#others?.element.remove();
+    this.#others = null;
+    const name = this.#compare?.value;
+    const entry = this.#content.bundles.find((other) => name && other.name === name);
+    this.#tell("");
+    if (entry) {
+      try {
+        const manifest = await manifestOf(entry);
+        if (this.#compare?.value !== name || !this.element.isConnected) return;
+        this.#others = new Answers(entry, manifest, this.#content);
+        this.#answers.element.after(this.#others.element);
+      } catch (error) {
+        this.#tell(/** @type {Error} */ (error).message);
+      }
+    }
+    this.element.classList.toggle("comparing", this.#others !== null);
+    for (const answers of this.#all()) answers.title(this.#others !== null);
+    this.#where.measure();
+    this.#move();
+  }
+
+  #tell(problem) {
+    this.#problem.textContent = problem;
+    this.#problem.hidden = !problem;
   }
 
   /** The stream of a bundle that has one, or why the page offers none. @param {string} missing */
@@ -95,17 +143,15 @@ export class BundlePage {
       const why = missing || "the model reads what is known of the steps to come, which a recording lacks";
       return element("p", { class: "note" }, `No stream in this browser: ${why}`);
     }
-    this.#stream = new StreamSection(this.#manifest, this.#browser);
+    this.#stream = new StreamSection(this.#manifest, this.#answers.browser);
     return this.#stream.element;
   }
 
   /** Ask those who shall answer. */
   #move() {
-    for (const { name, panel } of this.#sides) {
-      panel.element.hidden = !this.#where.names.includes(name);
-      if (panel.element.hidden) panel.latest.stop();
+    for (const answers of this.#all()) {
+      answers.choose(this.#where.names, answers === this.#answers && this.#stream !== null);
     }
-    if (!this.#where.names.includes(BROWSER) && !this.#stream) this.#browser.close();
     this.#ask(0);
   }
 
@@ -117,19 +163,15 @@ export class BundlePage {
   #ask(delay) {
     const values = this.#form.values();
     const refused = this.#form.refused();
-    let question = null;
-    let problem = refused ? `${refused} is out of its bounds` : "";
-    try {
-      question = this.#view.question(values, this.#manifest);
-    } catch (error) {
-      problem ||= /** @type {Error} */ (error).message;
-    }
-    for (const { panel } of this.#sides) {
-      if (panel.element.hidden) continue;
-      if (problem) panel.refuse(problem);
-      else if (question) panel.latest.ask({ question, values }, delay);
-      else panel.clear();
-    }
+    const [question] = this.#all().map((answers) => answers.ask(values, refused ? `${refused} is out of its bounds` : "", delay));
+    this.#code.show(question);
+  }
+
+  /** Return the code of a question, by language. */
+  #written(question, entry) {
+    const absolute = (path) => new URL(path, document.baseURI).href;
+    if (!this.#content.server) return localSnippets(question, absolute(entry.files));
+    return snippets(question, { address: absolute(new Server(entry.name).address), needsToken: "authorization" in headers() });
   }
 
   /** The buttons of a pipeline that may answer otherwise the next time. */

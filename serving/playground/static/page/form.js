@@ -8,6 +8,8 @@ export class Form {
   #fields;
   /** @type {Map<string, any>} */
   #controls = new Map();
+  /** @type {import("./types.js").Values} at the beginning. */
+  #first;
 
   /**
    * @param {Field[]} fields
@@ -23,6 +25,7 @@ export class Form {
       ? element("details", { class: "options", input: changed },
         element("summary", {}, "Options"), element("div", { class: "grid" }, options))
       : null;
+    this.#first = this.values();
   }
 
   /** @returns {import("./types.js").Values} */
@@ -41,6 +44,21 @@ export class Form {
       const control = this.#controls.get(name);
       if (control?.type === "checkbox") control.checked = value;
       else if (control) control.value = value;
+    }
+  }
+
+  /** Return the fields whose values are not those of the beginning, as texts. @returns {[string, string][]} */
+  changed() {
+    return Object.entries(this.values()).filter(([name, value]) => value !== this.#first[name])
+      .map(([name, value]) => [name, String(value ?? "")]);
+  }
+
+  /** Fill in such texts, whoever wrote them. @param {URLSearchParams} given */
+  restore(given) {
+    for (const { name, kind, choices = [] } of this.#fields) {
+      const text = given.get(name);
+      if (text === null || (kind === "select" && !choices.includes(text))) continue;
+      this.fill({ [name]: kind === "check" ? text === "true" : text });
     }
   }
 

@@ -3,27 +3,31 @@
 import { BundlePage } from "./bundle_page.js";
 import { element } from "./element.js";
 import { VIEWS } from "./pipelines/index.js";
-import { keepToken, request, TokenWanted } from "./server.js";
+import { readLink } from "./link.js";
+import { keepToken, manifestOf, request, TokenWanted } from "./server.js";
 
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));
 const models = /** @type {HTMLElement} */ (document.getElementById("bundles"));
 /** @type {BundlePage | null} */
 let shown = null;
-/** @type {import("./bundle_page.js").Entry | null} the bundle that was chosen last. */
+/** @type {import("./types.js").Entry | null} the bundle that was chosen last. */
 let chosen = null;
 
 /** Show the bundle that the address names, or the first; unless another is chosen meanwhile. */
 async function show(content) {
-  const named = decodeURIComponent(location.hash.slice(2));
-  const entry = content.bundles.find(({ name }) => name === named) ?? content.bundles[0];
+  const given = readLink(location.hash);
+  const named = content.bundles.find(({ name }) => name === given.name);
+  const entry = named ?? content.bundles[0];
   chosen = entry;
   for (const link of models.querySelectorAll("a")) {
-    if (link.textContent === entry.name) link.setAttribute("aria-current", "page");
+    const isCurrent = link.textContent === entry.name;
+    if (isCurrent) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
+    if (isCurrent) link.scrollIntoView({ block: "nearest", inline: "center" });
   }
   let manifest;
   try {
-    manifest = await (await request(`${entry.files}manifest.json`)).json();
+    manifest = await manifestOf(entry);
   } catch (error) {
     if (chosen === entry) throw error;
   }
@@ -32,9 +36,16 @@ async function show(content) {
     throw new Error(`${entry.name} is of ${manifest.pipeline}, which this page does not know`);
   }
   shown?.leave();
-  shown = new BundlePage(entry, manifest, content);
-  main.replaceChildren(shown.element);
+  shown = new BundlePage(entry, manifest, content, named ? given : readLink(""));
+  const problem = problemOf(given, named);
+  main.replaceChildren(...(problem ? [element("p", { class: "problem", role: "alert" }, problem)] : []), shown.element);
   document.title = `${entry.name} – seqkeras`;
+}
+
+/** Return why a link is not followed, or "". */
+function problemOf({ name, isTooLong }, named) {
+  if (isTooLong) return "The link is too long: nothing of it is filled in.";
+  return name && !named ? `There is no model “${name}” here.` : "";
 }
 
 async function start() {

@@ -10,30 +10,40 @@ import { TokenWanted } from "./server.js";
 /** @typedef {{question: Question, values: Values}} Asked */
 
 export class Panel {
+  #side;
   #view;
   #manifest;
   #open;
+  #title = element("h2", {});
   #time = element("span", { class: "time" });
   #said = element("p", { class: "spoken", role: "status" });
   #body = element("div", { class: "body" });
   #note = element("p", { class: "problem" });
 
   /**
-   * @param {string} name of the side, as a heading.
+   * @param {string} side who answers.
    * @param {import("./types.js").View} view
    * @param {import("./types.js").Manifest} manifest
    * @param {(report: import("./browser.js").Report) => Promise<import("./types.js").Side>} open returns
    *   the side, when it is ready.
    */
-  constructor(name, view, manifest, open) {
+  constructor(side, view, manifest, open) {
+    this.#side = side;
     this.#view = view;
     this.#manifest = manifest;
     this.#open = open;
     /** @type {Latest<Asked>} */
     this.latest = new Latest((asked, signal) => this.#run(asked, signal));
     this.#note.hidden = true;
-    this.element = element("section", { class: "panel", "aria-label": `Answer ${name}` },
-      element("header", {}, element("h2", {}, name), this.#time), this.#said, this.#note, this.#body);
+    this.element = element("section", { class: "panel" },
+      element("header", {}, this.#title, this.#time), this.#said, this.#note, this.#body);
+    this.title("");
+  }
+
+  /** Name the bundle that answers; "" where there is one only. @param {string} bundle */
+  title(bundle) {
+    this.#title.textContent = bundle ? `${this.#side}: ${bundle}` : this.#side;
+    this.element.setAttribute("aria-label", `Answer ${bundle ? `of ${bundle}, ` : ""}${this.#side}`);
   }
 
   /** Show that nothing is asked. */
@@ -91,7 +101,7 @@ export class Panel {
       first ||= performance.now() - begin;
       text += piece;
       if (signal.aborted) return;
-      this.#body.replaceChildren(...shown(this.#view.show({ text, streams: true }, values, this.#manifest)));
+      this.#replace({ text, streams: true }, values);
     }
     if (signal.aborted) return;
     const whole = performance.now() - begin;
@@ -101,7 +111,14 @@ export class Panel {
 
   #show(answer, values, time) {
     this.#tell(time, "", this.#view.say(answer));
-    this.#body.replaceChildren(...shown(this.#view.show(answer, values, this.#manifest)));
+    this.#replace(answer, values);
+  }
+
+  /** Show an answer; what was unfolded in the one before it stays so. */
+  #replace(answer, values) {
+    const unfolded = [...this.#body.querySelectorAll("details")].map(({ open }) => open);
+    this.#body.replaceChildren(...this.#view.show(answer, values, this.#manifest).filter((node) => node !== null));
+    this.#body.querySelectorAll("details").forEach((details, place) => { details.open = unfolded[place] ?? false; });
   }
 
   #tell(time, problem, said = problem) {
@@ -112,5 +129,3 @@ export class Panel {
     this.#said.textContent = said;
   }
 }
-
-const shown = (nodes) => nodes.filter((node) => node !== null);

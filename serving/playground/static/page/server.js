@@ -40,6 +40,15 @@ export async function request(path, options = {}) {
   return response;
 }
 
+/** Return the manifest of a bundle. @param {{files: string}} entry in page.json. */
+export const manifestOf = async ({ files }) => (await request(`${files}manifest.json`)).json();
+
+/** Return the body of a request. @param {Question} question */
+export function bodyOf({ input, inputs, options }) {
+  const given = Object.keys(options).length ? { options } : {};
+  return JSON.stringify(inputs ? { inputs, ...given } : { input, ...given });
+}
+
 /** A bundle of the server. */
 export class Server {
   /** @param {string} name */
@@ -51,10 +60,9 @@ export class Server {
    * @param {Question} question
    * @param {AbortSignal} signal
    */
-  async answer({ input, inputs, options }, signal) {
+  async answer(question, signal) {
     const begin = performance.now();
-    const body = JSON.stringify(inputs ? { inputs, options } : { input, options });
-    const response = await request(this.address, { method: "POST", body, signal });
+    const response = await request(this.address, { method: "POST", body: bodyOf(question), signal });
     const content = await response.json();
     const seconds = (performance.now() - begin) / 1000;
     const refused = content.answers?.find((answer) => answer.error);
@@ -67,9 +75,8 @@ export class Server {
    * @param {AbortSignal} signal
    * @returns {AsyncGenerator<string>}
    */
-  async *stream({ input, options }, signal) {
-    const body = JSON.stringify({ input, options });
-    const response = await request(`${this.address}/stream`, { method: "POST", body, signal });
+  async *stream(question, signal) {
+    const response = await request(`${this.address}/stream`, { method: "POST", body: bodyOf(question), signal });
     for await (const { name, data } of events(/** @type {any} */ (response.body))) {
       if (name === "error") throw new Error(data.error);
       if (name === "end") return;

@@ -1,6 +1,24 @@
 // The types of the page's parts.
 
 /** @typedef {import("../../../javascript/src/manifest/format.js").Manifest} Manifest */
+/**
+ * A bundle in page.json.
+ *
+ * @typedef {object} Entry
+ * @property {string} name
+ * @property {string} pipeline
+ * @property {string} files the address below which its files lie.
+ * @property {string} unread why JavaScript does not read it, or "".
+ */
+/**
+ * page.json: which bundles there are, and who can answer.
+ *
+ * @typedef {object} Content
+ * @property {Entry[]} bundles
+ * @property {boolean} server whether a server does.
+ * @property {{missing: string, bytes: number}} browser why a browser can not, or "", and the bytes
+ *   of onnxruntime-web.
+ */
 /** @typedef {string | number | boolean | null} Value of a field. */
 /** @typedef {Record<string, any>} Values of the fields, by name. */
 /**

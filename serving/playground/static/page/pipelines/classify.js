@@ -8,7 +8,8 @@ import { attention } from "../parts/heads.js";
 import { ATTENTION, attentionOption } from "./attention.js";
 import { framesField, framesOf, framesText, readsFrames } from "./frames.js";
 
-const MOST_SHOWN = 10; // labels, unless the user asks for more
+const UNFOLDED = 10; // labels, unless the user asks for more
+const MOST = 1000; // labels whose scores are asked for
 const readsTrees = (manifest) => "words" in manifest.tokenizers;
 
 /** @type {import("../types.js").View} */
@@ -28,11 +29,6 @@ export const classify = {
         inputs.push({ name: "pair", label: pairs ? "Second text" : "Second text, if any", kind: "area", rows: 3 });
       }
     }
-    const count = manifest.settings.labels?.length ?? 0;
-    if (count > MOST_SHOWN) {
-      inputs.push({ name: "top", label: "Labels shown", kind: "number", min: 1, max: count,
-        value: MOST_SHOWN, option: true, hint: `the most probable of ${count}` });
-    }
     return [...inputs, ...attentionOption(manifest)];
   },
   values: (example, manifest) => {
@@ -40,10 +36,11 @@ export const classify = {
     if (Array.isArray(example)) return { text: example[0], pair: example[1] ?? "" };
     return typeof example === "string" ? { text: example, pair: "" } : { pair: "", ...example };
   },
-  question: ({ text, pair = "", nodes, top = null, attention: wanted }, manifest) => {
+  question: ({ text, pair = "", nodes, attention: wanted }, manifest) => {
     if (!text.trim() || (manifest.settings.pairs && !pair.trim())) return null;
     const options = {
-      ...(nodes ? { nodes } : {}), ...(top === null ? {} : { top }), ...(wanted ? ATTENTION : {}),
+      ...(nodes ? { nodes } : {}), ...(manifest.settings.labels?.length > MOST ? { top: MOST } : {}),
+      ...(wanted ? ATTENTION : {}),
     };
     if (readsFrames(manifest)) return { input: framesOf(text), options };
     return { input: pair.trim() ? { text, pair } : text, options };
@@ -62,7 +59,7 @@ function classes({ labels = [], score, scores }, count) {
   const none = labels[0] === null ? [{ label: named(labels), share: score, chosen: true }] : [];
   const list = bars("Labels and their probabilities", [...none, ...sorted.map(([label, share]) => ({
     label, share, chosen: labels.includes(label),
-  }))]);
+  }))], UNFOLDED);
   const others = count - sorted.length;
   if (others <= 0) return list;
   const words = others === 1 ? "1 less probable label is" : `${others} less probable labels are`;
