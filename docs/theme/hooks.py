@@ -83,10 +83,13 @@ def on_page_markdown(markdown, page, config, files):
 
 
 def on_page_content(html, page, config, files):
-    """Make an empty head of a column an empty cell, which announces nothing, and keep a short
-    phrase of code, such as an option, on one line."""
+    """Mend what a browser makes of tables and code.
+
+    An empty head of a column, which a screen reader would announce, becomes an empty cell. A short
+    phrase of code, such as an option, stays on one line; a longer one breaks behind a slash.
+    """
     html = re.sub(r"<th( [^>]*)?></th>", r"<td\1></td>", html)
-    return re.sub(r"<code>(?=[^<\n]{,30}</code>)", '<code class="short">', html)
+    return re.sub(r"<code>([^<\n]*)</code>", lambda match: _phrase(match[1]), html)
 
 
 def on_post_page(output, page, config):
@@ -131,6 +134,12 @@ def _brought(target, config):
     language = LANGUAGES.get(target.suffix, target.suffix.removeprefix("."))
     content = f"# {path}\n\n````{language}\n{target.read_text(encoding='utf-8')}````\n"
     return File.generated(config, uri, content=content, inclusion=InclusionLevel.NOT_IN_NAV)
+
+
+def _phrase(code):
+    if len(code) <= 30:
+        return f'<code class="short">{code}</code>'
+    return f"<code>{code.replace('/', '/<wbr>')}</code>"
 
 
 def _asset(config, name, path):
