@@ -38,7 +38,7 @@ def load(
     Args:
         path: the bundle's folder.
         precision: None for float32, or one of the manifest's precisions, such as "int8".
-        threads: how many threads one operation may use; None: one for each core.
+        threads: number of threads that one operation may use; None: one for each core.
         providers: onnxruntime's execution providers, the preferred one first: "CUDA", "CoreML",
             "OpenVINO", "XNNPACK" or any other that is installed, also by its full name. The CPU
             runs what they do not support. A name with options is a tuple: ("OpenVINO",

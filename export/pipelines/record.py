@@ -86,7 +86,7 @@ class PipelineRecord:
     word_length: Callable = lambda settings: None
 
     def feeds_of(self, tokenizers: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
-        """Return the pipeline's feeds; `tokenizers`: role -> tokenizer, None for those of texts."""
+        """Return the pipeline's feeds; `tokenizers`: role -> tokenizer, None for feeds of texts."""
         if tokenizers is not None and not tokenizers and self.feeds_frames:
             return FRAMES
         return self.feeds

@@ -233,7 +233,7 @@ class Batches(keras.utils.PyDataset):
 
         Args:
             size: batches of which one step is made.
-            ignored: the target that counts nothing, as padding, or NaN; None: all count.
+            ignored: target that is left out, such as padding, or NaN; None: none is.
         """
         grouped = copy.copy(self)
         grouped.group, grouped.ignored = size, ignored

@@ -16,7 +16,7 @@ class NestedSequences:
         padding: the integer that stands after the end of a list, and in lists after a row's end.
 
     Attributes:
-        lengths: (rows,) int64, how many lists each row has.
+        lengths: (rows,) int64, the number of lists in each row.
         sizes: (rows, axes) int64, sizes of the axes that a batch pads as it likes: `lengths`, and
             without a width the length of each row's longest list.
 

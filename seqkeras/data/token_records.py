@@ -63,7 +63,7 @@ def begin_records(folder: Path | str, corpus: Corpus, tokenizer: Subwords) -> li
         >>> from seqkeras.tokenizers import learn_word_piece
         >>> _ = pathlib.Path("texts.txt").write_text("low lower\\n\\nlowest\\n" * 9)
         >>> tokenizer = learn_word_piece(["low lower lowest"] * 9, vocab_size=25)
-        >>> begin_records("records", Corpus.of_files(["texts.txt"], shard_bytes=99), tokenizer)
+        >>> begin_records("begun", Corpus.of_files(["texts.txt"], shard_bytes=99), tokenizer)
         [0, 1]
     """
     folder = Path(folder)
@@ -129,9 +129,9 @@ def write_shard(folder: Path | str, number: int) -> None:
         >>> from seqkeras.tokenizers import learn_word_piece
         >>> _ = pathlib.Path("texts.txt").write_text("low lower\\n\\nlowest\\n" * 9)
         >>> tokenizer = learn_word_piece(["low lower lowest"] * 9, vocab_size=25)
-        >>> for number in begin_records("records", Corpus.of_files(["texts.txt"]), tokenizer):
-        ...     write_shard("records", number)
-        >>> sorted(path.name for path in pathlib.Path("records", "shard-00000").iterdir())
+        >>> for number in begin_records("shards", Corpus.of_files(["texts.txt"]), tokenizer):
+        ...     write_shard("shards", number)
+        >>> sorted(path.name for path in pathlib.Path("shards", "shard-00000").iterdir())
         ['documents.npy', 'sentences.npy', 'tokens.npy']
     """
     shard = _shard(folder, number)

@@ -38,9 +38,9 @@ def beam(
         lp(Y) = ((5 + |Y|) / 6)^alpha
         cp(Y) = beta sum_i log(min(sum_t a(t, i), 1))
 
-    Notation: |Y| counts the generated tokens, `<eos>` among them and a prompt not; a(t, i) is the
-    attention to source position i at step t, of the prompt's steps too, and each sum of it counts
-    as 1e-7 at least.
+    Notation: |Y| counts the generated tokens, `<eos>` included and a prompt excluded. a(t, i) is
+    the attention to source position i at step t; steps of the prompt count too. Each sum over t
+    counts as 1e-7 at least.
 
     The continuations of a row's beams are ranked. The best K that end with `<eos>` or have
     `max_length` tokens are finished and set aside; the best K others continue. Ties go to the
@@ -63,7 +63,7 @@ def beam(
             beam needs state_entries.
         end_id: the id of `<eos>`.
         num_beams: K.
-        n_best: how many hypotheses to return.
+        n_best: number of hypotheses to return.
         length_penalty: alpha; 0 for none, above 0 for longer ones.
         coverage_penalty: beta; 0 for none.
         source_mask: (B, S) booleans, True = real; needed with a coverage penalty.

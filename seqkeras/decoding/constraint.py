@@ -63,7 +63,7 @@ class Constraint:
     def of_regex(
         cls, regex: str, tokenizer: Tokenizer, end_id: int, vocab_size: int | None = None
     ) -> Self:
-        """Return results whose whole text a regular expression matches.
+        """Return the constraint to results whose whole text a regular expression matches.
 
         Args:
             regex: the expression; see `seqkeras.serving.text.patterns` for its syntax.
@@ -85,7 +85,15 @@ class Constraint:
         end_id: int,
         vocab_size: int | None = None,
     ) -> Self:
-        """Return results that are one of these texts; `of_regex` describes the arguments."""
+        """Return the constraint to results that are one of some texts.
+
+        Args:
+            choices: the texts.
+            tokenizer, end_id, vocab_size: see `of_regex`.
+
+        Raises:
+            ValueError: if the tokenizer can write none of the texts.
+        """
         return cls._of(Pattern.of_texts(choices), tokenizer, end_id, vocab_size)
 
     @classmethod

@@ -38,9 +38,9 @@ class StateEntry:
     Args:
         name: its key in the state.
         per: "beam" or "source".
-        shape: without batch and beam; a name stands for a length, as "source_length". A length
-            named "cache_length" is room for so many tokens, and an entry named "position" (B, K)
-            says how many of them are there; "window_length" is room for the last ones alone.
+        shape: shape without batch and beam; a name stands for a length, such as "source_length". A
+            length named "cache_length" is room for tokens, and an entry named "position" (B, K)
+            counts the tokens that are there; "window_length" is room for the last tokens alone.
         dtype: dtype of the tensor.
 
     Example:
@@ -130,9 +130,9 @@ def decode(
         search: a `Search`.
         start_id: the id of `<bos>`, or (B,) ids, one for each row.
         max_length: T, the longest result, `<eos>` and prompt included.
-        state_entries: list of `StateEntry`, one for each entry of the state; None for those of the
-            model that `step` is a method of. Where there are none, one beam is searched without:
-            every entry counts as per beam, and nothing is known of the room that a cache has.
+        state_entries: list of `StateEntry`, one for each entry of the state; None: the attribute
+            `state_entries` of the model that `step` is a method of. Without either, one beam can
+            be searched: every entry counts as per beam, and the room of a cache is not checked.
         processors: functions of logits, see `seqkeras.decoding.processors`.
         prompt: None, or (token_ids (B, P), lengths (B,)): the tokens with which each row begins.
             Their log-probability counts as 0.
@@ -147,8 +147,8 @@ def decode(
             is longer than max_length, an id known already is not in the vocabulary of the model
             that `step` is a method of, state_entries are missing or do not name the state's
             entries, a per-beam entry does not have one beam, a constraint allows no result so
-            short, or a cache has no room for max_length tokens after those that are there (while a
-            graph is traced it is not known how many are, and counts as none).
+            short, or a cache has no room for max_length more tokens. While a graph is traced, the
+            number of tokens in a cache is not known, and counts as 0.
 
     Example:
         >>> import numpy as np

@@ -13,13 +13,14 @@ MEASURES = ("rouge1", "rouge2", "rougeL")
 def rouge(texts: Iterable[str], targets: Iterable[str]) -> dict[str, float]:
     """Return ROUGE of a corpus as Google's `rouge-score` computes it: the mean of each text's F1.
 
-        ROUGE-n = 2 P R / (P + R),   P, R = shared n-grams of words / those of the text, the target
-        ROUGE-L = 2 P R / (P + R) of the longest common subsequence
+        ROUGE-n = 2 P R / (P + R),   P = shared n-grams of words / n-grams of the text
+                                     R = shared n-grams of words / n-grams of the target
+        ROUGE-L = 2 P R / (P + R), with the longest common subsequence for what is shared
 
-    Words are runs of a-z and 0-9 in lower case, by Porter's stems. A text whose letters are
-    mostly of another script than Latin, which `rouge-score` leaves out, has runs of letters and
-    digits for its words, without stems; of scripts without spaces, as Chinese, each character is a
-    word.
+    Words are runs of a-z and 0-9 in lower case, by Porter's stems. `rouge-score` leaves out other
+    scripts than Latin. Here, a text whose letters are mostly of another script has runs of letters
+    and digits for its words, without stems; in scripts without spaces, such as Chinese, each
+    character is a word.
 
     Args:
         texts, targets: n strings each.

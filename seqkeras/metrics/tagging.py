@@ -46,8 +46,8 @@ def entity_scores(
         tags, targets: see `entity_f1`.
 
     Returns:
-        A dictionary of "entities", how many are true, "precision", "recall" and "f1", and of
-        "by_label": label -> a dictionary of these four, of the labels that are found or true.
+        A dictionary of "entities", the number of true entities, "precision", "recall" and "f1"; and
+        "by_label": label -> a dictionary of these four, for labels that are found or true.
 
     Raises:
         ValueError: if there is no sentence, or not one target for each.

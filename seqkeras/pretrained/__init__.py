@@ -72,8 +72,8 @@ def load_hugging_face(
         >>> from seqkeras.pretrained import load_hugging_face, save_hugging_face
         >>> model = Bert(11, hidden_dim=8, num_layers=1, num_heads=2, feed_forward_dim=12)
         >>> model.build(None)
-        >>> save_hugging_face(model, "small-bert")
-        >>> same, ids = load_hugging_face("small-bert"), {"token_ids": np.array([[2, 5, 3]])}
+        >>> save_hugging_face(model, "tiny-bert")
+        >>> same, ids = load_hugging_face("tiny-bert"), {"token_ids": np.array([[2, 5, 3]])}
         >>> bool(np.allclose(same(ids)["hidden"], model(ids)["hidden"], atol=1e-6))
         True
     """

@@ -88,7 +88,7 @@ class RunFiles:
         reference: Reference | None = None,
         **fields: Any,
     ) -> Self:
-        """Return what the arguments say; they are those of `save_run`.
+        """Return the content of a run; the arguments are described at `save_run`.
 
         Args:
             where: the run's folder, for errors.

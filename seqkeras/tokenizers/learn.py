@@ -50,7 +50,7 @@ def learn_word_piece(
 
     Args:
         texts: a list of strings; it is read twice.
-        vocab_size: how many tokens there may be, with the special ones and every character.
+        vocab_size: the most tokens, special tokens and all characters included.
         lowercase: see `word_piece`.
         min_count: how often two tokens must stand together to become one.
         strip_accents: see `word_piece`.
@@ -109,7 +109,7 @@ def learn_byte_pairs(
 
     Args:
         texts: an iterable of strings.
-        vocab_size: how many tokens there may be: 256 bytes, special tokens, and what is merged.
+        vocab_size: the most tokens: 256 bytes, special tokens, and merged tokens.
         min_count: how often two tokens must stand together to become one.
         form: "gpt2", whose last token is <|endoftext|>; or "roberta", whose first five are <pad>,
             <unk>, <s>, </s> and <mask>, so that padding has the id 0.
@@ -165,7 +165,7 @@ def learn_words(
 
     Args:
         texts: an iterable of strings.
-        vocab_size: how many words there may be, with the special ones.
+        vocab_size: the most words, special tokens included.
         lowercase: see `WordTable`.
         min_count: how often a word must come to be in the table.
 

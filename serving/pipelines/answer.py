@@ -109,8 +109,8 @@ class Answer(Pipeline):
 
         Args:
             inputs: a question with its context, as a tuple or as a dictionary of "question" and
-                "context"; or a list of such.
-            n_best: how many spans to return.
+                "context"; or a list of these.
+            n_best: number of spans to return.
             no_answer_threshold: least margin of an answer over none, in logits; None for the
                 manifest's, and for a model that always has an answer.
             truncate: cut a question over the limit, and for a model of words also a context; with
@@ -124,7 +124,7 @@ class Answer(Pipeline):
                 to each of the question, and with "query_to_context" the other way.
 
         Returns:
-            A `Span`; for a list, the list of theirs, in its order.
+            A `Span`; for a list, a list of them, in its order.
 
         Raises:
             ValueError: if an input is refused; nothing is answered then.
@@ -192,7 +192,7 @@ def span_of(row, windows, settings, n_best=1, threshold=None):
         row: the `Question`.
         windows: its list of `Window`.
         settings: the settings of `Answer`.
-        n_best: how many spans to return.
+        n_best: number of spans to return.
         threshold: least margin of an answer over none; None for the settings' threshold.
 
     Returns:

@@ -88,7 +88,7 @@ class Choose(Pipeline):
 
         Args:
             inputs: a text with a list of choices, as a tuple or as a dictionary of "text" and
-                "choices"; or a list of such.
+                "choices"; or a list of these.
             truncate: cut inputs over the limit, the longer one of text and choice.
             token_budget: the most tokens of a batch, padding among them. All choices of an input
                 share a batch, since a model may compare them, even if they exceed the budget.
@@ -98,7 +98,7 @@ class Choose(Pipeline):
                 of whole words.
 
         Returns:
-            A `Choice`; for a list, the list of theirs, in its order.
+            A `Choice`; for a list, a list of them, in its order.
 
         Raises:
             ValueError: if an input is refused; nothing is answered then.

@@ -207,7 +207,7 @@ class Classify(Pipeline):
                 of trees a tree in brackets, as "(3 (2 A) (2 film))", where labels may be left out,
                 or with `settings.tree_shape` a plain text; to a model of frames an array (length,
                 features), or a tuple of its rows, which with `settings.rows` are dictionaries of
-                values by column, or lists of them in order; or a list of such.
+                values by column, or lists of them in order; or a list of these.
             truncate: cut inputs over the limit; of a pair, the longer text. A tree in brackets is
                 never cut, and with a `stride` no text is.
             token_budget: the most tokens of a batch, padding among them.
@@ -220,7 +220,7 @@ class Classify(Pipeline):
                 of several labels at once, and of every node of a tree.
 
         Returns:
-            A `Classification`; for a list, the list of theirs, in its order.
+            A `Classification`; for a list, a list of them, in its order.
 
         Raises:
             ValueError: if a text is refused; nothing is answered then.

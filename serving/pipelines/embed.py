@@ -113,7 +113,7 @@ class Embed(Pipeline):
 
         Args:
             texts: a string, or a dictionary of "text"; to a model of frames an array (length,
-                features), or a tuple of its rows; or a list of such.
+                features), or a tuple of its rows; or a list of these.
             normalize: whether vectors have length 1; None: as the manifest says.
             truncate: cut texts over the limit.
             token_budget: the most tokens of a batch, padding among them.
@@ -123,7 +123,7 @@ class Embed(Pipeline):
                 head of each layer, "words" for weights of whole words.
 
         Returns:
-            An `Embedding`; for a list, the list of theirs, in its order.
+            An `Embedding`; for a list, a list of them, in its order.
 
         Raises:
             ValueError: if a text is refused; nothing is answered then.

@@ -125,8 +125,8 @@ class FillMask(Pipeline):
         """Answer a text, or each text of a list.
 
         Args:
-            texts: a string with at least one mask, or a dictionary of "text"; or a list of such.
-            top_k: how many tokens to return for each mask.
+            texts: a string with at least one mask, or a dictionary of "text"; or a list of these.
+            top_k: number of tokens to return for each mask.
             truncate: cut texts over the limit, also their masks.
             token_budget: the most tokens of a batch, padding among them.
             attention: how much each token attends to each other, of a bundle that was exported with
@@ -134,7 +134,7 @@ class FillMask(Pipeline):
                 head of each layer, "words" for weights of whole words.
 
         Returns:
-            A `Filling`; for a list, the list of theirs, in its order.
+            A `Filling`; for a list, a list of them, in its order.
 
         Raises:
             ValueError: if a text is refused; nothing is answered then.
@@ -186,7 +186,7 @@ def filled(tokenizer, mask_token, row, logits, top_k):
         mask_token: the text of a mask.
         row: with the text, its `Encoding`, and the positions of its masks in that.
         logits: (masks, vocabulary).
-        top_k: how many tokens to return for each mask.
+        top_k: number of tokens to return for each mask.
     """
     masks, pieces, done = [], [], 0
     takes_spaces = mask_token in tokenizer.left_stripped

@@ -163,7 +163,7 @@ class Forecast(Pipeline):
         Args:
             series: an array (length,) or (length, features), or a tuple of its rows; for a model
                 with known covariates, a dictionary of "series" and "known", (horizon, covariates);
-                or a list of such. With `settings.rows` a row is a dictionary of values by column,
+                or a list of these. With `settings.rows` a row is a dictionary of values by column,
                 or a list of them in order; None is a missing value.
             truncate: drop the oldest values of a series over the limit.
             token_budget: the most steps of a batch, padding among them.
@@ -171,7 +171,7 @@ class Forecast(Pipeline):
                 counts these in `unknown`.
 
         Returns:
-            A `Forecasting`; for a list, the list of theirs, in its order.
+            A `Forecasting`; for a list, a list of them, in its order.
 
         Raises:
             ValueError: if a series is refused; nothing is answered then.

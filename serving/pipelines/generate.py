@@ -161,7 +161,7 @@ class Generate(Pipeline):
                 stop, regex, choices, echo, truncate, attention.
 
         Returns:
-            A `Generation` for a string; for a list, the list of theirs, in its order.
+            A `Generation` for a string; for a list, a list of them, in its order.
 
         Raises:
             TypeError: if there is no such option.

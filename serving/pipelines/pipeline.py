@@ -56,7 +56,7 @@ class Pipeline:
             state: the state from which a stream goes on, or its bytes; None to begin.
 
         Raises:
-            ValueError: if the bundle has no stream, or the state is of another one.
+            ValueError: if the bundle has no stream, or the state belongs to another bundle.
         """
         if self.streaming is None:
             who = type(self).__name__

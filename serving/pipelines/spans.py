@@ -37,7 +37,7 @@ def best_spans(windows, visible, max_length, n_best):
         visible: (N,) booleans, which tokens of the whole context are not white space; a span
             without such a token is no answer.
         max_length: the most tokens of an answer.
-        n_best: how many spans to return.
+        n_best: number of spans to return.
 
     Returns:
         spans: list of up to n_best (score, first token, last token) in the whole context, the best

@@ -154,7 +154,7 @@ class Tag(Pipeline):
                 places in that, and which a table of words looks up whole; or a dictionary of
                 "text", which is one of these; to a model of frames an array (length, features), or
                 a tuple of its rows, which with `settings.rows` are dictionaries of values by
-                column, or lists of them in order; or a list of such.
+                column, or lists of them in order; or a list of these.
             truncate: cut a text over the limit; words that are cut have no tags. With a `stride`,
                 no text is cut.
             token_budget: the most tokens of a batch, padding among them.
@@ -164,7 +164,7 @@ class Tag(Pipeline):
                 first window's weights.
 
         Returns:
-            A `Tagging`; for a list, the list of theirs, in its order.
+            A `Tagging`; for a list, a list of them, in its order.
 
         Raises:
             ValueError: if a text is refused; nothing is answered then.

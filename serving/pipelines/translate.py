@@ -127,7 +127,7 @@ class Translate(Pipeline):
                 rows; with `settings.rows` a row, a dictionary of values by column; or a list of
                 such.
             num_beams: the number of beams; 1: greedy; None: the manifest's default.
-            n_best: how many answers to return for each text, at most `num_beams`.
+            n_best: number of answers to return for each text, at most `num_beams`.
             length_penalty: alpha of GNMT's length penalty; None: the manifest's default.
             attention: whether to also return attention weights and the tokens of their axes;
                 "heads": weights of each head of each layer, if the bundle was exported with
@@ -140,7 +140,7 @@ class Translate(Pipeline):
             token_budget: the most tokens of a batch, with padding, counted for every beam.
 
         Returns:
-            A `Translation` for a string; for a list, the list of theirs, in its order.
+            A `Translation` for a string; for a list, a list of them, in its order.
 
         Raises:
             ValueError: if a text or an option is refused; nothing is answered then.

@@ -82,7 +82,7 @@ class TokenAutomaton:
 
         Args:
             states: (...) integers.
-            room: (...) how many tokens may still follow, with <eos>.
+            room: (...) number of tokens that may still follow, <eos> included.
 
         Returns:
             (..., V) booleans.

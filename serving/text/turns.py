@@ -42,12 +42,12 @@ class Turns:
         """Return the prompt of a text, which is one turn of the user, or of a conversation.
 
         Args:
-            given: a string; or {"messages": [{"role": ..., "content": ...}, ...]}, of which the
-                last is the user's.
-            name: of it, for errors.
+            given: a string; or {"messages": [{"role": ..., "content": ...}, ...]}, whose last
+                message is the user's.
+            name: name of the input, for errors.
 
         Raises:
-            ValueError: beginning with `name`, if it is neither.
+            ValueError: if it is neither; its text begins with `name`.
         """
         if isinstance(given, Mapping) and set(given) == {"messages"}:
             messages = checked_messages(given["messages"], name)

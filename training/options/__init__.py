@@ -346,7 +346,7 @@ class Options:
 
     @classmethod
     def defaults_with(cls) -> dict[str, Any]:
-        """Return `DEFAULTS_WITH`, those of parts among them."""
+        """Return `DEFAULTS_WITH` of the options and of their parts."""
         defaults = dict(cls.DEFAULTS_WITH)
         for field in dataclasses.fields(cls):  # type: ignore[arg-type]
             if "part" in field.metadata:
