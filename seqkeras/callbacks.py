@@ -1,5 +1,9 @@
 """Callbacks of `model.fit`."""
 
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
 import keras
 
 from seqkeras.spreading import spread
@@ -43,7 +47,15 @@ class AnswerMetrics(keras.callbacks.Callback):
         [0.5]
     """
 
-    def __init__(self, answer, inputs, targets, metrics, samples=0, file=None):
+    def __init__(
+        self,
+        answer: Callable[..., Sequence[Any]],
+        inputs: Sequence[Any],
+        targets: Sequence[Any],
+        metrics: Mapping[str, Callable[..., float]],
+        samples: int = 0,
+        file: Path | str | None = None,
+    ):
         super().__init__()
         if not inputs or len(inputs) != len(targets):
             raise ValueError(

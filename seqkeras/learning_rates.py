@@ -38,7 +38,7 @@ class Noam(keras.optimizers.schedules.LearningRateSchedule):
         [0.000349, 0.000699, 0.000349]
     """
 
-    def __init__(self, hidden_dim, warmup_steps=4000, scale=1.0):
+    def __init__(self, hidden_dim: int, warmup_steps: int = 4000, scale: float = 1.0):
         if min(hidden_dim, warmup_steps, scale) <= 0:
             raise ValueError(
                 "Noam: hidden_dim, warmup_steps and scale must be positive; "
@@ -93,7 +93,12 @@ class WarmUp(keras.optimizers.schedules.LearningRateSchedule):
         [0.0, 0.25, 0.5, 0.25, 0.0]
     """
 
-    def __init__(self, learning_rate, warmup_steps, after=None):
+    def __init__(
+        self,
+        learning_rate: float,
+        warmup_steps: int,
+        after: keras.optimizers.schedules.LearningRateSchedule | None = None,
+    ):
         if learning_rate <= 0 or warmup_steps < 0:
             raise ValueError(
                 "WarmUp: learning_rate must be positive and warmup_steps not negative; received "

@@ -4,10 +4,13 @@ Language models train with Keras's own masked cross-entropy, which is the mean o
 `keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=0)`.
 """
 
+from collections.abc import Sequence
+
 import keras
 from keras import ops
 
 from seqkeras.targets import counts
+from seqkeras.tensors import Tensor
 from seqkeras.values import BANNED_LOGIT
 
 __all__ = [
@@ -23,7 +26,7 @@ __all__ = [
 
 
 @keras.saving.register_keras_serializable("seqkeras")
-def span_loss(positions, logits):
+def span_loss(positions: Tensor, logits: Tensor) -> Tensor:
     """Return the cross-entropy of one end of an answer, its start or its end.
 
         loss = -log softmax(logits)[position]
@@ -86,7 +89,13 @@ class PinballLoss(keras.losses.Loss):
         1.0
     """
 
-    def __init__(self, quantiles, reduction="sum_over_batch_size", name="pinball_loss", dtype=None):
+    def __init__(
+        self,
+        quantiles: Sequence[float],
+        reduction: str | None = "sum_over_batch_size",
+        name: str = "pinball_loss",
+        dtype: str | keras.DTypePolicy | None = None,
+    ):
         super().__init__(name=name, reduction=reduction, dtype=dtype)
         if not quantiles or not all(0 < q < 1 for q in quantiles):
             raise ValueError(
@@ -164,13 +173,13 @@ class ForecastLoss(_Ignoring):
 
     def __init__(
         self,
-        kind,
-        scale,
-        quantiles=(),
-        growth=None,
-        reduction="mean_with_sample_weight",
-        name="forecast_loss",
-        dtype=None,
+        kind: str,
+        scale: Sequence[float],
+        quantiles: Sequence[float] = (),
+        growth: Sequence[float] | None = None,
+        reduction: str | None = "mean_with_sample_weight",
+        name: str = "forecast_loss",
+        dtype: str | keras.DTypePolicy | None = None,
     ):
         super().__init__(float("nan"), reduction, name, dtype)
         if kind not in self.KINDS:
@@ -244,11 +253,11 @@ class SmoothedCrossEntropy(_Ignoring):
 
     def __init__(
         self,
-        label_smoothing=0.1,
-        ignore_class=None,
-        reduction="mean_with_sample_weight",
-        name="smoothed_cross_entropy",
-        dtype=None,
+        label_smoothing: float = 0.1,
+        ignore_class: int | None = None,
+        reduction: str | None = "mean_with_sample_weight",
+        name: str = "smoothed_cross_entropy",
+        dtype: str | keras.DTypePolicy | None = None,
     ):
         super().__init__(ignore_class, reduction, name, dtype)
         if not 0 <= label_smoothing <= 1:
@@ -315,10 +324,10 @@ class SoftTargetLoss(keras.losses.Loss):
 
     def __init__(
         self,
-        temperature=2.0,
-        reduction="mean_with_sample_weight",
-        name="soft_target_loss",
-        dtype=None,
+        temperature: float = 2.0,
+        reduction: str | None = "mean_with_sample_weight",
+        name: str = "soft_target_loss",
+        dtype: str | keras.DTypePolicy | None = None,
     ):
         super().__init__(name=name, reduction=reduction, dtype=dtype)
         if not temperature > 0:
@@ -363,10 +372,10 @@ class DistanceLoss(_Ignoring):
 
     def __init__(
         self,
-        ignore_class=None,
-        reduction="mean_with_sample_weight",
-        name="distance_loss",
-        dtype=None,
+        ignore_class: int | None = None,
+        reduction: str | None = "mean_with_sample_weight",
+        name: str = "distance_loss",
+        dtype: str | keras.DTypePolicy | None = None,
     ):
         super().__init__(ignore_class, reduction, name, dtype)
 
@@ -413,10 +422,10 @@ class HiddenStateLoss(keras.losses.Loss):
 
     def __init__(
         self,
-        distance="mse",
-        reduction="mean_with_sample_weight",
-        name="hidden_state_loss",
-        dtype=None,
+        distance: str = "mse",
+        reduction: str | None = "mean_with_sample_weight",
+        name: str = "hidden_state_loss",
+        dtype: str | keras.DTypePolicy | None = None,
     ):
         super().__init__(name=name, reduction=reduction, dtype=dtype)
         if distance not in ("mse", "cosine"):
@@ -478,10 +487,10 @@ class ChainLoss(_Ignoring):
 
     def __init__(
         self,
-        ignore_class=-1,
-        reduction="mean_with_sample_weight",
-        name="chain_loss",
-        dtype=None,
+        ignore_class: int = -1,
+        reduction: str | None = "mean_with_sample_weight",
+        name: str = "chain_loss",
+        dtype: str | keras.DTypePolicy | None = None,
     ):
         super().__init__(ignore_class, reduction, name, dtype)
 

@@ -11,12 +11,13 @@ import keras
 import numpy as np
 from keras import ops
 
+from seqkeras.tensors import Tensor
 from seqkeras.values import known_numbers
 
 MASKED_SCORE = -1e30  # the score of masked positions: far below any real one, and finite in float32
 
 
-def padding_mask(lengths, length):
+def padding_mask(lengths: Tensor, length: int | Tensor) -> Tensor:
     """Return a boolean (B, length) mask of sequences padded on the right.
 
     Args:
@@ -34,7 +35,7 @@ def padding_mask(lengths, length):
     return ops.cast(ops.arange(length), lengths.dtype)[None, :] < lengths[:, None]
 
 
-def causal_mask(target_length, source_length=None):
+def causal_mask(target_length: int | Tensor, source_length: int | Tensor | None = None) -> Tensor:
     """Return a boolean (1, T, S) mask: a query attends to its own position and to earlier ones.
 
     Args:
@@ -53,7 +54,9 @@ def causal_mask(target_length, source_length=None):
     return distances_between(target_length, source_length) >= 0
 
 
-def window_mask(target_length, before, after, source_length=None):
+def window_mask(
+    target_length: int | Tensor, before: int, after: int, source_length: int | Tensor | None = None
+) -> Tensor:
     """Return a boolean (1, T, S) mask: query t attends to positions from t - before to t + after.
 
     Args:
@@ -79,7 +82,7 @@ def window_mask(target_length, before, after, source_length=None):
     return ops.logical_and(distances <= before, distances >= -after)
 
 
-def prefix_mask(prefix_lengths, length):
+def prefix_mask(prefix_lengths: Tensor, length: int | Tensor) -> Tensor:
     """Return a boolean (B, T, T) mask of a prefix language model: both ways in the prefix, causal
     after it.
 
@@ -99,7 +102,7 @@ def prefix_mask(prefix_lengths, length):
     return ops.logical_or(causal_mask(length), padding_mask(prefix_lengths, length)[:, None])
 
 
-def permutation_mask(order, stream="content"):
+def permutation_mask(order: Tensor, stream: str = "content") -> Tensor:
     """Return a boolean (B or 1, T, T) mask of a permutation language model: earlier positions in a
     given order.
 
@@ -138,7 +141,7 @@ def permutation_mask(order, stream="content"):
     return keys <= queries if stream == "content" else keys < queries
 
 
-def combine_masks(*masks):
+def combine_masks(*masks) -> Tensor | None:
     """Return the conjunction of masks; None allows everything, and is the result if all are None.
 
     Args:
@@ -155,14 +158,14 @@ def combine_masks(*masks):
         >>> ops.convert_to_numpy(mask).astype(int).tolist()
         [[[1, 0, 0], [1, 1, 0], [1, 1, 0]]]
     """
-    masks = [ops.convert_to_tensor(mask) for mask in masks if mask is not None]
-    if len({len(mask.shape) for mask in masks}) > 1:
-        shapes = ", ".join(str(tuple(mask.shape)) for mask in masks)
+    given = [ops.convert_to_tensor(mask) for mask in masks if mask is not None]
+    if len({len(mask.shape) for mask in given}) > 1:
+        shapes = ", ".join(str(tuple(mask.shape)) for mask in given)
         raise ValueError(
             f"combine_masks: masks must have the same rank; received {shapes}. A padding mask "
             "(batch, source) becomes one of attention by mask[:, None]."
         )
-    return functools.reduce(ops.logical_and, masks) if masks else None
+    return functools.reduce(ops.logical_and, given) if given else None
 
 
 def with_padding(attention_mask, *padding_masks):
@@ -203,7 +206,7 @@ def mask_scores(scores, mask=None):
     return scores if mask is None else ops.where(mask, scores, ops.cast(MASKED_SCORE, dtype))
 
 
-def masked_softmax(scores, mask=None):
+def masked_softmax(scores: Tensor, mask: Tensor | None = None) -> Tensor:
     """Return the softmax over the last axis where the mask allows; a row that allows nothing is
     zeros.
 

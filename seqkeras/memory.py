@@ -11,7 +11,7 @@ PADDING = 64 * 2**20  # bytes that are asked of the system at a time
 MOST = 2**31 - 1  # bytes that stay with the process: the largest of a C int
 
 
-def keep_freed_memory():
+def keep_freed_memory() -> None:
     """Let freed memory stay with the process, in place of being given back to the system.
 
     A training step allocates the arrays of the step before anew. By default glibc gives many of

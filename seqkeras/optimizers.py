@@ -23,6 +23,8 @@ its gradients are kept up (Howard and Ruder 2018, sections 3.2 and 3.3,
 https://arxiv.org/abs/1801.06146).
 """
 
+from collections.abc import Sequence
+
 import keras
 from keras import ops
 
@@ -37,7 +39,7 @@ class _Mended:
             same rate for all.
     """
 
-    def __init__(self, *arguments, rates=None, **options):
+    def __init__(self, *arguments, rates: Sequence[tuple[float, int]] | None = None, **options):
         super().__init__(*arguments, **options)
         self._rates = None if rates is None else [tuple(rate) for rate in rates]
         self._rate = None  # the (factor, first step) of the variables that are at work

@@ -201,6 +201,7 @@ def test_a_file_imports_only_what_its_folder_may():
     forbidden = set()
     for source in SOURCES:
         ours, outside = rule(source)
+        ours = (*ours, "seqkeras.tensors")  # which names a type alone
         forbidden |= {
             (source, module)
             for module in imports(source)

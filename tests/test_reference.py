@@ -112,3 +112,32 @@ def test_every_public_name_has_a_docstring_with_an_example(module):
     assert not [name for name, value in found if not inspect.getdoc(value)]
     missing = [name for name, value in found if not examples_of(name, value)]
     assert not missing, f"{len(missing)} of {len(found)}: {', '.join(missing)}"
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_signature_has_types(module):
+    missing = [
+        f"{name}({argument})"
+        for name, value in public_members(module).items()
+        for argument in untyped(value)
+    ]
+    assert not missing, ", ".join(missing)
+
+
+def untyped(value):
+    """Return the arguments without a type of a function, or of a class whose constructor is ours;
+    "returns" where the result of a function has none."""
+    function = inspect.unwrap(value.__init__ if inspect.isclass(value) else value)
+    if not (getattr(function, "__module__", None) or "").startswith("seqkeras"):
+        return []
+    kinds = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
+    signature = inspect.signature(function)
+    found = [
+        name
+        for name, parameter in signature.parameters.items()
+        if name != "self"
+        and parameter.kind not in kinds
+        and parameter.annotation is parameter.empty
+    ]
+    returns = inspect.isclass(value) or signature.return_annotation is not signature.empty
+    return found if returns else [*found, "returns"]

@@ -11,6 +11,8 @@ Not supported: line breaks in a long source; `labels.py` lists scripts without a
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -90,7 +92,13 @@ class AttentionMap:
         return self.source if isinstance(self.source, str) else " ".join(self.source)
 
 
-def maps_of_heads(weights, source, target=None, layer=None, head=None):
+def maps_of_heads(
+    weights: np.ndarray,
+    source: Any,
+    target: Any = None,
+    layer: int | None = None,
+    head: int | str | None = None,
+) -> list[AttentionMap]:
     """Return an `AttentionMap` for each head of each layer.
 
     Args:
@@ -166,7 +174,7 @@ def _chosen(name, number, count):
     return [number]
 
 
-def plot_attention_maps(maps, path):
+def plot_attention_maps(maps: AttentionMap | Sequence[AttentionMap], path: Path | str) -> None:
     """Draw attention maps as cells, one panel each, into one PNG file.
 
     Args:
@@ -187,7 +195,7 @@ def plot_attention_maps(maps, path):
     _write(Cells, maps, path)
 
 
-def plot_attention_lines(maps, path):
+def plot_attention_lines(maps: AttentionMap | Sequence[AttentionMap], path: Path | str) -> None:
     """Draw attention maps as lines between two columns of words, one panel each, into one PNG file.
 
     The words of the target are at the left, the words of the source at the right. The larger a

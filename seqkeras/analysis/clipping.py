@@ -9,6 +9,9 @@ Reference: Pascanu et al. 2013, sections 2.3 and 3.2, https://arxiv.org/abs/1211
 et al. 2016, section 10.11.1, https://www.deeplearningbook.org/contents/rnn.html
 """
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import numpy as np
 
 __all__ = ["clip_by_norm", "clip_by_value", "descend", "wall"]
@@ -16,7 +19,7 @@ __all__ = ["clip_by_norm", "clip_by_value", "descend", "wall"]
 WALL_STEPS, WALL_START, WALL_TARGET = 50, 0.5, 0.7
 
 
-def clip_by_norm(gradient, threshold):
+def clip_by_norm(gradient: np.ndarray, threshold: float) -> np.ndarray:
     """Return the gradient, scaled to the threshold if it is longer; its direction does not change.
 
         ĝ = g min(1, c / ‖g‖)
@@ -42,7 +45,7 @@ def clip_by_norm(gradient, threshold):
     return gradient * (threshold / np.maximum(norm, threshold))
 
 
-def clip_by_value(gradient, threshold):
+def clip_by_value(gradient: np.ndarray, threshold: float) -> np.ndarray:
     """Return the gradient with each entry between -threshold and threshold; its direction may
     change.
 
@@ -69,7 +72,7 @@ def clip_by_value(gradient, threshold):
     return np.clip(gradient, -threshold, threshold)
 
 
-def wall(w, b):
+def wall(w: Any, b: Any) -> tuple[Any, Any, Any]:
     """Return the error of a unit x(t) = w sigmoid(x(t-1)) + b after 50 steps from 0.5, target 0.7.
 
         E = (sigmoid(x(50)) - 0.7)²
@@ -102,7 +105,12 @@ def wall(w, b):
     return (s - WALL_TARGET) ** 2, error_by_x * x_by_w, error_by_x * x_by_b
 
 
-def descend(clip, start, learning_rate, steps):
+def descend(
+    clip: Callable[[np.ndarray], np.ndarray],
+    start: Sequence[float],
+    learning_rate: float,
+    steps: int,
+) -> tuple[np.ndarray, np.ndarray]:
     """Return the path of gradient descent on `wall`.
 
     Args:

@@ -18,6 +18,7 @@ https://www.deeplearningbook.org/contents/rnn.html
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -92,7 +93,9 @@ class Measurements:
     descents: dict
 
 
-def measure(units=32, steps=100, seed=0, radii=RADII):
+def measure(
+    units: int = 32, steps: int = 100, seed: int = 0, radii: Sequence[float] = RADII
+) -> Measurements:
     """Measure all figures, with random weights and inputs.
 
     Args:

@@ -9,10 +9,15 @@ Reference: Bengio et al. 1994, https://doi.org/10.1109/72.279181; Pascanu et al.
 https://arxiv.org/abs/1211.5063
 """
 
+from collections.abc import Sequence
+
+import keras
 import numpy as np
 
 
-def jacobian_norms(cell, inputs, initial_state=None):
+def jacobian_norms(
+    cell: keras.layers.Layer, inputs: np.ndarray, initial_state: Sequence[np.ndarray] | None = None
+) -> dict[str, np.ndarray]:
     """Return norms of dh(T)/dh(T-n); for an LSTM also of dc(T)/dc(T-n), for a QRNN only of that.
 
     Args:

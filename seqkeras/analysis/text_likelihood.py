@@ -61,7 +61,7 @@ class TextLikelihood:
         1.609
     """
 
-    def __init__(self, tokens, length, stride=None, rows=10):
+    def __init__(self, tokens: np.ndarray, length: int, stride: int | None = None, rows: int = 10):
         stride = length if stride is None else stride
         if len(tokens) < 2 or not 1 <= stride <= length:
             raise ValueError(

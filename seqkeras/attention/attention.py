@@ -148,7 +148,7 @@ class Attention(ScoreAttention):
         ([[[0.5, 0.5, 0.0]]], [[[2.0]]])
     """
 
-    def __init__(self, score=None, **kwargs):
+    def __init__(self, score: Score | None = None, **kwargs):
         super().__init__(DotScore() if score is None else score, **kwargs)
 
     def attend(self, query, prepared_key, value, attention_mask=None):

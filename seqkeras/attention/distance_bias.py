@@ -55,7 +55,13 @@ class DistanceBias(keras.layers.Layer):
     """
 
     def __init__(
-        self, num_heads, num_buckets=32, max_distance=128, bidirectional=True, stddev=0.02, **kwargs
+        self,
+        num_heads: int,
+        num_buckets: int = 32,
+        max_distance: int = 128,
+        bidirectional: bool = True,
+        stddev: float = 0.02,
+        **kwargs,
     ):
         super().__init__(**kwargs)
         require_positive(

@@ -4,8 +4,10 @@ import keras
 from keras import ops
 
 from seqkeras.attention.attention import ScoreAttention
+from seqkeras.attention.scores import Score
 from seqkeras.masks import mask_scores, masked_softmax
 from seqkeras.shapes import fits, require_steps
+from seqkeras.tensors import Tensor
 
 TINY = 1e-30  # avoids log 0
 
@@ -59,7 +61,7 @@ class HardAttention(ScoreAttention):
         (50.0, [[[0.0, 1.0, 0.0]]])
     """
 
-    def __init__(self, score, seed=None, **kwargs):
+    def __init__(self, score: Score, seed: int | None = None, **kwargs):
         super().__init__(score, **kwargs)
         self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed)
@@ -162,7 +164,7 @@ class MovingAverageBaseline(keras.layers.Layer):
         [0.0, 4.0, 6.0]
     """
 
-    def __init__(self, momentum=0.9, **kwargs):
+    def __init__(self, momentum: float = 0.9, **kwargs):
         super().__init__(autocast=False, **kwargs)
         if not 0 <= momentum < 1:
             raise ValueError(
@@ -188,7 +190,12 @@ class MovingAverageBaseline(keras.layers.Layer):
         return baseline
 
 
-def reinforce_loss(losses, log_probabilities, baseline=0.0, entropies=0.0):
+def reinforce_loss(
+    losses: Tensor,
+    log_probabilities: Tensor,
+    baseline: float | Tensor = 0.0,
+    entropies: float | Tensor = 0.0,
+) -> Tensor:
     """Return a number whose gradient is the expected loss's, estimated from samples.
 
         d = dL + (L - b) d log p - dH, averaged over the rows

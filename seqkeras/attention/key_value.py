@@ -35,7 +35,7 @@ class PastAttention(keras.layers.Layer):
 
     num_parts: int
 
-    def __init__(self, window, **kwargs):
+    def __init__(self, window: int, **kwargs):
         super().__init__(**kwargs)
         require_positive(self, window=window)
         self.window = window

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from seqkeras.attention.attention import ScoreAttention
+from seqkeras.attention.scores import Score
 from seqkeras.masks import combine_masks, masked_softmax
 from seqkeras.shapes import require_positive, require_steps
 
@@ -61,7 +62,7 @@ class LocalAttention(ScoreAttention):
         [0.5, 0.5, 0.0, 0.0]
     """
 
-    def __init__(self, score, window, kind="monotonic", **kwargs):
+    def __init__(self, score: Score, window: int, kind: str = "monotonic", **kwargs):
         super().__init__(score, **kwargs)
         require_positive(self, window=window)
         if kind not in KINDS:

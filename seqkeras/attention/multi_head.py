@@ -34,15 +34,15 @@ class Heads(keras.layers.Layer):
 
     def __init__(
         self,
-        num_heads,
-        head_dim,
-        output_dim=None,
-        use_bias=True,
-        dropout=0.0,
-        causal=False,
-        seed=None,
-        output_stddev=None,
-        relative_clip=None,
+        num_heads: int,
+        head_dim: int,
+        output_dim: int | None = None,
+        use_bias: bool = True,
+        dropout: float = 0.0,
+        causal: bool = False,
+        seed: int | None = None,
+        output_stddev: float | None = None,
+        relative_clip: int | None = None,
         **kwargs,
     ):
         super().__init__(**kwargs)

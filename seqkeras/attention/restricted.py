@@ -73,7 +73,7 @@ class RestrictedSelfAttention(Heads):
         True
     """
 
-    def __init__(self, num_heads, head_dim, window, **kwargs):
+    def __init__(self, num_heads: int, head_dim: int, window: int, **kwargs):
         super().__init__(num_heads, head_dim, **kwargs)
         require_positive(self, window=window)
         self.window = window

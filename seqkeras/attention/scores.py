@@ -80,7 +80,7 @@ class AdditiveScore(Score):
         (2, 3, 5)
     """
 
-    def __init__(self, units, **kwargs):
+    def __init__(self, units: int, **kwargs):
         super().__init__(**kwargs)
         require_positive(self, units=units)
         self.units = units
@@ -135,7 +135,7 @@ class ConcatScore(Score):
         [(11, 8), (8, 1)]
     """
 
-    def __init__(self, units, **kwargs):
+    def __init__(self, units: int, **kwargs):
         super().__init__(**kwargs)
         require_positive(self, units=units)
         self.units = units

@@ -47,7 +47,7 @@ class StructuredSelfAttention(keras.layers.Layer):
         ((2, 12), (2, 3, 5), 1)
     """
 
-    def __init__(self, units, num_hops, penalty=0.0, **kwargs):
+    def __init__(self, units: int, num_hops: int, penalty: float = 0.0, **kwargs):
         super().__init__(**kwargs)
         require_positive(self, units=units, num_hops=num_hops)
         if penalty < 0:

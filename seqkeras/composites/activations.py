@@ -4,10 +4,11 @@ import keras
 from keras import ops
 
 from seqkeras.composites.nodes import composite
+from seqkeras.tensors import Tensor
 
 
 @composite
-def gelu(inputs, *, approximate=False):
+def gelu(inputs: Tensor, *, approximate: bool = False) -> Tensor:
     """Return the Gaussian error linear unit, computed in float32 at least.
 
         y = x Phi(x) = x (1 + erf(x / sqrt(2))) / 2

@@ -8,10 +8,20 @@ from seqkeras.composites.cudnn import on_gpu
 from seqkeras.composites.distances import distance_scores, relative_contexts
 from seqkeras.composites.nodes import composite
 from seqkeras.masks import causal_mask, combine_masks, masked_softmax
+from seqkeras.tensors import Tensor
 
 
 @composite
-def attention(query, key, value, mask, bias=None, *, causal=False, scale=None):
+def attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    bias: Tensor | None = None,
+    *,
+    causal: bool = False,
+    scale: float | None = None,
+) -> Tensor:
     """Return scaled dot-product attention.
 
         context = softmax(scale query key^T + bias) value
@@ -50,17 +60,17 @@ def attention(query, key, value, mask, bias=None, *, causal=False, scale=None):
 
 @composite
 def cached_attention(
-    query,
-    key,
-    value,
-    cached_key,
-    cached_value,
-    positions,
-    prefix_lengths=None,
-    distance_bias=None,
-    relative_keys=None,
-    relative_values=None,
-):
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    cached_key: Tensor,
+    cached_value: Tensor,
+    positions: Tensor,
+    prefix_lengths: Tensor | None = None,
+    distance_bias: Tensor | None = None,
+    relative_keys: Tensor | None = None,
+    relative_values: Tensor | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
     """Attend from T further tokens to these tokens and to the cached earlier ones.
 
         context(t) = softmax(query(t) [cached_key; key(1..t)]^T / sqrt(H)) [cached_value; value]
@@ -103,7 +113,15 @@ def cached_attention(
     return contexts + relative_contexts(weights, distances, relative_values), keys, values
 
 
-def attention_weights(query, key, mask=None, bias=None, *, causal=False, scale=None):
+def attention_weights(
+    query: Tensor,
+    key: Tensor,
+    mask: Tensor | None = None,
+    bias: Tensor | None = None,
+    *,
+    causal: bool = False,
+    scale: float | None = None,
+) -> Tensor:
     """Return the (B, N, T, S) weights of `attention`.
 
         weights = softmax(scale query key^T + bias)

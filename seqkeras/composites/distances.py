@@ -6,8 +6,10 @@ first or the last row. Distances are (B or 1, T, S) integers, query minus key.
 
 from keras import ops
 
+from seqkeras.tensors import Tensor
 
-def rows_of_distances(table, distances):
+
+def rows_of_distances(table: Tensor, distances: Tensor) -> Tensor:
     """Return (..., ·), for each of (...) distances its row of a table (2M + 1, ·).
 
     Args:
@@ -26,7 +28,12 @@ def rows_of_distances(table, distances):
     return ops.take(table, furthest - ops.clip(distances, -furthest, furthest), axis=0)
 
 
-def distance_scores(query, distances, distance_bias=None, relative_keys=None):
+def distance_scores(
+    query: Tensor,
+    distances: Tensor,
+    distance_bias: Tensor | None = None,
+    relative_keys: Tensor | None = None,
+) -> Tensor | None:
     """Return (B or 1, N, T, S), what is added to the scores of attention; None without tables.
 
         score(n, t, s) += b(s - t, n) + query(n, t) a_K(s - t) / sqrt(H)
@@ -60,7 +67,7 @@ def distance_scores(query, distances, distance_bias=None, relative_keys=None):
     return scores
 
 
-def relative_contexts(weights, distances, relative_values):
+def relative_contexts(weights: Tensor, distances: Tensor, relative_values: Tensor) -> Tensor:
     """Return (B, N, T, H), what is added to the contexts of attention.
 
         context(n, t) += sum over s of weights(n, t, s) a_V(s - t)

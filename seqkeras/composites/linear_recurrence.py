@@ -15,13 +15,16 @@ from keras import ops, tree
 from seqkeras.composites.gradients import custom_gradient
 from seqkeras.composites.nodes import composite, tracing_nodes
 from seqkeras.composites.recurrent import keras_rnn
+from seqkeras.tensors import Tensor
 from seqkeras.values import is_symbol
 
 CHUNK = 16  # C: of 8, 16 and 32 none was faster, on TensorFlow, JAX and PyTorch
 
 
 @composite
-def linear_recurrence(a, b, mask, initial_state, *, reverse=False):
+def linear_recurrence(
+    a: Tensor, b: Tensor, mask: Tensor | None, initial_state: Tensor, *, reverse: bool = False
+) -> tuple[Tensor, Tensor]:
     """Return the states of a linear recurrence, elementwise.
 
         h(t) = a(t) * h(t-1) + b(t)

@@ -5,6 +5,8 @@ import contextvars
 import functools
 import inspect
 import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from keras import ops
 
@@ -12,7 +14,7 @@ _nodes = contextvars.ContextVar("nodes", default=None)
 
 
 @contextlib.contextmanager
-def as_nodes(names):
+def as_nodes(names: Iterable[str]) -> Iterator[None]:
     """Trace each of the named composites as one named function node within this context.
 
     Such graphs are TensorFlow's: a composite that is called here needs that backend.
@@ -33,7 +35,7 @@ def as_nodes(names):
         _nodes.reset(token)
 
 
-def tracing_nodes():
+def tracing_nodes() -> bool:
     """Return whether the code runs in `as_nodes`, that is, while a graph for export is traced.
 
     Example:
@@ -44,7 +46,9 @@ def tracing_nodes():
     return _nodes.get() is not None
 
 
-def composite(function=None, *, name=None, in_loops=True):
+def composite(
+    function: Callable[..., Any] | None = None, *, name: str | None = None, in_loops: bool = True
+) -> Callable[..., Any]:
     """Make a pure function a composite: `@composite` or `@composite(...)`.
 
     Its positional arguments are tensors, lists of tensors, or None; its keyword-only ones options.

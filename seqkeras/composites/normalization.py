@@ -3,10 +3,11 @@
 from keras import ops
 
 from seqkeras.composites.nodes import composite
+from seqkeras.tensors import Tensor
 
 
 @composite
-def layer_norm(inputs, gamma, beta, *, epsilon):
+def layer_norm(inputs: Tensor, gamma: Tensor, beta: Tensor, *, epsilon: float) -> Tensor:
     """Normalize over the last axis, computed in float32 at least.
 
         y = gamma (x - mean(x)) / sqrt(var(x) + epsilon) + beta

@@ -1,5 +1,7 @@
 """A word's vector from its characters."""
 
+from collections.abc import Sequence
+
 import keras
 from keras import ops
 
@@ -47,7 +49,15 @@ class CharacterCNN(keras.layers.Layer):
         ((1, 2, 11), True)
     """
 
-    def __init__(self, vocab_size, embedding_dim, widths, filters, activation="tanh", **kwargs):
+    def __init__(
+        self,
+        vocab_size: int,
+        embedding_dim: int,
+        widths: Sequence[int],
+        filters: Sequence[int],
+        activation: str = "tanh",
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         if not widths or len(widths) != len(filters):
             raise ValueError(

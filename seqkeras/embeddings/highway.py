@@ -30,7 +30,7 @@ class Highway(keras.layers.Layer):
         [[1.0, -2.0, 3.0]]
     """
 
-    def __init__(self, activation="relu", gate_bias=-2.0, **kwargs):
+    def __init__(self, activation: str = "relu", gate_bias: float = -2.0, **kwargs):
         super().__init__(**kwargs)
         self.activation = activation
         self.gate_bias = gate_bias

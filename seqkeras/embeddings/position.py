@@ -52,7 +52,7 @@ class SinusoidalPositions(keras.layers.Layer):
         [[0.0, 0.0, 1.0, 1.0]]
     """
 
-    def __init__(self, dim, form="paper", **kwargs):
+    def __init__(self, dim: int, form: str = "paper", **kwargs):
         super().__init__(**kwargs)
         if dim < 2:
             raise ValueError(f"SinusoidalPositions: dim must be at least 2; received {dim}.")
@@ -132,7 +132,9 @@ class LearnedPositions(keras.layers.Layer):
         ((1, 7, 4), (18, 4))
     """
 
-    def __init__(self, max_length, dim, stddev=0.02, first_position=0, **kwargs):
+    def __init__(
+        self, max_length: int, dim: int, stddev: float = 0.02, first_position: int = 0, **kwargs
+    ):
         super().__init__(**kwargs)
         require_positive(self, max_length=max_length, dim=dim)
         if first_position < 0:

@@ -43,7 +43,9 @@ class TokenEmbedding(keras.layers.Layer):
         ((1, 3, 4), (1, 3, 10))
     """
 
-    def __init__(self, vocab_size, dim, scale=False, stddev=None, **kwargs):
+    def __init__(
+        self, vocab_size: int, dim: int, scale: bool = False, stddev: float | None = None, **kwargs
+    ):
         super().__init__(**kwargs)
         require_positive(self, vocab_size=vocab_size, dim=dim)
         self.vocab_size = vocab_size

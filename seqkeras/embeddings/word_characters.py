@@ -1,5 +1,7 @@
 """Vectors of words from their characters, for a model of subwords."""
 
+from collections.abc import Sequence
+
 import keras
 from keras import ops
 
@@ -54,14 +56,14 @@ class WordCharacters(keras.layers.Layer):
 
     def __init__(
         self,
-        vocab_size,
-        embedding_dim,
-        widths,
-        filters,
-        pieces,
-        goes_on,
-        word_length=50,
-        activation="tanh",
+        vocab_size: int,
+        embedding_dim: int,
+        widths: Sequence[int],
+        filters: Sequence[int],
+        pieces: Sequence[Sequence[int]],
+        goes_on: Sequence[int],
+        word_length: int = 50,
+        activation: str = "tanh",
         **kwargs,
     ):
         super().__init__(**kwargs)

@@ -3,10 +3,17 @@
 from keras import ops
 
 from seqkeras.decoding import best_spans
+from seqkeras.tensors import Tensor
 from seqkeras.values import BANNED_LOGIT
 
 
-def best_answers(start_logits, end_logits, context_mask, max_length, threshold=0.0):
+def best_answers(
+    start_logits: Tensor,
+    end_logits: Tensor,
+    context_mask: Tensor,
+    max_length: int,
+    threshold: float = 0.0,
+) -> tuple[Tensor, Tensor, Tensor]:
     """Return the best answer of each row, or none where the question has none.
 
         null = start(0) + end(0)

@@ -38,7 +38,7 @@ class AttentionWeightsHead(Head):
 
     takes = ("attention",)
 
-    def __init__(self, block, **kwargs):
+    def __init__(self, block: int, **kwargs):
         super().__init__(**kwargs)
         require_positive(self, block=block)
         self.block = block

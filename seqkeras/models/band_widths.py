@@ -1,5 +1,7 @@
 """Widths of the bands of a forecaster's quantiles."""
 
+from collections.abc import Sequence
+
 import keras
 from keras import ops
 
@@ -48,7 +50,7 @@ class BandWidths(keras.layers.Layer):
         [[[[-1.0, 3.0, 4.0]]]]
     """
 
-    def __init__(self, quantiles, num_targets=1, **kwargs):
+    def __init__(self, quantiles: Sequence[float], num_targets: int = 1, **kwargs):
         super().__init__(autocast=False, **kwargs)
         require_positive(self, num_targets=num_targets)
         bounds = [0, *quantiles, 1]

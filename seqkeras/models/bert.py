@@ -1,5 +1,7 @@
 """BERT: a Transformer encoder that is trained on masked tokens and next sentences."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -95,21 +97,21 @@ class Bert(TokenModel):
 
     def __init__(
         self,
-        vocab_size,
-        hidden_dim,
-        num_layers,
-        num_heads,
-        feed_forward_dim,
-        max_length=512,
-        num_segments=2,
-        activation="gelu",
-        dropout=0.0,
-        attention_dropout=0.0,
-        epsilon=1e-12,
-        pooler="tanh",
-        first_position=0,
-        attention_window=None,
-        positions="learned",
+        vocab_size: int,
+        hidden_dim: int,
+        num_layers: int,
+        num_heads: int,
+        feed_forward_dim: int,
+        max_length: int = 512,
+        num_segments: int = 2,
+        activation: str = "gelu",
+        dropout: float = 0.0,
+        attention_dropout: float = 0.0,
+        epsilon: float = 1e-12,
+        pooler: str | None = "tanh",
+        first_position: int = 0,
+        attention_window: int | None = None,
+        positions: str = "learned",
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -125,7 +127,7 @@ class Bert(TokenModel):
                 f"Bert: num_segments must be at least 0 and pooler one of {POOLERS}; "
                 f"received {num_segments} and {pooler!r}."
             )
-        self.config = {
+        self.config: dict[str, Any] = {
             "vocab_size": vocab_size,
             "hidden_dim": hidden_dim,
             "num_layers": num_layers,

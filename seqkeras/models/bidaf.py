@@ -79,16 +79,16 @@ class BiDAF(TokenModel):
 
     def __init__(
         self,
-        vocab_size,
-        embedding_dim,
-        character_vocab_size,
-        character_dim,
-        character_filters,
-        units,
-        character_width=5,
-        num_highways=2,
-        num_modelling_layers=2,
-        dropout=0.0,
+        vocab_size: int,
+        embedding_dim: int,
+        character_vocab_size: int,
+        character_dim: int,
+        character_filters: int,
+        units: int,
+        character_width: int = 5,
+        num_highways: int = 2,
+        num_modelling_layers: int = 2,
+        dropout: float = 0.0,
         **kwargs,
     ):
         super().__init__(**kwargs)

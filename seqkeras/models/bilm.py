@@ -3,6 +3,8 @@
 It leaves out what the paper does not name: the clipping of states in the authors' code.
 """
 
+from collections.abc import Sequence
+
 import keras
 from keras import ops
 
@@ -158,18 +160,18 @@ class BiLM(TokenModel):
 
     def __init__(
         self,
-        vocab_size,
-        character_vocab_size,
-        character_dim,
-        widths,
-        filters,
-        units,
-        projection_dim,
-        num_layers=2,
-        num_highways=2,
-        activation="relu",
-        dropout=0.0,
-        boundary_ids=None,
+        vocab_size: int,
+        character_vocab_size: int,
+        character_dim: int,
+        widths: Sequence[int],
+        filters: Sequence[int],
+        units: int,
+        projection_dim: int,
+        num_layers: int = 2,
+        num_highways: int = 2,
+        activation: str = "relu",
+        dropout: float = 0.0,
+        boundary_ids: Sequence[int] | None = None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -325,7 +327,7 @@ class LayerMix(keras.layers.Layer):
         [[[2.0, 4.0]]]
     """
 
-    def __init__(self, layer_norm=False, l2=0.0, **kwargs):
+    def __init__(self, layer_norm: bool = False, l2: float = 0.0, **kwargs):
         super().__init__(**kwargs)
         self.layer_norm = layer_norm
         self.l2 = l2

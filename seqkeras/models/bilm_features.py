@@ -1,5 +1,7 @@
 """ELMo's features for a model of subwords, from its token ids alone."""
 
+from collections.abc import Sequence
+
 import keras
 from keras import ops
 
@@ -44,7 +46,15 @@ class BiLMFeatures(keras.layers.Layer):
         (1, 3, 6)
     """
 
-    def __init__(self, bilm, pieces, goes_on, word_length=50, train=False, **kwargs):
+    def __init__(
+        self,
+        bilm: keras.Model,
+        pieces: Sequence[Sequence[int]],
+        goes_on: Sequence[int],
+        word_length: int = 50,
+        train: bool = False,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         self.bilm, self.train = bilm, train
         self.spell = Spelling(pieces, goes_on, word_length)

@@ -67,7 +67,7 @@ class Bridge(FirstStates):
         (2, 4)
     """
 
-    def __init__(self, units, num_layers=1, cell_states=False, **kwargs):
+    def __init__(self, units: int, num_layers: int = 1, cell_states: bool = False, **kwargs):
         super().__init__(units, cell_states, **kwargs)
         if num_layers < 0:
             raise ValueError(f"Bridge: num_layers must be at least 0; received {num_layers}.")
@@ -133,7 +133,7 @@ class OwnState(FirstStates):
         [[0.0, 0.0]]
     """
 
-    def __init__(self, units, learned=False, cell_states=False, **kwargs):
+    def __init__(self, units: int, learned: bool = False, cell_states: bool = False, **kwargs):
         super().__init__(units, cell_states, **kwargs)
         self.learned = learned
 

@@ -87,7 +87,7 @@ class ChainTaggingHead(_LinearHead):
 
     takes = ("hidden",)
 
-    def __init__(self, num_outputs, dropout=0.0, **kwargs):
+    def __init__(self, num_outputs: int, dropout: float = 0.0, **kwargs):
         super().__init__(num_outputs, dropout, **kwargs)
         self.chain = LinearChain(dtype=self.output_layer.dtype_policy, name="chain")
 

@@ -1,5 +1,7 @@
 """A student that learns from its teacher beside its labels."""
 
+from collections.abc import Sequence
+
 import keras
 from keras import ops
 
@@ -80,13 +82,13 @@ class Distillation(keras.Model):
 
     def __init__(
         self,
-        student,
-        teacher=None,
-        hidden=(),
-        attention=(),
-        temperature=2.0,
-        soft="kl",
-        scale=1.0,
+        student: keras.Model,
+        teacher: keras.Model | None = None,
+        hidden: Sequence[tuple[int, int]] = (),
+        attention: Sequence[tuple[int, int]] = (),
+        temperature: float = 2.0,
+        soft: str = "kl",
+        scale: float = 1.0,
         **kwargs,
     ):
         super().__init__(autocast=False, **kwargs)  # the teacher's logits stay in float32

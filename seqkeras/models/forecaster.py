@@ -4,6 +4,7 @@ It leaves out probabilistic outputs other than quantiles, and attention over the
 """
 
 import functools
+from collections.abc import Sequence
 
 import keras
 import numpy as np
@@ -86,16 +87,16 @@ class Forecaster(keras.Model):
 
     def __init__(
         self,
-        horizon,
-        units,
-        num_layers=1,
-        cell="gru",
-        decoder="direct",
-        num_targets=1,
-        num_known=0,
-        quantiles=(),
-        scale=False,
-        dropout=0.0,
+        horizon: int,
+        units: int,
+        num_layers: int = 1,
+        cell: str | keras.layers.Layer = "gru",
+        decoder: str = "direct",
+        num_targets: int = 1,
+        num_known: int = 0,
+        quantiles: Sequence[float] = (),
+        scale: bool = False,
+        dropout: float = 0.0,
         **kwargs,
     ):
         # Levels and scales of a series may be over float16's range: the layers cast, not the model.

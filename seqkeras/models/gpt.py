@@ -3,7 +3,7 @@
 Left out: GPT-1's auxiliary losses. `PermutedGPT` predicts in any order.
 """
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import keras
 import numpy as np
@@ -106,20 +106,20 @@ class GPT(TokenModel):
 
     def __init__(
         self,
-        vocab_size,
-        hidden_dim,
-        num_layers,
-        num_heads,
-        feed_forward_dim,
-        max_length,
-        activation="gelu_tanh",
-        pre_norm=True,
-        dropout=0.0,
-        attention_dropout=0.0,
-        epsilon=1e-5,
-        attention_window=None,
-        mask="causal",
-        positions="learned",
+        vocab_size: int,
+        hidden_dim: int,
+        num_layers: int,
+        num_heads: int,
+        feed_forward_dim: int,
+        max_length: int,
+        activation: str = "gelu_tanh",
+        pre_norm: bool = True,
+        dropout: float = 0.0,
+        attention_dropout: float = 0.0,
+        epsilon: float = 1e-5,
+        attention_window: int | None = None,
+        mask: str = "causal",
+        positions: str = "learned",
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -130,7 +130,7 @@ class GPT(TokenModel):
                 f"{type(self).__name__}: mask must be one of {[*self.masks]}, and for any order "
                 f"the model a PermutedGPT; received {mask!r}."
             )
-        self.config = {
+        self.config: dict[str, Any] = {
             "vocab_size": vocab_size,
             "hidden_dim": hidden_dim,
             "num_layers": num_layers,

@@ -49,7 +49,7 @@ class Head(keras.layers.Layer):
 class _LinearHead(Head):
     """A linear map of one input, after dropout."""
 
-    def __init__(self, num_outputs, dropout=0.0, **kwargs):
+    def __init__(self, num_outputs: int, dropout: float = 0.0, **kwargs):
         super().__init__(**kwargs)
         if num_outputs < 1:
             raise ValueError(
@@ -134,7 +134,14 @@ class RegressionHead(_LinearHead):
         [[2.5]]
     """
 
-    def __init__(self, num_outputs, dropout=0.0, offset=0.0, scale=1.0, **kwargs):
+    def __init__(
+        self,
+        num_outputs: int,
+        dropout: float = 0.0,
+        offset: float = 0.0,
+        scale: float = 1.0,
+        **kwargs,
+    ):
         super().__init__(num_outputs, dropout, **kwargs)
         if scale <= 0:
             raise ValueError(f"RegressionHead: scale must be positive; received {scale}.")
@@ -254,7 +261,7 @@ class MultipleChoiceHead(Head):
 
     takes = ("pooled", "lengths")
 
-    def __init__(self, dropout=0.0, **kwargs):
+    def __init__(self, dropout: float = 0.0, **kwargs):
         super().__init__(**kwargs)
         self.dropout = dropout
         self.drop = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
@@ -310,7 +317,7 @@ class SpanHead(Head):
 
     takes = ("hidden", "padding_mask")
 
-    def __init__(self, dropout=0.0, **kwargs):
+    def __init__(self, dropout: float = 0.0, **kwargs):
         super().__init__(**kwargs)
         self.dropout = dropout
         self.drop = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
@@ -369,7 +376,14 @@ class MaskedLMHead(Head):
 
     takes = ("hidden", "masked_positions")
 
-    def __init__(self, vocab_size, tied=True, epsilon=1e-12, activation="gelu", **kwargs):
+    def __init__(
+        self,
+        vocab_size: int,
+        tied: bool = True,
+        epsilon: float = 1e-12,
+        activation: str = "gelu",
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         require_activation(self, activation)
         self.activation = activation

@@ -54,7 +54,7 @@ class HiddenStateHead(Head):
 
     takes = ("hidden_states",)
 
-    def __init__(self, layer, dim=None, **kwargs):
+    def __init__(self, layer: int, dim: int | None = None, **kwargs):
         super().__init__(**kwargs)
         if not isinstance(layer, int) or layer < 0:
             raise ValueError(

@@ -1,5 +1,7 @@
 """Linear forecaster: a season by regression, and a linear map of what is left of a window."""
 
+from collections.abc import Sequence
+
 import keras
 from keras import ops
 
@@ -64,7 +66,14 @@ class LinearForecast(keras.layers.Layer):
         (2, 3, 1)
     """
 
-    def __init__(self, horizon, num_targets=1, known=(), orders=(), **kwargs):
+    def __init__(
+        self,
+        horizon: int,
+        num_targets: int = 1,
+        known: Sequence[int] = (),
+        orders: Sequence[int] = (),
+        **kwargs,
+    ):
         super().__init__(autocast=False, **kwargs)
         require_positive(self, horizon=horizon, num_targets=num_targets)
         self.values_dtype = values_dtype(self)

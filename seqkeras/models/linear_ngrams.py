@@ -1,5 +1,7 @@
 """Linear classifier of the n-grams of a text, from the token ids of its subwords."""
 
+from collections.abc import Sequence
+
 import keras
 import numpy as np
 from keras import ops
@@ -63,7 +65,16 @@ class LinearNgrams(keras.layers.Layer):
         [[0.0, 0.0]]
     """
 
-    def __init__(self, units, buckets, pieces, goes_on, longest=5, word_length=16, **kwargs):
+    def __init__(
+        self,
+        units: int,
+        buckets: int,
+        pieces: Sequence[Sequence[int]],
+        goes_on: Sequence[int],
+        longest: int = 5,
+        word_length: int = 16,
+        **kwargs,
+    ):
         super().__init__(autocast=False, **kwargs)
         sizes = {"units": units, "buckets": buckets, "longest": longest}
         require_positive(self, **sizes, word_length=word_length)

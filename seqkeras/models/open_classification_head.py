@@ -60,7 +60,15 @@ class OpenClassificationHead(ClassificationHead):
         (2, 4)
     """
 
-    def __init__(self, num_outputs, num_examples, dim=64, learned=False, dropout=0.0, **kwargs):
+    def __init__(
+        self,
+        num_outputs: int,
+        num_examples: int,
+        dim: int = 64,
+        learned: bool = False,
+        dropout: float = 0.0,
+        **kwargs,
+    ):
         super().__init__(num_outputs + learned, dropout, **kwargs)
         require_positive(self, num_examples=num_examples, dim=dim)
         self.num_classes, self.num_examples, self.dim = num_outputs, num_examples, dim

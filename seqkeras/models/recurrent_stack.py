@@ -62,7 +62,15 @@ class RecurrentStack(keras.layers.Layer):
         ((2, 5, 6), 8)
     """
 
-    def __init__(self, cell, units, num_layers=1, dropout=0.0, bidirectional=False, **kwargs):
+    def __init__(
+        self,
+        cell: str | keras.layers.Layer,
+        units: int,
+        num_layers: int = 1,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         require_positive(self, units=units, num_layers=num_layers)
         require_cell(self, cell)

@@ -81,15 +81,15 @@ class RNNLanguageModel(TokenModel):
 
     def __init__(
         self,
-        vocab_size,
-        embedding_dim,
-        units,
-        num_layers=1,
-        cell="lstm",
-        dropout=0.0,
-        tie_weights=False,
-        attention=None,
-        attention_window=5,
+        vocab_size: int,
+        embedding_dim: int,
+        units: int,
+        num_layers: int = 1,
+        cell: str | keras.layers.Layer = "lstm",
+        dropout: float = 0.0,
+        tie_weights: bool = False,
+        attention: str | None = None,
+        attention_window: int = 5,
         **kwargs,
     ):
         super().__init__(**kwargs)

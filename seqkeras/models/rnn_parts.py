@@ -1,5 +1,8 @@
 """The parts of a recurrent encoder-decoder, made from sizes and options."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import keras
 
 from seqkeras.attention import (
@@ -32,30 +35,30 @@ FIRST_STATES = ("bridge", "zeros", "learned")
 
 
 def parts_from_sizes(
-    decoder,
-    source_vocab_size,
-    target_vocab_size,
-    embedding_dim,
-    units,
-    decoder_units=None,
-    cell="gru",
-    decoder_cell=None,
-    encoder_layers=1,
-    decoder_layers=1,
-    bidirectional=True,
-    dropout=0.0,
-    context="last",
-    first_state="bridge",
-    bridge_layers=1,
-    cell_states=False,
-    reads_output=True,
-    source_features=None,
-    reverse_source=False,
-    source_scaling=None,
-    dtype=None,
-    name=None,
+    decoder: type[keras.layers.Layer],
+    source_vocab_size: int | None,
+    target_vocab_size: int,
+    embedding_dim: int,
+    units: int,
+    decoder_units: int | None = None,
+    cell: str | keras.layers.Layer = "gru",
+    decoder_cell: str | keras.layers.Layer | None = None,
+    encoder_layers: int = 1,
+    decoder_layers: int = 1,
+    bidirectional: bool = True,
+    dropout: float = 0.0,
+    context: str = "last",
+    first_state: str = "bridge",
+    bridge_layers: int = 1,
+    cell_states: bool = False,
+    reads_output: bool = True,
+    source_features: int | None = None,
+    reverse_source: bool = False,
+    source_scaling: Sequence[Sequence[float]] | None = None,
+    dtype: str | keras.DTypePolicy | None = None,
+    name: str | None = None,
     **of_decoder,
-):
+) -> dict[str, Any]:
     """Return the arguments of `RNNSeq2Seq`: its parts, made from sizes.
 
     Args:

@@ -3,6 +3,8 @@
 Does not support the maxout layers of the papers, nor hard attention with scheduled sampling.
 """
 
+from collections.abc import Sequence
+
 import keras
 from keras import ops
 
@@ -108,14 +110,14 @@ class RNNSeq2Seq(SourceModel):
 
     def __init__(
         self,
-        encoder,
-        decoder,
-        bridge=None,
-        context="last",
-        source_embedding=None,
-        source_features=None,
-        reverse_source=False,
-        source_scaling=None,
+        encoder: keras.layers.Layer,
+        decoder: keras.layers.Layer,
+        bridge: keras.layers.Layer | None = None,
+        context: str = "last",
+        source_embedding: keras.layers.Layer | None = None,
+        source_features: int | None = None,
+        reverse_source: bool = False,
+        source_scaling: Sequence[Sequence[float]] | None = None,
         **kwargs,
     ):
         super().__init__(**kwargs)

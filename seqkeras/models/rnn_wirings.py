@@ -56,7 +56,14 @@ class ClassicalDecoder(RNNDecoder):
 
     parallel = True
 
-    def __init__(self, vocab_size, embedding_dim, units, reads_context=False, **options):
+    def __init__(
+        self,
+        vocab_size: int,
+        embedding_dim: int | None,
+        units: int,
+        reads_context: bool = False,
+        **options,
+    ):
         super().__init__(vocab_size, embedding_dim, units, **options)
         self.reads_context = reads_context
         self.reads_output = embedding_dim is not None or not reads_context
@@ -103,7 +110,15 @@ class AttentionDecoder(RNNDecoder):
             of another attention than a hard one. See also `RNNDecoder`.
     """
 
-    def __init__(self, vocab_size, embedding_dim, units, attention, entropy_weight=0.0, **options):
+    def __init__(
+        self,
+        vocab_size: int,
+        embedding_dim: int | None,
+        units: int,
+        attention: keras.layers.Layer,
+        entropy_weight: float = 0.0,
+        **options,
+    ):
         super().__init__(vocab_size, embedding_dim, units, **options)
         self.attention = attention
         self.entropy_weight = entropy_weight
@@ -349,7 +364,15 @@ class LuongDecoder(AttentionDecoder):
         (1, 1, 1, 2, 5)
     """
 
-    def __init__(self, vocab_size, embedding_dim, units, attention, input_feeding=False, **options):
+    def __init__(
+        self,
+        vocab_size: int,
+        embedding_dim: int | None,
+        units: int,
+        attention: keras.layers.Layer,
+        input_feeding: bool = False,
+        **options,
+    ):
         super().__init__(vocab_size, embedding_dim, units, attention, readout=False, **options)
         self.input_feeding = input_feeding
         self.parallel = not input_feeding

@@ -51,7 +51,9 @@ class SentenceEncoder(EncoderModel):
 
     input_names = ENCODER_INPUTS[:1], ENCODER_INPUTS[1:]
 
-    def __init__(self, encoder, pooling="mean", normalize=True, **kwargs):
+    def __init__(
+        self, encoder: keras.Model, pooling: str = "mean", normalize: bool = True, **kwargs
+    ):
         super().__init__(**kwargs)
         require_encoder(self, encoder)
         if pooling not in POOLINGS:

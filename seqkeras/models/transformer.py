@@ -1,5 +1,8 @@
 """The Transformer: an encoder-decoder of attention alone."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -108,33 +111,33 @@ class Transformer(SourceModel):
 
     def __init__(
         self,
-        source_vocab_size,
-        target_vocab_size,
-        hidden_dim,
-        num_layers,
-        num_heads,
-        feed_forward_dim,
-        max_length=512,
-        positions="paper",
-        shared_embeddings="target",
-        scale_embeddings=True,
-        activation="relu",
-        pre_norm=False,
-        dropout=0.0,
-        attention_dropout=0.0,
-        activation_dropout=0.0,
-        epsilon=1e-5,
-        never_generated=(0, 1, 2),
-        output_bias=False,
-        attention_window=None,
-        source_features=None,
-        encoder=None,
-        embedding_norm=False,
-        source_scaling=None,
-        norm="layer",
-        use_bias=True,
-        gated=False,
-        head_dim=None,
+        source_vocab_size: int | None,
+        target_vocab_size: int,
+        hidden_dim: int,
+        num_layers: int,
+        num_heads: int,
+        feed_forward_dim: int,
+        max_length: int = 512,
+        positions: str = "paper",
+        shared_embeddings: str = "target",
+        scale_embeddings: bool = True,
+        activation: str = "relu",
+        pre_norm: bool = False,
+        dropout: float = 0.0,
+        attention_dropout: float = 0.0,
+        activation_dropout: float = 0.0,
+        epsilon: float = 1e-5,
+        never_generated: Sequence[int] = (0, 1, 2),
+        output_bias: bool = False,
+        attention_window: int | None = None,
+        source_features: int | None = None,
+        encoder: keras.Model | None = None,
+        embedding_norm: bool = False,
+        source_scaling: Sequence[Sequence[float]] | None = None,
+        norm: str = "layer",
+        use_bias: bool = True,
+        gated: bool = False,
+        head_dim: int | None = None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -154,7 +157,7 @@ class Transformer(SourceModel):
             "embedding_norm": embedding_norm,
         }
         self.num_layers = num_layers
-        self.block_options = {
+        self.block_options: dict[str, Any] = {
             "hidden_dim": hidden_dim,
             "num_heads": num_heads,
             "feed_forward_dim": feed_forward_dim,

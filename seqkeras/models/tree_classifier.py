@@ -60,13 +60,13 @@ class TreeClassifier(TokenModel):
 
     def __init__(
         self,
-        vocab_size,
-        embedding_dim,
-        units,
-        num_classes,
-        cell="binary",
-        num_children=2,
-        dropout=0.0,
+        vocab_size: int,
+        embedding_dim: int,
+        units: int,
+        num_classes: int,
+        cell: str = "binary",
+        num_children: int = 2,
+        dropout: float = 0.0,
         **kwargs,
     ):
         super().__init__(**kwargs)

@@ -1,5 +1,7 @@
 """An encoder and one head, or several."""
 
+from collections.abc import Mapping
+
 import keras
 import numpy as np
 from keras import ops, tree
@@ -74,7 +76,14 @@ class WithHeads(PartialLabels, EncoderModel):
 
     takes_choices = True
 
-    def __init__(self, encoder, heads, frozen=False, pooling="pooler", **kwargs):
+    def __init__(
+        self,
+        encoder: keras.Model,
+        heads: Mapping[str, keras.layers.Layer],
+        frozen: bool = False,
+        pooling: str = "pooler",
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         require_encoder(self, encoder)
         _require_heads(heads)

@@ -59,7 +59,13 @@ class Bidirectional(keras.layers.Layer):
         ((2, 6), 4)
     """
 
-    def __init__(self, layer, merge_mode="concat", backward_layer=None, **kwargs):
+    def __init__(
+        self,
+        layer: keras.layers.Layer,
+        merge_mode: str | None = "concat",
+        backward_layer: keras.layers.Layer | None = None,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         if not isinstance(layer, (keras.layers.RNN, QRNN)) or layer.go_backwards:
             raise ValueError(

@@ -19,6 +19,8 @@ from typing import Any, NamedTuple
 
 from keras import ops
 
+from seqkeras.tensors import Tensor
+
 __all__ = [
     "Activations",
     "Gradients",
@@ -104,7 +106,7 @@ class Gradients(NamedTuple):
     inputs: Any
 
 
-def every_step(mask):
+def every_step(mask: Tensor) -> Tensor:
     """Return (B, T) floats: the weights w that count every real step once.
 
     Args:
@@ -120,7 +122,7 @@ def every_step(mask):
     return ops.cast(mask, "float32")
 
 
-def last_step(mask):
+def last_step(mask: Tensor) -> Tensor:
     """Return (B, T) floats: the weights w that count only the last real step of each row.
 
     Args:
@@ -138,7 +140,9 @@ def last_step(mask):
     return ops.cast(ops.logical_and(mask, real_steps_from_here == 1), "float32")
 
 
-def forward(parameters, inputs, initial_state, mask=None):
+def forward(
+    parameters: Parameters, inputs: Tensor, initial_state: Tensor, mask: Tensor | None = None
+) -> Activations:
     """Run the network over a sequence.
 
         a(t) = W x(t) + U h(t-1) + b                                    (10.8)
@@ -180,7 +184,7 @@ def forward(parameters, inputs, initial_state, mask=None):
     return Activations(h, c + h[:, 1:] @ ops.transpose(V))
 
 
-def loss(logits, targets, weights):
+def loss(logits: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
     """Return the weighted sum of the cross-entropies of all steps and rows.
 
         L = sum over t of w(t) L(t)         L(t) = -log of softmax(o(t)) at y(t)
@@ -208,14 +212,14 @@ def loss(logits, targets, weights):
 
 
 def backward(
-    parameters,
-    inputs,
-    activations,
-    targets,
-    weights,
-    mask=None,
-    chunk_length=None,
-):
+    parameters: Parameters,
+    inputs: Tensor,
+    activations: Activations,
+    targets: Tensor,
+    weights: Tensor,
+    mask: Tensor | None = None,
+    chunk_length: int | None = None,
+) -> Gradients:
     """Return the gradient of `loss`, from the last step to the first.
 
         ∇o(t) = w(t) (ŷ(t) - one_hot(y(t)))                             (10.18)

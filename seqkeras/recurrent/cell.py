@@ -1,11 +1,14 @@
 """The base classes of cells: `cell(inputs, states) -> (output, states)`, Keras's protocol."""
 
+from collections.abc import Callable
+
 import keras
 from keras import activations, constraints, initializers, ops, regularizers
 
 from seqkeras.composites import Network, cudnn, tracing_nodes
 from seqkeras.composites.recurrent import keras_rnn
 from seqkeras.shapes import require_positive
+from seqkeras.tensors import Tensor
 from seqkeras.values import without_padding
 
 __all__ = ["Cell", "GatedCell"]
@@ -70,21 +73,21 @@ class Cell(keras.layers.Layer):
 
     def __init__(
         self,
-        units,
-        activation="tanh",
-        use_bias=True,
-        kernel_initializer="glorot_uniform",
-        recurrent_initializer="orthogonal",
-        bias_initializer="zeros",
-        kernel_regularizer=None,
-        recurrent_regularizer=None,
-        bias_regularizer=None,
-        kernel_constraint=None,
-        recurrent_constraint=None,
-        bias_constraint=None,
-        dropout=0.0,
-        recurrent_dropout=0.0,
-        seed=None,
+        units: int,
+        activation: str | Callable[[Tensor], Tensor] = "tanh",
+        use_bias: bool = True,
+        kernel_initializer: str | keras.initializers.Initializer = "glorot_uniform",
+        recurrent_initializer: str | keras.initializers.Initializer = "orthogonal",
+        bias_initializer: str | keras.initializers.Initializer = "zeros",
+        kernel_regularizer: str | keras.regularizers.Regularizer | None = None,
+        recurrent_regularizer: str | keras.regularizers.Regularizer | None = None,
+        bias_regularizer: str | keras.regularizers.Regularizer | None = None,
+        kernel_constraint: str | keras.constraints.Constraint | None = None,
+        recurrent_constraint: str | keras.constraints.Constraint | None = None,
+        bias_constraint: str | keras.constraints.Constraint | None = None,
+        dropout: float = 0.0,
+        recurrent_dropout: float = 0.0,
+        seed: int | None = None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -288,12 +291,12 @@ class GatedCell(Cell):
 
     def __init__(
         self,
-        units,
-        activation="tanh",
-        recurrent_activation="sigmoid",
+        units: int,
+        activation: str | Callable[[Tensor], Tensor] = "tanh",
+        recurrent_activation: str | Callable[[Tensor], Tensor] = "sigmoid",
         *args,
-        use_cudnn="auto",
-        implementation=2,
+        use_cudnn: bool | str = "auto",
+        implementation: int = 2,
         **options,
     ):
         super().__init__(units, activation, *args, **options)

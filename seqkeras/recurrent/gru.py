@@ -88,7 +88,7 @@ class GRUCell(GatedCell):
 
     network = gru
 
-    def __init__(self, units, *args, reset_after=True, **options):
+    def __init__(self, units: int, *args, reset_after: bool = True, **options):
         super().__init__(units, *args, **options)
         self.reset_after = reset_after
         self.bias_rows = (2,) if reset_after else ()

@@ -86,7 +86,7 @@ class LSTMCell(GatedCell):
 
     network = lstm
 
-    def __init__(self, units, *args, unit_forget_bias=True, **options):
+    def __init__(self, units: int, *args, unit_forget_bias: bool = True, **options):
         super().__init__(units, *args, **options)
         self.unit_forget_bias = unit_forget_bias
 

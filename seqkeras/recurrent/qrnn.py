@@ -89,16 +89,16 @@ class QRNN(keras.layers.Layer):
 
     def __init__(
         self,
-        units,
-        window=2,
-        pooling="fo",
-        zoneout=0.0,
-        return_sequences=False,
-        return_state=False,
-        go_backwards=False,
-        stateful=False,
-        dropout=0.0,
-        seed=None,
+        units: int,
+        window: int = 2,
+        pooling: str = "fo",
+        zoneout: float = 0.0,
+        return_sequences: bool = False,
+        return_state: bool = False,
+        go_backwards: bool = False,
+        stateful: bool = False,
+        dropout: float = 0.0,
+        seed: int | None = None,
         **kwargs,
     ):
         super().__init__(**kwargs)

@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+from collections.abc import Sequence
 
 import keras
 from keras import ops, tree
@@ -67,13 +68,13 @@ class RNN(keras.layers.RNN):
 
     def __init__(
         self,
-        cell,
-        return_sequences=False,
-        return_state=False,
-        go_backwards=False,
-        stateful=False,
-        unroll=False,
-        zero_output_for_mask=True,
+        cell: keras.layers.Layer | Sequence[keras.layers.Layer],
+        return_sequences: bool = False,
+        return_state: bool = False,
+        go_backwards: bool = False,
+        stateful: bool = False,
+        unroll: bool = False,
+        zero_output_for_mask: bool = True,
         **kwargs,
     ):
         if isinstance(cell, keras.layers.StackedRNNCells):
@@ -178,7 +179,7 @@ class Recurrent(RNN):
 
     cell_class: type[Cell]
 
-    def __init__(self, units, *cell_arguments, **options):
+    def __init__(self, units: int, *cell_arguments, **options):
         names = options.keys() & _names_of_options(self.cell_class)
         of_cell = {name: options.pop(name) for name in names}
         cell = self.cell_class(

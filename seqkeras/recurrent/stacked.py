@@ -1,6 +1,7 @@
 """Cells on top of each other, and any cell over a sequence."""
 
 import inspect
+from collections.abc import Sequence
 
 import keras
 from keras import ops
@@ -43,7 +44,7 @@ class StackedCells(keras.layers.Layer):
         ((2, 3), [5, 3, 3])
     """
 
-    def __init__(self, cells, **kwargs):
+    def __init__(self, cells: Sequence[keras.layers.Layer], **kwargs):
         super().__init__(**kwargs)
         cells = list(cells)
         if not cells or not all(hasattr(cell, "state_size") for cell in cells):

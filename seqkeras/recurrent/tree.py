@@ -40,7 +40,7 @@ class Recursive(keras.layers.Layer):
     num_gates: int
     num_states = 1
 
-    def __init__(self, units, return_state=False, **kwargs):
+    def __init__(self, units: int, return_state: bool = False, **kwargs):
         super().__init__(**kwargs)
         require_positive(self, units=units)
         self.units = units
@@ -241,7 +241,7 @@ class TreeLSTM(Recursive):
     num_gates = 4
     num_states = 2
 
-    def __init__(self, units, kind="child_sum", return_state=False, **kwargs):
+    def __init__(self, units: int, kind: str = "child_sum", return_state: bool = False, **kwargs):
         super().__init__(units, return_state, **kwargs)
         if kind not in KINDS:
             raise ValueError(f"TreeLSTM: kind must be one of {KINDS}; received {kind!r}.")

@@ -1,5 +1,6 @@
 """The step of a stream, made of a functional model."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import keras
@@ -92,7 +93,12 @@ class Streaming:
         True
     """
 
-    def __init__(self, model, frames="frames", inputs=None):
+    def __init__(
+        self,
+        model: keras.Model,
+        frames: str = "frames",
+        inputs: Mapping[str, keras.KerasTensor] | None = None,
+    ):
         self.model = functional(model)
         self.frames = frames
         self.inputs = inputs or {tensor.name: tensor for tensor in self.model.inputs}

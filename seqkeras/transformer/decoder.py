@@ -67,12 +67,12 @@ class DecoderBlock(Block):
 
     def __init__(
         self,
-        hidden_dim,
-        num_heads,
-        feed_forward_dim,
-        activation="relu",
-        pre_norm=False,
-        cross_attention=True,
+        hidden_dim: int,
+        num_heads: int,
+        feed_forward_dim: int,
+        activation: str = "relu",
+        pre_norm: bool = False,
+        cross_attention: bool = True,
         **options,
     ):
         super().__init__(hidden_dim, num_heads, feed_forward_dim, activation, pre_norm, **options)

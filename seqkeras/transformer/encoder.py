@@ -70,7 +70,7 @@ class EncoderBlock(Block):
         (2, 5, 8)
     """
 
-    def __init__(self, *sizes, causal=False, **options):
+    def __init__(self, *sizes, causal: bool = False, **options):
         self.causal = causal
         super().__init__(*sizes, **options)
         self.options["causal"] = causal

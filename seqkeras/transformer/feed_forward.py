@@ -57,12 +57,12 @@ class FeedForward(keras.layers.Layer):
 
     def __init__(
         self,
-        feed_forward_dim,
-        activation="relu",
-        dropout=0.0,
-        output_stddev=None,
-        use_bias=True,
-        gated=False,
+        feed_forward_dim: int,
+        activation: str = "relu",
+        dropout: float = 0.0,
+        output_stddev: float | None = None,
+        use_bias: bool = True,
+        gated: bool = False,
         **kwargs,
     ):
         super().__init__(**kwargs)

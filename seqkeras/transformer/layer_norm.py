@@ -35,7 +35,7 @@ class LayerNorm(keras.layers.Layer):
         [[-1.0, 1.0]]
     """
 
-    def __init__(self, epsilon=1e-5, **kwargs):
+    def __init__(self, epsilon: float = 1e-5, **kwargs):
         super().__init__(**kwargs)
         if epsilon < 0:
             raise ValueError(f"LayerNorm: epsilon must not be negative; received {epsilon}.")

@@ -1,5 +1,7 @@
 """Stacked blocks, the base class of encoder and decoder."""
 
+from typing import Any
+
 import keras
 
 from seqkeras.shapes import require_positive
@@ -20,7 +22,13 @@ class BlockStack(keras.layers.Layer):
 
     block_class: type[Block]
 
-    def __init__(self, block, num_layers, distance_bias=None, **kwargs):
+    def __init__(
+        self,
+        block: keras.layers.Layer,
+        num_layers: int,
+        distance_bias: keras.layers.Layer | None = None,
+        **kwargs,
+    ):
         if not isinstance(block, self.block_class):
             raise ValueError(
                 f"{type(self).__name__}: block must be of class {self.block_class.__name__}, as "
@@ -31,7 +39,7 @@ class BlockStack(keras.layers.Layer):
         config = block.get_config()
         others = [{**config, "name": f"block_{level}"} for level in range(1, num_layers)]
         self.blocks = [block, *(type(block).from_config(config) for config in others)]
-        self.final_norm = None
+        self.final_norm: Any = None
         if block.pre_norm:
             self.final_norm = block.make_norm(dtype=self.dtype_policy)
         if distance_bias is not None and distance_bias.num_heads != block.num_heads:

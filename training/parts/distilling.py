@@ -201,7 +201,8 @@ class DistilledModelling(Modelling):
 
     def model(self, run: RunFiles) -> keras.Model:
         options, student = self.options, self.inner.model(run)
-        teacher, pairs = None, {}
+        teacher: Any = None
+        pairs: dict[str, Any] = {}
         if self.reading.compared:
             teacher = self.reading.teacher.load()
             layers, others = (
