@@ -30,15 +30,28 @@ BATCH_SIZE = 256  # inputs; a pipeline sorts them by length, and splits them by 
 
 
 class BundleHandler(ModelHandler[Any, PredictionResult, Pipeline]):
-    """Answers examples by a bundle.
+    """Answers of a bundle to examples, for `RunInference`.
 
-    The inference of an example is the pipeline's answer, or, of an example that the pipeline
-    refuses, the ValueError that says why: one bad text among millions ends no run. Other errors do.
+    The inference of an example is the pipeline's answer. If the pipeline refuses the example, the
+    inference is the ValueError that says why: one bad text among millions ends no run. Other errors
+    end it.
 
     Args:
-        path, precision, threads, providers: see `serving.load`.
+        path, precision, threads, providers: see `seqkeras.serving.load`.
         options: options of the pipeline, for all examples.
         batch_size: the most examples that are answered together.
+
+    Raises:
+        BundleError: in a worker, if the bundle is missing or damaged.
+        ValueError: in a worker, if an option is refused.
+
+    Example:
+        >>> from seqkeras.serving.beam import BundleHandler
+        >>> handler = BundleHandler("bundles/reviews", threads=1)  # for RunInference(handler)
+        >>> texts = ["A model may be small.", "word " * 99]
+        >>> results = handler.run_inference(texts, handler.load_model())
+        >>> [type(result.inference).__name__ for result in results]
+        ['Classification', 'OverLimit']
     """
 
     def __init__(
