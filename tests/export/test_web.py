@@ -60,8 +60,8 @@ def test_a_run_becomes_a_bundle_and_a_page(tmp_path, node_modules, capsys):
     assert main([*arguments, *options]) == 0
     assert f"the page: python -m http.server --directory {web}" in capsys.readouterr().out
     content = json.loads((web / "page.json").read_text(encoding="utf-8"))
-    expected = {"name": "my_bundle", "files": "bundles/my_bundle/", "unread": ""}
-    assert content["bundles"] == [expected]
+    entry = {"name": "my_bundle", "pipeline": "Classify", "files": "bundles/my_bundle/"}
+    assert content["bundles"] == [entry | {"unread": ""}]
     manifest = (tmp_path / "my bundle" / "manifest.json").read_bytes()
     assert (web / "bundles/my_bundle/manifest.json").read_bytes() == manifest
     assert main([*arguments, *options]) == 1

@@ -42,6 +42,7 @@ def test_both_answer_as_python_does_with_their_times(browser, width, height, riv
     viewport = {"width": width, "height": height}
     with served_page(browser, rivals, "#/classes", viewport=viewport) as page:
         second = page.get_by_label("Second model")
+        second.wait_for()
         assert second.get_by_role("option").all_inner_texts() == ["none", "other"]
         second.select_option("other")
         for text in ("the cat", "the dog ran"):

@@ -2,7 +2,7 @@
 
 import { element } from "./element.js";
 
-const SHOWN = 2500; // milliseconds
+const [COPIED, SHOWN] = ["Copied", 2500]; // milliseconds
 
 /**
  * Return a button that copies a text and says so.
@@ -15,12 +15,12 @@ export function copyButton(label, text) {
   const button = element("button", { type: "button", click: async () => {
     let message;
     try {
-      message = await isCopied(text()) ? "Copied" : "This browser lets no page copy";
+      message = await isCopied(text()) ? COPIED : "This browser lets no page copy";
     } catch (error) {
       message = /** @type {Error} */ (error).message;
     }
     said.textContent = message;
-    if (message === "Copied") setTimeout(() => { said.textContent = ""; }, SHOWN);
+    setTimeout(() => { if (said.textContent === COPIED) said.textContent = ""; }, SHOWN);
     button.focus();
   } }, label);
   return element("span", { class: "copy" }, button, said);

@@ -18,7 +18,7 @@ export function candidates(answer) {
   const all = [answer, ...alternatives];
   return element("section", {}, element("h3", {}, "Candidates"),
     bars("Candidates and their scores", all.map(({ text, score }, place) => ({
-      label: text, share: Math.exp(score), value: score.toFixed(3), chosen: place === 0,
+      label: text, share: Math.exp(score), value: (score > -0.0005 ? 0 : score).toFixed(3), chosen: place === 0,
     }))),
     element("p", { class: "note" }, "Scores are log-probabilities, divided by the length penalty; a bar is e to that power."));
 }
