@@ -129,9 +129,10 @@ def test_what_npm_can_not_install_is_told_in_a_line_and_make_goes_on(tmp_path):
 @pytest.mark.parametrize("goal", ["quickstart", "test-all"])
 def test_npm_is_asked_only_where_it_is(goal, tmp_path):
     path = folder_with_npm(tmp_path, "")
-    done = ["requirements", "requirements-test", "requirements-minilm"]
+    done = ["requirements", "requirements-test", "requirements-minilm", "requirements-docs"]
     others = [f"--old-file=.venv/{name}.done" for name in done]
     others += [f"--old-file=.venv-{name}/requirements.done" for name in ("beam", "bulk")]
+    others.append("--old-file=docs/theme/node_modules/.package-lock.json")
     assert "npm ci" in make(tmp_path, "-n", *others, goal, **path).stdout
     bare = tmp_path / "bare"
     bare.mkdir()
