@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from seqkeras.runs import ATTENTION_MAP, RunError
 from seqkeras.training.commands import evaluation_options
+from seqkeras.training.console import console
 from seqkeras.training.wording import counted
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ class Task:
     def fitting(
         self, run: RunFiles, folder: Path, kept: list[Any], answer: Any, model: keras.Model
     ) -> RunFiles:
-        """Return the run with those of its validation examples that a model takes as they are.
+        """Return the run with only the validation examples that a model takes whole.
 
         Args:
             run, answer: what `prepared` returned.
@@ -128,7 +129,7 @@ class Task:
             model: what is served of the model that is trained.
 
         Raises:
-            RunError: if there is none.
+            RunError: if there is no such example.
         """
         fit = [answer.fits(model, example.text) for example in kept]
         if not any(fit):
@@ -240,25 +241,6 @@ class Reading(abc.ABC):
             "check nothing; choose a larger --max-length, or hold shorter texts out."
         )
 
-    def require_batch(
-        self, file: object, examples: list[Any], noun: str, way_out: str = ""
-    ) -> None:
-        """Raise a `RunError` if the training examples fill no batch.
-
-        Args:
-            file: where the examples come from, for the error.
-            examples: training examples.
-            noun: what the error calls them, in the plural.
-            way_out: what the user may do instead of choosing a smaller batch.
-        """
-        size = self.options.batch_size
-        if len(examples) < size:
-            left = counted(len(examples), f"{noun} are", f"{noun.removesuffix('s')} is")
-            raise RunError(
-                f"{file}: {left} left for training, fewer than the {size} of a batch; choose a "
-                f"smaller --batch-size{way_out}."
-            )
-
 
 class Modelling(abc.ABC):
     """Examples to the inputs of a model, the model, and its loss.
@@ -309,12 +291,22 @@ class Modelling(abc.ABC):
 
     def order(self, lengths: np.ndarray) -> Any:
         """Return which rows make the batches, of rows of (rows,) lengths: as many, or as many
-        tokens, as the options say."""
-        from seqkeras.data.batching import BucketedBatches, TokenBatches
+        tokens, as the options say; smaller ones where there are fewer rows, which a line says.
 
-        options = self.options
+        Raises:
+            RunError: if there is no row, or one is longer than a batch.
+        """
+        from seqkeras.data.batching import BucketedBatches, TokenBatches, fitting_size
+
+        options, count = self.options, len(lengths)
+        if not count:
+            raise RunError("no example is left for training; give more, or hold fewer out.")
         if options.batch_tokens is None:
-            return BucketedBatches(lengths, options.batch_size, options.seed)
+            size = fitting_size(options.batch_size, count)
+            if size < options.batch_size:
+                rows = counted(size, "examples")
+                console.print(f"  a batch has {rows}, since {count:,} are left for training")
+            return BucketedBatches(lengths, size, options.seed)
         try:
             return TokenBatches(lengths, options.batch_tokens, options.seed)
         except ValueError as error:
@@ -326,7 +318,7 @@ class Modelling(abc.ABC):
         return None
 
     def num_steps(self, batches: Batches) -> int:
-        """Return how many steps to train."""
+        """Return the number of steps to train."""
         return self.options.passes * batches.order.batches_per_pass
 
     @abc.abstractmethod
@@ -421,8 +413,8 @@ class Scoring(abc.ABC):
         """
 
     def sample(self, example: Any, answer: Any) -> dict[str, str]:
-        """Return a dictionary: name -> text, what samples.txt shows of a validation example: those
-        of a pipeline whose answers have neither a text nor labels say how they are written."""
+        """Return a dictionary: name -> text, what samples.txt shows of a validation example. A task
+        whose answers have neither a text nor labels writes its own."""
         text = example.text
         return {
             "input": " | ".join(text) if isinstance(text, tuple) else text,
@@ -526,8 +518,8 @@ class Scoring(abc.ABC):
     def evidence(
         self, model: keras.Model, examples: list[Any], answers: Sequence[Any], run: RunFiles
     ) -> Evidence:
-        """Return the `seqkeras.training.calibration.Evidence` of examples, by default of their
-        `chances`, which see."""
+        """Return the `seqkeras.training.calibration.Evidence` of examples, by default made of their
+        `chances`, whose arguments these are."""
         from seqkeras.training.calibration import Softmaxes
 
         return Softmaxes(self.chances(model, examples, answers, run))
@@ -562,7 +554,7 @@ class Scoring(abc.ABC):
             run: a `seqkeras.runs.RunFiles`.
 
         Returns:
-            What scores.json says of it, or None.
+            The content of scores.json on the calibration, or None.
         """
         from seqkeras.training.calibration import calibrated, divide_logits
         from seqkeras.training.members import members_of
@@ -585,7 +577,7 @@ class Scoring(abc.ABC):
     def behind(
         self, calibration: Mapping[str, Any], run: RunFiles, scores: dict[str, Any]
     ) -> tuple[RunFiles, dict[str, Any]]:
-        """Return the run and the scores once a model is `calibrated`, with what is told of it;
+        """Return the run and the scores of a model that was `calibrated`, with its calibration;
         thresholds of logits are divided, too."""
         return run, scores | {"calibration": calibration}
 
@@ -601,8 +593,8 @@ class Scoring(abc.ABC):
         train: list[Any],
         answered: Mapping[str, tuple[list[Any], Sequence[Any]]],
     ) -> tuple[keras.Model, RunFiles, dict[str, Any] | None]:
-        """Return a trained model and its run so that None answers what has no label, and what
-        scores.json says of it; they as they are, and None, if nothing does.
+        """Return a trained model and its run so that None answers inputs without a label, and the
+        content of scores.json on that. Without such inputs: model and run unchanged, and None.
 
         Args:
             model: the model, calibrated.

@@ -37,6 +37,7 @@ from seqkeras.training.run import (
 from seqkeras.training.strategies import strategy
 from seqkeras.training.unknown_tokens import require_known_targets, tell_unknown_tokens
 from seqkeras.training.validation import Validation
+from seqkeras.training.wording import counted
 
 if TYPE_CHECKING:
     from seqkeras.training.task import Task
@@ -188,6 +189,12 @@ def _plan(task, folder, overwrite, devices, data, report=None):
     batches, loss = modelling.batches(data.examples, run), modelling.loss()
     validation = Validation(task, data.validation, run, data.answer)
     steps = options.max_steps or -(-modelling.num_steps(batches) // options.gradient_accumulation)
+    rows = getattr(batches.order, "batch_size", options.batch_size)
+    if rows % devices.num_replicas:
+        raise RunError(
+            f"a batch has {counted(rows, 'examples')}, which the {devices.num_replicas} devices "
+            "can not share alike; give more examples, or choose --strategy one."
+        )
     batches.few_shapes |= options.xla
     if options.gradient_accumulation > 1:
         batches = batches.in_groups(options.gradient_accumulation, ignored_by(loss))

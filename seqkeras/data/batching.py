@@ -77,6 +77,19 @@ class _Passes:
         return latest[1]
 
 
+def fitting_size(batch_size: int, rows: int) -> int:
+    """Return the rows of a batch: `batch_size`, or, where there are fewer, half of them at most.
+
+    A smaller batch is a power of two, so that two devices, four, or eight share it alike.
+
+    Example:
+        >>> from seqkeras.data.batching import fitting_size
+        >>> [fitting_size(32, rows) for rows in (100, 32, 31, 5, 1)]
+        [32, 32, 8, 2, 1]
+    """
+    return batch_size if rows >= batch_size else 1 << max((rows // 2).bit_length() - 1, 0)
+
+
 class BucketedBatches(_Passes):
     """Shuffled batches whose rows have about the same length.
 

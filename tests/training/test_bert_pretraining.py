@@ -280,7 +280,6 @@ test_a_text_that_can_not_be_learned_from_is_one_line = refused_files(
     ("\u200b\n\n" * 40, "", "no word is left for validation"),
     (AB, "", "of 0% of the pairs the second text goes on with the first"),
     ("a b\nc d\n\n" * 60, "--held-out 0.99", "for training; there is 1 of 60. Set"),
-    (AB, "--batch-size 99", ".records: a batch of 99 needs as many rows"),
     (AB, "--vocab-size 5", "text.txt: --vocab-size must be at least 7"),
     (AB, "--records .", "not empty, and no folder of records"),
     *(

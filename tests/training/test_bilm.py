@@ -221,6 +221,5 @@ test_a_text_that_can_not_be_learned_from_is_one_line = refused_files(
     "text.txt",
     (" \n", "", "the file is empty"),
     ("\u200b\n" * 50, "", "no word is left for training"),
-    ("one\ntwo\n", "", "1 sentence is left for training, fewer than the 32 of a batch"),
     ("one two\n", "", "--held-out 0.1 leaves nothing for training"),
 )

@@ -195,6 +195,18 @@ def test_a_run_goes_on_only_with_the_data_that_it_began_with(reviews):
 
 HEAD = "text,label\n"
 THREE, FORTY = f"{HEAD}a,x\nb,y\nc,x\n", [f"{place},{place % 2}\n" for place in range(40)]
+
+
+def test_a_file_of_few_rows_has_batches_that_they_fill(tmp_path):
+    (tmp_path / "rows.csv").write_text(HEAD + "".join(FORTY[:12]))
+    options = "--embedding-dim 2 --units 2 --max-steps 2 --baselines false --linear false"
+    lines = printed(
+        "classification", tmp_path / "rows.csv", *options.split(), "--out", tmp_path / "run"
+    )
+    assert "  a batch has 4 examples, since 11 are left for training" in lines
+    assert json.loads((tmp_path / "run/options.json").read_text())["batch_size"] == 32
+
+
 test_a_file_that_nothing_can_be_learned_from_gets_one_line = refused_files(
     "classification",
     "rows.csv",
@@ -208,7 +220,6 @@ test_a_file_that_nothing_can_be_learned_from_gets_one_line = refused_files(
     (f"{HEAD}a,x\n ,y\n", "", "rows.csv, line 3: 'text' is empty; remove the line, or "),
     (f"{HEAD}a,x\n\u200b,y\nb,y\n", "", r"line 3: 'text' has no token, '\u200b'; remove the line"),
     ("text,b,label\na,b,x\na,\u200b,y\n", "--pair-column b", "line 3: 'b' has no token"),
-    (THREE, "", "examples are left for training, fewer than the 32 o"),
     (HEAD + "".join(FORTY), "--vocab-size 9", "rows.csv: --vocab-size must be at least 25, for"),
     (HEAD + "a a a a,x\na a a a,y\n" * 20, "--max-length 4", "no validation text has from 1 to"),
     (THREE, "--validation {folder}/others.csv", "others.csv, line 2: the label 'z' is not in "),

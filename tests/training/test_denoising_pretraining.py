@@ -241,7 +241,6 @@ test_a_text_that_can_not_be_learned_from_is_one_line = refused_files(
     "text.txt",
     (" \n", "", "the file is empty"),
     ("a b c\nd e f\n" * 9, "", "one document at least must be for validation; there are 0"),
-    (AB, "--batch-size 99", ".records: a batch of 99 needs as many rows"),
     (AB, "--vocab-size 5", "vocab_size must be at least 7"),
     (AB, "--vocabulary {folder}/text.txt", "text.txt: "),
     (

@@ -420,7 +420,7 @@ test_a_file_that_nothing_can_be_learned_from_gets_one_line = refused_files(
     (changed("2024-01-01 07:00", "seven"), "", "line 9: 'time' must be a time in ISO 8601"),
     (changed("07:00", "07:00+00:00"), "", "line 9: 'time' must be a time without a zone offset"),
     (HOURS, "--context 20", "24 rows leave no validation window: a window of --context 20 and "),
-    (HOURS, "--context 9 --held-out 0.3", "24 rows leave 4 windows for training, of 9 and 5 step"),
+    (HOURS, "--context 13 --held-out 0.3", "24 rows leave no window of 13 and 5 st"),
     (changed(",7,", ",-7,"), "--log load", "'load' may not be under 0, as it is --log; the traini"),
     (CONSTANT, "", "'plan' is 1 in all 17 training rows: nothing can be learned of it; leav"),
     (changed(",b\n", ",a\n"), "", "'tariff' must hold two categories at least in its tra"),

@@ -50,7 +50,6 @@ def test_columns_of_any_names_are_read(trained, tmp_path):
     "options, status, message",
     [
         ("", 2, "--pretrained is missing: the folder of the encoder"),
-        ("--pretrained {encoder} --batch-size 30", 1, "fewer than the 30 of a batch"),
         ("--pretrained {encoder} --max-length 99", 1, "has 37 positions"),
         ("--pretrained {encoder} --choice-columns x,y", 1, "'answer'; --text-column chooses it."),
     ],

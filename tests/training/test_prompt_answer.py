@@ -132,8 +132,7 @@ ROW = '{"prompt": "a", "answer": "b"}\n'
     [
         ('{"prompt": "a", "reply": "b"}\n', "", "rows.jsonl, line 1: expected an object of 'promp"),
         (ROW * 9, "--max-length 49", "has 48 positions, fewer than"),
-        (ROW * 3, "", "2 examples are left for training and 1 for"),
-        (ROW * 9, "--max-length 9", "0 examples are left for training and 0 for validation; expec"),
+        (ROW * 9, "--max-length 9", "0 examples are left for training and 0 for validation; each "),
     ],
 )
 def test_what_can_not_be_tuned_gets_one_line(rows, options, message, start, tmp_path):

@@ -166,7 +166,6 @@ NO_ROOM = "settings.window and limits.source_length must leave room"
         (SQUAD, "--offsets lines", 2, "'lines' is not one of 'characters', 'bytes', 'utf-16'"),
         (SQUAD, "--pretrained {encoder} --question-length 36", 1, f"--question-length: {NO_ROOM}"),
         (changed(questions(20), text="Rome"), TUNED, 1, "question 1 (q0): the answer 'Rome'"),
-        (SQUAD, f"{TUNED} --batch-size 30", 1, "fewer than the 30 of a batch"),
         (SQUAD, f"{TUNED} --question-length 3", 1, "no validation question has from 1 to --questi"),
         (SQUAD, f"{TUNED} --max-length 99", 1, "has 37 positions"),
         (json.dumps(as_squad(questions(1))), TUNED, 1, "there is one context only, and nothing to"),

@@ -110,6 +110,8 @@ test_a_file_without_numbers_gets_one_line = refused_files(
         "found '1,250'; --decimal-point number or --decimal-comma number reads it.",
     ),
     ("text,number\na,2\nb,2\nc,2\n", "", "must hold two numbers at least in the rows of training"),
+    ("text,number\na,1\n", "", "rows.csv: 1 row is held out, so nothing is left for training"),
+    ("text,number\na,1\nb,2\n", "--held-out 1", "rows.csv: 2 rows are held out, so nothing is"),
     (f"text,number\n{LARGE}", "", "the model reads float32, which hardly tells them apart; subt"),
     ("text,score\na,2\n", "", "no column 'number'; there are 'text', 'score'; --number-column cho"),
     options="--batch-size 1",

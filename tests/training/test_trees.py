@@ -191,7 +191,6 @@ test_a_file_that_can_not_be_learned_from_is_one_line = refused_files(
     ("((2 a) (2 b))\n", "", "line 1: the root has no label"),
     ("(1 (2 a) (2 b) (0 c))\n" * 9, "--batch-size 2", "a node has 3 children, and --cell"),
     ("(1 a)\n" * 9, "--batch-size 2", "all nodes have the label '1'"),
-    ("(1 a)\n" * 2, "", "1 tree is left for training, fewer than the 25 of a batch"),
     (TREE, "--max-nodes 2", "a tree of 3 nodes; the limit is --max-nodes 2"),
     (f"{TREE}(3 (4 a) (5 b))\n", "--batch-size 1", "each tree has a label that no other has"),
     (

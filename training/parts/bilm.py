@@ -107,11 +107,6 @@ class BiLMModelling(Modelling):
         inputs = {"character_ids": characters, "lengths": characters.lengths}
         return inputs, NestedSequences(targets, width=2, padding=PAD), characters.lengths
 
-    def batches(self, examples: list[Any], run: RunFiles) -> Batches:
-        if self.options.batch_tokens is None:
-            self.reading.require_batch(" and ".join(self.options.files), examples, "sentences")
-        return super().batches(examples, run)
-
     def model(self, run: RunFiles) -> keras.Model:
         options = self.options
         widths = range(1, options.character_widths + 1)

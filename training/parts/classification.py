@@ -92,8 +92,6 @@ class ClassificationReading(LabelledTexts):
             if self.frames:
                 self.frames.require_size(train, validation)
         self._require_held_out(validation)
-        if options.carry_every is None:
-            self.require_batch(options.file, train, "examples")
         console.print(
             f"{options.task}: {len(train):,} training and {len(validation):,} validation examples "
             f"of {len(labels):,} labels"

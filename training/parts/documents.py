@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from seqkeras.data.batching import fitting_size
 from seqkeras.data.documents import Corpus, read_documents
 from seqkeras.data.pretraining import ShardOrder
 from seqkeras.data.token_records import VALIDATION, ShardTokens, TokenRecords, begin_records
@@ -164,7 +165,7 @@ class DocumentModelling(Modelling):
         Records of files are made; a line says how many rows there are.
 
         Raises:
-            RunError: if there are fewer rows than a batch has.
+            RunError: if there is no row.
         """
         options = self.options
         if self.reading.corpus is None:
@@ -178,12 +179,13 @@ class DocumentModelling(Modelling):
             size = max(1, options.batch_tokens // options.max_length)
         try:
             rows = self.rows(records.shards, tokenizer)
-            order = ShardOrder(rows.counts, size, options.seed)
+            count = int(sum(rows.counts))
+            order = ShardOrder(rows.counts, fitting_size(size, count), options.seed)
         except ValueError as error:
-            raise RunError(f"{folder}: {error} Choose a smaller --batch-size.") from error
+            raise RunError(f"{folder}: {error}") from error
         console.print(
-            f"  {records.num_tokens:,} tokens in {folder}; {sum(rows.counts):,} rows of "
-            f"{options.max_length}"
+            f"  {records.num_tokens:,} tokens in {folder}; {counted(count, 'rows')} of "
+            f"{options.max_length}, {order.batch_size:,} in a batch"
         )
         return records, rows, order
 

@@ -339,12 +339,10 @@ class ForecastingReading(Reading):
                 f"{options.file}: {rows:,} rows leave no validation window: {self._in_words()} "
                 "must end in the held out rows; choose smaller ones, or a larger --held-out."
             )
-        if len(train) < options.batch_size:
+        if not train:
             raise RunError(
-                f"{options.file}: {rows:,} rows leave {counted(len(train), 'windows')} for "
-                f"training, of {self.context} and {options.horizon} steps: fewer than the "
-                f"{options.batch_size} of a batch; choose a smaller --context, --horizon or "
-                "--batch-size."
+                f"{options.file}: {rows:,} rows leave no window of {self.context} and "
+                f"{options.horizon} steps for training; choose a smaller --context or --horizon."
             )
 
     def tokenizers(self, examples: list[Any]) -> dict[str, Tokenizer]:

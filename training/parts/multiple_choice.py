@@ -46,7 +46,6 @@ class ChoiceReading(EncodedTexts):
             train, validation = split(train, options)
         else:
             validation = self._examples(options.validation)
-        self.require_batch(options.file, train, "rows")
         sizes = sorted(Counter(len(example.text["choices"]) for example in train).items())
         console.print(
             f"{options.task}: {len(train):,} training and {len(validation):,} validation rows; "

@@ -53,11 +53,10 @@ class PromptAnswerReading(Reading):
         else:
             train, validation = split(train, options)
         train, validation = self._fitting(train), self._fitting(validation)
-        if len(train) < options.batch_size or not validation:
+        if not (train and validation):
             raise RunError(
                 f"{options.file}: {counted(len(train), 'examples are', 'example is')} left for "
-                f"training and {len(validation):,} for validation; expected at least "
-                f"{options.batch_size}, --batch-size, and 1."
+                f"training and {len(validation):,} for validation; each needs one at least."
             )
         console.print(
             f"{options.task}: {len(train):,} training and {len(validation):,} validation examples"

@@ -70,7 +70,6 @@ class QuestionAnsweringReading(EncodedTexts):
                     )
         if not any(example.answer for example in train):
             raise RunError(f"{options.file}: no question has an answer, so none can be learned.")
-        self.require_batch(options.file, train, "questions")
         without = sum(example.answer is None for example in train)
         console.print(
             f"{options.task}: {len(train):,} training and {len(validation):,} validation questions"

@@ -59,7 +59,6 @@ class RegressionReading(LabelledTexts):
             train, validation = split(train, options)
         else:
             validation = [example for example, _ in self._rows(options.validation)]
-        self.require_batch(options.file, train, "examples")
         numbers = [example.target for example in train]
         if min(numbers) == max(numbers):
             raise RunError(

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from seqkeras.runs import RunError
+from seqkeras.training.wording import counted
 
 
 class NoneHeldOutError(RunError):
@@ -43,6 +44,7 @@ def split(
 
     Raises:
         NoneHeldOutError: if each example has a label that no other has.
+        RunError: if all examples are held out.
     """
     left = Counter(label for example in examples for label in labels_of(example))
     wanted, held_out = max(1, round(options.held_out * len(examples))), set()
@@ -58,6 +60,12 @@ def split(
             f"{options.file}: each {noun} has a {label} that no other has, so that none can be "
             "held out",
             way_out,
+        )
+    if examples and len(held_out) == len(examples):
+        rows = counted(len(examples), f"{noun}s are", f"{noun} is")
+        raise RunError(
+            f"{options.file}: {rows} held out, so nothing is left for training; give more, choose "
+            f"a smaller --held-out, or name a file by --validation{way_out}."
         )
     train = [example for index, example in enumerate(examples) if index not in held_out]
     return train, [examples[index] for index in sorted(held_out)]

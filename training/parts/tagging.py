@@ -71,8 +71,6 @@ class TaggingReading(EncodedTexts):
             whole = self._parted(train[0]) if len(train) == 1 else train
             train, validation = self._held_out(whole, pieces)
         train, validation = self._in_pieces(train), self._validated(validation)
-        if options.carry_every is None:
-            self.require_batch(options.file, train, f"{self.unit}s", pieces)
         if len(labels) < 2:
             words = "frames" if self.frames else "words"
             raise RunError(f"{options.file}: all {words} have the tag {labels[0]!r:.40}.")

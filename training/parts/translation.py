@@ -249,10 +249,13 @@ class TranslationModelling(Modelling):
         corpora = np.array([example.corpus for example in pairs.examples])
         orders, offsets = [], []
         for number, file in enumerate((options.file, *options.also)):
-            try:
-                orders.append(self.order(lengths[corpora == number]))
-            except ValueError as error:
-                raise RunError(f"{file}: {error} Choose a smaller --batch-size.") from error
+            of_corpus = lengths[corpora == number]
+            if not len(of_corpus):
+                raise RunError(
+                    f"{file}: no pair has at most {options.max_length} tokens on each side; choose "
+                    "a larger --max-length."
+                )
+            orders.append(self.order(of_corpus))
             offsets.append(int(np.sum(corpora < number)))
         order = orders[0]
         if options.also:

@@ -14,6 +14,7 @@ from seqkeras.data.recordings import read_table
 from seqkeras.data.texts import suffix_of
 from seqkeras.runs import RunError
 from seqkeras.training.parts.translation_rows import read_source_rows, with_known_categories
+from seqkeras.training.wording import counted
 
 if TYPE_CHECKING:
     from seqkeras.training.options import FitOptions
@@ -130,12 +131,12 @@ def _held_out(options, examples):
     """Return training and validation examples; those of one source are all in the one or the
     other."""
     sources = [*dict.fromkeys(example.source for example in examples)]
-    count = round(options.held_out * len(sources))
-    if not 0 < count < len(sources):
+    count = max(1, round(options.held_out * len(sources)))
+    if count >= len(sources):
+        sources = counted(len(sources), "different sources are", "source is")
         raise RunError(
-            f"{options.file}: --held-out {options.held_out} of {len(sources):,} different sources "
-            f"is {count:,}; at least one must be held out, and one stay in training. Choose "
-            "another, or give --validation."
+            f"{options.file}: {sources} held out, so nothing is left for training; give more, "
+            "choose a smaller --held-out, or name a file by --validation."
         )
     order = np.random.default_rng(options.seed).permutation(len(sources))
     held_out = {sources[index] for index in order[:count]}

@@ -58,7 +58,6 @@ class TreeReading(Reading):
             validation = self._examples(options.validation, options.shape)
         else:
             train, validation = split(train, options, _labels_of_one, "tree")
-        self.require_batch(options.file, train, "trees")
         labels = _labels_of(train)
         if len(labels) < 2:
             raise RunError(f"{options.file}: all nodes have the label {labels[0]!r:.40}.")

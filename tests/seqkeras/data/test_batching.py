@@ -9,6 +9,7 @@ from seqkeras.data.batching import (
     InOrder,
     TokenBatches,
     few_sizes,
+    fitting_size,
     rounded_up,
 )
 from tests.refusals import refusals
@@ -22,6 +23,13 @@ def taken(batches, step, count):
 
 def one_pass(batches, number=0):
     return taken(batches, number * batches.batches_per_pass, batches.batches_per_pass)
+
+
+@pytest.mark.parametrize("rows", range(1, 48))
+def test_fewer_rows_than_a_batch_make_two_batches_at_least(rows):
+    size = fitting_size(48, rows)
+    assert size.bit_count() == 1 and size <= max(rows / 2, 1) < 2 * size
+    assert fitting_size(rows, rows) == rows
 
 
 @pytest.mark.parametrize("step", [1, 7, 211, 212, 500])
