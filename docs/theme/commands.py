@@ -202,7 +202,9 @@ def _row(name, values, default, told):
 
 
 def _plain(text):
-    return re.sub(r"([*<\[])", r"\\\1", text)
+    """Return text whose special characters are none to Markdown; options are code."""
+    escaped = re.sub(r"([*<\[])", r"\\\1", text)
+    return re.sub(r"(?<![\w`-])(--[a-z][\w-]*)", r"`\1`", escaped)
 
 
 def _told(text):
