@@ -1,9 +1,9 @@
 """What the site needs beside docs/: pages from other folders, and scripts from npm.
 
 A page may link to any file of the checkout, relative to itself, as on GitHub. A file outside of
-docs/ that a page links to comes into the site under its path in the checkout: Markdown as a page,
-another text as a page that shows it, anything else as it is. Only README.md, whose place is taken
-by docs/README.md, gets another name.
+docs/ that a page links to comes into the site under its path in the checkout: Markdown and
+notebooks as pages, another text as a page that shows it, anything else as it is. Only README.md,
+whose place is taken by docs/README.md, gets another name.
 """
 
 import logging
@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from mkdocs.structure.files import File, InclusionLevel
 from mkdocs.utils import get_relative_url
+from notebooks import page_of
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 DOCS = CHECKOUT / "docs"
@@ -52,7 +53,7 @@ def on_files(files, config):
             if target is None or target.is_relative_to(DOCS) or _uri(target) in files.src_uris:
                 continue
             files.append(_brought(target, config))
-            if target.suffix == ".md":
+            if target.suffix in {".md", ".ipynb"}:
                 waiting.append(target)
     for asset in ("style.css", "access.js", "formulas.js"):
         files.append(_asset(config, asset, Path(__file__).parent / asset))
@@ -121,6 +122,8 @@ def _uri(target):
 
 def _source(file):
     """Return the file of the checkout that a page of the site is made from, or None."""
+    if file.src_uri.endswith(".ipynb.md"):
+        return CHECKOUT / file.src_uri.removesuffix(".md")
     path = Path(file.abs_src_path) if file.abs_src_path else None
     return path if path and path.suffix == ".md" else None
 
@@ -130,6 +133,8 @@ def _brought(target, config):
     uri = _uri(target)
     if target.suffix == ".md" or target.suffix in PICTURES:
         return File.generated(config, uri, abs_src_path=str(target))
+    if target.suffix == ".ipynb":
+        return File.generated(config, uri, content=page_of(target))
     path = target.relative_to(CHECKOUT).as_posix()
     language = LANGUAGES.get(target.suffix, target.suffix.removeprefix("."))
     content = f"# {path}\n\n````{language}\n{target.read_text(encoding='utf-8')}````\n"

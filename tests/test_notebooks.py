@@ -1,0 +1,129 @@
+"""The notebooks of examples/: what is stored in them. tests/journeys runs each."""
+
+import re
+from runpy import run_path
+
+import nbformat
+import pytest
+
+from tests.notebooks import CHECKOUT, METADATA, NOTEBOOKS, code_of, pictures, printed
+
+MOST_LINES, MOST_BYTES = 59, 150_000
+# What a machine, a failure or a library leaves in an output.
+NOISE = re.compile(
+    r"(?<![\w.:/~])/(?:home|root|tmp|work|usr|opt|Users)/|[A-Z]:\\|\x1b\[|Traceback|\bError\b"
+    r"|[Ww]arning|WARNING|I0000 |npm (?:error|warn)"
+)
+SEVERAL = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+def numbers(pattern, text):
+    """Return the numbers in a text that a pattern's group takes."""
+    return [float(number) for number in re.findall(pattern, text)]
+
+
+def test_there_are_six_and_the_page_of_the_folder_names_each():
+    page = (CHECKOUT / "examples/README.md").read_text(encoding="utf-8")
+    assert len(NOTEBOOKS) == 6
+    assert [f"]({path.name})" for path in NOTEBOOKS if f"]({path.name})" not in page] == []
+
+
+@SEVERAL
+def test_a_notebook_is_short_and_holds_nothing_of_the_machine_that_ran_it(path):
+    text = path.read_text(encoding="utf-8")
+    notebook = nbformat.reads(text, as_version=4)
+    nbformat.validate(notebook)
+    assert len(text.encode()) < MOST_BYTES
+    assert notebook.metadata == METADATA
+    cells = code_of(notebook)
+    lines = [line for cell in cells for line in cell.source.splitlines() if line.strip()]
+    assert len(lines) <= MOST_LINES
+    assert [cell.execution_count for cell in cells] == [*range(1, len(cells) + 1)]
+    assert pictures(notebook) and not NOISE.search(printed(notebook))
+    assert not any(cell.metadata for cell in notebook.cells)
+    assert not NOISE.search("".join(cell.source for cell in notebook.cells))
+    assert all(cell.id == f"cell-{place}" for place, cell in enumerate(notebook.cells, 1))
+
+
+@SEVERAL
+def test_the_first_cell_installs_the_checkout_where_it_is_missing_and_is_the_same_in_all(path):
+    first = code_of(nbformat.read(path, as_version=4))[0].source
+    assert first == code_of(nbformat.read(NOTEBOOKS[0], as_version=4))[0].source
+    guarded = first.partition('if importlib.util.find_spec("seqkeras") is None:')[2]
+    assert "    %pip install -q -e ..\n" in guarded and first.count("%pip") == 1
+    assert (path.parent / ".." / "pyproject.toml").is_file()
+
+
+@SEVERAL
+def test_a_link_of_a_notebook_leads_somewhere(path):
+    notebook = nbformat.read(path, as_version=4)
+    text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    links = re.findall(r"\]\(([^)#]*)[^)]*\)", text)
+    assert links and [link for link in links if not (path.parent / link).is_file()] == []
+
+
+def test_a_page_of_the_site_has_the_text_the_code_and_what_cells_show():
+    path = CHECKOUT / "examples/translator.ipynb"
+    page = run_path(str(CHECKOUT / "docs/theme/notebooks.py"))["page_of"](path)
+    notebook = nbformat.read(path, as_version=4)
+    assert page.startswith("# A translator, and where it looks\n")
+    assert all(cell.source in page for cell in notebook.cells)
+    assert printed(notebook).splitlines()[-1] in page.splitlines()
+    assert page.count("data:image/png;base64,iVBOR") == pictures(notebook)
+    assert page.count("````python\n") == len(code_of(notebook))
+
+
+def names(text):
+    [right] = numbers(r"(\d+) of 500 are right", text)
+    assert right > 400
+
+
+def words(text):
+    assert "sentences right 100.00%" in text or "sentences right 9" in text
+    assert "nous avons un joli chapeau et une fleur bleue" in text
+    known, unknown = numbers(r"log-probability (-?[\d.]+)", text)
+    assert unknown < known - 0.2
+
+
+def shares(text):
+    alone, tuned, small = numbers(r"there; right are ([\d.]+)%", text)
+    assert alone < 50 and tuned > 70 and small > 70
+
+
+def bands(text):
+    [row] = re.findall(r"│ MASE +│(.*)│", text)
+    model, *plain = map(float, row.split("│"))
+    assert model < min(plain)
+    half, most = numbers(r"(\d+)% of \d+ values lie", text)
+    assert half < most and most >= 70
+
+
+def tags(text):
+    assert "the whole recording has these tags: True" in text
+    [difference] = numbers(r"largest difference: (\S+)", text)
+    assert difference < 1e-5
+
+
+def hosts(text):
+    [right] = numbers(r"(\d+) of 300 new images are right", text)
+    assert right > 260
+    assert "Python: 300 of 300 answers are those of Keras" in text
+    differences = numbers(r"logits within (\S+) of Keras", text)
+    assert len(differences) == 2 and max(differences) < 1e-3
+    for node, own in re.findall(r"Node: ([\d ]+?)   Keras: ([\d ]+)", text):
+        assert node == own
+
+
+SAID = {
+    "bert": shares,
+    "classifier": names,
+    "forecaster": bands,
+    "hosts": hosts,
+    "sensor": tags,
+    "translator": words,
+}
+
+
+@SEVERAL
+def test_what_a_notebook_shows_is_what_its_text_says(path):
+    SAID[path.stem](printed(nbformat.read(path, as_version=4)))
