@@ -20,6 +20,7 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = sorted(CHECKOUT.glob("examples/*.ipynb"))
 BACKEND = {"KERAS_BACKEND": "tensorflow"}
 LONGEST = 1800  # seconds of a cell, on a busy machine
+WRITTEN = shutil.ignore_patterns("runs", "bundles", "*.csv", "*.tsv", "*.txt", "*.png")  # by cells
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -46,7 +47,7 @@ def pictures(notebook):
 def executed(path, folder):
     """Return a notebook as it is after a run in a copy of its folder, in `folder`."""
     notebook = nbformat.read(path, as_version=4)
-    shutil.copytree(CHECKOUT / "examples", folder / "examples")
+    shutil.copytree(CHECKOUT / "examples", folder / "examples", ignore=WRITTEN)
     for name in ("serving", "docs"):
         (folder / name).symlink_to(CHECKOUT / name)
     client = NotebookClient(
