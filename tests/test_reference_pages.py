@@ -5,6 +5,8 @@ import re
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from seqkeras.export.__main__ import ARGUMENTS
 from seqkeras.training.options import options_of
 from seqkeras.training.tasks import TASKS
@@ -116,6 +118,42 @@ W = [w_ij]
 >>> score(2)
 4
 ```"""
+
+
+@pytest.fixture(scope="module")
+def package():
+    """The package as mkdocstrings has it, by our extension."""
+    griffe = pytest.importorskip("griffe", reason="needs what requirements-docs.txt names")
+    extensions = griffe.load_extensions(f"{CHECKOUT}/docs/theme/reference.py:Docstrings")
+    loader = griffe.GriffeLoader(search_paths=[CHECKOUT], extensions=extensions)
+    loaded = loader.load("seqkeras")
+    loader.resolve_aliases()
+    return loaded
+
+
+def test_the_reference_shows_every_public_name(package):
+    """mkdocstrings leaves out what has no docstring, and modules within modules."""
+    public = {module: names for module, names in public_names().items() if module != "seqkeras"}
+    hidden = [
+        f"{module}.{name}"
+        for module, names in public.items()
+        for name in names
+        if f"{module}.{name}" not in public
+        and (
+            (found := package[f"{module}.{name}".removeprefix("seqkeras.")]).is_module
+            or not found.has_docstring
+        )
+    ]
+    assert not hidden, ", ".join(hidden)
+
+
+def test_a_name_in_a_docstring_leads_to_an_entry_of_the_reference(package):
+    entries = {f"{module}.{name}" for module, names in public_names().items() for name in names}
+    entries |= public_names().keys()
+    shown = [package[entry.removeprefix("seqkeras.")] for entry in entries - {"seqkeras"}]
+    texts = [each.docstring.value for each in shown if each.docstring]
+    links = {link for text in texts for link in re.findall(r"`\]\[([\w.]+)\]", text)}
+    assert len(links) > 100 and links <= entries, sorted(links - entries)
 
 
 def test_the_pages_of_commands_are_made_of_their_options():
