@@ -1,6 +1,7 @@
 """Every public name has a docstring with an example, and the example says the truth.
 
-`pytest tests/test_reference.py -k recurrent` runs those of `seqkeras.recurrent`.
+`pytest tests/test_reference.py -k recurrent` runs those of `seqkeras.recurrent`. Examples that open
+bundles of every pipeline are long.
 """
 
 import contextlib
@@ -31,6 +32,8 @@ BUNDLES = {  # what an example may open, as bundles/NAME: a small model with ran
     "weather": zoo.forecast,
 }
 STREAMS = ("gestures",)  # bundles that are exported with a stream
+SAVED_MODELS = ("reviews",)  # and with SavedModels, which take most of the time
+OPEN_MANY = {f"seqkeras.serving.{name}" for name in ("pipelines", "results", "streams")}
 CHECKPOINT = "checkpoints/tiny-bert"  # of Google's BERT, which an example may load
 
 
@@ -45,7 +48,8 @@ def bundles(tmp_path_factory):
         if not (made / name).exists():
             run = tmp_path_factory.mktemp("runs") / name
             BUNDLES[name](run)
-            export(run, made / name, options=ExportOptions(stream=name in STREAMS))
+            options = ExportOptions(stream=name in STREAMS, saved_models=name in SAVED_MODELS)
+            export(run, made / name, options=options)
         place = folder / "bundles" / name
         place.parent.mkdir(exist_ok=True)
         place.symlink_to(made / name)
@@ -92,7 +96,13 @@ def failures(test):
     return told.getvalue()
 
 
-@pytest.mark.parametrize("module", MODULES)
+@pytest.mark.parametrize(
+    "module",
+    [
+        pytest.param(module, marks=[pytest.mark.long] if module in OPEN_MANY else [])
+        for module in MODULES
+    ],
+)
 def test_every_example_prints_what_it_says(module, bundles, tmp_path, monkeypatch, restored):
     monkeypatch.chdir(tmp_path)
     found = public_members(module).items()
