@@ -200,5 +200,5 @@ export class BundlePage {
 function about({ pipeline, task, limits, created, tokenizers }) {
   const unit = Object.keys(tokenizers).length ? "tokens" : "steps";
   const parts = [pipeline, task, `up to ${limits.source_length} ${unit}`, `made ${created.slice(0, 10)}`];
-  return element("p", { class: "about" }, parts.map((part, place) => element("span", {}, place ? ` · ${part}` : part)));
+  return element("p", { class: "about" }, parts.map((part, place) => element("span", {}, place < parts.length - 1 ? `${part} · ` : part)));
 }
