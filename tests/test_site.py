@@ -19,9 +19,11 @@ from tests.serving.playground.chromium import ARGUMENTS, CHROMIUM, NEEDS_CHROMIU
 from tests.serving.playground.test_access import AXE, require_nothing_found
 
 FROM_NPM = CHECKOUT / "docs" / "theme" / "node_modules"
-# A page of each kind: tables, commands, figures, formulas, a diagram, pictures, a reference, code.
+# A page of each kind: tables, commands, figures, formulas, a diagram, pictures, a reference, code,
+# a notebook.
 KINDS = "index tour tasks/classification speed backward architecture gallery".split()
 KINDS += ["reference/recurrent", "serving/index", "serving/deploy/Dockerfile"]
+KINDS += ["examples/translator.ipynb"]
 LOOKS = {
     "light": {"color_scheme": "light", "viewport": {"width": 1280, "height": 900}},
     "dark": {"color_scheme": "dark", "viewport": {"width": 1280, "height": 900}},
@@ -32,6 +34,14 @@ LOOKS = {
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("mkdocs") is None, reason="needs requirements-docs.txt"
 )
+
+
+def in_chromium(test):
+    """Mark what needs Chromium and the files from npm."""
+    missing = pytest.mark.skipif(not FROM_NPM.is_dir(), reason="needs npm ci in docs/theme")
+    for mark in (*NEEDS_CHROMIUM, missing):
+        test = mark(test)
+    return test
 
 
 @pytest.fixture(scope="module")
@@ -90,56 +100,52 @@ def test_a_page_fetches_nothing_from_elsewhere(site):
     pages = list(site.rglob("*.html"))
     assert len(pages) > 30
     fetched = {link for page in pages for link in links_of(page).fetched}
-    assert {link for link in fetched if urlsplit(link).scheme or link.startswith("//")} == set()
+    outside = {link for link in fetched if urlsplit(link).scheme or link.startswith("//")}
+    assert {link for link in outside if not link.startswith("data:")} == set()  # is in the page
 
 
 def test_files_of_other_folders_are_pages(site):
-    for name in (
-        "CONTRIBUTING",
-        "CHANGELOG",
-        "overview",
-        "serving/index",
-        "serving/javascript/index",
-    ):
+    names = "CONTRIBUTING CHANGELOG overview serving/index serving/javascript/index"
+    for name in [*names.split(), "examples/translator.ipynb"]:
         assert (site / f"{name}.html").is_file()
 
 
-class TestInChromium:
-    pytestmark = [
-        *NEEDS_CHROMIUM,
-        pytest.mark.skipif(not FROM_NPM.is_dir(), reason="needs npm ci in docs/theme"),
-    ]
+@pytest.fixture(scope="module")
+def browser():
+    """A Chromium, driven by playwright."""
+    api = pytest.importorskip("playwright.sync_api", reason="needs requirements-test.txt")
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield browser
+        browser.close()
 
-    @pytest.fixture(scope="class")
-    def browser(self):
-        """A Chromium, driven by playwright."""
-        api = pytest.importorskip("playwright.sync_api", reason="needs requirements-test.txt")
-        with api.sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-            yield browser
-            browser.close()
 
-    @pytest.mark.skipif(not AXE.is_file(), reason="needs axe-core: npm ci in serving/javascript")
-    @pytest.mark.parametrize("look", LOOKS)
-    def test_nothing_keeps_anybody_out_and_only_wide_parts_scroll(self, site, browser, look):
-        start = (site / "index.html").as_uri()
-        with opened(browser, start, **LOOKS[look], reduced_motion="reduce") as page:
-            for kind in KINDS:
-                page.goto((site / f"{kind}.html").as_uri())
-                require_nothing_found(page)
-                root = "document.documentElement"
-                assert page.evaluate(f"{root}.scrollWidth <= {root}.clientWidth"), kind
+@pytest.mark.skipif(not AXE.is_file(), reason="needs axe-core: npm ci in serving/javascript")
+@pytest.mark.parametrize("look", LOOKS)
+@in_chromium
+def test_nothing_keeps_anybody_out_and_only_wide_parts_scroll(site, browser, look):
+    start = (site / "index.html").as_uri()
+    with opened(browser, start, **LOOKS[look], reduced_motion="reduce") as page:
+        for kind in KINDS:
+            page.goto((site / f"{kind}.html").as_uri())
+            require_nothing_found(page, preload=False)
+            root = "document.documentElement"
+            assert page.evaluate(f"{root}.scrollWidth <= {root}.clientWidth"), kind
 
-    def test_formulas_and_the_diagram_are_drawn(self, site, browser):
-        with opened(browser, (site / "backward.html").as_uri()) as page:
-            page.locator(".katex-display").wait_for()
-            assert page.locator(".arithmatex").count() == page.locator(".arithmatex .katex").count()
-            assert page.evaluate("document.fonts.check('1em KaTeX_Main')")
-            page.goto((site / "architecture.html").as_uri())
-            page.locator("div.mermaid").wait_for()
 
-    def test_the_search_finds_a_page(self, site, browser):
-        with opened(browser, (site / "index.html").as_uri()) as page:
-            page.get_by_role("textbox", name="Search").fill("truncated BPTT")
-            found = page.locator(".md-search-result__link", has_text="backward pass")
-            found.first.wait_for()
+@in_chromium
+def test_formulas_and_the_diagram_are_drawn(site, browser):
+    with opened(browser, (site / "backward.html").as_uri()) as page:
+        page.locator(".katex-display").wait_for()
+        assert page.locator(".arithmatex").count() == page.locator(".arithmatex .katex").count()
+        assert page.evaluate("document.fonts.check('1em KaTeX_Main')")
+        page.goto((site / "architecture.html").as_uri())
+        page.locator("div.mermaid").wait_for()
+
+
+@in_chromium
+def test_the_search_finds_a_page(site, browser):
+    with opened(browser, (site / "index.html").as_uri()) as page:
+        page.get_by_role("textbox", name="Search").fill("truncated BPTT")
+        found = page.locator(".md-search-result__link", has_text="backward pass")
+        found.first.wait_for()
