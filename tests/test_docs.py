@@ -165,3 +165,29 @@ def test_a_file_of_five_lines_becomes_an_answer_by_the_commands_of_the_readme(tm
     assert "right are 100.00%" in printed
     assert re.fullmatch(r"good\t[01]\.\d+", printed.splitlines()[-1])
     assert answer([sys.executable, "-c", script]) == "('good',)\n"
+
+
+IMPORTED = sorted(
+    {
+        (line[1], name)
+        for page in PAGES
+        for line in re.finditer(
+            r"^ *(?:>>> )?from (seqkeras[\w.]*) import ([\w, ]+)$",
+            page.read_text(encoding="utf-8"),
+            re.MULTILINE,
+        )
+        for name in line[2].split(", ")
+    }
+)
+COUPLED = {"CoupledLSTM", "CoupledLSTMCell"}  # which docs/cells.md makes
+OTHERS = {
+    "seqkeras.recurrent": COUPLED,
+    "seqkeras.recurrent.coupled_lstm": COUPLED,
+    "seqkeras.serving.text.trees": {"Nodes"},
+    "seqkeras.training.tasks.classification": {"ClassificationOptions"},  # see its command's page
+}
+
+
+@pytest.mark.parametrize("module, name", IMPORTED, ids=lambda part: part)
+def test_a_page_imports_public_names(module, name):
+    assert name in {*public_names().get(module, ()), *OTHERS.get(module, ())}
