@@ -178,13 +178,17 @@ def ask_of_page(arguments, starts):
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_the_options_of_every_training_of_a_page_go_together(name, folder):
+def test_the_options_of_trainings_that_are_shown_alone_go_together(name, folder):
     (folder / "training").symlink_to(CHECKOUT / "training")  # recipes
     shutil.copytree(folder / "models/minilm", folder / "models/opus-mt-en-de")
     write_files(PAGES[name], folder)
+    trained = needed(PAGES[name], exported(PAGES[name]))
     for line in commands(PAGES[name]):
         _, *arguments = shlex.split(line)
         if arguments[0] != "train" or arguments[1] not in TASKS:
+            continue
+        if run_of(arguments) in trained:  # by the test above
+            trained.remove(run_of(arguments))
             continue
         for path in re.findall(r"[\w/-]+\.(?!toml)[a-z.]+", " ".join(arguments)):
             (folder / path).touch()
