@@ -84,7 +84,7 @@ def printed(arguments):
     output = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
     with contextlib.redirect_stdout(output):
         assert main(arguments) == 0, arguments
-    return output.buffer.getvalue().decode().strip()
+    return output.buffer.getvalue().decode().strip("\n")
 
 
 @pytest.fixture
