@@ -1,6 +1,6 @@
 """What `seqkeras train tune` gains: the default run beside the best of a study, on rows kept apart.
 
-    python -m benchmarks.tuning [--data NAMES] [--trials N]
+    python -m benchmarks.tuning [--data NAMES] [--trials N] [--search NAMES]
 
 The last twentieth of a series, a horizon at least, and a fifth of Banking77 are kept apart. The
 study sees the other rows alone, and holds a part of them out for validation; its first trial has
@@ -88,7 +88,8 @@ def _tuned(task, file, arguments, folder, options):
     arguments += ["--max-steps", 2] if options.quick else []
     default, study = folder / "default", folder / "study"
     _run(task, *arguments, "--out", default)
-    _run("tune", task, *arguments, "--trials", options.trials, "--out", study)
+    search = ["--search", options.search] if options.search else []
+    _run("tune", task, *arguments, "--trials", options.trials, *search, "--out", study)
     return default, study / "best"
 
 
@@ -114,6 +115,9 @@ def main(arguments=None):
     )
     parser.add_argument(
         "--trials", type=harness.count, default=TRIALS, help=f"Trials. Default: {TRIALS}."
+    )
+    parser.add_argument(
+        "--search", metavar="NAMES", help="Options to search. Default: those of the task."
     )
     return harness.run(parser, measure, arguments)
 
