@@ -9,8 +9,9 @@ A recipe has its scores in a table:
     part = "what is scored, which is no test part"
     measure = "the score's name; several are separated by a semicolon"
     goal = "what was aimed at"
-    last = "score at the last look"
+    last = "score at the last look, or why there is none"
     best = "score at the best look, which the run keeps"
+    precision_recall = "precision and recall beside an F1"
     looks = 4                         # how many there were, if they were counted
     seeds = 1                         # how many trainings the scores are the mean of
     test = "score on the official test part, which is not among the data"
@@ -36,7 +37,7 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 RECIPES = CHECKOUT / "training/recipes"
 PAGE = CHECKOUT / "docs/scores.md"
 REQUIRED = ("part", "measure")
-OPTIONAL = ("goal", "last", "best", "looks", "seeds", "test", "published")
+OPTIONAL = ("goal", "last", "best", "precision_recall", "looks", "seeds", "test", "published")
 NONE = "–"
 COLUMNS = {
     "recipe": lambda name, task, scores: f"[`{name}`](#{name})",
@@ -46,6 +47,7 @@ COLUMNS = {
     "goal": lambda name, task, scores: scores.get("goal", NONE),
     "last look": lambda name, task, scores: scores.get("last", NONE),
     "best look": lambda name, task, scores: _best(scores),
+    "precision, recall": lambda name, task, scores: scores.get("precision_recall", NONE),
     "seeds": lambda name, task, scores: str(scores.get("seeds", NONE)),
     "test part": lambda name, task, scores: scores.get("test", NONE),
     "published, same test part": lambda name, task, scores: scores.get("published", NONE),
@@ -59,7 +61,7 @@ and exports its run: [recipes.md](training/recipes.md) says where the data are.
 - **Scored on**: a part that training does not see. It chooses the best look, which flatters that
   look; the last look is not chosen.
 - **Test part**: the official test part, or the end of the file, which is not among the data of
-  `SEQKERAS_DATA`. It was scored once, elsewhere.
+  `SEQKERAS_DATA`. It was scored once, elsewhere, with one run of that time.
 - **Published**: what others reach on the same test part. No figure of another part stands here.
 
 {table}
@@ -73,7 +75,7 @@ def scores_of_recipe(path: Path) -> tuple[str, dict[str, Any]]:
 
     Raises:
         RunError: if the file has no table of scores, or one with other names; or a published figure
-            stands there without a score of the same part.
+            stands there without a score of the same part, or a best look without the last one.
     """
     values = tomllib.loads(path.read_text(encoding="utf-8"))
     scores = values.get("scores", {})
@@ -81,6 +83,8 @@ def scores_of_recipe(path: Path) -> tuple[str, dict[str, Any]]:
     wrong += [f"{name} is unknown" for name in scores if name not in (*REQUIRED, *OPTIONAL)]
     if "published" in scores and "test" not in scores:
         wrong.append("published needs test, the score on the same part")
+    if "best" in scores and "last" not in scores:
+        wrong.append("best needs last, which no choice flatters, or the reason why there is none")
     if wrong:
         raise RunError(f"{path}: [scores]: {'; '.join(wrong)}.")
     return values["task"], scores

@@ -61,12 +61,15 @@ measure = "F1"
 @pytest.mark.parametrize(
     "more, cells",
     [
-        ("", "– | – | not measured | – | – | –"),
+        ("", "– | – | not measured | – | – | – | –"),
         (
-            'best = "5 %"\nlast = "4 %"\nlooks = 3\nseeds = 2',
-            "– | 4 % | 5 %, of 3 looks | 2 | – | –",
+            'best = "5 %"\nlast = "4 %"\nprecision_recall = "6 %, 3 %"\nlooks = 3\nseeds = 2',
+            "– | 4 % | 5 %, of 3 looks | 6 %, 3 % | 2 | – | –",
         ),
-        ('goal = "1"\ntest = "2"\npublished = "3, they"', "1 | – | not measured | – | 2 | 3, they"),
+        (
+            'goal = "1"\ntest = "2"\npublished = "3, they"',
+            "1 | – | not measured | – | – | 2 | 3, they",
+        ),
     ],
 )
 def test_a_row_has_the_scores_of_a_recipe(more, cells, tmp_path):
@@ -83,6 +86,7 @@ def test_a_row_has_the_scores_of_a_recipe(more, cells, tmp_path):
     [
         ('task = "trees"', r"own\.toml: \[scores\]: part is missing; measure is missing\."),
         (f'{RECIPE}mean = "3"', "mean is unknown"),
+        (f'{RECIPE}best = "3"', "best needs last, which no choice flatters, or the reason why"),
         (f'{RECIPE}published = "3"', "published needs test, the score on the same part"),
     ],
 )
