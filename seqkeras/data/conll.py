@@ -196,16 +196,15 @@ class _Columns(NamedTuple):
         """Return the `Sentence` of such a list and its document."""
         words, tags = [], []
         for line, fields in rows:
-            where = f"{self.path}, line {line}"
             if len(fields) != self.width:
                 raise DataError(
-                    f"{where}: expected {self.width} columns, as most lines have; found "
-                    f"{len(fields)}{OF_COMMAS if suffix_of(self.path) == '.csv' else ''}."
+                    f"{self.path}, line {line}: expected {self.width} columns, as most lines have; "
+                    f"found {len(fields)}{OF_COMMAS if suffix_of(self.path) == '.csv' else ''}."
                 )
             word, tag = (fields[column].strip() for column in self.places)
             _require_word(self.path, line, word)
             if not tag:
-                raise DataError(f"{where}: the word {word!r:.40} has no tag.")
+                raise DataError(f"{self.path}, line {line}: the word {word!r:.40} has no tag.")
             words.append(word)
             tags.append(tag)
         lines = tuple(line for line, _ in rows)

@@ -1,6 +1,7 @@
 """The text of a user's file, plain or compressed by gzip, and what is wrong with it in a line."""
 
 import gzip
+import re
 import unicodedata
 import zlib
 from pathlib import Path
@@ -10,6 +11,7 @@ from seqkeras.serving.parsing import MOST_OF_LINE, TOO_LONG
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 COMPRESSED = ".gz"
+HALF_A_CHARACTER = re.compile("[\ud800-\udfff]")  # a surrogate without the other one
 
 
 class DataError(ValueError):
@@ -123,7 +125,7 @@ def open_text(path: Path | str) -> TextIO:
 
 def holds_half_a_character(text: str) -> bool:
     """Return whether a text holds a lone surrogate, which UTF-8 can not encode."""
-    return any("\ud800" <= character <= "\udfff" for character in text)
+    return not text.isascii() and HALF_A_CHARACTER.search(text) is not None
 
 
 def is_blank(text: str) -> bool:
