@@ -14,8 +14,9 @@ from seqkeras.serving.pipelines import PIPELINES
 from seqkeras.serving.pipelines.model import Model
 
 ROOT = Path(__file__).parents[2]
-MODULES = (serving, decoding, manifest, text)
+MODULES = (serving, manifest, text)
 FOUND = [getattr(module, name) for module in MODULES for name in module.__all__]
+FOUND += [each for each in vars(decoding).values() if not inspect.ismodule(each)]
 FOUND += [*PIPELINES.values(), Runtime, Model, session.EncoderDecoder, session.LanguageModel]
 FOUND += [each for each in vars(results).values() if inspect.isclass(each)]
 PUBLIC = {each.__qualname__: each for each in FOUND if callable(each)}
