@@ -4,6 +4,7 @@ import datetime
 import math
 import random
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -133,6 +134,23 @@ def test_ridge_is_scikit_learns_behind_a_scaler_with_the_penalty_that_forecasts_
     last = np.array([part.values[window.past.stop - 1] for window in validation])
     assert ridge.alpha == alpha
     np.testing.assert_allclose(ridge(validation), expected + last[:, None], rtol=1e-6, atol=1e-8)
+
+
+def test_ridge_forecasts_series_of_two_scales_as_well_as_each_alone(tmp_path):
+    lines = Path(series(tmp_path / "x.csv")).read_text().split("\n")[1:-1]
+    rows = [line.split(",") for line in lines]
+    large = [f"{time},{500 + 1000 * float(value)!r},large" for time, value in rows]
+    both = ["time,x,name", *(f"{line},small" for line in lines), *large]
+    (tmp_path / "both.csv").write_text("\n".join(both) + "\n")
+    _, train, validation = windows_of(str(tmp_path / "both.csv"), series_column="name")
+    calendar = Calendar.of(validation, None)
+    found = forecasts.Ridge(train, calendar)(validation)
+    small, large = (found[part.places, :, 0] for part in calendar.parts)
+    np.testing.assert_allclose(large, 500 + 1000 * small, rtol=1e-6)
+    targets = np.stack([validation[place].target for place in calendar.parts[0].places])[..., 0]
+    _, train, validation = windows_of(str(tmp_path / "x.csv"))
+    alone = forecasts.Ridge(train, Calendar.of(validation, None))(validation)[..., 0]
+    assert np.abs(small - targets).mean() < 1.1 * np.abs(alone - targets).mean()
 
 
 @pytest.mark.parametrize("season", [0, 24])

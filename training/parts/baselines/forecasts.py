@@ -233,8 +233,9 @@ class Ridge:
         W = argmin sum ||(y - last - m) - W^T z||^2 + alpha ||W||^2
 
     z are the features, each with mean 0 and deviation 1: the last value, the past less the last
-    value, what is known of the future, and the calendar's harmonics where it begins. Windows with a
-    target that is missing are left out.
+    value, what is known of the future, and the calendar's harmonics where it begins. y, last and
+    the past are measured in deviations of their series from its mean before the end of training, so
+    that series of several scales share W. Windows with a target that is missing are left out.
 
     Args:
         windows: windows of training.
@@ -244,9 +245,13 @@ class Ridge:
     def __init__(self, windows: Sequence[Window], calendar: Calendar):
         self.calendar, self.sizes = calendar, windows[0].sizes
         windows = [window for window in windows if not np.isnan(window.target).any()]
-        x, last = self._features(windows)
+        self.scales: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        last_windows = {id(window.table): window for window in sorted(windows, key=_stop)}
+        for window in last_windows.values():
+            self._scale_of(window, window.future.stop)
+        x, last, scale, mean = self._features(windows)
         target = WindowArrays(windows, "target", scaled=False)[range(len(windows))]
-        y = (target - last[:, None]).reshape(len(windows), -1)
+        y = ((target - mean) / scale - last[:, None]).reshape(len(windows), -1)
         starts = np.array([window.start for window in windows])
         first = np.sort(starts)[-max(1, round(CHOSEN_ON * len(starts)))]
         held, before = starts >= first, starts <= first - self.sizes[1]
@@ -263,31 +268,48 @@ class Ridge:
         """Return (B, horizon, C) forecasts."""
         values = []
         for start in range(0, len(windows), AT_ONCE):
-            x, last = self._features(windows[start : start + AT_ONCE])
+            x, last, scale, mean = self._features(windows[start : start + AT_ONCE])
             steps = self.forecast(x).reshape(len(x), *self.sizes[1:])
-            values.append(steps + last[:, None])
+            values.append((steps + last[:, None]) * scale + mean)
         return np.concatenate(values)
 
     def _features(self, windows):
-        """Return (B, features), and (B, C) last values."""
+        """Return (B, features); (B, C) last values, scaled; and (B, 1, C) scales and means."""
         places, targets = range(len(windows)), self.sizes[2]
         past = WindowArrays(windows, "window", scaled=False)[places]
         if past[0].size > MOST_FEATURES:
             past = past[..., :targets]
-        last = past[:, -1, :targets].copy()
+        means, scales = zip(*(self._scale_of(window, window.future.start) for window in windows))
+        mean, scale = np.stack(means)[:, None], np.stack(scales)[:, None]
         past = past.copy()
+        past[..., :targets] = (past[..., :targets] - mean) / scale
+        last = past[:, -1, :targets].copy()
         past[..., :targets] -= last[:, None]
         waves = [self._waves(window.series)[window.future.start] for window in windows]
         parts = [last, past.reshape(len(windows), -1), np.stack(waves)]
         if windows[0].rows.num_known:
             known = WindowArrays(windows, "known", scaled=False)[places]
             parts.append(known.reshape(len(windows), -1))
-        return np.concatenate(parts, axis=1), last
+        return np.concatenate(parts, axis=1), last, scale, mean
+
+    def _scale_of(self, window, end):
+        """Return the mean and the deviation of a window's series before a row; those that training
+        found stay."""
+        key = id(window.table)
+        if key not in self.scales:
+            rows = window.rows.filled(window.table)[:end, : self.sizes[2]]
+            deviation = rows.std(axis=0)
+            self.scales[key] = rows.mean(axis=0), np.where(deviation > 0, deviation, 1.0)
+        return self.scales[key]
 
     @functools.cached_property
     def _waves(self):
         """A function: series -> its harmonics, computed once."""
         return functools.cache(self.calendar.harmonics)
+
+
+def _stop(window):
+    return window.future.stop
 
 
 class _Fits:
