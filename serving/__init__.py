@@ -1,12 +1,12 @@
 """Run a seqkeras bundle with NumPy and onnxruntime, without TensorFlow, with the same answers.
 
-    import serving
+    from seqkeras import serving
 
     translate = serving.load("bundles/dates")
     translate("de|Samstag, 3. Mai 2014").text  # "2014-05-03"
 
 Importing this package loads neither NumPy nor onnxruntime; `load` does. onnxruntime's telemetry,
-which reports each process and graph to Microsoft, is off unless ORT_DISABLE_TELEMETRY is set.
+which reports each process and graph to Microsoft, is off, unless ORT_DISABLE_TELEMETRY is 0.
 """
 
 import os
