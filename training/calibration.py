@@ -19,6 +19,7 @@ import numpy as np
 from seqkeras.metrics import area_under_risk_coverage, expected_calibration_error
 from seqkeras.metrics.calibration import BINS, fitted_temperature, log_softmax, reliability
 from seqkeras.serving.pipelines.chains import marginals, most_probable
+from seqkeras.training.wording import counted
 
 if TYPE_CHECKING:
     import keras
@@ -177,6 +178,15 @@ def calibrated(evidence: Evidence, seed: int) -> dict[str, Any] | None:
         },
         "risk": _risks(_scores(after, evidence.answers), right),
     }
+
+
+def left_in_words(evidence: Evidence) -> str:
+    """Return why `calibrated` leaves scores as they are, for a line of the terminal."""
+    n = len(np.unique(evidence.examples))
+    why = "a temperature does not lower their loss"
+    if n < FEWEST:
+        why = f"{counted(n, 'examples', 'example')}; {FEWEST} are needed"
+    return f"scores stay as they are: {why}"
 
 
 def _scores(log_probs, places):

@@ -556,16 +556,19 @@ class Scoring(abc.ABC):
         Returns:
             The content of scores.json on the calibration, or None.
         """
-        from seqkeras.training.calibration import calibrated, divide_logits
+        from seqkeras.training.calibration import calibrated, divide_logits, left_in_words
         from seqkeras.training.members import members_of
 
         if self.linear is None or not getattr(self.options, "calibrate", False):
             return None
-        [pair] = answered.values()
-        calibration = calibrated(self.evidence(model, *pair, run), self.options.seed)
+        [(name, pair)] = answered.items()
+        evidence = self.evidence(model, *pair, run)
+        calibration = calibrated(evidence, self.options.seed)
         if calibration:
             last = [each for part in members_of(model) for each in self.last_layers(part)]
             divide_logits(last, calibration["temperature"])
+        else:
+            console.print(f"  {name}: {left_in_words(evidence)}")
         return calibration
 
     def draw_calibration(self, calibration: dict[str, Any], path: Path | str) -> None:

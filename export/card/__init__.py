@@ -71,6 +71,15 @@ CALIBRATION = """
 |---|---|---|
 {rows}
 """
+CERTAINTY = """
+| score, as exported | answers | mean score | right |
+|---|---|---|---|
+{reliability}
+
+| answered, the surest first | wrong |
+|---|---|
+{risk}
+"""
 NONE = """
 Null is the answer to {false_alarms:.1%} of {examples:,} held-out examples with a label, where
 {asked:.1%} are asked for{strangers}; {accuracy:.2%} of those with a label are right. Cross-fitted.
@@ -307,7 +316,29 @@ def _calibration(calibration):
     rows = _rows(
         (name.replace("_", " "), f"{before[name]:.4f}", f"{after[name]:.4f}") for name in before
     )
-    return CALIBRATION.format(of=of, by=by, rows=rows)
+    table = CALIBRATION.format(of=of, by=by, rows=rows)
+    return table + (_certainty(calibration) if "risk" in calibration else "")
+
+
+def _certainty(calibration):
+    """Return the rows of the reliability diagram and of the curve of risk and coverage."""
+    bins, risks = calibration["reliability"]["after"], calibration["risk"]
+    reliability = _rows(
+        (
+            f"{place / len(bins):.2f} to {(place + 1) / len(bins):.2f}",
+            f"{count:,.0f}",
+            f"{score:.1%}",
+            f"{right:.1%}",
+        )
+        for place, (count, score, right) in enumerate(bins)
+        if count
+    )
+    risk = _rows(
+        (f"{place / len(risks):.0%}", f"{share:.1%}")
+        for place, share in enumerate(risks, start=1)
+        if place % 2 == 0  # of twentieths, the tenths
+    )
+    return CERTAINTY.format(reliability=reliability, risk=risk)
 
 
 def _baselines(comparison):

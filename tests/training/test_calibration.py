@@ -24,6 +24,7 @@ from seqkeras.training.calibration import (
     calibrated,
     certainty_of,
     divide_logits,
+    left_in_words,
     logits_of,
 )
 from seqkeras.training.parts.question_answering import Example as Asked
@@ -81,6 +82,29 @@ def test_a_temperature_that_brings_nothing_is_left_out():
     assert calibrated(Softmaxes(drawn(3.0, 19)), seed=0) is None
     assert calibrated(Softmaxes(drawn(3.0, 190, rows=10)), seed=0) is None
     assert calibrated(Softmaxes(drawn(1.0, 60)), seed=0) is None
+
+
+@pytest.mark.parametrize(
+    "chances, why",
+    [
+        (drawn(3.0, 19), "19 examples; 20 are needed"),
+        (drawn(3.0, 10, rows=10), "1 example; 20 are needed"),
+        (drawn(1.0, 60), "a temperature does not lower their loss"),
+    ],
+    ids=("few", "one", "calibrated"),
+)
+def test_why_scores_stay_as_they_are(chances, why):
+    assert left_in_words(Softmaxes(chances)) == f"scores stay as they are: {why}"
+
+
+def test_a_training_tells_that_scores_stay_as_they_are(tmp_path):
+    lines = printed(
+        *("classification", noisy(tmp_path / "own.csv", 60), "--held-out", 0.2, "--max-steps", 2),
+        *("--units", 8, "--baselines", "false", "--out", tmp_path / "run"),
+    )
+    told = "  validation: scores stay as they are: 12 examples; 20 are needed"
+    assert lines.count(told) == 1
+    assert "calibration" not in scores_of(tmp_path / "run")
 
 
 def test_the_last_weights_take_a_temperature_up():
@@ -143,6 +167,12 @@ def test_a_run_tells_what_its_temperature_brings(both):
     card = (exported(folder) / "README.md").read_text()
     assert f"| before | temperature of {told['temperature']:.3f} |" in card
     assert f"| negative log likelihood | {before:.4f} | {after:.4f} |" in card
+    filled = [row for row in told["reliability"]["after"] if row[0]]
+    diagram = card.partition("| score, as exported |")[2].partition("\n\n")[0].splitlines()[2:]
+    for row, (count, score, right) in zip(diagram, filled, strict=True):
+        assert row.endswith(f" | {count:,.0f} | {score:.1%} | {right:.1%} |")
+    assert f"| 50% | {told['risk'][9]:.1%} |" in card
+    assert f"| 100% | {told['risk'][19]:.1%} |" in card
 
 
 def test_evaluate_tells_the_calibration_of_a_file(both, tmp_path):

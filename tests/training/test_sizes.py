@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from seqkeras.training.options import TASKS
-from seqkeras.training.options.sizes import count_examples
+from seqkeras.training.options.sizes import count_examples, values_of_size
 from tests.training.commands import outcome, printed, refusal
 from tests.training.test_calibration import noisy
 
@@ -36,6 +36,7 @@ def test_the_number_of_examples_chooses_the_size(task, tmp_path):
         options = kind.of(file=file_of(tmp_path / f"{count}.txt", count, kind.IN_BLOCKS))
         expected = {name: getattr(kind(), name) for name in kind.SIZES["small"]}
         expected |= kind.SIZES[size]
+        assert values_of_size(kind, size) == expected
         assert options.size == size
         assert {name: getattr(options, name) for name in expected} == expected
 
@@ -70,7 +71,7 @@ def test_frames_have_no_size_of_their_own(task, tmp_path):
 def test_examples_are_counted_as_they_are_read(tmp_path):
     contents = {
         "rows.tsv": (b"a\tb\nc\td", False, 2),
-        "rows.csv": (b'text,label\n"one\ntwo",a\nb,c\n', False, 3),  # the header is a record
+        "rows.csv": (b'text,label\n"one\ntwo",a\n\nb,c\n', False, 3),  # the header is a record
         "rows.jsonl": (b'{"tokens": []}\n' * 5, True, 5),
         "names.conll": (b"\n\nShe O\nleft O\n\n\nHe O\n", True, 2),
         "packed.tsv.gz": (gzip.compress(b"one\ntwo\nthree\n"), False, 3),
@@ -81,6 +82,29 @@ def test_examples_are_counted_as_they_are_read(tmp_path):
         (tmp_path / name).write_bytes(content)
         assert count_examples(tmp_path / name, in_blocks) == expected, name
     assert count_examples(tmp_path / "missing.tsv") == 0
+    assert count_examples(tmp_path / "rows.csv", has_header=True) == 2
+    assert count_examples(tmp_path / "missing.tsv", has_header=True) == 0
+
+
+HEADERS = [
+    ("classification", "few.csv", {}, True),
+    ("classification", "few.tsv", {}, True),
+    ("classification", "few.jsonl", {}, False),
+    ("classification", "few.csv", {"header": False}, False),
+    ("classification", "few.txt", {"format": "tsv"}, True),
+    ("regression", "few.csv", {}, True),
+    ("tagging", "few.conll", {}, False),
+    ("translation", "few.csv", {}, True),
+    ("translation", "few.tsv", {}, False),
+]
+
+
+@pytest.mark.parametrize("task, name, given, has_header", HEADERS)
+def test_a_header_is_no_example(task, name, given, has_header, tmp_path):
+    kind = TASKS[task]
+    for count, size in ((kind.SMALL_UP_TO, "small"), (kind.SMALL_UP_TO + 1, "base")):
+        file = file_of(tmp_path / name, count + has_header, kind.IN_BLOCKS and "json" not in name)
+        assert kind.of(file=file, **given).size == size
 
 
 def test_few_pairs_are_learned_for_as_many_steps_as_before(tmp_path):
@@ -104,7 +128,7 @@ def test_a_command_says_the_size_and_keeps_it(tmp_path):
     again = printed("classification", file, *FEW, "--units", 7, "--out", tmp_path / "run")
     assert "finished already" in again[-1]
     lines = printed("classification", file, *FEW, "--size", "base", "--out", tmp_path / "base")
-    assert not any("--size" in line for line in lines)
+    assert "  --size base: --embedding-dim 128, --units 128" in lines
 
 
 @pytest.mark.long
