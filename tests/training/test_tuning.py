@@ -75,6 +75,21 @@ def test_every_task_has_options_to_search_and_their_values_are_options(name):
     assert options.changed(**{each: getattr(options, each) for each in names}) == options
 
 
+@pytest.mark.parametrize(
+    "name, expected",
+    [
+        ("classification", {"layers", "encoder", "units", "dropout"}),
+        ("regression", {"layers", "encoder", "units", "dropout"}),
+        ("tagging", {"layers", "encoder", "units", "dropout"}),
+        ("forecasting", {"num_layers", "model", "units", "dropout"}),
+        ("language-model", {"num_layers", "model", "hidden_dim"}),
+    ],
+)
+def test_layers_and_the_kind_of_a_model_are_searched(name, expected):
+    names = {*names_to_search(TASKS[name](), (), ())}
+    assert names == expected | {"learning_rate", "batch_size"}
+
+
 @pytest.mark.parametrize("size, expected", [(1, (1, 2)), (32, (16, 32, 64)), (3, (1, 3, 6))])
 def test_sizes_are_halved_and_doubled(size, expected):
     assert sizes_of(size) == expected

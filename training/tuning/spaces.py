@@ -32,7 +32,17 @@ OTHERS = {
     "weight_dropout": DROPOUT,
     "label_smoothing": SMOOTHING,
 }
-USUAL = ("learning_rate", "dropout", "batch_size", "num_layers", "units", "hidden_dim", "model")
+LAYERS = ("num_layers", "layers")
+USUAL = (
+    "learning_rate",
+    "dropout",
+    "batch_size",
+    *LAYERS,
+    "units",
+    "hidden_dim",
+    "model",
+    "encoder",
+)
 
 
 def searchable(options_class: type[FitOptions]) -> list[str]:
@@ -51,7 +61,7 @@ def choices_of(field: Any) -> tuple[Any, ...]:
 
 
 def _has_range(field):
-    if field.name in ("learning_rate", "weight_decay", "num_layers", *OTHERS):
+    if field.name in ("learning_rate", "weight_decay", *LAYERS, *OTHERS):
         return field.default is not None or field.name == "weight_decay"
     return field.name in SIZES and field.default is not None
 
@@ -71,7 +81,7 @@ def suggested(trial: optuna.Trial, name: str, options: FitOptions) -> Any:
         return trial.suggest_float(name, value / RATE, value * RATE, log=True)
     if name == "weight_decay":
         return trial.suggest_float(name, *DECAY, log=True)
-    if name == "num_layers":
+    if name in LAYERS:
         return trial.suggest_int(name, 1, value + MOST_LAYERS)
     if name in OTHERS:
         return trial.suggest_float(name, *OTHERS[name])
