@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 MODEL = "model"
 DRAWS = 1000  # of the bootstrap
 INTERVAL = (2.5, 97.5)  # percentiles
+LEAST_DRAWN = 10  # rows: the interval of fewer is narrower than chance
 SHARE, NUMBER, ERROR = "share", "number", "error"  # kinds of a measure: an error is relative
 
 
@@ -68,7 +69,7 @@ class Measure:
         Args:
             scores: their names -> their scores, the model first.
             gain: from `gain`.
-            interval: its low and its high end; None where there is one row alone.
+            interval: its low and its high end; None where the rows are too few for one.
         """
         form, factor, unit = {
             SHARE: ("{:.1%}", 100, " points"),
@@ -82,10 +83,12 @@ class Measure:
         size = f"{abs(factor * gain):.{digits}f}"
         by = f"{side} by {size}{unit}" if float(size) else "equal"
         line = f"{what}{shown.replace('%', ' %')}: {by}"
-        if interval is None or not any(interval):
+        if interval is None:
+            return f"{line} (too few for an interval)"
+        if not any(interval):
             return line
         low, high = sorted(sign * factor * end for end in interval)
-        return f"{line} ({low:.{digits}f} to {high:.{digits}f})"
+        return f"{line} ({low:z.{digits}f} to {high:z.{digits}f})"
 
 
 def right_labels(examples: list[Any], answers: Sequence[Any]) -> np.ndarray:
@@ -163,7 +166,8 @@ def compared(
     if not gains:
         return {}
     best = min(gains, key=gains.__getitem__)
-    ends = interval(measure, sums[MODEL], sums[best], seed) if len(sums[MODEL]) > 1 else None
+    many = len(sums[MODEL]) >= LEAST_DRAWN
+    ends = interval(measure, sums[MODEL], sums[best], seed) if many else None
     both = {name: values[name] for name in (MODEL, best)}
     return {
         "methods": {name: dict(of_method) for name, of_method in scores.items()},

@@ -1,6 +1,7 @@
 """Forecasts that stand beside a model: each against a library's own call, or a loop in float64."""
 
 import datetime
+import io
 import math
 import random
 import warnings
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -16,7 +18,11 @@ from statsmodels.tsa.exponential_smoothing.ets import ETSModel
 from seqkeras.training.parts.baselines import forecasts
 from seqkeras.training.parts.baselines.forecasts import Calendar, Smoother, best_smoothing
 from seqkeras.training.parts.forecasting import _blocks
-from seqkeras.training.parts.forecasting_scores import beside_baselines, forecast_errors
+from seqkeras.training.parts.forecasting_scores import (
+    beside_baselines,
+    forecast_errors,
+    forecast_table,
+)
 from seqkeras.training.tasks.forecasting import ForecastingOptions
 from tests.training.commands import printed, scores_of
 
@@ -80,6 +86,30 @@ def test_the_time_between_rows_tells_the_seasons(step, count, options, expected,
 def test_the_season_is_the_one_that_repeats(period, tmp_path):
     options, _, validation = windows_of(series(tmp_path / "x.csv", 900, period=period))
     assert Calendar.of(validation, None).best_season(options.horizon) == period
+
+
+def with_short_series(path, rows=30):
+    """A file of a long series and of a short one that has no week of hours."""
+    header, *lines = Path(series(path, 900, period=168)).read_text().splitlines()
+    lines = [f"{line},{name}" for name, end in (("a", 900), ("b", rows)) for line in lines[:end]]
+    path.write_text("\n".join([f"{header},name", *lines]) + "\n")
+    return str(path)
+
+
+def test_a_short_series_takes_no_season_from_the_long_ones(tmp_path):
+    """It has the last value instead."""
+    file = with_short_series(tmp_path / "x.csv")
+    options, _, validation = windows_of(file, series_column="name")
+    calendar = Calendar.of(validation, None)
+    assert calendar.best_season(options.horizon) == 168
+    found, _ = forecasts.forecasts(validation, options)
+    long, short = calendar.parts
+    season, last = found["seasonal naive"], found["persistence"]
+    np.testing.assert_array_equal(season[short.places], last[short.places])
+    assert len(short.places)
+    for place in long.places:
+        past = validation[place].past.stop - 168
+        np.testing.assert_array_equal(season[place], long.values[past : past + 5])
 
 
 def test_climatology_is_least_squares_on_a_trend_and_waves(tmp_path):
@@ -214,6 +244,26 @@ def test_many_series_share_what_is_fitted_on_some(tmp_path, monkeypatch):
     np.testing.assert_allclose(found[parts[1].places, :, 0], expected, rtol=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("rows", "fitted", "expected"),
+    [
+        (500, 3, ""),
+        (500, 1, "1 of 2 series"),
+        (50, 3, "the last 50 rows"),
+        (50, 1, "1 of 2 series, the last 50 rows"),
+    ],
+)
+def test_what_smoothing_is_fitted_on_is_told(rows, fitted, expected, tmp_path, monkeypatch):
+    header, *lines = Path(series(tmp_path / "x.csv")).read_text().splitlines()
+    lines = [f"{line},{name}" for name in "ab" for line in lines]
+    (tmp_path / "x.csv").write_text("\n".join([f"{header},name", *lines]) + "\n")
+    options, train, validation = windows_of(str(tmp_path / "x.csv"), series_column="name")
+    monkeypatch.setattr(forecasts, "MOST_SMOOTHED", rows)
+    monkeypatch.setattr(forecasts, "MOST_FITTED", fitted)
+    _, learned_on = forecasts.forecasts(validation, options, train)
+    assert learned_on.get("exponential smoothing", "") == expected
+
+
 def test_what_is_held_out_is_not_learned(tmp_path):
     """Forecasts from the first validation window's past, whatever follows it."""
     found = []
@@ -252,7 +302,7 @@ SMALL += ("--units", 3, "--max-steps", 2)
 
 
 def test_a_training_says_whether_the_model_is_ahead(tmp_path):
-    file = series(tmp_path / "x.csv")
+    file = series(tmp_path / "x.csv", 611)
     lines = printed("forecasting", file, *SMALL, "--out", tmp_path / "run")
     scores = scores_of(tmp_path / "run")
     comparison, by_method = scores["baselines"], scores["forecasts"]
@@ -267,6 +317,31 @@ def test_a_training_says_whether_the_model_is_ahead(tmp_path):
     assert comparison["summary"].startswith(shown)
 
 
+@pytest.mark.parametrize("value", [1.234, 1.234e7, 1.234e-5])
+@pytest.mark.parametrize("names", [["x"], ["the_highest_temperature", "y"]])
+def test_no_name_or_number_of_the_table_is_cut_at_80_columns(value, names):
+    methods = "model", "persistence", "seasonal naive", "climatology", "ridge"
+    methods += ("exponential smoothing",)
+    errors = {method: dict.fromkeys(("mae", "rmse", "mase"), value) for method in methods}
+    scores = {
+        **dict.fromkeys(("mae", "rmse", "mase"), value),
+        "windows": 7,
+        "forecasts": errors,
+        "by_target": dict.fromkeys(names, errors),
+        "by_step": dict.fromkeys(methods, [value] * 365),
+        "baselines": {"learned_on": {"ridge": "50 of 272 windows"}},
+    }
+    terminal = Console(width=80, file=io.StringIO())
+    terminal.print(forecast_table(scores))
+    text = terminal.file.getvalue()
+    words = text.split()
+    assert "…" not in text and max(map(len, text.splitlines())) <= 80
+    assert {word for method in methods for word in method.split()} <= {*words}
+    num_targets = len(names) if len(names) > 1 else 0
+    assert words.count(f"{value:.4g}") == 6 * (3 + num_targets + 12)
+    assert "ridge on 50 of 272 windows" in text
+
+
 def test_baselines_are_left_out_on_request(tmp_path):
     file = series(tmp_path / "x.csv")
     options = (*SMALL, "--baselines", "false", "--out", tmp_path / "run")
@@ -279,12 +354,12 @@ def test_baselines_are_left_out_on_request(tmp_path):
 def test_means_over_targets_are_compared_where_there_is_no_scale():
     """A bundle's own model, whose naive errors nobody knows; targets are missing."""
     draw = np.random.default_rng(0)
-    targets = draw.normal(size=(23, 5, 2))
+    targets = draw.normal(size=(53, 5, 2))
     targets[draw.random(targets.shape) < 0.2] = np.nan
     model, ridge = targets + 1, targets + 2
     model[..., 1] += 3
     model, ridge = (np.nan_to_num(values) for values in (model, ridge))
-    unknown = np.full((23, 2), np.nan)
+    unknown = np.full((53, 2), np.nan)
     forecasts = {"model": model, "ridge": ridge}
     scores = {
         "mae": 2.5,
@@ -292,7 +367,7 @@ def test_means_over_targets_are_compared_where_there_is_no_scale():
             name: forecast_errors(values, targets, unknown) for name, values in forecasts.items()
         },
     }
-    blocks = np.arange(23) // 5
+    blocks = np.arange(53) // 5
     found = beside_baselines(scores, forecasts, targets, unknown, blocks, 0, {})
     assert found["compared_by"] == "MAE"
     assert found["ahead"] == pytest.approx((2 + 2) / (1 + 4) - 1)

@@ -432,7 +432,11 @@ def test_numbers_are_compared_by_correlation(files):
     comparison = scores_of(files / "numbers")["baselines"]
     assert [*comparison["methods"]] == ["model", "mean", "words and pairs"]
     assert comparison["compared_by"] == "Pearson's correlation"
-    assert comparison["methods"]["mean"]["Pearson's correlation"] == 0
+    mean, scores = comparison["methods"]["mean"], scores_of(files / "numbers")
+    assert mean["Pearson's correlation"] == 0
+    assert comparison["methods"]["model"]["MAE"] == scores["mean_absolute_error"]
+    assert comparison["methods"]["model"]["RMSE"] == scores["root_mean_squared_error"]
+    assert 0 < comparison["methods"]["words and pairs"]["MAE"] < mean["MAE"] < mean["RMSE"]
 
 
 def test_tags_are_compared_by_entities(files):
@@ -494,9 +498,16 @@ def test_what_neither_finds_is_not_compared():
     assert compared(Measure("F1", ratio), scores, sums, {"F1": ".2%"}, 0, {}) == {}
 
 
-def test_one_row_has_no_interval():
-    sums = {"model": rows_of(1, 1), "words": rows_of(0, 1)}
+@pytest.mark.parametrize("count", [1, 2, 9])
+def test_few_rows_have_no_interval(count):
+    sums = {"model": rows_of(count, count), "words": rows_of(0, count)}
     scores = {name: {"right": 0.0} for name in sums}
     found = compared(Measure("right", ratio), scores, sums, {"right": ".2%"}, 0, {})
     assert found["interval"] is None
-    assert found["summary"] == "model 100.0 %, words 0.0 %: ahead by 100.0 points"
+    line = "model 100.0 %, words 0.0 %: ahead by 100.0 points (too few for an interval)"
+    assert found["summary"] == line
+
+
+def test_no_end_of_an_interval_is_minus_zero():
+    line = Measure("r", ratio, NUMBER).in_words({"model": 0.1, "mean": 0.5}, -0.4, [-2.0, 0.0001])
+    assert line == "r: model 0.100, mean 0.500: behind by 0.400 (0.000 to 2.000)"

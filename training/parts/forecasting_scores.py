@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from seqkeras.metrics import (
@@ -138,12 +139,23 @@ def forecast_errors(
 
 
 def forecast_table(scores: Mapping[str, Any]) -> Table:
-    """Return a column for each forecast; rows of all, of targets if there are several, of steps."""
+    """Return a column for each forecast; rows of all, of targets if there are several, of steps;
+    below them the samples that forecasts learn on. Six forecasts fit into 80 columns."""
     forecasts, by_target = scores["forecasts"], scores["by_target"]
-    table = Table(title=f"of {counted(scores['windows'], 'windows')}")
-    table.add_column("")
+    learned_on = scores.get("baselines", {}).get("learned_on", {})
+    samples = [f"{method} on {sample}" for method, sample in learned_on.items()]
+    by_mae = "targets and steps" if len(by_target) > 1 else "steps"
+    table = Table(
+        title=f"of {counted(scores['windows'], 'windows')}; {by_mae} by MAE",
+        caption="; ".join(samples) or None,
+        box=SIMPLE_HEAD,
+        collapse_padding=True,
+        pad_edge=False,
+        show_edge=False,
+    )
+    table.add_column("", overflow="fold")
     for method in forecasts:
-        table.add_column(method, justify="right")
+        table.add_column(method.replace(" ", "\n"), justify="right", no_wrap=True)
     for name in ("mae", "rmse", "mase"):
         if name in scores:
             numbers = (f"{errors[name]:.4g}" for errors in forecasts.values())
@@ -151,11 +163,11 @@ def forecast_table(scores: Mapping[str, Any]) -> Table:
     table.add_section()
     for target, errors in by_target.items() if len(by_target) > 1 else ():
         numbers = (f"{errors[method]['mae']:.4g}" for method in forecasts)
-        table.add_row(f"MAE, {one_line(target)}", *numbers)
+        table.add_row(one_line(target), *numbers)
     count = len(scores["by_step"]["model"])
     for step in sorted({*np.linspace(0, count - 1, min(count, MOST_STEPS)).astype(int)}):
         numbers = (f"{scores['by_step'][method][step]:.4g}" for method in forecasts)
-        table.add_row(f"MAE, step {step + 1}", *numbers)
+        table.add_row(f"step {step + 1}", *numbers)
     return table
 
 

@@ -137,7 +137,12 @@ class RegressionModelling(LabelledTextModelling):
 class RegressionScoring(Scoring):
     """Correlations and errors of numbers."""
 
-    score_formats = {"Pearson's correlation": ".4f", "Spearman's correlation": ".4f"}
+    score_formats = {
+        "Pearson's correlation": ".4f",
+        "Spearman's correlation": ".4f",
+        "MAE": ".4g",
+        "RMSE": ".4g",
+    }
 
     def validation_scores(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
         scores = self._scores(examples, answers)
@@ -145,6 +150,9 @@ class RegressionScoring(Scoring):
             "Pearson's correlation": scores["pearson_correlation"],
             "Spearman's correlation": scores["spearman_correlation"],
         }
+
+    def scores_beside(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
+        return dict(zip(self.score_formats, self._scores(examples, answers).values(), strict=True))
 
     def _scores(self, examples, answers):
         predictions = [answer.score for answer in answers]

@@ -16,6 +16,7 @@ from seqkeras.spreading import evenly_spread
 from seqkeras.training.baselines import answered, sampled
 from seqkeras.training.console import console
 from seqkeras.training.parts.forecasting_defaults import LENGTHS
+from seqkeras.training.wording import counted
 
 if TYPE_CHECKING:
     from seqkeras.data.series import Series, Window
@@ -43,15 +44,18 @@ def persistence(window: np.ndarray, horizon: int) -> np.ndarray:
 def seasonal_naive(windows: Sequence[Window], horizon: int, period: int) -> np.ndarray:
     """Return (B, horizon, C), the values one period before, again and again: f(t + h) = y(t + h - k
     p), with the least k for which that row is not to come; a missing value is the last one before
-    it.
+    it. A window that has fewer rows of its series before it falls back to `persistence`.
 
     Args:
-        windows: list of B `seqkeras.data.series.Window`s; their series have the rows of a period
-            before what follows.
+        windows: list of B `seqkeras.data.series.Window`s.
     """
-    steps = np.arange(horizon) % period - period
+    last, steps = np.full(horizon, -1), np.arange(horizon) % period - period
     tables = {part.key: part.filled for part in _parts(windows)}
-    return np.stack([tables[id(window.table)][window.past.stop + steps] for window in windows])
+    values = []
+    for window in windows:
+        origin = window.past.stop
+        values.append(tables[id(window.table)][origin + (steps if period <= origin else last)])
+    return np.stack(values)
 
 
 def forecasts(
@@ -81,7 +85,8 @@ def forecasts(
         console.print(f"  no {SEASONAL} forecast: {calendar.why_no_season(options.period)}")
     if not train:
         return found, learned_on
-    kept, sample = ridge_sample(train, calendar)
+    kept, of_ridge = ridge_sample(train, calendar)
+    samples = {RIDGE: of_ridge, SMOOTHING: smoothing_sample(calendar, targets)}
     methods: dict[str, Callable[[], np.ndarray]] = {
         CLIMATOLOGY: lambda: climatology(windows, calendar),
         RIDGE: lambda: Ridge(kept, calendar)(windows),
@@ -92,7 +97,7 @@ def forecasts(
     for name, method in methods.items():
         if (values := answered(name, method)) is not None:
             found[name] = values
-            learned_on |= {RIDGE: sample} if name == RIDGE and sample else {}
+            learned_on |= {name: samples[name]} if samples.get(name) else {}
     return found, learned_on
 
 
@@ -178,27 +183,35 @@ class Calendar:
 
     def best_season(self, horizon: int) -> int | None:
         """Return the season whose repetition has the least error before the first window's targets;
-        None where no series is as long as one."""
-        shortest = min(part.end for part in self.parts)
-        fitting = [season for season in self.seasons if season <= shortest]
+        None where no series is as long as one.
+
+        A series that is too short for a season counts with the error of persistence, to which its
+        forecast falls back; one that is too short for any error does not count.
+        """
+        longest = max(part.end for part in self.parts)
+        fitting = [season for season in self.seasons if season <= longest]
         if len(fitting) < 2:
             return next(iter(fitting), None)
-        return min(fitting, key=lambda season: self._error(season, horizon))
+        errors = np.array(
+            [[self._error(part, season, horizon) for season in fitting] for part in self.parts]
+        )
+        is_known = ~np.isnan(errors).any(axis=1)
+        return fitting[int(errors[is_known].sum(axis=0).argmin())]
 
-    def _error(self, season, horizon):
-        lags = season * -(-np.arange(1, horizon + 1) // season)
+    def _error(self, part, season, horizon):
+        lags = np.arange(1, horizon + 1)
+        lags = season * -(-lags // season) if season <= part.end else lags
         total = 0.0
-        for part in self.parts:
-            for column in part.values[: part.end].T:
-                scale = naive_error(column) or 1.0
-                errors = {lag: naive_error(column, lag) for lag in {*lags.tolist()}}
-                total += np.mean([errors[lag] for lag in lags.tolist()]) / scale
-        return np.inf if np.isnan(total) else total
+        for column in part.values[: part.end].T:
+            scale = naive_error(column) or 1.0
+            errors = {lag: naive_error(column, lag) for lag in {*lags.tolist()}}
+            total += np.mean([errors[lag] for lag in lags.tolist()]) / scale
+        return total
 
     def why_no_season(self, period: int | None) -> str:
         """Return why there is no seasonal naive forecast."""
         if self.seasons:
-            rows = min(part.end for part in self.parts)
+            rows = max(part.end for part in self.parts)
             return (
                 f"a season of {min(self.seasons):,} steps is more than the {rows:,} rows before "
                 "the first window's targets"
@@ -337,6 +350,17 @@ def ridge_sample(train: Sequence[Window], calendar: Calendar) -> tuple[list[Wind
     width = context * train[0].rows.num_features
     width = context * targets if width > MOST_FEATURES else width
     return sampled(train, MOST_NUMBERS / width, "windows")
+
+
+def smoothing_sample(calendar: Calendar, targets: int) -> str:
+    """Return in words what `smoothing` is fitted on; "" for all."""
+    count, words = len(calendar.parts) * targets, []
+    if count > MOST_FITTED:
+        noun = "series" if targets == 1 else "targets of series"
+        words.append(f"{MOST_FITTED} of {counted(count, noun)}")
+    if max(part.end for part in calendar.parts) > MOST_SMOOTHED:
+        words.append(f"the last {MOST_SMOOTHED:,} rows")
+    return ", ".join(words)
 
 
 def smoothing(windows: Sequence[Window], calendar: Calendar) -> np.ndarray:
