@@ -258,10 +258,11 @@ class Ridge:
     def __init__(self, windows: Sequence[Window], calendar: Calendar):
         self.calendar, self.sizes = calendar, windows[0].sizes
         windows = [window for window in windows if not np.isnan(window.target).any()]
-        self.scales: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-        last_windows = {id(window.table): window for window in sorted(windows, key=_stop)}
-        for window in last_windows.values():
-            self._scale_of(window, window.future.stop)
+        horizon = self.sizes[1]
+        self.scales = {part.key: _scale(part.filled[: part.end]) for part in calendar.parts} | {
+            part.key: _scale(part.filled[: part.origins.max() + horizon])
+            for part in _parts(windows)
+        }
         x, last, scale, mean = self._features(windows)
         target = WindowArrays(windows, "target", scaled=False)[range(len(windows))]
         y = ((target - mean) / scale - last[:, None]).reshape(len(windows), -1)
@@ -292,7 +293,7 @@ class Ridge:
         past = WindowArrays(windows, "window", scaled=False)[places]
         if past[0].size > MOST_FEATURES:
             past = past[..., :targets]
-        means, scales = zip(*(self._scale_of(window, window.future.start) for window in windows))
+        means, scales = zip(*(self.scales[id(window.table)] for window in windows))
         mean, scale = np.stack(means)[:, None], np.stack(scales)[:, None]
         past = past.copy()
         past[..., :targets] = (past[..., :targets] - mean) / scale
@@ -305,24 +306,16 @@ class Ridge:
             parts.append(known.reshape(len(windows), -1))
         return np.concatenate(parts, axis=1), last, scale, mean
 
-    def _scale_of(self, window, end):
-        """Return the mean and the deviation of a window's series before a row; those that training
-        found stay."""
-        key = id(window.table)
-        if key not in self.scales:
-            rows = window.rows.filled(window.table)[:end, : self.sizes[2]]
-            deviation = rows.std(axis=0)
-            self.scales[key] = rows.mean(axis=0), np.where(deviation > 0, deviation, 1.0)
-        return self.scales[key]
-
     @functools.cached_property
     def _waves(self):
         """A function: series -> its harmonics, computed once."""
         return functools.cache(self.calendar.harmonics)
 
 
-def _stop(window):
-    return window.future.stop
+def _scale(rows):
+    """Return the mean and the deviation of each column; 1 for the deviation of a constant."""
+    deviation = rows.std(axis=0)
+    return rows.mean(axis=0), np.where(deviation > 0, deviation, 1.0)
 
 
 class _Fits:
