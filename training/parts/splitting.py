@@ -23,6 +23,20 @@ class NoneHeldOutError(RunError):
         super().__init__(reason, advice=f"Name a file by {option}{way_out}.")
 
 
+def nothing_left(file: object, held_out: str, way_out: str = "") -> RunError:
+    """Return the error of a file whose examples are all held out.
+
+    Args:
+        file: file of the examples.
+        held_out: what is held out, with its verb: "2 rows are".
+        way_out: see `NoneHeldOutError`.
+    """
+    return RunError(
+        f"{file}: {held_out} held out, so nothing is left for training; give more, choose a "
+        f"smaller --held-out, or name a file by --validation{way_out}."
+    )
+
+
 def split(
     examples: list[Any],
     options: Any,
@@ -63,10 +77,7 @@ def split(
         )
     if examples and len(held_out) == len(examples):
         rows = counted(len(examples), f"{noun}s are", f"{noun} is")
-        raise RunError(
-            f"{options.file}: {rows} held out, so nothing is left for training; give more, choose "
-            f"a smaller --held-out, or name a file by --validation{way_out}."
-        )
+        raise nothing_left(options.file, rows, way_out)
     train = [example for index, example in enumerate(examples) if index not in held_out]
     return train, [examples[index] for index in sorted(held_out)]
 

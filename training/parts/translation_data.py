@@ -13,6 +13,7 @@ from seqkeras.data.parallel import read_parallel, read_pronunciations, read_tab_
 from seqkeras.data.recordings import read_table
 from seqkeras.data.texts import suffix_of
 from seqkeras.runs import RunError
+from seqkeras.training.parts.splitting import nothing_left
 from seqkeras.training.parts.translation_rows import read_source_rows, with_known_categories
 from seqkeras.training.wording import counted
 
@@ -133,11 +134,8 @@ def _held_out(options, examples):
     sources = [*dict.fromkeys(example.source for example in examples)]
     count = max(1, round(options.held_out * len(sources)))
     if count >= len(sources):
-        sources = counted(len(sources), "different sources are", "source is")
-        raise RunError(
-            f"{options.file}: {sources} held out, so nothing is left for training; give more, "
-            "choose a smaller --held-out, or name a file by --validation."
-        )
+        held_out = counted(len(sources), "different sources are", "source is")
+        raise nothing_left(options.file, held_out)
     order = np.random.default_rng(options.seed).permutation(len(sources))
     held_out = {sources[index] for index in order[:count]}
     train = [example for example in examples if example.source not in held_out]
