@@ -1,9 +1,10 @@
 """Run a seqkeras bundle with NumPy and onnxruntime, without TensorFlow, with the same answers.
 
-    from seqkeras import serving
-
     translate = serving.load("bundles/dates")
     translate("de|Samstag, 3. Mai 2014").text  # "2014-05-03"
+
+The package is `seqkeras.serving` where seqkeras is installed, `seqkeras_serving` where the package
+seqkeras-serving is, and `serving` where the folder is copied.
 
 Importing this package loads neither NumPy nor onnxruntime; `load` does. onnxruntime's telemetry,
 which reports each process and graph to Microsoft, is off, unless ORT_DISABLE_TELEMETRY is 0.
