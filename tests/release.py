@@ -96,8 +96,8 @@ def main():
 
 
 def _uncommitted():
-    """Return the tracked files that differ from the last commit."""
-    status = run("git", "status", "--porcelain", "--untracked-files=no", folder=CHECKOUT)
+    """Return the files that differ from the last commit, new ones that git does not ignore too."""
+    status = run("git", "status", "--porcelain", folder=CHECKOUT)
     return [line[3:] for line in status.splitlines()]
 
 

@@ -115,6 +115,20 @@ def test_a_release_is_of_a_commit(monkeypatch):
         release.main()
 
 
+def test_a_new_file_is_not_released_either(tmp_path, monkeypatch):
+    monkeypatch.setattr(release, "CHECKOUT", tmp_path)
+    (tmp_path / ".gitignore").write_text("ignored.txt\n", encoding="utf-8")
+    author = ("-c", "user.name=a", "-c", "user.email=a@b.c")
+    release.run("git", "init", "--quiet", folder=tmp_path)
+    release.run("git", "add", ".gitignore", folder=tmp_path)
+    release.run("git", *author, "commit", "--quiet", "-m", "first", folder=tmp_path)
+    monkeypatch.setattr(release.shutil, "which", lambda name: name)
+    for name in ("ignored.txt", "new.txt"):
+        (tmp_path / name).write_text("a\n", encoding="utf-8")
+    with pytest.raises(release.Failed, match=r"^commit these first, .*: new\.txt$"):
+        release.main()
+
+
 def test_a_command_that_fails_is_told_with_what_it_said(tmp_path):
     command = (sys.executable, "-c", "print('out'); raise SystemExit('why')")
     with pytest.raises(release.Failed, match=r"(?s)python.* -c .*out\nwhy\n$"):
