@@ -15,7 +15,7 @@ from urllib.parse import unquote, urldefrag, urlsplit
 import pytest
 
 from tests.conftest import CHECKOUT
-from tests.serving.playground.chromium import ARGUMENTS, CHROMIUM, NEEDS_CHROMIUM, opened
+from tests.serving.playground.chromium import NEEDS_CHROMIUM, driven, opened
 from tests.serving.playground.test_access import AXE, require_nothing_found
 
 FROM_NPM = CHECKOUT / "docs" / "theme" / "node_modules"
@@ -113,11 +113,8 @@ def test_files_of_other_folders_are_pages(site):
 @pytest.fixture(scope="module")
 def browser():
     """A Chromium, driven by playwright."""
-    api = pytest.importorskip("playwright.sync_api", reason="needs requirements-test.txt")
-    with api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+    with driven() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.mark.skipif(not AXE.is_file(), reason="needs axe-core: npm ci in serving/javascript")

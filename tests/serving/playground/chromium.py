@@ -23,6 +23,16 @@ NEEDS_PACKAGES = pytest.mark.skipif(
 
 
 @contextlib.contextmanager
+def driven():
+    """Yield a Chromium that playwright drives."""
+    api = pytest.importorskip("playwright.sync_api", reason="needs requirements-test.txt")
+    with api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@contextlib.contextmanager
 def opened(browser, address, refusals=False, **options):
     """Open an address; yields playwright's page, and fails if the browser complained.
 

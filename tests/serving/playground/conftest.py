@@ -7,7 +7,7 @@ from seqkeras.serving.rows import Column, Rows
 from tests.serving.http.served import served
 from tests.serving.pipelines.toys import frames_graph
 from tests.serving.playground.asked import ASKED
-from tests.serving.playground.chromium import ARGUMENTS, CHROMIUM
+from tests.serving.playground.chromium import driven
 from tests.serving.test_streams import W, forecaster_of_rows, stream_of, written
 from tests.serving.written import model_of
 
@@ -18,11 +18,8 @@ ROWS = Rows(tuple(Column(name, mean=0.5, deviation=2.0) for name in "zxy"), seri
 @pytest.fixture(scope="package")
 def browser():
     """A Chromium, driven by playwright."""
-    api = pytest.importorskip("playwright.sync_api", reason="needs requirements-test.txt")
-    with api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+    with driven() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="package")
