@@ -162,6 +162,8 @@ def logits_of(model, table, nested):
 def test_plain_sentences_become_a_model_of_trees(task, options, tmp_path):
     file = sentences(tmp_path / "train.csv", 140)
     given = [*TINY, *options.split(), "--passes", 12, "--held-out", 0.2]
+    if task == "classification":  # the recursion knows small letters and no temperature
+        given += ["--lowercase", "true", "--calibrate", "false"]
     printed(task, file, *given, "--out", tmp_path / "run")
     bundle = serving.load(exported(tmp_path))
     shape = options.split()[-1].replace("tree", "balanced")
