@@ -454,14 +454,29 @@ class Streams(_Answering):
         return f"<{len(self)} streams of {self._streaming.who}>"
 
     def state(self, index: int) -> StreamState:
-        """Return the `StreamState` of a stream."""
+        """Return the `StreamState` of a stream.
+
+        Args:
+            index: the stream's index, from 0.
+
+        Raises:
+            ValueError: if there is no stream of that index.
+        """
         index = self._index(index)
         arrays = {name: array[index].copy() for name, array in self._steps.state.items()}
         identity = self._streaming.graph.identity
         return StreamState(identity, self._frames[index], arrays, self._memories[index])
 
     def replace(self, index: int, state: StreamState | bytes | None = None) -> None:
-        """Put another stream in the place of one that has ended: a new one, or one of a state."""
+        """Put another stream in the place of one that has ended: a new one, or one of a state.
+
+        Args:
+            index: index of the stream that has ended, from 0.
+            state: the state from which the other stream goes on, or its bytes; None to begin.
+
+        Raises:
+            ValueError: if there is no stream of that index, or the state belongs to another bundle.
+        """
         index, state = self._index(index), self._streaming.state_of(state)
         for name, array in state.arrays.items():
             self._steps.state[name][index] = array

@@ -111,6 +111,10 @@ class Task:
             examples: training examples.
             kept: validation examples that stay with the run.
             tokenizers: role -> tokenizer.
+
+        Raises:
+            RunError: if no run can hold the content.
+            ValueError: if the record names a pipeline that there is not.
         """
         from seqkeras.training.answering import answerer
         from seqkeras.training.run_of_task import run_files
@@ -273,11 +277,19 @@ class Modelling(abc.ABC):
     def arrays(self, examples: list[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
         """Return the inputs and targets of examples, in the form that
         `seqkeras.data.batches.Batches` takes, and (examples,) lengths: rows of about one length
-        share a batch. For `batches` and the validation loss alone."""
+        share a batch. For `batches` and the validation loss alone.
+
+        Raises:
+            NotImplementedError: unless the task writes it; one that writes `batches` need not.
+        """
         raise NotImplementedError
 
     def batches(self, examples: list[Any], run: RunFiles) -> Batches:
-        """Return the `seqkeras.data.batches.Batches` of training examples."""
+        """Return the `seqkeras.data.batches.Batches` of training examples.
+
+        Raises:
+            RunError: if there is no example, or one is longer than a batch.
+        """
         from seqkeras.data.batches import Batches
 
         inputs, targets, lengths = self.arrays(examples, run)
@@ -464,7 +476,11 @@ class Scoring(abc.ABC):
         return ()
 
     def measure(self) -> Measure:
-        """Return the score by which the model and the best of `methods` are compared."""
+        """Return the score by which the model and the best of `methods` are compared.
+
+        Raises:
+            NotImplementedError: unless the task writes it; a task with `methods` does.
+        """
         raise NotImplementedError
 
     def scores_beside(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
@@ -473,7 +489,11 @@ class Scoring(abc.ABC):
         return self.validation_scores(examples, answers)
 
     def sums(self, examples: list[Any], answers: Sequence[Any]) -> np.ndarray:
-        """Return (rows, k) numbers of each example, whose sums `measure` makes its score of."""
+        """Return (rows, k) numbers of each example, whose sums `measure` makes its score of.
+
+        Raises:
+            NotImplementedError: unless the task writes it; a task with `methods` does.
+        """
         raise NotImplementedError
 
     def beside(
@@ -512,6 +532,9 @@ class Scoring(abc.ABC):
             examples: examples of validation; those without a right class are left out.
             answers: answers to them.
             run: a `seqkeras.runs.RunFiles`.
+
+        Raises:
+            NotImplementedError: unless the task writes it; a task with `linear` does.
         """
         raise NotImplementedError
 
@@ -519,7 +542,11 @@ class Scoring(abc.ABC):
         self, model: keras.Model, examples: list[Any], answers: Sequence[Any], run: RunFiles
     ) -> Evidence:
         """Return the `seqkeras.training.calibration.Evidence` of examples, by default made of their
-        `chances`, whose arguments these are."""
+        `chances`, whose arguments these are.
+
+        Raises:
+            NotImplementedError: unless the task writes it or `chances`.
+        """
         from seqkeras.training.calibration import Softmaxes
 
         return Softmaxes(self.chances(model, examples, answers, run))

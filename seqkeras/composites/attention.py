@@ -41,6 +41,9 @@ def attention(
     Returns:
         (B, N, T, H) contexts, zero where a query may attend to nothing.
 
+    Raises:
+        ValueError: if `causal` meets a mask that is not of rank 4.
+
     Reference: Vaswani et al. 2017, section 3.2.1, https://arxiv.org/abs/1706.03762
 
     Example:
@@ -136,6 +139,9 @@ def attention_weights(
 
     Returns:
         (B, N, T, S) weights, zero where a query may attend to nothing.
+
+    Raises:
+        ValueError: if `causal` meets a mask that is not of rank 4.
 
     Reference: Vaswani et al. 2017, section 3.2.1, https://arxiv.org/abs/1706.03762
 

@@ -56,6 +56,8 @@ def begin_records(folder: Path | str, corpus: Corpus, tokenizer: Subwords) -> li
 
     Raises:
         DataError: if the folder holds something else, or records with other options.
+        InUseError: if another process makes the same folder.
+        OSError: if the folder can not be written.
 
     Example:
         >>> import pathlib
@@ -175,6 +177,7 @@ class TokenRecords:
     Raises:
         DataError: if the folder holds no records, a shard is missing, damaged or can not be read,
             or there is no token.
+        ValueError, OSError: if the file of their tokenizer is damaged or missing.
 
     Example:
         >>> import pathlib

@@ -82,6 +82,14 @@ class RunRecord:
     evaluation: dict = dataclasses.field(default_factory=dict)
 
     def write(self, folder: Path | str) -> None:
+        """Write run.json into a run's folder, whole or not at all.
+
+        Args:
+            folder: the run's folder, which exists.
+
+        Raises:
+            OSError: if it can not be written.
+        """
         files.write_json(Path(folder) / RECORD, dataclasses.asdict(self))
 
     def parse(self, where: Path | str) -> "Parsed":
@@ -113,7 +121,14 @@ class RunRecord:
         return Parsed(**parsed)
 
     def require_one(self, where: Path | str) -> None:
-        """Raise a `RunError` if the folder holds the runs of several tasks."""
+        """Refuse a folder that holds the runs of several tasks.
+
+        Args:
+            where: the owner of the record, for errors.
+
+        Raises:
+            RunError: if it does; the message names the runs.
+        """
         if RUNS in self.settings:
             runs = ", ".join(self.settings[RUNS])
             raise RunError(f"{where}: holds the runs of several tasks; choose one: {runs}.")

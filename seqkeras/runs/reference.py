@@ -143,6 +143,14 @@ class Reference:
         return cls(limited)
 
     def write(self, folder: Path | str) -> None:
+        """Write the outputs into a run's folder, whole or not at all.
+
+        Args:
+            folder: the run's folder, which exists.
+
+        Raises:
+            OSError: if they can not be written.
+        """
         arrays = {
             f"{index}/{name}": array
             for index, outputs in enumerate(self.examples)

@@ -151,6 +151,9 @@ class RunFiles:
             folder: a `Path` that exists.
             model: a Keras model that is built.
             scores: the model's scores, as JSON content.
+
+        Raises:
+            OSError: if a file can not be written.
         """
         self.write_tokenizers(folder)
         with files.written_aside(folder / MODEL) as aside:
@@ -165,6 +168,14 @@ class RunFiles:
         self.record.write(folder)
 
     def write_tokenizers(self, folder: Path) -> None:
+        """Write each tokenizer's file into `tokenizer/` of a run's folder.
+
+        Args:
+            folder: a `Path` that exists.
+
+        Raises:
+            OSError: if a file can not be written.
+        """
         (folder / "tokenizer").mkdir(exist_ok=True)
         for role, path in self.record.tokenizers.items():
             with files.written_aside(folder / path) as aside:

@@ -61,6 +61,7 @@ def learn_word_piece(
 
     Raises:
         NoRoomError: if the characters alone are more than vocab_size.
+        ImportError: if the library tokenizers is not installed.
 
     Reference: Schuster and Nakajima 2012, "Japanese and Korean voice search", section 3; tokens are
     merged by how often they meet, as the library does, and not by likelihood.
@@ -121,6 +122,7 @@ def learn_byte_pairs(
     Raises:
         ValueError: if the form is unknown.
         NoRoomError: if there is no room for bytes and special tokens.
+        ImportError: if the library tokenizers is not installed.
 
     Reference: Sennrich et al. 2016, section 3.2, https://arxiv.org/abs/1508.07909
 

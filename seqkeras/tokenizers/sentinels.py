@@ -34,6 +34,7 @@ def learn_t5_pieces(texts: Sequence[str], vocab_size: int, lowercase: bool = Fal
 
     Raises:
         ValueError: if vocab_size is too small for the characters of the texts.
+        ImportError: if sentencepiece or the library tokenizers is not installed.
 
     Reference: Kudo 2018, https://arxiv.org/abs/1804.10959; Raffel et al. 2020, section 2.2,
     https://arxiv.org/abs/1910.10683
@@ -80,6 +81,9 @@ def with_sentinels(tokenizer: Subwords) -> Subwords:
 
     Returns:
         A new `Subwords`.
+
+    Raises:
+        ImportError: if the library tokenizers is not installed.
 
     Reference: Raffel et al. 2020, section 3.1.4, https://arxiv.org/abs/1910.10683
 

@@ -128,6 +128,7 @@ class Answer(Pipeline):
 
         Raises:
             ValueError: if an input is refused; nothing is answered then.
+            NoFiniteNumber: a BundleError, if the model gives NaN or infinity for an input.
         """
         n_best = require_count("Answer: n_best", n_best)
         threshold = self._threshold(no_answer_threshold)
@@ -170,7 +171,11 @@ class Answer(Pipeline):
         ]
 
     def marked_text(self, value: Any) -> str:
-        """Return the text of an input in which answers have their places: the context."""
+        """Return the text of an input in which answers have their places: the context.
+
+        Raises:
+            ValueError: if the input is no pair of a question and a context.
+        """
         _, context = parts_of(value, self.fields, "Answer: input")
         return context
 

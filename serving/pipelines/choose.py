@@ -102,6 +102,7 @@ class Choose(Pipeline):
 
         Raises:
             ValueError: if an input is refused; nothing is answered then.
+            NoFiniteNumber: a BundleError, if the model gives NaN or infinity for an input.
         """
         self._attention.require("Choose", attention)
         rows = encoded(inputs, "Choose: input", self.encode, truncate, token_budget)

@@ -224,6 +224,7 @@ class Classify(Pipeline):
 
         Raises:
             ValueError: if a text is refused; nothing is answered then.
+            NoFiniteNumber: a BundleError, if the model gives NaN or infinity for an input.
         """
         if require_flag("Classify: nodes", nodes) and not self._reads_trees:
             raise ValueError("Classify: only trees have nodes; this model reads texts.")

@@ -127,6 +127,7 @@ class Embed(Pipeline):
 
         Raises:
             ValueError: if a text is refused; nothing is answered then.
+            NoFiniteNumber: a BundleError, if the model gives NaN or infinity for an input.
         """
         if normalize is None:
             normalize = self._settings.normalize

@@ -138,6 +138,7 @@ class FillMask(Pipeline):
 
         Raises:
             ValueError: if a text is refused; nothing is answered then.
+            NoFiniteNumber: a BundleError, if the model gives NaN or infinity for an input.
         """
         top_k = require_count("FillMask: top_k", top_k, most=len(self._tokenizer))
         self._attention.require("FillMask", attention)

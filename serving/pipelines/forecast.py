@@ -175,6 +175,7 @@ class Forecast(Pipeline):
 
         Raises:
             ValueError: if a series is refused; nothing is answered then.
+            NoFiniteNumber: a BundleError, if the model gives NaN or infinity for an input.
         """
         name = "Forecast: series"
         encode = functools.partial(self.encode, strict=require_flag("Forecast: strict", strict))

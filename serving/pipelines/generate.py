@@ -166,6 +166,7 @@ class Generate(Pipeline):
         Raises:
             TypeError: if there is no such option.
             ValueError: if a prompt or an option is refused; nothing is answered then.
+            NoFiniteNumber: a BundleError, if the model gives NaN or infinity for an input.
         """
         options = self._options(options)
         require_count("Generate: token_budget", token_budget)
@@ -186,6 +187,7 @@ class Generate(Pipeline):
         Joined, they are the text of `__call__` with one beam. `yield from` returns its answer.
 
         Raises:
+            TypeError: if there is no such option.
             ValueError: if the prompt or an option is refused, or an option asks for several
                 answers.
             BundleError: during iteration, if the graph gives no finite log-probability.

@@ -34,7 +34,11 @@ class Pipeline:
     streaming: Streaming | None = None
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        """Answer an input, or each one of a list."""
+        """Answer an input, or each one of a list.
+
+        Raises:
+            NotImplementedError: always; each pipeline has its own.
+        """
         raise NotImplementedError
 
     def encode(self, *args: Any, **options: Any) -> Any:
@@ -42,6 +46,7 @@ class Pipeline:
 
         Raises:
             ValueError: if it can not be answered.
+            NotImplementedError: always; each pipeline has its own.
         """
         raise NotImplementedError
 

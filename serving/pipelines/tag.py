@@ -168,6 +168,7 @@ class Tag(Pipeline):
 
         Raises:
             ValueError: if a text is refused; nothing is answered then.
+            NoFiniteNumber: a BundleError, if the model gives NaN or infinity for an input.
         """
         self._attention.require("Tag", attention)
         name = f"Tag: {FRAMES if self.reads_json else 'text'}"
@@ -197,7 +198,11 @@ class Tag(Pipeline):
         return Word("", self._settings.labels[scores.index(score)], frame, frame + 1, score)
 
     def marked_text(self, value: Any) -> str:
-        """Return the text of an input in which entities have their places."""
+        """Return the text of an input in which entities have their places.
+
+        Raises:
+            ValueError: if the input is a dictionary of anything but "text".
+        """
         text = text_of(value, "Tag: text")
         return " ".join(text) if isinstance(text, tuple) else text
 

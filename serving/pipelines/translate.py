@@ -144,6 +144,7 @@ class Translate(Pipeline):
 
         Raises:
             ValueError: if a text or an option is refused; nothing is answered then.
+            NoFiniteNumber: a BundleError, if the model gives NaN or infinity for an input.
         """
         decode = self._search(num_beams, n_best, length_penalty, early_stopping)
         beams = decode.keywords["num_beams"]
