@@ -51,7 +51,7 @@ scores: .venv/requirements.done
 
 # The commands of the page, each of which draws a picture of it.
 gallery: .venv/requirements.done
-	grep '^python -m seqkeras.analysis' docs/gallery.md | PATH="$(CURDIR)/$(BIN):$$PATH" sh -ex
+	grep '^seqkeras figure' docs/gallery.md | PATH="$(CURDIR)/$(BIN):$$PATH" sh -ex
 
 # The site of docs/, with formulas and a diagram where there is npm.
 docs: .venv/requirements-docs.done $(if $(shell command -v npm),docs/theme/node_modules/.package-lock.json)

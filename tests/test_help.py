@@ -7,7 +7,6 @@ import pytest
 
 from seqkeras.analysis.__main__ import FIGURES
 from seqkeras.analysis.__main__ import main as figure
-from seqkeras.analysis.gradient_flow import main as gradient_flow
 from seqkeras.export.__main__ import main as export
 from seqkeras.serving.__main__ import main as serving
 from seqkeras.serving.triton import main as triton
@@ -32,7 +31,6 @@ PARSED = {
     **{f"serving {name}": (serving, [name]) for name in ("predict", "bench", "inspect", "serve")},
     "serving.triton": (triton, []),
     **{f"figure {name}": (figure, [name]) for name in FIGURES},
-    "gradient_flow": (gradient_flow, []),
 }
 
 

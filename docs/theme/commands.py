@@ -14,7 +14,6 @@ import click
 
 from seqkeras.analysis.__main__ import FIGURES
 from seqkeras.analysis.__main__ import main as figure
-from seqkeras.analysis.gradient_flow import main as gradient_flow
 from seqkeras.export.__main__ import main as export
 from seqkeras.serving.__main__ import main as serving
 from seqkeras.serving.triton import main as triton
@@ -41,8 +40,7 @@ def pages():
     made["export.md"] = _parser_page("seqkeras export", export, [])
     made |= {f"{name}.md": _parser_page(f"seqkeras {name}", serving, [name]) for name in OF_SERVING}
     made["figure.md"] = _figure_page()
-    for name, main in (("serving.triton", triton), ("analysis.gradient_flow", gradient_flow)):
-        made[f"{name}.md"] = _parser_page(f"python -m seqkeras.{name}", main, [])
+    made["serving.triton.md"] = _parser_page("python -m seqkeras.serving.triton", triton, [])
     return {"README.md": _index(made)} | made
 
 

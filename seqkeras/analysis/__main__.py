@@ -57,6 +57,16 @@ FIGURES = {
             "seed": "Seed of the weights and symbols.",
         },
     ),
+    "gradient-flow": Figure(
+        "gradient_flow.draw_gradient_flow",
+        "How far a gradient flows back in new cells, where numbers overflow, what clipping does.",
+        {
+            "units": "Size of each state.",
+            "steps": "Steps back in time.",
+            "seed": "Seed of the weights and inputs.",
+            "radii": "Spectral radii of the recurrent matrix, with commas between.",
+        },
+    ),
     "positions": Figure(
         "position_waves.plot_positions",
         "Sinusoidal positions as heat maps, and products of positions against distance.",
@@ -162,13 +172,25 @@ def _parser(name, figure, parameters):
     )
     for option, text in figure.options.items():
         default = parameters[option].default
+        several = isinstance(default, tuple)
+        shown = ",".join(f"{number:g}" for number in default) if several else default
         parser.add_argument(
             f"--{option.replace('_', '-')}",
-            type=type(default),
+            type=numbers if several else type(default),
             default=default,
-            help=f"{text} Default: {default}.",
+            help=f"{text} Default: {shown}.",
         )
     return parser
+
+
+def numbers(text):
+    """Return the numbers of an option that takes several, with commas between."""
+    try:
+        return tuple(float(number) for number in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"expected numbers with commas between; received {text!r}"
+        ) from None
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Gradient flow back through time, as numbers and as a PNG.
 
-    python -m seqkeras.analysis.gradient_flow --out docs/pictures/gradient_flow.png --radii 0.9,1
+    seqkeras figure gradient-flow --out gradient_flow.png --radii 0.9,1
 
 Four questions, each with a table and a panel: how the norm of dh(T)/dh(t) falls with T - t in newly
 initialized cells; how it depends on the spectral radius of U, compared with the linear recurrence
@@ -15,19 +15,14 @@ https://arxiv.org/abs/1211.5063; Goodfellow et al. 2016, section 10.7,
 https://www.deeplearningbook.org/contents/rnn.html
 """
 
-import argparse
-import os
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from seqkeras.analysis.clipping import clip_by_norm, clip_by_value, descend
 from seqkeras.analysis.gradient_flow_figure import STYLES, plot_gradient_flow
 from seqkeras.analysis.jacobians import jacobian_norms
-from seqkeras.quiet import import_tensorflow
 
 __all__ = ["measure"]
 
@@ -109,8 +104,8 @@ def measure(
         `Measurements`, which `seqkeras.analysis.gradient_flow_figure` draws.
 
     Raises:
-        ValueError: if there is no radius, too many, one that is not a positive number, or one whose
-            power `steps` overflows float64.
+        ValueError: if units or steps are below 2, or if there is no radius, too many, one that is
+            not a positive number, or one whose power `steps` overflows float64.
 
     Example:
         >>> from seqkeras.analysis.gradient_flow import measure
@@ -118,6 +113,8 @@ def measure(
         >>> list(measured.cells)[0], measured.radii[0.9].closed.round(3).tolist()  # 0.9 to the n
         ('SimpleRNN, h', [1.0, 0.9, 0.81, 0.729, 0.656, 0.59])
     """
+    if units < 2 or steps < 2:
+        raise ValueError(f"measure: units and steps must be at least 2; received {units}, {steps}.")
     require_radii(radii, steps)
     return Measurements(
         cells=cell_norms(units, steps, seed),
@@ -282,71 +279,18 @@ def report(measurements):
         yield f"{name:28}{longest:14.2g}{errors[-1]:12.2g}{errors[-100:].mean():12.2g}"
 
 
-def whole_number(least):
-    """Return the type of a command-line option: text -> a whole number of at least that."""
+def draw_gradient_flow(path, units=32, steps=100, seed=0, radii=RADII):
+    """Measure, print the tables, and draw the figure to a PNG file.
 
-    def parse(text):
-        if not text.isdecimal() or int(text) < least:
-            raise argparse.ArgumentTypeError(
-                f"expected a whole number from {least}; received {text!r}"
-            )
-        return int(text)
-
-    return parse
-
-
-def numbers(text):
-    """Return the type of a command-line option: numbers with commas between."""
-    try:
-        return tuple(float(number) for number in text.split(","))
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"expected numbers with commas between; received {text!r}"
-        ) from None
-
-
-def main(arguments=None):
-    """Measure, print the tables, draw the PNG; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="python -m seqkeras.analysis.gradient_flow",
-        description="How far a gradient flows back through time: tables, and a PNG.",
-    )
-    parser.add_argument(
-        "--out", type=Path, required=True, metavar="FILE.png", help="Figure to draw."
-    )
-    parser.add_argument(
-        "--units", type=whole_number(2), default=32, help="Size of each state. Default: 32."
-    )
-    parser.add_argument(
-        "--steps", type=whole_number(2), default=100, help="Steps back in time. Default: 100."
-    )
-    parser.add_argument(
-        "--seed", type=whole_number(0), default=0, help="Seed of weights and inputs. Default: 0."
-    )
-    parser.add_argument(
-        "--radii", type=numbers, default=RADII, help="Spectral radii of U. Default: 0.9,1,1.1."
-    )
-    options = parser.parse_args(arguments)
-    try:
-        require_radii(options.radii, options.steps)
-    except ValueError as error:
-        parser.error(str(error).removeprefix("measure: "))
-    if os.environ.get("KERAS_BACKEND", "tensorflow") == "tensorflow":
-        import_tensorflow()
-    measurements = measure(options.units, options.steps, options.seed, options.radii)
+    Args:
+        path: the file to write, replaced if it exists; its folder must exist.
+        units, steps, seed, radii: as in `measure`.
+    """
+    measurements = measure(units, steps, seed, radii)
     print(*report(measurements), sep="\n")
-    try:
-        plot_gradient_flow(measurements, options.out)
-    except OSError as error:
-        print(f"{parser.prog}: {error}", file=sys.stderr)
-        return 1
+    plot_gradient_flow(measurements, path)
     left = {name: f"{norms[-1]:.2g}" for name, norms in measurements.cells.items()}
     print(
-        f"{options.out}: drawn; {options.steps} steps back a gradient is {left['SimpleRNN, h']} of "
-        f"itself in a new SimpleRNN, {left['LSTM, c']} in an LSTM"
+        f"{steps} steps back a gradient is {left['SimpleRNN, h']} of itself in a new SimpleRNN, "
+        f"{left['LSTM, c']} in an LSTM"
     )
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
