@@ -1,7 +1,5 @@
 """docs/tasks: the files and the commands of each page, from training to an answer over HTTP."""
 
-import contextlib
-import io
 import json
 import re
 import shlex
@@ -11,7 +9,6 @@ import subprocess
 import keras
 import pytest
 
-from seqkeras.__main__ import main
 from seqkeras.models import Bert
 from seqkeras.pretrained import save_hugging_face
 from seqkeras.runs import MODEL, RECORD
@@ -19,14 +16,13 @@ from seqkeras.tokenizers import word_piece
 from seqkeras.training.commands import command
 from seqkeras.training.tasks import TASKS
 from tests.conftest import CHECKOUT
+from tests.journeys.pages import blocks, commands, files, printed, write_files
 from tests.serving.http.served import as_process, ask
 from tests.training.pretrained_folders import SIZES, VOCABULARY
 
 DOCS = CHECKOUT / "docs"
 PAGES = {path.stem: path.read_text(encoding="utf-8") for path in DOCS.glob("tasks/*.md")}
 PARTS = ["Your file", "Train", "The scores", "Export and serve", "When it goes wrong"]
-FILE = re.compile(r"`([\w-]+\.(?:csv|tsv|jsonl|conll|toml|txt))`")
-BLOCK = re.compile(r"([^\n]+(?:\n[^\n]+)*)\n\n```(\w*)\n(.*?)```", re.DOTALL)  # with what is before
 BUDGET = "--max-steps 6 --looks 1"
 ANSWERS = {  # of the first question to each bundle
     "bert-pretraining": {"bert": r".+"},
@@ -49,42 +45,10 @@ ANSWERS = {  # of the first question to each bundle
 }
 
 
-def blocks(page, language=""):
-    """Return (the paragraph before it, its text) of each block of a page."""
-    return [(before, text) for before, kind, text in BLOCK.findall(page) if kind == language]
-
-
-def commands(page):
-    """Return the lines of a page that a user types."""
-    return re.findall(r"^(?:seqkeras|curl|gzip) .*$", page, re.MULTILINE)
-
-
-def files(page):
-    """Return a dictionary: name -> content, of the files that a page shows."""
-    return {
-        FILE.findall(before)[-1]: text
-        for before, text in blocks(page)
-        if FILE.search(before) and not commands(text)
-    }
-
-
-def write_files(page, folder):
-    for file, text in files(page).items():
-        (folder / file).write_text(text, encoding="utf-8")
-
-
 def exported(page):
     """Return a dictionary: run -> bundle, of what a page exports; tasks of `several` are one."""
     found = re.findall(r"^seqkeras export (runs/[\w-]+)\S* (\S+)$", page, re.MULTILINE)
     return dict(found)
-
-
-def printed(arguments):
-    """Return what a command of seqkeras prints, which must end well."""
-    output = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
-    with contextlib.redirect_stdout(output):
-        assert main(arguments) == 0, arguments
-    return output.buffer.getvalue().decode().strip("\n")
 
 
 @pytest.fixture
