@@ -4,9 +4,11 @@ A page may link to any file of the checkout, relative to itself, as on GitHub. A
 docs/ that a page links to comes into the site under its path in the checkout: Markdown and
 notebooks as pages, another text as a page that shows it, anything else as it is. Only README.md,
 whose place is taken by docs/README.md, gets another name.
+
+Without the files from npm no page asks for them: formulas and diagrams stay text, and the search
+answers only where a server hands out the site.
 """
 
-import logging
 import os
 import re
 from pathlib import Path, PurePosixPath
@@ -23,9 +25,10 @@ LINK = re.compile(r'(\]\(|src=")(?!\w+:)([^)#\s"]+)')
 LANGUAGES = {"": "text", ".yml": "yaml"}
 PICTURES = {".png", ".svg", ".jpg", ".gif"}
 
-# A page that shows the first takes the others from npm into its head.
+# What a page shows, and what it then takes of a package from npm into its head.
 FORMULAS = (
     'class="arithmatex"',
+    "katex",
     (
         '<link rel="stylesheet" href="{}assets/katex/katex.min.css">'
         '<script defer src="{}assets/katex/katex.min.js"></script>'
@@ -33,14 +36,37 @@ FORMULAS = (
         '<script defer src="{}assets/formulas.js"></script>'
     ),
 )
-DIAGRAMS = 'class="mermaid"', '<script src="{}assets/mermaid/mermaid.tiny.js"></script>'
+DIAGRAMS = (
+    'class="mermaid"',
+    "mermaid",
+    '<script src="{}assets/mermaid/mermaid.tiny.js"></script>',
+)
+SEARCH_OF_FILES = "iframe-worker"
 FROM_NPM = {
     "katex": ("katex/dist", ("katex.min.*", "contrib/auto-render.min.js", "fonts/*.woff2")),
     "mermaid": ("@mermaid-js/tiny/dist", ("mermaid.tiny.js",)),
-    "iframe-worker": ("iframe-worker/shim", ("index.js",)),
+    SEARCH_OF_FILES: ("iframe-worker/shim", ("index.js",)),
 }
+# Weights in the search: the first pattern that the place of a page begins with decides. A page that
+# tells how comes before the reference, figures, programs, and files of other folders.
+WEIGHTS = (
+    ("reference/", 0.5),
+    ("(scores|speed|zh|architecture|gallery)[./]", 0.5),
+    ("training/(scripts|recipes|.*-scores)", 0.5),
+    ("CHANGELOG|CONTRIBUTING|SECURITY", 0.2),
+    ("edge[./]|(pretrained|server|streams)/", 2),
+    (r"serving/(javascript/)?README\.md", 2),
+    (r"[\w-]+\.md|(export|library|tasks)/", 3),
+    ("training/|examples/", 1),
+    ("", 0.1),
+)
 
-log = logging.getLogger("mkdocs.hooks.seqkeras")
+
+def on_config(config):
+    """Let the search run in pages that are opened as files, if npm has brought what it needs."""
+    brought = _from_npm(SEARCH_OF_FILES)
+    config.extra["polyfills"] = [f"assets/{SEARCH_OF_FILES}/index.js"] if brought else []
+    return config
 
 
 def on_files(files, config):
@@ -58,8 +84,6 @@ def on_files(files, config):
     for asset in ("style.css", "access.js", "formulas.js"):
         files.append(_asset(config, asset, Path(__file__).parent / asset))
     for name, (folder, patterns) in FROM_NPM.items():
-        if not (NPM / folder).is_dir():
-            log.info("%s is left out: npm ci in docs/theme brings it", name)
         for pattern in patterns:
             for path in sorted((NPM / folder).glob(pattern)):
                 inside = path.relative_to(NPM / folder).as_posix()
@@ -68,11 +92,16 @@ def on_files(files, config):
 
 
 def on_page_markdown(markdown, page, config, files):
-    """Lead links between files of the checkout to their places in the site."""
-    if page.file.src_uri == "README.md":  # names every page: the search would find it first
+    """Lead links between files of the checkout to their places in the site; weigh the page in the
+    search."""
+    uri = page.file.src_uri
+    if uri == "README.md":  # names every page: the search would find it first
         page.meta["search"] = {"exclude": True}
+    else:
+        weight = next(weight for pattern, weight in WEIGHTS if re.match(pattern, uri))
+        page.meta["search"] = {"boost": weight}
     source = _source(page.file)
-    here = PurePosixPath(page.file.src_uri).parent
+    here = PurePosixPath(uri).parent
 
     def led(match):
         target = _target(source, match[2])
@@ -96,10 +125,16 @@ def on_page_content(html, page, config, files):
 def on_post_page(output, page, config):
     """Add the scripts of formulas and diagrams where there are any, and the name of the search."""
     root = get_relative_url(".", page.url) + "/"
-    for shown, head in (FORMULAS, DIAGRAMS):
-        if shown in output:
+    for shown, package, head in (FORMULAS, DIAGRAMS):
+        if shown in output and _from_npm(package):
             output = output.replace("</head>", f"{head.replace('{}', root)}</head>", 1)
     return output.replace('role="dialog"', 'role="dialog" aria-label="Search"', 1)
+
+
+def _from_npm(package):
+    """Return whether npm has brought what the site takes of a package."""
+    folder, _ = FROM_NPM[package]
+    return (NPM / folder).is_dir()
 
 
 def _target(page, link):
