@@ -164,6 +164,30 @@ def test_the_pages_of_commands_are_made_of_their_options():
     assert not stale, f"{', '.join(stale)}: run make reference"
 
 
+def test_the_page_of_a_command_begins_with_what_must_be_given():
+    pages = loaded("commands").pages()
+    for name, usage in {
+        "predict": "seqkeras predict BUNDLE [INPUT ...] [OPTIONS]",
+        "serve": "seqkeras serve BUNDLE [BUNDLE ...] [OPTIONS]",
+        "train-bilm": "seqkeras train bilm FILES ... --out DIRECTORY [OPTIONS]",
+        "train-evaluate": "seqkeras train evaluate FOLDER --data FILE [OPTIONS]",
+        "train-tune": "seqkeras train tune TASK FILE --out DIRECTORY [OPTIONS]",
+    }.items():
+        assert f"```\n{usage}\n```" in pages[f"{name}.md"]
+
+
+def test_a_table_of_options_shows_the_defaults_and_no_empty_column():
+    pages = loaded("commands").pages()
+    assert "| `--port` | `PORT` | 8000 |" in pages["serve.md"]
+    assert "0.004 for AdamW, otherwise 0; with `--pretrained` 0.01" in pages["train-tagging.md"]
+    assert "| option | what it is |" in pages["inspect.md"]
+    for text in pages.values():
+        assert "| `--help`" not in text and "| `-h, --help`" not in text
+        for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+            _, _, *rows = [re.split(r"(?<!\\)\|", line)[1:-1] for line in table.splitlines()]
+            assert all(any(cell.strip() for cell in column) for column in zip(*rows, strict=True))
+
+
 def test_every_option_of_a_command_has_a_row():
     pages = loaded("commands").pages()
     for name, options in TASKS.items():
@@ -174,7 +198,7 @@ def test_every_option_of_a_command_has_a_row():
         }
         assert named <= rows
     rows = re.findall(r"^\| `([\w-]+)", pages["export.md"], re.MULTILINE)
-    assert {flag for flag, _, _ in ARGUMENTS} <= set(rows)
+    assert {flag for flag, _, _ in ARGUMENTS} <= {row.lower() for row in rows}
 
 
 def test_a_docstring_becomes_markdown_that_reads_the_same():

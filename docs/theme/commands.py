@@ -25,7 +25,8 @@ from seqkeras.training.tasks import TASKS
 from seqkeras.training.tuning.command import TUNE, tune_command
 
 FOLDER = Path(__file__).resolve().parents[1] / "reference/commands"
-HEADER = "| option | values | default | what it is |\n|---|---|---|---|\n"
+COLUMNS = ("option", "values", "default", "what it is")
+MUST = "must be given"
 NOTE = "Made from the command's options by `make reference`."
 OF_SERVING = ("predict", "stream", "bench", "inspect", "serve")
 SHOWN_TASK = "classification"  # whose command stands for all in the page of tune
@@ -76,13 +77,13 @@ def _task_page(name):
     context = click.Context(made, info_name=name)
     common, rows = options_of(FitOptions), {title: [] for title in SECTIONS}
     files = []
-    for parameter in sorted(made.get_params(context), key=lambda each: each.name not in made.usual):
+    for parameter in sorted(made.params, key=lambda each: each.name not in made.usual):
         if isinstance(parameter, click.Argument):
-            files.append(_click_row(parameter, context))
+            files += _click_rows([parameter], context)
             continue
         section = 0 if parameter.opts[0] in OF_RUN else 2 if parameter.name in common else 1
-        rows[SECTIONS[section]].append(_click_row(parameter, context))
-    usage = _usage(f"seqkeras train {name}", made, context)
+        rows[SECTIONS[section]] += _click_rows([parameter], context)
+    usage = _click_usage(f"seqkeras train {name}", made, context)
     usual = f"The options of each table begin with those that `seqkeras train {name} --help` shows."
     tables = [_table(title, found) for title, found in {"Files": files, **rows}.items()]
     return _page(f"seqkeras train {name}", _told(made.help), usage, usual, *tables)
@@ -93,12 +94,12 @@ def _tune_page():
     made = group.commands[SHOWN_TASK]
     context = click.Context(made, info_name=TUNE)
     own = {parameter.name for parameter in command(SHOWN_TASK, TASKS[SHOWN_TASK]).params}
-    rows = [_click_row(each, context) for each in made.params if each.name not in own]
+    rows = _click_rows([each for each in made.params if each.name not in own], context)
     links = ", ".join(f"[{name}](train-{name}.md)" for name in sorted(TASKS))
     return _page(
         f"seqkeras train {TUNE}",
         _told(group.help),
-        f"```\nseqkeras train {TUNE} TASK [OPTIONS] FILE\n```",
+        _click_usage(f"seqkeras train {TUNE} TASK", made, context),
         f"It takes the options of the task: {links}; and its own.",
         _table("Options of the search", rows),
     )
@@ -106,18 +107,42 @@ def _tune_page():
 
 def _click_page(title, made):
     context = click.Context(made, info_name=made.name)
-    rows = [_click_row(parameter, context) for parameter in made.get_params(context)]
-    return _page(title, _told(made.help), _usage(title, made, context), _table("Options", rows))
+    rows = _click_rows(made.params, context)
+    usage = _click_usage(title, made, context)
+    return _page(title, _told(made.help), usage, _table("Options", rows))
 
 
-def _usage(title, made, context):
-    return f"```\n{title} {' '.join(made.collect_usage_pieces(context))}\n```"
+def _usage(title, arguments, required):
+    """Return how a command is called: what must be given stands before the options."""
+    return f"```\n{' '.join([title, *arguments, *required, '[OPTIONS]'])}\n```"
+
+
+def _click_usage(title, made, context):
+    arguments = [
+        parameter.make_metavar(context).replace("...", " ...")
+        for parameter in made.params
+        if isinstance(parameter, click.Argument)
+    ]
+    required = [
+        f"{parameter.opts[0]} {parameter.make_metavar(context)}"
+        for parameter in made.params
+        if isinstance(parameter, click.Option) and parameter.required
+    ]
+    return _usage(title, arguments, required)
+
+
+def _click_rows(parameters, context):
+    """Return rows of options, and of arguments that have a help text."""
+    return [
+        _click_row(parameter, context)
+        for parameter in parameters
+        if isinstance(parameter, click.Option) or getattr(parameter, "help", None)
+    ]
 
 
 def _click_row(parameter, context):
     if isinstance(parameter, click.Argument):
-        told = getattr(parameter, "help", None) or ""
-        return _row(parameter.make_metavar(context), "", "", told)
+        return _row(parameter.make_metavar(context), "", "", parameter.help)
     extra = parameter.get_help_extra(context)
     values = ""
     if not parameter.is_flag:
@@ -126,7 +151,7 @@ def _click_row(parameter, context):
             values = ", ".join(map(str, kind.choices))
         else:
             values = extra.get("range") or kind.name.replace(" range", "")
-    default = "must be given" if "required" in extra else str(extra.get("default", ""))
+    default = MUST if "required" in extra else str(extra.get("default", ""))
     return _row(
         ", ".join(parameter.opts + parameter.secondary_opts), values, default, parameter.help
     )
@@ -134,18 +159,25 @@ def _click_row(parameter, context):
 
 def _parser_page(title, main, arguments):
     parser = _parser_of(main, arguments)
-    named = [_name_of(action) for action in parser._actions if not action.option_strings]
-    usage = " ".join([title, *(name.upper() for name in named), "[OPTIONS]"])
-    rows = [_argparse_row(action) for action in parser._actions]
-    return _page(title, _told(parser.description), f"```\n{usage}\n```", _table("Options", rows))
+    positional = [
+        " ".join(parser._get_formatter()._format_args(action, _name_of(action)).split())
+        for action in parser._actions
+        if not action.option_strings
+    ]
+    required = [
+        f"{action.option_strings[0]} {action.metavar}"
+        for action in parser._actions
+        if action.option_strings and action.required
+    ]
+    usage = _usage(title, positional, required)
+    return _page(title, _told(parser.description), usage, _table("Options", _parser_rows(parser)))
 
 
 def _figure_page():
     sections = []
     for name, about in FIGURES.items():
         parser = _parser_of(figure, [name])
-        rows = [_argparse_row(action) for action in parser._actions]
-        sections.append(f"## {name}\n\n{_plain(about.summary)}\n\n{HEADER}{''.join(rows).rstrip()}")
+        sections.append(_table(name, _parser_rows(parser), about=_plain(about.summary)))
     return _page(
         "seqkeras figure",
         "Draw a figure of [the gallery](../../gallery.md).",
@@ -167,6 +199,10 @@ def _parser_of(main, arguments):
     return found[0]
 
 
+def _parser_rows(parser):
+    return [_argparse_row(action) for action in parser._actions if action.dest != "help"]
+
+
 def _argparse_row(action):
     name, values = _name_of(action), ""
     if action.option_strings and action.nargs != 0:
@@ -177,7 +213,7 @@ def _argparse_row(action):
     default = action.default
     hidden = default in (None, False, argparse.SUPPRESS) or default == [] or default == ()
     if action.required and action.option_strings:
-        default = "must be given"
+        default = MUST
     elif hidden or action.nargs == 0 or "Default:" in told:
         default = ""
     if "%(" in told:
@@ -186,17 +222,31 @@ def _argparse_row(action):
 
 
 def _name_of(action):
-    return ", ".join(action.option_strings) or str(action.metavar or action.dest)
+    return ", ".join(action.option_strings) or str(action.metavar or action.dest).upper()
 
 
-def _table(title, rows):
-    return f"## {title}\n\n{HEADER}{''.join(rows).rstrip()}" if rows else ""
+def _table(title, rows, about=""):
+    """Return a section with a table, without the columns in which no row has anything."""
+    if not rows:
+        return ""
+    kept = [place for place in range(len(COLUMNS)) if any(row[place] for row in rows)]
+    shown = [[row[place] for place in kept] for row in [COLUMNS, ["---"] * len(COLUMNS), *rows]]
+    lines = [re.sub(r"\|  \|", "| |", f"| {' | '.join(cells)} |") for cells in shown]
+    lines[1] = lines[1].replace(" ", "")
+    return "\n\n".join(part for part in (f"## {title}", about, "\n".join(lines)) if part)
 
 
 def _row(name, values, default, told):
-    cells = f"`{name}`", values and f"`{values}`", default, told
-    escaped = [re.sub(r"\|", r"\\|", cell) for cell in (*cells[:2], *map(_plain, cells[2:]))]
-    return f"| {' | '.join(escaped)} |\n".replace("|  |", "| |")
+    """Return the cells of a row; a default that the text ends with moves into its column."""
+    told, default = told or "", default.removeprefix("(").removesuffix(")")
+    usual, _, otherwise = default.partition(", ")
+    last = re.search(r"\s*Default: ([^.]*(?:\.\S[^.]*)*)\.?$", told)
+    if last and usual in ("", "None"):
+        told, default = told[: last.start()], "; ".join(filter(None, (last[1], otherwise)))
+    elif usual == "None":
+        default = otherwise
+    cells = f"`{name}`", values and f"`{values}`", _plain(default), _plain(told)
+    return [re.sub(r"\|", r"\\|", cell) for cell in cells]
 
 
 def _plain(text):
