@@ -4,21 +4,23 @@ import json
 import random
 from pathlib import Path
 
+import click
 import optuna
 import pytest
 
 from seqkeras.runs import RunError
 from seqkeras.training.__main__ import main
+from seqkeras.training.options import FitOptions, Options, option, options_of, part
+from seqkeras.training.options.spaces import SIZE, Range, Space
 from seqkeras.training.tasks import TASKS
-from seqkeras.training.tuning import study
+from seqkeras.training.tuning import command, study
 from seqkeras.training.tuning.spaces import (
-    USUAL,
-    choices_of,
     first_values,
-    names_to_search,
-    searchable,
-    sizes_of,
+    spaces_of,
+    spaces_to_search,
     suggested,
+    usual_names,
+    values_to_try,
 )
 from tests.training.commands import printed, scores_of
 
@@ -63,16 +65,46 @@ def table(folder):
     return json.loads((folder / "tuned" / "tuning.json").read_text())
 
 
+MODELS = options_of(TASKS["translation"])["model"].metadata["type"].choices
+# What a task can not be trained without.
+NEEDED = {
+    "forecasting": {"targets": ("load",)},
+    "multiple-choice": {"pretrained": "models/minilm"},
+    "prompt-answer": {"start_from": "runs/gpt"},
+    "question-answering": {"model": "bidaf"},
+    "several": {"pretrained": "models/minilm"},
+}
+TABLES = "[a]\ntask = 'classification'\nfile = 'a.csv'\n[b]\ntask = 'tagging'\nfile = 'b.conll'\n"
+
+
+@pytest.fixture
+def options_of_task(tmp_path, monkeypatch):
+    """The options of a task of this name, as they are."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.csv", "b.conll", "toy.toml"):
+        (tmp_path / name).write_text(TABLES)
+    (tmp_path / "models" / "minilm").mkdir(parents=True)
+    (tmp_path / "models" / "minilm" / "config.json").write_text("{}")
+
+    def made(name, **values):
+        file = {"file": "toy.toml"} if name == "several" else {}
+        return TASKS[name](**file | NEEDED.get(name, {}) | values)
+
+    return made
+
+
 @pytest.mark.parametrize("name", TASKS)
-def test_every_task_has_options_to_search_and_their_values_are_options(name):
-    options_class = TASKS[name]
-    names = names_to_search(options_class(), (), ())
-    assert "learning_rate" in names and {*names} <= {*searchable(options_class)} & {*USUAL}
-    options = options_class()
-    trial = optuna.trial.FixedTrial(first_values(names, options))
-    for each in names:
-        assert suggested(trial, each, options) == getattr(options, each)
-    assert options.changed(**{each: getattr(options, each) for each in names}) == options
+def test_every_task_has_options_to_search_and_their_values_are_options(name, options_of_task):
+    options = options_of_task(name)
+    spaces = spaces_to_search(options, (), ())
+    assert "learning_rate" in spaces and {*spaces} <= {*usual_names(TASKS[name])}
+    first = first_values(spaces, options)
+    assert {*first} == {*spaces}
+    trial = optuna.trial.FixedTrial(first)
+    values = {each: suggested(trial, each, space) for each, space in spaces.items()}
+    assert all(getattr(options, each) in (None, value) for each, value in values.items())
+    changed = options.changed(**values)
+    assert not [*changed.all_problems(changed)]
 
 
 @pytest.mark.parametrize(
@@ -82,25 +114,90 @@ def test_every_task_has_options_to_search_and_their_values_are_options(name):
         ("regression", {"layers", "encoder", "units", "dropout"}),
         ("tagging", {"layers", "encoder", "units", "dropout"}),
         ("forecasting", {"num_layers", "model", "units", "dropout"}),
-        ("language-model", {"num_layers", "model", "hidden_dim"}),
+        ("language-model", {"num_layers", "model", "hidden_dim", "dropout"}),
+        ("translation", {"num_layers", "model", "hidden_dim", "dropout"}),
+        ("question-answering", {"units", "dropout"}),
     ],
 )
-def test_layers_and_the_kind_of_a_model_are_searched(name, expected):
-    names = {*names_to_search(TASKS[name](), (), ())}
-    assert names == expected | {"learning_rate", "batch_size"}
+def test_layers_and_the_kind_of_a_model_are_searched(name, expected, options_of_task):
+    spaces = spaces_to_search(options_of_task(name), (), ())
+    assert {*spaces} == expected | {"learning_rate", "batch_size"}
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_layers_of_a_translator_are_searched_about_those_of_its_paper(model):
+    from seqkeras.models import RNNSeq2Seq
+
+    options = TASKS["translation"](model=model)
+    made = 3
+    if model != "transformer":
+        made = getattr(RNNSeq2Seq, model.replace("-", "_"))(7, 7, 5, 5)
+        made = made.encoder.options["num_layers"]
+    assert values_to_try(options, "num_layers") == Range(1, made + 2)
+    assert first_values({"num_layers": Range(1, made + 2)}, options) == {"num_layers": made}
+
+
+@pytest.mark.parametrize(
+    "name, values, left_out",
+    [
+        ("classification", {"pretrained": "x"}, {"encoder", "units", "layers"}),
+        ("regression", {"pretrained": "x"}, {"encoder", "units", "layers"}),
+        ("tagging", {"pretrained": "x"}, {"encoder", "units", "layers"}),
+        ("classification", {"pretrained": "x", "teacher": "y"}, {"encoder", "units", "layers"}),
+        ("classification", {"encoder": "tree"}, {"layers"}),
+        ("classification", {"start_from": "x"}, {"encoder", "units", "layers"}),
+        ("translation", {"pretrained": "x"}, {"model"}),
+        ("language-model", {"start_from": "x"}, {"model", "num_layers", "hidden_dim", "dropout"}),
+    ],
+)
+def test_options_that_another_option_brings_are_not_searched(
+    name, values, left_out, options_of_task
+):
+    options, given = options_of_task(name, **values), {*values}
+    spaces = spaces_to_search(options, (), given)
+    assert {*spaces} == {*usual_names(TASKS[name])} - left_out - given
+    for each in left_out - given:
+        with pytest.raises(click.UsageError, match=f"--search {each}: .*--"):
+            spaces_to_search(options, [each], given)
+
+
+def test_values_that_other_options_refuse_are_not_tried(options_of_task):
+    encoders = values_to_try(options_of_task("classification"), "encoder")
+    assert "lstm" in encoders and "tree" in encoders and "bert" not in encoders
+    student = options_of_task("classification", teacher="runs/a")
+    encoders = values_to_try(student, "encoder")
+    assert "bert" in encoders and "tree" not in encoders
+    recurrent = options_of_task("forecasting", decoder="recurrent")
+    assert values_to_try(recurrent, "model") == ("gru", "lstm")
+    assert values_to_try(options_of_task("forecasting"), "model")[2:] == ("qrnn", "transformer")
+
+
+def test_an_option_has_its_space_where_it_is_declared():
+    class Layers(Options):
+        width: int = option(3, int, "Width.", search=SIZE)
+        depth: int = option(3, int, "Depth.", search=SIZE)
+        other: int = option(3, int, "Not searched.")
+
+    class Toy(FitOptions):
+        layers: Layers = part(Layers)
+        width: int = option(5, int, "Another default.")
+        depth: int = option(7, int, "Another space.", search=Space(lambda depth: Range(1, depth)))
+
+    assert spaces_of(Toy)["width"] is SIZE and "other" not in spaces_of(Toy)
+    assert values_to_try(Toy(), "width") == (2, 5, 10)
+    assert values_to_try(Toy(), "depth") == Range(1, 7)
 
 
 @pytest.mark.parametrize("size, expected", [(1, (1, 2)), (32, (16, 32, 64)), (3, (1, 3, 6))])
 def test_sizes_are_halved_and_doubled(size, expected):
-    assert sizes_of(size) == expected
+    assert SIZE.about(size) == expected
 
 
-def test_choices_are_the_choices_of_the_option():
-    from seqkeras.training.options import options_of
-
-    fields = options_of(TASKS["forecasting"])
-    assert choices_of(fields["model"]) == ("gru", "lstm", "qrnn", "transformer")
-    assert choices_of(fields["horizon"]) == ()
+def test_an_option_without_a_value_may_stay_so(options_of_task):
+    options = options_of_task("translation", model="bahdanau")
+    cells = values_to_try(options, "cell")
+    assert cells == (None, "gru", "lstm", "simple_rnn")
+    assert first_values({"cell": cells}, options) == {"cell": None}
 
 
 def test_the_best_run_is_left_with_the_table_and_the_picture(tmp_path, trained, monkeypatch):
@@ -223,13 +320,62 @@ def test_folders_of_others_and_other_studies_are_refused(tmp_path, trained, caps
     tune(tmp_path, "--trials", "1")
     file = reviews(tmp_path / "reviews.csv")
     command = ["tune", "classification", file, "--search", "learning_rate,dropout"]
-    assert main([*command, "--units", "9", "--out", str(tmp_path / "tuned")]) == 1
-    assert "holds a study with another units" in capsys.readouterr().err
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").write_text("dear")
     assert main([*command, "--overwrite", "--out", str(tmp_path / "mine")]) == 1
     assert "holds no study of tune" in capsys.readouterr().err
     assert (tmp_path / "mine" / "letter.txt").read_text() == "dear"
+
+
+@pytest.mark.parametrize(
+    "more, message",
+    [
+        (["--units", "9"], "holds a study with another units; choose another --out, or --over"),
+        (["--search", "units"], "holds a study that searches learning_rate, dropout; leave --sear"),
+        (["--dropout", "0.2"], "holds a study that searches dropout; leave --dropout out, choose"),
+    ],
+)
+def test_a_study_of_other_options_is_refused_with_a_way_out(
+    tmp_path, trained, capsys, more, message
+):
+    tune(tmp_path, "--trials", "1")
+    out = ["--out", str(tmp_path / "tuned"), "--trials", "2"]
+    assert main(["tune", "classification", str(tmp_path / "reviews.csv"), *more, *out]) == 1
+    assert message in capsys.readouterr().err
+    with open(tmp_path / "reviews.csv", "a") as file:
+        file.write("a fine film,good\n")
+    command = ["tune", "classification", str(tmp_path / "reviews.csv"), *out]
+    assert main(command) == 1
+    assert "holds a study with files of another content" in capsys.readouterr().err
+    assert len(trained) == 1
+
+
+@pytest.mark.parametrize("more", [[], ["--search", "dropout,learning_rate"]])
+def test_a_study_goes_on_with_the_options_that_it_searches(tmp_path, trained, more):
+    tune(tmp_path, "--trials", "1")  # searches less than a command without --search
+    out = ["--out", tmp_path / "tuned", "--trials", "3"]
+    lines = printed("tune", "classification", tmp_path / "reviews.csv", *more, *out)
+    assert "tune classification: learning_rate, dropout" in lines and len(trained) == 3
+    assert {*table(tmp_path)["trials"][-1]} >= {"learning_rate", "dropout"}
+    assert len({options.encoder for options in trained}) == 1
+
+
+def test_a_study_that_is_older_than_an_option_or_a_value_goes_on(tmp_path, trained, monkeypatch):
+    whole = study.options_content
+
+    def older(*arguments):
+        content = whole(*arguments)
+        del content["none_of_these"]  # as before there was such an option
+        return content
+
+    more = ["classification", reviews(tmp_path / "reviews.csv"), "--search", "encoder"]
+    more += ["--out", tmp_path / "tuned"]
+    with monkeypatch.context() as patched:
+        patched.setattr(study, "options_content", older)
+        patched.setattr(command, "spaces_to_search", lambda *_: {"encoder": ("lstm", "older")})
+        printed("tune", *more, "--trials", "1")
+    printed("tune", *more, "--trials", "9")
+    assert len(trained) > 1 and {options.encoder for options in trained} == {"lstm", "older"}
 
 
 def test_a_tuned_classifier_is_an_ordinary_run(tmp_path):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import click
 
 from seqkeras.runs import MODEL, RECORD
+from seqkeras.training.options.spaces import BATCH, DECAY, RATE, Space
 
 if TYPE_CHECKING:
     from seqkeras.training.task import Task
@@ -25,7 +26,9 @@ __all__ = ["DataFile", "FitOptions", "Options", "argument", "at_least", "option"
 MOST = 2**31 - 1  # of a count: more fits no size of a tensor
 
 
-def option(default: Any, type: Any, help: str, decides: bool = True) -> Any:
+def option(
+    default: Any, type: Any, help: str, decides: bool = True, search: Space | None = None
+) -> Any:
     """Return a dataclass field that is also an option of the command line.
 
     Args:
@@ -33,6 +36,8 @@ def option(default: Any, type: Any, help: str, decides: bool = True) -> Any:
         type: a type of `click`, or a class such as `int`.
         help: help of the option, a sentence.
         decides: whether the trained model depends on it; such options stand in options.json.
+        search: where `seqkeras train tune` looks for its value, from
+            `seqkeras.training.options.spaces`; an option that a task declares anew keeps it.
 
     Returns:
         A field of `dataclasses`.
@@ -46,9 +51,8 @@ def option(default: Any, type: Any, help: str, decides: bool = True) -> Any:
         >>> ModelOptions(cell="lstm")
         ModelOptions(units=64, cell='lstm')
     """
-    return dataclasses.field(
-        default=default, metadata={"type": type, "help": help, "decides": decides}
-    )
+    metadata = {"type": type, "help": help, "decides": decides, "search": search}
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 def argument(type: Any, help: str, several: bool = False) -> Any:
@@ -377,7 +381,9 @@ def _parts(options):
 class OptimizerOptions(Options):
     """Options of the optimizer, and of averaged weights."""
 
-    learning_rate: float = option(3e-3, POSITIVE, "Learning rate at the end of warm-up.")
+    learning_rate: float = option(
+        3e-3, POSITIVE, "Learning rate at the end of warm-up.", search=RATE
+    )
     warmup_steps: int = option(100, at_least(0), "Steps up to the full learning rate.")
     warmup_share: float | None = option(
         None, FRACTION, "Share of all steps that warm-up takes, instead of --warmup-steps."
@@ -403,6 +409,7 @@ class OptimizerOptions(Options):
         None,
         NOT_NEGATIVE,
         "Decoupled weight decay of matrices. Default: 0.004 for AdamW, otherwise 0.",
+        search=DECAY,
     )
     gradient_accumulation: int = option(
         1,
@@ -516,7 +523,7 @@ class FitOptions(Options):
         click.IntRange(0, 2**32 - 1),
         "Seed of the initial weights, of the order of examples, and of random draws.",
     )
-    batch_size: int = option(128, at_least(1), "Examples in a batch.")
+    batch_size: int = option(128, at_least(1), "Examples in a batch.", search=BATCH)
     batch_tokens: int | None = option(
         None,
         at_least(1),

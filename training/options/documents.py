@@ -17,6 +17,7 @@ from seqkeras.training.options import (
     option,
     shown,
 )
+from seqkeras.training.options.spaces import DROPOUT, OTHER_DROPOUT, OTHER_SIZE, SIZE
 
 PART = Number(0, 1, min_open=True, max_open=True)
 MOST_OF_FRACTION = Number(0, 1, max_open=True)
@@ -60,7 +61,7 @@ class DocumentOptions(Options):
     )
     processes: int = option(1, at_least(1), "Processes that prepare records.", False)
     shard_megabytes: int = option(32, at_least(1), "Megabytes of text in a shard of records.")
-    vocab_size: int = option(8000, at_least(1), "Tokens to learn, at most.")
+    vocab_size: int = option(8000, at_least(1), "Tokens to learn, at most.", search=OTHER_SIZE)
     max_length: int = option(128, at_least(5), "Tokens of a row, special tokens included.")
 
     OF_TEXT = (
@@ -109,7 +110,7 @@ class DocumentOptions(Options):
 class BlockOptions(Options):
     """Sizes of a Transformer's blocks."""
 
-    hidden_dim: int = option(256, at_least(1), "Size of the model's vectors.")
+    hidden_dim: int = option(256, at_least(1), "Size of the model's vectors.", search=SIZE)
     num_heads: int = option(4, at_least(1), "Attention heads of a block.")
     feed_forward_dim: int | None = option(
         None,
@@ -120,9 +121,11 @@ class BlockOptions(Options):
         None, at_least(1), "Positions on each side that self-attention sees. Default: all."
     )
     dropout: float = option(
-        0.1, MOST_OF_FRACTION, "Dropout rate of embeddings and sublayer outputs."
+        0.1, MOST_OF_FRACTION, "Dropout rate of embeddings and sublayer outputs.", search=DROPOUT
     )
-    attention_dropout: float = option(0.1, MOST_OF_FRACTION, "Dropout rate of attention weights.")
+    attention_dropout: float = option(
+        0.1, MOST_OF_FRACTION, "Dropout rate of attention weights.", search=OTHER_DROPOUT
+    )
 
     def problems(self, of: Options) -> Iterable[str]:
         if self.hidden_dim % self.num_heads:

@@ -6,6 +6,7 @@ import click
 
 from seqkeras.training.options import Number, Options, RunFolder, at_least, option, shown
 from seqkeras.training.options.positions import OF_DISTANCES, position_kind_option
+from seqkeras.training.options.spaces import CHOICE, DROPOUT, LAYERS, OTHER_SIZE, SIZE
 
 CELLS = ("lstm", "gru", "rnn", "qrnn")
 ENCODERS = (*CELLS, "convolution", "transformer")
@@ -33,15 +34,19 @@ class EncoderOptions(Options):
         click.Choice(ENCODERS),
         "Layers that read the input: a recurrent cell in both directions, convolutions, a "
         "Transformer.",
+        search=CHOICE,
     )
-    embedding_dim: int = option(128, at_least(1), "Size of the vector of a token or frame.")
+    embedding_dim: int = option(
+        128, at_least(1), "Size of the vector of a token or frame.", search=OTHER_SIZE
+    )
     units: int = option(
         128,
         at_least(1),
         "Size of the state in each direction, or number of convolution filters; a Transformer has "
         "--embedding-dim.",
+        search=SIZE,
     )
-    layers: int = option(1, at_least(1), "Layers of the encoder.")
+    layers: int = option(1, at_least(1), "Layers of the encoder.", search=LAYERS)
     width: int = option(3, at_least(1), "Tokens or frames that a convolution sees.")
     heads: int = option(4, at_least(1), "Attention heads of a Transformer.")
     causal: bool = option(
@@ -63,6 +68,7 @@ class EncoderOptions(Options):
         0.3,
         Number(0, 1, max_open=True),
         "Dropout rate of embeddings, between layers, and before the logits.",
+        search=DROPOUT,
     )
     character_filters: int = option(
         0,

@@ -7,6 +7,7 @@ import click
 
 from seqkeras.training.options import FRACTION, DataFile, Options, at_least, option, shown
 from seqkeras.training.options.encoders import OF_ENCODER
+from seqkeras.training.options.spaces import OTHER_SIZE
 
 FORMS = ("csv", "tsv", "jsonl")
 
@@ -41,7 +42,7 @@ class LabelledTextOptions(Options):
     )
     text_column: str = option("text", str, "Column of texts.")
     pair_column: str | None = option(None, str, "Column of second texts, for pairs.")
-    vocab_size: int = option(8000, at_least(1), "WordPieces to learn, at most.")
+    vocab_size: int = option(8000, at_least(1), "WordPieces to learn, at most.", search=OTHER_SIZE)
     lowercase: bool | None = option(
         None,
         bool,

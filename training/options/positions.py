@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from seqkeras.training.options import option
+from seqkeras.training.options.spaces import OTHER_CHOICE
 
 # Kind -> the value of `positions` of a model.
 POSITION_KINDS = {
@@ -29,4 +30,5 @@ def position_kind_option(of: str, default: str) -> Any:
         f"Positions of {of}: vectors (sinusoid, learned), vectors of distances up to 16 in "
         "self-attention (relative), or biases of distances up to 128 (bias). relative and bias "
         f"limit no length. Default: {default}.",
+        search=OTHER_CHOICE,
     )

@@ -8,6 +8,7 @@ import click
 
 from seqkeras.runs import MODEL, RECORD, RunRecord
 from seqkeras.training.options import Number, Options, RunFolder, option, shown
+from seqkeras.training.options.spaces import OTHER_CHOICE
 
 HUGGING_FACE, GOOGLE = "config.json", "bert_config.json"  # KerasNLP's too, the first
 POOLINGS = ("pooler", "mean")  # of seqkeras.models.WithHeads
@@ -168,6 +169,7 @@ class PooledOptions(PretrainedOptions):
         click.Choice(POOLINGS),
         "Vector of --pretrained that the head reads: the pooler of the first token, or the mean "
         "of all tokens, as sentence encoders are trained.",
+        search=OTHER_CHOICE,
     )
 
     OF_PRETRAINED = (*PretrainedOptions.OF_PRETRAINED, "pooling")

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from seqkeras.training.options import FitOptions
     from seqkeras.training.parts.pretrained import Pretrained
 
-TRANSFORMER_LAYERS = 3
-
 
 def model_of(
     options: FitOptions, source_size: int | None, target_size: int, **of_frames: Any
@@ -84,7 +82,7 @@ def _of_transformer(options):
     """Return the arguments of a Transformer, or of its decoder beside a BERT."""
     return {
         "hidden_dim": options.hidden_dim,
-        "num_layers": options.num_layers or TRANSFORMER_LAYERS,
+        "num_layers": options.depth,
         "num_heads": options.num_heads,
         "feed_forward_dim": options.feed_forward_dim or 4 * options.hidden_dim,
         "max_length": options.max_length,

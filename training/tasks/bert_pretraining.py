@@ -22,6 +22,7 @@ from seqkeras.training.options import (
 from seqkeras.training.options.documents import PART, BlockOptions, DocumentOptions
 from seqkeras.training.options.positions import position_kind_option
 from seqkeras.training.options.pretrained import PretrainedFolder
+from seqkeras.training.options.spaces import LAYERS
 from seqkeras.training.task import Task
 
 OF_SCRATCH = (
@@ -85,7 +86,7 @@ class BertPretrainingOptions(FitOptions, task="bert-pretraining"):
         "later.",
     )
     position_kind: str | None = position_kind_option("the model", "learned")
-    num_layers: int = option(4, at_least(1), "Transformer blocks of the encoder.")
+    num_layers: int = option(4, at_least(1), "Transformer blocks of the encoder.", search=LAYERS)
     blocks: BlockOptions = part(BlockOptions)
     batch_size: int = option(32, at_least(1), "Rows in a batch.")
     passes: int = option(10, at_least(1), "Passes over the sentences (epochs).")

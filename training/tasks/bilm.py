@@ -10,6 +10,7 @@ from seqkeras.training.options import (
     at_least,
     option,
 )
+from seqkeras.training.options.spaces import DROPOUT, LAYERS, OTHER_SIZE, SIZE
 from seqkeras.training.task import Task
 
 
@@ -32,7 +33,10 @@ class BiLMOptions(FitOptions, task="bilm"):
     validation: str | None = option(None, DataFile(), "Validation file. Default: the text's end.")
     held_out: float = option(0.1, FRACTION, "Share of the text, from its end, that is held out.")
     vocab_size: int = option(
-        10_000, at_least(5), "Words that the model predicts, at most; other words are <unk>."
+        10_000,
+        at_least(5),
+        "Words that the model predicts, at most; other words are <unk>.",
+        search=OTHER_SIZE,
     )
     max_length: int = option(64, at_least(2), "Words of a row; longer lines become several rows.")
     word_length: int = option(30, at_least(1), "Characters that are read of a word, at most.")
@@ -46,17 +50,18 @@ class BiLMOptions(FitOptions, task="bilm"):
         25, at_least(1), "Filters of width 1; there are w times as many of width w."
     )
     num_highways: int = option(2, at_least(0), "Highway layers over the character filters.")
-    units: int = option(256, at_least(1), "Size of each LSTM's memory.")
+    units: int = option(256, at_least(1), "Size of each LSTM's memory.", search=SIZE)
     projection_dim: int = option(
         128,
         at_least(1),
         "Size of each LSTM's output; a word's feature joins the outputs of both directions.",
     )
-    num_layers: int = option(2, at_least(1), "LSTM layers in each direction.")
+    num_layers: int = option(2, at_least(1), "LSTM layers in each direction.", search=LAYERS)
     dropout: float = option(
         0.1,
         Number(0, 1, max_open=True),
         "Dropout rate of each LSTM's inputs and before the logits.",
+        search=DROPOUT,
     )
     batch_size: int = option(32, at_least(1), "Sentences in a batch.")
     passes: int = option(10, at_least(1), "Passes over the sentences (epochs).")

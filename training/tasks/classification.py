@@ -27,6 +27,7 @@ from seqkeras.training.options.members import MemberOptions
 from seqkeras.training.options.none_of_these import NoneOfTheseOptions
 from seqkeras.training.options.pretrained import PooledOptions
 from seqkeras.training.options.sizes import OF_TEXTS, SizeOptions
+from seqkeras.training.options.spaces import SMOOTHING
 from seqkeras.training.options.subwords import SubwordOptions
 from seqkeras.training.task import Task
 
@@ -116,6 +117,7 @@ class ClassificationOptions(FitOptions, task="classification"):
         0.0,
         Number(0, 1, max_open=True),
         "Share of the target probability that is spread evenly over all labels.",
+        search=SMOOTHING,
     )
 
     SIZES = OF_TEXTS

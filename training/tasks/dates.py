@@ -14,6 +14,7 @@ from seqkeras.training.options import (
     at_least,
     option,
 )
+from seqkeras.training.options.spaces import DROPOUT, OTHER_CHOICE, OTHER_SIZE, SIZE, SMOOTHING
 from seqkeras.training.task import Task
 
 
@@ -59,17 +60,27 @@ class DatesOptions(FitOptions, task="dates"):
         "Share of human noise, such as typing errors, among examples that are a date alone.",
     )
     test_examples: int = option(100, at_least(1), "Test texts of each kind in each locale.")
-    cell: str = option("lstm", click.Choice(["gru", "lstm"]), "Recurrent cell of both sides.")
-    embedding_dim: int = option(48, at_least(1), "Size of the character embeddings.")
-    units: int = option(64, at_least(1), "Size of the encoder's state in each direction.")
+    cell: str = option(
+        "lstm", click.Choice(["gru", "lstm"]), "Recurrent cell of both sides.", search=OTHER_CHOICE
+    )
+    embedding_dim: int = option(
+        48, at_least(1), "Size of the character embeddings.", search=OTHER_SIZE
+    )
+    units: int = option(
+        64, at_least(1), "Size of the encoder's state in each direction.", search=SIZE
+    )
     decoder_units: int = option(64, at_least(1), "Size of the decoder's state.")
     dropout: float = option(
-        0.0, Number(0, 1, max_open=True), "Dropout rate of embeddings and before the logits."
+        0.0,
+        Number(0, 1, max_open=True),
+        "Dropout rate of embeddings and before the logits.",
+        search=DROPOUT,
     )
     label_smoothing: float = option(
         0.0,
         Number(0, 1, max_open=True),
         "Share of the target probability that is spread evenly over all characters.",
+        search=SMOOTHING,
     )
 
     USUAL = ("examples", "locales", "cell", "units", "dropout")

@@ -24,6 +24,7 @@ from seqkeras.training.options import (
 from seqkeras.training.options.documents import PART, BlockOptions, DocumentOptions
 from seqkeras.training.options.positions import position_kind_option
 from seqkeras.training.options.pretrained import TranslatorFolder
+from seqkeras.training.options.spaces import LAYERS
 from seqkeras.training.task import Task
 
 SHARES = {"spans": 0.15, "infilling": 0.3}  # noise -> the papers' share of tokens
@@ -99,7 +100,7 @@ class DenoisingPretrainingOptions(FitOptions, task="denoising-pretraining"):
     shuffle_sentences: bool = option(
         False, bool, "Shuffle the sentences of a row, too, with --noise infilling, as BART."
     )
-    num_layers: int = option(3, at_least(1), "Layers on each side.")
+    num_layers: int = option(3, at_least(1), "Layers on each side.", search=LAYERS)
     blocks: BlockOptions = part(BlockOptions)
     activation_dropout: float = option(0.0, FRACTION, "Dropout rate in feed-forward layers.")
     pre_norm: bool = option(False, bool, "Normalise inputs of sublayers, not outputs.")

@@ -24,6 +24,7 @@ from seqkeras.training.options.baselines import BaselineOptions
 from seqkeras.training.options.decimals import DecimalOptions
 from seqkeras.training.options.members import MemberOptions
 from seqkeras.training.options.positions import OF_DISTANCES, position_kind_option
+from seqkeras.training.options.spaces import CHOICE, DROPOUT, LAYERS, SIZE
 from seqkeras.training.parts.forecasting_defaults import NO_CYCLE
 from seqkeras.training.task import Task
 
@@ -150,7 +151,10 @@ class ForecastingOptions(FitOptions, task="forecasting"):
         "season. 1: no season. Default: a day, a week or a year, by the time between rows.",
     )
     model: str = option(
-        "gru", click.Choice(["gru", "lstm", "qrnn", "transformer"]), "Layers that read the past."
+        "gru",
+        click.Choice(["gru", "lstm", "qrnn", "transformer"]),
+        "Layers that read the past.",
+        search=CHOICE,
     )
     decoder: str = option(
         "direct",
@@ -203,10 +207,12 @@ class ForecastingOptions(FitOptions, task="forecasting"):
     from_last: bool = option(
         True, bool, "Forecast the difference from the last value, where there is no --linear."
     )
-    units: int = option(64, at_least(1), "Size of each layer.")
-    num_layers: int = option(1, at_least(1), "Layers of the model.")
+    units: int = option(64, at_least(1), "Size of each layer.", search=SIZE)
+    num_layers: int = option(1, at_least(1), "Layers of the model.", search=LAYERS)
     num_heads: int = option(4, at_least(1), "Attention heads of a Transformer.")
-    dropout: float = option(0.1, Number(0, 1, max_open=True), "Dropout rate of layer inputs.")
+    dropout: float = option(
+        0.1, Number(0, 1, max_open=True), "Dropout rate of layer inputs.", search=DROPOUT
+    )
     batch_size: int = option(32, at_least(1), "Windows in a batch.")
     learning_rate: float = option(2e-3, POSITIVE, "Learning rate at the end of warm-up.")
     passes: int | None = option(

@@ -20,6 +20,7 @@ from seqkeras.training.options import (
 from seqkeras.training.options.corpora import CorporaOptions
 from seqkeras.training.options.positions import position_kind_option
 from seqkeras.training.options.pretrained import LanguageModelFolder
+from seqkeras.training.options.spaces import CHOICE, DROPOUT, LAYERS, LENGTH, OTHER_SIZE, SIZE
 from seqkeras.training.task import Task
 
 TOKENS = ("characters", "words", "byte-pairs", "unigram", "bpe")
@@ -62,7 +63,9 @@ class LanguageModelOptions(FitOptions, task="language-model"):
         click.Choice(TOKENS),
         "Kind of tokens: words stand between spaces; unigram and bpe are SentencePiece's.",
     )
-    vocab_size: int = option(8000, at_least(1), "Words or subwords to learn, at most.")
+    vocab_size: int = option(
+        8000, at_least(1), "Words or subwords to learn, at most.", search=OTHER_SIZE
+    )
     tokenizer: str | None = option(
         None,
         click.Path(),
@@ -88,10 +91,15 @@ class LanguageModelOptions(FitOptions, task="language-model"):
         "because no answer can hold an unknown token.",
     )
     model: str = option(
-        "gpt", click.Choice(MODELS), "Architecture: GPT, or the cell of a recurrent model."
+        "gpt",
+        click.Choice(MODELS),
+        "Architecture: GPT, or the cell of a recurrent model.",
+        search=CHOICE,
     )
-    num_layers: int = option(4, at_least(1), "Layers of the model.")
-    hidden_dim: int = option(128, at_least(1), "Size of a GPT's vectors, or of a cell's state.")
+    num_layers: int = option(4, at_least(1), "Layers of the model.", search=LAYERS)
+    hidden_dim: int = option(
+        128, at_least(1), "Size of a GPT's vectors, or of a cell's state.", search=SIZE
+    )
     num_heads: int = option(4, at_least(1), "Attention heads of a GPT.")
     embedding_dim: int | None = option(
         None, at_least(1), "Size of a recurrent model's embeddings. Default: --hidden-dim."
@@ -122,8 +130,9 @@ class LanguageModelOptions(FitOptions, task="language-model"):
         None,
         Number(0, 1, max_open=True),
         "Dropout rate. Default: 0, or the rate of --start-from.",
+        search=DROPOUT.where_unset(lambda of: None if of.start_from else 0.0),
     )
-    context: int = option(64, at_least(1), "Tokens of a window.")
+    context: int = option(64, at_least(1), "Tokens of a window.", search=LENGTH)
     stride: int | None = option(
         None,
         at_least(1),

@@ -16,6 +16,7 @@ from seqkeras.training.options import (
 )
 from seqkeras.training.options.calibration import CalibrationOptions
 from seqkeras.training.options.pretrained import PooledOptions
+from seqkeras.training.options.spaces import DROPOUT
 from seqkeras.training.task import Task
 
 
@@ -52,7 +53,9 @@ class MultipleChoiceOptions(FitOptions, task="multiple-choice"):
     max_length: int | None = option(
         None, at_least(5), "Tokens of a text with a choice; the rest is cut off. Default: 128."
     )
-    dropout: float = option(0.1, Number(0, 1, max_open=True), "Dropout rate before the logits.")
+    dropout: float = option(
+        0.1, Number(0, 1, max_open=True), "Dropout rate before the logits.", search=DROPOUT
+    )
 
     USUAL = ("validation", "text_column", "choice_columns", "answer_column")
 

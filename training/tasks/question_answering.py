@@ -18,6 +18,7 @@ from seqkeras.training.options import (
 )
 from seqkeras.training.options.calibration import CalibrationOptions
 from seqkeras.training.options.pretrained import PretrainedOptions
+from seqkeras.training.options.spaces import CHOICE, DROPOUT, OTHER_SIZE, SIZE
 from seqkeras.training.task import Task
 
 MODELS = ("encoder", "bidaf")
@@ -66,6 +67,7 @@ class QuestionAnsweringOptions(FitOptions, task="question-answering"):
         "encoder",
         click.Choice(MODELS),
         "Model: the encoder of --pretrained, or BiDAF, which is trained from scratch.",
+        search=CHOICE,
     )
     max_length: int | None = option(
         None,
@@ -80,17 +82,24 @@ class QuestionAnsweringOptions(FitOptions, task="question-answering"):
         0.2,
         Number(0, 1, max_open=True),
         "Dropout rate of BiDAF's layers, or before the logits of --pretrained.",
+        search=DROPOUT,
     )
     batch_size: int = option(32, at_least(1), "Windows, or contexts, in a batch.")
     learning_rate: float = option(
         1e-3, Number(0, min_open=True), "Learning rate at the end of warm-up."
     )
     passes: int = option(10, at_least(1), "Passes over the training questions (epochs).")
-    vocab_size: int = option(30_000, at_least(3), "Words that BiDAF knows: the most frequent ones.")
+    vocab_size: int = option(
+        30_000, at_least(3), "Words that BiDAF knows: the most frequent ones.", search=OTHER_SIZE
+    )
     min_count: int = option(1, at_least(1), "Occurrences from which on BiDAF knows a word.")
     lowercase: bool = option(True, bool, "Lower-case the words that BiDAF reads.")
-    embedding_dim: int = option(100, at_least(1), "Size of BiDAF's word embeddings.")
-    units: int = option(100, at_least(1), "Size of the state of BiDAF's LSTMs in each direction.")
+    embedding_dim: int = option(
+        100, at_least(1), "Size of BiDAF's word embeddings.", search=OTHER_SIZE
+    )
+    units: int = option(
+        100, at_least(1), "Size of the state of BiDAF's LSTMs in each direction.", search=SIZE
+    )
     character_dim: int = option(16, at_least(1), "Size of BiDAF's character embeddings.")
     character_filters: int = option(100, at_least(1), "Character convolution filters of BiDAF.")
     word_length: int = option(16, at_least(1), "Characters that BiDAF reads of a word, at most.")

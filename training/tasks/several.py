@@ -26,6 +26,7 @@ from seqkeras.training.options.members import MemberOptions
 from seqkeras.training.options.none_of_these import NoneOfTheseOptions
 from seqkeras.training.options.pretrained import PooledOptions
 from seqkeras.training.options.sizes import SizeOptions
+from seqkeras.training.options.spaces import DROPOUT
 from seqkeras.training.options.subwords import SubwordOptions
 from seqkeras.training.task import Task
 from seqkeras.training.tasks.classification import ClassificationOptions
@@ -84,7 +85,9 @@ class SeveralOptions(FitOptions, task="several"):
         click.Choice(("one", "mixed")),
         "Composition of a batch: rows of one task, or rows of all tasks (mixed).",
     )
-    dropout: float = option(0.1, Number(0, 1, max_open=True), "Dropout rate before the logits.")
+    dropout: float = option(
+        0.1, Number(0, 1, max_open=True), "Dropout rate before the logits.", search=DROPOUT
+    )
 
     USUAL = ("alpha", "batches")
 

@@ -23,6 +23,7 @@ from seqkeras.training.options.frames import TAG, FrameOptions
 from seqkeras.training.options.members import MemberOptions
 from seqkeras.training.options.pretrained import PretrainedOptions
 from seqkeras.training.options.sizes import SizeOptions
+from seqkeras.training.options.spaces import OTHER_SIZE
 from seqkeras.training.options.subwords import SubwordOptions
 from seqkeras.training.task import Task
 
@@ -100,7 +101,7 @@ class TaggingOptions(FitOptions, task="tagging"):
     )
     batch_size: int = option(16, at_least(1), "Sentences in a batch.")
     passes: int = option(10, at_least(1), "Passes over the training sentences (epochs).")
-    vocab_size: int = option(8000, at_least(1), "WordPieces to learn, at most.")
+    vocab_size: int = option(8000, at_least(1), "WordPieces to learn, at most.", search=OTHER_SIZE)
     lowercase: bool = option(False, bool, "Lower-case the text and strip its accents.")
     max_length: int | None = option(
         None,

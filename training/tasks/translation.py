@@ -26,6 +26,16 @@ from seqkeras.training.options.decimals import DecimalOptions
 from seqkeras.training.options.positions import position_kind_option
 from seqkeras.training.options.pretrained import SourceEncoderOptions, TranslatorFolder
 from seqkeras.training.options.sizes import SizeOptions
+from seqkeras.training.options.spaces import (
+    CHOICE,
+    DROPOUT,
+    LAYERS,
+    OTHER_CHOICE,
+    OTHER_DROPOUT,
+    OTHER_SIZE,
+    SIZE,
+    SMOOTHING,
+)
 from seqkeras.training.options.subwords import SubwordOptions
 from seqkeras.training.task import Task
 
@@ -40,6 +50,7 @@ RECURRENT = (  # the presets of `RNNSeq2Seq`
 )
 BLIND = ("classical-first-state", "classical-context")  # no token enters their decoders
 UNMAPPED = ("luong", "sutskever")  # states enter as they are, and logits are made of them
+LAYERS_OF = {"transformer": 3, "luong": 4, "sutskever": 4}  # a side; other models have one
 CELLS = ("gru", "lstm", "simple_rnn")
 ATTENTIONS = ("additive", "concat", "dot", "general", "scaled_dot", "local_monotonic")
 ATTENTIONS += ("local_predictive", "hard")
@@ -169,7 +180,7 @@ class TranslationOptions(FitOptions, task="translation"):
     target_tokens: str | None = option(
         None, click.Choice([*TOKENIZERS]), "Kind of tokens of the targets. Default: --tokens."
     )
-    vocab_size: int = option(8000, at_least(5), "Tokens to learn, at most.")
+    vocab_size: int = option(8000, at_least(5), "Tokens to learn, at most.", search=OTHER_SIZE)
     target_vocab_size: int | None = option(
         None, at_least(5), "Tokens of the targets to learn, at most. Default: --vocab-size."
     )
@@ -187,16 +198,19 @@ class TranslationOptions(FitOptions, task="translation"):
         "transformer",
         click.Choice(["transformer", *RECURRENT]),
         "Architecture: a Transformer, or a recurrent model by its paper.",
+        search=CHOICE,
     )
     hidden_dim: int = option(
         256,
         at_least(1),
         "Size of a Transformer's vectors, or of a recurrent encoder's state in each direction.",
+        search=SIZE,
     )
     num_layers: int | None = option(
         None,
         at_least(1),
         "Layers on each side. Default: 3 for a Transformer, the paper's number otherwise.",
+        search=LAYERS.where_unset(lambda of: of.depth),
     )
     num_heads: int = option(4, at_least(1), "Attention heads of a Transformer.")
     feed_forward_dim: int | None = option(
@@ -212,7 +226,9 @@ class TranslationOptions(FitOptions, task="translation"):
         "positions of its decoder. Default: all.",
     )
     position_kind: str | None = position_kind_option("a Transformer", "sinusoid")
-    cell: str | None = option(None, click.Choice(CELLS), "Recurrent cell. Default: the paper's.")
+    cell: str | None = option(
+        None, click.Choice(CELLS), "Recurrent cell. Default: the paper's.", search=OTHER_CHOICE
+    )
     attention: str | None = option(
         None,
         click.Choice(ATTENTIONS),
@@ -240,8 +256,12 @@ class TranslationOptions(FitOptions, task="translation"):
         "Hidden layer of a recurrent decoder before its logits; none computes them of the state "
         "alone. Default: none for sutskever, otherwise tanh.",
     )
-    dropout: float = option(0.1, SHARE, "Dropout rate of embeddings and of each layer's output.")
-    attention_dropout: float = option(0.0, SHARE, "Dropout rate of Transformer attention weights.")
+    dropout: float = option(
+        0.1, SHARE, "Dropout rate of embeddings and of each layer's output.", search=DROPOUT
+    )
+    attention_dropout: float = option(
+        0.0, SHARE, "Dropout rate of Transformer attention weights.", search=OTHER_DROPOUT
+    )
     activation_dropout: float = option(
         0.0, SHARE, "Dropout rate in Transformer feed-forward layers."
     )
@@ -257,7 +277,10 @@ class TranslationOptions(FitOptions, task="translation"):
         "Steps over which the share falls from 1 to --teacher-forcing; 0: the share is constant.",
     )
     label_smoothing: float = option(
-        0.1, SHARE, "Share of the target probability that is spread evenly over all tokens."
+        0.1,
+        SHARE,
+        "Share of the target probability that is spread evenly over all tokens.",
+        search=SMOOTHING,
     )
     num_beams: int = option(4, at_least(1), "Beams of the search; 1 is greedy.")
     length_penalty: float = option(
@@ -307,6 +330,11 @@ class TranslationOptions(FitOptions, task="translation"):
         """Whether training begins with an encoder-decoder that brings its tokens and sizes: one of
         Hugging Face, or of another task."""
         return self.start_from is not None and not TranslatorFolder().is_run(self.start_from)
+
+    @property
+    def depth(self) -> int:
+        """The layers on each side."""
+        return self.num_layers or LAYERS_OF.get(self.model, 1)
 
     @property
     def reads_rows(self) -> bool:

@@ -18,6 +18,7 @@ from seqkeras.training.options import (
     shown,
 )
 from seqkeras.training.options.baselines import BaselineOptions
+from seqkeras.training.options.spaces import DROPOUT, OTHER_CHOICE, OTHER_SIZE, SIZE
 from seqkeras.training.task import Task
 
 BRACKETS = "brackets"
@@ -55,7 +56,10 @@ class TreesOptions(FitOptions, task="trees"):
     text_column: str | None = option(None, str, "Column of plain texts. Default: text.")
     label_column: str | None = option(None, str, "Column of their labels. Default: label.")
     vocab_size: int = option(
-        30_000, at_least(3), "Words that the model knows: the most frequent ones."
+        30_000,
+        at_least(3),
+        "Words that the model knows: the most frequent ones.",
+        search=OTHER_SIZE,
     )
     min_count: int = option(1, at_least(1), "Occurrences from which on the model knows a word.")
     lowercase: bool = option(True, bool, "Lower-case the words.")
@@ -63,12 +67,16 @@ class TreesOptions(FitOptions, task="trees"):
         "binary",
         click.Choice(["binary", "child_sum", "tree_rnn"]),
         "Network: the binary or the child-sum tree LSTM, or a simple recursive network.",
+        search=OTHER_CHOICE,
     )
-    embedding_dim: int = option(128, at_least(1), "Size of the word embeddings.")
-    units: int = option(128, at_least(1), "Size of a node's state.")
+    embedding_dim: int = option(128, at_least(1), "Size of the word embeddings.", search=OTHER_SIZE)
+    units: int = option(128, at_least(1), "Size of a node's state.", search=SIZE)
     max_nodes: int = option(512, at_least(1), "Nodes of a tree, at most.")
     dropout: float = option(
-        0.5, Number(0, 1, max_open=True), "Dropout rate of embeddings and before the logits."
+        0.5,
+        Number(0, 1, max_open=True),
+        "Dropout rate of embeddings and before the logits.",
+        search=DROPOUT,
     )
 
     @property

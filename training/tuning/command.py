@@ -10,7 +10,7 @@ from click.core import ParameterSource
 
 from seqkeras.training.commands import command
 from seqkeras.training.options import FitOptions, Names, at_least, options_of
-from seqkeras.training.tuning.spaces import names_to_search
+from seqkeras.training.tuning.spaces import Values, spaces_to_search, usual_names
 
 TUNE = "tune"
 STORAGES = ("sqlite", "journal")
@@ -25,7 +25,9 @@ class Tuning:
         folder: where the study and the best run lie.
         overwrite: whether to remove what is there.
         trials: how many trials the study has in the end.
-        names: names of the options that are searched.
+        spaces: name -> values of the options that are searched.
+        is_named: whether --search names them.
+        given: names of the options that the command line or --config gives.
         storage: one of `STORAGES`.
     """
 
@@ -33,7 +35,9 @@ class Tuning:
     folder: Path
     overwrite: bool
     trials: int
-    names: list[str]
+    spaces: dict[str, Values]
+    is_named: bool
+    given: frozenset[str]
     storage: str
 
 
@@ -42,12 +46,13 @@ def tune_command(tasks: dict[str, type[FitOptions]]) -> click.Group:
     return click.Group(
         TUNE,
         commands={name: _command(name, options) for name, options in tasks.items()},
-        help="Search the options of a task that its validation examples find best.\n\nOptions that "
-        "are given stay as they are. The first trial is the task as it is without a search; trials "
-        "that fall behind at a look are ended early. The same command goes on where it was "
-        "stopped. Its folder holds the best run as BEST, an ordinary run, and the table and the "
-        "picture of all trials.",
-        short_help="Search the options of a task.",
+        help="Train a task several times with different options, and keep the run with the best "
+        "validation score.\n\nIt takes the options of the task, as seqkeras train TASK does; those "
+        "that are given stay as they are. The first trial has the options of a training without a "
+        "search. A trial that falls behind at a look ends early. The same command goes on where it "
+        "was stopped.\n\nThe folder of --out holds the best run (best), a table of all trials "
+        "(tuning.json) and its picture (tuning.png).",
+        short_help="Search the best options of a task.",
     )
 
 
@@ -59,22 +64,22 @@ def _command(name, options_class):
             type=at_least(1),
             default=20,
             show_default=True,
-            help="Trials of the whole study, earlier commands included.",
+            help="Trainings of the whole study, those of earlier commands included.",
         ),
         click.Option(
             ["--search"],
             type=Names(),
             default=None,
-            help="Options to search, such as learning_rate,dropout. Default: the learning rate, "
-            "dropout, batch size, layers and size of the task, as far as they are not given.",
+            help=f"Names of the options to search, with commas between them. Default of {name}: "
+            f"{', '.join(usual_names(options_class))}, without those that are given.",
         ),
         click.Option(
             ["--storage"],
             type=click.Choice(STORAGES),
             default=STORAGES[0],
             show_default=True,
-            help="Form of the study: a database for one machine, or a journal for several machines "
-            "that share the folder.",
+            help="File of the study: a database for one machine (sqlite), or a journal for several "
+            "machines that share the folder.",
         ),
     ]
     made.usual = [*made.usual, "trials", "search", "storage"]
@@ -83,15 +88,15 @@ def _command(name, options_class):
     def callback(trials, search, storage, **values):
         context = click.get_current_context()
         options, folder, overwrite = of_task(**values)
-        given = {
+        given = frozenset(
             option
             for option in options_of(options_class)
             if context.get_parameter_source(option) != ParameterSource.DEFAULT
-        }
-        names = names_to_search(options, search or (), given)
-        if not names:
+        )
+        spaces = spaces_to_search(options, search or (), given)
+        if not spaces:
             raise click.UsageError("no option is left to search; name some with --search.")
-        return Tuning(options, folder, overwrite, trials, names, storage)
+        return Tuning(options, folder, overwrite, trials, spaces, bool(search), given, storage)
 
     made.callback = callback
     return made

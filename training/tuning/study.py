@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import shlex
@@ -18,11 +19,12 @@ from seqkeras.locking import locked
 from seqkeras.runs import SCORES, RunError
 from seqkeras.terminal import one_line
 from seqkeras.training.console import console
+from seqkeras.training.options import options_of, shown
 from seqkeras.training.options.sizes import told_size
 from seqkeras.training.run import options_content
 from seqkeras.training.train import train
 from seqkeras.training.tuning.picture import draw_trials
-from seqkeras.training.tuning.spaces import first_values, suggested
+from seqkeras.training.tuning.spaces import first_values, suggested, values_to_try
 from seqkeras.training.wording import counted
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ BEST, TRIALS = "best", "trials"
 STUDY = {"sqlite": "study.db", "journal": "study.log"}
 TABLE, PICTURE = "tuning.json", "tuning.png"
 NAME, OPTIONS = "seqkeras", "options"  # of a study; the attribute with what is not searched
+SEARCH = "search"  # the names of what is searched, in that attribute
 SHOWN = 5  # trials in the table
 FIRST_TRIALS = 4  # that are never ended early
 
@@ -68,8 +71,8 @@ def _require_study(folder):
 
 def _search(tuning):
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    study = _study(tuning)
-    console.print(f"tune {tuning.options.task}: {', '.join(tuning.names)}")
+    study, tuning = _begun(tuning)
+    console.print(f"tune {tuning.options.task}: {', '.join(tuning.spaces)}")
     if size := told_size(tuning.options):
         console.print(f"  {size}")
     done = _finished(study)
@@ -80,8 +83,8 @@ def _search(tuning):
     _report(study, tuning)
 
 
-def _study(tuning):
-    """Return the study of the folder, new or old."""
+def _begun(tuning):
+    """Return the study of the folder, new or old, and the tuning with the study's spaces."""
     path = tuning.folder / STUDY[tuning.storage]
     if tuning.storage == "journal":
         backend = optuna.storages.journal.JournalFileBackend(str(path))
@@ -95,19 +98,11 @@ def _study(tuning):
         direction="maximize",
         pruner=optuna.pruners.MedianPruner(n_startup_trials=FIRST_TRIALS),
     )
-    fixed = _fixed(tuning)
-    if OPTIONS not in study.user_attrs:
-        study.set_user_attr(OPTIONS, fixed)
-        study.enqueue_trial(first_values(tuning.names, tuning.options))
-    elif differing := [
-        name
-        for name in {**fixed, **study.user_attrs[OPTIONS]}
-        if fixed.get(name) != study.user_attrs[OPTIONS].get(name)
-    ]:
-        raise RunError(
-            f"{tuning.folder}: holds a study with another {differing[0]}; choose another --out, or "
-            "--overwrite."
-        )
+    if OPTIONS in study.user_attrs:
+        tuning = dataclasses.replace(tuning, spaces=_spaces_of(study, tuning))
+    else:
+        study.set_user_attr(OPTIONS, _fixed(tuning, tuning.spaces))
+        study.enqueue_trial(first_values(tuning.spaces, tuning.options))
     if tuning.storage != "journal":  # of which another machine may run one
         for trial in study.get_trials(states=(optuna.trial.TrialState.RUNNING,)):
             study.tell(trial.number, state=optuna.trial.TrialState.FAIL)
@@ -117,14 +112,48 @@ def _study(tuning):
     study.sampler = optuna.samplers.TPESampler(
         seed=tuning.options.seed + len(study.trials), n_startup_trials=FIRST_TRIALS
     )
-    return study
+    return study, tuning
 
 
-def _fixed(tuning):
+def _fixed(tuning, names):
     """Return what a study's trials have in common, as JSON has it."""
     values = options_content(tuning.options.task, tuning.options)
-    values = {name: value for name, value in values.items() if name not in tuning.names}
-    return json.loads(json.dumps(values | {"search": tuning.names}))
+    values = {name: value for name, value in values.items() if name not in names}
+    return json.loads(json.dumps(values | {SEARCH: [*names]}))
+
+
+def _spaces_of(study, tuning):
+    """Return name -> values of the options that a study searches, as its trials have them.
+
+    Raises:
+        RunError: if the study is of other options.
+    """
+    begun, choose = study.user_attrs[OPTIONS], "choose another --out, or --overwrite"
+    names, fields = begun[SEARCH], options_of(type(tuning.options))
+    if tuning.is_named and {*names} != {*tuning.spaces}:
+        raise RunError(
+            f"{tuning.folder}: holds a study that searches {', '.join(names)}; leave --search out "
+            f"to go on with it, {choose}."
+        )
+    for name in names:
+        if name in tuning.given:
+            raise RunError(
+                f"{tuning.folder}: holds a study that searches {name}; leave {shown(name)} out, "
+                f"{choose}."
+            )
+    # An option that is younger than the study had its default there.
+    begun = {name: field.default for name, field in fields.items()} | begun
+    for name, value in _fixed(tuning, names).items():
+        if value != json.loads(json.dumps(begun.get(name))):
+            what = "files of another content" if name == "sha256" else f"another {name}"
+            raise RunError(f"{tuning.folder}: holds a study with {what}; {choose}.")
+    drawn = {
+        name: distribution.choices
+        for trial in study.trials
+        for name, distribution in trial.distributions.items()
+        if isinstance(distribution, optuna.distributions.CategoricalDistribution)
+    }
+    return {name: drawn.get(name) or values_to_try(tuning.options, name) for name in names}
 
 
 def _finished(study):
@@ -140,7 +169,7 @@ def _folder_of(tuning, trial):
 def _run_trial(study, tuning):
     """Train one trial, and keep its run if it is the best."""
     trial, state = study.ask(), optuna.trial.TrialState
-    values = {name: suggested(trial, name, tuning.options) for name in tuning.names}
+    values = {name: suggested(trial, name, space) for name, space in tuning.spaces.items()}
     folder = _folder_of(tuning, trial)
     ranks: list[float] = []
 
@@ -243,11 +272,11 @@ def _report(study, tuning):
         aside.write_text(json.dumps(table, indent=2) + "\n", encoding="utf-8")
     draw_trials(table["trials"], importance, tuning.folder / PICTURE)
     shutil.rmtree(tuning.folder / TRIALS, ignore_errors=True)
-    shown = Table("trial", "score", *tuning.names)
+    shown_trials = Table("trial", "score", *tuning.spaces)
     for trial in complete[:SHOWN]:
-        values = (_number(trial.params.get(name, "")) for name in tuning.names)
-        shown.add_row(str(trial.number + 1), _number(trial.value), *values)
-    console.print(shown)
+        values = (_number(trial.params.get(name, "")) for name in tuning.spaces)
+        shown_trials.add_row(str(trial.number + 1), _number(trial.value), *values)
+    console.print(shown_trials)
     if importance:
         parts = ", ".join(f"{name} {share:.0%}" for name, share in importance.items())
         console.print(f"  share of the options in the score's variance: {parts}")
