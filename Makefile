@@ -29,7 +29,7 @@ endif
 # Of serving/javascript, for its tests and for answers in the browser; nothing where there is no npm.
 NPM_PACKAGES := $(if $(shell command -v npm),serving/javascript/node_modules/.package-lock.json)
 
-.PHONY: quickstart gallery docs reference scores test test-all test-bulk lint parity vectors release
+.PHONY: quickstart gallery docs reference scores test test-all test-bulk test-site lint parity vectors release
 
 quickstart: .venv/requirements.done $(NPM_PACKAGES)
 	$(BIN)/seqkeras train dates --out $(RUN)
@@ -53,10 +53,16 @@ scores: .venv/requirements.done
 gallery: .venv/requirements.done
 	grep '^seqkeras figure' docs/gallery.md | PATH="$(CURDIR)/$(BIN):$$PATH" sh -ex
 
-# The site of docs/, with formulas and a diagram where there is npm.
-docs: .venv/requirements-docs.done $(if $(shell command -v npm),docs/theme/node_modules/.package-lock.json)
+# The site of docs/; what it lacks without npm, the last lines say.
+SITE_FROM_NPM := docs/theme/node_modules/.package-lock.json
+docs: .venv/requirements-docs.done $(if $(shell command -v npm),$(SITE_FROM_NPM))
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@test -f $(SITE_FROM_NPM) || echo "make: without npm formulas and diagrams are text, and the search works only where a server hands out site/"
 	@echo "next: open site/index.html"
+
+# All tests of the site, those in Chromium too.
+test-site: .venv/requirements-docs.done .venv/requirements-test.done $(NPM_PACKAGES) $(if $(shell command -v npm),$(SITE_FROM_NPM))
+	$(BIN)/python -m pytest tests/test_site.py
 
 # The pages of the commands, made of their options.
 reference: .venv/requirements.done
@@ -121,8 +127,8 @@ serving/javascript/node_modules/.package-lock.json: serving/javascript/package-l
 	@echo "installing the packages of serving/javascript"
 	@cd $(<D) && npm ci >/dev/null 2>&1 || echo "make: npm ci failed in $(<D): nothing runs in JavaScript"
 
-docs/theme/node_modules/.package-lock.json: docs/theme/package-lock.json
-	@cd $(<D) && npm ci >/dev/null 2>&1 || echo "make: npm ci failed in $(<D): the site shows formulas as TeX"
+$(SITE_FROM_NPM): docs/theme/package-lock.json
+	@cd $(<D) && npm ci >/dev/null 2>&1 || echo "make: npm ci failed in $(<D)"
 
 # Touched last: a making that failed or was killed is begun anew, and costs no installed package.
 .venv/made .venv-beam/made .venv-bulk/made:

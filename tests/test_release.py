@@ -16,7 +16,7 @@ from seqkeras import serving
 from tests import release
 from tests.conftest import CHECKOUT
 
-WORKFLOW = CHECKOUT / ".github/workflows/ci.yml"
+WORKFLOWS = {path.stem: path for path in (CHECKOUT / ".github/workflows").glob("*.yml")}
 CITATION = CHECKOUT / "CITATION.cff"
 PROJECTS = ("pyproject.toml", "serving/pyproject.toml")
 PACKAGE = "serving/javascript/package.json"
@@ -59,21 +59,47 @@ def test_the_citation_is_of_the_format_that_it_names():
             "--force-filetype", "yaml", CITATION)  # fmt: skip
 
 
-def test_the_workflow_is_one_and_gives_nobody_more_than_he_needs():
-    checked("check-jsonschema", "--builtin-schema", "vendor.github-workflows", WORKFLOW)
-    checked("zizmor", "--offline", "--quiet", WORKFLOW)
+def workflow(name):
+    """Return a workflow; YAML reads its key `on` as true."""
+    return yaml.safe_load(WORKFLOWS[name].read_text(encoding="utf-8"))
 
 
-def test_the_workflow_runs_commands_of_the_makefile():
-    jobs = yaml.safe_load(WORKFLOW.read_text(encoding="utf-8"))["jobs"]
-    commands = [step["run"] for job in jobs.values() for step in job["steps"] if "run" in step]
-    assert sorted(commands) == ["make docs", "make lint", "make release", "make test"]
+def commands_of(job):
+    return [step["run"] for step in job["steps"] if "run" in step]
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_a_workflow_is_one_and_gives_nobody_more_than_he_needs(name):
+    checked("check-jsonschema", "--builtin-schema", "vendor.github-workflows", WORKFLOWS[name])
+    checked("zizmor", "--offline", "--quiet", WORKFLOWS[name])
+
+
+def test_workflows_run_commands_of_the_makefile():
+    jobs = {name: job for path in WORKFLOWS for name, job in workflow(path)["jobs"].items()}
+    commands = {name: commands_of(job) for name, job in jobs.items()}
+    assert commands == {
+        "lint": ["make lint"],
+        "test": ["make test"],
+        "docs": ["make docs", "make test-site"],
+        "wheels": ["make release"],
+        "test-all": ["make test-all"],
+    }
     goals = set(re.findall(r"^([\w-]+):", text("Makefile"), re.MULTILINE))
-    assert {command.split()[1] for command in commands} <= goals
+    assert {run.split()[1] for runs in commands.values() for run in runs} <= goals
+
+
+def test_what_takes_hours_runs_every_week_and_by_hand():
+    assert workflow("ci")[True].keys() == {"push", "pull_request"}
+    weekly = workflow("weekly")
+    assert weekly[True].keys() == {"schedule", "workflow_dispatch"}
+    [schedule] = weekly[True]["schedule"]
+    minute, hour, day, month, weekday = schedule["cron"].split()
+    assert (day, month) == ("*", "*") and minute.isdigit() and hour.isdigit() and weekday.isdigit()
+    assert weekly["jobs"]["test-all"]["timeout-minutes"] == 360  # the most that GitHub gives a job
 
 
 def test_what_says_for_which_python_it_is_says_the_same():
-    jobs = yaml.safe_load(WORKFLOW.read_text(encoding="utf-8"))["jobs"]
+    jobs = workflow("ci")["jobs"]
     for job in ("test", "wheels"):
         assert jobs[job]["strategy"]["matrix"]["python"] == PYTHONS
     for path in PROJECTS:
