@@ -64,7 +64,7 @@ def _command(name, options_class):
             type=at_least(1),
             default=20,
             show_default=True,
-            help="Trainings of the whole study, those of earlier commands included.",
+            help="Trainings of the whole study, with the trainings of earlier commands.",
         ),
         click.Option(
             ["--search"],
