@@ -28,7 +28,7 @@ from typing import NamedTuple, Self
 
 from seqkeras.data.json_lines import json_objects
 from seqkeras.data.left_out import usable
-from seqkeras.data.texts import DataError, holds_half_a_character, lines_of, read_text, suffix_of
+from seqkeras.data.texts import DataError, each_line, holds_half_a_character, read_text, suffix_of
 from seqkeras.serving.entities import LETTERS, entities, is_tag
 
 BETWEEN_DOCUMENTS = re.compile(r"\s*-DOCSTART-(\s|$)|#(begin|end) document|# newdoc(\s|$)")
@@ -59,7 +59,7 @@ class Sentence(NamedTuple):
     line: int
     words: tuple[str, ...]
     tags: tuple[str, ...]
-    lines: tuple[int, ...]
+    lines: Sequence[int]
     document: int = 0
 
 
@@ -136,6 +136,7 @@ class _Columns(NamedTuple):
         width: how many there are: as most lines have.
         numbered: whether the first column has the numbers of CoNLL-U.
         places: indices of the words and of the tags.
+        words, tags: a field -> the word or the tag in it, of those that were read.
     """
 
     path: object
@@ -143,16 +144,21 @@ class _Columns(NamedTuple):
     width: int
     numbered: bool
     places: list
+    words: dict[str, str]
+    tags: dict[str, str]
 
     @classmethod
     def of(cls, path: Path | str, text: str, *columns: int) -> Self:
-        contents = [(line, content) for line, content, _ in _contents(text) if content]
-        if not contents:
+        line, first = _first_row(text)
+        if not line:
             raise DataError(f"{path}: there is no sentence in it.")
-        rows = [row for row in contents if not row[1].startswith("#")] or contents
-        line, first = rows[0]
         separator = "\t" if "\t" in first else None
-        widths = Counter(len(content.split(separator)) for _, content in rows)
+        are_rows = first.startswith("#")  # as no line is anything else
+        widths = Counter(
+            len(content.split(separator))
+            for _, content, _ in _contents(text)
+            if content and (are_rows or not content.startswith("#"))
+        )
         [(width, _)] = widths.most_common(1)
         if width == 1:
             raise DataError(
@@ -166,12 +172,12 @@ class _Columns(NamedTuple):
                 )
         numbered = separator == "\t" and NUMBER_ONE.fullmatch(first.split(separator)[0])
         places = [column - (column > 0) for column in columns]
-        return cls(path, separator, width, bool(numbered), places)
+        return cls(path, separator, width, bool(numbered), places, {}, {})
 
     def groups(self, text):
         """Yield for each sentence a list of (number of the line, fields), and its document."""
         rows, of_rows = [], 0
-        for line, content, document in (*_contents(text), (0, "", 0)):
+        for line, content, document in itertools.chain(_contents(text), [(0, "", 0)]):
             fields = content.split(self.separator)
             if not content:
                 if rows:
@@ -195,30 +201,56 @@ class _Columns(NamedTuple):
     def sentence(self, rows, document):
         """Return the `Sentence` of such a list and its document."""
         words, tags = [], []
+        of_word, of_tag = self.places
         for line, fields in rows:
             if len(fields) != self.width:
                 raise DataError(
                     f"{self.path}, line {line}: expected {self.width} columns, as most lines have; "
                     f"found {len(fields)}{OF_COMMAS if suffix_of(self.path) == '.csv' else ''}."
                 )
-            word, tag = (fields[column].strip() for column in self.places)
-            _require_word(self.path, line, word)
-            if not tag:
-                raise DataError(f"{self.path}, line {line}: the word {word!r:.40} has no tag.")
-            words.append(word)
-            tags.append(tag)
-        lines = tuple(line for line, _ in rows)
-        return Sentence(lines[0], tuple(words), tuple(tags), lines, document)
+            word, tag = fields[of_word], fields[of_tag]
+            words.append(self.words.get(word) or self._word(line, word))
+            tags.append(self.tags.get(tag) or self._tag(line, tag, words[-1]))
+        first, last = rows[0][0], rows[-1][0]
+        lines: Sequence[int] = range(first, last + 1)
+        if len(lines) != len(rows):  # there are others between them
+            lines = tuple(line for line, _ in rows)
+        return Sentence(first, tuple(words), tuple(tags), lines, document)
+
+    def _word(self, line, field):
+        word = field.strip()
+        _require_word(self.path, line, word)
+        return self.words.setdefault(field, word)
+
+    def _tag(self, line, field, word):
+        tag = field.strip()
+        if not tag:
+            raise DataError(f"{self.path}, line {line}: the word {word!r:.40} has no tag.")
+        return self.tags.setdefault(field, tag)
 
 
 def _contents(text):
     """Yield (number, content, document) of the lines of a file; what ends a sentence has no
     content."""
     document = 0
-    for line, content in enumerate(lines_of(text), start=1):
-        is_mark = BETWEEN_DOCUMENTS.match(content) is not None
-        document += is_mark
-        yield line, content if content.strip() and not is_mark else "", document
+    for line, content in enumerate(each_line(text), start=1):
+        may_be_mark = content.startswith("#") or "-DOCSTART-" in content
+        if may_be_mark and BETWEEN_DOCUMENTS.match(content):
+            document += 1
+            content = ""
+        yield line, "" if content.isspace() else content, document
+
+
+def _first_row(text):
+    """Return (number, content) of the first line that is no comment, else of the first comment;
+    (0, "") where there is neither."""
+    comment = 0, ""
+    for line, content, _ in _contents(text):
+        if content and not content.startswith("#"):
+            return line, content
+        if content and not comment[0]:
+            comment = line, content
+    return comment
 
 
 def _of_object(path, words_name, tags_name, line, row):
@@ -260,7 +292,7 @@ def scheme_of(tags: Iterable[str], odd: float = 0.0) -> str | None:
     for tags that spell no entities, as parts of speech.
 
     Args:
-        tags: an iterable of strings.
+        tags: an iterable of strings, or a `Counter` of them.
         odd: share of the tags that may be of no scheme, typing errors; over 0 one of them may be.
     """
     counts = Counter(tags)

@@ -4,6 +4,7 @@ import gzip
 import re
 import unicodedata
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -11,6 +12,7 @@ from seqkeras.serving.parsing import MOST_OF_LINE, TOO_LONG
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 COMPRESSED = ".gz"
+LINES_AT_ONCE = 2**20  # characters of a text that are split into lines at once
 HALF_A_CHARACTER = re.compile("[\ud800-\udfff]")  # a surrogate without the other one
 
 
@@ -112,8 +114,21 @@ def lines_of(text: str) -> list[str]:
         >>> lines_of("one\\r\\ntwo\\n\\nthree\\n")
         ['one', 'two', '', 'three']
     """
-    lines = [line.removesuffix("\r") for line in text.split("\n")]
-    return lines if lines[-1] else lines[:-1]
+    return [*each_line(text)]
+
+
+def each_line(text: str) -> Iterator[str]:
+    """Yield the lines of a text as `lines_of` returns them, without a list of all."""
+    start = 0
+    while start < len(text):
+        end = text.rfind("\n", start, start + LINES_AT_ONCE)
+        if end < 0:
+            end = text.find("\n", start)
+        if end < 0:
+            end = len(text)
+        for line in text[start:end].split("\n"):
+            yield line.removesuffix("\r")
+        start = end + 1
 
 
 def open_text(path: Path | str) -> TextIO:

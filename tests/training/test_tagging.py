@@ -170,7 +170,7 @@ def test_tags_that_spell_entities_in_another_way_get_a_hint(tmp_path, capsys, co
 def test_entities_in_bmes_are_learned_and_counted(tmp_path, capsys):
     content = "a B-X\nb M-X\nc E-X\nd O\n\n"
     train, _ = read(tmp_path / "train.txt", content * 3)
-    assert train[0].target == ["B-X", "M-X", "E-X", "O"]
+    assert train[0].target == ("B-X", "M-X", "E-X", "O")
     assert "entities in BMES" in capsys.readouterr().out
     read(tmp_path / "train.txt", content * 3 + "a M-X\nb E-X\nc O\n\n")
     assert "train.txt: 1 entity begins with M- or E-, the first in" in capsys.readouterr().out

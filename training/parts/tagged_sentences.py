@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 ODD = 0.05  # share of words whose tags do not fit the scheme of the others, at most: typing errors
 BLOCK = 10  # neighbouring sentences that stay in one part
+MOST_WORDS = 2**16  # words, and rows of tags, of which is remembered what is known of them
 FEWEST_BLOCKS = 5  # of the part that is held out
 INSIDE = {"IOB2": "I-", "IOBES": "I- or E-", "BILOU": "I- or L-", "BMES": "M- or E-"}
 
@@ -36,7 +38,7 @@ class Example(NamedTuple):
     document."""
 
     text: tuple[str, ...]
-    target: list[str]
+    target: Sequence[str]
     where: str
     document: int = 0
 
@@ -79,11 +81,15 @@ class TaggedSentences:
         self.path, self.skip_bad = path, options.skip_bad
         columns = options.word_column, options.tag_column
         read, self.left_out = read_sentences(path, *columns, options.skip_bad)
-        self.sentences = [_with_tokens(sentence, has_token) for sentence in read]
+        of_known_word = functools.lru_cache(MOST_WORDS)(has_token)
+        self.sentences = [_with_tokens(sentence, of_known_word) for sentence in read]
         tags = [sentence.tags for sentence in self.sentences]
-        counts = Counter(tag for of_words in tags for tag in of_words)
-        self.scheme = scheme_of(counts.elements(), ODD)
+        counts = Counter(itertools.chain.from_iterable(tags))
+        self.scheme = scheme_of(counts, ODD)
+        self._odd_tags = {tag for tag in counts if self.scheme and not is_tag(tag, self.scheme)}
         self._is_iob1 = self.scheme == "IOB2" and is_iob1(tags)
+        self._in_iob2 = functools.lru_cache(MOST_WORDS)(to_iob2)
+        self._count_begun_inside = functools.lru_cache(MOST_WORDS)(begun_inside)
         lost = [len(old.words) - len(sentence.words) for old, sentence in zip(read, self.sentences)]
         how = "sentences are read without such words"
         self._say(lost, "words have no token", "word has no token", how)
@@ -103,22 +109,26 @@ class TaggedSentences:
         where, scheme = f"{self.path}, line {sentence.line}", self.scheme
         if not sentence.words:
             raise DataError(f"{where}: no word of the sentence has a token.")
-        for line, word, tag in zip(sentence.lines, sentence.words, sentence.tags, strict=True):
-            if scheme and not is_tag(tag, scheme):
-                meant = intended_tag(tag)
-                way_out = f"; write {meant!r:.40}" if is_tag(meant, scheme) else ""
-                raise DataError(
-                    f"{self.path}, line {line}: the word {word!r:.40} has the tag {tag!r:.40}; "
-                    f"nearly all others are of {scheme}{way_out}."
-                )
+        if not self._odd_tags.isdisjoint(sentence.tags):
+            number = next(n for n, tag in enumerate(sentence.tags) if tag in self._odd_tags)
+            tag = sentence.tags[number]
+            meant = intended_tag(tag)
+            way_out = f"; write {meant!r:.40}" if is_tag(meant, scheme) else ""
+            raise DataError(
+                f"{self.path}, line {sentence.lines[number]}: the word "
+                f"{sentence.words[number]!r:.40} has the tag {tag!r:.40}; nearly all others are of "
+                f"{scheme}{way_out}."
+            )
         if self.skip_bad and self._begun_inside(sentence):
             raise DataError(f"{where}: an entity of the sentence begins with {INSIDE[scheme]}.")
-        tags = to_iob2(sentence.tags) if scheme == "IOB2" else sentence.tags
-        return Example(sentence.words, [*tags], where, sentence.document)
+        tags = self._in_iob2(sentence.tags) if scheme == "IOB2" else sentence.tags
+        return Example(sentence.words, tags, where, sentence.document)
 
     def _begun_inside(self, sentence):
         """Return how many entities begin with the tag of an inside or an end; in IOB1 they may."""
-        return begun_inside(sentence.tags) if self.scheme and not self._is_iob1 else 0
+        if not self.scheme or self._is_iob1:
+            return 0
+        return self._count_begun_inside(sentence.tags)
 
     def _say_other_spelling(self, counts):
         """Say so where tags would spell entities, were they written as a scheme writes them.
@@ -126,8 +136,10 @@ class TaggedSentences:
         Args:
             counts: tag -> how many words have it, a `Counter`.
         """
-        others = [tag for tag in counts if intended_tag(tag) != tag]
-        scheme = scheme_of(map(intended_tag, counts.elements()), ODD)
+        others, intended = [tag for tag in counts if intended_tag(tag) != tag], Counter()
+        for tag, count in counts.items():
+            intended[intended_tag(tag)] += count
+        scheme = scheme_of(intended, ODD)
         if scheme and others:
             spellings = ", ".join(f"{tag!r:.40} as {intended_tag(tag)!r:.40}" for tag in others[:3])
             console.print(
@@ -154,5 +166,7 @@ class TaggedSentences:
 def _with_tokens(sentence, has_token):
     """Return a sentence without the words that have no token, which no model reads."""
     has_tokens = [*map(has_token, sentence.words)]
+    if all(has_tokens):
+        return sentence
     words, tags, lines = (tuple(itertools.compress(column, has_tokens)) for column in sentence[1:4])
     return sentence._replace(words=words, tags=tags, lines=lines)

@@ -32,16 +32,15 @@ from seqkeras.training.parts.encoded_texts import EncodedTexts
 from seqkeras.training.parts.encoders import encoded
 from seqkeras.training.parts.features import require_features
 from seqkeras.training.parts.frames import FrameModelling, Frames
-from seqkeras.training.parts.pretrained import inputs_of
-from seqkeras.training.parts.read_words import read_words, read_words_and_parts
+from seqkeras.training.parts.pretrained import inputs_of_ids
 from seqkeras.training.parts.splitting import split
+from seqkeras.training.parts.tagged_rows import NO_TAG, TaggedRows, gives_parts_tags
 from seqkeras.training.parts.tagged_sentences import TaggedSentences, in_documents
 from seqkeras.training.parts.text_logits import logits_of_texts
 from seqkeras.training.parts.varied_subwords import varied_inputs
 from seqkeras.training.task import Scoring
 from seqkeras.training.wording import counted, listed
 
-NO_TAG = -1  # the target of a token that is not the first of its word
 OUTSIDE = "O"
 SHARES = ("precision", "recall", "f1")  # of a tag, or of entities
 MOST_TOKENS = 256  # of a sentence, by default
@@ -185,7 +184,7 @@ class TaggingReading(EncodedTexts):
     def record(self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]) -> dict[str, Any]:
         labels, settings = _labels(examples), {}
         scheme = scheme_of(labels)
-        if not self.frames and _gives_parts_tags(scheme):
+        if not self.frames and gives_parts_tags(scheme):
             labels = sorted({*labels, *(continued(label, scheme) for label in labels)})
         limits = {"source_length": self.options.max_length or MOST_TOKENS}
         if self.pretrained:
@@ -209,28 +208,14 @@ class TaggingModelling(FrameModelling):
             targets = [[index_of[tag] for tag in example.target[:limit]] for example in examples]
             inputs, lengths = self.reading.frames.inputs(examples, limit)
             return inputs, Sequences(targets, padding=NO_TAG), lengths
-        rows, targets, cut = [], [], 0
-        scheme = run.record.settings["scheme"]
-        for example in examples:
-            if _gives_parts_tags(scheme):
-                read, parts = read_words_and_parts(run, example.text)
-            else:
-                read, parts = read_words(run, example.text), ()
-            row, begun = [NO_TAG] * len(read), set()
-            for number, token in parts:
-                tag = example.target[number]
-                row[token] = index_of[continued(tag, scheme) if number in begun else tag]
-                begun.add(number)
-            for number, token in zip(read.numbers, read.first_tokens, strict=True):
-                row[token] = index_of[example.target[number]]
-            rows.append(read)
-            targets.append(row)
-            cut += len(read) == limit and len(read.numbers) < len(example.text)
-        if cut:
+        tagged = TaggedRows(run)
+        token_ids, targets = tagged(examples)
+        if tagged.cut:
             more = f"of more than --max-length {limit} tokens"
-            console.print(f"  {counted(cut, f'sentences {more} are', f'sentence {more} is')} cut")
-        inputs = inputs_of(rows, pretrained=self.reading.pretrained)
-        return inputs, Sequences(targets, padding=NO_TAG), inputs["token_ids"].lengths
+            cut = counted(tagged.cut, f"sentences {more} are", f"sentence {more} is")
+            console.print(f"  {cut} cut")
+        inputs = inputs_of_ids(token_ids, self.reading.pretrained)
+        return inputs, targets, token_ids.lengths
 
     def varied(self, inputs: Any, targets: Any, run: RunFiles) -> Any:
         return varied_inputs(self.options, inputs, targets, run)
@@ -445,14 +430,8 @@ def _right_tags(tags, targets):
     return sum(map(str.__eq__, tags, targets)), len(targets)
 
 
-def _gives_parts_tags(scheme):
-    """Return whether the parts of a word have tags of their own beside that of its first token,
-    which in IOBES and BILOU would be another one for a word of several parts."""
-    return scheme in ("IOB2", None)
-
-
 def _labels(examples):
-    return sorted({tag for example in examples for tag in example.target})
+    return sorted({*itertools.chain.from_iterable(example.target for example in examples)})
 
 
 def _tags_of(examples):

@@ -1,9 +1,11 @@
 """The text of files: which lines are too long, of every reader."""
 
 import json
+import random
 
 import pytest
 
+from seqkeras.data import texts
 from seqkeras.data.choices import read_choices
 from seqkeras.data.columns import read_columns
 from seqkeras.data.conll import read_sentences
@@ -72,3 +74,13 @@ def test_a_file_of_squad_is_one_line_and_its_contexts_are_not_too_long(write):
         DataError, match=r"article 1, paragraph 3, .*: the context has 12,000,006 c"
     ):
         read_questions(path)
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 5])
+def test_lines_are_those_of_the_whole_text(at_once, monkeypatch):
+    monkeypatch.setattr(texts, "LINES_AT_ONCE", at_once)
+    draw = random.Random(at_once)
+    for _ in range(500):
+        text = "".join(draw.choices(["a", "b", "\u2028", "\n", "\r\n"], k=draw.randint(0, 12)))
+        lines = text.replace("\r\n", "\n").split("\n")
+        assert texts.lines_of(text) == (lines if lines[-1] else lines[:-1])
