@@ -70,13 +70,11 @@ class Translation:
             without it.
 
     Example:
-        >>> from seqkeras.serving import Translation, load
+        >>> from seqkeras.serving import load
         >>> translate = load("bundles/dates", threads=1)
         >>> answer = translate("de|Samstag, 3. Mai 2014", num_beams=3, n_best=3)
-        >>> isinstance(answer, Translation), len(answer.alternatives)
-        (True, 2)
-        >>> answer.score >= answer.alternatives[0].score
-        True
+        >>> len(answer.alternatives), answer.score >= answer.alternatives[0].score
+        (2, True)
     """
 
     text: str
@@ -106,6 +104,10 @@ class Generation(Attended):
         alternatives: with n_best > 1, the other answers; of beams, the best first.
         num_prompt_tokens, num_new_tokens: numbers of tokens that were read, and that were
             generated, <eos> included; they are no part of the answer's JSON.
+        attention: None, or on request float32: (T, S), the mean of the last layer's heads, or
+            (L, N, T, S), of each layer and head. Rows sum to 1.
+        source_tokens, target_tokens: the tokens, or words, of the columns and rows of `attention`;
+            empty without it.
 
     Example:
         >>> from seqkeras.serving import load
@@ -157,6 +159,10 @@ class Classification(Attended):
             rest to 1 is the score of None, if the model tells.
         nodes: on request, the `Node`s of a tree in the order of the text: one for each opening
             bracket, the root first.
+        attention: None, or on request float32: (T, S), the mean of the last layer's heads, or
+            (L, N, T, S), of each layer and head. Rows sum to 1.
+        source_tokens, target_tokens: the tokens, or words, of the columns and rows of `attention`;
+            empty without it.
 
     Example:
         >>> from seqkeras.serving.results import Classification
@@ -249,6 +255,10 @@ class Tagging(Attended):
     Attributes:
         words: tuple of `Word`.
         entities: tuple of `Entity`.
+        attention: None, or on request float32: (T, S), the mean of the last layer's heads, or
+            (L, N, T, S), of each layer and head. Rows sum to 1.
+        source_tokens, target_tokens: the tokens, or words, of the columns and rows of `attention`;
+            empty without it.
 
     Example:
         >>> from seqkeras.serving.results import Entity, Tagging, Word
@@ -291,6 +301,10 @@ class Span(Attended):
         margin: the best span's score minus the score of no answer, in logits; None for a model that
             always answers.
         alternatives: with n_best > 1, other spans, the best first.
+        attention: None, or on request float32: (T, S), the mean of the last layer's heads, or
+            (L, N, T, S), of each layer and head. Rows sum to 1.
+        source_tokens, target_tokens: the tokens, or words, of the columns and rows of `attention`;
+            empty without it.
 
     Example:
         >>> from seqkeras.serving.results import Span
@@ -331,6 +345,10 @@ class Choice(Attended):
         index: index of the choice in the list of choices.
         score: probability of the choice.
         scores: probabilities of all choices, in their order.
+        attention: None, or on request float32: (T, S), the mean of the last layer's heads, or
+            (L, N, T, S), of each layer and head. Rows sum to 1.
+        source_tokens, target_tokens: the tokens, or words, of the columns and rows of `attention`;
+            empty without it.
 
     Example:
         >>> from seqkeras.serving.results import Choice
@@ -378,6 +396,10 @@ class Embedding(Attended):
     Attributes:
         vector: (D,) float32.
         words: a tuple of `WordFeatures`, if requested.
+        attention: None, or on request float32: (T, S), the mean of the last layer's heads, or
+            (L, N, T, S), of each layer and head. Rows sum to 1.
+        source_tokens, target_tokens: the tokens, or words, of the columns and rows of `attention`;
+            empty without it.
 
     Example:
         >>> import numpy as np
@@ -435,6 +457,10 @@ class Filling(Attended):
     Attributes:
         text: the text, with the most probable token for each mask.
         masks: for each mask, the tuple of its `Filler`s, the most probable first.
+        attention: None, or on request float32: (T, S), the mean of the last layer's heads, or
+            (L, N, T, S), of each layer and head. Rows sum to 1.
+        source_tokens, target_tokens: the tokens, or words, of the columns and rows of `attention`;
+            empty without it.
 
     Example:
         >>> from seqkeras.serving.results import Filler, Filling

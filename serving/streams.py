@@ -333,6 +333,10 @@ class Stream(_Answering):
     `Pipeline.open` makes it. A call that raises leaves the state as it was. Only one thread may use
     a stream at a time.
 
+    Args:
+        streaming: what the streams of the pipeline share, `Pipeline.streaming`.
+        state: the `StreamState` from which the stream goes on.
+
     Attributes:
         state: the `StreamState` after the frames so far.
         delay: the number of frames by which answers come late.
@@ -428,6 +432,10 @@ class Streams(_Answering):
     """Several streams, each with frames of its own, stepped together.
 
     `Pipeline.open(streams=N)` makes them. A call that raises leaves all states as they were.
+
+    Args:
+        streaming: what the streams of the pipeline share, `Pipeline.streaming`.
+        count: the number of streams, N.
 
     Attributes:
         delay: the number of frames by which answers come late.

@@ -1,14 +1,17 @@
-"""Every public name has a docstring with an example, and the example says the truth.
+"""Every public name has a docstring with its arguments, results, errors and an example, and the
+example says the truth.
 
 `pytest tests/test_reference.py -k recurrent` runs those of `seqkeras.recurrent`. Examples that open
 bundles of every pipeline are long.
 """
 
+import ast
 import contextlib
 import doctest
 import inspect
 import io
 import re
+import textwrap
 
 import keras
 import pytest
@@ -134,20 +137,100 @@ def test_every_signature_has_types(module):
     assert not missing, ", ".join(missing)
 
 
+@pytest.mark.parametrize("module", MODULES)
+def test_a_docstring_names_each_argument_and_the_result(module):
+    missing = [
+        f"{name}({part})"
+        for name, value in public_members(module).items()
+        for part in unnamed(value, inspect.getdoc(value))
+    ]
+    assert not missing, ", ".join(missing)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_docstring_names_the_errors_that_the_code_raises_itself(module):
+    missing = [
+        f"{function.__qualname__}: {error}"
+        for value in public_members(module).values()
+        for function, docstrings in functions_of(value)
+        for error in raised_in(function)
+        if not re.search(rf"\b{error}\b", sections(docstrings, "Raises"))
+    ]
+    assert not missing, ", ".join(missing)
+
+
+def signature_of(value):
+    """Return the function of a function, or the constructor of a class, with its parameters by
+    name; None and none where it is not ours."""
+    function = inspect.unwrap(value.__init__ if inspect.isclass(value) else value)
+    if not is_ours(function):
+        return None, {}
+    kinds = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
+    parameters = inspect.signature(function).parameters
+    named = {
+        name: parameter
+        for name, parameter in parameters.items()
+        if name != "self" and parameter.kind not in kinds
+    }
+    return function, named
+
+
+def is_ours(value):
+    return (getattr(value, "__module__", None) or "").startswith("seqkeras")
+
+
 def untyped(value):
     """Return the arguments without a type of a function, or of a class whose constructor is ours;
     "returns" where the result of a function has none."""
-    function = inspect.unwrap(value.__init__ if inspect.isclass(value) else value)
-    if not (getattr(function, "__module__", None) or "").startswith("seqkeras"):
-        return []
-    kinds = inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD
-    signature = inspect.signature(function)
+    function, parameters = signature_of(value)
+    found = [name for name, one in parameters.items() if one.annotation is one.empty]
+    if function is None or inspect.isclass(value) or "return" in function.__annotations__:
+        return found
+    return [*found, "returns"]
+
+
+def unnamed(value, docstring):
+    """Return the arguments that a docstring does not name; "returns" where it is silent on the
+    result of a function that has one."""
+    function, parameters = signature_of(value)
+    found = [name for name in parameters if not re.search(rf"\b{name}\b", docstring)]
+    if function is None or inspect.isclass(value):
+        return found
+    result = inspect.formatannotation(inspect.signature(function).return_annotation)
+    has_result = result.strip("'") not in ("None", "collections.abc.Iterator[None]")
+    silent = has_result and not re.search(r"\b(Return|Yield)s?\b", docstring)
+    return [*found, "returns"] if silent else found
+
+
+def functions_of(value):
+    """Yield (function, docstrings): a public function; the public methods of a class."""
+    if not inspect.isclass(value):
+        yield inspect.unwrap(value), [value.__doc__]
+        return
+    for name, member in vars(value).items():
+        if not name.startswith("_") or name in ("__call__", "__init__", "__post_init__"):
+            function = getattr(member, "fget", None) or getattr(member, "__func__", member)
+            function = inspect.unwrap(function)
+            if inspect.isfunction(function) and is_ours(function):
+                yield function, [value.__doc__, function.__doc__]
+
+
+def raised_in(function):
+    """Return the names of the classes of errors that a function's own lines raise."""
+    if not is_ours(function) or function.__code__.co_filename == "<string>":  # of a dataclass
+        return set()
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    raised = [node.exc for node in ast.walk(tree) if isinstance(node, ast.Raise) and node.exc]
+    classes = [error.func if isinstance(error, ast.Call) else error for error in raised]
+    names = {ast.unparse(error).rpartition(".")[2] for error in classes}
+    return {name for name in names if name[0].isupper()}  # others are made elsewhere
+
+
+def sections(docstrings, title):
+    """Return the text of the sections of a title in docstrings."""
     found = [
-        name
-        for name, parameter in signature.parameters.items()
-        if name != "self"
-        and parameter.kind not in kinds
-        and parameter.annotation is parameter.empty
+        re.findall(rf"^{title}:\n(.*?)(?=^\S|\Z)", inspect.cleandoc(text), re.DOTALL | re.MULTILINE)
+        for text in docstrings
+        if text
     ]
-    returns = inspect.isclass(value) or signature.return_annotation is not signature.empty
-    return found if returns else [*found, "returns"]
+    return "".join("".join(texts) for texts in found)

@@ -158,9 +158,16 @@ class Reading(abc.ABC):
         way_out_of_unknown: what the user may do where too many tokens of targets are unknown.
 
     Example:
-        >>> from seqkeras.training.task import Reading
-        >>> sorted(Reading.__abstractmethods__)  # what a task writes; other methods have a default
-        ['read', 'record', 'tokenizers']
+        >>> import pathlib
+        >>> from seqkeras.training.tasks import TASKS
+        >>> lines = ["text,label", *["nice,good", "dull,bad"] * 20]
+        >>> _ = pathlib.Path("reviews.csv").write_text("\\n".join(lines))
+        >>> reading = TASKS["classification"](file="reviews.csv", batch_size=4).make().reading
+        >>> train, validation = reading.read()
+        classification: 36 training and 4 validation examples of 2 labels
+        >>> record = reading.record(train, reading.tokenizers(train))
+        >>> record["pipeline"], record["limits"], record["settings"]["labels"]
+        ('Classify', {'source_length': 128}, ['bad', 'good'])
     """
 
     known_tokenizers: dict = {}
@@ -260,9 +267,20 @@ class Modelling(abc.ABC):
         folder: folder of the run that is trained, a `Path`; None while one is evaluated.
 
     Example:
-        >>> from seqkeras.training.task import Modelling
-        >>> sorted(Modelling.__abstractmethods__)
-        ['loss', 'model']
+        >>> import pathlib
+        >>> from seqkeras.training.tasks import TASKS
+        >>> lines = ["text,label", *["nice,good", "dull,bad"] * 20]
+        >>> _ = pathlib.Path("reviews.csv").write_text("\\n".join(lines))
+        >>> task = TASKS["classification"](file="reviews.csv", batch_size=4).make()
+        >>> train, validation = task.reading.read()
+        classification: 36 training and 4 validation examples of 2 labels
+        >>> tokenizers, folder = task.reading.tokenizers(train), pathlib.Path("runs/reviews")
+        >>> run, answer = task.prepared(folder, train, validation, tokenizers)
+        >>> batches = task.modelling.batches(train, run)
+        >>> task.modelling.num_steps(batches)  # 5 passes over 9 batches of 4 examples
+        45
+        >>> task.modelling.model(run).output_shape  # logits of "bad" and "good"
+        (None, 2)
     """
 
     validation_loss: bool = False
@@ -391,9 +409,18 @@ class Scoring(abc.ABC):
         linear: name of the head, or the layer, that gives the logits of `chances`; None without.
 
     Example:
-        >>> from seqkeras.training.task import Scoring
-        >>> sorted(Scoring.__abstractmethods__)
-        ['scores', 'summary', 'validation_scores']
+        >>> import pathlib
+        >>> from seqkeras.serving.results import Classification
+        >>> from seqkeras.training.tasks import TASKS
+        >>> lines = ["text,label", *["nice,good", "dull,bad"] * 20]
+        >>> _ = pathlib.Path("reviews.csv").write_text("\\n".join(lines))
+        >>> task = TASKS["classification"](file="reviews.csv", batch_size=4).make()
+        >>> _, validation = task.reading.read()
+        classification: 36 training and 4 validation examples of 2 labels
+        >>> answers = [Classification(("good",), 0.9, {}) for _ in validation]  # half of them right
+        >>> scores = task.scoring.scores({"validation": (validation, answers)})
+        >>> scores["accuracy"], task.scoring.summary(scores)
+        (0.5, "right are 50.00%, macro F1 is 33.33%, Matthews' correlation 0.000")
     """
 
     picture = ATTENTION_MAP

@@ -50,7 +50,7 @@ def train(
     folder: Path,
     overwrite: bool = False,
     report: Callable[[int, list[float]], None] | None = None,
-) -> Any:
+) -> None:
     """Train a task, or continue where an earlier process stopped; a finished run is left alone.
 
     What can not be trained is refused before anything is written.

@@ -35,8 +35,8 @@ class LocalAttention(ScoreAttention):
         key: (B, S, K).
         value: (B, S, D); it and the key may hold anything where no query may attend.
         attention_mask: (B or 1, T or 1, S) booleans, True = may attend, or None.
-        positions: (B or 1, T) the t of each query, or None for 0, 1, ... T - 1. Only the monotonic
-            kind looks at them.
+        positions: (B or 1, T) numbers, the t of each query, or None for 0, 1, ... T - 1. Only the
+            monotonic kind looks at them.
         query_mask, key_mask, value_mask: (B, T), (B, S) and (B, S) booleans, True for real steps,
             or None. Keras fills them in where a tensor carries a mask along, as one after
             `Embedding(mask_zero=True)` does, and passes the query's on.

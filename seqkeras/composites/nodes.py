@@ -59,6 +59,9 @@ def composite(
         in_loops: whether the body of a loop may hold a node of it. Weights enter a body as tensors
             that anything may have computed, and a fused recurrent operator needs their numbers.
 
+    Returns:
+        The composite, a function of the same arguments; with options and no function, a decorator.
+
     Example:
         >>> from keras import ops
         >>> from seqkeras.composites import composite

@@ -58,7 +58,7 @@ class Forecaster(keras.Model):
         window: (B, S, F), the past, padded on the right; the targets are its first C features.
         lengths: (B,) integers, the real steps of each window; without them every step is real.
         known: (B, horizon, K), if num_known is not 0.
-        targets: (B, horizon, C), for teacher forcing; read in training only.
+        targets: (B, horizon, C) numbers, for teacher forcing; read in training only.
 
     Returns:
         (B, horizon, C) or, with quantiles, (B, horizon, C, quantiles); in float32 at least.

@@ -39,7 +39,8 @@ class PermutedGPT(GPT):
     Args:
         vocab_size, hidden_dim, num_layers, num_heads, feed_forward_dim, max_length: see `GPT`; w
             is one more weight, and there is a position more.
-        options: the other arguments of `GPT`, but neither attention_window nor mask.
+        activation, pre_norm, dropout, attention_dropout, epsilon, positions: see `GPT`;
+            attention_window and mask keep their defaults.
 
     Call arguments (one dictionary):
         token_ids: (B, T) integers, padded on the right, if at all.

@@ -30,9 +30,14 @@ class SimpleRNNCell(Cell):
     Args:
         units: size of each state, U.
         activation: activation of h(t), a name or a function. Default: "tanh".
-        options: the other arguments of Keras's `SimpleRNNCell`, by its names: use_bias;
-            initializers, regularizers and constraints of kernel, recurrent kernel and bias; dropout
-            and recurrent_dropout, at least 0 and below 1; seed.
+        use_bias: whether b is added. Default: True.
+        kernel_initializer, recurrent_initializer, bias_initializer: initializers of W, U and b.
+        kernel_regularizer, recurrent_regularizer, bias_regularizer: regularizers of W, U and b, or
+            None.
+        kernel_constraint, recurrent_constraint, bias_constraint: constraints of W, U and b, or
+            None.
+        dropout, recurrent_dropout: dropout rates of x(t) and of h(t-1), at least 0 and below 1.
+        seed: seed of the dropout, or None.
 
     Call arguments:
         inputs: (B, D), one step.

@@ -81,8 +81,8 @@ class TensorSpec:
         shape: tuple of axes; an axis is a size, or a symbolic name such as "batch".
 
     Example:
-        >>> from seqkeras.serving.manifest import TensorSpec
-        >>> TensorSpec("token_ids", "int64", ("batch", "length"))
+        >>> from seqkeras.serving.manifest import read_manifest
+        >>> read_manifest("bundles/reviews").graphs["model"].inputs[0]
         TensorSpec(name='token_ids', dtype='int64', shape=('batch', 'length'))
     """
 
@@ -254,10 +254,12 @@ class FileEntry:
         sha256: 64 hexadecimal digits.
 
     Example:
+        >>> import hashlib, pathlib
         >>> from seqkeras.serving.manifest import read_manifest
         >>> entry = read_manifest("bundles/reviews").files["tokenizer/text.json"]
-        >>> entry.bytes > 0, len(entry.sha256)
-        (True, 64)
+        >>> content = pathlib.Path("bundles/reviews/tokenizer/text.json").read_bytes()
+        >>> entry.bytes == len(content), entry.sha256 == hashlib.sha256(content).hexdigest()
+        (True, True)
     """
 
     bytes: int

@@ -115,6 +115,11 @@ class Generate(Pipeline):
     Raises:
         BundleError: if the graph, the tokenizer or the settings are not what the pipeline needs.
 
+    Reference: beams: Sutskever et al. 2014, section 3.2, https://arxiv.org/abs/1409.3215; top-k:
+    Fan et al. 2018, section 5.4, https://arxiv.org/abs/1805.04833; top-p: Holtzman et al. 2020,
+    section 3.1, https://arxiv.org/abs/1904.09751; regex: Willard and Louf 2023, section 3,
+    https://arxiv.org/abs/2307.09702
+
     Example:
         >>> from seqkeras.serving import load
         >>> generate = load("bundles/stories", threads=1)

@@ -20,13 +20,12 @@ class Pipeline:
 
     Example:
         >>> from seqkeras.serving import load
-        >>> from seqkeras.serving.pipelines import Pipeline
         >>> pipeline = load("bundles/reviews", threads=1)
-        >>> isinstance(pipeline, Pipeline), pipeline.manifest.pipeline
-        (True, 'Classify')
-        >>> answers = pipeline.answers_or_errors(["A model", None])
-        >>> [type(answer).__name__ for answer in answers]
-        ['Classification', 'ValueError']
+        >>> pipeline
+        <Classify of 'reviews': 'reviews', made ...>
+        >>> answer, error = pipeline.answers_or_errors(["A model", None])
+        >>> sorted(answer.scores), str(error)
+        (['high', 'low', 'middle'], 'Classify: text must be a string; received None.')
     """
 
     manifest: Manifest

@@ -69,6 +69,10 @@ class Translate(Pipeline):
     Raises:
         BundleError: if the graphs or tokenizers are not what the pipeline needs.
 
+    Reference: beams: Sutskever et al. 2014, section 3.2, https://arxiv.org/abs/1409.3215; length
+    penalty: Wu et al. 2016, section 7, equation 14, https://arxiv.org/abs/1609.08144; regex:
+    Willard and Louf 2023, section 3, https://arxiv.org/abs/2307.09702
+
     Example:
         >>> from seqkeras.serving import load
         >>> translate = load("bundles/dates", threads=1)

@@ -150,7 +150,10 @@ class CharacterTable(Table):
     Any character that is not in the table is <unk>, also a lone surrogate or NUL.
 
     Args:
-        characters: the special tokens, then distinct single code points.
+        entries: the special tokens, then distinct single code points.
+
+    Attributes:
+        characters: a tuple of them.
 
     Raises:
         ValueError: if the special tokens are not the first four, or an entry after them is not a

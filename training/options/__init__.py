@@ -213,10 +213,20 @@ class Count(click.IntRange):
 def at_least(minimum: int) -> "Count":
     """Return the type of an integer that is not below a minimum.
 
+    Args:
+        minimum: the least integer that is taken.
+
+    Returns:
+        The type, for `option` and `argument`; it raises a `click.BadParameter` for other values.
+
     Example:
         >>> from seqkeras.training.options import at_least
         >>> at_least(1)("32")
         32
+        >>> at_least(1)("0")
+        Traceback (most recent call last):
+            ...
+        click.exceptions.BadParameter: 0 is not in the range x>=1.
     """
     return Count(min=minimum)
 
@@ -330,7 +340,11 @@ class Options:
         return type(self)(**values_of(self) | values)
 
     def check(self) -> None:
-        """Raise a `click.UsageError` for options that do not go together; nothing is read yet."""
+        """Refuse options that do not go together; nothing is read yet.
+
+        Raises:
+            click.UsageError: with the first of `all_problems`.
+        """
         for problem in self.all_problems(self):
             raise click.UsageError(problem)
 
@@ -590,7 +604,11 @@ class FitOptions(Options):
         return cls(**{name: value for name, value in follows.items() if name not in fixed} | given)
 
     def make(self) -> "Task":
-        """Return the `seqkeras.training.task.Task` of these options; Keras is imported here."""
+        """Return the `seqkeras.training.task.Task` of these options; Keras is imported here.
+
+        Raises:
+            NotImplementedError: unless the options of a task write it.
+        """
         raise NotImplementedError
 
     def text_files(self) -> list[str]:
