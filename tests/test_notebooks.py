@@ -1,6 +1,7 @@
 """The notebooks of examples/: what is stored in them. tests/journeys runs each."""
 
 import re
+import shutil
 from runpy import run_path
 
 import nbformat
@@ -9,10 +10,11 @@ import pytest
 from tests.notebooks import CHECKOUT, METADATA, NOTEBOOKS, code_of, pictures, printed
 
 MOST_LINES, MOST_BYTES = 59, 150_000
-# What a machine, a failure or a library leaves in an output.
+# What a machine, a failure or a library leaves in an output: a path from the root (a server's path
+# begins with a version), colors of a terminal, lines of logs.
 NOISE = re.compile(
-    r"(?<![\w.:/~])/(?:home|root|tmp|work|usr|opt|Users)/|[A-Z]:\\|\x1b\[|Traceback|\bError\b"
-    r"|[Ww]arning|WARNING|I0000 |npm (?:error|warn)"
+    r"(?<![\w.:/~…`])/(?!v\d+/)\w[\w.-]*/|[A-Z]:\\|\x1b\[|Traceback|\bError\b"
+    r"|[Ww]arning|WARNING|I0000 |npm (?:error|warn)|not installed"
 )
 SEVERAL = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 
@@ -58,8 +60,15 @@ def test_the_first_cell_installs_the_checkout_where_it_is_missing_and_is_the_sam
 def test_a_link_of_a_notebook_leads_somewhere(path):
     notebook = nbformat.read(path, as_version=4)
     text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-    links = re.findall(r"\]\(([^)#]*)[^)]*\)", text)
-    assert links and [link for link in links if not (path.parent / link).is_file()] == []
+    links = re.findall(r"\]\(([^)#]*)#?([^)]*)\)", text)
+    assert links and [link for link, _ in links if not (path.parent / link).is_file()] == []
+    assert [pair for pair in links if pair[1] not in anchors(path.parent / pair[0])] == []
+
+
+def anchors(path):
+    """Return the anchors of a page's headings, as GitHub makes them, and the empty one."""
+    titles = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+    return {"", *(re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles)}
 
 
 def test_a_page_of_the_site_has_the_text_the_code_and_what_cells_show():
@@ -74,12 +83,15 @@ def test_a_page_of_the_site_has_the_text_the_code_and_what_cells_show():
 
 
 def names(text):
+    model, *plain = numbers(r"│ (?:model|1 to 4 +│|most) .*?([\d.]+)%", text)
+    assert model > max(plain)
     [right] = numbers(r"(\d+) of 500 are right", text)
-    assert right > 400
+    assert right >= 420
 
 
 def words(text):
-    assert "sentences right 100.00%" in text or "sentences right 9" in text
+    *_, right = numbers(r"sentences right ([\d.]+)%", text)
+    assert right >= 90
     assert "nous avons un joli chapeau et une fleur bleue" in text
     known, unknown = numbers(r"log-probability (-?[\d.]+)", text)
     assert unknown < known - 0.2
@@ -87,18 +99,20 @@ def words(text):
 
 def shares(text):
     alone, tuned, small = numbers(r"there; right are ([\d.]+)%", text)
-    assert alone < 50 and tuned > 70 and small > 70
+    assert alone < 50 and tuned > 70 and small >= tuned
 
 
 def bands(text):
-    [row] = re.findall(r"│ MASE +│(.*)│", text)
-    model, *plain = map(float, row.split("│"))
-    assert model < min(plain)
-    half, most = numbers(r"(\d+)% of \d+ values lie", text)
-    assert half < most and most >= 70
+    model, *plain = map(float, re.search(r"^MASE +(.*)$", text, re.MULTILINE)[1].split())
+    assert len(plain) == 5 and model < min(plain)
+    assert "the best model is the model of step 0\n" in text
+    half, most = numbers(r"(\d+)% of 156 values lie", text)
+    assert 25 <= half <= 75 and most >= 80
 
 
 def tags(text):
+    *_, right = numbers(r"frames right ([\d.]+)%", text)
+    assert right > 90
     assert "the whole recording has these tags: True" in text
     [difference] = numbers(r"largest difference: (\S+)", text)
     assert difference < 1e-5
@@ -107,11 +121,9 @@ def tags(text):
 def hosts(text):
     [right] = numbers(r"(\d+) of 300 new images are right", text)
     assert right > 260
-    assert "Python: 300 of 300 answers are those of Keras" in text
-    differences = numbers(r"logits within (\S+) of Keras", text)
-    assert len(differences) == 2 and max(differences) < 1e-3
-    for node, own in re.findall(r"Node: ([\d ]+?)   Keras: ([\d ]+)", text):
-        assert node == own
+    told = dict(re.findall(r"^(\w+): (\d+ of \d+) answers are those of Keras$", text, re.MULTILINE))
+    node = {"Node": "12 of 12"} if "Node" in told or shutil.which("npm") else {}
+    assert told == dict.fromkeys(("Python", "HTTP", "SavedModel"), "300 of 300") | node
 
 
 SAID = {
@@ -127,3 +139,16 @@ SAID = {
 @SEVERAL
 def test_what_a_notebook_shows_is_what_its_text_says(path):
     SAID[path.stem](printed(nbformat.read(path, as_version=4)))
+
+
+@SEVERAL
+def test_a_text_names_the_seconds_that_its_training_took(path):
+    notebook = nbformat.read(path, as_version=4)
+    text = " ".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    said = numbers(r"takes about (\d+) seconds", " ".join(text.split()))
+    took = numbers(r"\d steps in (\d+) s\n", printed(notebook))
+    assert said == pytest.approx(took, rel=0.2)
+
+
+def test_the_notebook_of_hosts_has_asked_node():
+    assert "Node: " in printed(nbformat.read(CHECKOUT / "examples/hosts.ipynb", as_version=4))
