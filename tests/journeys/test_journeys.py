@@ -32,10 +32,12 @@ from seqkeras.tokenizers import learn_word_piece, pad, read_tokenizer
 from seqkeras.training.answering import answerer
 from tests.arrays import close
 from tests.conftest import CHECKOUT
+from tests.serving.http.served import as_process, ask
 from tests.training.test_translation import sentences as translated_sentences
 
 HERE = Path(__file__).parent
-SCRIPTS = sorted(each for each in HERE.glob("*.py") if not each.name.startswith(("test_", "__")))
+OTHERS = ("test_", "__", "pages")
+SCRIPTS = sorted(each for each in HERE.glob("*.py") if not each.name.startswith(OTHERS))
 ANSWERS = ["good", "bad"]  # to what the scripts ask of a bundle of reviews
 
 
@@ -185,6 +187,15 @@ def of_reviews(tmp_path_factory):
     reviews(folder)
     assert travel("own_sentences.py", folder).startswith("good\t")
     return folder
+
+
+def test_the_classifier_is_served_as_the_page_shows(of_reviews):
+    page = (CHECKOUT / "docs/journeys.md").read_text(encoding="utf-8")
+    [(_, bundle)] = re.findall(r"^(seqkeras serve) (\S+)", page, re.MULTILINE)
+    [(path, content)] = re.findall(r"^curl localhost:8000(\S+) -d '(.*?)'", page, re.MULTILINE)
+    with as_process(str(of_reviews / bundle)) as (_, _, port):
+        status, answer = ask(port, path, json.loads(content))
+    assert status == 200 and answer["labels"] == ["good"]
 
 
 def test_own_sentences_become_a_classifier_of_others(of_reviews):
