@@ -1,8 +1,11 @@
 """A column of a table; by Ray Data and Spark where requirements-bulk.txt is installed."""
 
+import csv
 import json
 import pickle
+import re
 import shutil
+import subprocess
 import sys
 
 import numpy as np
@@ -98,6 +101,34 @@ def test_spark_answers_a_table(shared_bundle, monkeypatch):
         assert_answered(found.toPandas(), shared_bundle)
     finally:
         spark.stop()
+
+
+@pytest.mark.parametrize("engine", ["ray", "pyspark"])
+def test_the_script_of_the_page_writes_the_answers(engine, shared_bundle, tmp_path, monkeypatch):
+    pytest.importorskip(engine, reason=APART)
+    if engine == "pyspark" and not shutil.which("java"):
+        pytest.skip("needs Java")
+    page = (CHECKOUT / "docs/clusters.md").read_text(encoding="utf-8")
+    scripts = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    [script] = [text for text in scripts if re.search(f"^(import|from) {engine}", text)]
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(CHECKOUT))
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    (tmp_path / "bundles").mkdir()
+    (tmp_path / "bundles/dates").symlink_to(shared_bundle)
+    (tmp_path / "dates.csv").write_text("\n".join(["text", *TEXTS]), encoding="utf-8")
+    script = script.replace('"bundles/dates"', repr(str(tmp_path / "bundles/dates")))
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    rows = [
+        row
+        for path in [*tmp_path.glob("answers/*.csv"), *tmp_path.glob("answers/*.json")]
+        for lines in [path.read_text(encoding="utf-8").splitlines()]
+        for row in (csv.DictReader(lines) if path.suffix == ".csv" else map(json.loads, lines))
+    ]
+    assert sorted(row["text"] for row in rows) == sorted(TEXTS)
+    assert {row["text"] for row in rows if row.get("error")} == {"bad"}
+    assert all(json.loads(row["answer"]) for row in rows if row["text"] != "bad")
 
 
 @pytest.mark.parametrize("engine", ["ray", "spark"])

@@ -23,8 +23,10 @@ from seqkeras.runs import RunError, RunFiles
 from seqkeras.serving.http.application import Service
 from seqkeras.serving.pipelines.forecast import forecasting_of
 from seqkeras.serving.printing import as_line
+from seqkeras.serving.results import Forecasting
 from seqkeras.training.parts import forecasting, forecasting_reading
 from seqkeras.training.parts.baselines.forecasts import forecasts, persistence
+from seqkeras.training.parts.forecasting_scores import forecast_scores, forecast_summary
 from seqkeras.training.tasks.forecasting import ForecastingOptions
 from tests.arrays import close
 from tests.conftest import in_shell, others_long
@@ -101,6 +103,16 @@ def test_it_learns_and_is_measured_beside_naive_forecasts(trained):
         assert float(best[name.upper()]) == pytest.approx(scores[name], rel=1e-5)
     assert following == f"next: seqkeras export {folder} bundles/run"
     assert (folder / "forecast.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_naive_forecast_without_an_error_is_told():
+    targets = np.arange(7.0).reshape(7, 1, 1)
+    answers = [Forecasting(target + 2, {}) for target in targets]
+    baselines = {"persistence": targets, "seasonal naive": targets + 1}
+    scores = forecast_scores(answers, targets, baselines, ["load"], np.ones((7, 1)))
+    assert "better_than_naive" not in scores
+    summary = forecast_summary(scores)
+    assert summary.startswith("MAE is 2; the MAE of the better naive forecast is 0")
 
 
 @pytest.mark.long

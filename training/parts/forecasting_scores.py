@@ -61,7 +61,7 @@ def forecast_scores(
             scores["by_target"].setdefault(name, {})[method] = forecast_errors(*part)
     naive = [errors["mae"] for method, errors in scores["forecasts"].items() if method in NAIVE]
     scores |= scores["forecasts"]["model"]
-    if naive:
+    if naive and min(naive) > 0:  # a naive forecast may be right to the last bit
         scores["better_than_naive"] = 1 - scores["mae"] / min(naive)
     if quantiles := tuple(answers[0].quantiles):
         bands = [np.stack([answer.quantiles[q] for answer in answers]) for q in quantiles]
@@ -175,10 +175,12 @@ def forecast_summary(scores: Mapping[str, Any]) -> str:
     """Return the scores in a few words."""
     text = f"MAE is {scores['mae']:.4g}"
     if naive := [method for method in scores["forecasts"] if method in NAIVE]:
-        better = scores["better_than_naive"]
-        than = f"{abs(better):.1%} {'under' if better >= 0 else 'over'}"
         beside = "better naive forecast" if len(naive) > 1 else f"naive forecast ({naive[0]})"
-        text += f", {than} the MAE of the {beside}"
+        if (better := scores.get("better_than_naive")) is None:
+            text += f"; the MAE of the {beside} is 0"
+        else:
+            than = f"{abs(better):.1%} {'under' if better >= 0 else 'over'}"
+            text += f", {than} the MAE of the {beside}"
     if "mase" in scores:
         text += f", MASE {scores['mase']:.3f}"
     if "coverage" in scores:
