@@ -380,9 +380,7 @@ def test_a_table_becomes_a_forecaster_by_commands_alone(tmp_path):
     trained, exported, printed = [run(command, tmp_path, CHECKOUT) for command in commands]
     assert trained.splitlines()[-1] == f"next: {commands[1]}"
     assert "next: " in exported
-    [block] = re.findall(
-        r"```python\n(import csv\n\nfrom seqkeras import serving\n.*?)```", page, re.DOTALL
-    )
+    [block] = re.findall(r"```python\n(import csv\n.*?)```", page, re.DOTALL)
     (tmp_path / "ask.py").write_text(block)
     assert run("python ask.py", tmp_path, CHECKOUT).startswith("[[")
     record = json.loads((tmp_path / "runs/load/run.json").read_text())
