@@ -22,7 +22,7 @@ class Pipeline:
         >>> from seqkeras.serving import load
         >>> pipeline = load("bundles/reviews", threads=1)
         >>> pipeline
-        <Classify of 'reviews': 'reviews', made ...>
+        <Classify of 'reviews': 'own', made ...>
         >>> answer, error = pipeline.answers_or_errors(["A model", None])
         >>> sorted(answer.scores), str(error)
         (['high', 'low', 'middle'], 'Classify: text must be a string; received None.')
