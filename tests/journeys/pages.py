@@ -3,8 +3,10 @@
 import contextlib
 import io
 import re
+import shlex
 
 from seqkeras.__main__ import main
+from tests.conftest import CHECKOUT
 
 FILE = re.compile(r"`([\w-]+\.(?:csv|tsv|jsonl|conll|toml|txt))`")
 BLOCK = re.compile(r"([^\n]+(?:\n[^\n]+)*)\n\n```(\w*)\n(.*?)```", re.DOTALL)  # with what is before
@@ -40,3 +42,34 @@ def printed(arguments):
     with contextlib.redirect_stdout(output):
         assert main(arguments) == 0, arguments
     return output.buffer.getvalue().decode().strip("\n")
+
+
+def page_of(name):
+    """Return the text of a page, by its path in docs/."""
+    return (CHECKOUT / "docs" / name).read_text(encoding="utf-8")
+
+
+def shown(page):
+    """Return (language, text) of every block of a page, in their order."""
+    return re.findall(r"^```(\w*)\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+
+
+def follow(name, names=None):
+    """Run the scripts and the commands of seqkeras of a page, in their order.
+
+    Args:
+        name: of the page.
+        names: a dictionary, in which the scripts find and leave their names.
+
+    Returns:
+        A list of what the commands printed.
+    """
+    names = {} if names is None else names
+    answers = []
+    for language, text in shown(page_of(name)):
+        if language == "python":
+            exec(compile(text, name, "exec"), names)
+        elif not language:
+            for line in re.findall(r"^seqkeras .*$", text, re.MULTILINE):
+                answers.append(printed(shlex.split(line, comments=True)[1:]))
+    return answers

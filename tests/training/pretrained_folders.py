@@ -4,7 +4,7 @@ import json
 
 import keras
 
-from seqkeras.models import Bert
+from seqkeras.models import Bert, MaskedLMHead, NextSentenceHead, WithHeads
 from seqkeras.pretrained import save_hugging_face
 from seqkeras.pretrained.assignment import tensors_of
 from seqkeras.pretrained.google_bert import links_of as links_of_google
@@ -58,11 +58,15 @@ def keras_nlp_folder(path, **given):
     return str(path)
 
 
-def google_folder(path, **given):
-    """A checkpoint of TensorFlow 1 with the weights of a `tiny_bert`."""
+def google_folder(path, heads=False, **given):
+    """A checkpoint of TensorFlow 1 with the weights of a `tiny_bert`, and of its heads or none."""
     import tensorflow as tf
 
-    encoder = tiny_bert(**given)
+    model = encoder = tiny_bert(**given)
+    if heads:
+        made = {"masked": MaskedLMHead(len(VOCABULARY)), "next": NextSentenceHead()}
+        model = WithHeads(encoder, made)
+        model.build(None)
     config = encoder.config
     path.mkdir()
     description = {
@@ -76,7 +80,7 @@ def google_folder(path, **given):
     }
     (path / "bert_config.json").write_text(json.dumps(description))
     (path / "vocab.txt").write_text("\n".join(VOCABULARY) + "\n", encoding="utf-8")
-    arrays = tensors_of(links_of_google(encoder))
+    arrays = tensors_of(links_of_google(model))
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         variables = [
             tf.compat.v1.get_variable(name, initializer=array) for name, array in arrays.items()
