@@ -5,11 +5,14 @@ It is opened as files, which nothing serves.
 """
 
 import functools
+import importlib
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 from html.parser import HTMLParser
+from types import SimpleNamespace
 from urllib.parse import unquote, urldefrag, urlsplit
 
 import pytest
@@ -23,7 +26,20 @@ FROM_NPM = CHECKOUT / "docs" / "theme" / "node_modules"
 # a notebook.
 KINDS = "index tour tasks/classification speed backward architecture gallery".split()
 KINDS += ["reference/recurrent", "serving/index", "serving/deploy/Dockerfile"]
-KINDS += ["examples/translator.ipynb"]
+KINDS += ["examples/translator.ipynb", "reference/commands/serve", "library/attention", "scores"]
+KINDS += ["library/composites", "reference/commands/train-classification"]
+# What people look for, and the page that the search puts first.
+SOUGHT = {
+    "server": "server",
+    "export": "export",
+    "bundle": "bundles",
+    "lstm": "library/recurrent",
+    "attention": "library/attention",
+    "streams": "streams",
+    "int8": "export/precisions",
+    "docker": "clusters",
+    "calibration": "training/calibration",
+}
 LOOKS = {
     "light": {"color_scheme": "light", "viewport": {"width": 1280, "height": 900}},
     "dark": {"color_scheme": "dark", "viewport": {"width": 1280, "height": 900}},
@@ -104,6 +120,30 @@ def test_a_page_fetches_nothing_from_elsewhere(site):
     assert {link for link in outside if not link.startswith("data:")} == set()  # is in the page
 
 
+@pytest.fixture
+def hooks(monkeypatch):
+    """The hooks of the build, as MkDocs loads them."""
+    monkeypatch.syspath_prepend(CHECKOUT / "docs" / "theme")
+    return importlib.import_module("hooks")
+
+
+def heads(hooks):
+    """Return what the hooks let a page with a formula and a diagram ask for."""
+    config = SimpleNamespace(extra={"polyfills": ["https://example.org/iframe-worker"]})
+    page = SimpleNamespace(url="tour.html")
+    shown = '<head></head><p class="arithmatex"></p><p class="mermaid"></p>'
+    output = hooks.on_post_page(shown, page, config)
+    return hooks.on_config(config).extra["polyfills"], set(re.findall(r"assets/(\w+)/", output))
+
+
+def test_a_page_asks_for_no_file_that_npm_has_not_brought(hooks, monkeypatch, tmp_path):
+    monkeypatch.setattr(hooks, "NPM", tmp_path)
+    assert heads(hooks) == ([], set())
+    for folder, _ in hooks.FROM_NPM.values():
+        (tmp_path / folder).mkdir(parents=True)
+    assert heads(hooks) == (["assets/iframe-worker/index.js"], {"katex", "mermaid"})
+
+
 def test_files_of_other_folders_are_pages(site):
     names = "CONTRIBUTING CHANGELOG overview serving/index serving/javascript/index"
     for name in [*names.split(), "examples/translator.ipynb"]:
@@ -130,18 +170,66 @@ def test_nothing_keeps_anybody_out_and_only_wide_parts_scroll(site, browser, loo
             assert page.evaluate(f"{root}.scrollWidth <= {root}.clientWidth"), kind
 
 
-@in_chromium
-def test_formulas_and_the_diagram_are_drawn(site, browser):
-    with opened(browser, (site / "backward.html").as_uri()) as page:
-        page.locator(".katex-display").wait_for()
-        assert page.locator(".arithmatex").count() == page.locator(".arithmatex .katex").count()
-        assert page.evaluate("document.fonts.check('1em KaTeX_Main')")
-        page.goto((site / "architecture.html").as_uri())
-        page.locator("div.mermaid").wait_for()
+def pages_with(site, shown):
+    return [page for page in sorted(site.rglob("*.html")) if shown in page.read_text("utf-8")]
 
 
 @in_chromium
-def test_the_search_finds_a_page(site, browser):
+def test_every_formula_is_drawn_with_the_fonts_of_the_site(site, browser):
+    pages = pages_with(site, 'class="arithmatex"')
+    assert {"backward.html", "recurrent.html"} <= {page.name for page in pages}
+    with opened(browser, pages[0].as_uri()) as page:
+        for path in pages:
+            page.goto(path.as_uri())
+            page.locator(".katex").first.wait_for()
+            assert page.locator(".arithmatex:not(:has(.katex))").count() == 0, path
+            assert page.locator(".katex-error").count() == 0, path
+            page.evaluate("document.fonts.ready")
+            loaded = "[...document.fonts].filter(font => font.status === 'loaded')"
+            assert "KaTeX_Main" in page.evaluate(f"{loaded}.map(font => font.family)"), path
+
+
+@in_chromium
+def test_every_diagram_is_drawn(site, browser):
+    pages = pages_with(site, 'class="mermaid"')
+    assert {"architecture.html", "composites.html"} <= {page.name for page in pages}
+    with opened(browser, pages[0].as_uri()) as page:
+        for path in pages:
+            page.goto(path.as_uri())
+            page.locator("div.mermaid").first.wait_for()
+            assert page.locator("pre.mermaid").count() == 0, (
+                path
+            )  # where Mermaid understood nothing
+
+
+@in_chromium
+def test_a_wide_table_scrolls_within_itself_on_a_phone(site, browser):
+    with opened(browser, (site / "index.html").as_uri(), **LOOKS["light on a phone"]) as page:
+        for name in ("reference/commands/serve", "library/attention", "scores"):
+            page.goto((site / f"{name}.html").as_uri())
+            wide = "it => it.scrollWidth > it.clientWidth && it.clientWidth <= 390"
+            tables = page.locator(".md-typeset__scrollwrap").all()
+            assert any(table.evaluate(wide) for table in tables), name
+
+
+@in_chromium
+def test_the_search_puts_the_obvious_page_first(site, browser):
+    with opened(browser, (site / "index.html").as_uri()) as page:
+        query = page.get_by_role("textbox", name="Search")
+        found = page.locator(".md-search-result__link")
+        first = {}
+        for sought in SOUGHT:
+            query.fill(sought)
+            query.press("End")  # a key that is let go begins the search
+            # The links of an answer hold what was sought.
+            page.locator(f'.md-search-result__link[href$="h={sought}"]').first.wait_for()
+            address = found.first.get_attribute("href")
+            first[sought] = re.sub(r"\.html.*", "", address.rpartition(f"{site.name}/")[2])
+        assert first == SOUGHT
+
+
+@in_chromium
+def test_the_search_finds_words_side_by_side(site, browser):
     with opened(browser, (site / "index.html").as_uri()) as page:
         page.get_by_role("textbox", name="Search").fill("truncated BPTT")
         found = page.locator(".md-search-result__link", has_text="backward pass")

@@ -42,6 +42,7 @@ DIAGRAMS = (
     '<script src="{}assets/mermaid/mermaid.tiny.js"></script>',
 )
 SEARCH_OF_FILES = "iframe-worker"
+SECTION = '<nav class="md-nav" aria-label="'  # of the table of contents
 FROM_NPM = {
     "katex": ("katex/dist", ("katex.min.*", "contrib/auto-render.min.js", "fonts/*.woff2")),
     "mermaid": ("@mermaid-js/tiny/dist", ("mermaid.tiny.js",)),
@@ -54,7 +55,8 @@ WEIGHTS = (
     ("(scores|speed|zh|architecture|gallery)[./]", 0.5),
     ("training/(scripts|recipes|.*-scores)", 0.5),
     ("CHANGELOG|CONTRIBUTING|SECURITY", 0.2),
-    ("edge[./]|(pretrained|server|streams)/", 2),
+    (r"(bundles|server|streams)\.md|library/(attention|recurrent)\.md", 8),
+    ("backward|library/runs|edge[./]|(pretrained|server|streams)/", 2),
     (r"serving/(javascript/)?README\.md", 2),
     (r"[\w-]+\.md|(export|library|tasks)/", 3),
     ("training/|examples/", 1),
@@ -116,18 +118,21 @@ def on_page_content(html, page, config, files):
     """Mend what a browser makes of tables and code.
 
     An empty head of a column, which a screen reader would announce, becomes an empty cell. A short
-    phrase of code, such as an option, stays on one line; a longer one breaks behind a slash.
+    phrase of code, such as an option, stays on one line; a path breaks behind a slash, a long name
+    behind a dot.
     """
     html = re.sub(r"<th( [^>]*)?></th>", r"<td\1></td>", html)
     return re.sub(r"<code>([^<\n]*)</code>", lambda match: _phrase(match[1]), html)
 
 
 def on_post_page(output, page, config):
-    """Add the scripts of formulas and diagrams where there are any, and the name of the search."""
+    """Add the scripts of formulas and diagrams where there are any, and names of landmarks."""
     root = get_relative_url(".", page.url) + "/"
     for shown, package, head in (FORMULAS, DIAGRAMS):
         if shown in output and _from_npm(package):
             output = output.replace("</head>", f"{head.replace('{}', root)}</head>", 1)
+    # A heading with headings below it may have the name of a part of the site.
+    output = output.replace(SECTION, f"{SECTION}On this page: ")
     return output.replace('role="dialog"', 'role="dialog" aria-label="Search"', 1)
 
 
@@ -177,9 +182,11 @@ def _brought(target, config):
 
 
 def _phrase(code):
-    if len(code) <= 30:
-        return f'<code class="short">{code}</code>'
-    return f"<code>{code.replace('/', '/<wbr>')}</code>"
+    if "/" in code:
+        return f"<code>{code.replace('/', '/<wbr>')}</code>"
+    if len(code) > 20 and re.fullmatch(r"[\w.]+", code):
+        return f"<code>{code.replace('.', '.<wbr>')}</code>"
+    return f'<code class="short">{code}</code>' if len(code) <= 30 else f"<code>{code}</code>"
 
 
 def _asset(config, name, path):
