@@ -9,7 +9,8 @@ import shlex
 import pytest
 
 from tests.conftest import CHECKOUT
-from tests.journeys.test_task_pages import PAGES, blocks, commands, files, folder, printed
+from tests.journeys.pages import blocks, commands, files, printed
+from tests.journeys.test_task_pages import PAGES, folder
 
 PAGE = (CHECKOUT / "docs/finetuning.md").read_text(encoding="utf-8")
 SCORES = (CHECKOUT / "docs/training/finetuning-scores.md").read_text(encoding="utf-8")

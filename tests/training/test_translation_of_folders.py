@@ -59,9 +59,9 @@ def marian(folder, lines):
 FOLDERS = {"t5": t5, "marian": marian}
 
 
-def made(kind, folder):
-    """A folder, and a file of pairs."""
-    file = pairs(folder)
+def made(kind, folder, file=None):
+    """A folder, the file of pairs whose tokens it knows, and ids of tokens."""
+    file = file or pairs(folder)
     lines = [side for line in file.read_text().splitlines() for side in line.split("\t")]
     model, tokenizers, ids = FOLDERS[kind](folder, lines)
     keras.utils.set_random_seed(1)
