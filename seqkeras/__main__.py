@@ -1,5 +1,6 @@
 """The command `seqkeras`: train, export, figure, and the commands of `serving`."""
 
+import os
 import sys
 
 from seqkeras import __version__
@@ -17,6 +18,17 @@ Each has --help."""
 
 def main(arguments=None):
     """Run a command and return the exit status."""
+    try:
+        try:
+            return _run(arguments)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:  # the reader of our output has closed the pipe
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+
+
+def _run(arguments):
     words = list(sys.argv[1:] if arguments is None else arguments)
     command, *others = words or [""]
     if command == "train":

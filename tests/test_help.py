@@ -1,7 +1,10 @@
 """The help of every option of every command is a phrase of the thing itself, and a sentence."""
 
 import argparse
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -107,3 +110,13 @@ def test_the_help_of_export_and_serving_names_the_thing(name, monkeypatch):
 )
 def test_a_fragment_is_refused(text, problem):
     assert problem_of(text) == problem
+
+
+@pytest.mark.parametrize("words", [["--help"], ["export", "--help"], ["predict", "--help"]])
+def test_help_that_nobody_reads_to_its_end_is_no_error(words):
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "seqkeras", *words]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, "")
