@@ -117,6 +117,7 @@ def test_help_that_nobody_reads_to_its_end_is_no_error(words):
     reader, writer = os.pipe()
     os.close(reader)
     command = [sys.executable, "-m", "seqkeras", *words]
-    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True)
+    buffered = os.environ | {"PYTHONUNBUFFERED": ""}
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, env=buffered)
     os.close(writer)
     assert (done.returncode, done.stderr) == (141, "")
