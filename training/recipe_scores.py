@@ -61,7 +61,7 @@ and exports its run: [recipes.md](training/recipes.md) says where the data are.
 - **Scored on**: a part that training does not see. It chooses the best look, which flatters that
   look; the last look is not chosen.
 - **Test part**: the official test part, or the end of the file, which is not among the data of
-  `SEQKERAS_DATA`. It was scored once, elsewhere, with one run of that time.
+  `SEQKERAS_DATA`. It was scored once, with one run of that time, by whoever has it.
 - **Published**: what others reach on the same test part. No figure of another part stands here.
 
 {table}
