@@ -1,7 +1,8 @@
-// stream BUNDLE [--state FILE] [--precision NAME] [--library FILE] [--threads N] < frames > answers
+// stream BUNDLE [--scaled] [--state FILE] [--precision NAME] [--library FILE] [--threads N]
+//     < frames > answers
 //
-// A frame for each line, its numbers with commas between them; no header. Each frame is answered as
-// it comes, by a line of JSON: {} before the first answer, {"error": ...} for a frame that is
+// A frame for each line, its numbers with commas between them; no header. A bundle that reads rows
+// of a table needs --scaled: the numbers are those after scaling. Each frame is answered as it comes, by a line of JSON: {} before the first answer, {"error": ...} for a frame that is
 // refused, with a line on standard error; the status is then 1 at the end.
 //
 // FILE holds the stream's state: it is read at the start if it exists, and written at the end, also
@@ -25,8 +26,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kUsage =
-    "usage: stream BUNDLE [--state FILE] [--precision NAME] [--library FILE] [--threads N] "
-    "< frames";
+    "usage: stream BUNDLE [--scaled] [--state FILE] [--precision NAME] [--library FILE] "
+    "[--threads N] < frames";
 
 volatile std::sig_atomic_t stopped = 0;  // by which signal
 
@@ -98,10 +99,13 @@ int main(int count, char** values) {
   std::string bundle, library = "libonnxruntime.so.1", precision = "float32";
   fs::path state;
   int threads = 0;
+  bool is_scaled = false;
   for (int place = 1; place < count; ++place) {
     const std::string value = values[place];
     const bool last = place + 1 == count;
-    if (value == "--library" && !last) library = values[++place];
+    if (value == "--help") return std::cout << kUsage << '\n', 0;
+    if (value == "--scaled") is_scaled = true;
+    else if (value == "--library" && !last) library = values[++place];
     else if (value == "--precision" && !last) precision = values[++place];
     else if (value == "--state" && !last) state = values[++place];
     else if (value == "--threads" && !last) {
@@ -113,7 +117,7 @@ int main(int count, char** values) {
   if (bundle.empty()) return std::cerr << kUsage << '\n', 2;
   for (const int signal : {SIGINT, SIGTERM, SIGPIPE}) std::signal(signal, Stop);
   try {
-    const seqkeras::StreamingModel model(bundle, library, threads, precision);
+    const seqkeras::StreamingModel model(bundle, library, threads, precision, is_scaled);
     seqkeras::Stream stream = Opened(model, state);
     const bool is_good = AnswerFrames(stream);
     if (!state.empty()) Write(stream.state(), state);

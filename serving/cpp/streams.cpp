@@ -13,6 +13,13 @@ namespace {
 
 using Refused = std::invalid_argument;
 
+void RequireScaled(const Json& manifest, bool is_scaled) {
+  const Json settings = manifest.value("settings", Json::object());
+  if (is_scaled || settings.value("rows", Json()).is_null()) return;
+  throw Failure("it reads rows of a table, and this host scales and encodes none: give frames after "
+                "that (serving/rows.py), and say so (--scaled)");
+}
+
 }  // namespace
 
 // The states of streams that are stepped together; a call that fails leaves them as they were.
@@ -262,8 +269,9 @@ class Batch {
 };
 
 StreamingModel::StreamingModel(const fs::path& bundle, const std::string& library, int threads,
-                               const std::string& precision)
-    : graph_(Opened(bundle, library, [threads, &precision](const Bundle& opened) {
+                               const std::string& precision, bool is_scaled)
+    : graph_(Opened(bundle, library, [threads, &precision, is_scaled](const Bundle& opened) {
+        RequireScaled(opened.manifest, is_scaled);
         return std::make_shared<const StreamGraph>(opened, threads, precision);
       })) {}
 

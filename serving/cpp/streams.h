@@ -72,10 +72,12 @@ class StreamingModel {
   // library, threads: as a Generator takes them (seqkeras.h).
   // precision: float32, or another one of the bundle. An int8 graph reads one frame of one stream
   //   at a time: its products have one scale for all that they read.
+  // is_scaled: whether frames are rows of a table after scaling and encoding. A bundle that reads
+  //   rows is refused without it, since rows as they are would be answered wrongly.
   //
   // Throws std::runtime_error, in one line, if the bundle or the library can not be used.
   StreamingModel(const std::filesystem::path& bundle, const std::string& library, int threads = 0,
-                 const std::string& precision = "float32");
+                 const std::string& precision = "float32", bool is_scaled = false);
 
   // Return a stream, from its first frame or from the bytes of a state, and several streams that
   // are stepped together. Several threads may call it.

@@ -95,7 +95,8 @@ struct Caller {
 
 int main(int, char** values) {
   try {
-    const seqkeras::StreamingModel model(values[1], values[2], 1, values[3]);
+    const seqkeras::StreamingModel model(values[1], values[2], 1, values[3],
+                                        /*is_scaled=*/true);
     Caller caller{model, {}, {}};
     for (std::string line; std::getline(std::cin, line);) {
       try {

@@ -276,6 +276,17 @@ def test_numbers_of_rows_are_the_frames_and_answers_have_the_scale_of_rows(tmp_p
     assert_same(content_of(pipeline.open(state=state).push(rows[11:])), expected[11:])
 
 
+def test_rows_that_are_not_scaled_are_refused(tmp_path):
+    toy(floats(F, 8, seed=3), {"rows": SCALED}, "Forecast", size="2,4", model=forecaster())(
+        tmp_path
+    )
+    refused = answer(tmp_path, b"1,2,3\n", command="stream")
+    assert (refused.returncode, refused.stdout) == (1, b"")
+    assert re.fullmatch(rb"stream: .*: it reads rows of a table, .* \(--scaled\)\n", refused.stderr)
+    answered = answer(tmp_path, b"1,2,3\n", "--scaled", command="stream")
+    assert (answered.returncode, answered.stderr) == (0, b"")
+
+
 def test_known_numbers_stand_behind_those_of_a_row(tmp_path):
     bundle, file = tmp_path / "bundle", tmp_path / "state"
     others.BUNDLES["stream-forecasts"].write(bundle)
