@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import operator
-import statistics
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -181,16 +180,15 @@ class _Differences:
 
 
 def _speed(float32, other, places):
-    """Return how many times as fast the other one is, in alternating runs after a warm-up."""
-    ratios = []
+    """Return how many times as fast the other one is, by the fastest of alternating runs after a
+    warm-up: what else the machine does slows some of them."""
+    seconds: dict[Any, list[float]] = {float32: [], other: []}
     for _ in range(ROUNDS + 1):
-        seconds = []
-        for runner in (float32, other):
+        for runner, times in seconds.items():
             begin = time.perf_counter()
             runner.run(places)
-            seconds.append(time.perf_counter() - begin)
-        ratios.append(seconds[0] / seconds[1])
-    return statistics.median(ratios[1:])
+            times.append(time.perf_counter() - begin)
+    return min(seconds[float32][1:]) / min(seconds[other][1:])
 
 
 class _Runner:
