@@ -238,10 +238,12 @@ def in_words(calibration: Mapping[str, Any]) -> str:
         tuple(calibration[time][name] for time in ("before", "after"))
         for name in ("expected_calibration_error", "negative_log_likelihood")
     )
+    decides = "; the loss decides, as it counts how sure a wrong answer is"
     return (
         f"scores divided by a temperature of {calibration['temperature']:.2f}: calibration error "
         f"{error[0]:.2%} before, {error[1]:.2%} after; loss {loss[0]:.4f} before, {loss[1]:.4f} "
         f"after, cross-fitted on {calibration['answers']:,} answers"
+        f"{decides if error[1] > error[0] else ''}"
     )
 
 

@@ -679,7 +679,10 @@ class Scoring(abc.ABC):
         if (table := self.table(scores)) is not None:
             yield table
         if comparison := scores.get("baselines"):
-            yield table_of(comparison)
+            plain = table_of(comparison)
+            if "none_of_these" in scores:
+                plain.title = f"{plain.title}, before null is an answer"
+            yield plain
             yield f"  {comparison['summary']}"
         if calibration := scores.get("calibration"):
             yield f"  {in_words(calibration)}"

@@ -24,6 +24,7 @@ from seqkeras.training.calibration import (
     calibrated,
     certainty_of,
     divide_logits,
+    in_words,
     left_in_words,
     logits_of,
 )
@@ -95,6 +96,17 @@ def test_a_temperature_that_brings_nothing_is_left_out():
 )
 def test_why_scores_stay_as_they_are(chances, why):
     assert left_in_words(Softmaxes(chances)) == f"scores stay as they are: {why}"
+
+
+@pytest.mark.parametrize("right, rises", [(59, True), (31, False)])
+def test_the_line_says_what_decides_where_the_calibration_error_rises(right, rises):
+    """Answers with a score of 1 nearly: one wrong answer of 60 is too sure, or half are."""
+    logits = np.array([12.0, 0.0])
+    chances = [Chances(logits, int(place >= right), place) for place in range(60)]
+    told = calibrated(Softmaxes(chances), seed=0)
+    before, after = (told[time]["expected_calibration_error"] for time in ("before", "after"))
+    assert (after > before) == rises
+    assert ("the loss decides" in in_words(told)) == rises
 
 
 def test_a_training_tells_that_scores_stay_as_they_are(tmp_path):

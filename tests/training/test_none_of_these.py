@@ -15,6 +15,7 @@ from seqkeras.models import Bert, ClassificationHead, WithHeads
 from seqkeras.runs import RunFiles
 from seqkeras.training.none_of_these import Neighbours, chosen, fewest, threshold_of, with_none
 from seqkeras.training.parts.labelled_texts import text_encoding
+from seqkeras.training.tasks.classification import ClassificationOptions
 from tests.arrays import floats, numbers, randomize
 from tests.conftest import others_long
 from tests.training.commands import (
@@ -182,6 +183,19 @@ def test_rows_without_a_label_are_no_class_and_are_told(both):
     assert f"null is the answer to {told['false_alarms']:.1%} of {told['examples']} ex" in lines
     assert f"{told['told']:.1%} of {told['out_of_scope']} examples out of scope" in lines
     assert "none of these" in (folder / "run" / "samples.txt").read_text()
+
+
+def test_each_table_says_whether_null_counts(both):
+    folder, lines = both["far"]
+    assert "of 60 examples; null is a wrong answer" in lines
+    of_model = {"methods": {"model": {"F1": 0.5}}, "formats": {"F1": ".2%"}, "learned_on": {}}
+    scores = scores_of(folder / "run") | {"baselines": of_model | {"summary": "ahead"}}
+    scoring = ClassificationOptions(file=str(folder.parent / "far.csv")).make().scoring
+    _, with_null, *_ = scoring.shown(scores)
+    assert with_null.title == "beside plain methods, before null is an answer"
+    del scores["none_of_these"]
+    _, without, *_ = scoring.shown(scores)
+    assert without.title == "beside plain methods"
 
 
 @pytest.mark.long

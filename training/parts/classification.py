@@ -437,7 +437,8 @@ class ClassificationScoring(Scoring):
         return scores | ({"none_of_these": _told(*pair)} if self.reading.tells_none else {})
 
     def table(self, scores: Mapping[str, Any]) -> Any:
-        table = Table(title=f"of {counted(scores['examples'], 'examples')}")
+        null = "; null is a wrong answer" if "none_of_these" in scores else ""
+        table = Table(title=f"of {counted(scores['examples'], 'examples')}{null}")
         table.add_column("label")
         table.add_column("examples", justify="right")
         for name in ("precision", "recall", "F1"):
