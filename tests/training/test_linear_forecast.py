@@ -261,6 +261,37 @@ def test_shops_at_one_and_a_thousand_are_forecast_alike(tmp_path):
     assert scores["mase"] < 0.8 * seasonal["mase"]
 
 
+@pytest.mark.parametrize(
+    "ahead, lowest, more, hinted",
+    [
+        (-0.1, 1, {}, True),
+        (0.1, 1, {}, False),
+        (-0.1, -1, {}, False),
+        (-0.1, 1, {"scale_by": "file"}, False),
+        (-0.1, 1, {"known": ()}, False),
+    ],
+)
+def test_a_model_of_several_series_that_is_behind_names_the_way_to_its_known_columns(
+    ahead, lowest, more, hinted, tmp_path
+):
+    months = [f"{2000 + month // 12}-{month % 12 + 1:02d}-01" for month in range(80)]
+    lines = [
+        f"{month},{shop},{place % 5},{place % 7 + lowest}"
+        for shop in ("corner", "mall")
+        for place, month in enumerate(months)
+    ]
+    (tmp_path / "sales.csv").write_text("\n".join(["date,shop,plan,sales", *lines]) + "\n")
+    options = {"time": ("date",), "targets": ("sales",), "numbers": ("plan",), "known": ("plan",)}
+    options |= {"series_column": "shop", "horizon": 3, "context": 12} | more
+    task = ForecastingOptions(file=str(tmp_path / "sales.csv"), **options).make()
+    task.reading.read()
+    scores = {"windows": 1, "forecasts": {}, "by_target": {}, "by_step": {"model": [1.0]}}
+    scores["baselines"] = {"summary": "model", "ahead": ahead}
+    _, *shown = task.scoring.shown(scores)
+    hint = "  the linear part knows --known columns with --scale-by file --log sales"
+    assert shown == ["  model", *[hint] * hinted]
+
+
 def test_the_first_look_is_the_linear_part_alone(tmp_path):
     file = monthly(tmp_path / "sales.csv")
     options = {"time": ("date",), "targets": ("sales",), "horizon": 6, "units": 8}

@@ -212,8 +212,21 @@ class ForecastingScoring(Scoring):
         yield self.table(scores)
         if comparison := scores.get("baselines"):
             yield f"  {comparison['summary']}"
+            if comparison["ahead"] < 0 and self._may_know_more():
+                log = ",".join(self.options.targets)
+                yield f"  the linear part knows --known columns with --scale-by file --log {log}"
         if calibration := scores.get("calibration"):
             yield f"  {in_words(calibration)}"
+
+    def _may_know_more(self):
+        """Return whether the linear part leaves out --known columns, and might read them: of
+        targets of several series that are never negative."""
+        options, reading = self.options, self.reading
+        if not (reading.by_window and reading.linear_parts and options.known):
+            return False
+        tables = {id(window.table): window.table for window in reading.train}
+        lowest = [np.nanmin(table[:, : reading.num_targets]) for table in tables.values()]
+        return len(tables) > 1 and min(lowest) >= 0
 
     def draw(self, model: keras.Model, run: RunFiles, path: Path | str) -> None:
         """Draw the first target of a few validation windows: the past, what came, the forecast and
