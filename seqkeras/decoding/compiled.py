@@ -30,7 +30,8 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
     Returns:
         A function of the same arguments, as tensors or NumPy arrays. A number that differs from
-        call to call must be an array.
+        call to call must be an array. The seed of `sample` can not be an argument: make a
+        `keras.random.SeedGenerator` outside of the function, and name it inside.
 
     Raises:
         TypeError: when the result is called, if an argument is or holds anything else.

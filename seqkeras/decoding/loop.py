@@ -1,11 +1,5 @@
-"""The one loop that generates token ids, for any decoder that keeps the step contract.
-
-    step(token_ids, state) -> ((logits, *others), state)
-
-`token_ids` is (B, K), the last token of each of K beams; `logits` (B, K, V); `others` may begin
-with the decoder's attention weights (B, K, S). The state is a flat dictionary of tensors. An entry
-is per *beam* (B, K, ...), reordered when beams are, or per *source* (B, ...), computed once, never
-reordered, never tiled. The loop knows no model and no text.
+"""The one loop that generates token ids, for any decoder that keeps the step contract of
+`seqkeras.decoding`.
 
 Shape letters here: B batch, K beams, T `max_length`, V vocabulary, S source length.
 """
@@ -125,7 +119,7 @@ def decode(
     """Run the loop: step, process, extend, reorder, until all rows are finished or have T tokens.
 
     Args:
-        step: the decoder's step, as above.
+        step: the decoder's step: `seqkeras.decoding` begins with its contract.
         state: its initial state; per-beam entries (B, 1, ...).
         search: a `Search`.
         start_id: the id of `<bos>`, or (B,) ids, one for each row.

@@ -130,7 +130,7 @@ class TopK:
 
 @dataclasses.dataclass(frozen=True)
 class TopP:
-    """Keep the nucleus: the fewest most probable tokens whose total probability reaches p.
+    """Top-p (nucleus): the fewest most probable tokens whose total probability reaches p stay.
 
         min |N|  such that  sum over N of p(y) >= p
 

@@ -44,7 +44,9 @@ def sample(
         temperature, top_k, top_p: after the other processors and in this order, see `Temperature`,
             `TopK` (None: all), `TopP`.
         seed: an integer (the same answer at every call), a `keras.random.SeedGenerator` (other
-            answers at the next call) or None (Keras's own generator).
+            answers at the next call) or None (Keras's own generator). In a function of
+            `seqkeras.decoding.compiled` use a SeedGenerator made outside: a seed can not be an
+            argument of such a function.
         processors: other functions of logits, see `seqkeras.decoding.processors`.
 
     Returns:

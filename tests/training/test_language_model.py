@@ -132,9 +132,16 @@ def test_the_page_trains_one_from_python(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     page = (CHECKOUT / "docs/training/scripts-of-texts.md").read_text(encoding="utf-8")
     section = page.split("## Language models")[1].split("\n## ")[0]
-    [code] = re.findall("```python\n(.*?)```", section, re.DOTALL)
-    exec(compile(code, "scripts-of-texts.md", "exec"), {})
+    training, sampling = re.findall("```python\n(.*?)```", section, re.DOTALL)
+    exec(compile(training, "scripts-of-texts.md", "exec"), shown := {})
     assert float(capsys.readouterr().out.split()[-1]) < np.log(20)  # of 24 characters
+    exec(compile(sampling, "scripts-of-texts.md", "exec"), shown)
+    texts = capsys.readouterr().out
+    assert texts.startswith("the old ") and "\na " in texts
+    again, *_ = shown["go_on"](*shown["pad"]([shown["table"].encode("the old ")] * 2))
+    first, second = np.asarray(again)
+    assert np.any(first != second)  # each row draws by itself
+    assert first.shape == (32,)
 
 
 def test_export_takes_both(characters, words):
