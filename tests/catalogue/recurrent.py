@@ -10,12 +10,13 @@ from seqkeras.recurrent import (
     Bidirectional,
     GRUCell,
     LSTMCell,
-    SimpleRNN,
     SimpleRNNCell,
     StackedCells,
 )
+from seqkeras.recurrent.cell import GatedCell
+from seqkeras.recurrent.rnn import Recurrent
 from tests.arrays import floats, right_padded
-from tests.catalogue.case import B, Case, D, S, U
+from tests.catalogue.case import B, Case, D, S, U, public_layers
 
 DROPOUT = {"dropout": 0.3, "recurrent_dropout": 0.2, "seed": 5}  # which nothing but training sees
 # What no composite computes, or could do without.
@@ -29,8 +30,16 @@ GENERAL = {
     **{f"{role}_constraint": "max_norm" for role in ("kernel", "recurrent", "bias")},
 }
 GATED = {**GENERAL, "recurrent_activation": "hard_sigmoid", "use_cudnn": False, "implementation": 1}
-GENERAL_OF_LSTM = {**GATED, "unit_forget_bias": False}
-GENERAL_OF_GRU = {**GATED, "reset_after": False}
+OWN = {  # arguments that one cell alone has
+    LSTMCell: {"unit_forget_bias": False},
+    GRUCell: {"reset_after": False},
+}
+
+
+def general(cell_class):
+    """Return arguments that are not the defaults of a cell."""
+    options = GATED if issubclass(cell_class, GatedCell) else GENERAL
+    return {**options, **OWN.get(cell_class, {})}
 
 
 def stacked_cells():
@@ -83,17 +92,25 @@ def last_output_case(layer_class):
     return sequence_case(f"{layer_class.__name__}, last output", lambda: layer_class(U))
 
 
-LAYER_CLASSES = (SimpleRNN, LSTM, GRU)
-CELLS = [
-    Case("SimpleRNNCell", lambda: SimpleRNNCell(U, **DROPOUT), step_inputs(U)),
-    Case("LSTMCell", lambda: LSTMCell(U, **DROPOUT), step_inputs(U, U)),
-    Case("GRUCell", lambda: GRUCell(U, **DROPOUT), step_inputs(U)),
-]
-GENERAL_CELLS = [
-    Case("SimpleRNNCell, general", lambda: SimpleRNNCell(U, **GENERAL), step_inputs(U)),
-    Case("LSTMCell, general", lambda: LSTMCell(U, **GENERAL_OF_LSTM), step_inputs(U, U)),
-    Case("GRUCell, general", lambda: GRUCell(U, **GENERAL_OF_GRU), step_inputs(U)),
-]
+def cell_case(cell_class, suffix="", **options):
+    sizes = [U] * len(cell_class.network.masked_copies)
+    name = f"{cell_class.__name__}{suffix}"
+    return Case(name, lambda: cell_class(U, **options), step_inputs(*sizes))
+
+
+def general_case(layer_class):
+    def make():
+        options = general(layer_class.cell_class)
+        return layer_class(U, **options, unroll=True, return_sequences=True)
+
+    return sequence_case(f"{layer_class.__name__}, general", make, past=("sequences",))
+
+
+# The layers of one cell. A new one of `seqkeras.recurrent` is among them, and so is its cell.
+LAYER_CLASSES = [each for each in public_layers().values() if issubclass(each, Recurrent)]
+CELL_CLASSES = {each.cell_class.network.name: each.cell_class for each in LAYER_CLASSES}
+CELLS = [cell_case(each, **DROPOUT) for each in CELL_CLASSES.values()]
+GENERAL_CELLS = [cell_case(each, ", general", **general(each)) for each in CELL_CLASSES.values()]
 STACKED = Case("StackedCells", stacked_cells, step_inputs(U, U, 13, 17))
 # They return the outputs of all steps, in the order of the inputs, and the states.
 RECURRENT = [
@@ -125,13 +142,11 @@ CASES = [
         past=("sequences",),
     ),
     *BIDIRECTIONAL,
-    sequence_case("SimpleRNN, general", lambda: SimpleRNN(U, **GENERAL, unroll=True)),
+    *(general_case(each) for each in LAYER_CLASSES),
     sequence_case(
-        "LSTM, general",
-        lambda: LSTM(U, **GENERAL_OF_LSTM, unroll=True, return_sequences=True),
-        past=("sequences",),
+        "GRU, general, backwards",
+        lambda: GRU(U, **general(GRUCell), unroll=True, go_backwards=True),
     ),
-    sequence_case("GRU, general", lambda: GRU(U, **GENERAL_OF_GRU, unroll=True, go_backwards=True)),
     *(
         sequence_case(
             f"{each.__name__}, outputs repeated",

@@ -6,10 +6,16 @@ import pytest
 from seqkeras import composites
 from tests.arrays import close, gradients, needs_tensorflow
 from tests.catalogue import call
-from tests.catalogue.recurrent import BIDIRECTIONAL_NODES, LAYER_CLASSES, RECURRENT, backward_case
+from tests.catalogue.recurrent import (
+    BIDIRECTIONAL_NODES,
+    CELL_CLASSES,
+    LAYER_CLASSES,
+    RECURRENT,
+    backward_case,
+)
 from tests.conftest import others_long
 
-ALL = [f"{way}{name}" for way in ("", "bidirectional_") for name in ("simple_rnn", "lstm", "gru")]
+ALL = [f"{way}{name}" for way in ("", "bidirectional_") for name in CELL_CLASSES]
 *ONE_CELL, STACK = RECURRENT
 BACKWARDS = [backward_case(each) for each in LAYER_CLASSES]
 every_layer = pytest.mark.parametrize(
