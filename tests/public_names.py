@@ -44,6 +44,17 @@ def value_of(module, name):
         return importlib.import_module(f"{module}.{name}")
 
 
+def is_constant(module, name):
+    """Return whether a public name in capitals stands for neither a class nor a function.
+
+    Other names are not imported.
+    """
+    if not name.isupper():
+        return False
+    value = value_of(module, name)
+    return not (inspect.isclass(value) or inspect.isroutine(value))
+
+
 def members(module):
     """Return a dictionary: name -> value, of the classes and functions of a public module."""
     found = {name: value_of(module, name) for name in public_names()[module]}

@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 import click
+import keras
 import numpy as np
 import pytest
 
@@ -29,7 +30,7 @@ from seqkeras.training.options import DataFile, RunFolder
 from seqkeras.training.tasks import TASKS
 from seqkeras.training.tuning.command import TUNE, tune_command
 from tests.conftest import in_shell
-from tests.public_names import public_names
+from tests.public_names import is_constant, public_names
 
 CHECKOUT = Path(__file__).resolve().parents[1]
 README = (CHECKOUT / "README.md").read_text(encoding="utf-8")
@@ -50,6 +51,11 @@ ROWS = {  # public names of a row of docs/library -> its other cells
     for first, *cells in [re.split(r" (?<!\\)\| ", line.strip("| "))]
     if (names := tuple(re.findall(r"#(seqkeras\.[\w.]+)\)", first)))
 }
+PAGE_OF = {  # module -> the page of docs/library with its rows
+    path.rpartition(".")[0]: page.name
+    for page in sorted(DOCS.glob("library/*.md"))
+    for path in re.findall(r"#(seqkeras\.[\w.]+)\)", page.read_text(encoding="utf-8"))
+}
 TYPES = {"seqkeras.tokenizers.Tokenizer", "seqkeras.serving.text.Tokenizer"}
 NAMED = {name for names in ROWS for name in names}
 
@@ -59,8 +65,15 @@ NAMED = {name for names in ROWS for name in names}
 )
 def test_every_public_class_and_function_has_a_row(module):
     """A constant may have one."""
-    names = {f"{module}.{name}" for name in public_names()[module] if not name.isupper()}
-    assert names - TYPES <= NAMED, sorted(names - NAMED)
+    names = {f"{module}.{name}" for name in public_names()[module] if not is_constant(module, name)}
+    missing = sorted(names - TYPES - NAMED)
+    page = f"docs/library/{PAGE_OF.get(module, '')}"
+    assert not missing, f"{', '.join(missing)}: no row; add one, with a proof, to {page}"
+
+
+def test_a_class_in_capitals_is_no_constant():
+    assert not is_constant("seqkeras.recurrent", "GRU")
+    assert is_constant("seqkeras.tokenizers", "BOS")
 
 
 @pytest.mark.parametrize("names", ROWS, ids=lambda names: names[0])
@@ -89,6 +102,24 @@ def test_what_the_page_of_layers_shows_builds_and_compiles():
     assert shown["tagger"](ids).shape == (2, 3, 9)
     inputs = {"token_ids": ids, "lengths": np.array([3, 2]), "target_ids": ids}
     assert shown["model"].train_on_batch(inputs, ids)
+
+
+def test_layers_of_keras_become_ours_as_the_page_of_layers_shows():
+    page = (CHECKOUT / "docs/layers.md").read_text(encoding="utf-8")
+    [code] = re.findall(r"## Instead of .*?```python\n(.*?)```", page, re.DOTALL)
+    inputs = keras.Input((None, 3))
+    hidden = keras.layers.Masking()(inputs)
+    lstm = keras.layers.LSTM(5, return_sequences=True)
+    hidden = keras.layers.Bidirectional(lstm, merge_mode="sum")(hidden)
+    hidden = keras.layers.GRU(7, return_sequences=True)(hidden)
+    old = keras.Model(inputs, keras.layers.SimpleRNN(11, return_sequences=True)(hidden))
+    exec(compile(code, "layers.md", "exec"), shown := {"old": old})
+    frames = np.random.default_rng(0).normal(size=(4, 6, 3)).astype("float32")
+    frames[1, 3:] = frames[2, :2] = 0  # masked
+    assert {type(layer).__module__.split(".")[0] for layer in shown["new"].layers[2:]} == {
+        "seqkeras"
+    }
+    np.testing.assert_allclose(shown["new"](frames), old(frames), rtol=1e-5, atol=1e-6)
 
 
 CHINESE = (CHECKOUT / "docs/zh.md").read_text(encoding="utf-8")

@@ -32,14 +32,19 @@ as_markdown = loaded("docstrings").as_markdown
 
 def test_each_public_module_stands_on_one_page():
     shown = Counter(module for modules in PAGES.values() for module in modules)
-    assert shown == Counter(public_names().keys() - {"seqkeras"})
+    public = Counter(public_names().keys() - {"seqkeras"})
+    missing, twice_or_gone = sorted(public - shown), sorted(shown - public)
+    assert not missing, f"{', '.join(missing)}: add `::: MODULE` to a page of docs/reference"
+    assert not twice_or_gone, f"{', '.join(twice_or_gone)}: too often in docs/reference"
 
 
 def test_each_public_package_has_a_page_and_the_index_names_each():
     pages = {path.name for path in PAGES} - {"README.md"}
-    assert {f"{name}.md" for name in public_names()["seqkeras"]} <= pages
+    missing = sorted({f"{name}.md" for name in public_names()["seqkeras"]} - pages)
+    assert not missing, f"{', '.join(missing)}: add to docs/reference"
     index = (CHECKOUT / "docs/reference/README.md").read_text(encoding="utf-8")
-    assert pages <= set(re.findall(r"\]\(([\w-]+\.md)\)", index))
+    unnamed = sorted(pages - set(re.findall(r"\]\(([\w-]+\.md)\)", index)))
+    assert not unnamed, f"{', '.join(unnamed)}: add a link to docs/reference/README.md"
 
 
 def test_each_page_says_in_a_line_what_the_package_is():
@@ -144,7 +149,7 @@ def test_the_reference_shows_every_public_name(package):
             or not found.has_docstring
         )
     ]
-    assert not hidden, ", ".join(hidden)
+    assert not hidden, f"{', '.join(hidden)}: give a docstring, or a page of docs/reference"
 
 
 def test_a_name_in_a_docstring_leads_to_an_entry_of_the_reference(package):
@@ -159,7 +164,8 @@ def test_a_name_in_a_docstring_leads_to_an_entry_of_the_reference(package):
 def test_the_pages_of_commands_are_made_of_their_options():
     written = CHECKOUT / "docs/reference/commands"
     pages = loaded("commands").pages()
-    assert {path.name for path in written.glob("*.md")} == pages.keys()
+    differing = sorted({path.name for path in written.glob("*.md")} ^ pages.keys())
+    assert not differing, f"docs/reference/commands: {', '.join(differing)}: run make reference"
     stale = [name for name in pages if (written / name).read_text("utf-8") != pages[name]]
     assert not stale, f"{', '.join(stale)}: run make reference"
 
@@ -196,7 +202,7 @@ def test_every_option_of_a_command_has_a_row():
         named = {
             field.name.replace("_", "-") for field in fields if "is_argument" not in field.metadata
         }
-        assert named <= rows
+        assert named <= rows, f"train-{name}.md: {sorted(named - rows)}: run make reference"
     rows = re.findall(r"^\| `([\w-]+)", pages["export.md"], re.MULTILINE)
     assert {flag for flag, _, _ in ARGUMENTS} <= {row.lower() for row in rows}
 
