@@ -6,7 +6,7 @@ from pathlib import Path
 from seqkeras import files, serving
 from seqkeras.export.card import command, pasted
 from seqkeras.runs import ARRAYS, OPTIONS
-from seqkeras.serving.array_files import inputs_in
+from seqkeras.serving.lines import arguments, inputs
 from seqkeras.serving.manifest import Manifest
 
 
@@ -45,12 +45,11 @@ def _streams_rows(pipeline):
 
 def _is_read(pipeline, file):
     """Return whether `predict` takes every input of a file."""
-    fields, horizon = getattr(pipeline, "fields", ()), getattr(pipeline, "num_known_rows", 0)
     rows = getattr(pipeline, "rows", None)
     if not getattr(pipeline, "reads_json", False) or (file.endswith(".csv") and rows is None):
         return False
     try:
-        for _, value in inputs_in(file, fields, horizon, rows and rows.series):
+        for _, value in inputs(pipeline, arguments([file])):
             pipeline.encode(value, truncate=True)
     except (OSError, ValueError):
         return False

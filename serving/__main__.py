@@ -217,7 +217,8 @@ def _predict_parser(prog):
         metavar="INPUT",
         nargs="*",
         default=(),
-        help="Texts; arrays as JSON, or .npy, .npz and .csv files. Default: standard input.",
+        help="Texts. For bundles that read numbers or rows: JSON, or the names of .npy, .npz and "
+        ".csv files. Default: lines of standard input, as < FILE gives those of a file.",
     )
     _add_common_options(parser)
     form = parser.add_mutually_exclusive_group()

@@ -1,40 +1,60 @@
 """Arrays and rows in files, .npy and .npz of NumPy's and .csv, as inputs of a pipeline."""
 
+import codecs
 import csv
+import io
 import zipfile
+from pathlib import Path
 
 import numpy as np
 
-from .categories import category_of
+from .categories import category_of, is_missing
+from .checks import shown
+from .parsing import utf8_of
+
+SEPARATORS = ";|\t"  # of a file that is divided by other signs than commas
 
 
-def inputs_in(path, fields, horizon=0, series=None, each_row=False):
+class FileRow(dict):
+    """A row of a file by column, and the number of its last line, which errors name."""
+
+    def __init__(self, values, line):
+        super().__init__(values)
+        self.line = line
+
+
+def inputs_in(path, fields, rows=None, horizon=0, targets=(), each_row=False):
     """Yield (name, input) of each input in a file.
 
     A .npy file holds one input. A .npz file whose arrays have the names of the pipeline's fields
     holds one input of several parts; another .npz file holds one input for each array.
     A .csv file holds rows below a header, the last `horizon` of an input known covariates: one
-    input, or one for each value of the column `series`, if there is such a column.
+    input, or one for each value of the column that tells series apart, if there is such a column.
 
     Args:
         path: path of the file.
         fields: the names of an input's parts.
+        rows: the `serving.rows.Rows` that read a .csv file, or None.
         horizon: how many rows of an input in a .csv file are of the future.
-        series: the name of that column.
+        targets: columns that are empty in these rows, for the model forecasts them.
         each_row: whether each row of a .csv file is an input.
 
     Raises:
         OSError: if it can not be opened.
-        ValueError: if it is not a file of numbers that NumPy saved.
+        ValueError: if it is not a file of numbers that NumPy saved, or not CSV; or if rows of the
+            future hold values of targets.
     """
     if path.endswith(".csv"):
-        table = _rows_in(path)
+        table = _rows_in(path, rows)
         if each_row:
             yield from ((f", row {number}", row) for number, row in enumerate(table, start=1))
             return
-        for part, rows in _series_in(table, series):
-            parts = (rows[: len(rows) - horizon], rows[len(rows) - horizon :])
-            yield part, dict(zip(fields, parts)) if horizon else rows
+        all_series = [*_series_in(table, rows and rows.series)]
+        if horizon:
+            _require_future(path, all_series, horizon, targets, rows and rows.time)
+        for part, given in all_series:
+            parts = (given[:-horizon], given[-horizon:]) if horizon else ()
+            yield part, dict(zip(fields, parts)) if horizon else given
         return
     try:
         loaded = np.load(path, allow_pickle=False)
@@ -64,11 +84,56 @@ def _series_in(rows, column):
         yield f", {column} {'' if name is None else name}", tuple(series_rows)
 
 
-def _rows_in(path):
-    """Return the rows of a .csv file, a tuple of dictionaries."""
+def _require_future(path, all_series, horizon, targets, time):
+    """Raise a ValueError if the last rows of a series hold values of targets, so that they are of
+    the past: the answer to them would be no forecast of what follows the file."""
+    refusals = []
+    for part, rows in all_series:
+        held = [
+            (row, name)
+            for row in rows[-horizon:]
+            for name in targets
+            if not is_missing(row.get(name))
+        ]
+        if held:
+            names = " and ".join(map(repr, dict.fromkeys(name for _, name in held)))
+            first, last = (_line_of(row, time) for row in (held[0][0], held[-1][0]))
+            lines = f"in {first}" if first == last else f"from {first} to {last}"
+            refusals.append((part, names, lines))
+    if refusals:
+        (part, names, lines), *others = refusals
+        more = f", as do those of {len(others)} more series" if others else ""
+        raise ValueError(
+            f"{path}{part}: the last {horizon} rows are read as the steps to forecast, with known "
+            f"columns filled and targets empty; they hold values of {names} {lines}{more}; append "
+            f"the rows of the steps to forecast, or empty {names} in these rows to forecast steps "
+            "that are past."
+        )
+
+
+def _line_of(row, time):
+    """Return the line of a row, and its time if it has one."""
+    moment = " ".join(str(row.get(name) or "") for name in (time.columns if time else ()))
+    return f"line {row.line}{f' ({moment})' if moment.strip() else ''}"
+
+
+def _rows_in(path, rows):
+    """Return the rows of a .csv file, a tuple of `FileRow`s."""
+    text = utf8_of(Path(path).read_bytes().removeprefix(codecs.BOM_UTF8), path)
     try:
-        with open(path, encoding="utf-8-sig", newline="") as file:
-            rows = tuple(csv.DictReader(file, strict=True, restkey="", restval=""))
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise ValueError(f"{path}: must be CSV in UTF-8: {error}.") from error
-    return rows
+        reader = csv.DictReader(io.StringIO(text, ""), strict=True, restkey="", restval="")
+        _require_commas(path, reader.fieldnames or (), rows)
+        return tuple(FileRow(row, reader.line_num) for row in reader)
+    except csv.Error as error:
+        raise ValueError(f"{path}: must be CSV: {error}.") from error
+
+
+def _require_commas(path, header, rows):
+    """Raise a ValueError for a header whose columns are divided by another sign than commas."""
+    if rows is None or len(header) != 1 or header[0] in rows.names:
+        return
+    if any(separator in header[0] for separator in SEPARATORS):
+        raise ValueError(
+            f"{path}: columns must be divided by commas; received the header {shown(header[0])}; "
+            "save the file with commas."
+        )

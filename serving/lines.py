@@ -4,6 +4,9 @@ A line is a text; texts separated by tabs, for a pipeline of several parts; or J
 that reads arrays it is JSON, or the name of a .npy, .npz or .csv file.
 """
 
+import os
+import shlex
+
 from .checks import shown
 from .parsing import TOO_LONG, bounded_lines, parse_request
 
@@ -50,22 +53,28 @@ def inputs(pipeline, texts, as_json=False):
 
     Args:
         pipeline: the result of `serving.load`.
-        texts: as `arguments` and `lines` yield them.
+        texts: as `arguments` and `lines` yield them. An argument that names a file is refused where
+            texts are read; a line may be any text.
         as_json: each text is JSON.
     """
     fields = getattr(pipeline, "fields", ())
     is_text = not getattr(pipeline, "reads_json", False)
     if not is_text:
-        rows = getattr(pipeline, "rows", None)
         of_table = {
+            "rows": getattr(pipeline, "rows", None),
             "horizon": getattr(pipeline, "num_known_rows", 0),
-            "series": None if rows is None else rows.series,
+            "targets": getattr(pipeline, "targets", ()),
             "each_row": getattr(pipeline, "each_row", False),
         }
         yield from _arrays(texts, fields, of_table)
         return
     for where, line in texts:
         name, text = f"{where}: text", text_of(line, where)
+        if line is text and os.path.isfile(text):
+            raise ValueError(
+                f"{where}: {text} is a file, and the bundle reads texts; its lines are read from "
+                f"standard input: < {shlex.quote(text)}."
+            )
         value = _columns(text, fields, name) if not as_json else _from_json(text, name)
         yield name, value
 

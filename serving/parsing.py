@@ -14,6 +14,26 @@ LARGE = re.compile(r"[eE]\+?[0-9]{3}")  # a number beyond float64 has this expon
 TOO_LONG = f"has more than {MOST_OF_LINE:,} bytes, the most that a line may have"
 
 
+def utf8_of(content: bytes, path: Any) -> str:
+    """Return the text of a file.
+
+    Args:
+        content: what the file holds.
+        path: path of the file, for errors.
+
+    Raises:
+        ValueError: with the line and the byte, if it is not UTF-8.
+    """
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ValueError(
+            f"{path}, line {line}: the byte 0x{content[error.start]:02x} is not UTF-8; save the "
+            "file as UTF-8."
+        ) from error
+
+
 def parse_json(text, **options):
     """Return the content of JSON.
 

@@ -32,7 +32,8 @@ from .written_numbers import DECIMALS, number_of
 MOST = 3e38  # of float32
 MOST_LISTED = 12  # categories in an error
 MOST_MISSING = 10_000  # rows that may be put into the gap of a stream
-WAY_OVER_GAPS = "; rows that are missing may be given without values (Stream.missing, --gaps fill)"
+WAY_OVER_GAPS = "; rows that are missing may be given without values"
+OF_STREAMS = f"{WAY_OVER_GAPS} (Stream.missing, --gaps fill)"
 
 
 @dataclass(frozen=True)
@@ -271,7 +272,7 @@ class Rows:
         if memory.numbers is not None and len(memory.numbers) != len(self.numbers):
             raise ValueError(f"{name}: the state is of rows with other columns; begin anew.")
         fields = self._fields(rows, name, self.names)
-        where = _where(name, fields)
+        where = _where(name, rows)
         series = self._series_of(rows, where, memory.series)
         times = None
         if self.time is not None:
@@ -281,11 +282,11 @@ class Rows:
             self.time.offsets(parts, where)
             times = np.array(times)
             if memory.time is None:
-                self.time.require_steps(times, where)
+                self.time.require_steps(times, where, WAY_OVER_GAPS)
             else:
                 before = np.array([memory.time], "M8[us]")
                 following = np.concatenate([before, times])
-                self.time.require_steps(following, lambda index: where(index - 1), WAY_OVER_GAPS)
+                self.time.require_steps(following, lambda index: where(index - 1), OF_STREAMS)
         table = self._table(fields, times, where)
         if memory.numbers is not None:
             before = np.zeros((1, table.shape[1]))
@@ -356,10 +357,10 @@ class Rows:
         Raises:
             ValueError: beginning with `name`, if they can not be read, or a number is missing.
         """
-        where = _where(name, range(horizon))
         parts = []
         if self.known:
             fields = self._fields(rows, name, [column.name for column in self.known])
+            where = _where(name, rows)
             if len(fields) != horizon:
                 raise ValueError(f"{name} must have {horizon} rows; received {len(fields)}.")
             parts = [
@@ -529,5 +530,11 @@ def _in_float32(numbers):
 
 
 def _where(name, rows):
-    """Return index of a row -> its name; a single row has the name of all."""
-    return lambda index: name if len(rows) == 1 else f"{name}, row {index + 1}"
+    """Return index of a row -> its name: its line in a file; a single row has the name of all."""
+
+    def where(index):
+        if (line := getattr(rows[index], "line", None)) is not None:
+            return f"{name}, line {line}"
+        return name if len(rows) == 1 else f"{name}, row {index + 1}"
+
+    return where

@@ -61,6 +61,7 @@ ISO = re.compile(
     re.IGNORECASE,
 )
 NUMBER = re.compile(r"([+-]?[0-9]+)(\.[0-9]*)?(?:e[+-]?[0-9]+)?", re.IGNORECASE)
+LAST_DAYS = re.compile("(?=29|30|31)")
 HOURLY = "%Y%m%d%H"  # numbers of 10 and 12 digits may be this and minutes, too
 CHANGE_OF_CLOCKS = "where clocks change, times need their zone offset, as 2024-10-27 02:00+01:00"
 
@@ -136,9 +137,28 @@ class TimeColumn:
                 expected, way_out = f"as {self.format!r} writes it", ""
             name = " ".join(self.columns)
             received = shown(parts[0] if len(parts) == 1 else " ".join(map(str, parts)))
+            if self._lacks_only_its_day(parts):
+                way_out = ": there is no such day"
             raise ValueError(
                 f"{where}: {name!r} must be a time {expected}; received {received}{way_out}."
             ) from error
+
+    def _lacks_only_its_day(self, parts):
+        """Return whether parts that are refused are a time but for a day beyond its month's end, as
+        2024-02-31: they are read with the day 28 in the place of a 29, 30 or 31."""
+        place = 2 if len(self.columns) > 1 else 0  # of the part with the day
+        try:
+            text = _text_of(parts[place])
+        except (IndexError, TypeError, OverflowError, ValueError):
+            return False
+        for match in LAST_DAYS.finditer(text):
+            day = f"{text[: match.start()]}28{text[match.start() + 2 :]}"
+            try:
+                self._microseconds([*parts[:place], day, *parts[place + 1 :]])
+                return True
+            except (OverflowError, TypeError, ValueError):
+                continue
+        return False
 
     def _microseconds(self, parts):
         """Return the microseconds since 1970 of a row's columns."""

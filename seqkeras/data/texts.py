@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
-from seqkeras.serving.parsing import MOST_OF_LINE, TOO_LONG
+from seqkeras.serving.parsing import MOST_OF_LINE, TOO_LONG, utf8_of
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 COMPRESSED = ".gz"
@@ -64,13 +64,9 @@ def read_text(path: Path | str, in_lines: bool = True) -> str:
     if in_lines:
         _require_short_lines(path, content)
     try:
-        text = content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise DataError(
-            f"{path}, line {line}: the byte 0x{content[error.start]:02x} is not UTF-8; save the "
-            "file as UTF-8."
-        ) from error
+        text = utf8_of(content, path)
+    except ValueError as error:
+        raise DataError(str(error)) from error
     if not text.strip():
         raise DataError(f"{path}: the file is empty.")
     return text

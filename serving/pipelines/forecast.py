@@ -102,6 +102,7 @@ class Forecast(Pipeline):
         fields: the names of an input's parts.
         rows: the `serving.rows.Rows` of the settings, or None.
         num_known_rows: number of steps of the future for which an input has known values.
+        targets: names of the columns that are forecast and not known, with `settings.rows`.
 
     Raises:
         BundleError: if the graph or the settings are not what the pipeline needs.
@@ -140,6 +141,7 @@ class Forecast(Pipeline):
         asks_known = self._known_shape and (self.rows is None or self.rows.known)
         self.fields = ("series", KNOWN) if asks_known else ("series",)
         self.num_known_rows = self._known_shape[0] if asks_known else 0
+        self.targets = self._targets()
         stream = StreamGraph(folder, manifest, runtime, self._settings.output, {WINDOW, KNOWN})
         self.streaming = Streaming("Forecast", stream, self._follow, self._answer_of_row, self.rows)
 
@@ -212,6 +214,19 @@ class Forecast(Pipeline):
         window = self._reader.read(series, name, truncate, keep_last=True)
         return _Row(window, known, counted(unknown))
 
+    def _targets(self):
+        """Return the names of the columns that are forecast: the first ones, unless known."""
+        [output] = [
+            spec
+            for spec in self.manifest.graphs[ROLE].outputs
+            if spec.name == self._settings.output
+        ]
+        has_axis = len(output.shape) == 3 + bool(self._settings.quantiles)
+        columns = () if self.rows is None else self.rows.columns
+        size = output.shape[2] if has_axis and isinstance(output.shape[2], int) else 1
+        columns = columns[:size]
+        return tuple(column.name for column in columns if not column.known)
+
     def _parts(self, series, name):
         """Return a series, and what is known of the future or None."""
         if isinstance(series, Mapping) and set(series) == set(self.fields):
@@ -273,7 +288,12 @@ class Forecast(Pipeline):
             more = (
                 ", or more and truncate" if num_rows < length else "; truncate keeps the last ones"
             )
-            raise ValueError(f"{name} must have {length} rows{more}; received {num_rows}.")
+            beside = (
+                f", beside the {self.num_known_rows} rows that are read as the steps to forecast"
+                if self.num_known_rows
+                else ""
+            )
+            raise ValueError(f"{name} must have {length} rows{more}; received {num_rows}{beside}.")
         window, last = self.rows.window(series, name)
         unknown = self.rows.unknown(series, name)
         if not self._known_shape:

@@ -106,6 +106,17 @@ def test_a_bad_argument_fails_alone(run, options):
     assert found == (1, "cbe\n\ndbc\n", error)
 
 
+def test_an_argument_that_names_a_file_is_no_text(run, pipeline, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "new ones").write_text("up|bad\n")
+    status, output, error = run("predict", "new ones", "up|bad")
+    told = "argument 1: new ones is a file, and the bundle reads texts; its lines are read from sta"
+    assert status == 1 and told in error and "input: < 'new ones'." in error
+    assert output.splitlines() == ["", pipeline("up|bad").text]
+    _, _, error = run("predict", stdin="new ones\n")  # a line may be any text
+    assert "standard input, line 1: text must begin with a direction" in error
+
+
 @pytest.mark.skipif(os.name == "nt", reason="arguments are bytes on POSIX only")
 def test_an_argument_that_is_no_utf_8_is_refused(command, shared_bundle):
     message = "seqkeras-serving: argument 1: text must be UTF-8; received 'up|\\udcff'.\n"

@@ -4,6 +4,7 @@ import dataclasses
 import datetime
 import json
 import math
+import random
 import re
 
 import numpy as np
@@ -179,7 +180,8 @@ def test_a_bundle_answers_rows_a_csv_file_and_json_alike(folder, tmp_path, comma
         np.testing.assert_allclose(values, expected, rtol=1e-5)
     file.write_bytes(b"load,wind\n1,\xff\n")
     status, _, error = command("predict", folder, str(file))
-    assert status == 1 and "last.csv: must be CSV in UTF-8" in error
+    told = "last.csv, line 2: the byte 0xff is not UTF-8; save the file as UTF-8."
+    assert status == 1 and told in error
 
 
 def test_an_unknown_category_is_told_or_refused(folder, command):
@@ -233,6 +235,106 @@ def test_the_last_rows_of_a_csv_file_are_the_known_ones(tmp_path, command):
     series = ((1, 2, 3, 4), (5, 6, 7, 8))
     answer = serving.load(folder)({"series": series, "known": ([1] * 4, [2] * 4)})
     np.testing.assert_allclose(values, answer.values, rtol=1e-6)
+
+
+@pytest.fixture
+def planned(tmp_path):
+    """A bundle of two targets and a plan that is known for the two steps to forecast."""
+    plan = {"name": "plan", "categories": ["a", "b", "c", "d"], "known": True}
+    columns = [{"name": "load"}, {"name": "level"}, plan]
+    given = {
+        "quantiles": [0.1, 0.9],
+        "rows": {"columns": columns, "series": "site", "time": {"columns": ["day"], "step": 86400}},
+    }
+    graph_of_plans = graph(6, known=True, quantiles=True)
+    return write_bundle(tmp_path / "bundle", "Forecast", graph_of_plans, given, tokenizers={})
+
+
+SITES = ("N", "S", "W")
+
+
+def plans(draw, held):
+    """Lines of a file of sites with their days mixed; the last two days of each are to be forecast,
+    and hold the targets of `held`: (site, day, column)."""
+    lines = []
+    for day in range(5):
+        for site in draw.sample(SITES, 3):
+            load, level = (
+                str(draw.randint(1, 9)) if day < 3 or (site, day, name) in held else empty
+                for name, empty in (("load", ""), ("level", "NA"))
+            )
+            lines.append(f"{site},{load},{level},{draw.choice('abcd')},2024-03-0{day + 1}\n")
+    return lines
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rows_to_forecast_that_hold_targets_are_of_the_past(planned, seed, tmp_path, command):
+    draw = random.Random(seed)
+    file, header = tmp_path / "site.csv", "site,load,level,plan,day\n"
+    lines = plans(draw, held=())
+    file.write_text(header + "".join(lines))
+    rows = [dict(zip(header.strip().split(","), line.strip().split(","))) for line in lines]
+    forecast = serving.load(planned)
+    for site, values in zip([row["site"] for row in rows[:3]], values_of(command, planned, file)):
+        of_site = [row for row in rows if row["site"] == site]
+        expected = forecast({"series": of_site[:3], "known": of_site[3:]})
+        np.testing.assert_allclose(values, expected.values, rtol=1e-6)
+    site, day, name = draw.choice(SITES), draw.choice((3, 4)), draw.choice(("load", "level"))
+    lines = plans(draw, held=[(site, day, name)])
+    file.write_text(header + "".join(lines))
+    [line] = [
+        number
+        for number, text in enumerate(lines, start=2)
+        if text.startswith(site) and f"-0{day + 1}" in text
+    ]
+    status, output, error = command("predict", planned, str(file), "--truncate")
+    assert (status, output) == (1, "")
+    assert error == (
+        f"seqkeras-serving: {file}, site {site}: the last 2 rows are read as the steps to "
+        "forecast, with known columns filled and targets empty; they hold values of "
+        f"{name!r} in line {line} (2024-03-0{day + 1}); append the rows of the steps to forecast, "
+        f"or empty {name!r} in these rows to forecast steps that are past.\n"
+    )
+
+
+def test_a_history_without_a_plan_is_refused_for_all_its_series(planned, tmp_path, command):
+    file = tmp_path / "site.csv"
+    rows = [f"{site},1,2,a,2024-03-0{day}\n" for site in SITES for day in (1, 2, 3)]
+    file.write_text("".join(["site,load,level,plan,day\n", *rows]))
+    _, _, error = command("predict", planned, str(file))
+    told = "'load' and 'level' from line 3 (2024-03-02) to line 4 (2024-03-03), as do those of 2 "
+    assert told in error
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            "site;load;level;plan;day\nN;1;2;a;2024-03-01\n",
+            "columns must be divided by commas; received the header 'site;load;level;plan;day'; ",
+        ),
+        (
+            "load,level,plan,day\n1,2,a,2024-03-01\n\n1,2,a,2024-03-03\n,,a,\n,,a,\n",
+            "line 4: expected the time 2024-03-02T00:00:00, 1 day after the row before; received "
+            "2024-03-03T00:00:00; rows that are missing may be given without values.",
+        ),
+        (
+            "load,level,plan,day\n1,2,a,2024-02-29\n1,2,a,2024-02-30\n,,a,\n,,a,\n",
+            "line 3: 'day' must be a time in ISO 8601, as 2024-12-31 23:00, or a number of seconds "
+            "since 1970; received '2024-02-30': there is no such day.",
+        ),
+        (
+            'load,level,plan,day\n1,2,"a\n",2024-02-28\n1,x,a,2024-02-29\n,,a,\n,,a,\n',
+            "line 4: 'level' must be a number; received 'x'.",
+        ),
+        ("load,level,plan,day\n1,2,a,2024-02-29\n,,a,\n,,NA,\n", None),
+    ],
+)
+def test_a_row_of_a_file_is_named_by_its_line(planned, content, message, tmp_path, command):
+    file = tmp_path / "site.csv"
+    file.write_text(content)
+    status, _, error = command("predict", planned, str(file), "--truncate")
+    assert (status, error) == (0, "") if message is None else (status == 1 and message in error)
 
 
 def test_old_rows_are_forgotten_before_gaps_are_filled(folder):

@@ -1,5 +1,6 @@
 """Times of rows, by the table that JavaScript's test reads too, and by pandas."""
 
+import calendar
 import dataclasses
 import datetime
 import json
@@ -45,6 +46,27 @@ def test_what_is_no_time_is_refused_with_its_row(case):
     name = re.escape(repr(" ".join(column.columns)))
     with pytest.raises(ValueError, match=rf"^row 3: {name} must be a time .*; received .*\.$"):
         column.read(values, "row 3")
+
+
+@pytest.mark.parametrize("case", TABLE["no_such_day"], ids=str)
+def test_a_day_that_its_month_does_not_have_is_said_to_be_none(case):
+    column, values = column_of(case)
+    with pytest.raises(ValueError, match=r"^row 3: .*; received .*: there is no such day\.$"):
+        column.read(values, "row 3", "; --time-format reads it")
+
+
+@given(st.dates(), st.integers(1, 99), st.sampled_from([None, "%d.%m.%Y", "%m/%d/%Y", "%Y%m%d"]))
+def test_there_is_no_such_day_is_said_of_such_days_alone(date, day, format):
+    written = (format or "%Y-%m-%d").replace("%Y", f"{date.year:04}")
+    text = written.replace("%m", f"{date.month:02}").replace("%d", f"{day:02}")
+    try:
+        TimeColumn(("t",), format).read([text], "row")
+        is_read = True
+    except ValueError as error:
+        is_read = False
+        is_beyond = calendar.monthrange(date.year, date.month)[1] < day <= 31
+        assert ("there is no such day" in str(error)) == is_beyond
+    assert is_read == (day <= calendar.monthrange(date.year, date.month)[1])
 
 
 @pytest.mark.parametrize("value", [None, np.nan, pd.NaT, pd.NA, np.datetime64("NaT"), np.True_])

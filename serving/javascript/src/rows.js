@@ -148,7 +148,7 @@ export class Rows {
     const { time } = this;
     const times = time ? parts.map((part, row) => time.read(part, where(row))) : [];
     time?.requireOffsets(parts, where);
-    if (memory.time === null) time?.requireSteps(times, where);
+    if (memory.time === null) time?.requireSteps(times, where, WAY_OVER_GAPS);
     else time?.requireSteps([memory.time, ...times], (row) => where(row - 1), WAY_OVER_GAPS);
     const { values, unknown } = valuesOf(fields, this.columns, where, size);
     const told = this.columns.filter((column) => column.may_be_missing);

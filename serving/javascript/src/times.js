@@ -22,6 +22,7 @@ const ISO = new RegExp(
     + " ?(?<zone>Z|UTC|[+-][0-9]{2}(?::?[0-9]{2}){0,2})?)?)?)?$",
   "i",
 );
+const LAST_DAYS = /(?=29|30|31)/g;
 const NUMBER = /^([+-]?[0-9]+)(\.[0-9]*)?(?:e[+-]?[0-9]+)?$/i;
 const CHANGE_OF_CLOCKS = "where clocks change, times need their zone offset, as 2024-10-27 02:00+01:00";
 
@@ -166,7 +167,24 @@ export class TimeColumn {
     else if (this.format !== null) expected = `as ${quoted(this.format)} writes it`;
     const given = shown(parts.length === 1 ? parts[0] : parts.map(String).join(" "));
     const name = quoted(this.columns.join(" "));
-    throw new Refusal(`${where}: ${name} must be a time ${expected}; received ${given}`);
+    const about = this.#lacksOnlyItsDay(parts) ? ": there is no such day" : "";
+    throw new Refusal(`${where}: ${name} must be a time ${expected}; received ${given}${about}`);
+  }
+
+  /**
+   * Whether parts that are refused are a time but for a day beyond its month's end, as 2024-02-31:
+   * they are read with the day 28 in the place of a 29, 30 or 31.
+   */
+  #lacksOnlyItsDay(parts) {
+    const several = this.columns.length > 1;
+    const place = several ? 2 : 0; // of the part with the day
+    const text = textOf(parts[place]);
+    if (text === null) return false;
+    return [...text.matchAll(LAST_DAYS)].some(({ index }) => {
+      const day = `${text.slice(0, index)}28${text.slice(index + 2)}`;
+      const moved = parts.map((part, column) => (column === place ? day : part));
+      return (several ? ofColumns(moved) : this.#ofValue(day)) !== null;
+    });
   }
 
   #ofValue(value) {

@@ -30,6 +30,13 @@ it("what is no time is refused with its row", () => {
       JSON.stringify(row),
     );
   }
+  for (const row of TABLE.no_such_day) {
+    assert.throws(
+      () => columnOf(row).read(valuesOf(row), "row 3"),
+      { name: "Refusal", message: /; received .*: there is no such day\.$/ },
+      JSON.stringify(row),
+    );
+  }
   for (const value of [undefined, NaN, Infinity, new Date(NaN), Symbol("x")]) {
     assert.throws(() => TIME.read([value], "row"), /^Refusal: row: 't' must be a time in ISO 8601, as /);
   }

@@ -181,7 +181,10 @@ export class Forecast extends Pipeline {
     const taken = given && truncate ? series.slice(-limit) : series;
     if (given && fixed !== null && taken.length !== fixed) {
       const more = given < fixed ? ", or more and truncate" : "; truncate keeps the last ones";
-      throw new Refusal(`${name} must have ${fixed} rows${more}; received ${given}`);
+      const horizon = rows.known.length ? this.#knownShape?.[0] : 0;
+      const beside = horizon
+        ? `, beside the ${horizon} rows that are read as the steps to forecast` : "";
+      throw new Refusal(`${name} must have ${fixed} rows${more}; received ${given}${beside}`);
     }
     const window = rows.window(taken, name);
     if (!this.#knownShape) return { series: window.table, following: null, unknown: window.unknown };
