@@ -33,7 +33,7 @@ def model_of(
 def tuned_model_of(options: FitOptions, pretrained: Pretrained, target: Tokenizer) -> Transformer:
     """Return a built `Transformer` whose encoder is that of --pretrained."""
     encoder = pretrained.encoder()
-    arguments = {**_of_transformer(options), "target_vocab_size": len(target)}
+    arguments = {**_of_transformer(options, options.depth), "target_vocab_size": len(target)}
     if options.pretrained_decoder:
         arguments |= {**decoder_options(encoder), "max_length": options.max_length}
     without_token = range(len(target), arguments["target_vocab_size"])
@@ -57,7 +57,7 @@ def restoring_model_of(
     model = Transformer(
         vocab_size,
         vocab_size,
-        **_of_transformer(options),
+        **_of_transformer(options, options.num_layers),
         shared_embeddings="all",
         never_generated=never_generated,
         attention_window=options.attention_window,
@@ -70,7 +70,7 @@ def _transformer(options, source_size, target_size, of_frames):
     return Transformer(
         source_size,
         target_size,
-        **_of_transformer(options),
+        **_of_transformer(options, options.depth),
         shared_embeddings="all" if options.joint else "target",
         never_generated=(PAD, UNK, BOS),
         attention_window=options.attention_window,
@@ -78,11 +78,12 @@ def _transformer(options, source_size, target_size, of_frames):
     )
 
 
-def _of_transformer(options):
-    """Return the arguments of a Transformer, or of its decoder beside a BERT."""
+def _of_transformer(options, layers):
+    """Return the arguments of a Transformer with layers on each side, or of its decoder beside a
+    BERT."""
     return {
         "hidden_dim": options.hidden_dim,
-        "num_layers": options.depth,
+        "num_layers": layers,
         "num_heads": options.num_heads,
         "feed_forward_dim": options.feed_forward_dim or 4 * options.hidden_dim,
         "max_length": options.max_length,
