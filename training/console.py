@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import collections
+import difflib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 MOST_ROWS = 20  # of a table
+MOST_SINGLE = 5  # labels of a single row that are named
+NEAR = 0.75  # similarity of two labels of which one may be a typing error
 
 # To `!seqkeras train …` a notebook's cell is a terminal, but one that stores all that a bar draws:
 # a thousand bars a minute. Its kernel sets this variable.
@@ -93,3 +96,30 @@ def say_merged(path: Path | str, column: str, texts: Iterable[str]) -> None:
                 f"  {one_line(path)}: {listed(sorted(spelled))} of {column!r:.40} are read as one, "
                 f"{category!r:.40}"
             )
+
+
+def say_single(
+    path: Path | str, counts: Mapping[str, int], noun: str = "label", unit: str = "row"
+) -> None:
+    """Say which labels have a single row, and a label with more rows that is spelled alike, as a
+    typing error makes a label; nothing where most labels have one row.
+
+    Args:
+        path: path of the file.
+        counts: label -> number of its rows.
+        noun, unit: nouns of a label and of a row.
+    """
+    single = [label for label, count in sorted(counts.items()) if count == 1]
+    common = [label for label in counts if counts[label] > 1]
+    if not single or len(single) > len(common):
+        return
+    near = {label: difflib.get_close_matches(label, common, 1, NEAR) for label in single}
+    single.sort(key=lambda label: not near[label])
+    told = [
+        f"{label!r:.40}" + "".join(f" (near {other!r:.40})" for other in near[label])
+        for label in single[:MOST_SINGLE]
+    ]
+    if len(single) > MOST_SINGLE:
+        told.append(f"{len(single) - MOST_SINGLE:,} more")
+    count = counted(len(single), f"{noun}s have", f"{noun} has")
+    console.print(f"  {one_line(path)}: {count} a single {unit}: {', '.join(told)}")

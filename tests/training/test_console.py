@@ -7,6 +7,11 @@ import sys
 
 import pytest
 
+from seqkeras.training.console import say_single
+from seqkeras.training.tasks.classification import ClassificationOptions
+from seqkeras.training.tasks.tagging import TaggingOptions
+from seqkeras.training.tasks.trees import TreesOptions
+
 SHOWN = """
 from seqkeras.training.console import console, progress_bar
 
@@ -45,3 +50,58 @@ def test_a_terminal_shows_a_bar():
 def test_a_cell_of_a_notebook_gets_lines_and_no_bar(force):
     printed = printed_to_a_terminal(JPY_PARENT_PID="1", **force)
     assert printed == "a line\r\n"
+
+
+@pytest.mark.parametrize(
+    "counts, told",
+    [
+        (
+            {"Lieferung": 40, "Lieferug": 1, "Konto": 9},
+            "1 label has a single row: 'Lieferug' (near 'Lieferung')",
+        ),
+        (
+            {"a": 1, "konto": 1, "Konto": 2, "x": 3},
+            "2 labels have a single row: 'konto' (near 'Konto'), 'a'",
+        ),
+        ({"yes": 2, "no": 2}, None),
+        ({"one": 1, "two": 1, "more": 9}, None),  # so are most
+    ],
+)
+def test_a_label_of_a_single_row_is_told_with_one_that_is_spelled_alike(counts, told, capsys):
+    say_single("own.csv", counts)
+    assert capsys.readouterr().out == ("" if told is None else f"  own.csv: {told}\n")
+
+
+def test_few_labels_of_many_single_ones_are_named(capsys):
+    counts = {f"rare {letter}": 1 for letter in "abcdefg"} | {str(place): 2 for place in range(9)}
+    say_single("own.csv", counts, "tag", "word")
+    line = capsys.readouterr().out
+    assert line.startswith("  own.csv: 7 tags have a single word: 'rare a', ")
+    assert line.endswith("'rare e', 2 more\n")
+
+
+@pytest.mark.parametrize(
+    "options, content, told",
+    [
+        (
+            ClassificationOptions,
+            "text,label\n" + "a fine film,good\na dull film,badd\n" * 9 + "a bad film,bad\n",
+            "1 label has a single row: 'bad' (near 'badd')",
+        ),
+        (
+            TaggingOptions,
+            "Ada B-PERSON\nKing I-PERSON\nleft O\nOslo B-PLACE\n\n" * 9 + "Bea B-PERSN\n",
+            "1 tag has a single word: 'PERSN' (near 'PERSON')",
+        ),
+        (
+            TreesOptions,
+            "(3 (2 a) (3 fine))\n(1 (2 a) (1 dull))\n" * 9 + "(33 (2 a) (3 good))\n",
+            "1 label has a single node: '33'",
+        ),
+    ],
+)
+def test_reading_tells_a_label_of_a_single_row(options, content, told, tmp_path, capsys):
+    file = tmp_path / ("own.csv" if options is ClassificationOptions else "own.txt")
+    file.write_text(content)
+    options(file=str(file), seed=1).make().reading.read()
+    assert capsys.readouterr().out.splitlines()[0] == f"  {file}: {told}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,7 +21,7 @@ from seqkeras.terminal import one_line
 from seqkeras.training import none_of_these
 from seqkeras.training.baselines import Measure, ratio, right_labels
 from seqkeras.training.calibration import FEWEST, Chances, divide_logits, logits_of
-from seqkeras.training.console import add_rows, console, say_merged
+from seqkeras.training.console import add_rows, console, say_merged, say_single
 from seqkeras.training.parts.baselines.texts import classes_of_frames, classes_of_texts
 from seqkeras.training.parts.carried_windows import in_training
 from seqkeras.training.parts.delays import Delays
@@ -81,6 +82,8 @@ class ClassificationReading(LabelledTexts):
         labels = _labels(options.file, options.label_column, rows)
         self._require_positive(options.file, labels)
         self._require_strangers(rows)
+        of_rows = Counter(row.target for _, row, _ in rows if row.target is not None)
+        say_single(options.file, of_rows, unit="recording" if self.frames else "row")
         train = [example for _, example, _ in rows]
         if options.folds is not None:
             train, validation = folds_apart(train, [group for *_, group in rows], options)

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from seqkeras.serving.text import Tokenizer
 from seqkeras.terminal import one_line
 from seqkeras.training.baselines import Measure, Method, ratio
 from seqkeras.training.calibration import Chains, Chances, Evidence, Softmaxes
-from seqkeras.training.console import add_rows, console, say_left_out
+from seqkeras.training.console import add_rows, console, say_left_out, say_single
 from seqkeras.training.options.frames import TAG
 from seqkeras.training.parts.baselines.tags import tags_of_frames, tags_of_words
 from seqkeras.training.parts.carried_windows import in_training
@@ -61,6 +62,7 @@ class TaggingReading(EncodedTexts):
         self.read_pretrained()
         train = self._examples(options.file)
         labels = _labels(train)
+        self._say_single_tags(train)
         pieces = ", or a --max-length to cut recordings into pieces" if self.frames else ""
         if options.validation is not None:
             validation = self._examples(options.validation, labels, options.file)
@@ -80,6 +82,16 @@ class TaggingReading(EncodedTexts):
             + ("which spell no entities" if self.scheme is None else f"entities in {self.scheme}")
         )
         return train, validation
+
+    def _say_single_tags(self, examples):
+        """Say which tags, or names of entities, a single word has."""
+        counts = Counter(itertools.chain.from_iterable(example.target for example in examples))
+        if scheme_of(counts) is not None:
+            names = Counter()
+            for tag, count in counts.items():
+                names[tag.partition("-")[2] or tag] += count
+            counts = names
+        say_single(self.options.file, counts, "tag", "frame" if self.frames else "word")
 
     def _held_out(self, examples, pieces):
         """Return the examples without those that are held out, and those: whole documents, or

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,7 +24,7 @@ from seqkeras.serving.categories import category_text
 from seqkeras.serving.text.trees import NO_NODE, Nodes, Tree, parse_tree, tree_over
 from seqkeras.tokenizers import PAD, WordTable, word_places
 from seqkeras.training.baselines import Measure, Method, ratio, right_labels
-from seqkeras.training.console import console, say_merged
+from seqkeras.training.console import console, say_merged, say_single
 from seqkeras.training.parts.baselines.phrases import classes_of_trees
 from seqkeras.training.parts.splitting import split
 from seqkeras.training.task import Modelling, Reading, Scoring
@@ -59,6 +60,8 @@ class TreeReading(Reading):
         else:
             train, validation = split(train, options, _labels_of_one, "tree")
         labels = _labels_of(train)
+        nodes_of = Counter(label for tree in train for label in _labels_of_nodes(tree))
+        say_single(options.file, nodes_of, unit="node")
         if len(labels) < 2:
             raise RunError(f"{options.file}: all nodes have the label {labels[0]!r:.40}.")
         self._require_known(validation, labels)
@@ -301,7 +304,11 @@ def _labels_of(examples):
 
 
 def _labels_of_one(example):
-    return {str(tree.label) for tree in example.nodes.trees if tree.label is not None}
+    return {*_labels_of_nodes(example)}
+
+
+def _labels_of_nodes(example):
+    return [str(tree.label) for tree in example.nodes.trees if tree.label is not None]
 
 
 def binary_accuracy(rows: Sequence[tuple[Any, str]]) -> float | None:
