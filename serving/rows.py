@@ -349,7 +349,8 @@ class Rows:
         """Return (horizon, num_known) float32.
 
         Args:
-            rows: the known columns, see `window`; None without any.
+            rows: the known columns, see `window`; None without any. Rows that are dictionaries with
+                the time follow the past and each other by a step.
             last: the time of the last row of the past, or None.
             horizon: how many steps.
             name: name of the rows, for errors.
@@ -372,9 +373,23 @@ class Rows:
                     row = np.isnan(values).any(axis=1).argmax()
                     raise ValueError(f"{where(row)}: {column.name!r} must be known.")
             parts = [column.scaled(values) for column, values in zip(self.known, parts)]
+            self._require_following(rows, last, where)
         if self.time:
             parts.append(self.time.phases(self.time.after(last, horizon)))
         return _in_float32(np.concatenate(parts, axis=-1))
+
+    def _require_following(self, rows, last, where):
+        """Raise a ValueError if rows have times, and these do not follow the last one by steps."""
+        if self.time is None or not all(isinstance(row, Mapping) for row in rows):
+            return
+        parts = [[row.get(name) for name in self.time.columns] for row in rows]
+        if any(is_missing(part) for row in parts for part in row):
+            return
+        times = [self.time.read(row, where(index)) for index, row in enumerate(parts)]
+        self.time.offsets(parts, where)
+        self.time.require_steps(
+            np.array([np.datetime64(last, "us"), *times]), lambda index: where(index - 1)
+        )
 
     def unknown(self, rows, name, known_alone=False):
         """Return a list of `Unknown`, a category of a row that the model does not know.

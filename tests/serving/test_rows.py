@@ -237,6 +237,27 @@ def test_the_last_rows_of_a_csv_file_are_the_known_ones(tmp_path, command):
     np.testing.assert_allclose(values, answer.values, rtol=1e-6)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_rows_to_forecast_that_have_times_follow_the_past(seed):
+    draw = random.Random(seed)
+    step = draw.randint(1, 9)
+    time = TimeColumn(("time",), step=step * 3600, cycles=("day",))
+    rows = Rows((Column("load"), Column("price", known=True)), time)
+    last = datetime.datetime(2024, 2, 28, draw.randint(0, 23))
+    given = [last + datetime.timedelta(hours=step * count) for count in range(1, 5)]
+    known = [{"price": draw.random(), "time": moment.isoformat()} for moment in given]
+    without_times = [(row["price"],) for row in known]
+    answers = [rows.future(each, last, 4, "known") for each in (known, without_times)]
+    np.testing.assert_array_equal(*answers)
+    wrong = draw.randrange(4)
+    known[wrong]["time"] = (given[wrong] + datetime.timedelta(hours=step)).isoformat()
+    told = f"known, row {wrong + 1}: expected the time {given[wrong].isoformat()}, {step} hour"
+    with pytest.raises(ValueError, match=f"^{re.escape(told)}.*; received {known[wrong]['time']}"):
+        rows.future(known, last, 4, "known")
+    known[wrong]["time"] = ""  # rows without all their times are of the steps that follow
+    np.testing.assert_array_equal(rows.future(known, last, 4, "known"), answers[0])
+
+
 @pytest.fixture
 def planned(tmp_path):
     """A bundle of two targets and a plan that is known for the two steps to forecast."""

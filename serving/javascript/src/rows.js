@@ -192,7 +192,8 @@ export class Rows {
   /**
    * Return the numbers of what is known of the steps to come, and categories that are unknown.
    *
-   * @param {any} rows of the columns that are known; anything where there are none.
+   * @param {any} rows of the columns that are known; anything where there are none. Rows that are
+   *   objects with the time follow the past and each other by a step.
    * @param {number | null} last the time of the last row of the past.
    * @param {number} horizon how many steps.
    * @param {string} name of the rows, for errors.
@@ -210,6 +211,7 @@ export class Rows {
       const row = values.findIndex((given) => given.get(column).some(Number.isNaN));
       if (row >= 0) throw new Refusal(`${where(row)}: ${quoted(column.name)} must be known`);
     }
+    if (names.length) this.#requireFollowing(rows, last, where);
     const times = last === null || this.time === null ? [] : this.time.after(last, horizon);
     const table = values.map((given, row) => Float32Array.from([
       ...this.known.flatMap((column) => (
@@ -217,6 +219,17 @@ export class Rows {
       ...(this.time?.phases(times[row]) ?? []),
     ]));
     return { table, unknown };
+  }
+
+  /** Throw a Refusal if rows have times, and these do not follow the last one by steps. */
+  #requireFollowing(rows, last, where) {
+    const { time } = this;
+    if (time === null || !rows.every(isRecord)) return;
+    const parts = rows.map((row) => time.columns.map((column) => row[column] ?? null));
+    if (parts.some((row) => row.some(isMissing))) return;
+    const times = parts.map((row, place) => time.read(row, where(place)));
+    time.requireOffsets(parts, where);
+    time.requireSteps([last, ...times], (row) => where(row - 1));
   }
 
   /** Return the value of a target, by its place, of a model's answer. */

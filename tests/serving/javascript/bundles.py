@@ -130,6 +130,11 @@ def table(*changes, known=()):
     return {"series": rows, "known": list(known) or [["S"], {"wind": "N"}]}
 
 
+def plan(*times):
+    """Rows that are known, with their times."""
+    return [{"time": time, "wind": "S"} for time in times]
+
+
 def frames(*lengths):
     random = np.random.default_rng(6)
     return [{"frames": random.normal(size=(length, 4)).round(4).tolist()} for length in lengths]
@@ -519,12 +524,25 @@ BUNDLES = {
     "forecast of rows": forecasts(
         forecaster(6, known="yes"),
         {"rows": MONTHS},
-        each([table(), table((4, "load", "1e3")), table((1, "wind", "W"), (2, "wind", None))]),
+        each(
+            [
+                table(),
+                table((4, "load", "1e3")),
+                table((1, "wind", "W"), (2, "wind", None)),
+                table(known=plan("2024-05-31", 1719705600)),
+                table(known=plan("2024-05-31", "")),
+            ]
+        ),
         asked(table(known=[["W"], ["W"]]), {}, {"strict": True}),
         asked(table((1, "wind", "W")), {"strict": True}),
         each(
             table(known=[["S"]]),
             table(known=[[None], ["S"]]),
+            table(known=plan("2024-06-30", "2024-07-31")),
+            table(known=plan("2024-05-31", "2024-05-31")),
+            table(known=plan("2024-05-31", "2024-06-31")),
+            table(known=plan("2024-05-31", "2024-06-30Z")),
+            table(known=plan("2024-05-31", "2024-06-30T00:00Z")),
             table((3, "time", "2024-03-30")),
             table((3, "time", "2024-03-31T00:00Z")),
             table((3, "time", None)),
