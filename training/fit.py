@@ -45,7 +45,8 @@ class Plan:
         loss_weights: loss weights of `compile`: a dictionary by the names of outputs, or None.
         validation: a `seqkeras.training.validation.Validation`, or None.
         looks_first: whether there is a look before the first step.
-        report: called with the number and the rank of each look, or None.
+        report: called with the number and the rank of each look, and what looks are compared by; or
+            None.
         tokens_from: step -> iterator over the tokens of every batch from that step on, or None.
         prepare: called with the model before it is compiled, or None.
         begin: called when nothing more can be refused, before the folder is read or written.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from seqkeras.training.checkpoint import State
     from seqkeras.training.history import History
     from seqkeras.training.options import FitOptions
-    from seqkeras.training.validation import Validation
+    from seqkeras.training.validation import Compared, Validation
 
 
 class Looks(keras.callbacks.Callback):
@@ -39,7 +39,8 @@ class Looks(keras.callbacks.Callback):
         averages: a `seqkeras.training.averages.Averages`, the weights that are looked at.
         validation: a `seqkeras.training.validation.Validation`, or None.
         looks_first: whether there is a look before the first step.
-        report: called with the number and the rank of each look, or None.
+        report: called with the number and the rank of each look, and what looks are compared by; or
+            None.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class Looks(keras.callbacks.Callback):
         averages: Averages,
         validation: Validation | None = None,
         looks_first: bool = False,
-        report: Callable[[int, list[float]], None] | None = None,
+        report: Callable[[int, list[float], Compared], None] | None = None,
     ):
         super().__init__()
         self.looks_first, self.report = looks_first, report
@@ -131,5 +132,6 @@ class Looks(keras.callbacks.Callback):
             with files.written_aside(self.folder / BEST) as aside:
                 self.model.save(aside)
         if self.report is not None:
-            self.report(len(self.state.looks) - 1, self.state.looks[-1][1])
+            by = self.validation.compared_by(look)
+            self.report(len(self.state.looks) - 1, self.state.looks[-1][1], by)
         return self.validation.in_words(look)

@@ -36,7 +36,7 @@ from seqkeras.training.run import (
 )
 from seqkeras.training.strategies import strategy
 from seqkeras.training.unknown_tokens import require_known_targets, tell_unknown_tokens
-from seqkeras.training.validation import Validation
+from seqkeras.training.validation import Compared, Validation
 from seqkeras.training.wording import counted
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def train(
     task: Task,
     folder: Path,
     overwrite: bool = False,
-    report: Callable[[int, list[float]], None] | None = None,
+    report: Callable[[int, list[float], Compared], None] | None = None,
 ) -> None:
     """Train a task, or continue where an earlier process stopped; a finished run is left alone.
 
@@ -59,8 +59,8 @@ def train(
         task: a `seqkeras.training.task.Task`.
         folder: path of the run's folder, a `Path`.
         overwrite: whether files of an earlier run are removed.
-        report: called with the number and the rank of each look, `Validation.rank`; an exception
-            that it raises ends the training. None: no function.
+        report: called with the number and the rank of each look, `Validation.rank`, and what looks
+            are compared by; an exception that it raises ends the training. None: no function.
 
     Raises:
         InUseError: if another process writes the folder.

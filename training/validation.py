@@ -42,6 +42,18 @@ class Look(NamedTuple):
     samples: str
 
 
+class Compared(NamedTuple):
+    """What looks are compared by.
+
+    Attributes:
+        name: of a score.
+        lower: whether a lower score is better; a rank then has its negative.
+    """
+
+    name: str
+    lower: bool
+
+
 class Validation:
     """Model -> `Look`, and which of two looks is the better.
 
@@ -96,11 +108,15 @@ class Validation:
             )
         return matching[0]
 
+    def compared_by(self, look: Look) -> Compared:
+        """Return what looks like this one are compared by."""
+        name = self._best([*look.scores, *look.measured])
+        return Compared(name, name == LOSS or name in self.scoring.lower_is_better)
+
     def rank(self, look: Look) -> list[float]:
         """Return the score by which looks are compared; ties go to the lower loss."""
         named = look.scores | look.measured
-        name = self._best([*named])
-        lower = name == LOSS or name in self.scoring.lower_is_better
+        name, lower = self.compared_by(look)
         value, loss = -named[name] if lower else named[name], -named.get(LOSS, 0.0)
         return [-math.inf if math.isnan(number) else number for number in (value, loss)]
 

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from pathlib import Path
 
 import click
@@ -22,6 +23,7 @@ from seqkeras.training.tuning.spaces import (
     usual_names,
     values_to_try,
 )
+from seqkeras.training.validation import Compared
 from tests.training.commands import printed, scores_of
 
 WORDS = {"good": "fine nice lovely great".split(), "bad": "awful poor dull grim".split()}
@@ -47,7 +49,7 @@ def trained(monkeypatch):
         made.append(task.options)
         rate = task.options.learning_rate
         for look in range(3):
-            report(look, [look - abs(rate - 0.004) * 1e3, 0.0])
+            report(look, [look - abs(rate - 0.004) * 1e3, 0.0], Compared("macro F1", False))
         folder.mkdir(parents=True)
         (folder / "rate").write_text(str(rate))
 
@@ -222,18 +224,70 @@ def test_the_best_run_is_left_with_the_table_and_the_picture(tmp_path, trained, 
         ([0.5], False),
         ([0.5] * 4, False),
         ([0.5, 0.5 + 1e-16, 0.5 - 1e-16, 0.5], False),  # as the error of a look before any step
-        ([0.1, 0.2, 0.4, 0.9], True),
+        ([0.1, 0.2, 0.4, 0.9], False),  # too few
+        ([place / 9 for place in range(study.FEWEST - 1)], False),
+        ([place / 9 for place in range(study.FEWEST)], True),
     ],
 )
 def test_scores_that_do_not_vary_have_no_importance(scores, varies):
     made = optuna.create_study(direction="maximize")
     space = {"units": optuna.distributions.FloatDistribution(0, 1)}
     for place, score in enumerate(scores):
-        values = {"units": place / 7}
+        values = {"units": place / 11}
         trial = optuna.trial.create_trial(params=values, distributions=space, value=score)
         made.add_trial(trial)
     found = study.importance_of(made, seed=0)
     assert found == ({"units": pytest.approx(1)} if varies else {})
+
+
+def test_trials_of_the_same_options_count_once_for_the_importance():
+    made = optuna.create_study(direction="maximize")
+    space = {"units": optuna.distributions.FloatDistribution(0, 1)}
+    for place in range(2 * study.FEWEST):
+        values = {"units": place % 7 / 7}
+        trial = optuna.trial.create_trial(params=values, distributions=space, value=place % 7)
+        made.add_trial(trial)
+    assert study.importance_of(made, seed=0) == {}
+
+
+def test_lines_tell_what_is_tried_the_score_by_its_name_and_the_time_that_is_left(
+    tmp_path, trained
+):
+    lines = tune(tmp_path, "--trials", "3")
+    begun = [line for line in lines if re.match(r"  trial \d of 3", line)]
+    assert begun[0].startswith("  trial 1 of 3: ") and len(begun) == 3
+    assert all(re.match(r"  trial \d of 3, about \d+ s left: ", line) for line in begun[1:])
+    assert all("learning_rate" in line for line in begun)
+    first = table(tmp_path)["trials"][0]["score"]
+    assert any(line.startswith(f"    macro F1 {first:.4g} (best ") for line in lines)
+    assert table(tmp_path)["compared_by"] == "macro F1"
+    told = f"  the share of each option is told from {study.FEWEST} different trials on; "
+    assert f"{told}3 are done" in lines
+
+
+def test_a_lower_score_is_told_as_people_know_it(tmp_path, monkeypatch):
+    def train(task, folder, overwrite, report):
+        folder.mkdir(parents=True)
+        report(0, [-task.options.learning_rate, 0.0], Compared("MASE", True))
+
+    monkeypatch.setattr(study, "train", train)
+    lines = tune(tmp_path, "--trials", "3")
+    rates = [trial["learning_rate"] for trial in table(tmp_path)["trials"]]
+    assert f"    MASE {rates[0]:.4g} (best {rates[0]:.4g}, trial 1)" in lines
+    assert f"MASE {min(rates):.4g} beside {rates[0]:.4g} of the options" in lines[-2]
+    assert table(tmp_path)["best"]["score"] == -min(rates)
+
+
+def test_six_options_fit_into_80_columns(tmp_path, trained):
+    file = reviews(tmp_path / "reviews.csv")
+    out = ["--out", tmp_path / "tuned", "--trials", "4"]
+    lines = printed("tune", "classification", file, *out)
+    places = [place for place, line in enumerate(lines) if "──" in line]
+    rows = lines[places[0] - 2 : places[0] + 2]
+    assert all(len(line) <= 80 for line in rows)
+    assert " ".join(rows[0].split() + rows[1].split()).count("…") == 0
+    words = {*rows[0].split(), *rows[1].split()}
+    assert words >= {"batch", "size", "learning", "rate", "encoder", "units", "layers", "dropout"}
 
 
 def test_trials_under_the_median_of_a_look_are_ended_early(tmp_path, trained):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import keras
 import optuna
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from seqkeras import files
@@ -25,6 +26,7 @@ from seqkeras.training.run import options_content
 from seqkeras.training.train import train
 from seqkeras.training.tuning.picture import draw_trials
 from seqkeras.training.tuning.spaces import first_values, suggested, values_to_try
+from seqkeras.training.validation import Compared
 from seqkeras.training.wording import counted
 
 if TYPE_CHECKING:
@@ -35,8 +37,10 @@ STUDY = {"sqlite": "study.db", "journal": "study.log"}
 TABLE, PICTURE = "tuning.json", "tuning.png"
 NAME, OPTIONS = "seqkeras", "options"  # of a study; the attribute with what is not searched
 SEARCH = "search"  # the names of what is searched, in that attribute
+SCORE = "score"  # the attribute with what trials are compared by
 SHOWN = 5  # trials in the table
 FIRST_TRIALS = 4  # that are never ended early
+FEWEST = 10  # different trials of which the importance of options is told: of fewer it is chance
 
 
 class _Ended(Exception):
@@ -173,7 +177,9 @@ def _run_trial(study, tuning):
     folder = _folder_of(tuning, trial)
     ranks: list[float] = []
 
-    def report(look: int, rank: list[float]) -> None:
+    def report(look: int, rank: list[float], by: Compared) -> None:
+        if not ranks:
+            study.set_user_attr(SCORE, [*by])
         ranks.append(rank[0])
         if math.isfinite(rank[0]):
             trial.report(rank[0], look)
@@ -182,7 +188,8 @@ def _run_trial(study, tuning):
 
     options = tuning.options.changed(**values)
     words = ", ".join(f"{name} {_number(value)}" for name, value in values.items())
-    console.print(f"  trial {trial.number + 1} of {tuning.trials}: {words}")
+    left = _left_in_words(study, tuning)
+    console.print(f"  trial {trial.number + 1} of {tuning.trials}{left}: {words}")
     try:
         options.check()
         keras.backend.clear_session()
@@ -190,7 +197,8 @@ def _run_trial(study, tuning):
             train(options.make(), folder, overwrite=True, report=report)
     except _Ended:
         study.tell(trial, state=state.PRUNED)
-        console.print(f"    ended early at {_number(ranks[-1])}{_best_in_words(study)}")
+        ended = _scored(study, ranks[-1])
+        console.print(f"    ended early at {ended}{_best_in_words(study)}")
     except (click.UsageError, RunError) as error:
         if not _finished(study):  # the task as it is
             study.tell(trial, state=state.FAIL)
@@ -206,7 +214,7 @@ def _run_trial(study, tuning):
         best = max(ranks) if tuning.options.keep == "best" else ranks[-1]
         study.tell(trial, best)
         _keep_if_best(study, trial, tuning, folder)
-        console.print(f"    score {_number(best)}{_best_in_words(study)}")
+        console.print(f"    {_scored(study, best)}{_best_in_words(study)}")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -221,9 +229,34 @@ def _keep_if_best(study, trial, tuning, folder):
 
 def _best_in_words(study):
     try:
-        return f" (best {_number(study.best_value)}, trial {study.best_trial.number + 1})"
+        best = _number(_told(study, study.best_value))
+        return f" (best {best}, trial {study.best_trial.number + 1})"
     except ValueError:  # no trial is complete yet
         return ""
+
+
+def _left_in_words(study, tuning):
+    """Return how long the trials that are left will last, by those that are done; "" before."""
+    done = _finished(study)
+    seconds = [trial.duration.total_seconds() for trial in done if trial.duration]
+    if not seconds:
+        return ""
+    left = sum(seconds) / len(seconds) * (tuning.trials - len(done))
+    return f", about {left:.0f} s left" if left < 90 else f", about {left / 60:.0f} minutes left"
+
+
+def _compared(study):
+    """Return what trials are compared by; of a study from before it was noted, "score"."""
+    return Compared(*study.user_attrs.get(SCORE, (SCORE, False)))
+
+
+def _told(study, score):
+    """Return a score as people know it: of a lower one the study has the negative."""
+    return -score if _compared(study).lower else score
+
+
+def _scored(study, score):
+    return f"{_compared(study).name} {_number(_told(study, score))}"
 
 
 def _number(value):
@@ -232,15 +265,33 @@ def _number(value):
 
 def importance_of(study: optuna.Study, seed: int) -> dict[str, float]:
     """Return name of an option -> its share in the variance of the scores (fANOVA); nothing where
-    scores do not vary, but for rounding."""
+    scores do not vary, but for rounding, and of fewer than `FEWEST` different trials."""
     complete = study.get_trials(states=(optuna.trial.TrialState.COMPLETE,))
-    if len({trial.value for trial in complete}) < 2:
+    if _different(complete) < FEWEST or len({trial.value for trial in complete}) < 2:
         return {}
     evaluator = optuna.importance.FanovaImportanceEvaluator(seed=seed)
     try:
         return optuna.importance.get_param_importances(study, evaluator=evaluator)
     except RuntimeError:  # the variance of all trees is 0
         return {}
+
+
+def _different(trials):
+    """Return how many trials have other options than those before them."""
+    return len({tuple(sorted(trial.params.items(), key=str)) for trial in trials})
+
+
+def _table(study, trials, names):
+    """Return a row for each trial; six options fit into 80 columns."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for name in ("trial", _compared(study).name, *names):
+        header = name.replace("_", "\n").replace(" ", "\n")
+        table.add_column(header, justify="right", no_wrap=True)
+    for trial in trials:
+        values = (trial.params.get(name, "") for name in names)
+        cells = (f"{value:.3g}" if isinstance(value, float) else str(value) for value in values)
+        table.add_row(str(trial.number + 1), _number(_told(study, trial.value)), *cells)
+    return table
 
 
 def _report(study, tuning):
@@ -253,6 +304,7 @@ def _report(study, tuning):
     importance = importance_of(study, tuning.options.seed)
     table = {
         "task": tuning.options.task,
+        "compared_by": _compared(study).name,
         "best": {"trial": study.best_trial.number + 1, "score": study.best_value}
         | study.best_trial.params,
         "first": first,
@@ -272,18 +324,19 @@ def _report(study, tuning):
         aside.write_text(json.dumps(table, indent=2) + "\n", encoding="utf-8")
     draw_trials(table["trials"], importance, tuning.folder / PICTURE)
     shutil.rmtree(tuning.folder / TRIALS, ignore_errors=True)
-    shown_trials = Table("trial", "score", *tuning.spaces)
-    for trial in complete[:SHOWN]:
-        values = (_number(trial.params.get(name, "")) for name in tuning.spaces)
-        shown_trials.add_row(str(trial.number + 1), _number(trial.value), *values)
-    console.print(shown_trials)
+    console.print(_table(study, complete[:SHOWN], tuning.spaces))
     if importance:
         parts = ", ".join(f"{name} {share:.0%}" for name, share in importance.items())
         console.print(f"  share of the options in the score's variance: {parts}")
+    elif (different := _different(complete)) < FEWEST:
+        console.print(
+            f"  the share of each option is told from {FEWEST} different trials on; "
+            f"{counted(different, 'are', 'is')} done"
+        )
     best = tuning.folder / BEST
     console.print(
         f"{one_line(best)}: the run of trial {study.best_trial.number + 1} of "
-        f"{len(trials)}, score {_number(study.best_value)} beside {_number(first)} "
+        f"{len(trials)}, {_scored(study, study.best_value)} beside {_number(_told(study, first))} "
         f"of the options as they are; {SCORES} has all of its scores, {TABLE} and {PICTURE} have "
         "all trials"
     )
