@@ -37,6 +37,8 @@ seqkeras/data/: seqkeras.data seqkeras.files seqkeras.targets serving.categories
 seqkeras/tokenizers/learn_pieces.py: serving.text | sentencepiece
 seqkeras/tokenizers/varied.py: serving.text seqkeras.tokenizers | sentencepiece
 seqkeras/tokenizers/: seqkeras.tokenizers serving.text | NUMERIC
+seqkeras/composites/checking.py: seqkeras.composites | NUMERIC jax torch
+seqkeras/composites/consistency.py: seqkeras.composites | NUMERIC jax
 seqkeras/composites/: seqkeras.composites seqkeras.masks seqkeras.values | NUMERIC
 seqkeras/recurrent/: seqkeras.composites seqkeras.recurrent seqkeras.shapes seqkeras.values |
     NUMERIC

@@ -9,6 +9,7 @@ composite without a lowering still exports, op by op. The recurrent ones are `Ne
 
 from seqkeras.composites.activations import gelu
 from seqkeras.composites.attention import attention, attention_weights, cached_attention
+from seqkeras.composites.checking import check_network
 from seqkeras.composites.distances import distance_scores, relative_contexts, rows_of_distances
 from seqkeras.composites.linear_recurrence import linear_recurrence
 from seqkeras.composites.network import Network
@@ -21,6 +22,7 @@ __all__ = [
     "attention",
     "attention_weights",
     "cached_attention",
+    "check_network",
     "composite",
     "distance_scores",
     "gelu",

@@ -4,8 +4,10 @@ import dataclasses
 import functools
 from collections.abc import Callable
 
+import keras
 from keras import ops
 
+from seqkeras.composites.consistency import require_consistent, require_entries
 from seqkeras.composites.cudnn import fused
 from seqkeras.composites.nodes import composite
 from seqkeras.composites.recurrent import recurrence
@@ -29,7 +31,8 @@ class Network:
             the old states but for the way through the recurrent product, None for zeros).
         recurrent_gradients: (gradients by the gates of the inputs, saved) -> by the gates of the
             recurrent product; None if they are the same.
-        masked_gates: for each gate what it is at a masked step: 1 open, -1 shut, 0 as computed.
+        masked_gates: for each of the G gates what it is at a masked step: 1 open, -1 shut, 0 as
+            computed. Zeros with True in masked_copies are right for every network.
         masked_copies: for each state, whether a masked step must copy it, because the gates that
             are open or shut do not keep it.
         fused: name of Keras's own function that reaches cuDNN, "lstm" or "gru"; None for none.
@@ -46,6 +49,11 @@ class Network:
     Returns:
         (B, T, U) outputs, zero at masked steps, and each final state, (B, U).
 
+    Raises:
+        ValueError: if masked_gates or masked_copies hold something else; at the first call, if the
+            functions take or return another number of gates or states, or a masked step changes a
+            state. `check_network` compares the numbers and the gradients too.
+
     Reference: Goodfellow et al. 2016, section 10.2.2, https://www.deeplearningbook.org
 
     Example:
@@ -54,7 +62,7 @@ class Network:
         >>> def step(inputs, recurrent, states):  # h(t) = W x(t) + b + U h(t-1)
         ...     return [inputs + recurrent], []
         >>> def gradients(by_states, saved):
-        ...     return by_states[0], [None]
+        ...     return [by_states[0]], [None]
         >>> one, zero = ops.ones((1, 1)), ops.zeros((1,))
         >>> adder = Network("adder", step, gradients)
         >>> outputs, final = adder(ops.ones((1, 4, 1)), None, [0 * one], [one, one, zero])
@@ -69,6 +77,26 @@ class Network:
     masked_gates: tuple = (0,)
     masked_copies: tuple = (True,)
     fused: str | None = None
+
+    def __post_init__(self):
+        require_entries(self)
+
+    def require_consistent(self, units: int, dtype: str) -> None:
+        """Raise a ValueError if the functions and the tuples of the network do not fit together.
+
+        The first call for a size and a dtype takes one step; later calls cost nothing.
+
+        Args:
+            units: size of each state, U.
+            dtype: the dtype of the step.
+        """
+        if (units, dtype) not in self._consistent:
+            require_consistent(self, units, dtype)
+            self._consistent.add((units, dtype))
+
+    @functools.cached_property
+    def _consistent(self):
+        return set()
 
     def __call__(self, sequence, mask, states, weights, dropout_mask=None, *, reverse=False):
         """Run the network over a sequence.
@@ -93,6 +121,8 @@ class Network:
     def _run(self):
         def run(sequence, mask, states, weights, dropout_mask=None, *, reverse):
             results = None
+            kernel = ops.convert_to_tensor(weights[1])
+            self.require_consistent(kernel.shape[0], keras.backend.standardize_dtype(kernel.dtype))
             if self.fused and dropout_mask is None:
                 results = fused(self.fused, sequence, mask, states, weights, reverse)
             outputs, states = results or recurrence(

@@ -117,7 +117,8 @@ def _forward(network, by_name, save=True):
     if "real" in by_name and any(network.masked_gates):
         x = ops.concatenate([x, 1 - by_name["real"]], axis=-1)
         kernel = ops.concatenate(
-            [kernel, _mask_biases(network, by_name["recurrent_kernel"])], axis=0
+            [kernel, mask_biases(network, by_name["recurrent_kernel"].shape[0], kernel.dtype)],
+            axis=0,
         )
     inputs = _affine(x, kernel, by_name["bias"])  # (T, B, G U)
 
@@ -136,12 +137,11 @@ def _forward(network, by_name, save=True):
     return outputs, states, saved
 
 
-def _mask_biases(network, recurrent_kernel):
+def mask_biases(network, units, dtype):
     """Return (1, G U): what a masked step adds to the inputs of the gates."""
-    units = recurrent_kernel.shape[0]
-    half = keras.backend.standardize_dtype(recurrent_kernel.dtype) == "float16"
+    half = keras.backend.standardize_dtype(dtype) == "float16"
     large = 3e4 if half else 1e9  # float16 ends at 65,504
-    return ops.cast(large * np.repeat(network.masked_gates, units)[None], recurrent_kernel.dtype)
+    return ops.cast(large * np.repeat(network.masked_gates, units)[None], dtype)
 
 
 def _advance(network, by_name, inputs, states):
@@ -173,6 +173,7 @@ def _backward(network, by_name, outputs, saved, d_outputs, d_states):
                 gradients[index] = through
         now = [values[t] for values in saved]
         gates, by_states = network.gradients(gradients, now)
+        by_states = list(by_states)
         recurrent = by_recurrent(gates, now)
         dz = ops.concatenate(gates, axis=-1)
         da = dz if recurrent is gates else ops.concatenate(recurrent, axis=-1)

@@ -62,7 +62,7 @@ class Cell(keras.layers.Layer):
         ...         lambda inputs, recurrent, states, activation=None: (
         ...             [ops.sin(inputs + recurrent)], [inputs + recurrent]
         ...         ),
-        ...         lambda by_states, saved: (by_states[0] * ops.cos(saved[0]), [None]),
+        ...         lambda by_states, saved: ([by_states[0] * ops.cos(saved[0])], [None]),
         ...     )
         >>> tuple(RNN(SineCell(3))(np.ones((2, 5, 4))).shape)
         (2, 3)
@@ -142,6 +142,7 @@ class Cell(keras.layers.Layer):
                 f"{type(self).__name__}: inputs must have shape (batch, dim), one step; received "
                 f"{tuple(input_shape)}. Loop over a sequence with seqkeras.recurrent.RNN."
             )
+        self.network.require_consistent(self.units, self.compute_dtype)
         self.kernel = self.add_weight(
             name="kernel", shape=(input_shape[-1], self.width), **self.kernel_options
         )

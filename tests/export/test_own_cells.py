@@ -7,16 +7,15 @@ import types
 import keras
 import numpy as np
 import pytest
-from keras import ops
 
 from seqkeras import recurrent
+from seqkeras.composites import check_network
 from seqkeras.export import onnx_graphs
 from seqkeras.export.composites import layouts
 from seqkeras.export.composites.recurrent import lowerings_of
 from seqkeras.recurrent import LSTM, RNN, Bidirectional
 from seqkeras.serving.manifest import TensorSpec
 from tests.arrays import close, floats, numbers, randomize, right_padded
-from tests.autodiff import gradients_of
 from tests.catalogue.case import B, D, S, U
 from tests.catalogue.cells import MinimalGatedCell
 from tests.conftest import CHECKOUT, others_long
@@ -24,7 +23,8 @@ from tests.export.running import converted, require_agreement
 
 PAGE = (CHECKOUT / "docs" / "cells.md").read_text(encoding="utf-8")
 BLOCKS = dict(re.findall(r"```python\n# (\S+\.py)\n(.*?)```", PAGE, re.DOTALL))
-[USE] = re.findall(r"```python\n(from .*?)```", PAGE, re.DOTALL)
+USE, CHECK = re.findall(r"```python\n(from .*?)```", PAGE, re.DOTALL)
+[TOLD] = re.findall(r"```\n(Network .*?)```", PAGE, re.DOTALL)
 MASKS = {
     "right-padded": right_padded([S, 2], S),
     "holes": np.array([[0, 1, 0, 1, 1], [0] * S], bool),
@@ -94,28 +94,18 @@ def test_what_is_shown_computes_its_formula(shown, mask):
     close(plain(SEQUENCES, mask=mask), layer(SEQUENCES, mask=mask))
 
 
-@every_mask
-def test_its_gradients_are_those_of_automatic_differentiation(shown, mask):
-    weights = built(shown.CoupledLSTM(U)).get_weights()
-    zeros = [np.zeros((B, U), "float32")] * 2
+def test_the_check_shown_is_silent(shown):
+    exec(compile(CHECK, "cells.md", "exec"), vars(shown).copy())
 
-    def together(values):
-        outputs, *final = shown.coupled_lstm(values[0], mask, zeros, values[1:])
-        return sum(ops.sum(ops.sin(each)) for each in (outputs, *final))
 
-    def step_by_step(values):
-        sequences, kernel, recurrent_kernel, bias = values
-        total, states = 0, zeros
-        for t in range(S):
-            real = ops.convert_to_tensor(mask[:, t, None])
-            inputs = ops.matmul(sequences[:, t], kernel) + bias
-            new, _ = shown._step(inputs, ops.matmul(states[0], recurrent_kernel), states)
-            total = total + ops.sum(ops.sin(ops.where(real, new[0], 0.0)))
-            states = [ops.where(real, one, old) for one, old in zip(new, states)]
-        return total + sum(ops.sum(ops.sin(each)) for each in states)
-
-    values = [SEQUENCES, *weights]
-    close(gradients_of(together, values), gradients_of(step_by_step, values), atol=1e-5)
+def test_a_mistake_is_told_as_the_page_says(shown):
+    wrong = types.ModuleType("wrong")
+    code = BLOCKS["seqkeras/recurrent/coupled_lstm.py"].replace("dc * (g - c_before) *", "dc * g *")
+    code = code[: code.index("@keras.saving")]  # the equations alone
+    exec(compile(code, "cells.md", "exec"), vars(wrong))
+    with pytest.raises(ValueError) as raised:
+        check_network(wrong.coupled_lstm)
+    assert f"{raised.value}\n" == TOLD
 
 
 @both_ways
