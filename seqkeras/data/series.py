@@ -141,16 +141,44 @@ def values_of(series: Series, index: int, column: Column) -> np.ndarray:
     try:
         return column.values(values, series.where.__getitem__)
     except ValueError as error:
-        way_out = "" if column.categories else ways_to_read(column.name, values, column.decimal)
+        of_column = column.name, values, series.where, column.decimal
+        way_out = "" if column.categories else ways_to_read(*of_column)
         raise DataError(f"{str(error).removesuffix('.')}{way_out}.") from error
 
 
-def ways_to_read(name: str, texts: Sequence[str], decimal: str | None = None) -> str:
-    """Return options that read the first of a column's texts that is no number, for its error."""
-    wrong = (text for text in texts if not is_missing(text) and number_of(text, decimal) is None)
-    text = next(wrong, "")
-    ways = [way for sign, way in DECIMAL_OPTIONS.items() if number_of(text, sign) is not None]
-    return f"; {' or '.join(f'{way} {name}' for way in ways)} reads it" if ways else ""
+def ways_to_read(
+    name: str, texts: Sequence[str], where: Sequence[str], decimal: str | None = None
+) -> str:
+    """Return options that read a column's texts, for the error of the first that is no number; or
+    where the text is that the option for this one does not read.
+
+    Args:
+        name: name of the column.
+        texts: of all its rows.
+        where: the file and the line of each.
+        decimal: the decimal sign with which it was read.
+    """
+    unread = next(_unread(texts, decimal), None)
+    if unread is None:
+        return ""
+    stray = {
+        f"{way} {name}": next(_unread(texts, sign), None)
+        for sign, way in DECIMAL_OPTIONS.items()
+        if number_of(texts[unread], sign) is not None
+    }
+    if ways := [way for way, place in stray.items() if place is None]:
+        return f"; {' or '.join(ways)} reads it"
+    for way, place in stray.items():
+        at = where[place].rpartition(", ")[2]
+        return f"; {way} reads it, and not {texts[place]!r:.40} of {at}: write both in one form"
+    return ""
+
+
+def _unread(texts, decimal):
+    """Yield the places of texts that are neither missing nor a number."""
+    for place, text in enumerate(texts):
+        if not is_missing(text) and number_of(text, decimal) is None:
+            yield place
 
 
 def numbers_of(series: Series, names: Sequence[str], decimals: Mapping[str, str]) -> np.ndarray:

@@ -109,6 +109,19 @@ test_a_file_without_numbers_gets_one_line = refused_files(
         "",
         "found '1,250'; --decimal-point number or --decimal-comma number reads it.",
     ),
+    (
+        'text,number\na,78.0\nb,"1.234,50"\nc,9\n',
+        "",
+        "line 3: 'number' must be a number; found '1.234,50'; --decimal-comma number reads it, and "
+        "not '78.0' of line 2: write both in one form.",
+    ),
+    (
+        'text,number\na,78.0\nb,"1.234,50"\nc,9\n',
+        "--decimal-comma number",
+        "line 2: 'number' must be a number; found '78.0'; --decimal-point number reads it, and not "
+        "'1.234,50' of line 3: write both in one form.",
+    ),
+    ('text,number\na,nan\nb,"4,2"\n', "", "line 2: 'number' must be a number; found 'nan'."),
     ("text,number\na,2\nb,2\nc,2\n", "", "must hold two numbers at least in the rows of training"),
     ("text,number\na,1\n", "", "rows.csv: 1 row is held out, so nothing is left for training"),
     ("text,number\na,1\nb,2\n", "--held-out 1", "rows.csv: 2 rows are held out, so nothing is"),

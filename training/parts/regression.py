@@ -18,6 +18,7 @@ from seqkeras.metrics import (
 )
 from seqkeras.models import RegressionHead
 from seqkeras.runs import RunError, RunFiles
+from seqkeras.serving.categories import is_missing
 from seqkeras.serving.text import Tokenizer
 from seqkeras.serving.written_numbers import number_of
 from seqkeras.training.baselines import NUMBER, Measure, Method
@@ -77,21 +78,22 @@ class RegressionReading(LabelledTexts):
 
     def _rows(self, path):
         """Return the examples of a file, and the group of each for --folds."""
-        return [
-            (Example(text, self._number(path, line, written)), group)
-            for line, text, written, group in self.rows(path)
-        ]
-
-    def _number(self, path, line, written):
+        rows = self.rows(path)
         name = self.options.number_column
         decimal = self.options.decimals.signs().get(name)
-        number = number_of(written, decimal)
-        if number is None or not math.isfinite(number):
-            raise RunError(
-                f"{path}, line {line}: {name!r} must be a number; found {written!r:.40}"
-                f"{ways_to_read(name, [written], decimal)}."
-            )
-        return number
+        numbers = [number_of(written, decimal) for _, _, written, _ in rows]
+        for number, (line, _, written, _) in zip(numbers, rows, strict=True):
+            if number is None or not math.isfinite(number):
+                texts, where = zip(*((text, f"line {at}") for at, _, text, _ in rows))
+                of_column = name, texts, where, decimal
+                raise RunError(
+                    f"{path}, line {line}: {name!r} must be a number; found {written!r:.40}"
+                    f"{'' if is_missing(written) else ways_to_read(*of_column)}."
+                )
+        return [
+            (Example(text, number), group)
+            for number, (_, text, _, group) in zip(numbers, rows, strict=True)
+        ]
 
     def examples_of(self, paths: Sequence[Path | str], settings: Mapping[str, Any]) -> list[Any]:
         return [example for path in paths for example, _ in self._rows(path)]

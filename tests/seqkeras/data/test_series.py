@@ -249,6 +249,20 @@ def test_a_number_that_people_write_names_the_option_that_reads_it(text, way_out
         values_of(series, 1, Column("load"))
 
 
+@pytest.mark.parametrize("decimal, line, other", [(None, 4, 2), (",", 2, 4)])
+def test_two_forms_of_numbers_in_a_column_are_told_with_their_lines(decimal, line, other, tmp_path):
+    hours = "time,load\n2024-01-01 00:00,78.0\n2024-01-01 01:00,\n2024-01-01 02:00,"
+    [series], _, _ = read(tmp_path, f'{hours}"1.234,50"\n', TIME)
+    texts = {2: "78.0", 4: "1.234,50"}
+    way = {None: "comma", ",": "point"}[decimal]
+    message = (
+        f"load.csv, line {line}: 'load' must be a number; received '{texts[line]}'; --decimal-"
+        f"{way} load reads it, and not '{texts[other]}' of line {other}: write both in one form."
+    )
+    with pytest.raises(DataError, match=f"{re.escape(message)}$"):
+        values_of(series, 1, Column("load", decimal=decimal))
+
+
 def test_windows_are_what_serving_makes_of_their_rows(tmp_path):
     """Categories, cycles and what is known among them."""
     draw = np.random.default_rng(0)
