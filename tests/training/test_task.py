@@ -7,6 +7,8 @@ import fnmatch
 import io
 import json
 import re
+import subprocess
+import sys
 
 import keras
 import numpy as np
@@ -37,6 +39,19 @@ MirrorOptions = mirror_options()
 
 def mirror(words, **options):
     return MirrorOptions(file=words, passes=1, steps_per_save=3, **options).make()
+
+
+def test_the_file_of_the_page_passes_make_lint():
+    ruff = [sys.executable, "-m", "ruff"]
+    for command in (["check", "--quiet", "--no-cache"], ["format", "--check", "--no-cache"]):
+        done = subprocess.run(
+            [*ruff, *command, "--stdin-filename", "training/tasks/mirror.py", "-"],
+            cwd=CHECKOUT,
+            input=MIRROR,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.fixture(scope="module")
