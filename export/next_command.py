@@ -9,13 +9,16 @@ from seqkeras.runs import ARRAYS, OPTIONS
 from seqkeras.serving.lines import arguments, inputs
 from seqkeras.serving.manifest import Manifest
 
+LAST = "last.csv"  # a file that the user makes
+
 
 def next_command(bundle: Path | str, manifest: Manifest, run: Path) -> str:
     """Return a command line that runs as it stands, in the folder where the export ran.
 
     It names the .csv of a table that the run was trained on, where `predict` reads that, or
     `stream` of a bundle that has one; else an example, or, where that is too long to be pasted, the
-    run's validation arrays.
+    run's validation arrays. The table of a training has no rows to come: where a bundle reads known
+    columns of such rows, the command names a file that the user makes, and a comment says of what.
     """
     table = _table_of(run)
     is_short = bool(manifest.examples) and pasted(manifest.examples[0]) is not None
@@ -26,6 +29,10 @@ def next_command(bundle: Path | str, manifest: Manifest, run: Path) -> str:
             if file == table and _streams_rows(pipeline):
                 return f"seqkeras stream {shlex.quote(str(bundle))} < {shlex.quote(str(file))}"
             return shlex.join(["seqkeras", "predict", str(bundle), str(file), "--truncate"])
+    if table is not None and (horizon := getattr(pipeline, "num_known_rows", 0)):
+        line = shlex.join(["seqkeras", "predict", str(bundle), LAST, "--truncate"])
+        rows = f"the last rows of {Path(table).name}, and {horizon} rows to come without targets"
+        return f"{line}  # {LAST}: {rows}"
     return command(bundle, manifest.examples)
 
 
