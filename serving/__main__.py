@@ -218,7 +218,7 @@ def _predict_parser(prog):
         nargs="*",
         default=(),
         help="Texts. For bundles that read numbers or rows: JSON, or the names of .npy, .npz and "
-        ".csv files. Default: lines of standard input, as < FILE gives those of a file.",
+        ".csv files. Default: lines of standard input (< FILE).",
     )
     _add_common_options(parser)
     form = parser.add_mutually_exclusive_group()
