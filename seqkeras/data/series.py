@@ -169,8 +169,9 @@ def ways_to_read(
     if ways := [way for way, place in stray.items() if place is None]:
         return f"; {' or '.join(ways)} reads it"
     for way, place in stray.items():
-        at = where[place].rpartition(", ")[2]
-        return f"; {way} reads it, and not {texts[place]!r:.40} of {at}: write both in one form"
+        if place is not None:
+            at = where[place].rpartition(", ")[2]
+            return f"; {way} reads it, and not {texts[place]!r:.40} of {at}: write both in one form"
     return ""
 
 
