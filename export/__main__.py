@@ -2,7 +2,6 @@
 
 import argparse
 import importlib
-import os
 import shlex
 import sys
 import time
@@ -13,7 +12,7 @@ from typing import NoReturn
 from seqkeras.folders import identity
 from seqkeras.interrupts import Interrupts
 from seqkeras.quiet import import_tensorflow
-from seqkeras.terminal import allow_any_text, one_line
+from seqkeras.terminal import allow_any_text, drop_output, one_line
 
 
 class _Parser(argparse.ArgumentParser):
@@ -33,9 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(f"export: stopped; {one_line(_fate(options.bundle, before))}", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # the reader of our output has closed the pipe
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
+    except BrokenPipeError:
+        return drop_output()
     except ValueError as error:
         print(f"export: {one_line(error)}", file=sys.stderr)
         return 1

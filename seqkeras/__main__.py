@@ -1,9 +1,9 @@
 """The command `seqkeras`: train, export, figure, and the commands of `serving`."""
 
-import os
 import sys
 
 from seqkeras import __version__
+from seqkeras.terminal import drop_output
 
 SERVING = ("predict", "stream", "bench", "inspect", "serve")
 USAGE = """usage: seqkeras train TASK --out RUN [options]
@@ -23,9 +23,8 @@ def main(arguments=None):
             return _run(arguments)
         finally:
             sys.stdout.flush()
-    except BrokenPipeError:  # the reader of our output has closed the pipe
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
+    except BrokenPipeError:
+        return drop_output()
 
 
 def _run(arguments):

@@ -1,5 +1,6 @@
 """Print any text on any terminal."""
 
+import os
 import sys
 
 
@@ -8,6 +9,13 @@ def allow_any_text():
     reconfigure = getattr(sys.stdout, "reconfigure", None)  # a notebook's output has none
     if reconfigure is not None:
         reconfigure(errors="backslashreplace")
+
+
+def drop_output():
+    """Drop what is not yet printed, as its reader has closed the pipe; return the exit status that
+    a shell gives to this."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 141
 
 
 def one_line(value):

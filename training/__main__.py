@@ -1,6 +1,5 @@
 """seqkeras train TASK [--config FILE] [--option value ...] --out runs/NAME"""
 
-import os
 import sys
 import time
 from collections.abc import Sequence
@@ -14,7 +13,7 @@ from seqkeras.memory import keep_freed_memory
 from seqkeras.quiet import import_keras
 from seqkeras.runs import CHECKPOINT, RECORD
 from seqkeras.serving.manifest import Refusal
-from seqkeras.terminal import allow_any_text, one_line
+from seqkeras.terminal import allow_any_text, drop_output, one_line
 from seqkeras.training.commands import command
 from seqkeras.training.describe import DESCRIBE, Description, describe, describe_command
 from seqkeras.training.evaluate import EVALUATE, Evaluation, evaluate, evaluate_command
@@ -39,9 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         path = context.command_path if context else "seqkeras train"
         print(f"training: {one_line(error.format_message())} See {path} --help.", file=sys.stderr)
         return error.exit_code
-    except BrokenPipeError:  # whoever read our output has gone
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
+    except BrokenPipeError:
+        return drop_output()
     except (DataError, InUseError, Refusal) as error:
         print(f"training: {one_line(error)}", file=sys.stderr)
         return 1
