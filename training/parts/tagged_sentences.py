@@ -21,6 +21,7 @@ from seqkeras.data.texts import DataError
 from seqkeras.serving.entities import is_tag
 from seqkeras.terminal import one_line
 from seqkeras.training.console import console
+from seqkeras.training.parts.encoded_texts import MOST_WORDS
 from seqkeras.training.wording import counted
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 ODD = 0.05  # share of words whose tags do not fit the scheme of the others, at most: typing errors
 BLOCK = 10  # neighbouring sentences that stay in one part
-MOST_WORDS = 2**16  # words, and rows of tags, of which is remembered what is known of them
 FEWEST_BLOCKS = 5  # of the part that is held out
 INSIDE = {"IOB2": "I-", "IOBES": "I- or E-", "BILOU": "I- or L-", "BMES": "M- or E-"}
 

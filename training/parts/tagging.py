@@ -61,8 +61,9 @@ class TaggingReading(EncodedTexts):
         require_features(options, self.frames)
         self.read_pretrained()
         train = self._examples(options.file)
-        labels = _labels(train)
-        self._say_single_tags(train)
+        counts = Counter(itertools.chain.from_iterable(example.target for example in train))
+        labels = sorted(counts)
+        self._say_single_tags(counts)
         pieces = ", or a --max-length to cut recordings into pieces" if self.frames else ""
         if options.validation is not None:
             validation = self._examples(options.validation, labels, options.file)
@@ -83,9 +84,8 @@ class TaggingReading(EncodedTexts):
         )
         return train, validation
 
-    def _say_single_tags(self, examples):
-        """Say which tags, or names of entities, a single word has."""
-        counts = Counter(itertools.chain.from_iterable(example.target for example in examples))
+    def _say_single_tags(self, counts):
+        """Say which tags, or names of entities, a single word has; counts: tag -> words."""
         if scheme_of(counts) is not None:
             names = Counter()
             for tag, count in counts.items():
