@@ -12,7 +12,7 @@ from typing import Any
 import tensorflow as tf
 
 from seqkeras import files
-from seqkeras.export import card, measuring, onnx_files, onnx_graphs, saved_model
+from seqkeras.export import card, measuring, onnx_files, onnx_graphs, saved_model, slots
 from seqkeras.export.checks import ExportError
 from seqkeras.export.checks.fit import require_fit
 from seqkeras.export.exported import ON_ARRAYS, ON_STRINGS, Exported
@@ -44,6 +44,7 @@ from seqkeras.serving.manifest import (
     write_manifest,
 )
 from seqkeras.serving.pipelines.attention import ROLE as ATTENTION
+from seqkeras.serving.slots import ROLE as SLOTS
 from seqkeras.serving.streams import ROLE as STREAM
 
 __all__ = ["ExportOptions", "export"]
@@ -231,6 +232,8 @@ def convert(making: Making) -> dict[str, Any]:
     """Make the ONNX graph of each role."""
     graphs = {}
     for role, signature in making.plan.graphs.items():
+        if role == SLOTS and making.options.portable:
+            continue
         making.say(f"ONNX graph {role}: tracing, converting, checking")
         with _as_export_error(f"ONNX graph {role}"):
             graphs[role] = onnx_graphs.convert(
@@ -240,7 +243,7 @@ def convert(making: Making) -> dict[str, Any]:
                 role,
                 making.options.portable,
             )
-    return {"graphs": graphs}
+    return {"graphs": slots.written_in_place(graphs)}
 
 
 def convert_to_precisions(making: Making) -> dict[str, Any]:

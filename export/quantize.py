@@ -35,11 +35,13 @@ from onnx import AttributeProto, TensorProto, helper
 from seqkeras.export.composites import MICROSOFT
 from seqkeras.export.graph import attributes_of, become
 from seqkeras.export.half_precision import to_float16
+from seqkeras.serving.slots import ROLE as SLOTS
 
 if TYPE_CHECKING:
     from seqkeras.export.graph import Graph
 
 STEP = "decoder_step"
+STEPS = (STEP, SLOTS)
 BLOCK = 32
 MOST = {8: 127, 7: 63}  # of so many bits
 LEAST = "least_of_a_row"  # a constant
@@ -92,7 +94,7 @@ class _Rewriter:
     """
 
     def __init__(self, role: str, graph: Graph, product: Any, embeddings: bool = False):
-        self.by_row = role != STEP
+        self.by_row = role not in STEPS
         self.bits = 8  # of the kernels in the nodes that are being rewritten
         self.outputs = {output.name for output in graph.model.graph.output}
         self.graph = graph.copy(self.outputs)
@@ -326,7 +328,7 @@ def _in_integers(product_of_steps, embeddings):
     """Return (role, graph) -> the graph in integers, by `product_of_steps` in decoder steps."""
 
     def quantized(role, graph):
-        product = product_of_steps if role == STEP else _int8_product
+        product = product_of_steps if role in STEPS else _int8_product
         return _Rewriter(role, graph, product, embeddings).rewritten()
 
     return quantized

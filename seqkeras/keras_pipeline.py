@@ -59,6 +59,7 @@ class _KerasRuntime(Runtime):
 
     graphs: dict = dataclasses.field(default_factory=dict)
     pads_freely: bool = False
+    writes_in_place = False
 
     def most_padding(self, packing):
         return None if self.pads_freely else super().most_padding(packing)

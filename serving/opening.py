@@ -101,6 +101,11 @@ class Runtime:
             disabled_optimizers=() if self.providers else SLOWER_ON_CPU,
         )
 
+    @property
+    def writes_in_place(self) -> bool:
+        """Whether a graph may write into an array that it reads: on the CPU alone."""
+        return not self.providers
+
     def most_padding(self, packing: Any) -> int | None:
         """Return the most tokens of a batch that may be padding, by default what a `Packing` says;
         None for any number."""

@@ -9,21 +9,33 @@ saves the attention weights that nobody wants; a smaller one does not earn the t
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnxruntime
 
-from .decoding import Candidates
+from .decoding import BEST, LOGITS, Candidates
 from .manifest import MANIFEST, BundleError, Manifest
 from .opening import Runtime, open_session
 from .reprs import with_shapes
+from .slots import CAPACITY, LENGTHS, Slots
+from .slots import ROLE as SLOTS
 
-CANDIDATES = ("candidate_log_probs", "candidate_ids")
-ATTENTION, LOGITS = "attention_weights", "logits"
+ATTENTION, SCORES = "attention_weights", "logits"
+# The outputs for what a search reads, by the names of `Candidates`.
+OUTPUTS = {
+    BEST: {"log_probs": "candidate_log_probs", "token_ids": "candidate_ids"},
+    LOGITS: {"logits": SCORES},
+}
 HEADS = "attention_heads"  # of all layers
 # The outputs for the values of the option `attention`.
-SHOWN: dict[bool | str, list[str]] = {False: [], True: [ATTENTION], "heads": [HEADS]}
+SHOWN: dict[bool | str, dict] = {
+    False: {},
+    True: {"attention_weights": ATTENTION},
+    "heads": {"attention_weights": HEADS},
+}
 FRAMES = "frames"  # what a graph reads instead of token ids
+STEP = "decoder_step"
 CACHE_LENGTH = "past_length"  # the axis that marks an input of a graph as a cache
 
 
@@ -33,18 +45,27 @@ class State:
 
     Attributes:
         beam: name -> (B, K, ...) array, one for each beam.
-        caches: name -> OrtValue (B K, N, P, H), one for each beam: P tokens so far.
+        caches: name -> OrtValue (B K, N, P, H), one for each beam: P tokens so far; or `Slots`,
+            which have the entries of the sources too, and which a step changes.
         source: name -> (B, ...) array, one for each source.
         batch_size, num_beams: B, K.
     """
 
     beam: dict
-    caches: dict
+    caches: Any
     source: dict
     batch_size: int
     num_beams: int = 1
 
     __repr__ = with_shapes
+
+    def follow(self, beam_index: np.ndarray) -> None:
+        """Let the beams of `Slots` continue others, without a step."""
+        self.caches.follow(beam_index)
+
+    def join(self, other: "State") -> None:
+        """Append the sources of another state with as many beams, both with `Slots`."""
+        self.caches.join(other.caches)
 
 
 class EncoderDecoder:
@@ -62,11 +83,11 @@ class EncoderDecoder:
         BundleError: if a graph is missing, can not be opened, or is not what the manifest says.
     """
 
-    roles = ("encoder", "decoder_step")
+    roles = ("encoder", STEP, SLOTS)
 
     def __init__(self, folder: Path, manifest: Manifest, runtime: Runtime | None = None):
         runtime = runtime or Runtime()
-        self._decoder = _Decoder(folder, manifest, runtime)
+        self._decoder = _decoder(folder, manifest, runtime)
         self._given = [name for name in manifest.beam_state if name not in self._decoder.caches]
         self._given += manifest.source_state
         encoder = runtime.graphs_of(manifest).get("encoder")
@@ -92,12 +113,18 @@ class EncoderDecoder:
             len(source), dict(zip(self._given, self._encoder.run(self._given, inputs)))
         )
 
+    @property
+    def shares_steps(self) -> bool:
+        """Whether rows of different lengths may share a step: see `serving.decoding.Together`."""
+        return self._decoder.shares_steps
+
     def step(
         self,
         token_ids: np.ndarray,
         beam_index: np.ndarray,
         k: int,
         state: State,
+        reads: frozenset[str] = frozenset({BEST}),
         attention: bool | str = False,
     ) -> tuple[Candidates, State]:
         """Advance decoding by one step: see `serving.decoding`.
@@ -105,27 +132,7 @@ class EncoderDecoder:
         Args:
             attention: whether to return attention weights; "heads": weights of each head.
         """
-        return self._decoder.step(token_ids, beam_index, k, state, attention)
-
-    def step_to_logits(
-        self,
-        token_ids: np.ndarray,
-        beam_index: np.ndarray,
-        state: State,
-        attention: bool | str = False,
-    ) -> tuple[np.ndarray, np.ndarray | None, State]:
-        """Advance one step, for `serving.decoding.ChoosingStep`."""
-        return self._decoder.step_to_logits(token_ids, beam_index, state, attention)
-
-    def step_with_logits(
-        self,
-        token_ids: np.ndarray,
-        beam_index: np.ndarray,
-        state: State,
-        attention: bool | str = False,
-    ) -> tuple[Candidates, np.ndarray, State]:
-        """Advance one step, for `serving.decoding.MostProbableAllowed`."""
-        return self._decoder.step_with_logits(token_ids, beam_index, state, attention)
+        return self._decoder.step(token_ids, beam_index, k, state, reads, attention)
 
 
 class LanguageModel:
@@ -142,18 +149,19 @@ class LanguageModel:
         BundleError: if the graph is missing, can not be opened, or is not what the manifest says.
     """
 
-    roles = ("decoder_step",)
+    roles = (STEP, SLOTS)
 
     def __init__(self, folder: Path, manifest: Manifest, runtime: Runtime | None = None):
-        self._decoder = _Decoder(folder, manifest, runtime or Runtime())
+        self._decoder = _decoder(folder, manifest, runtime or Runtime())
         self.vocab_size = self._decoder.vocab_size
 
     def __repr__(self) -> str:
         return f"LanguageModel({self._decoder.session!r})"
 
-    def begin(self, batch_size: int) -> State:
-        """Return the `State` before any token."""
-        return self._decoder.initial_state(batch_size, {})
+    def begin(self, batch_size: int, expected: int = 0) -> State:
+        """Return the `State` before any token; `expected`: the most tokens that will be read, where
+        that is known."""
+        return self._decoder.initial_state(batch_size, {}, expected)
 
     def read(self, token_ids: np.ndarray, state: State) -> State:
         """Return the `State` after the (B, T) tokens of texts with one beam each."""
@@ -161,46 +169,52 @@ class LanguageModel:
         _, state = self.step(token_ids[:, np.newaxis], rows, 1, state)
         return state
 
+    @property
+    def shares_steps(self) -> bool:
+        """Whether rows of different lengths may share a step: see `serving.decoding.Together`."""
+        return self._decoder.shares_steps
+
     def step(
-        self, token_ids: np.ndarray, beam_index: np.ndarray, k: int, state: State
+        self,
+        token_ids: np.ndarray,
+        beam_index: np.ndarray,
+        k: int,
+        state: State,
+        reads: frozenset[str] = frozenset({BEST}),
     ) -> tuple[Candidates, State]:
         """Advance decoding by one step: see `serving.decoding`."""
         token_ids = token_ids.reshape(*beam_index.shape, -1)
-        return self._decoder.step(token_ids, beam_index, k, state)
+        return self._decoder.step(token_ids, beam_index, k, state, reads)
 
-    def step_to_logits(
-        self, token_ids: np.ndarray, beam_index: np.ndarray, state: State
-    ) -> tuple[np.ndarray, None, State]:
-        """Advance one step, for `serving.decoding.ChoosingStep`."""
-        token_ids = token_ids.reshape(*beam_index.shape, -1)
-        return self._decoder.step_to_logits(token_ids, beam_index, state)
 
-    def step_with_logits(
-        self, token_ids: np.ndarray, beam_index: np.ndarray, state: State
-    ) -> tuple[Candidates, np.ndarray, State]:
-        """Advance one step, for `serving.decoding.MostProbableAllowed`."""
-        token_ids = token_ids.reshape(*beam_index.shape, -1)
-        return self._decoder.step_with_logits(token_ids, beam_index, state)
+def _decoder(folder, manifest, runtime):
+    """Return the decoder of a bundle, with slots if it has them and the runtime can use them."""
+    has_slots = SLOTS in runtime.graphs_of(manifest)
+    kind = _DecoderInSlots if has_slots and runtime.writes_in_place else _Decoder
+    return kind(folder, manifest, runtime)
 
 
 class _Decoder:
     """The decoder graph of a model, and its state."""
 
+    shares_steps = False
+    role, feeds, cache_axis = STEP, ("token_ids", "beam_index", "k"), CACHE_LENGTH
+
     def __init__(self, folder, manifest, runtime):
-        role = "decoder_step"
+        role = self.role
         names = {entry.name for entry in manifest.state}
         self.session = open_session(
             folder,
             manifest,
             role,
             runtime,
-            {"token_ids", "beam_index", "k", *names},
-            {*CANDIDATES, LOGITS, *(f"next_{name}" for name in manifest.beam_state)},
+            {*self.feeds, *names},
+            {*OUTPUTS[BEST].values(), SCORES, *(f"next_{name}" for name in manifest.beam_state)},
         )
         graph = runtime.graphs_of(manifest)[role]
         outputs = {spec.name: spec for spec in graph.outputs}
         self.attends, self.attends_by_heads = ATTENTION in outputs, HEADS in outputs
-        self.vocab_size = outputs[LOGITS].shape[-1]
+        self.vocab_size = outputs[SCORES].shape[-1]
         if not manifest.beam_state or not isinstance(self.vocab_size, int):
             raise BundleError(
                 "a state per beam must be named, and the size of the vocabulary as the last axis "
@@ -213,8 +227,9 @@ class _Decoder:
         self.caches = {
             name: self._beam.pop(name)
             for name in manifest.beam_state
-            if CACHE_LENGTH in inputs[name].shape
+            if self.cache_axis in inputs[name].shape
         }
+        self._source = {name: inputs[name] for name in manifest.source_state}
         self._next_beam, self._next_caches = (
             [f"next_{name}" for name in names] for names in (self._beam, self.caches)
         )
@@ -223,9 +238,9 @@ class _Decoder:
         # onnxruntime looks this entry up in each run; a missing one costs 75 us.
         self._only_fetched.add_run_config_entry("gpu_graph_id", "-1")
 
-    def initial_state(self, batch_size, entries):
+    def initial_state(self, batch_size, entries, expected=0):
         """Return the `State` before the first step: given entries, empty caches, zeros for
-        others."""
+        others; `expected`: how many tokens may follow."""
         beam = {
             name: entries.pop(name) if name in entries else _zeros(spec, (batch_size, 1))
             for name, spec in self._beam.items()
@@ -236,20 +251,12 @@ class _Decoder:
         }
         return State(beam, caches, entries, batch_size)
 
-    def step(self, token_ids, beam_index, k, state, attention=False):
-        names = [*CANDIDATES, *SHOWN[attention]]
-        choices, state = self._run(token_ids, beam_index, min(k, self.vocab_size), state, names)
-        return Candidates(*choices), state
-
-    def step_to_logits(self, token_ids, beam_index, state, attention=False):
-        names = [LOGITS, *SHOWN[attention]]
-        (logits, *weights), state = self._run(token_ids, beam_index, 1, state, names)
-        return logits, weights[0] if weights else None, state
-
-    def step_with_logits(self, token_ids, beam_index, state, attention=False):
-        names = [LOGITS, *CANDIDATES, *SHOWN[attention]]
-        (logits, *choices), state = self._run(token_ids, beam_index, 1, state, names)
-        return Candidates(*choices), logits, state
+    def step(self, token_ids, beam_index, k, state, reads, attention=False):
+        names = {name: output for part in reads for name, output in OUTPUTS[part].items()}
+        names |= SHOWN[attention]
+        k = min(k, self.vocab_size) if BEST in reads else 1
+        outputs, state = self._run(token_ids, beam_index, k, state, [*names.values()])
+        return Candidates(**dict(zip(names, outputs))), state
 
     def _run(self, token_ids, beam_index, k, state, names):
         """Return the named outputs, and the next state.
@@ -284,6 +291,70 @@ class _Decoder:
         outputs = binding.get_outputs()
         results = [output.numpy() for output in outputs[: len(names)]]
         return results, dict(zip(self.caches, outputs[len(names) :]))
+
+
+class _DecoderInSlots(_Decoder):
+    """A decoder graph that writes into its caches; see `serving.slots`."""
+
+    shares_steps = True
+    role, feeds, cache_axis = SLOTS, ("token_ids", "k", LENGTHS), CAPACITY
+
+    def initial_state(self, batch_size, entries, expected=0):
+        slots = Slots(self.caches, self._source, entries, batch_size, expected)
+        return State({}, slots, {}, batch_size)
+
+    def _run(self, token_ids, beam_index, k, state, names):
+        slots = state.caches
+        tokens = token_ids.reshape(*beam_index.shape, -1)  # (B, K, T)
+        num_tokens = tokens.shape[2]
+        slots.follow(beam_index, num_tokens)
+        lying = np.empty_like(tokens.reshape(-1, num_tokens))
+        lying[slots.rows] = tokens
+        lying = lying.reshape(*slots.rows.shape, *token_ids.shape[2:])
+        arrays = {"token_ids": lying, "k": np.array(k)}
+        if num_tokens > 1 and len(slots.lengths) > 1 and slots.lengths.any():
+            outputs = self._by_rows(arrays, slots, names)
+        else:
+            arrays |= {LENGTHS: slots.lengths, **slots.source}
+            outputs = self._written(arrays, slots.values(), names)
+        slots.lengths += num_tokens
+        state = State({}, slots, {}, *beam_index.shape)
+        return [_in_order(output, slots.rows) for output in outputs], state
+
+    def _by_rows(self, arrays, slots, names):
+        """Return the named outputs of runs of a row each: onnxruntime reads several further tokens
+        of one row only."""
+        found = []
+        for row, (source, beam) in enumerate(np.ndindex(slots.rows.shape)):
+            given = {name: entry[source : source + 1] for name, entry in slots.source.items()}
+            given |= {
+                "token_ids": arrays["token_ids"][source : source + 1, beam : beam + 1],
+                "k": arrays["k"],
+                LENGTHS: slots.lengths[row : row + 1],
+            }
+            found.append(self._written(given, slots.row(row), names))
+        return [
+            np.concatenate(parts).reshape(*slots.rows.shape, *parts[0].shape[2:])
+            for parts in zip(*found)
+        ]
+
+    def _written(self, arrays, caches, names):
+        """Return the named outputs of a run that writes new keys and values into the caches."""
+        binding = self.session.io_binding()
+        for name, array in arrays.items():
+            binding.bind_cpu_input(name, np.asarray(array, order="C"))
+        for name in names:
+            binding.bind_output(name)
+        for name, after in zip(self.caches, self._next_caches):
+            binding.bind_ortvalue_input(name, caches[name])
+            binding.bind_ortvalue_output(after, caches[name])
+        self.session.run_with_iobinding(binding, self._only_fetched)
+        return [output.numpy() for output in binding.get_outputs()[: len(names)]]
+
+
+def _in_order(output, rows):
+    """Return an output (B, K, ...) of rows as they lie, by source and beam."""
+    return output.reshape(-1, *output.shape[2:])[rows]
 
 
 def _zeros(spec, leading):

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from seqkeras.runs import RunFiles, RunRecord
+from seqkeras.serving.decoding import LOGITS
 from seqkeras.serving.manifest import Manifest
 from seqkeras.serving.opening import Runtime
-from seqkeras.serving.session import CACHE_LENGTH, LanguageModel
+from seqkeras.serving.session import CACHE_LENGTH, STEP, LanguageModel
 from seqkeras.tokenizers import read_tokenizer
 
 
@@ -32,8 +33,7 @@ class ServedModel:
         runtime = Runtime() if precision is None else Runtime(precision=precision)
         self._graphs = LanguageModel(folder, manifest, runtime)
         self.vocab_size = self._graphs.vocab_size
-        [role] = LanguageModel.roles
-        if any(CACHE_LENGTH in spec.shape for spec in runtime.graphs_of(manifest)[role].inputs):
+        if any(CACHE_LENGTH in spec.shape for spec in runtime.graphs_of(manifest)[STEP].inputs):
             self.max_length = manifest.limits.target_length
 
     def initial_state(self, batch_size: int) -> Any:
@@ -43,10 +43,10 @@ class ServedModel:
         """Map (B, T) tokens to (B, T, V) logits, and the state behind them."""
         row_numbers, logits = np.arange(len(token_ids))[:, np.newaxis], []
         for column in np.asarray(token_ids, "int64").T:
-            scores, _, state = self._graphs.step_to_logits(
-                column[:, np.newaxis], row_numbers, state
+            given, state = self._graphs.step(
+                column[:, np.newaxis], row_numbers, 1, state, frozenset({LOGITS})
             )
-            logits.append(np.array(scores).reshape(len(row_numbers), -1))
+            logits.append(given.logits.reshape(len(row_numbers), -1))
         return np.stack(logits, axis=1), state
 
     def __call__(self, inputs: Mapping[str, Any], training: bool = False) -> Any:

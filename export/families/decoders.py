@@ -3,6 +3,10 @@
 A graph's cache is not Keras's fixed buffer: it has shape (B K, N, P, H), where P is the number of
 tokens so far, and a step returns it with its own tokens appended. The position is therefore the
 length of the cache, not a state, unless the cache holds no more than the last tokens.
+
+Where the model allows it there is a second graph of a step, "decoder_slots", whose caches are
+buffers with room for later tokens, as Keras's: each row has a length of its own, and a runtime
+writes in place (`seqkeras.export.slots`).
 """
 
 from collections.abc import Callable, Mapping
@@ -16,12 +20,16 @@ from seqkeras.export.signatures import Signature
 from seqkeras.models.never_generated import without
 from seqkeras.serving.manifest import StateEntry, TensorSpec
 from seqkeras.serving.session import FRAMES
+from seqkeras.serving.slots import LENGTHS as SLOT_LENGTHS
+from seqkeras.serving.slots import ROLE as SLOTS
 from seqkeras.tensors import Tensor
 
 SOURCE = (
     TensorSpec("token_ids", "int64", ("batch", "source_length")),
     TensorSpec("lengths", "int64", ("batch",)),
 )
+STEP = "decoder_step"
+HEAD_SIZES = 8  # onnxruntime's operator takes multiples of it
 CACHE_LENGTHS = ("cache_length", "window_length")
 TEXT = TensorSpec("token_ids", "int64", ("batch", "length"))
 PREFIX = TensorSpec("prefix_lengths", "int64", ("batch",))
@@ -55,7 +63,8 @@ def left_to_right(model: keras.Model, function: Callable[..., Any]) -> Callable[
 def encoder_decoder_graphs(
     model: keras.Model, attention_heads: bool = False
 ) -> dict[str, Signature]:
-    """Return the graphs of an encoder-decoder by role: "encoder" and "decoder_step".
+    """Return the graphs of an encoder-decoder by role: "encoder", "decoder_step", and perhaps
+    "decoder_slots".
 
     The encoder returns the state before the first step, with one beam, without the caches, which
     start empty. With `attention_heads` a step returns the weights of all heads of all layers; a
@@ -75,18 +84,14 @@ def encoder_decoder_graphs(
         return {spec.name: entries[spec.name] for spec in outputs}
 
     outputs = [*state.beam_specs("batch", 1), *state.source_specs]
-    return {
-        "encoder": Signature(encoder, source, outputs),
-        "decoder_step": _decoder_step(
-            model, state, model.target_vocab_size, attention_heads=attention_heads
-        ),
-    }
+    steps = _steps(model, state, model.target_vocab_size, attention_heads=attention_heads)
+    return {"encoder": Signature(encoder, source, outputs), **steps}
 
 
 def language_model_graphs(model: keras.Model) -> dict[str, Signature]:
-    """Return the graph of a language model, "decoder_step", which takes one token or several."""
-    state = _State(model)
-    return {"decoder_step": _decoder_step(model, state, model.vocab_size, several=True)}
+    """Return the graph of a language model, "decoder_step", which takes one token or several, and
+    perhaps "decoder_slots"."""
+    return _steps(model, _State(model), model.vocab_size, several=True)
 
 
 def log_probs_along(model: keras.Model, inputs: Mapping[str, Tensor]) -> Tensor:
@@ -114,6 +119,17 @@ class _State:
             for e in self.entries
             if e.per == "source"
         ]
+
+    @property
+    def fits_slots(self):
+        """Whether all of the state are caches that fill up, with heads that the operator takes."""
+        return (
+            self.counts
+            and not self.beams
+            and all(
+                "cache_length" in e.shape and e.shape[-1] % HEAD_SIZES == 0 for e in self.caches
+            )
+        )
 
     def beam_specs(self, *leading, prefix=""):
         return [TensorSpec(prefix + e.name, e.dtype, (*leading, *e.shape)) for e in self.beams]
@@ -143,14 +159,16 @@ class _State:
         return state
 
 
-def _decoder_step(model, state, vocab_size, several=False, attention_heads=False):
-    """Return a step of every beam.
+def _steps(model, state, vocab_size, several=False, attention_heads=False):
+    """Return the graphs of a step by role.
 
-    Inputs: the last token of each beam (with `several`: several tokens); `beam_index`, the row of
-    the flattened previous per-beam state that each beam continues, so that one gather reorders,
-    widens and drops beams; `k`; and the state. Outputs: the k best candidates of each beam;
-    attention weights if the model attends, with `attention_heads` also those of each head of each
-    layer; and the new per-beam state.
+    Inputs of "decoder_step": the last token of each beam (with `several`: several tokens);
+    `beam_index`, the row of the flattened previous per-beam state that each beam continues, so that
+    one gather reorders, widens and drops beams; `k`; and the state. Outputs: the k best candidates
+    of each beam; attention weights if the model attends, with `attention_heads` also those of each
+    head of each layer; and the new per-beam state.
+
+    "decoder_slots" has in place of `beam_index` the number of tokens in each row of the caches.
     """
     attends = getattr(model, "attends", False)
     weights_shape = ("batch", "beam", "source_length")
@@ -162,8 +180,8 @@ def _decoder_step(model, state, vocab_size, several=False, attention_heads=False
         heads_specs = [TensorSpec("attention_heads", "float32", shape)]
         advance = _with_their_mean(model.step_by_heads)
 
-    def decoder_step(token_ids, beam_index, k, **entries):
-        (logits, *weights), after = advance(token_ids, state.reordered(entries, beam_index))
+    def outputs(token_ids, k, entries):
+        (logits, *weights), after = advance(token_ids, entries)
         log_probs, ids = tf.math.top_k(ops.log_softmax(logits), ops.cast(k, "int32"))
         return {
             "candidate_log_probs": log_probs,
@@ -176,27 +194,52 @@ def _decoder_step(model, state, vocab_size, several=False, attention_heads=False
             **{f"next_{entry.name}": after[entry.name] for entry in [*state.beams, *state.caches]},
         }
 
+    def decoder_step(token_ids, beam_index, k, **entries):
+        return outputs(token_ids, k, state.reordered(entries, beam_index))
+
+    def decoder_slots(token_ids, k, **entries):
+        lengths = ops.reshape(entries.pop(SLOT_LENGTHS), ops.shape(token_ids)[:2])
+        return outputs(token_ids, k, entries | {"position": ops.cast(lengths, "int32")})
+
     tokens = ("batch", "beam", "length") if several else ("batch", "beam")
-    return Signature(
-        decoder_step,
-        [
-            TensorSpec("token_ids", "int64", tokens),
-            TensorSpec("beam_index", "int64", ("batch", "beam")),
-            TensorSpec("k", "int64", ()),
-            *state.beam_specs("previous_batch", "previous_beam"),
-            *state.cache_specs("previous_rows", "past_length"),
-            *state.source_specs,
-        ],
-        [
-            TensorSpec("candidate_log_probs", "float32", ("batch", "beam", "k")),
-            TensorSpec("candidate_ids", "int64", ("batch", "beam", "k")),
-            TensorSpec("logits", "float32", ("batch", "beam", vocab_size)),
-            *weights_specs,
-            *heads_specs,
-            *state.beam_specs("batch", "beam", prefix="next_"),
-            *state.cache_specs("rows", "total_length", prefix="next_"),
-        ],
-    )
+    given = [TensorSpec("token_ids", "int64", tokens), TensorSpec("k", "int64", ())]
+    results = [
+        TensorSpec("candidate_log_probs", "float32", ("batch", "beam", "k")),
+        TensorSpec("candidate_ids", "int64", ("batch", "beam", "k")),
+        TensorSpec("logits", "float32", ("batch", "beam", vocab_size)),
+        *weights_specs,
+        *heads_specs,
+    ]
+    graphs = {
+        STEP: Signature(
+            decoder_step,
+            [
+                given[0],
+                TensorSpec("beam_index", "int64", ("batch", "beam")),
+                given[1],
+                *state.beam_specs("previous_batch", "previous_beam"),
+                *state.cache_specs("previous_rows", "past_length"),
+                *state.source_specs,
+            ],
+            [
+                *results,
+                *state.beam_specs("batch", "beam", prefix="next_"),
+                *state.cache_specs("rows", "total_length", prefix="next_"),
+            ],
+        )
+    }
+    if state.fits_slots:
+        graphs[SLOTS] = Signature(
+            decoder_slots,
+            [
+                *given,
+                TensorSpec(SLOT_LENGTHS, "int64", ("rows",)),
+                *state.cache_specs("rows", "capacity"),
+                *state.source_specs,
+            ],
+            [*results, *state.cache_specs("rows", "capacity", prefix="next_")],
+        )
+    return graphs
 
 
 def _with_their_mean(step):

@@ -9,6 +9,7 @@ import numpy as np
 
 from seqkeras.export.proof import log_probs_difference
 from seqkeras.export.verifying.parity import batches, rows_of, tensors
+from seqkeras.serving.decoding import BEST, LOGITS
 from seqkeras.serving.decoding.choosing import log_softmax
 from seqkeras.serving.pipelines.arrays import padded
 from seqkeras.serving.session import FRAMES
@@ -73,8 +74,10 @@ def along(graphs: Any, state: State, token_ids: np.ndarray, first: int = 1) -> n
     """
     rows, steps, begin = np.arange(len(token_ids))[:, np.newaxis], [], 0
     for end in range(first, token_ids.shape[1] + 1):
-        best, logits, state = graphs.step_with_logits(token_ids[:, begin:end], rows, state)
-        log_probs = log_softmax(logits[:, 0])
+        best, state = graphs.step(
+            token_ids[:, begin:end], rows, 1, state, frozenset({BEST, LOGITS})
+        )
+        log_probs = log_softmax(best.logits[:, 0])
         np.put_along_axis(log_probs, best.token_ids[:, 0], best.log_probs[:, 0], axis=-1)
         steps += (end - begin) * [log_probs]
         begin = end

@@ -2,7 +2,7 @@
 
 A model comes as a function of one step,
 
-    step(token_ids, beam_index, k, state) -> (candidates, state)
+    step(token_ids, beam_index, k, state, reads) -> (candidates, state)
 
     token_ids: (B, K) int64, the last token of each beam of each source; at first the search's
         `start`, which for a language model is (B, 1, T): several tokens.
@@ -10,12 +10,16 @@ A model comes as a function of one step,
         previous K + beam. This one gather reorders beams, widens one beam to K, and drops finished
         sources.
     k: how many candidates to return for each beam; a step may return fewer.
-    state: whatever the previous step returned; at first, one beam for each source.
+    state: whatever the previous step returned, which may be of no use then; at first, one beam for
+        each source.
+    reads: which parts of the candidates are asked for: `BEST`, `LOGITS`, or both.
     candidates: `Candidates`, the best continuations of each beam, the best first.
 
-For processors of logits, sampling and constraints, `ChoosingStep` is such a step around one that
-returns logits. Shape letters here: B sources still in the batch, K beams, C candidates, T target, S
-source length, V vocabulary.
+Processors of logits, sampling and constraints choose the candidates themselves: `FromLogits`. A
+`Search` is a loop that somebody else turns; `Together` turns many at once.
+
+Shape letters here: B sources still in the batch, K beams, C candidates, T target, S source length,
+V vocabulary.
 """
 
 # ruff: noqa: F401
@@ -23,10 +27,10 @@ source length, V vocabulary.
 
 from .allowed import MostProbableAllowed
 from .beam import Beams
-from .choosing import ChoosingStep, Prefix, Sample, most_probable
+from .choosing import FromLogits, Prefix, Sample, most_probable
 from .constraint import Constraint
 from .greedy import Greedy
-from .loop import search, steps
+from .loop import Search, results_of, steps
 from .processors import (
     BannedTokens,
     ForcedToken,
@@ -36,4 +40,5 @@ from .processors import (
     TopK,
     TopP,
 )
-from .results import Candidates, Hypothesis, Prompts, length_divisor
+from .results import BEST, LOGITS, Candidates, Hypothesis, Prompts, length_divisor
+from .together import Together

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .constraint import Constraint
-from .results import Candidates
+from .results import LOGITS, Candidates
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,12 +32,8 @@ class Prefix:
         return Prefix(np.concatenate(longer, axis=-1), self.sources[rows], self.generated[rows] + 1)
 
 
-class ChoosingStep:
-    """A step of `serving.decoding` around one that gives logits.
-
-        step(token_ids, beam_index, state) -> (logits (B, K, V), attention weights or None, state)
-
-    Its state holds the prefix of each beam; `initial(state)` returns the first one.
+class FromLogits:
+    """Chooses the candidates of a search from all logits.
 
     A constraint applies before the processors. The probability that it removes counts in the
     scores, so they say how well an answer fits the model, and a beam search finds the best allowed
@@ -46,42 +42,41 @@ class ChoosingStep:
         log p(y) = log P(allowed) + log p(y | allowed),   P the model's, p(y | allowed) as processed
 
     Args:
-        step: as above.
         prefix: the `Prefix` before the first token is chosen.
         processors: functions of logits, see `serving.decoding.processors`.
         choose: (log_probs (B, K, V), k, prefix) -> `Candidates`.
         constraint: a `Constraint`; None: any token may follow.
     """
 
+    reads = frozenset({LOGITS})
+
     def __init__(
         self,
-        step: Callable,
         prefix: Prefix,
         processors: Sequence[Callable],
         choose: Callable,
         constraint: Constraint | None = None,
     ):
-        self.step, self.prefix = step, prefix
         self.processors, self.choose = processors, choose
         self.constraint = constraint
-
-    def initial(self, state: Any) -> tuple[Any, Any, Any]:
-        states = None if self.constraint is None else self.constraint.begin(self.prefix)
-        return state, None, states
+        self._prefix = prefix
+        self._states: Any = None if constraint is None else constraint.begin(prefix)
+        self._is_first = True
 
     def __call__(
-        self, token_ids: np.ndarray, beam_index: np.ndarray, k: int, state: tuple[Any, Any, Any]
-    ) -> tuple[Candidates, tuple[Any, Any, Any]]:
-        state, prefix, states = state
-        if prefix is None:
-            prefix = self.prefix
-        else:
+        self, given: Candidates, token_ids: np.ndarray, beam_index: np.ndarray, k: int
+    ) -> Candidates:
+        """Return the candidates of a step that read tokens of beams; see `serving.decoding`."""
+        if not self._is_first:
             if self.constraint is not None:
-                states = self.constraint.follow(states, prefix, token_ids, beam_index)
-            prefix = prefix.extended(token_ids, beam_index)
-        logits, weights, state = self.step(token_ids, beam_index, state)
-        choices = self.choose(self._log_probs(logits, prefix, states), k, prefix)
-        return Candidates(choices.log_probs, choices.token_ids, weights), (state, prefix, states)
+                self._states = self.constraint.follow(
+                    self._states, self._prefix, token_ids, beam_index
+                )
+            self._prefix = self._prefix.extended(token_ids, beam_index)
+        self._is_first = False
+        log_probs = self._log_probs(given.logits, self._prefix, self._states)
+        chosen = self.choose(log_probs, k, self._prefix)
+        return Candidates(chosen.log_probs, chosen.token_ids, given.attention_weights)
 
     def _log_probs(self, logits, prefix, states):
         if self.constraint is None:

@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 
+# What a search may read of a step: the best candidates, or all logits.
+BEST, LOGITS = "best", "logits"
+
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
@@ -14,12 +17,24 @@ class Candidates:
     Attributes:
         log_probs: (B, K, C), descending.
         token_ids: (B, K, C).
-        attention_weights: (B, K, S), of each head (B, K, L, N, S), or None if not requested.
+        attention_weights: (B, K, S), of each head (B, K, L, N, S).
+        logits: (B, K, V).
+
+    What was not asked for is None.
     """
 
-    log_probs: np.ndarray
-    token_ids: np.ndarray
+    log_probs: Any = None
+    token_ids: Any = None
     attention_weights: np.ndarray | None = None
+    logits: np.ndarray | None = None
+
+    def of(self, rows: slice, k: int) -> "Candidates":
+        """Return those of some sources, the k best of each beam."""
+        parts = {name: part[rows] for name, part in vars(self).items() if part is not None}
+        parts |= {
+            name: parts[name][:, :, :k] for name in ("log_probs", "token_ids") if name in parts
+        }
+        return Candidates(**parts)
 
 
 @dataclass(frozen=True, eq=False)

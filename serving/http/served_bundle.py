@@ -24,6 +24,7 @@ from .departure import Wanted
 from .http_refusal import HttpRefusal
 from .log import log
 from .metrics import BundleMetrics, Metrics
+from .shared import shares
 from .signature import Signature, signatures_of
 from .streams import Streams
 from .worker import Worker
@@ -206,13 +207,16 @@ class ServedBundle:
         return self.worker.add(values, options, key, pipeline)
 
     def stream(
-        self, value: Any, options: dict[str, Any], ended: Callable[[Any], None] | None = None
+        self,
+        value: Any,
+        options: dict[str, Any],
+        ended: Callable[[Any], object] = lambda answer: None,
     ) -> AsyncGenerator[str]:
         """Return an iterator over the pieces of an answer.
 
         Args:
             value, options: as the pipeline's `stream` takes them.
-            ended: None, or a function that takes what the pipeline's iterator returns at its end.
+            ended: takes what the pipeline's iterator returns at its end.
 
         Raises:
             HttpRefusal: if the options are refused, or the bundle does not stream.
@@ -221,11 +225,12 @@ class ServedBundle:
             raise HttpRefusal(400, f"{self.name} does not stream: it is of {self.kind}")
         pipeline = self.pipeline
         options = self._bounded(options, pipeline, streams=True)
+        if shares(pipeline, options):
+            key = json.dumps(options, sort_keys=True)
+            return self.worker.stream(value, options, key, pipeline, ended)
 
         def pieces():
-            answer = yield from pipeline.stream(value, **options)
-            if ended is not None:
-                ended(answer)
+            ended((yield from pipeline.stream(value, **options)))
 
         return self.streams.read(pieces)
 
@@ -244,7 +249,7 @@ class ServedBundle:
     def count_waiting(self) -> None:
         """Let the metrics know what waits."""
         self._metrics.waiting.set(self.worker.waiting)
-        self._metrics.streams.set(self.streams.count)
+        self._metrics.streams.set(self.streams.count + self.worker.streams)
 
     async def follow(self) -> None:
         """Take up each bundle that replaces this one in its folder, until it is cancelled.

@@ -8,7 +8,7 @@ import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from .bounds import Bounds
 from .departure import Abandoned, Wanted
 from .http_refusal import HttpRefusal
 from .metrics import BundleMetrics
+from .shared import Shared, shares
 from .work import work_of
 
 MOST_WRITTEN = 18  # tokens of one character: NFKC writes U+FDFA as 18 characters
@@ -30,11 +31,12 @@ PATIENCE = 2  # times its own seconds that the lighter one may wait for the end 
 
 @dataclass(frozen=True, eq=False)
 class Waiting:
-    """An input that waits for its answer, since a time."""
+    """An input that waits for its answer, since a time; `tell` takes the pieces of a stream."""
 
     value: Any
     answer: asyncio.Future
     since: float
+    tell: Callable[[str], object] | None = None
 
 
 @dataclass(eq=False)
@@ -65,6 +67,9 @@ class Worker:
     its work that has waited as long as such a batch last took, so that what comes one by one shares
     it, and would wait twice as long again. It gives away half of its time at most.
 
+    What a pipeline generates in steps that others may share is `Shared` instead: an input joins
+    what is on its way as soon as there is room, and leaves as soon as it is answered.
+
     Args:
         pipeline: the result of `serving.load`; another one may take its place, for later inputs.
         bounds: the server's `Bounds`.
@@ -81,6 +86,8 @@ class Worker:
         self._count, self._idle, self._closed = 0, True, False
         self._running: list[Running] = []  # each gave way to the next
         self._took: dict[int, float] = {}  # binary digits of a batch's work -> its own seconds
+        self.streams = 0  # that are open and share steps
+        self._shared = Shared(bounds.max_work, bounds.max_batch, self._deliver)
         self._thread = threading.Thread(target=self._run, daemon=True, name="seqkeras-worker")
         self._thread.start()
 
@@ -105,25 +112,68 @@ class Worker:
             raise HttpRefusal(
                 413, f"a request may hold {self._bounds.max_queue} inputs; it holds {len(values)}"
             )
-        loop = asyncio.get_running_loop()
-        since = time.perf_counter()
+        loop, since = asyncio.get_running_loop(), time.perf_counter()
         waiting = [Waiting(value, loop.create_future(), since) for value in values]
+        self._queue(waiting, options, key, pipeline)
+        return [entry.answer for entry in waiting]
+
+    async def stream(
+        self,
+        value: Any,
+        options: dict[str, Any],
+        key: str,
+        pipeline: Pipeline,
+        ended: Callable[[Any], object] = lambda answer: None,
+    ) -> AsyncGenerator[str]:
+        """Yield the pieces of an answer that `shares` its steps; to close the iterator ends it.
+
+        Args:
+            value, options, key, pipeline: as for `add`, of the pipeline's `stream`.
+            ended: takes the answer at its end.
+
+        Raises:
+            HttpRefusal: if there is no room.
+            TimeoutError: if no piece comes in time.
+            Exception: what the pipeline raises.
+        """
+        loop, pieces = asyncio.get_running_loop(), asyncio.Queue()
+
+        def tell(piece):
+            loop.call_soon_threadsafe(pieces.put_nowait, piece)
+
+        entry = Waiting(value, loop.create_future(), time.perf_counter(), tell)
+        entry.answer.add_done_callback(lambda _: pieces.put_nowait(None))
+        self._queue([entry], options, f"stream {key}", pipeline)
+        self.streams += 1
+        try:
+            while True:
+                async with asyncio.timeout(self._bounds.timeout):
+                    piece = await pieces.get()
+                if piece is None:
+                    ended(entry.answer.result())
+                    return
+                yield piece
+        finally:
+            self.streams -= 1
+            entry.answer.cancel()
+
+    def _queue(self, waiting, options, key, pipeline):
+        """Let entries wait for their answers."""
         with self._lock:
-            if self._count + len(values) > self._bounds.max_queue:
+            if self._count + len(waiting) > self._bounds.max_queue:
                 self._drop_cancelled()
-            if self._count + len(values) > self._bounds.max_queue:
-                self._metrics.refused(len(values))
+            if self._count + len(waiting) > self._bounds.max_queue:
+                self._metrics.refused(len(waiting))
                 raise HttpRefusal(
                     429, f"{self._count} inputs wait already: ask again", {"retry-after": "1"}
                 )
-            self._count += len(values)
+            self._count += len(waiting)
             queue = pipeline or self.pipeline, key
             _, group = self._groups.setdefault(queue, (options, deque()))
             group.extend(waiting)
             wakes, self._idle = self._idle, False
         if wakes:  # behind what else has arrived by now, which joins the batch
-            loop.call_soon(self._wakes.release)
-        return [entry.answer for entry in waiting]
+            asyncio.get_running_loop().call_soon(self._wakes.release)
 
     def give_way(self) -> None:
         """Answer lighter batches that have waited; for `Runtime.before`, in any thread."""
@@ -170,12 +220,44 @@ class Worker:
         while True:
             self._wakes.acquire()
             while not self._closed:
-                pipeline, options, batch = self._take()
-                if not batch:
+                self._let_in()
+                if len(self._shared):
+                    self._shared.step()
+                pipeline, options, batch = self._take(_is_apart)
+                if batch:
+                    self._answer(pipeline, options, batch)
+                elif not len(self._shared):
                     break
-                self._answer(pipeline, options, batch)
             if self._closed:
                 return
+
+    def _let_in(self):
+        """Let inputs join what is answered together, and those leave for which nobody waits."""
+        if len(self._shared):
+            self._metrics.abandoned(self._shared.drop(lambda entry: not entry.answer.done()))
+        while not self._closed:
+            pipeline, options, batch = self._take(self._may_join)
+            if not batch:
+                return
+            work = work_of(pipeline, options)
+            good = self._checked(pipeline, options, work, batch)
+            if good:
+                self._shared.begin(pipeline, options, good, work)
+
+    def _checked(self, pipeline, options, work, batch):
+        """Return the inputs that are within the bounds; the others are told."""
+        good = []
+        for entry in batch:
+            try:
+                self._require_bounded(pipeline, options, work, entry.value)
+            except Exception as error:
+                self._deliver([entry], [error], 0.0)
+            else:
+                good.append(entry)
+        return good
+
+    def _may_join(self, pipeline, options, group):
+        return shares(pipeline, options) and self._shared.room(work_of(pipeline, options)) > 0
 
     def _take(self, suits=lambda pipeline, options, group: True):
         """Return pipeline, options and inputs of the next batch, of a group that suits; no inputs
@@ -196,16 +278,17 @@ class Worker:
                     self._groups[key] = options, group
                 if batch:
                     return pipeline, options, batch
-            self._idle = not (self._groups or self._running)
+            self._idle = not (self._groups or self._running or len(self._shared))
             return self.pipeline, {}, []
 
     def _most(self, pipeline, options):
         """Return how many inputs may share a batch."""
-        by_work = self._bounds.max_work // work_of(pipeline, options)
-        return max(min(self._bounds.max_batch, by_work), 1)
+        work = work_of(pipeline, options)
+        if shares(pipeline, options):
+            return max(self._shared.room(work), 1)
+        return max(min(self._bounds.max_batch, self._bounds.max_work // work), 1)
 
     def _answer(self, pipeline, options, batch):
-        loop = batch[0].answer.get_loop()
         running = Running(len(batch) * work_of(pipeline, options), time.perf_counter())
         self._running.append(running)
         is_wanted = functools.partial(self._is_wanted, batch)
@@ -224,9 +307,13 @@ class Worker:
             if self._running:
                 self._running[-1].given += took + running.given
         self._took[running.work.bit_length()] = took
-        self._metrics.answered(answers, took)
+        self._deliver(batch, answers, took)
+
+    def _deliver(self, batch, answers, seconds):
+        """Give inputs their answers or errors."""
+        self._metrics.answered(answers, seconds)
         try:
-            loop.call_soon_threadsafe(_deliver, batch, answers)
+            batch[0].answer.get_loop().call_soon_threadsafe(_deliver, batch, answers)
         except RuntimeError:  # the event loop has ended: nobody waits
             self._closed = True
 
@@ -252,6 +339,10 @@ class Worker:
             count = tokens_of(pipeline.encode(value, **encoding_options(options)))
             if count > most:
                 raise HttpRefusal(413, f"an input may have {most} tokens; it has {count}")
+
+
+def _is_apart(pipeline, options, group):
+    return not shares(pipeline, options)
 
 
 def _deliver(batch, answers):

@@ -1,7 +1,9 @@
 """Generate the continuation of a text by a language model."""
 
 import dataclasses
-from collections.abc import Generator
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, overload
@@ -10,14 +12,14 @@ import numpy as np
 
 from ..checks import require_count
 from ..decoding import (
-    Beams,
-    ChoosingStep,
-    Greedy,
+    FromLogits,
     MostProbableAllowed,
     Prefix,
     Prompts,
     Sample,
+    Search,
     most_probable,
+    results_of,
     steps,
 )
 from ..manifest import MANIFEST, BundleError, Manifest, OverLimit
@@ -28,10 +30,18 @@ from ..text import CharacterTable, Turns, pad
 from .attention import AttentionGraph
 from .batching import TOKEN_BUDGET, batches, in_groups
 from .constraints import Constraints, constraint_of, require_constraint
-from .inputs import named_inputs, one_or_all, open_tokenizer, require_length, require_text
+from .inputs import (
+    each_or_error,
+    named_inputs,
+    one_or_all,
+    open_tokenizer,
+    require_length,
+    require_text,
+)
+from .jobs import Job
 from .model import Packing
 from .options import Options, complete, processors_of
-from .pieces import Detokenizer, Growing, cut, finite, pieces
+from .pieces import Detokenizer, Growing, Pieces, cut
 from .pipeline import Pipeline
 from .translate import require_vocabulary
 
@@ -134,6 +144,7 @@ class Generate(Pipeline):
         self.manifest = manifest
         self._graphs = LanguageModel(folder, manifest, runtime)
         self._tokenizer = open_tokenizer(folder, manifest, "text")
+        self.shares_steps = self._graphs.shares_steps
         require_vocabulary(folder, manifest, self._tokenizer, "text", self._graphs.vocab_size)
         self._settings, problems = manifest.parse_settings(Settings)
         if problems:
@@ -197,6 +208,14 @@ class Generate(Pipeline):
                 answers.
             BundleError: during iteration, if the graph gives no finite log-probability.
         """
+        return self.stream_job(prompt, **options).streamed(self.step)
+
+    def stream_job(self, prompt: str | dict, **options: Any) -> Job:
+        """Return the `Job` of a stream.
+
+        Raises:
+            TypeError, ValueError: as `stream`.
+        """
         if options.get("num_beams") is None:
             options["num_beams"] = 1
         chosen = self._options(options)
@@ -207,7 +226,10 @@ class Generate(Pipeline):
                 raise ValueError(
                     f"Generate: a stream needs {name}=1; received {getattr(chosen, name)}."
                 )
-        return self._stream(self._row(prompt, "Generate: prompt", chosen), chosen)
+        row = self._row(prompt, "Generate: prompt", chosen)
+        pieces = Pieces(Detokenizer(self._tokenizer, row.token_ids), chosen.stop)
+        before = row.text if chosen.echo else ""
+        return dataclasses.replace(self._job([row], [0], chosen), pieces=pieces, before=before)
 
     def encode(
         self,
@@ -304,12 +326,51 @@ class Generate(Pipeline):
             constraint_of(name, automaton, [is_first], [room])  # refuses texts that do not fit
         return _Row(text, token_ids, room, is_first)
 
+    @property
+    def step(self) -> Callable:
+        """The step of `jobs`; see `serving.decoding`."""
+        return self._graphs.step
+
+    def jobs(self, prompts: list, **options: Any) -> list[Job]:
+        """Return `Job`s that answer prompts, those of one length together.
+
+        Raises:
+            TypeError, ValueError: as a call.
+        """
+        options = self._options(options)
+        texts, names = named_inputs(prompts, "Generate: prompt")
+        rows = [self._row(text, name, options) for text, name in zip(texts, names)]
+        by_length = defaultdict(list)
+        for place, row in enumerate(rows):
+            by_length[len(row.token_ids)].append(place)
+        return [
+            self._job(rows, places[first : first + most], options)
+            for length, places in by_length.items()
+            for most in [max(TOKEN_BUDGET // length, 1)]
+            for first in range(0, len(places), most)
+        ]
+
+    def _job(self, rows, places, options):
+        """Return the `Job` that answers some of the rows, each with all its samples."""
+        rows = [row for place in places for row in _shares(rows[place], options, sys.maxsize)]
+        search, common, begin = self._search(rows, options)
+
+        def results():
+            found = self._generations(rows, options, search, common)
+            return each_or_error([_joined([answers]) for answers in found], "Generate: prompt")
+
+        return Job(places, search, begin, results, "Generate: prompt")
+
     def _generate(self, rows, options):
         """Return the list of `Generation`s of each row."""
-        results, common = self._found(rows, options)
-        for _ in self._steps(rows, options, results, common):
+        search, common, begin = self._search(rows, options)
+        for _ in steps(self._graphs.step, begin(), search):
             pass
-        by_row = in_groups(results.finished(), [row.samples for row in rows])
+        return self._generations(rows, options, search, common)
+
+    def _generations(self, rows, options, search, common):
+        """Return the list of `Generation`s of each row, at the end of a search."""
+        by_row = in_groups(search.results.finished(), [row.samples for row in rows])
         return [
             self._answers(
                 [hypothesis for sample in samples for hypothesis in sample],
@@ -320,40 +381,53 @@ class Generate(Pipeline):
             for row, samples in zip(rows, by_row)
         ]
 
-    def _stream(self, row, options):
-        results, common = self._found([row], options)
-        if options.echo and row.text:
-            yield row.text
-        detokenizer = Detokenizer(self._tokenizer, row.token_ids)
-        followed = finite(self._steps([row], options, results, common), "Generate: prompt")
-        yield from pieces(followed, detokenizer, options.stop)
-        [hypotheses] = results.finished()
-        [answer] = self._answers(hypotheses, row, len(row.token_ids) - common, options)
-        return answer
-
-    def _found(self, rows, options):
-        """Return the search, and how many tokens of the prompts are read in the first step."""
-        common = min(len(row.token_ids) for row in rows)
+    def _results(self, rows, options, common):
+        """Return the results of a search that begins behind `common` tokens of the prompts."""
         rows = [row for row in rows for _ in row.samples]
         prompts = Prompts([row.token_ids[common:] for row in rows])
         max_lengths = prompts.lengths + np.array([row.room for row in rows])
-        end_id, alpha = self.manifest.decoding.end_id, options.length_penalty
-        if options.num_beams > 1:
-            beams = options.num_beams, options.n_best, options.early_stopping
-            return Beams(end_id, max_lengths, prompts, alpha, *beams), common
-        stops = self._stops(rows, options.stop) if options.stop else None
-        return Greedy(end_id, max_lengths, prompts, alpha, stops), common
+        return results_of(
+            self.manifest.decoding.end_id,
+            max_lengths,
+            prompts,
+            num_beams=options.num_beams,
+            n_best=options.n_best,
+            length_penalty=options.length_penalty,
+            early_stopping=options.early_stopping,
+            stops=self._stops(rows, options.stop) if options.stop else None,
+        )
 
     def _stops(self, rows, stop):
         """Return a function that tells whether a source's generated text contains a `stop`."""
         texts = [Growing(Detokenizer(self._tokenizer, row.token_ids)) for row in rows]
         return lambda source, token_ids: cut(texts[source].read(token_ids), stop)[1]
 
-    def _steps(self, rows, options, results, common):
-        """Yield `found` after each step, see `serving.decoding.steps`."""
+    def _search(self, rows, options):
+        """Return the `Search` for rows, how many tokens of the prompts its first step reads at
+        most, and a function that returns the state before it."""
+        common = min(len(row.token_ids) for row in rows)
+        results = self._results(rows, options, common)
         of_row = np.repeat(np.arange(len(rows)), [len(row.samples) for row in rows])
         start = np.array([row.token_ids[:common] for row in rows])  # (B, T)
-        step, state = self._graphs.step, self._graphs.begin(len(rows))
+        choose = self._choose(rows, options, results.prompts, start[of_row])
+        most = common + int(results.max_lengths.max())
+        several = len(of_row) > len(rows) and not self._settings.prefix
+        read = start[:, : common - 1] if several else start[:, :0]
+        left = start[:, read.shape[1] :]
+
+        def begin():
+            state = self._graphs.begin(len(rows), most)
+            # All samples of a prompt continue from the same state.
+            return self._graphs.read(read, state) if read.shape[1] else state
+
+        return (
+            Search(results, left[of_row, np.newaxis], choose, of_row[:, np.newaxis]),
+            common,
+            begin,
+        )
+
+    def _choose(self, rows, options, prompts, start):
+        """Return what chooses the candidates of a search; None if the graph does."""
         processors = processors_of(options, self.manifest.decoding.end_id)
         constraint = constraint_of(
             "Generate",
@@ -362,22 +436,16 @@ class Generate(Pipeline):
             [row.room for row in rows for _ in row.samples],
         )
         if constraint and options.num_beams == 1 and not (processors or options.sample):
-            step = MostProbableAllowed(self._graphs.step_with_logits, constraint, results.prompts)
-        elif processors or options.sample or constraint:
-            prefix = Prefix(
-                token_ids=start[of_row, np.newaxis],
-                sources=np.arange(len(of_row)),
-                generated=-results.prompts.lengths,
-            )
-            choose = _sample(rows, options) if options.sample else most_probable
-            step = ChoosingStep(self._graphs.step_to_logits, prefix, processors, choose, constraint)
-        several = len(of_row) > len(rows) and not self._settings.prefix
-        if several and common > 1:  # all samples continue from the same state
-            state = self._graphs.read(start[:, :-1], state)
-            start = start[:, -1:]
-        if isinstance(step, ChoosingStep | MostProbableAllowed):
-            state = step.initial(state)
-        return steps(step, state, start[of_row, np.newaxis], results, of_row[:, np.newaxis])
+            return MostProbableAllowed(constraint, prompts)
+        if not (processors or options.sample or constraint):
+            return None
+        prefix = Prefix(
+            token_ids=start[:, np.newaxis],
+            sources=np.arange(len(start)),
+            generated=-prompts.lengths,
+        )
+        choose = _sample(rows, options) if options.sample else most_probable
+        return FromLogits(prefix, processors, choose, constraint)
 
     def _answers(self, hypotheses, row, forced, options):
         """Return the `Generation`s of hypotheses, which begin with `forced` tokens of the

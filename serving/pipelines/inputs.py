@@ -57,9 +57,18 @@ def one_or_all(inputs, answers, name, plural=None):
         NoFiniteNumber: if an answer has a number that is not finite.
     """
     for index, answer in enumerate(answers):
-        if answer is None or not all(np.isfinite(part).all() for part in answer.numbers()):
+        if not _is_finite(answer):
             raise NoFiniteNumber(named_inputs(inputs, name, plural)[1][index])
     return answers if isinstance(inputs, list) else answers[0]
+
+
+def each_or_error(answers, name):
+    """Return each answer, or a `NoFiniteNumber` in the place of one with no finite number."""
+    return [answer if _is_finite(answer) else NoFiniteNumber(name) for answer in answers]
+
+
+def _is_finite(answer):
+    return answer is not None and all(np.isfinite(part).all() for part in answer.numbers())
 
 
 def parts_of(value, fields, name):

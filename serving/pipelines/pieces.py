@@ -2,9 +2,6 @@
 
 import os
 
-import numpy as np
-
-from ..manifest import NoFiniteNumber
 from ..text import Subwords
 
 INCOMPLETE = "\ufffd"  # the replacement of bytes that are no complete character
@@ -105,38 +102,34 @@ def cut(text, stop):
     return (text[: min(places)], True) if places else (text, False)
 
 
-def pieces(steps, detokenizer, stop=()):
-    """Yield the text of a search with one source, in pieces, as soon as they are final.
+class Pieces:
+    """The text of a growing list of ids, in pieces, each as soon as it is final.
 
     Args:
-        steps: yields a `serving.decoding.Greedy` after each step.
         detokenizer: a `Detokenizer`.
         stop: strings that end the text, and are not part of it.
     """
-    yielded, token_ids, growing = "", [], Growing(detokenizer)
-    for search in steps:
-        token_ids = search.generated(0)
-        text, stopped = cut(growing.read_final(token_ids), stop)
+
+    def __init__(self, detokenizer, stop=()):
+        self._detokenizer, self._stop = detokenizer, stop
+        self._growing, self._given = Growing(detokenizer), 0
+
+    def read(self, token_ids):
+        """Return what has become final, "" for nothing, of ids that may still grow."""
+        text, stopped = cut(self._growing.read_final(token_ids), self._stop)
         if not stopped:
-            text = text[: len(text) - _begun(text, stop)]
-        if len(text) > len(yielded):
-            yield text[len(yielded) :]
-            yielded = text
-    text, _ = cut(detokenizer.text(token_ids), stop)
-    if len(text) > len(yielded):
-        yield text[len(yielded) :]
+            text = text[: len(text) - _begun(text, self._stop)]
+        return self._next(text)
 
+    def rest(self, token_ids):
+        """Return what is left of the text of all ids."""
+        text, _ = cut(self._detokenizer.text(token_ids), self._stop)
+        return self._next(text)
 
-def finite(steps, name):
-    """Yield from `found`, a `Greedy` of one source, while its log-probability is finite.
-
-    Raises:
-        NoFiniteNumber: if it is not finite; `name` is the input's.
-    """
-    for search in steps:
-        if not np.isfinite(search.totals[0]):
-            raise NoFiniteNumber(name)
-        yield search
+    def _next(self, text):
+        piece = text[self._given :]
+        self._given = max(self._given, len(text))
+        return piece
 
 
 def _begun(text, stop):

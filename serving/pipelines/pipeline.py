@@ -17,6 +17,7 @@ class Pipeline:
         roles: roles of the graphs that the pipeline opens; a bundle may hold more, for hosts other
             than Python.
         streaming: what the streams of a pipeline of frames share; None for other pipelines.
+        shares_steps: whether it has `jobs` for a `serving.decoding.Together`.
 
     Example:
         >>> from seqkeras.serving import load
@@ -31,6 +32,7 @@ class Pipeline:
     manifest: Manifest
     roles: tuple[str, ...] = (ROLE,)
     streaming: Streaming | None = None
+    shares_steps: bool = False
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         """Answer an input, or each one of a list.

@@ -1,8 +1,9 @@
 """Translate a text, frames, or a row of a table into a text."""
 
+import dataclasses
 import functools
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, overload
@@ -11,13 +12,13 @@ import numpy as np
 
 from ..checks import require_flag, shown
 from ..decoding import (
-    ChoosingStep,
-    Greedy,
+    FromLogits,
     MostProbableAllowed,
     Prefix,
     Prompts,
+    Search,
     most_probable,
-    search,
+    results_of,
     steps,
 )
 from ..manifest import MANIFEST, BundleError, Manifest
@@ -27,9 +28,10 @@ from ..rows import Rows
 from ..session import EncoderDecoder
 from ..text import CharacterTable, Encoding, pad
 from .arrays import FRAMES, FrameReader, padded, takes_frames
-from .batching import TOKEN_BUDGET, answer_in_batches
+from .batching import TOKEN_BUDGET, answer_in_batches, batches
 from .constraints import Constraints, constraint_of, require_constraint
 from .inputs import (
+    each_or_error,
     encoded,
     one_or_all,
     open_tokenizer,
@@ -38,8 +40,9 @@ from .inputs import (
     require_words,
     too_long,
 )
+from .jobs import Job
 from .options import require_beams, require_early_stopping, require_penalty
-from .pieces import Detokenizer, finite, pieces
+from .pieces import Detokenizer, Pieces
 from .pipeline import Pipeline
 from .settings import row_problems
 
@@ -51,6 +54,17 @@ class Settings:
     """See `serving.pipelines`."""
 
     rows: Rows | None = None
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """The options of a call that its searches have."""
+
+    num_beams: int
+    n_best: int
+    length_penalty: float
+    early_stopping: bool | str
+    automaton: Any
 
 
 class Translate(Pipeline):
@@ -99,6 +113,7 @@ class Translate(Pipeline):
         else:
             self._source = open_tokenizer(folder, manifest, "source")
         self._target = open_tokenizer(folder, manifest, "target")
+        self.shares_steps = self._graphs.shares_steps
         require_vocabulary(folder, manifest, self._target, "target", self._graphs.vocab_size)
         self._detokenizer = Detokenizer(self._target)
         decoding, size = manifest.decoding, self._graphs.vocab_size
@@ -150,15 +165,48 @@ class Translate(Pipeline):
             ValueError: if a text or an option is refused; nothing is answered then.
             NoFiniteNumber: a BundleError, if the model gives NaN or infinity for an input.
         """
-        decode = self._search(num_beams, n_best, length_penalty, early_stopping)
-        beams = decode.keywords["num_beams"]
-        step = self._step(attention, self._automaton(regex, choices), beams)
-        name = f"Translate: {FRAMES if self.reads_json else 'text'}"
-        rows = encoded(texts, name, self.encode, truncate, token_budget)
-        lengths = [beams * max(len(row), SHORTEST) for row in rows]
-        answer = functools.partial(self._translate, decode, step)
+        asked = self._asked(num_beams, n_best, length_penalty, early_stopping, regex, choices)
+        self._require_attention(attention)
+        rows = encoded(texts, self._name, self.encode, truncate, token_budget)
+        lengths = [asked.num_beams * max(len(row), SHORTEST) for row in rows]
+        step = functools.partial(self._graphs.step, attention=attention)
+        answer = functools.partial(self._answers, asked, step)
         answers = answer_in_batches(rows, lengths, answer, token_budget)
-        return one_or_all(texts, answers, name)
+        return one_or_all(texts, answers, self._name)
+
+    @property
+    def step(self) -> Callable:
+        """The step of `jobs`; see `serving.decoding`."""
+        return self._graphs.step
+
+    def jobs(self, texts: list, truncate: bool = False, **options: Any) -> list[Job]:
+        """Return `Job`s that answer texts, of which each encodes a batch.
+
+        Args:
+            texts, truncate: as of a call.
+            options: the other options of a call, but for attention.
+
+        Raises:
+            ValueError: as a call.
+        """
+        asked = self._asked(**options)
+        rows = encoded(texts, self._name, self.encode, truncate, TOKEN_BUDGET)
+        lengths = [asked.num_beams * max(len(row), SHORTEST) for row in rows]
+        return [self._job(rows, places, asked) for places in batches(lengths, TOKEN_BUDGET)]
+
+    def _job(self, rows, places, asked):
+        """Return the `Job` that answers some of the rows."""
+        rows = [rows[place] for place in places]
+        search = self._search(rows, asked)
+
+        def results():
+            return each_or_error(self._translations(search, rows), self._name)
+
+        return Job(places, search, lambda: self._encoded(rows), results, self._name)
+
+    @property
+    def _name(self):
+        return f"Translate: {FRAMES if self.reads_json else 'text'}"
 
     def stream(self, text: str, truncate: bool = False) -> Iterator[str]:
         """Return an iterator over the pieces of the greedy answer, each as soon as it is final.
@@ -169,12 +217,18 @@ class Translate(Pipeline):
             ValueError: if the text is refused.
             BundleError: during iteration, if the graphs give no finite log-probability.
         """
+        return self.stream_job(text, truncate).streamed(self.step)
+
+    def stream_job(self, text: Any, truncate: bool = False) -> Job:
+        """Return the `Job` of a stream.
+
+        Raises:
+            ValueError: if the text is refused.
+        """
         require_flag("Translate: truncate", truncate)
-        step = self._step(False, self._automaton(None, None), num_beams=1)
-        row = self.encode(text, truncate=truncate)
-        max_lengths = np.array([self.manifest.limits.target_length])
-        greedy = Greedy(self.manifest.decoding.end_id, max_lengths, Prompts([()]))
-        return self._stream(step, row, greedy)
+        rows = [self.encode(text, self._name, truncate)]
+        job = self._job(rows, [0], self._asked(num_beams=1))
+        return dataclasses.replace(job, pieces=Pieces(self._detokenizer))
 
     def encode(self, text: Any, name: str = "Translate: text", truncate: bool = False) -> Any:
         """Return the `Encoding` of a text, or an array of frames.
@@ -221,50 +275,33 @@ class Translate(Pipeline):
     def _example(self):
         return f"; write e.g. {self.manifest.examples[0]!r}" if self.manifest.examples else ""
 
-    def _search(self, num_beams, n_best, length_penalty, early_stopping):
-        """Return `search` with all its options, checked."""
+    def _asked(
+        self,
+        num_beams=None,
+        n_best=1,
+        length_penalty=None,
+        early_stopping="never",
+        regex=None,
+        choices=None,
+    ):
+        """Return the `_Asked` of a call's options, checked."""
         defaults = self.manifest.decoding
         num_beams = defaults.num_beams if num_beams is None else num_beams
         alpha = defaults.length_penalty if length_penalty is None else length_penalty
         num_beams, n_best = require_beams("Translate", num_beams, n_best, self._graphs.vocab_size)
         require_early_stopping("Translate", early_stopping)
-        return functools.partial(
-            search,
-            end_id=defaults.end_id,
-            num_beams=num_beams,
-            n_best=n_best,
-            length_penalty=require_penalty("Translate", alpha),
-            early_stopping=early_stopping,
-        )
-
-    def _automaton(self, regex, choices):
-        """Return the automaton of allowed answers, None if any text is allowed."""
+        alpha = require_penalty("Translate", alpha)
         if regex is None and choices is None:
-            regex = self.manifest.decoding.regex
-        return self._constraints.automaton("Translate", regex, choices)
+            regex = defaults.regex
+        automaton = self._constraints.automaton("Translate", regex, choices)
+        asked = _Asked(num_beams, n_best, alpha, early_stopping, automaton)
+        self._constraint(asked, 1)  # refuses before any answer
+        return asked
 
-    def _step(self, attention, automaton, num_beams):
-        """Return a function: number of sources -> step of their `search`."""
-        self._require_attention(attention)
-        if automaton is None:
-            step = functools.partial(self._graphs.step, attention=attention)
-            return lambda num_sources: step
-        limit = self.manifest.limits.target_length
-        constraint_of("Translate", automaton, [True], [limit])  # refuses before any answer
-
-        def constrained(num_sources):
-            rooms = num_sources * [limit]
-            constraint = constraint_of("Translate", automaton, num_sources * [True], rooms)
-            if num_beams == 1:
-                step = functools.partial(self._graphs.step_with_logits, attention=attention)
-                return MostProbableAllowed(step, constraint, Prompts(num_sources * [()]))
-            step = functools.partial(self._graphs.step_to_logits, attention=attention)
-            start = np.full((num_sources, 1, 1), self.manifest.decoding.start_id)
-            sources, generated = np.arange(num_sources), np.zeros(num_sources, np.int64)
-            prefix = Prefix(start, sources, generated)
-            return ChoosingStep(step, prefix, (), most_probable, constraint)
-
-        return constrained
+    def _constraint(self, asked, num_sources):
+        """Return the constraint of so many answers, None if any text is allowed."""
+        rooms = num_sources * [self.manifest.limits.target_length]
+        return constraint_of("Translate", asked.automaton, num_sources * [True], rooms)
 
     def _require_attention(self, attention: bool | str) -> None:
         """Raise a ValueError unless the graphs give the requested attention."""
@@ -277,27 +314,46 @@ class Translate(Pipeline):
         elif require_flag("Translate: attention", attention) and not self._graphs.attends:
             raise ValueError("Translate: attention must be False; this model does not attend.")
 
-    def _begin(self, step, rows):
-        """Return the step, the state and the tokens before the first one."""
+    def _search(self, rows, asked):
+        """Return the `Search` for the answers to rows."""
+        defaults, count = self.manifest.decoding, len(rows)
+        start = np.full((count, 1), defaults.start_id)
+        prompts = Prompts(count * [()])
+        limits = np.full(count, self.manifest.limits.target_length)
+        results = results_of(
+            defaults.end_id,
+            limits,
+            prompts,
+            num_beams=asked.num_beams,
+            n_best=asked.n_best,
+            length_penalty=asked.length_penalty,
+            early_stopping=asked.early_stopping,
+        )
+        choose, constraint = None, self._constraint(asked, count)
+        if constraint and asked.num_beams == 1:
+            choose = MostProbableAllowed(constraint, prompts)
+        elif constraint:
+            prefix = Prefix(start[:, np.newaxis], np.arange(count), np.zeros(count, np.int64))
+            choose = FromLogits(prefix, (), most_probable, constraint)
+        return Search(results, start, choose)
+
+    def _answers(self, asked, step, rows):
+        """Return the answers to rows, by steps of their own."""
+        search = self._search(rows, asked)
+        for _ in steps(step, self._encoded(rows), search):
+            pass
+        return self._translations(search, rows)
+
+    def _translations(self, search, rows):
+        """Return the answers to rows, at the end of a search; None where there is none."""
+        return [self._answer(found, row) for found, row in zip(search.results.finished(), rows)]
+
+    def _encoded(self, rows):
+        """Return the state before the first step."""
         if self.reads_json:
             arrays = padded(FRAMES, rows)
-            source, lengths = arrays[FRAMES], arrays["lengths"]
-        else:
-            source, lengths = pad([row.token_ids for row in rows])
-        state = self._graphs.encode(source, lengths)
-        step = step(len(rows))
-        if isinstance(step, ChoosingStep | MostProbableAllowed):
-            state = step.initial(state)
-        return step, state, np.full((len(rows), 1), self.manifest.decoding.start_id)
-
-    def _translate(self, decode, step, rows):
-        max_lengths = np.full(len(rows), self.manifest.limits.target_length)
-        results = decode(*self._begin(step, rows), max_lengths=max_lengths)
-        return [self._answer(hypotheses, row) for hypotheses, row in zip(results, rows)]
-
-    def _stream(self, step, row, greedy):
-        results = steps(*self._begin(step, [row]), greedy)
-        yield from pieces(finite(results, "Translate: text"), self._detokenizer)
+            return self._graphs.encode(arrays[FRAMES], arrays["lengths"])
+        return self._graphs.encode(*pad([row.token_ids for row in rows]))
 
     def _answer(self, hypotheses, row):
         if not hypotheses:

@@ -2,8 +2,8 @@
 
 from seqkeras.export.families import plan_export
 from seqkeras.export.onnx_files import save
-from seqkeras.export.onnx_graphs import convert
 from seqkeras.serving.manifest import DecodingDefaults, GraphFile, Limits
+from tests.export.running import graphs_of
 from tests.serving.written import write
 
 
@@ -13,11 +13,8 @@ def export_graphs(folder, parts, generate=None):
     `generate` takes the graphs and their signatures, and returns the graph that generates.
     """
     (folder / "onnx").mkdir(parents=True)
-    graphs = {
-        role: convert(each.function, each.inputs, each.outputs, role)
-        for role, each in parts.graphs.items()
-    }
-    signatures = dict(parts.graphs)
+    graphs = graphs_of(parts.graphs)
+    signatures = {role: parts.graphs[role] for role in graphs}
     if generate:
         graphs["generate"] = generate(graphs, parts.graphs)
         signatures["generate"] = parts.saved_model["generate"]

@@ -3,7 +3,7 @@ import functools
 import numpy as np
 import pytest
 
-from seqkeras.serving.decoding import Candidates, Prompts, length_divisor, search
+from seqkeras.serving.decoding import Candidates, Prompts, Search, length_divisor, results_of, steps
 from seqkeras.serving.text import BOS, EOS
 from tests.references import decoding as loops
 from tests.serving import references
@@ -38,7 +38,7 @@ class PrefixModel:
     def of(self, source):
         return lambda prefix: self.log_probs(source, prefix)
 
-    def __call__(self, token_ids, beam_index, k, state):
+    def __call__(self, token_ids, beam_index, k, state, reads):
         self.batch_sizes.append(len(token_ids))
         rows = [
             (state[row][0], () if token == BOS else (*state[row][1], int(token)))
@@ -60,9 +60,13 @@ class PrefixModel:
         return searched(self, state, len(state), **options)
 
 
-def searched(step, state, batch_size, **options):
-    start, max_lengths = np.full((batch_size, 1), BOS), np.full(batch_size, TARGET_LENGTH)
-    return search(step, state, start, EOS, max_lengths, **options)
+def searched(step, state, batch_size, prompts=None, max_lengths=None, **options):
+    start = np.full((batch_size, 1), BOS)
+    max_lengths = np.full(batch_size, TARGET_LENGTH) if max_lengths is None else max_lengths
+    results = results_of(EOS, max_lengths, prompts or Prompts(batch_size * [()]), **options)
+    for _ in steps(step, state, Search(results, start)):
+        pass
+    return results.finished()
 
 
 def without_eos(ids):
@@ -135,7 +139,7 @@ def test_attention_follows_the_ancestry_of_each_hypothesis(num_beams, n_best):
 
 
 def test_fewer_are_returned_when_the_model_allows_fewer():
-    def only_eos(token_ids, beam_index, k, state):
+    def only_eos(token_ids, beam_index, k, state, reads):
         log_probs = np.full((*token_ids.shape, k), -np.inf)
         log_probs[..., 0] = 0.0
         ids = np.broadcast_to([EOS, 0, 1, 2][:k], log_probs.shape)
@@ -146,7 +150,7 @@ def test_fewer_are_returned_when_the_model_allows_fewer():
 
 
 def test_a_model_that_gives_no_number_gives_no_hypothesis():
-    def broken(token_ids, beam_index, k, state):
+    def broken(token_ids, beam_index, k, state, reads):
         shape = (*token_ids.shape, k)
         return Candidates(np.full(shape, np.nan), np.full(shape, 5)), state
 
@@ -186,7 +190,6 @@ def test_each_source_has_its_own_limit():
     max_lengths = np.array([1, 4, 2])
     for num_beams in (1, 3):
         model = PrefixModel(seed=3, eos=-99)
-        state, start = [(source, ()) for source in range(3)], np.full((3, 1), BOS)
-        found = search(model, state, start, EOS, max_lengths, num_beams=num_beams)
+        found = model.search(range(3), max_lengths=max_lengths, num_beams=num_beams)
         assert [len(best.token_ids) for best, *_ in found] == [1, 4, 2]
         assert not any(best.ended for best, *_ in found)

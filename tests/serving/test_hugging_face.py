@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from seqkeras.serving import decoding as ours
-from seqkeras.serving.decoding import MinLength, Prefix, Prompts, most_probable
+from seqkeras.serving.decoding import Candidates, MinLength, Prefix, Prompts, most_probable
 from tests import vectors
 
 PLACES, EOS = 101, 3
@@ -44,8 +44,10 @@ def table_step(token_ids, beam_index, state):
     return STORED["table"][places], None, places
 
 
-def table_candidates(token_ids, beam_index, k, state):
+def table_candidates(token_ids, beam_index, k, state, reads):
     logits, _, places = table_step(token_ids, beam_index, state)
+    if reads == {ours.LOGITS}:
+        return Candidates(logits=logits), places
     log_probs = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
     return most_probable(log_probs, k), places
 
@@ -56,17 +58,18 @@ def test_searches_are_those_of_hugging_face(name, from_logits):
     prompts = STORED["prompts"][:, : 3 if name == "prompt" else 1]
     expected_ids = STORED[f"beam/{name}/token_ids"]
     start, rest = prompts[:, :1], prompts[:, 1:]
-    step, state = table_candidates, np.zeros((len(prompts), 1), "int64")
+    choose, state = None, np.zeros((len(prompts), 1), "int64")
     if from_logits or name == "min_length":
         rows = np.arange(len(prompts))
         generated = np.full(len(prompts), -rest.shape[1])
         prefix = Prefix(np.zeros((len(prompts), 1, 0), "int64"), rows, generated)
         processors = [MinLength(5, EOS)] if name == "min_length" else []
-        step = ours.ChoosingStep(table_step, prefix, processors, most_probable)
-        state = step.initial(state)
+        choose = ours.FromLogits(prefix, processors, most_probable)
     max_lengths = np.full(len(prompts), expected_ids.shape[-1])
-    options = {"prompts": Prompts(rest.tolist()), **SEARCHES[name]}
-    found = ours.search(step, state, start, EOS, max_lengths, **options)
+    results = ours.results_of(EOS, max_lengths, Prompts(rest.tolist()), **SEARCHES[name])
+    for _ in ours.steps(table_candidates, state, ours.Search(results, start, choose)):
+        pass
+    found = results.finished()
     expected_scores = STORED[f"beam/{name}/scores"]
     for hypotheses, all_ids, scores in zip(found, expected_ids, expected_scores, strict=True):
         for hypothesis, ids in zip(hypotheses, all_ids, strict=True):

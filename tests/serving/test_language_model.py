@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from seqkeras.serving.decoding import Greedy, Prompts, steps
+from seqkeras.serving.decoding import Greedy, Prompts, Search, steps
 from seqkeras.serving.manifest import BundleError, StateEntry, read_manifest
 from seqkeras.serving.opening import Runtime
 from seqkeras.serving.session import LanguageModel
@@ -58,12 +58,12 @@ def test_a_step_changes_no_state_before_it(graphs):
 def test_finished_texts_leave_the_batch(graphs):
     sizes = []
 
-    def step(token_ids, beam_index, k, state):
+    def step(token_ids, *rest):
         sizes.append(len(token_ids))
-        return graphs.step(token_ids, beam_index, k, state)
+        return graphs.step(token_ids, *rest)
 
     found = Greedy(EOS, np.array([3, 1, 5]), Prompts(3 * [()]))
-    for _ in steps(step, graphs.begin(3), IDS[:, np.newaxis], found):
+    for _ in steps(step, graphs.begin(3), Search(found, IDS[:, np.newaxis])):
         pass
     assert sizes[:2] == [3, 2] and len(sizes) <= 5
     assert [len(each.token_ids) + each.ended for [each] in found.finished()][1] == 1

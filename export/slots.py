@@ -1,0 +1,96 @@
+"""A decoder's step whose caches are buffers: each row has a length of its own, written in place.
+
+A step that appends to its caches copies all of them, at every step: with 32 rows of 200 tokens the
+copies of one layer of 512 take ten times as long as the attention itself. onnxruntime's
+GroupQueryAttention writes new keys and values behind each row's own, into the buffer that it reads
+if a caller binds that as the output too.
+
+    MultiHeadAttention(query, key, value, past)  ->  GroupQueryAttention(…, past, lengths)
+
+Rows of different lengths may so share a step, as iteration-level scheduling needs it.
+
+Reference: Yu et al. 2022, section 4 ("Orca: A Distributed Serving System for Transformer-Based
+Generative Models"); the operator:
+https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from onnx import TensorProto, helper
+
+from seqkeras.export.composites import MICROSOFT
+from seqkeras.export.graph import attributes_of, become
+from seqkeras.serving.slots import LENGTHS
+from seqkeras.serving.slots import ROLE as SLOTS
+
+if TYPE_CHECKING:
+    from seqkeras.export.graph import Graph
+
+OPERATOR = "GroupQueryAttention"
+LAST, TOTAL = f"{LENGTHS}/last", f"{LENGTHS}/total"
+
+
+def written_in_place(graphs: Mapping[str, Graph]) -> dict[str, Graph]:
+    """Return graphs by role; in "decoder_slots" the attention writes into its caches.
+
+    Where it cannot, as with a bias on the scores, there is no such graph.
+    """
+    graphs = dict(graphs)
+    if SLOTS in graphs and not _write_in_place(graphs[SLOTS]):
+        del graphs[SLOTS]
+    return graphs
+
+
+def _write_in_place(graph):
+    """Let a step write into its caches; return whether each of them can be."""
+    caches = {value.name for value in graph.model.graph.input}
+    appending = [node for node in graph.nodes if _appends(node)]
+    written = {name for node in appending for name in node.input[6:8]}
+    outputs = [value for value in graph.model.graph.output if value.name.startswith("next_")]
+    if not written or not written <= caches or len(written) != len(outputs):
+        return False
+    if not all(_is_plain(node) for node in appending):
+        return False
+    for node in appending:
+        heads = attributes_of(node)["num_heads"]
+        inputs = [*node.input[:3], *node.input[6:8], LAST, TOTAL]
+        become(node, OPERATOR, inputs, MICROSOFT, num_heads=heads, kv_num_heads=heads)
+    _add_lengths(graph, appending[0].input[0])
+    return True
+
+
+def _appends(node):
+    return node.op_type == "MultiHeadAttention" and len(node.input) > 7 and node.input[6] != ""
+
+
+def _is_plain(node):
+    """Return whether attention is causal, and nothing is added to its scores."""
+    return not any(node.input[3:6]) and attributes_of(node).get("unidirectional", 0) == 1
+
+
+def _add_lengths(graph, query):
+    """Add what the operator reads: the place of each row's last token, and the longest length."""
+    graph.constants[f"{LENGTHS}/one"] = np.array([1])
+    made = [
+        ("Shape", [query], "new", {"start": 1, "end": 2}),
+        ("Add", [LENGTHS, f"{LENGTHS}/new"], "lengths", {}),
+        ("Sub", [f"{LENGTHS}/lengths", f"{LENGTHS}/one"], "places", {}),
+        ("Cast", [f"{LENGTHS}/places"], "last", {"to": TensorProto.INT32}),
+        ("ReduceMax", [f"{LENGTHS}/lengths"], "longest", {"keepdims": 0}),
+        ("Cast", [f"{LENGTHS}/longest"], "total", {"to": TensorProto.INT32}),
+    ]
+    nodes = [
+        helper.make_node(op_type, inputs, [f"{LENGTHS}/{output}"], f"{LENGTHS}/{output}", **options)
+        for op_type, inputs, output, options in made
+    ]
+    graph.insert(_place(graph, query), *nodes)
+
+
+def _place(graph, name):
+    """Return the index behind the node that makes a tensor."""
+    makers = [index for index, node in enumerate(graph.nodes) if name in node.output]
+    return makers[0] + 1
