@@ -1,4 +1,4 @@
-"""Our Transformer as a model of CTranslate2, number by number."""
+"""Our Transformer and our GPT as models of CTranslate2, number by number."""
 
 from pathlib import Path
 
@@ -41,8 +41,40 @@ def write(model, folder, most_positions=512):
         ("target", spec.register_target_vocabulary),
     ):
         register(list(map(str, range(sizes[f"{side}_vocab_size"]))))
-    spec.config.bos_token, spec.config.eos_token, spec.config.unk_token = "2", "3", "1"
     spec.config.decoder_start_token = "2"
+    _save(spec, folder)
+
+
+def write_gpt(model, folder):
+    """Write a pre-norm `seqkeras.models.GPT` with learned positions as CTranslate2 reads it.
+
+    Tokens are called by their ids, as `write` calls them.
+    """
+    harness.import_rival("ctranslate2")
+    from ctranslate2.specs import common_spec, transformer_spec
+
+    config = model.config
+    spec = transformer_spec.TransformerDecoderModelSpec.from_config(
+        config["num_layers"],
+        config["num_heads"],
+        pre_norm=True,
+        activation=common_spec.Activation.GELUTanh,
+    )
+    decoder = spec.decoder
+    decoder.scale_embeddings = False
+    decoder.embeddings.weight = _numbers(model.embedding.weights[0])
+    decoder.position_encodings.encodings = _numbers(model.positions.embeddings)
+    for layer, block in zip(decoder.layer, model.decoder.blocks, strict=True):
+        _write_self_attention(layer.self_attention, block)
+        _write_feed_forward(layer.ffn, block)
+    _write_norm(decoder.layer_norm, model.decoder.final_norm)
+    decoder.projection.weight = decoder.embeddings.weight
+    spec.register_vocabulary(list(map(str, range(config["vocab_size"]))))
+    _save(spec, folder)
+
+
+def _save(spec, folder):
+    spec.config.bos_token, spec.config.eos_token, spec.config.unk_token = "2", "3", "1"
     spec.validate()
     spec.optimize()
     Path(folder).mkdir(parents=True)

@@ -112,15 +112,15 @@ FAMILIES = {
 }
 
 
-def make_model(quick):
+def make_model(quick, max_length=TARGET):
     """Return a built Transformer that never ends a text, and the table of its tokens."""
     from seqkeras.models import Transformer
 
-    table = _make_table(quick)
+    table = make_table(quick)
     model = Transformer(
         len(table),
         len(table),
-        max_length=TARGET,
+        max_length=max_length,
         never_generated=(),
         output_bias=True,
         positions="marian",
@@ -128,7 +128,7 @@ def make_model(quick):
         epsilon=1e-5,
         **(QUICK if quick else SIZES),
     )
-    _draw_weights(model)
+    draw_weights(model)
     bias = np.zeros(len(table), np.float32)
     bias[: END + 1] = -1e4  # nobody ever ends a text
     model.output_bias.assign(bias)
@@ -138,7 +138,7 @@ def make_model(quick):
 def _make_rnn(quick):
     from seqkeras.models import RNNSeq2Seq
 
-    table = _make_table(quick)
+    table = make_table(quick)
     model = RNNSeq2Seq.bahdanau(
         len(table),
         len(table),
@@ -148,21 +148,23 @@ def _make_rnn(quick):
         never_generated=range(END),
         **(RNN_QUICK if quick else RNN_SIZES),
     )
-    _draw_weights(model)
+    draw_weights(model)
     [bias] = [variable for variable in model.variables if variable.shape == (len(table),)]
     bias.assign(np.where(np.arange(len(table)) == END, np.float32(-1e4), bias))  # no text ever ends
     return model, table
 
 
-def _make_table(quick):
+def make_table(quick, vocab_size=VOCAB_SIZE):
+    """Return a table of characters of so many tokens."""
     from seqkeras.tokenizers import CharacterTable
 
     places = [*range(FIRST_CHARACTER, 0xA000), *range(0xAC00, 0xD7A4)]
-    own = (QUICK_VOCAB_SIZE if quick else VOCAB_SIZE) - END - 1
+    own = (QUICK_VOCAB_SIZE if quick else vocab_size) - END - 1
     return CharacterTable.learn([map(chr, places[:own])])
 
 
-def _draw_weights(model):
+def draw_weights(model):
+    """Build a model with random weights."""
     model.build()
     draw = np.random.default_rng(0)
     for variable in model.variables:

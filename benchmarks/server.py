@@ -96,11 +96,11 @@ class Load:
 
 
 @contextlib.contextmanager
-def _running(command, url, body):
-    """Run a server until the block ends, which begins when it answers."""
+def running(command, url, body, folder=harness.CHECKOUT):
+    """Run a server in a folder until the block ends, which begins when it answers."""
     process = subprocess.Popen(
         list(map(str, command)),
-        cwd=harness.CHECKOUT,
+        cwd=folder,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,  # LitServe leaves workers behind
@@ -174,7 +174,7 @@ def measure(options):
             rates["process"].append(_process_rate(pipeline, texts, clients, seconds))
             alone["process"].append(1000 / _process_rate(pipeline, texts, 1, seconds / 2))
             for name, (command, url) in servers.items():
-                with _running(command, url, json.dumps({"input": texts[0]})):
+                with running(command, url, json.dumps({"input": texts[0]})):
                     load(url, clients, 0.5)  # not counted
                     rates[name].append(load(url, clients, seconds)["per_second"])
                     alone[name].append(load(url, 1, seconds / 2)["p50_ms"])

@@ -226,7 +226,7 @@ class Worker:
                 pipeline, options, batch = self._take(_is_apart)
                 if batch:
                     self._answer(pipeline, options, batch)
-                elif not len(self._shared):
+                elif self._idle:
                     break
             if self._closed:
                 return

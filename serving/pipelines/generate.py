@@ -335,11 +335,10 @@ class Generate(Pipeline):
         """Return `Job`s that answer prompts, those of one length together.
 
         Raises:
-            TypeError, ValueError: as a call.
+            TypeError, ValueError: as a call; an input has no number in the message.
         """
         options = self._options(options)
-        texts, names = named_inputs(prompts, "Generate: prompt")
-        rows = [self._row(text, name, options) for text, name in zip(texts, names)]
+        rows = [self._row(prompt, "Generate: prompt", options) for prompt in prompts]
         by_length = defaultdict(list)
         for place, row in enumerate(rows):
             by_length[len(row.token_ids)].append(place)

@@ -187,10 +187,11 @@ class Translate(Pipeline):
             options: the other options of a call, but for attention.
 
         Raises:
-            ValueError: as a call.
+            ValueError: as a call; an input has no number in the message.
         """
         asked = self._asked(**options)
-        rows = encoded(texts, self._name, self.encode, truncate, TOKEN_BUDGET)
+        require_flag("Translate: truncate", truncate)
+        rows = [self.encode(text, self._name, truncate) for text in texts]
         lengths = [asked.num_beams * max(len(row), SHORTEST) for row in rows]
         return [self._job(rows, places, asked) for places in batches(lengths, TOKEN_BUDGET)]
 

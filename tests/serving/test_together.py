@@ -22,22 +22,21 @@ OPTIONS = {
 }
 
 
-@pytest.fixture(scope="module", params=["Generate", "Translate"])
-def pipeline(request, tmp_path_factory):
-    generates = request.param == "Generate"
+def write_toy(folder, kind):
+    """Write the bundle of a model with random weights, whose pipeline has that name."""
+    generates = kind == "Generate"
     sizes = 32, 2, 4, 40
     model = GPT(V, *sizes, LIMIT) if generates else Transformer(V, V, *sizes, max_length=LIMIT)
     model.build({"token_ids": (None, None)} if generates else None)
     randomize(model)
-    folder = write_bundle(
-        tmp_path_factory.mktemp("bundles") / "toy",
-        model,
-        request.param,
-        {"text": TABLE} if generates else {"source": TABLE, "target": TABLE},
-        limits=Limits(LIMIT, LIMIT),
-        decoding=DecodingDefaults(),
-    )
-    return serving.load(folder, threads=1)
+    tokenizers = {"text": TABLE} if generates else {"source": TABLE, "target": TABLE}
+    limits = Limits(LIMIT, LIMIT)
+    return write_bundle(folder, model, kind, tokenizers, limits=limits, decoding=DecodingDefaults())
+
+
+@pytest.fixture(scope="module", params=["Generate", "Translate"])
+def pipeline(request, tmp_path_factory):
+    return serving.load(write_toy(tmp_path_factory.mktemp("bundles") / "toy", request.param))
 
 
 def random_texts(draw, count):

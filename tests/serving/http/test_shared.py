@@ -1,0 +1,86 @@
+"""Answers that are generated together: each is the one that its client alone would get."""
+
+import concurrent.futures
+import contextlib
+import http.client
+import json
+import re
+
+import numpy as np
+import pytest
+
+from seqkeras import serving
+from seqkeras.serving.http.bounds import Bounds
+from tests.serving.http.served import ask, served, until
+from tests.serving.http.test_abandoned import ABANDONED
+from tests.serving.http.test_faults import connected, send
+from tests.serving.test_together import BEAMS, GREEDY, LONG, SAMPLES, random_texts, write_toy
+
+KINDS = [GREEDY | LONG, BEAMS | LONG, GREEDY, SAMPLES, LONG | {"sample": True, "seed": 3}]
+OF_TRANSLATE = [GREEDY | LONG, BEAMS | LONG, GREEDY | {"attention": True}, BEAMS]
+
+ANSWERED = re.compile(ABANDONED.pattern.replace("abandoned", "answered"))
+
+
+@pytest.fixture(scope="module", params=["Generate", "Translate"])
+def folder(request, tmp_path_factory):
+    return write_toy(tmp_path_factory.mktemp("bundles") / "toy", request.param)
+
+
+def read_stream(port, content):
+    """The pieces of a stream."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    with contextlib.closing(connection):
+        connection.request("POST", "/v1/bundles/toy/stream", json.dumps(content))
+        lines = connection.getresponse().read().decode().split("\n")
+    data = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: ")]
+    return [each["text"] for each in data if "text" in each]
+
+
+def test_clients_get_the_answers_of_each_alone(folder):
+    pipeline, draw = serving.load(folder, threads=1), np.random.default_rng(0)
+    kinds = OF_TRANSLATE if type(pipeline).__name__ == "Translate" else KINDS
+    requests = [
+        (random_texts(draw, int(draw.integers(1, 4))), kinds[draw.integers(len(kinds))])
+        for _ in range(24)
+    ]
+    texts = random_texts(draw, 8)
+    with served({"toy": folder}) as port, concurrent.futures.ThreadPoolExecutor(16) as clients:
+        answered = [
+            clients.submit(ask, port, "/v1/bundles/toy", {"inputs": inputs, "options": options})
+            for inputs, options in requests
+        ]
+        streamed = [clients.submit(read_stream, port, {"input": text}) for text in texts]
+    for (inputs, options), future in zip(requests, answered, strict=True):
+        status, content = future.result()
+        assert status == 200
+        alone = [pipeline(text, **options) for text in inputs]
+        assert [each["text"] for each in content["answers"]] == [each.text for each in alone]
+        scores = [each["score"] for each in content["answers"]]
+        np.testing.assert_allclose(scores, [each.score for each in alone], rtol=1e-4)
+    for text, future in zip(texts, streamed, strict=True):
+        assert "".join(future.result()) == pipeline(text, num_beams=1).text
+
+
+def test_a_refused_input_fails_alone(folder):
+    with served({"toy": folder}) as port:
+        content = {"inputs": ["abc", 5, "ml"], "options": GREEDY | LONG}
+        status, answer = ask(port, "/v1/bundles/toy", content)
+        assert status == 200
+        first, refused, last = answer["answers"]
+        assert first["text"] and last["text"]
+        assert refused["error"].endswith("t must be a string; received int 5.")  # prompt, or text
+        status, answer = ask(port, "/v1/bundles/toy", content | {"options": {"num_beams": 0}})
+        assert status == 400 and "num_beams" in answer["error"]
+
+
+def test_what_nobody_waits_for_leaves_the_others(folder):
+    endless = {"inputs": ["abc"] * 300, "options": {"num_beams": 13, **LONG}}
+    with served({"letters": folder}, bounds=Bounds(max_batch=8)) as port:
+        with connected(port) as connection:
+            send(connection, endless)
+            until(lambda: ANSWERED.search(ask(port, "/metrics")[1]))
+        content = {"input": "abc", "options": GREEDY | LONG}
+        status, answer = ask(port, "/v1/bundles/letters", content)
+        assert status == 200 and answer["text"]
+        until(lambda: ABANDONED.search(ask(port, "/metrics")[1]))
