@@ -123,6 +123,11 @@ ARGUMENTS = [  # (flag, options of argparse, help)
         "Omit the SavedModel that reads strings; the SavedModel of token ids stays.",
     ),
     (
+        "--no-saved-models",
+        {"dest": "saved_models", "action": "store_false"},
+        "Make ONNX graphs alone, without SavedModels: a smaller bundle for devices, in less time.",
+    ),
+    (
         "--web",
         FOLDER | {"metavar": "FOLDER"},
         "Folder of static files to make: a page that answers in the browser.",

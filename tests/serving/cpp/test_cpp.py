@@ -73,7 +73,7 @@ def test_answers_are_those_of_python(name, written):
 
 def test_a_wrong_line_is_refused_behind_the_answers_before_it(dates_run, tmp_path):
     bundle = tmp_path / "bundle"
-    assert export([str(dates_run), str(bundle), "--generate-in-graph", "--no-strings"]) == 0
+    assert export([str(dates_run), str(bundle), "--generate-in-graph", "--no-saved-models"]) == 0
     for wrong, message in (
         (
             b"de|3. Mai 2014\nxx|3.5.2014\n",
