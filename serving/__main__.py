@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 from . import __version__, load
+from .answering import encoding_options
 from .describe import describe, table
 from .lines import (
     FILES,
@@ -115,9 +116,8 @@ def bench(options):
             texts = lines(stream, options.input)
             if getattr(pipeline, "reads_json", False) and options.input.endswith(FILES):
                 texts = arguments([options.input])
-            values = list(
-                _checked_inputs(pipeline, options, inputs(pipeline, texts, options.json_input))
-            )
+            given = inputs(pipeline, texts, options.json_input)
+            values = [*checked_inputs(pipeline, given, **encoding_options(chosen))]
     if not values:
         raise ValueError("bench: there is nothing to answer; name a file of texts with --input.")
     with replacement(options.json) as write:  # refuses before anything is measured
@@ -372,6 +372,11 @@ _PIPELINE_OPTIONS = {
     "words": (bool, "Print the layers of every word, as JSON."),
     "truncate": (bool, "Cut inputs over the limit."),
     "strict": (bool, "Refuse rows with a category that the model does not know."),
+    "gaps": (
+        str,
+        "Rows that are missing by their times: refuse them, or fill the gap with rows without "
+        "values. Default: refuse.",
+    ),
     "token_budget": (count, "Tokens of a batch, at most."),
 }
 
@@ -406,14 +411,6 @@ def _inputs(pipeline, options):
     else:
         texts = lines(_open("standard input", sys.stdin).buffer, "standard input")
     return inputs_or_refusals(pipeline, texts, options.json_input)
-
-
-def _checked_inputs(pipeline, options, named_inputs):
-    return checked_inputs(
-        pipeline,
-        named_inputs,
-        **{name: True for name in ("truncate", "strict") if getattr(options, name)},
-    )
 
 
 def _open(name, stream):

@@ -16,11 +16,11 @@ SEPARATORS = ";|\t"  # of a file that is divided by other signs than commas
 
 
 class FileRow(dict):
-    """A row of a file by column, and the number of its last line, which errors name."""
+    """A row of a file by column, and its place, the last line of it, which errors name."""
 
     def __init__(self, values, line):
         super().__init__(values)
-        self.line = line
+        self.place = f"line {line}"
 
 
 def inputs_in(path, fields, rows=None, horizon=0, targets=(), each_row=False):
@@ -114,7 +114,7 @@ def _require_future(path, all_series, horizon, targets, time):
 def _line_of(row, time):
     """Return the line of a row, and its time if it has one."""
     moment = " ".join(str(row.get(name) or "") for name in (time.columns if time else ()))
-    return f"line {row.line}{f' ({moment})' if moment.strip() else ''}"
+    return f"{row.place}{f' ({moment})' if moment.strip() else ''}"
 
 
 def _rows_in(path, rows):
