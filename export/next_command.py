@@ -8,6 +8,7 @@ from seqkeras.export.card import command, pasted
 from seqkeras.runs import ARRAYS, OPTIONS
 from seqkeras.serving.lines import arguments, inputs
 from seqkeras.serving.manifest import Manifest
+from seqkeras.serving.row_streams import has_stream_of_rows
 
 LAST = "last.csv"  # a file that the user makes
 
@@ -26,7 +27,7 @@ def next_command(bundle: Path | str, manifest: Manifest, run: Path) -> str:
     pipeline = serving.load(bundle) if paths else None
     for file in paths:
         if _is_read(pipeline, str(file)):
-            if file == table and _streams_rows(pipeline):
+            if file == table and has_stream_of_rows(pipeline):
                 return f"seqkeras stream {shlex.quote(str(bundle))} < {shlex.quote(str(file))}"
             return shlex.join(["seqkeras", "predict", str(bundle), str(file), "--truncate"])
     if table is not None and (horizon := getattr(pipeline, "num_known_rows", 0)):
@@ -43,11 +44,6 @@ def _table_of(run):
     except (OSError, ValueError, AttributeError):  # of a model of one's own
         return None
     return file if isinstance(file, str) and file.endswith(".csv") else None
-
-
-def _streams_rows(pipeline):
-    """Return whether `stream` answers the rows of a table."""
-    return "stream" in pipeline.manifest.graphs and len(getattr(pipeline, "fields", ())) < 2
 
 
 def _is_read(pipeline, file):

@@ -105,10 +105,16 @@ def predict(options):
 
 
 def bench(options):
-    """Print a table of latency and throughput, and what it was measured on."""
+    """Print a table of latency and throughput, and what it was measured on.
+
+    A bundle with a stream has a second table, of frames that come one at a time. Its real-time
+    factor is the time of a frame over the step between two rows.
+    """
     pipeline = _load(options)
     chosen = _chosen(pipeline, pipeline, options)
-    from .bench import machine, measure  # brings NumPy and onnxruntime, which `inspect` spares
+    # These bring NumPy and onnxruntime, which `inspect` spares.
+    from .bench import machine, measure, measure_frames
+    from .row_streams import has_stream_of_rows
 
     values = [from_json(example) for example in pipeline.manifest.examples]
     if options.input:
@@ -125,9 +131,13 @@ def bench(options):
             measure(pipeline, values, size, options.seconds, options.repeats, **chosen)
             for size in options.batch_sizes
         ]
+        tables = {"rows": rows}
+        if has_stream_of_rows(pipeline):
+            tables["stream"] = [measure_frames(pipeline, values, options.seconds, options.repeats)]
         measured = _measured(pipeline, values, options, chosen, machine())
-        write(json.dumps({"measured": measured, "rows": rows}, indent=2) + "\n")
-    print(table([list(rows[0]), *([f"{value:g}" for value in row.values()] for row in rows)]))
+        write(json.dumps({"measured": measured, **tables}, indent=2) + "\n")
+    for rows in tables.values():
+        print(table([list(rows[0]), *([f"{value:g}" for value in row.values()] for row in rows)]))
     print(printable(in_line(f"measured: {measured}")))
 
 

@@ -438,6 +438,23 @@ def test_a_gap_is_filled_with_rows_without_values(of_times, command):
     )
 
 
+def test_bench_measures_a_frame_alone(of_times, bundles, tmp_path, capsys):
+    file, figures = tmp_path / "rows.csv", tmp_path / "bench.json"
+    lines = ["time,load,kind", *(",".join(map(str, row_at(hour).values())) for hour in range(5))]
+    file.write_text("\n".join(lines))
+    frames = tmp_path / "frames.npy"
+    np.save(frames, FRAMES)
+    options = ["--batch-sizes", "1", "--repeats", "7", "--json", str(figures)]
+    for bundle, name in ((of_times, file), (bundles["one"], frames)):
+        assert main(["bench", str(bundle), "--input", str(name), *options]) == 0
+        [row] = json.loads(figures.read_text())["stream"]
+        header, numbers = capsys.readouterr().out.splitlines()[2:4]
+        assert header.split() == [*row] and [*map(float, numbers.split())] == [*row.values()]
+        assert row["frames"] == 7 and 0 < row["median_ms"] <= row["p95_ms"]
+        factor = row["median_ms"] / 1000 / 3600 if bundle == of_times else 0
+        assert row.get("real_time_factor", 0) == pytest.approx(factor, rel=0.1)
+
+
 def test_rows_of_several_series_are_streams_of_their_own(of_times, command, tmp_path):
     pipeline = serving.load(of_times)
     rows = [row_at(hour, load, site=site) for hour, load in ((0, 1.0), (1, 5.0)) for site in "ab"]
