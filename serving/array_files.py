@@ -10,9 +10,7 @@ import numpy as np
 
 from .categories import category_of, is_missing
 from .checks import shown
-from .parsing import utf8_of
-
-SEPARATORS = ";|\t"  # of a file that is divided by other signs than commas
+from .parsing import about_separators, utf8_of
 
 
 class FileRow(dict):
@@ -130,10 +128,11 @@ def _rows_in(path, rows):
 
 def _require_commas(path, header, rows):
     """Raise a ValueError for a header whose columns are divided by another sign than commas."""
-    if rows is None or len(header) != 1 or header[0] in rows.names:
-        return
-    if any(separator in header[0] for separator in SEPARATORS):
+    if (
+        rows is not None
+        and set(header).isdisjoint(rows.names)
+        and (about := about_separators(header))
+    ):
         raise ValueError(
-            f"{path}: columns must be divided by commas; received the header {shown(header[0])}; "
-            "save the file with commas."
+            f"{path}: {about}; received the header {shown(header[0])}; save the file with commas."
         )

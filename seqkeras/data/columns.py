@@ -18,9 +18,7 @@ from typing import NamedTuple
 
 from seqkeras.data.json_lines import json_objects
 from seqkeras.data.texts import DataError, holds_half_a_character, read_text, suffix_of
-from seqkeras.serving.parsing import MOST_OF_LINE
-
-SEPARATORS = ",;|\t"  # that a header of one column holds if its file is divided by another one
+from seqkeras.serving.parsing import MOST_OF_LINE, about_separators
 
 
 class WaysOut(NamedTuple):
@@ -154,8 +152,8 @@ class Columns:
 
     def _about_header(self, first):
         """Return what else may be wrong where a first line lacks a column."""
-        if len(first) == 1 and any(separator in first[0] for separator in SEPARATORS):
-            return "; columns are divided by commas, in .tsv by tabs"
+        if about := about_separators(first):
+            return f"; {about}, in .tsv by tabs"
         way_out = self.ways_out.header
         return f"; {way_out} reads a file whose first line is a row" if way_out else ""
 

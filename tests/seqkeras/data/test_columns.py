@@ -156,5 +156,5 @@ def test_a_missing_column_names_the_option_that_chooses_it(write):
 @pytest.mark.parametrize(("name", "separator"), [("a.csv", ";"), ("a.csv", "\t"), ("a.tsv", ",")])
 def test_a_file_divided_by_another_character_is_told_the_one_of_its_form(name, separator, write):
     path = write(name, f"text{separator}label\na{separator}b\n")
-    with pytest.raises(DataError, match="; columns are divided by commas, in .tsv by tabs.$"):
+    with pytest.raises(DataError, match="; columns must be divided by commas, in .tsv by tabs.$"):
         read_columns(path, ("text", "label"))
