@@ -12,12 +12,15 @@ from typing import NoReturn
 from seqkeras.folders import identity
 from seqkeras.interrupts import Interrupts
 from seqkeras.quiet import import_tensorflow
+from seqkeras.serving.printing import as_typed
 from seqkeras.terminal import allow_any_text, drop_output, one_line
+
+TYPED = as_typed(__package__, "export")
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        print(f"export: {one_line(message)}; see {self.prog} --help", file=sys.stderr)
+        print(f"{self.prog}: {one_line(message)}; see {self.prog} --help", file=sys.stderr)
         sys.exit(2)
 
 
@@ -30,18 +33,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with Interrupts() as interrupts:
             return _export(options, interrupts)
     except KeyboardInterrupt:
-        print(f"export: stopped; {one_line(_fate(options.bundle, before))}", file=sys.stderr)
+        print(f"{TYPED}: stopped; {one_line(_fate(options.bundle, before))}", file=sys.stderr)
         return 130
     except BrokenPipeError:
         return drop_output()
     except ValueError as error:
-        print(f"export: {one_line(error)}", file=sys.stderr)
+        print(f"{TYPED}: {one_line(error)}", file=sys.stderr)
         return 1
     except (OSError, MemoryError) as error:
         reason = str(error) or "memory is short"
         fate = _fate(options.bundle, before)
         print(
-            f"export: {one_line(f'{fate}: {reason}')}; mend that, then run the same command",
+            f"{TYPED}: {one_line(f'{fate}: {reason}')}; mend that, then run the same command",
             file=sys.stderr,
         )
         return 1
@@ -49,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser():
     parser = _Parser(
-        prog="seqkeras export",
+        prog=TYPED,
         description="Make a bundle (ONNX graphs and SavedModels, verified) from a finished run.",
     )
     for flag, options, help in ARGUMENTS:

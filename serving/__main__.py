@@ -31,23 +31,29 @@ from .lines import (
 from .manifest import BundleError, OverLimit, read_verified
 from .option_types import add_session_options, count, seconds
 from .parsing import as_json
-from .printing import as_content, as_line, in_line, in_lines, marked, printable, unknown_in_words
+from .printing import (
+    as_content,
+    as_line,
+    as_typed,
+    in_line,
+    in_lines,
+    marked,
+    printable,
+    unknown_in_words,
+)
 from .replacing import replacement
 
-PROGRAM = "seqkeras-serving"
-# What a user types, by the package that this is.
-CALL = {"seqkeras": "seqkeras", "seqkeras_serving": PROGRAM}.get(
-    __package__.partition(".")[0], "python -m serving"
-)
 AT_ONCE = 256  # lines that are answered together, sorted by length
 INTERRUPTED, PIPE_CLOSED = 130, 141  # what a shell reports for SIGINT and SIGPIPE
 
 
 def main(argv=None):
     """Run the command line `argv` and return the exit status."""
+    words = sys.argv[1:] if argv is None else argv
+    typed = as_typed(__package__, *(word for word in words[:1] if word in _COMMANDS))
     try:
         _open("standard output", sys.stdout).reconfigure(encoding="utf-8")
-        options = _parse(sys.argv[1:] if argv is None else argv)
+        options = _parse(words)
         status = options.run(options) or 0
         sys.stdout.flush()
         return status
@@ -56,7 +62,7 @@ def main(argv=None):
     except BrokenPipeError:
         status = PIPE_CLOSED
     except (ImportError, MemoryError, OSError, ValueError) as error:
-        _report(error)
+        _report(typed, error)
         status = 1
     _flush_or_drop_output()
     return status
@@ -87,7 +93,7 @@ def predict(options):
     for batch in batches(named_inputs, 1 if is_typed else AT_ONCE):
         for value, answer in answered(pipeline, batch, chosen):
             if isinstance(answer, ValueError):
-                _report(answer)
+                _report(options.typed, answer)
                 status = 1
                 if not is_alone:
                     print(as_json({"error": _message(answer)}) if in_json else "")
@@ -97,7 +103,7 @@ def predict(options):
                 _print(marked(pipeline.marked_text(value), answer, options.n_best or 1))
             else:
                 for warning in unknown_in_words(answer):
-                    _report(f"{warning}; --strict refuses such rows.")
+                    _report(options.typed, f"{warning}; --strict refuses such rows.")
                 name = series_of(pipeline, value)
                 _print((f"{in_line(name)}\t" if name else "") + _line(answer, options))
         sys.stdout.flush()
@@ -125,7 +131,7 @@ def bench(options):
             given = inputs(pipeline, texts, options.json_input)
             values = [*checked_inputs(pipeline, given, **encoding_options(chosen))]
     if not values:
-        raise ValueError("bench: there is nothing to answer; name a file of texts with --input.")
+        raise ValueError("there is nothing to answer; name a file of texts with --input.")
     with replacement(options.json) as write:  # refuses before anything is measured
         rows = [
             measure(pipeline, values, size, options.seconds, options.repeats, **chosen)
@@ -176,7 +182,7 @@ def stream(options):
         for series, answer in streams.answers(texts):
             named = {} if series is None else {"series": series}
             if isinstance(answer, ValueError):
-                _report(answer)
+                _report(options.typed, answer)
                 status = 1
                 line = as_json(named | {"error": _message(answer)}) if options.json else ""
             elif options.json:
@@ -205,17 +211,19 @@ class _Parser(argparse.ArgumentParser):
         if self.takes_inputs and message.startswith("unrecognized arguments: -"):
             message += "; write an input that begins with - after --"
         message = in_line(printable(message))
-        self.exit(2, f"{PROGRAM}: {message}; see {self.prog} --help\n")
+        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
 
 
 def _parse(argv):
     """Return the options; `options.run` is the command's function."""
-    parser = _Parser(prog=CALL, description="Run a seqkeras bundle.")
-    parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
+    parser = _Parser(prog=as_typed(__package__), description="Run a seqkeras bundle.")
+    parser.add_argument("--version", action="version", version=f"seqkeras-serving {__version__}")
     parser.add_argument("command", choices=_COMMANDS, help="; ".join(_COMMANDS_HELP))
     command = parser.parse_args(argv[:1]).command
     # A separate parser: argparse allows options between texts only without subcommands.
-    return _COMMANDS[command](f"{CALL} {command}").parse_intermixed_args(argv[1:])
+    parser = _COMMANDS[command](as_typed(__package__, command))
+    parser.set_defaults(typed=parser.prog)
+    return parser.parse_intermixed_args(argv[1:])
 
 
 def _predict_parser(prog):
@@ -444,7 +452,7 @@ def _stream(pipeline, options):
         refusal = refusal_of(pipeline, name, value, chosen)
         error = refusal or _print_pieces(name, pipeline.stream(value, **chosen))
         if error:
-            _report(error)
+            _report(options.typed, error)
             status = 1
         if not refusal or len(options.inputs) != 1:
             print(flush=True)
@@ -476,13 +484,14 @@ def _print(text, **options):
         print(text, **options)
     except UnicodeEncodeError as error:
         raise ValueError(
-            "predict: an answer must hold no lone surrogate to be printed; it holds "
+            "an answer must hold no lone surrogate to be printed; it holds "
             f"{text[error.start]!r}. Ask for --json."
         ) from error
 
 
-def _report(error):
-    print(f"{PROGRAM}: {in_line(printable(_message(error)))}", file=sys.stderr)
+def _report(typed, error):
+    message = _message(error).removeprefix(f"{typed.rpartition(' ')[2]}: ")
+    print(f"{typed}: {in_line(printable(message))}", file=sys.stderr)
 
 
 def _message(error):

@@ -52,7 +52,7 @@ def test_options_that_can_not_be_are_refused(run, tmp_path, options, message, ca
             main([str(run), str(tmp_path / "bundle"), *options])
         return
     assert main([str(run), str(tmp_path / "bundle"), *options]) == 1
-    assert re.fullmatch(f"export: (quantize: )?{message}\n", capsys.readouterr().err)
+    assert re.fullmatch(f"seqkeras export: (quantize: )?{message}\n", capsys.readouterr().err)
     assert not made and not any(tmp_path.iterdir())
 
 
@@ -69,7 +69,7 @@ def test_a_wrong_command_is_one_line_and_status_2(arguments, message, capsys):
     with pytest.raises(SystemExit) as caught:
         main(arguments)
     assert caught.value.code == 2
-    assert capsys.readouterr().err == f"export: {message}; see seqkeras export --help\n"
+    assert capsys.readouterr().err == f"seqkeras export: {message}; see seqkeras export --help\n"
 
 
 def test_a_bundle_is_made_where_the_terminal_has_ascii_alone(tmp_path, monkeypatch):
@@ -137,6 +137,6 @@ def test_an_interrupt_at_the_last_moment_says_that_the_bundle_is_made(
     for _ in ("new", "replaced"):
         assert main([str(run), str(folder)]) == 130
         error = capsys.readouterr().err
-        assert error == f"export: stopped; {folder} was made, whole and verified\n"
+        assert error == f"seqkeras export: stopped; {folder} was made, whole and verified\n"
         assert (folder / "text").read_text() == "whole"
         monkeypatch.setattr(type(folder), "rename", rename)

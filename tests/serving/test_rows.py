@@ -313,7 +313,7 @@ def test_rows_to_forecast_that_hold_targets_are_of_the_past(planned, seed, tmp_p
     status, output, error = command("predict", planned, str(file), "--truncate")
     assert (status, output) == (1, "")
     assert error == (
-        f"seqkeras-serving: {file}, site {site}: the last 2 rows are read as the steps to "
+        f"seqkeras predict: {file}, site {site}: the last 2 rows are read as the steps to "
         "forecast, with known columns filled and targets empty; they hold values of "
         f"{name!r} in line {line} (2024-03-0{day + 1}); append the rows of the steps to forecast, "
         f"or empty {name!r} in these rows to forecast steps that are past.\n"

@@ -338,7 +338,7 @@ def test_the_command_answers_each_line_and_keeps_the_state(bundles, tmp_path, co
     assert command(bundle, b"", "--state", missing) == (
         1,
         [],
-        [f"seqkeras-serving: {missing}: No such file or directory"],
+        [f"seqkeras stream: {missing}: No such file or directory"],
     )
 
 
@@ -361,7 +361,7 @@ def test_the_command_names_the_line_that_is_refused(of_rows, command, content, e
     status, output, lines = command(of_rows, content)
     assert status == 1 and len(lines) == len(errors)
     for line, error in zip(lines, errors):
-        assert line.startswith(f"seqkeras-serving: standard input, {error}")
+        assert line.startswith(f"seqkeras stream: standard input, {error}")
     assert not output or output[1] == ""
 
 

@@ -40,8 +40,8 @@ def test_an_option_is_not_the_value_of_the_one_before(capsys):
     shell = ["classification", "texts.csv", "--pretrained", "--config", "a.toml", "--out", "run"]
     assert main(shell) == 2
     assert capsys.readouterr().err == (
-        "training: --pretrained has no value: --config stands in its place. If it is a variable of "
-        "the shell, that is empty. See seqkeras train classification --help.\n"
+        "seqkeras train: --pretrained has no value: --config stands in its place. If it is a "
+        "variable of the shell, that is empty. See seqkeras train classification --help.\n"
     )
 
 

@@ -174,7 +174,7 @@ def test_a_damaged_checkpoint_is_refused(tmp_path, monkeypatch):
 def test_a_model_that_memory_has_no_room_for_gets_one_line(tmp_path):
     status, _, [line] = outcome("dates", *TINY, "--units", "2000000000", "--out", tmp_path / "run")
     assert status == 1
-    assert line == "training: memory is short; choose a smaller --batch-size or model"
+    assert line == "seqkeras train: memory is short; choose a smaller --batch-size or model"
 
 
 def test_a_name_is_printed_on_any_terminal_and_is_no_command_to_it(tmp_path, monkeypatch, capsys):
@@ -233,12 +233,12 @@ def test_ctrl_c_says_how_to_go_on(tmp_path, monkeypatch, capsys):
         assert main(["dates", "--out", str(folder), *TINY, *options]) == 130
         return capsys.readouterr().err
 
-    assert told() == f"training: stopped{again}"
-    assert told(writes="checkpoint.keras") == f"training: stopped{goes_on}"
-    assert told() == f"training: stopped{goes_on}"
-    assert told("--overwrite") == f"training: stopped{again}"
-    assert told("--overwrite", writes="checkpoint.keras") == f"training: stopped{goes_on}"
-    assert told(writes="run.json") == "training: stopped; the run is finished\n"
+    assert told() == f"seqkeras train: stopped{again}"
+    assert told(writes="checkpoint.keras") == f"seqkeras train: stopped{goes_on}"
+    assert told() == f"seqkeras train: stopped{goes_on}"
+    assert told("--overwrite") == f"seqkeras train: stopped{again}"
+    assert told("--overwrite", writes="checkpoint.keras") == f"seqkeras train: stopped{goes_on}"
+    assert told(writes="run.json") == "seqkeras train: stopped; the run is finished\n"
 
 
 def test_an_unknown_task_gets_one_line():

@@ -276,11 +276,11 @@ class _Estimate:
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Keep what a training prints from the console."""
-    console.quiet = True
+    before, console.quiet = console.quiet, True
     try:
         yield
     finally:
-        console.quiet = False
+        console.quiet = before
 
 
 def _compared(study):
