@@ -170,6 +170,24 @@ def test_nothing_keeps_anybody_out_and_only_wide_parts_scroll(site, browser, loo
             assert page.evaluate(f"{root}.scrollWidth <= {root}.clientWidth"), kind
 
 
+@in_chromium
+def test_no_page_scrolls_sideways_and_a_desk_shows_whole_tables(site, browser):
+    pages = [page for page in sorted(site.rglob("*.html")) if page.name != "404.html"]
+    root, tables = (
+        "document.documentElement",
+        "[...document.querySelectorAll('.md-typeset__table')]",
+    )
+    wide = f"{tables}.filter(each => each.scrollWidth > each.parentElement.clientWidth + 1).length"
+    with opened(browser, pages[0].as_uri()) as page:
+        for path in pages:
+            page.goto(path.as_uri())
+            for width in (1280, 390):
+                page.set_viewport_size({"width": width, "height": 900})
+                assert page.evaluate(f"{root}.scrollWidth <= {root}.clientWidth"), (path, width)
+            page.set_viewport_size({"width": 1280, "height": 900})
+            assert page.evaluate(wide) == (path.name == "scores.html"), path  # of 11 columns
+
+
 def pages_with(site, shown):
     return [page for page in sorted(site.rglob("*.html")) if shown in page.read_text("utf-8")]
 

@@ -118,8 +118,8 @@ def on_page_content(html, page, config, files):
     """Mend what a browser makes of tables and code.
 
     An empty head of a column, which a screen reader would announce, becomes an empty cell. A short
-    phrase of code, such as an option, stays on one line; a path breaks behind a slash, a long name
-    behind a dot.
+    phrase of code, such as an option, stays on one line; a path breaks behind a slash or an
+    underscore, a long name behind a dot.
     """
     html = re.sub(r"<th( [^>]*)?></th>", r"<td\1></td>", html)
     return re.sub(r"<code>([^<\n]*)</code>", lambda match: _phrase(match[1]), html)
@@ -183,7 +183,7 @@ def _brought(target, config):
 
 def _phrase(code):
     if "/" in code:
-        return f"<code>{code.replace('/', '/<wbr>')}</code>"
+        return "<code>" + re.sub("([/_])", r"\1<wbr>", code) + "</code>"
     if len(code) > 20 and re.fullmatch(r"[\w.]+", code):
         return f"<code>{code.replace('.', '.<wbr>')}</code>"
     return f'<code class="short">{code}</code>' if len(code) <= 30 else f"<code>{code}</code>"
