@@ -9,9 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from seqkeras.export.place import require_free
+from seqkeras.export.web import WebFolder
 from seqkeras.folders import identity
 from seqkeras.interrupts import Interrupts
 from seqkeras.quiet import import_tensorflow
+from seqkeras.runs import RunRecord
 from seqkeras.serving.printing import as_typed
 from seqkeras.terminal import allow_any_text, drop_output, one_line
 
@@ -156,13 +159,19 @@ def _fate(bundle, before):
 
 
 def _export(options, interrupts):
+    # What the folders alone tell is refused before TensorFlow is loaded.
+    require_free(options.bundle, options.overwrite, options.run)
+    RunRecord.read(options.run)
+    web = None
+    if options.web is not None:
+        taken = (options.run, options.bundle)
+        web = WebFolder(options.web, taken, options.overwrite, options.node_modules)
     import_tensorflow()
     interrupts.check()
     from tensorflow.errors import OpError
 
     from seqkeras.export.bundle import ExportOptions, export
     from seqkeras.export.tolerances import Tolerances
-    from seqkeras.export.web import WebFolder
 
     began, values = time.monotonic(), vars(options)
 
@@ -173,10 +182,6 @@ def _export(options, interrupts):
     try:
         for module in options.modules:
             _import(module)
-        web = None
-        if options.web is not None:
-            taken = (options.run, options.bundle)
-            web = WebFolder(options.web, taken, options.overwrite, options.node_modules)
         manifest = export(
             options.run,
             options.bundle,

@@ -72,6 +72,20 @@ def test_a_wrong_command_is_one_line_and_status_2(arguments, message, capsys):
     assert capsys.readouterr().err == f"seqkeras export: {message}; see seqkeras export --help\n"
 
 
+def test_folders_that_can_not_be_are_refused_before_tensorflow_is_loaded(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr("seqkeras.export.__main__.import_tensorflow", lambda: 1 / 0)
+    (tmp_path / "other").mkdir()
+    for run, made, message in (
+        ("none", "bundle", "no such run folder"),
+        ("other", "bundle", "no run folder, run.json is missing"),
+        ("none", "other", "exists, and is no bundle"),
+    ):
+        assert main([str(tmp_path / run), str(tmp_path / made)]) == 1
+        assert message in capsys.readouterr().err
+
+
 def test_a_bundle_is_made_where_the_terminal_has_ascii_alone(tmp_path, monkeypatch):
     made = SimpleNamespace(
         files={}, precisions={}, parity={"onnx_difference": 1e-6, "examples": 3}, examples=["Grüße"]

@@ -195,7 +195,7 @@ REFUSED = [
     (
         own,
         {"make": lambda: classifier(mask_zero=False)},
-        "the model's output changes with the padding behind a text: leave it out",
+        "the model's output changes with the padding after a text: leave it out",
     ),
     (
         own,
