@@ -160,12 +160,12 @@ def _fate(bundle, before):
 
 def _export(options, interrupts):
     # What the folders alone tell is refused before TensorFlow is loaded.
-    require_free(options.bundle, options.overwrite, options.run)
-    RunRecord.read(options.run)
     web = None
     if options.web is not None:
         taken = (options.run, options.bundle)
         web = WebFolder(options.web, taken, options.overwrite, options.node_modules)
+    require_free(options.bundle, options.overwrite, options.run)
+    RunRecord.read(options.run)
     import_tensorflow()
     interrupts.check()
     from tensorflow.errors import OpError

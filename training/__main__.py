@@ -18,6 +18,7 @@ from seqkeras.terminal import allow_any_text, drop_output, one_line
 from seqkeras.training.commands import command
 from seqkeras.training.describe import DESCRIBE, Description, describe, describe_command
 from seqkeras.training.evaluate import EVALUATE, Evaluation, evaluate, evaluate_command
+from seqkeras.training.run import is_finished
 from seqkeras.training.tasks import TASKS
 from seqkeras.training.tuning.command import TUNE, Tuning, tune_command
 
@@ -93,6 +94,9 @@ def _train(arguments, interrupts, left):
     outcome = group.main(arguments, prog_name=TYPED, standalone_mode=False)
     if outcome == 0:  # for help, which is printed
         return
+    if isinstance(outcome, tuple):
+        options, folder, overwrite = outcome
+        is_finished(folder, options.task, options, overwrite)  # refuses a folder of another run
     keep_freed_memory()
     import_keras()
     interrupts.check()
@@ -109,7 +113,6 @@ def _train(arguments, interrupts, left):
             left.study = outcome.folder
             tune(outcome)
         else:
-            options, folder, overwrite = outcome
             left.begin(folder, overwrite)
             train(options.make(), folder, overwrite)
     except Exception as error:

@@ -86,14 +86,14 @@ def test_folders_that_can_not_be_are_refused_before_tensorflow_is_loaded(
         assert message in capsys.readouterr().err
 
 
-def test_a_bundle_is_made_where_the_terminal_has_ascii_alone(tmp_path, monkeypatch):
+def test_a_bundle_is_made_where_the_terminal_has_ascii_alone(run, tmp_path, monkeypatch):
     made = SimpleNamespace(
         files={}, precisions={}, parity={"onnx_difference": 1e-6, "examples": 3}, examples=["Grüße"]
     )
     monkeypatch.setattr(bundle, "export", lambda *args, **options: made)
     output = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     monkeypatch.setattr(sys, "stdout", output)
-    assert main([str(tmp_path / "run"), str(tmp_path / "bündel\x1b[31m")]) == 0
+    assert main([str(run), str(tmp_path / "bündel\x1b[31m")]) == 0
     output.flush()
     lines = output.buffer.getvalue().decode("ascii").splitlines()
     assert lines[0].startswith(f"{tmp_path}/b\\xfcndel\\x1b[31m: made in ")
@@ -148,6 +148,7 @@ def test_an_interrupt_at_the_last_moment_says_that_the_bundle_is_made(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(bundle, "export", interrupted)
+    monkeypatch.setattr("seqkeras.export.__main__.require_free", lambda *arguments: None)
     for _ in ("new", "replaced"):
         assert main([str(run), str(folder)]) == 130
         error = capsys.readouterr().err

@@ -27,6 +27,7 @@ from seqkeras.training.options import options_of, shown
 from seqkeras.training.options.sizes import told_size
 from seqkeras.training.run import options_content
 from seqkeras.training.train import train
+from seqkeras.training.tuning.command import STUDY
 from seqkeras.training.tuning.picture import draw_trials
 from seqkeras.training.tuning.spaces import first_values, suggested, values_to_try
 from seqkeras.training.validation import Compared
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from seqkeras.training.tuning.command import Tuning
 
 BEST, TRIALS = "best", "trials"
-STUDY = {"sqlite": "study.db", "journal": "study.log"}
 TABLE, PICTURE = "tuning.json", "tuning.png"
 NAME, OPTIONS = "seqkeras", "options"  # of a study; the attribute with what is not searched
 SEARCH = "search"  # the names of what is searched, in that attribute
@@ -59,7 +59,6 @@ def tune(tuning: Tuning) -> None:
         InUseError: if another process writes the study.
     """
     folder = tuning.folder
-    _require_study(folder)
     if tuning.overwrite:
         shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
@@ -68,13 +67,6 @@ def tune(tuning: Tuning) -> None:
         return
     with locked(folder / STUDY[tuning.storage]):
         _search(tuning)
-
-
-def _require_study(folder):
-    """Raise a `RunError` unless a folder is empty, or holds a study: others are not removed."""
-    files_there = [path.name for path in folder.glob("[!.]*")]
-    if files_there and not {*STUDY.values()} & {*files_there}:
-        raise RunError(f"{folder}: holds no study of tune; choose another --out.")
 
 
 def _search(tuning):
