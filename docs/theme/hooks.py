@@ -23,6 +23,7 @@ NPM = Path(__file__).parent / "node_modules"
 OVERVIEW = "overview.md"
 LINK = re.compile(r'(\]\(|src=")(?!\w+:)([^)#\s"]+)')
 LANGUAGES = {"": "text", ".yml": "yaml"}
+PERCENT = re.compile(r"(\d) %(?![^<]*</code>)")
 PICTURES = {".png", ".svg", ".jpg", ".gif"}
 
 # What a page shows, and what it then takes of a package from npm into its head.
@@ -118,10 +119,11 @@ def on_page_content(html, page, config, files):
     """Mend what a browser makes of tables and code.
 
     An empty head of a column, which a screen reader would announce, becomes an empty cell. A short
-    phrase of code, such as an option, stays on one line; a path breaks behind a slash or an
-    underscore, a long name behind a dot.
+    phrase of code, such as an option, stays on one line; a path breaks after a slash or an
+    underscore, a long name after a dot. A percentage in a table stays on one line.
     """
     html = re.sub(r"<th( [^>]*)?></th>", r"<td\1></td>", html)
+    html = re.sub(r"<td.*?</td>", lambda cell: PERCENT.sub(r"\1&nbsp;%", cell[0]), html, flags=re.S)
     return re.sub(r"<code>([^<\n]*)</code>", lambda match: _phrase(match[1]), html)
 
 
