@@ -4,7 +4,7 @@ import shlex
 from pathlib import Path
 
 from seqkeras import files, serving
-from seqkeras.export.card import command, pasted
+from seqkeras.export.card import EXAMPLES, command, pasted
 from seqkeras.runs import ARRAYS, OPTIONS
 from seqkeras.serving.lines import arguments, inputs
 from seqkeras.serving.manifest import Manifest
@@ -18,8 +18,8 @@ def next_command(bundle: Path | str, manifest: Manifest, run: Path) -> str:
 
     It names the .csv of a table that the run was trained on, where `predict` reads that, or
     `stream` of a bundle that has one; else an example, or, where that is too long to be pasted, the
-    run's validation arrays. The table of a training has no rows to come: where a bundle reads known
-    columns of such rows, the command names a file that the user makes, and a comment says of what.
+    run's validation arrays, or all examples. The table of a training has no rows to come: where a
+    bundle reads known columns of such rows, a comment says of what the user makes a file.
     """
     table = _table_of(run)
     is_short = bool(manifest.examples) and pasted(manifest.examples[0]) is not None
@@ -31,9 +31,13 @@ def next_command(bundle: Path | str, manifest: Manifest, run: Path) -> str:
                 return f"seqkeras stream {shlex.quote(str(bundle))} < {shlex.quote(str(file))}"
             return shlex.join(["seqkeras", "predict", str(bundle), str(file), "--truncate"])
     if table is not None and (horizon := getattr(pipeline, "num_known_rows", 0)):
-        line = shlex.join(["seqkeras", "predict", str(bundle), LAST, "--truncate"])
         rows = f"the last rows of {Path(table).name}, and {horizon} rows to come without targets"
-        return f"{line}  # {LAST}: {rows}"
+        line = shlex.join(["seqkeras", "predict", str(bundle)])
+        if manifest.examples:
+            return f"{line} {EXAMPLES}  # or {LAST} --truncate: {rows}"
+        return f"{line} {LAST} --truncate  # {LAST}: {rows}"
+    if not manifest.examples:
+        return shlex.join(["seqkeras", "inspect", str(bundle)])
     return command(bundle, manifest.examples)
 
 

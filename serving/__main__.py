@@ -88,7 +88,7 @@ def predict(options):
     pipeline([], **chosen)  # refuses wrong options before anything is read
     named_inputs, status = _inputs(pipeline, options), 0
     is_alone = len(options.inputs) == 1
-    is_typed = not options.inputs and sys.stdin.isatty()
+    is_typed = not options.inputs and not options.examples and sys.stdin.isatty()
     in_json = options.json or options.attention or options.words
     for batch in batches(named_inputs, 1 if is_typed else AT_ONCE):
         for value, answer in answered(pipeline, batch, chosen):
@@ -237,6 +237,9 @@ def _predict_parser(prog):
         default=(),
         help="Texts. For bundles that read numbers or rows: JSON, or the names of .npy, .npz and "
         ".csv files. Default: lines of standard input (< FILE).",
+    )
+    parser.add_argument(
+        "--examples", action="store_true", help="Answer the bundle's examples instead of inputs."
     )
     _add_common_options(parser)
     form = parser.add_mutually_exclusive_group()
@@ -423,7 +426,16 @@ def _chosen(pipeline, function, options):
 
 
 def _inputs(pipeline, options):
-    """Return an iterator over the inputs, given or from standard input, and refusals."""
+    """Return an iterator over the inputs, given or from standard input, and refusals.
+
+    Raises:
+        ValueError: if both inputs and --examples are given.
+    """
+    if options.examples:
+        if options.inputs:
+            raise ValueError("--examples stands in the place of inputs; leave one of both out.")
+        examples = enumerate(pipeline.manifest.examples, start=1)
+        return ((f"example {number}", from_json(example)) for number, example in examples)
     if options.inputs:
         texts = arguments(options.inputs)
     else:

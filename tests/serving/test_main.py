@@ -114,8 +114,22 @@ def test_an_argument_that_names_a_file_is_no_text(run, pipeline, tmp_path, monke
     told = "argument 1: new ones is a file, and the bundle reads texts; its lines are read from sta"
     assert status == 1 and told in error and "input: < 'new ones'." in error
     assert output.splitlines() == ["", pipeline("up|bad").text]
-    _, _, error = run("predict", stdin="new ones\n")  # a line may be any text
-    assert "standard input, line 1: text must begin with a direction" in error
+    for name in ("nosuch.csv", "up/bad.TXT", "a.parquet"):
+        told = f"{name}: no such file; if it is a text, give it in a line of standard input.\n"
+        assert run("predict", name) == (1, "", f"seqkeras predict: argument 1: {told}")
+    for text in ("new ones", "nosuch.csv"):  # a line may be any text, and so may words and JSON
+        _, _, error = run("predict", stdin=f"{text}\n")
+        assert "standard input, line 1: text must begin with a direction" in error
+    for text in (["a b.csv"], ['"a.csv"', "--json-input"]):
+        assert "argument 1: text must begin with a direction" in run("predict", *text)[2]
+
+
+def test_the_bundle_s_examples_are_answered_in_place_of_inputs(run, pipeline):
+    expected = "".join(f"{pipeline(text).text}\n" for text in pipeline.manifest.examples)
+    assert run("predict", "--examples") == (0, expected, "")
+    assert run("predict", "--examples", "--stream") == (0, expected, "")
+    told = "--examples stands in the place of inputs; leave one of both out."
+    assert run("predict", "up|a", "--examples") == (1, "", f"seqkeras predict: {told}\n")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="arguments are bytes on POSIX only")
