@@ -123,7 +123,9 @@ def on_page_content(html, page, config, files):
     underscore, a long name after a dot. A percentage in a table stays on one line.
     """
     html = re.sub(r"<th( [^>]*)?></th>", r"<td\1></td>", html)
-    html = re.sub(r"<td.*?</td>", lambda cell: PERCENT.sub(r"\1&nbsp;%", cell[0]), html, flags=re.S)
+    html = re.sub(
+        r"<t[dh].*?</t[dh]>", lambda cell: PERCENT.sub(r"\1&nbsp;%", cell[0]), html, flags=re.S
+    )
     return re.sub(r"<code>([^<\n]*)</code>", lambda match: _phrase(match[1]), html)
 
 
