@@ -145,7 +145,8 @@ def test_a_page_asks_for_no_file_that_npm_has_not_brought(hooks, monkeypatch, tm
 
 
 def test_what_belongs_together_in_a_table_stays_on_one_line(hooks):
-    row = "<p>5 %</p><th>at 5 %</th><td>93.5 %; 4 %</td><td><code>12 %</code> <code>tests/test_a.py</code></td>"
+    row = "<p>5 %</p><th>at 5 %</th><td>93.5 %; 4 %</td>"
+    row += "<td><code>12 %</code> <code>tests/test_a.py</code></td>"
     told = "<th>at 5&nbsp;%</th><td>93.5&nbsp;%; 4&nbsp;%</td>"
     shown = hooks.on_page_content(row, None, None, None)
     assert told in shown and "<p>5 %</p>" in shown and ">12 %</code>" in shown
