@@ -31,7 +31,7 @@ from .written_numbers import DECIMALS, number_of
 
 MOST = 3e38  # of float32
 MOST_LISTED = 12  # categories in an error
-MOST_MISSING = 10_000  # rows that may be put into the gap of a stream
+MOST_MISSING = 10_000  # rows that may be put into gaps
 GAPS = ("refuse", "fill")
 WAY_OVER_GAPS = "; rows that are missing may be given without values"
 OF_WINDOWS = f'{WAY_OVER_GAPS} (gaps="fill", --gaps fill)'
@@ -346,8 +346,8 @@ class Rows:
             rows, name: see `window`.
 
         Raises:
-            ValueError: beginning with `name`, if a row can not be read, or more rows are missing in
-                a gap than `MOST_MISSING`.
+            ValueError: beginning with `name`, if a row can not be read, or more rows are missing
+                than `MOST_MISSING`.
         """
         if self.time is None:
             return rows
@@ -360,11 +360,12 @@ class Rows:
         return [_PlacedRow(row, place.removeprefix(f"{name}, ")) for row, _, place in filled]
 
     def _without_gaps(self, rows, times, where):
-        """Return what `TimeColumn.without_gaps` returns, of gaps that are not too long."""
+        """Return what `TimeColumn.without_gaps` returns, of gaps that are not too long together."""
         counts, are_near = self.time.steps_between(times)
-        for row in np.flatnonzero(are_near & (counts > MOST_MISSING)):
+        missing = np.cumsum(np.where(are_near, np.maximum(counts - 1, 0), 0))
+        for row in np.flatnonzero(missing > MOST_MISSING):
             raise ValueError(
-                f"{where[row + 1]}: {counts[row] - 1:,} rows are missing before "
+                f"{where[row + 1]}: {missing[row]:,} rows are missing before "
                 f"{in_iso(times[row + 1])}, the last was of {in_iso(times[row])}; at most "
                 f"{MOST_MISSING:,} may be."
             )

@@ -386,6 +386,9 @@ def test_gaps_of_a_history_are_filled_as_those_of_a_training_file(planned, tmp_p
     rows[1] |= {"load": 3, "day": "2124-03-04"}
     with pytest.raises(ValueError, match="row 2: 36,526 rows are missing .* at most 10,000 may be"):
         pipeline(series, gaps="fill")
+    years = [{**rows[0], "day": f"{2000 + year}-03-01"} for year in range(30)]
+    with pytest.raises(ValueError, match="row 29: 10,199 rows are missing .* was of 2027-03-01T00"):
+        pipeline({**series, "series": years}, gaps="fill")
     with pytest.raises(ValueError, match="^Forecast: gaps must be refuse or fill; received 'few'."):
         pipeline(series, gaps="few")
 
