@@ -35,8 +35,8 @@ quickstart: .venv/requirements.done $(NPM_PACKAGES)
 	$(BIN)/seqkeras train dates --out $(RUN)
 	$(BIN)/seqkeras export $(RUN) $(BUNDLE) --overwrite
 	$(BIN)/seqkeras predict $(BUNDLE) "de|Samstag, 3. Mai 2014" "en_US|teusday sept 9 97" "ar|31 مايو 2036"
-	@echo "next: ask it more, as in the last command; see $(RUN)/attention.png; read $(BUNDLE)/README.md"
-	@echo "or in a browser: $(BIN)/seqkeras serve $(BUNDLE), then open http://127.0.0.1:8000"
+	@echo "made: $(RUN)/attention.png, a picture of what it attends to, and $(BUNDLE)/README.md, about the model"
+	@echo "next: $(BIN)/seqkeras serve $(BUNDLE)  # a page at http://127.0.0.1:8000"
 
 # The command is the comment of that name, which --out ends.
 recipe-%: training/recipes/%.toml .venv/requirements.done
@@ -58,7 +58,7 @@ SITE_FROM_NPM := docs/theme/node_modules/.package-lock.json
 docs: .venv/requirements-docs.done $(if $(shell command -v npm),$(SITE_FROM_NPM))
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@test -f $(SITE_FROM_NPM) || echo "make: without npm formulas and diagrams are text, and the search works only where a server hands out site/"
-	@echo "next: open site/index.html"
+	@echo "next: $(BIN)/python -m http.server --directory site  # or open site/index.html"
 
 # All tests of the site, those in Chromium too.
 test-site: .venv/requirements-docs.done .venv/requirements-test.done $(NPM_PACKAGES) $(if $(shell command -v npm),$(SITE_FROM_NPM))

@@ -9,15 +9,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
+from seqkeras.export.place import require_free
+from seqkeras.export.web import WebFolder
 from seqkeras.folders import identity
 from seqkeras.interrupts import Interrupts
 from seqkeras.quiet import import_tensorflow
+from seqkeras.runs import RunRecord
+from seqkeras.serving.printing import as_typed
 from seqkeras.terminal import allow_any_text, drop_output, one_line
+
+TYPED = as_typed(__package__, "export")
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        print(f"export: {one_line(message)}; see {self.prog} --help", file=sys.stderr)
+        print(f"{self.prog}: {one_line(message)}; see {self.prog} --help", file=sys.stderr)
         sys.exit(2)
 
 
@@ -30,18 +36,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with Interrupts() as interrupts:
             return _export(options, interrupts)
     except KeyboardInterrupt:
-        print(f"export: stopped; {one_line(_fate(options.bundle, before))}", file=sys.stderr)
+        print(f"{TYPED}: stopped; {one_line(_fate(options.bundle, before))}", file=sys.stderr)
         return 130
     except BrokenPipeError:
         return drop_output()
     except ValueError as error:
-        print(f"export: {one_line(error)}", file=sys.stderr)
+        print(f"{TYPED}: {one_line(error)}", file=sys.stderr)
         return 1
     except (OSError, MemoryError) as error:
         reason = str(error) or "memory is short"
         fate = _fate(options.bundle, before)
         print(
-            f"export: {one_line(f'{fate}: {reason}')}; mend that, then run the same command",
+            f"{TYPED}: {one_line(f'{fate}: {reason}')}; mend that, then run the same command",
             file=sys.stderr,
         )
         return 1
@@ -49,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser():
     parser = _Parser(
-        prog="seqkeras export",
+        prog=TYPED,
         description="Make a bundle (ONNX graphs and SavedModels, verified) from a finished run.",
     )
     for flag, options, help in ARGUMENTS:
@@ -123,6 +129,11 @@ ARGUMENTS = [  # (flag, options of argparse, help)
         "Omit the SavedModel that reads strings; the SavedModel of token ids stays.",
     ),
     (
+        "--no-saved-models",
+        {"dest": "saved_models", "action": "store_false"},
+        "Make ONNX graphs alone, without SavedModels: a smaller bundle for devices, in less time.",
+    ),
+    (
         "--web",
         FOLDER | {"metavar": "FOLDER"},
         "Folder of static files to make: a page that answers in the browser.",
@@ -148,13 +159,19 @@ def _fate(bundle, before):
 
 
 def _export(options, interrupts):
+    # What the folders alone tell is refused before TensorFlow is loaded.
+    web = None
+    if options.web is not None:
+        taken = (options.run, options.bundle)
+        web = WebFolder(options.web, taken, options.overwrite, options.node_modules)
+    require_free(options.bundle, options.overwrite, options.run)
+    RunRecord.read(options.run)
     import_tensorflow()
     interrupts.check()
     from tensorflow.errors import OpError
 
     from seqkeras.export.bundle import ExportOptions, export
     from seqkeras.export.tolerances import Tolerances
-    from seqkeras.export.web import WebFolder
 
     began, values = time.monotonic(), vars(options)
 
@@ -165,10 +182,6 @@ def _export(options, interrupts):
     try:
         for module in options.modules:
             _import(module)
-        web = None
-        if options.web is not None:
-            taken = (options.run, options.bundle)
-            web = WebFolder(options.web, taken, options.overwrite, options.node_modules)
         manifest = export(
             options.run,
             options.bundle,

@@ -12,6 +12,7 @@ import numpy as np
 import seqkeras
 from seqkeras.export.families.decoders import reads_prefix
 from seqkeras.serving.manifest import SCHEMA_VERSION
+from seqkeras.serving.parsing import as_json
 from seqkeras.serving.printing import as_content
 from seqkeras.spreading import spread
 
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from seqkeras.serving.manifest import StateEntry
 
 LIBRARIES = ("tensorflow", "keras", "tf2onnx", "onnx", "onnxruntime", "numpy")
-MOST_SHOWN, MOST_NUMBERS = 64, 20_000  # inputs in a manifest, and the numbers that these hold
+MOST_SHOWN = 64  # inputs in a manifest, which a small device reads whole
+MOST_BYTES, MOST_BYTES_OF_ONE = 20_000, 200_000  # of these inputs; of the first, which may be alone
 
 
 def about(run: Run, state: Sequence[StateEntry]) -> dict[str, Any]:
@@ -49,14 +51,15 @@ def about(run: Run, state: Sequence[StateEntry]) -> dict[str, Any]:
 
 
 def _shown(inputs, targets):
-    """Return inputs of all labels as JSON values; of arrays, as many as `MOST_NUMBERS` allows."""
-    contents, room = [], MOST_NUMBERS
+    """Return inputs of all labels as JSON values, as many as `MOST_BYTES` allows."""
+    contents, size = [], 0
     for index in spread(targets)[:MOST_SHOWN]:
         value = inputs[index]
         parts = value.values() if isinstance(value, dict) else [value]
-        arrays = [part for part in parts if isinstance(part, np.ndarray)]
-        room -= sum(array.size for array in arrays)
-        if room < 0:
+        holds_arrays = any(isinstance(part, np.ndarray) for part in parts)
+        content = as_content(value) if holds_arrays else value  # a tuple is a pair
+        size += len(as_json(content).encode())
+        if size > (MOST_BYTES if contents else MOST_BYTES_OF_ONE):
             break
-        contents.append(as_content(value) if arrays else value)
+        contents.append(content)
     return tuple(contents)

@@ -96,6 +96,11 @@ class ExportOptions:
     def __post_init__(self) -> None:
         if self.n_best < 0 or self.n_best == 1:
             raise ExportError(f"--n-best must be 2 at least; received {self.n_best}.")
+        if (self.n_best or self.sampling) and not self.saved_models:
+            raise ExportError(
+                "--n-best and --sampling are signatures of SavedModels; leave out "
+                "--no-saved-models, or these."
+            )
         for precision in self.precisions:
             require_precision(precision)
         if self.portable and self.precisions:
@@ -314,6 +319,7 @@ def _begin(making):
 def write_saved_models(making: Making) -> dict[str, Any]:
     """Write the SavedModels on arrays and on strings, if they are asked for."""
     if not making.options.saved_models:
+        making.say("no SavedModel is made or compared (--no-saved-models)")
         return {}
     on_arrays = saved_model.traced_once(making.plan.saved_model)
     saved_models = {ON_ARRAYS: on_arrays}
@@ -361,7 +367,7 @@ def prove(making: Making) -> dict[str, Any]:
         **making.plan.fields | {"name": making.name},
     )
     write_manifest(making.folder, manifest)
-    making.say("Keras = SavedModel = ONNX, on real inputs")
+    making.say(f"Keras ={' SavedModel =' * bool(making.saved_models)} ONNX, on real inputs")
     exported = Exported(making.folder, manifest)
     parity, examples = verify(making.run, making.plan, exported)
     exported.manifest = dataclasses.replace(manifest, parity=parity)

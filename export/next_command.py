@@ -4,10 +4,11 @@ import shlex
 from pathlib import Path
 
 from seqkeras import files, serving
-from seqkeras.export.card import command, pasted
+from seqkeras.export.card import EXAMPLES, command, pasted
 from seqkeras.runs import ARRAYS, OPTIONS
 from seqkeras.serving.lines import arguments, inputs
 from seqkeras.serving.manifest import Manifest
+from seqkeras.serving.row_streams import has_stream_of_rows
 
 LAST = "last.csv"  # a file that the user makes
 
@@ -17,8 +18,8 @@ def next_command(bundle: Path | str, manifest: Manifest, run: Path) -> str:
 
     It names the .csv of a table that the run was trained on, where `predict` reads that, or
     `stream` of a bundle that has one; else an example, or, where that is too long to be pasted, the
-    run's validation arrays. The table of a training has no rows to come: where a bundle reads known
-    columns of such rows, the command names a file that the user makes, and a comment says of what.
+    run's validation arrays, or all examples. The table of a training has no rows to come: where a
+    bundle reads known columns of such rows, a comment says of what the user makes a file.
     """
     table = _table_of(run)
     is_short = bool(manifest.examples) and pasted(manifest.examples[0]) is not None
@@ -26,13 +27,17 @@ def next_command(bundle: Path | str, manifest: Manifest, run: Path) -> str:
     pipeline = serving.load(bundle) if paths else None
     for file in paths:
         if _is_read(pipeline, str(file)):
-            if file == table and _streams_rows(pipeline):
+            if file == table and has_stream_of_rows(pipeline):
                 return f"seqkeras stream {shlex.quote(str(bundle))} < {shlex.quote(str(file))}"
             return shlex.join(["seqkeras", "predict", str(bundle), str(file), "--truncate"])
     if table is not None and (horizon := getattr(pipeline, "num_known_rows", 0)):
-        line = shlex.join(["seqkeras", "predict", str(bundle), LAST, "--truncate"])
         rows = f"the last rows of {Path(table).name}, and {horizon} rows to come without targets"
-        return f"{line}  # {LAST}: {rows}"
+        line = shlex.join(["seqkeras", "predict", str(bundle)])
+        if manifest.examples:
+            return f"{line} {EXAMPLES}  # or {LAST} --truncate: {rows}"
+        return f"{line} {LAST} --truncate  # {LAST}: {rows}"
+    if not manifest.examples:
+        return shlex.join(["seqkeras", "inspect", str(bundle)])
     return command(bundle, manifest.examples)
 
 
@@ -43,11 +48,6 @@ def _table_of(run):
     except (OSError, ValueError, AttributeError):  # of a model of one's own
         return None
     return file if isinstance(file, str) and file.endswith(".csv") else None
-
-
-def _streams_rows(pipeline):
-    """Return whether `stream` answers the rows of a table."""
-    return "stream" in pipeline.manifest.graphs and len(getattr(pipeline, "fields", ())) < 2
 
 
 def _is_read(pipeline, file):

@@ -45,7 +45,7 @@ class UserCall:
     """The outputs of the user's own call of a model, with which others' are compared."""
 
     reference: Reference
-    axes: Mapping  # name of an output -> sizes, and names of open axes, behind the rows
+    axes: Mapping  # name of an output -> sizes, and names of open axes, after the rows
     trained_in: str  # the policies in which the model was trained, in words
 
     def difference(self, answers: Sequence[Mapping[str, np.ndarray]]) -> Difference:

@@ -28,7 +28,7 @@ def infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
             complete = inference._infer_impl()
         except Exception as error:  # sizes that it can not compare raise various errors
             named = [name for name in inference.known_vi_ if "/" in name]  # after their layers
-            behind = f" behind {named[-1].partition(':')[0]}" if named else ""
+            behind = f" after {named[-1].partition(':')[0]}" if named else ""
             reason = str(error) or "they contradict each other"  # its assertions have no message
             raise ValueError(f"sizes{behind} can not be inferred: {reason}") from error
     inference._update_output_from_vi()

@@ -19,7 +19,7 @@ class AnswerMetrics(keras.callbacks.Callback):
 
         logs["val_NAME"] = metrics[NAME](answer(model, inputs), targets)
 
-    Callbacks behind this one in the list read the metrics in the logs:
+    Callbacks after this one in the list read the metrics in the logs:
     `ModelCheckpoint("best.keras", monitor="val_bleu", mode="max", save_best_only=True)`,
     `EarlyStopping` and `CSVLogger`. The history that `fit` returns has them too.
 

@@ -12,6 +12,8 @@ import os
 import warnings
 from pathlib import Path
 
+__all__ = ["import_keras"]
+
 MOST_COMPILED = 2**30  # bytes of steps that JAX has compiled, on disk
 # TensorFlow's lines of an `if` that ran once, while it was traced, and of inputs of other shapes.
 OF_RESULTS = ("AutoGraph could not transform", "incompatible shape")
@@ -36,8 +38,20 @@ def import_tensorflow():
     warnings.formatwarning = in_a_line
 
 
-def import_keras():
-    """Import Keras and its backend quietly; TensorFlow only where it is the backend."""
+def import_keras() -> None:
+    """Import Keras and its backend without the lines that they print while they load.
+
+    TensorFlow prints some of them before it reads `TF_CPP_MIN_LOG_LEVEL`. Errors, and warnings
+    about a result, are still shown: each once, in one line. On JAX, compiled steps are kept in
+    `~/.cache/seqkeras/jax`, unless JAX's own settings name a folder or forbid it.
+
+    Call it before anything else imports Keras or TensorFlow.
+
+    Example:
+        >>> from seqkeras.quiet import import_keras
+        >>> import_keras()
+        >>> import keras
+    """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     with _silence():
         import keras

@@ -78,7 +78,7 @@ def without_padding(mask, *sequences):
 
 
 def reversed_steps(sequences, lengths):
-    """Return (B, S, D) sequences whose real steps are in reverse order; padding stays behind them.
+    """Return (B, S, D) sequences whose real steps are in reverse order; padding stays after them.
 
     Args:
         sequences: (B, S, D), padded on the right.

@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 
 from . import __version__, load
+from .answering import encoding_options
 from .describe import describe, table
 from .lines import (
     FILES,
@@ -30,23 +31,29 @@ from .lines import (
 from .manifest import BundleError, OverLimit, read_verified
 from .option_types import add_session_options, count, seconds
 from .parsing import as_json
-from .printing import as_content, as_line, in_line, in_lines, marked, printable, unknown_in_words
+from .printing import (
+    as_content,
+    as_line,
+    as_typed,
+    in_line,
+    in_lines,
+    marked,
+    printable,
+    unknown_in_words,
+)
 from .replacing import replacement
 
-PROGRAM = "seqkeras-serving"
-# What a user types, by the package that this is.
-CALL = {"seqkeras": "seqkeras", "seqkeras_serving": PROGRAM}.get(
-    __package__.partition(".")[0], "python -m serving"
-)
 AT_ONCE = 256  # lines that are answered together, sorted by length
 INTERRUPTED, PIPE_CLOSED = 130, 141  # what a shell reports for SIGINT and SIGPIPE
 
 
 def main(argv=None):
     """Run the command line `argv` and return the exit status."""
+    words = sys.argv[1:] if argv is None else argv
+    typed = as_typed(__package__, *(word for word in words[:1] if word in _COMMANDS))
     try:
         _open("standard output", sys.stdout).reconfigure(encoding="utf-8")
-        options = _parse(sys.argv[1:] if argv is None else argv)
+        options = _parse(words)
         status = options.run(options) or 0
         sys.stdout.flush()
         return status
@@ -55,7 +62,7 @@ def main(argv=None):
     except BrokenPipeError:
         status = PIPE_CLOSED
     except (ImportError, MemoryError, OSError, ValueError) as error:
-        _report(error)
+        _report(typed, error)
         status = 1
     _flush_or_drop_output()
     return status
@@ -81,12 +88,12 @@ def predict(options):
     pipeline([], **chosen)  # refuses wrong options before anything is read
     named_inputs, status = _inputs(pipeline, options), 0
     is_alone = len(options.inputs) == 1
-    is_typed = not options.inputs and sys.stdin.isatty()
+    is_typed = not options.inputs and not options.examples and sys.stdin.isatty()
     in_json = options.json or options.attention or options.words
     for batch in batches(named_inputs, 1 if is_typed else AT_ONCE):
         for value, answer in answered(pipeline, batch, chosen):
             if isinstance(answer, ValueError):
-                _report(answer)
+                _report(options.typed, answer)
                 status = 1
                 if not is_alone:
                     print(as_json({"error": _message(answer)}) if in_json else "")
@@ -96,7 +103,7 @@ def predict(options):
                 _print(marked(pipeline.marked_text(value), answer, options.n_best or 1))
             else:
                 for warning in unknown_in_words(answer):
-                    _report(f"{warning}; --strict refuses such rows.")
+                    _report(options.typed, f"{warning}; --strict refuses such rows.")
                 name = series_of(pipeline, value)
                 _print((f"{in_line(name)}\t" if name else "") + _line(answer, options))
         sys.stdout.flush()
@@ -104,10 +111,16 @@ def predict(options):
 
 
 def bench(options):
-    """Print a table of latency and throughput, and what it was measured on."""
+    """Print a table of latency and throughput, and what it was measured on.
+
+    A bundle with a stream has a second table, of frames that come one at a time. Its real-time
+    factor is the time of a frame over the step between two rows.
+    """
     pipeline = _load(options)
     chosen = _chosen(pipeline, pipeline, options)
-    from .bench import machine, measure  # brings NumPy and onnxruntime, which `inspect` spares
+    # These bring NumPy and onnxruntime, which `inspect` spares.
+    from .bench import machine, measure, measure_frames
+    from .row_streams import has_stream_of_rows
 
     values = [from_json(example) for example in pipeline.manifest.examples]
     if options.input:
@@ -115,19 +128,22 @@ def bench(options):
             texts = lines(stream, options.input)
             if getattr(pipeline, "reads_json", False) and options.input.endswith(FILES):
                 texts = arguments([options.input])
-            values = list(
-                _checked_inputs(pipeline, options, inputs(pipeline, texts, options.json_input))
-            )
+            given = inputs(pipeline, texts, options.json_input)
+            values = [*checked_inputs(pipeline, given, **encoding_options(chosen))]
     if not values:
-        raise ValueError("bench: there is nothing to answer; name a file of texts with --input.")
+        raise ValueError("there is nothing to answer; name a file of texts with --input.")
     with replacement(options.json) as write:  # refuses before anything is measured
         rows = [
             measure(pipeline, values, size, options.seconds, options.repeats, **chosen)
             for size in options.batch_sizes
         ]
+        tables = {"rows": rows}
+        if has_stream_of_rows(pipeline):
+            tables["stream"] = [measure_frames(pipeline, values, options.seconds, options.repeats)]
         measured = _measured(pipeline, values, options, chosen, machine())
-        write(json.dumps({"measured": measured, "rows": rows}, indent=2) + "\n")
-    print(table([list(rows[0]), *([f"{value:g}" for value in row.values()] for row in rows)]))
+        write(json.dumps({"measured": measured, **tables}, indent=2) + "\n")
+    for rows in tables.values():
+        print(table([list(rows[0]), *([f"{value:g}" for value in row.values()] for row in rows)]))
     print(printable(in_line(f"measured: {measured}")))
 
 
@@ -166,7 +182,7 @@ def stream(options):
         for series, answer in streams.answers(texts):
             named = {} if series is None else {"series": series}
             if isinstance(answer, ValueError):
-                _report(answer)
+                _report(options.typed, answer)
                 status = 1
                 line = as_json(named | {"error": _message(answer)}) if options.json else ""
             elif options.json:
@@ -195,17 +211,19 @@ class _Parser(argparse.ArgumentParser):
         if self.takes_inputs and message.startswith("unrecognized arguments: -"):
             message += "; write an input that begins with - after --"
         message = in_line(printable(message))
-        self.exit(2, f"{PROGRAM}: {message}; see {self.prog} --help\n")
+        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
 
 
 def _parse(argv):
     """Return the options; `options.run` is the command's function."""
-    parser = _Parser(prog=CALL, description="Run a seqkeras bundle.")
-    parser.add_argument("--version", action="version", version=f"{PROGRAM} {__version__}")
+    parser = _Parser(prog=as_typed(__package__), description="Run a seqkeras bundle.")
+    parser.add_argument("--version", action="version", version=f"seqkeras-serving {__version__}")
     parser.add_argument("command", choices=_COMMANDS, help="; ".join(_COMMANDS_HELP))
     command = parser.parse_args(argv[:1]).command
     # A separate parser: argparse allows options between texts only without subcommands.
-    return _COMMANDS[command](f"{CALL} {command}").parse_intermixed_args(argv[1:])
+    parser = _COMMANDS[command](as_typed(__package__, command))
+    parser.set_defaults(typed=parser.prog)
+    return parser.parse_intermixed_args(argv[1:])
 
 
 def _predict_parser(prog):
@@ -219,6 +237,9 @@ def _predict_parser(prog):
         default=(),
         help="Texts. For bundles that read numbers or rows: JSON, or the names of .npy, .npz and "
         ".csv files. Default: lines of standard input (< FILE).",
+    )
+    parser.add_argument(
+        "--examples", action="store_true", help="Answer the bundle's examples instead of inputs."
     )
     _add_common_options(parser)
     form = parser.add_mutually_exclusive_group()
@@ -372,6 +393,11 @@ _PIPELINE_OPTIONS = {
     "words": (bool, "Print the layers of every word, as JSON."),
     "truncate": (bool, "Cut inputs over the limit."),
     "strict": (bool, "Refuse rows with a category that the model does not know."),
+    "gaps": (
+        str,
+        "Rows that are missing by their times: refuse them, or fill the gap with rows without "
+        "values. Default: refuse.",
+    ),
     "token_budget": (count, "Tokens of a batch, at most."),
 }
 
@@ -400,20 +426,21 @@ def _chosen(pipeline, function, options):
 
 
 def _inputs(pipeline, options):
-    """Return an iterator over the inputs, given or from standard input, and refusals."""
+    """Return an iterator over the inputs, given or from standard input, and refusals.
+
+    Raises:
+        ValueError: if both inputs and --examples are given.
+    """
+    if options.examples:
+        if options.inputs:
+            raise ValueError("--examples stands in the place of inputs; leave one of both out.")
+        examples = enumerate(pipeline.manifest.examples, start=1)
+        return ((f"example {number}", from_json(example)) for number, example in examples)
     if options.inputs:
         texts = arguments(options.inputs)
     else:
         texts = lines(_open("standard input", sys.stdin).buffer, "standard input")
     return inputs_or_refusals(pipeline, texts, options.json_input)
-
-
-def _checked_inputs(pipeline, options, named_inputs):
-    return checked_inputs(
-        pipeline,
-        named_inputs,
-        **{name: True for name in ("truncate", "strict") if getattr(options, name)},
-    )
 
 
 def _open(name, stream):
@@ -437,7 +464,7 @@ def _stream(pipeline, options):
         refusal = refusal_of(pipeline, name, value, chosen)
         error = refusal or _print_pieces(name, pipeline.stream(value, **chosen))
         if error:
-            _report(error)
+            _report(options.typed, error)
             status = 1
         if not refusal or len(options.inputs) != 1:
             print(flush=True)
@@ -469,13 +496,14 @@ def _print(text, **options):
         print(text, **options)
     except UnicodeEncodeError as error:
         raise ValueError(
-            "predict: an answer must hold no lone surrogate to be printed; it holds "
+            "an answer must hold no lone surrogate to be printed; it holds "
             f"{text[error.start]!r}. Ask for --json."
         ) from error
 
 
-def _report(error):
-    print(f"{PROGRAM}: {in_line(printable(_message(error)))}", file=sys.stderr)
+def _report(typed, error):
+    message = _message(error).removeprefix(f"{typed.rpartition(' ')[2]}: ")
+    print(f"{typed}: {in_line(printable(message))}", file=sys.stderr)
 
 
 def _message(error):

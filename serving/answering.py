@@ -77,7 +77,7 @@ def answers_or_refusals(pipeline: Answers, values: Sequence, options: dict[str, 
 
 def encoding_options(options: dict[str, Any]) -> dict[str, Any]:
     """Return those options of a pipeline that its `encode` takes."""
-    names = ("truncate", "max_new_tokens", "strict")
+    names = ("truncate", "max_new_tokens", "strict", "gaps")
     return {name: options[name] for name in names if options.get(name) is not None}
 
 

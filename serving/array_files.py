@@ -10,17 +10,15 @@ import numpy as np
 
 from .categories import category_of, is_missing
 from .checks import shown
-from .parsing import utf8_of
-
-SEPARATORS = ";|\t"  # of a file that is divided by other signs than commas
+from .parsing import about_separators, utf8_of
 
 
 class FileRow(dict):
-    """A row of a file by column, and the number of its last line, which errors name."""
+    """A row of a file by column, and its place, the last line of it, which errors name."""
 
     def __init__(self, values, line):
         super().__init__(values)
-        self.line = line
+        self.place = f"line {line}"
 
 
 def inputs_in(path, fields, rows=None, horizon=0, targets=(), each_row=False):
@@ -114,7 +112,7 @@ def _require_future(path, all_series, horizon, targets, time):
 def _line_of(row, time):
     """Return the line of a row, and its time if it has one."""
     moment = " ".join(str(row.get(name) or "") for name in (time.columns if time else ()))
-    return f"line {row.line}{f' ({moment})' if moment.strip() else ''}"
+    return f"{row.place}{f' ({moment})' if moment.strip() else ''}"
 
 
 def _rows_in(path, rows):
@@ -130,10 +128,11 @@ def _rows_in(path, rows):
 
 def _require_commas(path, header, rows):
     """Raise a ValueError for a header whose columns are divided by another sign than commas."""
-    if rows is None or len(header) != 1 or header[0] in rows.names:
-        return
-    if any(separator in header[0] for separator in SEPARATORS):
+    if (
+        rows is not None
+        and set(header).isdisjoint(rows.names)
+        and (about := about_separators(header))
+    ):
         raise ValueError(
-            f"{path}: columns must be divided by commas; received the header {shown(header[0])}; "
-            "save the file with commas."
+            f"{path}: {about}; received the header {shown(header[0])}; save the file with commas."
         )

@@ -1,4 +1,4 @@
-"""The speed of a pipeline: latency percentiles and throughput, text in to text out."""
+"""The speed of a pipeline: latency and throughput, text in to text out; of a stream, each frame."""
 
 import itertools
 import os
@@ -7,6 +7,8 @@ import time
 
 import numpy as np
 import onnxruntime
+
+from .times import FIXED
 
 WARM_UP = 3  # calls that are not timed
 
@@ -41,6 +43,45 @@ def measure(pipeline, texts, batch_size, seconds, repeats=None, **options):
         **{f"p{p}_ms": round(t, 3) for p, t in zip((50, 90, 99), percentiles.tolist())},
         "texts_per_second": round(batch_size * len(times) / sum(times), 1),
     }
+
+
+def measure_frames(pipeline, values, seconds, repeats=None):
+    """Time the frames of streams, one frame at a time.
+
+    Args:
+        pipeline: the result of `serving.load`, of a bundle with a stream.
+        values: inputs, at least one; the frames of each are a stream.
+        seconds, repeats: see `measure`.
+
+    Returns:
+        A dict: frames, median_ms and p95_ms of a frame; and real_time_factor, the median over the
+        step between two rows, where rows have times a fixed step apart.
+    """
+    times = []
+    frames = (
+        (stream, frame)
+        for value in itertools.cycle(values)
+        for stream in (pipeline.open(),)
+        for frame in value
+    )
+    for stream, frame in itertools.islice(frames, WARM_UP):
+        stream.push([frame])
+    for stream, frame in frames:
+        begin = time.perf_counter()
+        stream.push([frame])
+        times.append(time.perf_counter() - begin)
+        if len(times) >= repeats if repeats else sum(times) >= seconds:
+            break
+    median, p95 = np.percentile(times, (50, 95)).tolist()
+    measured = {
+        "frames": len(times),
+        "median_ms": round(median * 1000, 3),
+        "p95_ms": round(p95 * 1000, 3),
+    }
+    step = getattr(getattr(pipeline, "rows", None), "time", None)
+    if step is not None and step.unit in FIXED:
+        measured["real_time_factor"] = float(f"{median / (step.step * FIXED[step.unit] / 1e6):.2g}")
+    return measured
 
 
 def machine():

@@ -11,6 +11,7 @@ from .checks import shown
 from .parsing import TOO_LONG, bounded_lines, parse_request
 
 FILES = (".npy", ".npz", ".csv")  # of arrays, or rows
+NAMES_END = (*FILES, ".tsv", ".txt", ".json", ".jsonl", ".parquet")  # of data, where texts are read
 
 
 def arguments(texts):
@@ -53,8 +54,8 @@ def inputs(pipeline, texts, as_json=False):
 
     Args:
         pipeline: the result of `serving.load`.
-        texts: as `arguments` and `lines` yield them. An argument that names a file is refused where
-            texts are read; a line may be any text.
+        texts: as `arguments` and `lines` yield them. An argument that names a file, or has a file's
+            name, is refused where texts are read; a line may be any text.
         as_json: each text is JSON.
     """
     fields = getattr(pipeline, "fields", ())
@@ -70,13 +71,23 @@ def inputs(pipeline, texts, as_json=False):
         return
     for where, line in texts:
         name, text = f"{where}: text", text_of(line, where)
-        if line is text and os.path.isfile(text):
-            raise ValueError(
-                f"{where}: {text} is a file, and the bundle reads texts; its lines are read from "
-                f"standard input: < {shlex.quote(text)}."
-            )
+        if line is text:
+            _require_no_file(text, where)
         value = _columns(text, fields, name) if not as_json else _from_json(text, name)
         yield name, value
+
+
+def _require_no_file(text, where):
+    """Raise a ValueError for an argument that is a file, or by its name is meant to be one."""
+    if os.path.isfile(text):
+        raise ValueError(
+            f"{where}: {text} is a file, and the bundle reads texts; its lines are read from "
+            f"standard input: < {shlex.quote(text)}."
+        )
+    if text.lower().endswith(NAMES_END) and len(text.split()) == 1:
+        raise ValueError(
+            f"{where}: {text}: no such file; if it is a text, give it in a line of standard input."
+        )
 
 
 def inputs_or_refusals(pipeline, texts, as_json=False):

@@ -4,13 +4,14 @@ is safe to print."""
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
 RAW = re.compile("[\x7f-\x9f\ud800-\udfff]")
 MOST_NESTED = 100  # levels, because code that reads or writes JSON is recursive
 MOST_OF_LINE = 10_000_000  # bytes, because a text takes some fifty times its size as tokens
 LARGE = re.compile(r"[eE]\+?[0-9]{3}")  # a number beyond float64 has this exponent or 200 digits
+SEPARATORS = ",;|\t"  # of columns
 TOO_LONG = f"has more than {MOST_OF_LINE:,} bytes, the most that a line may have"
 
 
@@ -32,6 +33,14 @@ def utf8_of(content: bytes, path: Any) -> str:
             f"{path}, line {line}: the byte 0x{content[error.start]:02x} is not UTF-8; save the "
             "file as UTF-8."
         ) from error
+
+
+def about_separators(header: Sequence[str]) -> str:
+    """Return what is wrong with a header that is read as one column, because its file is divided by
+    another separator than its name says; "" if nothing is."""
+    if len(header) == 1 and any(separator in header[0] for separator in SEPARATORS):
+        return "columns must be divided by commas"
+    return ""
 
 
 def parse_json(text, **options):

@@ -11,6 +11,20 @@ ENDS = CONTROLS | str.maketrans({"\n": r"\n", "\r": r"\r", "\t": r"\t"})
 KEPT = {code: escape for code, escape in CONTROLS.items() if chr(code) not in "\n\t"}
 
 
+def as_typed(package: str, command: str = "") -> str:
+    """Return what a user types to run a command, by the package whose `__main__` runs.
+
+    It is "seqkeras train" of the package seqkeras.training, "seqkeras-serving predict" of
+    seqkeras_serving, and in a checkout "python -m training" or "python -m serving predict".
+    """
+    first = package.partition(".")[0]
+    if first in ("seqkeras", "seqkeras_serving"):
+        words = [first.replace("_", "-"), command]
+    else:  # each folder has one command, but for that of the bundles
+        words = ["python -m", first, command if first == "serving" else ""]
+    return " ".join(filter(None, words))
+
+
 def as_line(answer, n_best=1):
     """Return an answer as text, mostly one line.
 

@@ -14,6 +14,11 @@ from .replacing import written_aside
 ENDS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
+def has_stream_of_rows(pipeline: Any) -> bool:
+    """Return whether a pipeline answers frames that come alone, without known rows beside each."""
+    return "stream" in pipeline.manifest.graphs and len(getattr(pipeline, "fields", ())) < 2
+
+
 class RowStreams:
     """The streams of a CSV file's rows.
 

@@ -31,8 +31,10 @@ from .written_numbers import DECIMALS, number_of
 
 MOST = 3e38  # of float32
 MOST_LISTED = 12  # categories in an error
-MOST_MISSING = 10_000  # rows that may be put into the gap of a stream
+MOST_MISSING = 10_000  # rows that may be put into gaps
+GAPS = ("refuse", "fill")
 WAY_OVER_GAPS = "; rows that are missing may be given without values"
+OF_WINDOWS = f'{WAY_OVER_GAPS} (gaps="fill", --gaps fill)'
 OF_STREAMS = f"{WAY_OVER_GAPS} (Stream.missing, --gaps fill)"
 
 
@@ -282,7 +284,7 @@ class Rows:
             self.time.offsets(parts, where)
             times = np.array(times)
             if memory.time is None:
-                self.time.require_steps(times, where, WAY_OVER_GAPS)
+                self.time.require_steps(times, where, OF_WINDOWS)
             else:
                 before = np.array([memory.time], "M8[us]")
                 following = np.concatenate([before, times])
@@ -333,17 +335,41 @@ class Rows:
             return []
         size = len(self.time.columns)
         time = self.time.read(self._row(row, lambda _: name, 0, self.names)[:size], name)
-        before = np.datetime64(memory.time, "us")
-        [count], [is_near] = self.time.steps_between(np.array([before, time]))
-        if not is_near or count < 2:
-            return []
-        if count > MOST_MISSING:
+        times = np.array([np.datetime64(memory.time, "us"), time])
+        filled = self._without_gaps([None, row], times, [None, name])
+        return [values for values, _, _ in filled[1:-1]]
+
+    def without_gaps(self, rows, name):
+        """Return rows, and a row without values for each that is missing by its time.
+
+        Args:
+            rows, name: see `window`.
+
+        Raises:
+            ValueError: beginning with `name`, if a row can not be read, or more rows are missing
+                than `MOST_MISSING`.
+        """
+        if self.time is None:
+            return rows
+        where, size = _where(name, rows), len(self.time.columns)
+        fields = self._fields(rows, name, self.names)
+        places = [where(index) for index in range(len(rows))]
+        self._series_of(rows, where, None)  # which the values alone do not tell
+        times = [self.time.read(row[:size], place) for row, place in zip(fields, places)]
+        filled = self._without_gaps(fields, np.array(times), places)
+        return [_PlacedRow(row, place.removeprefix(f"{name}, ")) for row, _, place in filled]
+
+    def _without_gaps(self, rows, times, where):
+        """Return what `TimeColumn.without_gaps` returns, of gaps that are not too long together."""
+        counts, are_near = self.time.steps_between(times)
+        missing = np.cumsum(np.where(are_near, np.maximum(counts - 1, 0), 0))
+        for row in np.flatnonzero(missing > MOST_MISSING):
             raise ValueError(
-                f"{name}: {count - 1:,} rows are missing before {in_iso(time)}, the last was of "
-                f"{in_iso(before)}; at most {MOST_MISSING:,} may be."
+                f"{where[row + 1]}: {missing[row]:,} rows are missing before "
+                f"{in_iso(times[row + 1])}, the last was of {in_iso(times[row])}; at most "
+                f"{MOST_MISSING:,} may be."
             )
-        empty = [None] * len(self.columns)
-        return [[*self.time.written(time), *empty] for time in self.time.after(before, count - 1)]
+        return self.time.without_gaps(rows, times, where, [None] * len(self.columns))
 
     def future(self, rows, last, horizon, name):
         """Return (horizon, num_known) float32.
@@ -499,6 +525,14 @@ class Rows:
         return [*row]
 
 
+class _PlacedRow(list):
+    """The values of a row, and its place, which errors name."""
+
+    def __init__(self, values, place):
+        super().__init__(values)
+        self.place = place
+
+
 @dataclass(frozen=True)
 class Unknown:
     """A category that the model does not know.
@@ -545,11 +579,12 @@ def _in_float32(numbers):
 
 
 def _where(name, rows):
-    """Return index of a row -> its name: its line in a file; a single row has the name of all."""
+    """Return index of a row -> its name: its place, as its line in a file; a single row has the
+    name of all."""
 
     def where(index):
-        if (line := getattr(rows[index], "line", None)) is not None:
-            return f"{name}, line {line}"
+        if (place := getattr(rows[index], "place", None)) is not None:
+            return f"{name}, {place}"
         return name if len(rows) == 1 else f"{name}, row {index + 1}"
 
     return where

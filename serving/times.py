@@ -283,6 +283,26 @@ class TimeColumn:
             off = abs((times - days)[1:] - (times - days)[:-1])
         return count, (units % self.step == 0) & (4 * off <= DAY)
 
+    def without_gaps(self, rows, times, where, empty):
+        """Return [row, time, name of the row] of each row, and of each that is missing by the times
+        between two rows: one without values.
+
+        Args:
+            rows: lists, the values of the time's columns and of others.
+            times: (rows,) datetime64, see `read`.
+            where: the name of each row.
+            empty: a list, what stands for the values of the other columns.
+        """
+        counts, are_near = self.steps_between(times)
+        filled = []
+        for row, time, name, count in zip(rows, times, where, [*np.where(are_near, counts, 1), 1]):
+            filled.append([row, time, name])
+            filled += [
+                [[*self.written(missing), *empty], missing, f"the row of {in_words(missing)}"]
+                for missing in (self.after(time, count - 1) if count > 1 else ())
+            ]
+        return filled
+
     def require_steps(self, times, where, way_out=""):
         """Raise a ValueError, which ends in a way out of a gap, for the first row that does not
         follow by one step."""
@@ -316,6 +336,11 @@ class TimeColumn:
 def in_iso(time):
     """Return a datetime64 as ISO 8601 writes it, without a fraction of zero."""
     return str(np.datetime64(time, "us")).removesuffix(".000000")
+
+
+def in_words(time):
+    """Return a datetime64 as people write it: "2024-12-31 23:00"."""
+    return in_iso(time).replace("T", " ").removesuffix(":00").removesuffix(" 00:00")
 
 
 def _since_1970(moment):

@@ -120,7 +120,9 @@ def _tensor(kind: str, spec: TensorSpec, batches: bool) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; returns the exit status."""
-    parser = argparse.ArgumentParser("python -m serving.triton", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(
+        f"python -m {__package__}.triton", description=__doc__.split("\n")[0]
+    )
     parser.add_argument("bundle", metavar="BUNDLE", help="Folder of the bundle.")
     parser.add_argument("repository", metavar="REPOSITORY", help="Folder of all models.")
     parser.add_argument(
@@ -139,7 +141,7 @@ def main(arguments: list[str] | None = None) -> int:
             write_repository(options.bundle, options.repository, options.max_batch, options.threads)
         )
     except (OSError, ValueError) as error:
-        print(f"seqkeras-serving: {in_line(printable(str(error)))}", file=sys.stderr)
+        print(f"{parser.prog}: {in_line(printable(str(error)))}", file=sys.stderr)
         return 1
     return 0
 

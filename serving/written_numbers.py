@@ -2,7 +2,7 @@
 
     data        12, -0.5, 1.5e-7: no groups, a point
     people      with the decimal sign that their column names: 1,250.5, 1 250.5 and 1'250.5 where it
-                is a point, 1.250,5 and 1 250,5 where it is a comma; 12 % is 0.12, and a unit behind
+                is a point, 1.250,5 and 1 250,5 where it is a comma; 12 % is 0.12, and a unit after
                 a number multiplies it: 千, 万, 百万, 亿, 万亿; K, M, B (10^3, 10^6, 10^9)
 
 Characters of full width count as ASCII. `serving/javascript/src/written_numbers.js` is the same

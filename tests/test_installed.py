@@ -110,7 +110,7 @@ def test_what_is_pinned_is_what_the_wheel_takes():
     [
         (["--version"], 0, "seqkeras ", ""),
         (["--help"], 0, "usage: seqkeras train TASK", ""),
-        (["predict"], 2, "", "seqkeras-serving: the following arguments are required: BUNDLE"),
+        (["predict"], 2, "", "seqkeras predict: the following arguments are required: BUNDLE"),
         ([], 2, "", "seqkeras: the command must be one of train, export, figure, predict, "),
         (["answer"], 2, "", "seqkeras: the command must be one of train, export, figure, "),
     ],

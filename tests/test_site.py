@@ -144,6 +144,15 @@ def test_a_page_asks_for_no_file_that_npm_has_not_brought(hooks, monkeypatch, tm
     assert heads(hooks) == (["assets/iframe-worker/index.js"], {"katex", "mermaid"})
 
 
+def test_what_belongs_together_in_a_table_stays_on_one_line(hooks):
+    row = "<p>5 %</p><th>at 5 %</th><td>93.5 %; 4 %</td>"
+    row += "<td><code>12 %</code> <code>tests/test_a.py</code></td>"
+    told = "<th>at 5&nbsp;%</th><td>93.5&nbsp;%; 4&nbsp;%</td>"
+    shown = hooks.on_page_content(row, None, None, None)
+    assert told in shown and "<p>5 %</p>" in shown and ">12 %</code>" in shown
+    assert "<code>tests/<wbr>test_<wbr>a.py</code>" in shown
+
+
 def test_files_of_other_folders_are_pages(site):
     names = "CONTRIBUTING CHANGELOG overview serving/index serving/javascript/index"
     for name in [*names.split(), "examples/translator.ipynb"]:
@@ -168,6 +177,24 @@ def test_nothing_keeps_anybody_out_and_only_wide_parts_scroll(site, browser, loo
             require_nothing_found(page, preload=False)
             root = "document.documentElement"
             assert page.evaluate(f"{root}.scrollWidth <= {root}.clientWidth"), kind
+
+
+@in_chromium
+def test_no_page_scrolls_sideways_and_a_desk_shows_whole_tables(site, browser):
+    pages = [page for page in sorted(site.rglob("*.html")) if page.name != "404.html"]
+    root, tables = (
+        "document.documentElement",
+        "[...document.querySelectorAll('.md-typeset__table')]",
+    )
+    wide = f"{tables}.filter(each => each.scrollWidth > each.parentElement.clientWidth + 1).length"
+    with opened(browser, pages[0].as_uri()) as page:
+        for path in pages:
+            page.goto(path.as_uri())
+            for width in (1280, 390):
+                page.set_viewport_size({"width": width, "height": 900})
+                assert page.evaluate(f"{root}.scrollWidth <= {root}.clientWidth"), (path, width)
+            page.set_viewport_size({"width": 1280, "height": 900})
+            assert page.evaluate(wide) == (path.name == "scores.html"), path  # of 11 columns
 
 
 def pages_with(site, shown):

@@ -13,13 +13,16 @@ from seqkeras.memory import keep_freed_memory
 from seqkeras.quiet import import_keras
 from seqkeras.runs import CHECKPOINT, RECORD
 from seqkeras.serving.manifest import Refusal
+from seqkeras.serving.printing import as_typed
 from seqkeras.terminal import allow_any_text, drop_output, one_line
 from seqkeras.training.commands import command
 from seqkeras.training.describe import DESCRIBE, Description, describe, describe_command
 from seqkeras.training.evaluate import EVALUATE, Evaluation, evaluate, evaluate_command
+from seqkeras.training.run import is_finished
 from seqkeras.training.tasks import TASKS
 from seqkeras.training.tuning.command import TUNE, Tuning, tune_command
 
+TYPED = as_typed(__package__, "train")
 OUT_OF_MEMORY = {"ResourceExhaustedError", "OutOfMemoryError"}  # of TensorFlow, of PyTorch
 
 
@@ -35,24 +38,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except click.ClickException as error:
         context = getattr(error, "ctx", None)
-        path = context.command_path if context else "seqkeras train"
-        print(f"training: {one_line(error.format_message())} See {path} --help.", file=sys.stderr)
+        path = context.command_path if context else TYPED
+        print(f"{TYPED}: {one_line(error.format_message())} See {path} --help.", file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:
         return drop_output()
     except (DataError, InUseError, Refusal) as error:
-        print(f"training: {one_line(error)}", file=sys.stderr)
+        print(f"{TYPED}: {one_line(error)}", file=sys.stderr)
         return 1
     except OSError as error:
         named = error.filename is not None and error.strerror
         reason = f"{error.filename}: {error.strerror}" if named else error
-        print(f"training: {one_line(reason)}", file=sys.stderr)
+        print(f"{TYPED}: {one_line(reason)}", file=sys.stderr)
         return 1
     except MemoryError:
-        print("training: memory is short; choose a smaller --batch-size or model", file=sys.stderr)
+        print(f"{TYPED}: memory is short; choose a smaller --batch-size or model", file=sys.stderr)
         return 1
     except (KeyboardInterrupt, click.Abort):
-        print(f"training: stopped{left.in_words()}", file=sys.stderr)
+        print(f"{TYPED}: stopped{left.in_words()}", file=sys.stderr)
         return 130
     return 0
 
@@ -88,9 +91,12 @@ def _train(arguments, interrupts, left):
     commands |= {EVALUATE: evaluate_command(), DESCRIBE: describe_command()}
     commands[TUNE] = tune_command(TASKS)
     group = click.Group("training", commands=commands, help="Train a model: options in, a run out.")
-    outcome = group.main(arguments, prog_name="seqkeras train", standalone_mode=False)
+    outcome = group.main(arguments, prog_name=TYPED, standalone_mode=False)
     if outcome == 0:  # for help, which is printed
         return
+    if isinstance(outcome, tuple):
+        options, folder, overwrite = outcome
+        is_finished(folder, options.task, options, overwrite)  # refuses a folder of another run
     keep_freed_memory()
     import_keras()
     interrupts.check()
@@ -107,7 +113,6 @@ def _train(arguments, interrupts, left):
             left.study = outcome.folder
             tune(outcome)
         else:
-            options, folder, overwrite = outcome
             left.begin(folder, overwrite)
             train(options.make(), folder, overwrite)
     except Exception as error:

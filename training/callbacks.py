@@ -3,7 +3,7 @@
 import itertools
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import keras
@@ -76,6 +76,7 @@ class Progress(keras.callbacks.Callback):
         first_step: where this process begins.
         tokens: iterator over the tokens of every batch from there on, or None.
         batches_per_step: batches whose gradients make a step.
+        stepped: called with the number of each step, and of all steps; or None.
     """
 
     def __init__(
@@ -84,12 +85,13 @@ class Progress(keras.callbacks.Callback):
         first_step: int = 0,
         tokens: Iterator[int] | None = None,
         batches_per_step: int = 1,
+        stepped: Callable[[int, int], None] | None = None,
     ):
         super().__init__()
         self.num_steps, self.step = num_steps, first_step
         self.batches, self.batches_per_step = 0, batches_per_step
         self.tokens = itertools.repeat(0) if tokens is None else tokens
-        self.counted = 0
+        self.counted, self.stepped = 0, stepped
         self.bar = progress_bar()
 
     def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
@@ -105,6 +107,8 @@ class Progress(keras.callbacks.Callback):
         speed = self.shown / (time.monotonic() - self.began)
         words = f"training, loss {float(logs['loss']):.4f}, {speed:,.0f} tokens/s"
         self.bar.update(self.task, completed=self.step, description=words)
+        if self.stepped is not None:
+            self.stepped(self.step, self.num_steps)
         if self.step >= self.num_steps:
             self.model.stop_training = True
 

@@ -156,6 +156,7 @@ def command(name: str, options_class: type[FitOptions]) -> click.Command:
     def callback(out, overwrite, **values):
         options = options_class.of(**_given(values))
         options.check()
+        options.require_files()
         return options, out, overwrite
 
     text = inspect.getdoc(options_class)

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from seqkeras import files
-from seqkeras.runs import EVALUATION, MODEL, OPTIONS, RunError, RunFiles
+from seqkeras.runs import EVALUATION, MODEL, OPTIONS, RunError, RunFiles, RunRecord
 from seqkeras.serving.manifest import MANIFEST
 from seqkeras.terminal import one_line
 from seqkeras.training.commands import parse_options
@@ -87,6 +87,8 @@ def evaluate_command() -> click.Command:
         The bundle of a model that `save_run` wrote is scored as the task of its pipeline; the
         options of that task say what the columns are.
         """
+        if not (folder / MANIFEST).is_file():
+            RunRecord.read(folder)  # refuses what is no run, before Keras is loaded
         return Evaluation(folder, data, precision, out, tuple(context.args))
 
     return evaluate_folder

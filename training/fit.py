@@ -47,6 +47,7 @@ class Plan:
         looks_first: whether there is a look before the first step.
         report: called with the number and the rank of each look, and what looks are compared by; or
             None.
+        stepped: called with the number of each step, and of all steps; or None.
         tokens_from: step -> iterator over the tokens of every batch from that step on, or None.
         prepare: called with the model before it is compiled, or None.
         begin: called when nothing more can be refused, before the folder is read or written.
@@ -64,6 +65,7 @@ class Plan:
     validation: Any = None
     looks_first: bool = False
     report: Callable | None = None
+    stepped: Callable | None = None
     tokens_from: Callable | None = None
     prepare: Callable | None = None
     begin: Callable | None = None
@@ -151,7 +153,7 @@ def _learn(plan, model, state, averages):
             "checkpoints; choose --steps-per-look, or a smaller --steps-per-save"
         )
     tokens = None if plan.tokens_from is None else plan.tokens_from(done)
-    progress = Progress(num_steps, done, tokens, per_step)
+    progress = Progress(num_steps, done, tokens, per_step, plan.stepped)
     history = History(folder, state, options.tensorboard)
     looks = Looks(
         folder,

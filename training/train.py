@@ -50,6 +50,7 @@ def train(
     folder: Path,
     overwrite: bool = False,
     report: Callable[[int, list[float], Compared], None] | None = None,
+    stepped: Callable[[int, int], None] | None = None,
 ) -> None:
     """Train a task, or continue where an earlier process stopped; a finished run is left alone.
 
@@ -61,6 +62,7 @@ def train(
         overwrite: whether files of an earlier run are removed.
         report: called with the number and the rank of each look, `Validation.rank`, and what looks
             are compared by; an exception that it raises ends the training. None: no function.
+        stepped: called with the number of each step, and of all steps. None: no function.
 
     Raises:
         InUseError: if another process writes the folder.
@@ -92,9 +94,9 @@ def train(
         task.modelling.folder = folder
         data = _read(task, folder, overwrite, devices)
         if getattr(task.options, "members", 1) > 1:
-            model = _members(task, folder, overwrite, devices, data, report)
+            model = _members(task, folder, overwrite, devices, data, report, stepped)
         else:
-            model = fit(_plan(task, folder, overwrite, devices, data, report))
+            model = fit(_plan(task, folder, overwrite, devices, data, report, stepped))
         if devices.is_chief:
             scores = _finish(task, folder, model, data)
         devices.part()
@@ -145,7 +147,7 @@ def _read(task, folder, overwrite, devices):
     return _Data(examples, validation, kept, run, answer)
 
 
-def _members(task, folder, overwrite, devices, data, report):
+def _members(task, folder, overwrite, devices, data, report, stepped):
     """Return the mean of members, which are trained one after another, a run each; data have the
     examples that it takes."""
     members = []
@@ -158,7 +160,8 @@ def _members(task, folder, overwrite, devices, data, report):
             parts = data.examples, data.kept, data.run.tokenizers
             run, answer = member.prepared(path, *parts)
             own = dataclasses.replace(data, run=run, answer=answer)
-            plan = _plan(member, path, overwrite, devices, own, None if number else report)
+            told = (None, None) if number else (report, stepped)
+            plan = _plan(member, path, overwrite, devices, own, *told)
             begin = functools.partial(_begin_both, task, folder, overwrite, data.run, plan.begin)
             model = fit(dataclasses.replace(plan, begin=begin))
             _finish(member, path, model, own)
@@ -183,7 +186,7 @@ def _begin(task, folder, overwrite, run):
     task.modelling.begun(folder)
 
 
-def _plan(task, folder, overwrite, devices, data, report=None):
+def _plan(task, folder, overwrite, devices, data, report, stepped):
     """Return the `Plan` of a task's training."""
     options, modelling, run = task.options, task.modelling, data.run
     batches, loss = modelling.batches(data.examples, run), modelling.loss()
@@ -230,6 +233,7 @@ def _plan(task, folder, overwrite, devices, data, report=None):
         validation=validation,
         looks_first=modelling.looks_first,
         report=report,
+        stepped=stepped,
         tokens_from=batches.tokens_from,
         prepare=prepare,
         begin=begin if devices.num_processes == 1 else None,

@@ -23,6 +23,7 @@ NPM = Path(__file__).parent / "node_modules"
 OVERVIEW = "overview.md"
 LINK = re.compile(r'(\]\(|src=")(?!\w+:)([^)#\s"]+)')
 LANGUAGES = {"": "text", ".yml": "yaml"}
+PERCENT = re.compile(r"(\d) %(?![^<]*</code>)")
 PICTURES = {".png", ".svg", ".jpg", ".gif"}
 
 # What a page shows, and what it then takes of a package from npm into its head.
@@ -118,10 +119,13 @@ def on_page_content(html, page, config, files):
     """Mend what a browser makes of tables and code.
 
     An empty head of a column, which a screen reader would announce, becomes an empty cell. A short
-    phrase of code, such as an option, stays on one line; a path breaks behind a slash, a long name
-    behind a dot.
+    phrase of code, such as an option, stays on one line; a path breaks after a slash or an
+    underscore, a long name after a dot. A percentage in a table stays on one line.
     """
     html = re.sub(r"<th( [^>]*)?></th>", r"<td\1></td>", html)
+    html = re.sub(
+        r"<t[dh].*?</t[dh]>", lambda cell: PERCENT.sub(r"\1&nbsp;%", cell[0]), html, flags=re.S
+    )
     return re.sub(r"<code>([^<\n]*)</code>", lambda match: _phrase(match[1]), html)
 
 
@@ -183,7 +187,7 @@ def _brought(target, config):
 
 def _phrase(code):
     if "/" in code:
-        return f"<code>{code.replace('/', '/<wbr>')}</code>"
+        return "<code>" + re.sub("([/_])", r"\1<wbr>", code) + "</code>"
     if len(code) > 20 and re.fullmatch(r"[\w.]+", code):
         return f"<code>{code.replace('.', '.<wbr>')}</code>"
     return f'<code class="short">{code}</code>' if len(code) <= 30 else f"<code>{code}</code>"

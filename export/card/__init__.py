@@ -12,7 +12,7 @@ from seqkeras import serving
 from seqkeras.export.card.hosts import about_generation, about_streams
 from seqkeras.export.card.precisions import about_precisions
 from seqkeras.export.pipelines import record_of
-from seqkeras.serving.manifest import MANIFEST, Manifest
+from seqkeras.serving.manifest import Manifest
 from seqkeras.serving.pipelines.arrays import FRAMES
 from seqkeras.serving.pipelines.forecast import WINDOW
 from seqkeras.serving.printing import as_line
@@ -101,22 +101,22 @@ COMPARED = {  # a figure of the manifest's `parity` -> in words
 }
 CALLED = "{what}, from the model as its user calls it, on {examples} inputs, of the largest number"
 WIDEST = 120  # characters of an input or an answer
+EXAMPLES = "--examples"  # the option of predict
 MOST_PASTED = 1000  # of an input in a command
-FIRST = "import json, sys; print(json.dumps(json.load(open(sys.argv[1], 'rb'))['examples'][0]))"
 
 
 def command(bundle: Path | str, examples: Sequence[Any]) -> str:
     """Return a command line, to be pasted in a shell, that answers an input of the bundle.
 
-    Where the manifest has no examples, as arrays are too large, the command names a file.
+    Where the manifest has no examples, as arrays are too large, the command names a file. Where an
+    example is too long to be pasted, the command answers all examples.
     """
     predict = f"seqkeras predict {shlex.quote(str(bundle))}"
     if not examples:
         return f"{predict} array.npy"
     if (argument := pasted(examples[0])) is not None:
         return f"{predict} {argument}"
-    manifest = shlex.quote(f"{bundle}/{MANIFEST}")
-    return f'python -c "{FIRST}" {manifest} | {predict} --json-input'
+    return f"{predict} {EXAMPLES}"
 
 
 def pasted(example: Any) -> str | None:

@@ -140,7 +140,7 @@ def text_problems(model: keras.Model) -> Iterator[str]:
     layers = [layer for layer in model.layers if isinstance(layer, keras.layers.TextVectorization)]
     if len(layers) != 1:
         yield (
-            "the model begins with strings: save what reads token ids behind its tokenizer, and "
+            "the model begins with strings: save what reads token ids after its tokenizer, and "
             "give the tokenizer as tokenizers={'text': ...}"
         )
         return
@@ -150,7 +150,7 @@ def text_problems(model: keras.Model) -> Iterator[str]:
         first = model.layers.index(layers[0]) + 1
         behind = f"keras.Sequential([keras.Input((None,), dtype='int64'), *model.layers[{first}:]])"
     yield (
-        f"the model begins with strings: save what is behind its TextVectorization, {behind}, and "
+        f"the model begins with strings: save what is after its TextVectorization, {behind}, and "
         f"give tokenizers={{'text': from_text_vectorization({layer})}} of seqkeras.tokenizers"
     )
 

@@ -55,7 +55,7 @@ def _refusals(folder, model):
 
 
 def _beside_own_call(run, plan, model):
-    """Return what differs between the loaded model behind its pipeline and the user's call."""
+    """Return what differs between the loaded model in its pipeline and the user's call."""
     calls = calls_of(run, plan)
     try:
         call = user_call(run, plan, calls, model)

@@ -65,7 +65,7 @@ def texts(checked: Checked) -> Iterator[str]:
     for name in (spec.name for spec in graph.outputs):
         if not same_rows(alone[name], padded[name]):
             yield (
-                f"the model's {name} changes with the padding behind a text: leave it out, by "
+                f"the model's {name} changes with the padding after a text: leave it out, by "
                 "lengths, by padding_mask, or by Embedding(..., mask_zero=True)"
             )
     yield from _probabilities(checked, operators, alone)
@@ -160,7 +160,7 @@ def padding(checked: Checked) -> Iterator[str]:
             " or padding_mask, or take neither: then inputs of one length alone share a batch"
         )
     for name in changed:
-        yield f"the model's {name} changes with the padding behind an input: {way_out}"
+        yield f"the model's {name} changes with the padding after an input: {way_out}"
 
 
 def _pairs(checked):

@@ -162,7 +162,7 @@ class Padding:
         return builder.add("TopK", [keys, length], outputs=outputs, axis=1, largest=0)[1]
 
     def _places(self, builder):
-        """Return (B, T) the place of each step's output: of a masked one the zero behind all."""
+        """Return (B, T) the place of each step's output: of a masked one the zero after all."""
         length, _ = self._steps(builder)
         one = builder.integers(1)
         real = builder.add("Cast", [self.mask], to=TensorProto.INT64)

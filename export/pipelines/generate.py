@@ -25,7 +25,7 @@ ANY = "(?s).*"  # a text that may be empty
 def generate(source: TextModel) -> dict[str, Signature]:
     """Map "text", which may be empty, to the "text" that follows it, and "score"; see `translate`.
 
-    To truncate keeps the last tokens of a prompt, behind the first one if that is `start_id`.
+    To truncate keeps the last tokens of a prompt, after the first one if that is `start_id`.
     Where prompts are turns, the text is what the user says.
     """
     most = min(source.limits.source_length, source.limits.target_length - 1)
@@ -71,7 +71,7 @@ def _begun(ids, start_id, always):
 
 
 def _last(ids, room, start_id, truncate):
-    """Return the last ids of prompts over `room`, behind a `start_id` that they begin with."""
+    """Return the last ids of prompts over `room`, after a `start_id` that they begin with."""
     sizes = ids.row_lengths()
     begins = (_firsts(ids) == start_id) & (room > 1)
     least = tf.where(

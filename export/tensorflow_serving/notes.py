@@ -52,9 +52,9 @@ Requests of several clients are answered in one batch, by `{file}`; a request ho
 rows. {reader}"""
 ALONE = "Every request is answered alone: padding changes what this model answers."
 OF_CLIENTS = "Requests of several clients are answered in one batch."
-LENGTHS = "What lies behind `lengths` is not read. "
+LENGTHS = "What lies after `lengths` is not read. "
 CHARACTERS = """\
-{names} must always be {width} wide (`word_length`), with zeros behind a word's characters."""
+{names} must always be {width} wide (`word_length`), with zeros after a word's characters."""
 STRINGS = """\
 A row that is refused has the reason in `error`, which is empty for the others; {truncate} cuts
 texts that are too long. {batches}

@@ -42,7 +42,7 @@ def require_byte_pairs(content: Mapping[str, Any], byte_characters: Sequence[str
         (content["normalizer"], "nothing may be normalized"),
         (not plain or splits.get("add_prefix_space"), "words must be split as GPT-2's are"),
         (missing, f"the vocabulary must hold every byte; it lacks {missing}"),
-        (not _in_order(pairs_of(model)), "a pair must stand behind those that make its parts"),
+        (not _in_order(pairs_of(model)), "a pair must stand after those that make its parts"),
     ]
     for option in ("dropout", "continuing_subword_prefix", "end_of_word_suffix", "ignore_merges"):
         problems.append((model.get(option), f"{option} must not be set"))

@@ -16,7 +16,7 @@ class ForecastPlot(NamedTuple):
     Attributes:
         title: of it.
         past, came, forecast: numbers of steps; NaN where one is missing. What came and the forecast
-            begin behind the past.
+            begin after the past.
         quantiles: quantile -> numbers as the forecast; the outermost two make a band, the next two
             a band within it, and so on.
         naive: name -> numbers of a simple forecast beside it.

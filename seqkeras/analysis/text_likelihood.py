@@ -18,7 +18,7 @@ class TextLikelihood:
 
         loss = -1/n sum over i of log p(y(i) | y(k) ... y(i-1)),    i = 1 ... n
 
-    Each token behind the first is predicted once. The model decides which tokens y(k) ... y(i-1)
+    Each token after the first is predicted once. The model decides which tokens y(k) ... y(i-1)
     it sees:
 
         with a state, such as `RNNLanguageModel`     all tokens before in its row: the stream is cut
@@ -27,7 +27,7 @@ class TextLikelihood:
         others, such as `GPT`                         the tokens before in its window. A window
                                                       begins every `stride` tokens. Where windows
                                                       overlap, the first window's prediction counts;
-                                                      so behind the first window a token has at
+                                                      so after the first window a token has at
                                                       least `length - stride` tokens before it
 
     Args:
@@ -125,7 +125,7 @@ class TextLikelihood:
         return total
 
     def _taken(self, places, real):
-        """Return tokens of places, and those behind them, `NO_TARGET` where none is asked for."""
+        """Return tokens of places, and those after them, `NO_TARGET` where none is asked for."""
         last = len(self.tokens) - 1
         token_ids = self.tokens[np.minimum(places, last - 1)]
         targets = np.where(real, self.tokens[np.minimum(places + 1, last)], NO_TARGET)

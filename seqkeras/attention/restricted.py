@@ -27,7 +27,7 @@ class RestrictedSelfAttention(Heads):
     attention_mask that differs from query to query is a (T, T) tensor already: under one the layer
     computes as `MultiHeadAttention` does.
 
-    `extend` reads further tokens behind a cache of the last P <= r, whose last place holds the last
+    `extend` reads further tokens after a cache of the last P <= r, whose last place holds the last
     token: a step costs O(r), however many tokens came before it.
 
     Notation: N and H are the paper's h and d_k = d_v.
@@ -266,7 +266,7 @@ class Blocks(NamedTuple):
     Args:
         queries: (n, c) integers, places of the tokens.
         keys: (n, S) integers, places of cache and tokens between zeros.
-        zeros: numbers of zeros before the cache; that fill the last block; and behind it.
+        zeros: numbers of zeros before the cache; that fill the last block; and after it.
         distances: (1, c, S) integers, query minus key.
         near: (B n, 1, c, S) booleans, True = may attend.
     """

@@ -57,7 +57,7 @@ def require_consistent(network, units, dtype):
 
 
 def _stepped(network, inputs, recurrent, states):
-    """Return the new states and what is saved, behind a proof that they are as many as they
+    """Return the new states and what is saved, after a proof that they are as many as they
     should be."""
     received = (
         "masked_gates must have one entry for each gate, and masked_copies one for each state; "

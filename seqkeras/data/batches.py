@@ -28,7 +28,7 @@ class Sequences:
     Args:
         rows: list of lists of integers.
         width: the length to which every row is padded; None pads to the longest that is taken.
-        padding: the integer that stands behind a row's end.
+        padding: the integer that stands after a row's end.
 
     Attributes:
         lengths: (rows,) int64.
@@ -57,7 +57,7 @@ class Sequences:
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
-        """Return the rows of some of these, one behind the other; all else is the first's."""
+        """Return the rows of some of these, one after the other; all else is the first's."""
         whole = copy.copy(parts[0])
         whole.lengths = np.concatenate([part.lengths for part in parts])
         whole.values = np.concatenate([part.values for part in parts])
@@ -77,7 +77,7 @@ class Sequences:
 
         Args:
             first, last: counts of values that each row has at least.
-            padding: the integer that stands behind a row's end.
+            padding: the integer that stands after a row's end.
         """
         inner = copy.copy(self)
         inner.starts, inner.lengths = self.starts + first, self.lengths - first - last

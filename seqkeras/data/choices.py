@@ -8,7 +8,7 @@
     list     .jsonl with {"text", "choices": [...], "answer"}
     columns  .csv, .tsv or .jsonl with columns of given names
 
-The right choice is the label or the column of one, or the place of one from 0. Empty choices behind
+The right choice is the label or the column of one, or the place of one from 0. Empty choices after
 the last are none, so questions may have different numbers of them.
 
 Reference: Zellers et al. 2018, https://arxiv.org/abs/1808.05326; Clark et al. 2018,

@@ -17,10 +17,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from seqkeras.data.json_lines import json_objects
-from seqkeras.data.texts import DataError, holds_half_a_character, read_text, suffix_of
-from seqkeras.serving.parsing import MOST_OF_LINE
-
-SEPARATORS = ",;|\t"  # that a header of one column holds if its file is divided by another one
+from seqkeras.data.texts import (
+    DataError,
+    first_line,
+    holds_half_a_character,
+    read_text,
+    suffix_of,
+)
+from seqkeras.serving.parsing import MOST_OF_LINE, about_separators
 
 
 class WaysOut(NamedTuple):
@@ -71,8 +75,7 @@ def read_columns(
     """
     path = Path(path)
     read = _reader(path, form, ways_out)
-    if len(set(names)) < len(names):
-        raise DataError(f"{path}: the columns must be distinct; received {', '.join(names)}.")
+    _require_distinct(path, names)
     rows, columns = [], Columns(tuple(names), tuple(may_be_empty), header, options, ways_out)
     for line, values in read(path, read_text(path), columns):
         for name, value in zip(names, values):
@@ -85,6 +88,38 @@ def read_columns(
     if not rows:
         raise DataError(f"{path}: there is no example in it.")
     return rows
+
+
+def require_columns(
+    path: Path | str,
+    names: Sequence[str],
+    form: str | None = None,
+    header: bool = True,
+    options: tuple[str, ...] | None = None,
+    ways_out: WaysOut = NO_WAYS_OUT,
+) -> None:
+    """Refuse a file whose name or first line shows that `read_columns` refuses it: in a moment,
+    however large the file is. A first line that does not show it is left to `read_columns`.
+
+    Args:
+        path, names, form, header, options, ways_out: see `read_columns`.
+
+    Raises:
+        DataError: as `read_columns` raises it.
+
+    Example:
+        >>> import pathlib
+        >>> from seqkeras.data.columns import require_columns
+        >>> _ = pathlib.Path("reviews.csv").write_text("text,label\\nfine,good\\n")
+        >>> require_columns("reviews.csv", ["text", "label"])
+    """
+    path = Path(path)
+    read = _reader(path, form, ways_out)
+    _require_distinct(path, names)
+    line = first_line(path)
+    if line.strip() and not (read is _of_csv and line.count('"') % 2):
+        columns = Columns(tuple(names), tuple(names), header, options, ways_out)
+        next(iter(read(path, line, columns)), None)
 
 
 def column_names(path: Path | str) -> list[str]:
@@ -154,8 +189,8 @@ class Columns:
 
     def _about_header(self, first):
         """Return what else may be wrong where a first line lacks a column."""
-        if len(first) == 1 and any(separator in first[0] for separator in SEPARATORS):
-            return "; columns are divided by commas, in .tsv by tabs"
+        if about := about_separators(first):
+            return f"; {about}, in .tsv by tabs"
         way_out = self.ways_out.header
         return f"; {way_out} reads a file whose first line is a row" if way_out else ""
 
@@ -173,6 +208,11 @@ class Columns:
 
     def _by_option(self, name):
         return f"; {self.options[self.names.index(name)]} chooses it" if self.options else ""
+
+
+def _require_distinct(path, names):
+    if len(set(names)) < len(names):
+        raise DataError(f"{path}: the columns must be distinct; received {', '.join(names)}.")
 
 
 def _reader(path, form=None, ways_out=NO_WAYS_OUT):

@@ -322,7 +322,7 @@ def intended_tag(tag: str) -> str:
 
 
 def is_iob1(sentences: Iterable[Sequence[str]]) -> bool:
-    """Return whether tags with the letters of IOB2 are IOB1: B begins no entity but one behind
+    """Return whether tags with the letters of IOB2 are IOB1: B begins no entity but one after
     another of its label.
 
     Args:

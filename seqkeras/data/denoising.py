@@ -118,9 +118,9 @@ def span_corruption(
     share: float = 0.15,
     span_length: float = 3.0,
 ) -> Damaged:
-    """Replace spans by sentinels; the targets hold each span behind its sentinel.
+    """Replace spans by sentinels; the targets hold each span after its sentinel.
 
-    As in T5's code no sentinel stands behind the last span; the paper's figure 2 has one.
+    As in T5's code no sentinel stands after the last span; the paper's figure 2 has one.
 
     Args:
         token_ids: (B, T) integers.
@@ -211,7 +211,7 @@ def text_infilling(
     used = (before < budget[:, None]) & (np.arange(drawn.shape[1]) <= (lengths - budget)[:, None])
     drawn = np.minimum(drawn, budget[:, None] - before) * used
     kept = lengths - drawn.sum(axis=1)
-    # A span stands in a gap: before the first of the tokens that are kept, or behind one of them.
+    # A span stands in a gap: before the first of the tokens that are kept, or after one of them.
     gaps = np.where(np.arange(width + 1) <= kept[:, None], generator.random((rows, width + 1)), 2.0)
     gaps = np.argsort(gaps, axis=1)[:, : drawn.shape[1]]
     used, drawn = used[:, : gaps.shape[1]], drawn[:, : gaps.shape[1]]

@@ -3,7 +3,7 @@
     lines    a line is a sentence, or a paragraph; an empty line ends a document
     prose    as in books: an empty line ends a paragraph, three of them or more a document. A title
              as WikiText writes it, " = Title = ", begins one, and WikiText's marks are undone:
-             "@-@" is "-", <unk> is [UNK]. A sentence ends behind . ! ? and 。！？
+             "@-@" is "-", <unk> is [UNK]. A sentence ends after . ! ? and 。！？
 
 Files are plain or .gz. A `Corpus` is where the documents of files lie, in shards; it is found in
 one reading, which holds no more than a document and those that are held out. What a shard holds is

@@ -125,7 +125,7 @@ def read_pronunciations(path: Path | str, stress: bool = True) -> list[tuple[int
             continue
         word, *phonemes = entry
         if not phonemes:
-            raise DataError(f"{path}, line {line}: expected phonemes behind the word {word!r:.40}.")
+            raise DataError(f"{path}, line {line}: expected phonemes after the word {word!r:.40}.")
         if not stress:
             phonemes = [STRESS.sub("", phoneme) for phoneme in phonemes]
         rows.setdefault((VARIANT.sub("", word), " ".join(phonemes)), line)

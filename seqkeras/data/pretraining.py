@@ -83,7 +83,7 @@ class RowBatches(Batches):
     """Base of batches of rows that are drawn anew for each; a subclass makes one of a `Drawn`.
 
     Args:
-        inputs, targets: name -> whether the array has an axis of tokens behind the one of rows;
+        inputs, targets: name -> whether the array has an axis of tokens after the one of rows;
             targets without names are True.
         rows: see the subclass.
         order: a `ShardOrder`, or what yields `Drawn`.

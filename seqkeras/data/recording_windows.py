@@ -22,10 +22,10 @@ class RecordingWindows:
     """Values of all frames, a window at a time.
 
     Args:
-        values: (frames, ...), those of one recording behind those of another.
+        values: (frames, ...), those of one recording after those of another.
         starts, lengths: (windows,) integers, the first frame of each window, and its frames.
         length: T, of a window.
-        padding: what stands behind the end of a recording.
+        padding: what stands after the end of a recording.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ def recording_windows(
     The inputs are those given and "begins", (B,) booleans, True for rows that begin a recording.
 
     Args:
-        inputs: name -> (frames, ...) of all recordings, one behind the other.
+        inputs: name -> (frames, ...) of all recordings, one after the other.
         targets: the same, of the targets.
         sizes: frames of each recording.
         length: T, of a window.

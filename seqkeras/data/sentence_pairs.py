@@ -7,7 +7,7 @@
 The sentences of a document stand in chunks that fill a row, each sentence in one chunk. A pass
 draws for each chunk: A, some of its first sentences; whether B is what follows (half of all pairs)
 or begins with a sentence of another document; and for one in ten a length between 2 and the row's.
-B goes on until the row is full, or its document ends. So sentences behind an A with another B are
+B goes on until the row is full, or its document ends. So sentences after an A with another B are
 left out for a pass. Sentences of more than half a row are cut into parts.
 
 Differs from the paper's code: there the pairs are drawn once, ten times over, with their masks; and

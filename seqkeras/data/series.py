@@ -18,7 +18,7 @@ from seqkeras.data.texts import DataError
 from seqkeras.data.time_steps import with_step
 from seqkeras.serving.categories import category_text, is_missing
 from seqkeras.serving.rows import Column, Rows
-from seqkeras.serving.times import CHANGE_OF_CLOCKS, in_iso
+from seqkeras.serving.times import CHANGE_OF_CLOCKS, in_words
 from seqkeras.serving.written_numbers import number_of
 
 if TYPE_CHECKING:
@@ -223,9 +223,9 @@ def _times(series, time):
         if _may_be_set_back(times, row):
             way = f"{CHANGE_OF_CLOCKS}; else {way}"
         raise DataError(
-            f"{location}: the time {_shown(times[row + 1])} is "
+            f"{location}: the time {in_words(times[row + 1])} is "
             + ("the same as" if kind == "as" else "before")
-            + f" that of {before}, {_shown(times[row])}; {way}."
+            + f" that of {before}, {in_words(times[row])}; {way}."
         )
     return times
 
@@ -254,36 +254,24 @@ def _without_gaps(series, time, gaps, most):
         gaps = "fill" if (counts - 1).sum() <= FEW * len(series) else "refuse"
     for row in np.flatnonzero((counts != 1) | ~are_near):
         expected, actual = time.after(series.times[row], 1)[0], series.times[row + 1]
-        expectation = f"{series.where[row + 1]}: expected {_shown(expected)}"
+        expectation = f"{series.where[row + 1]}: expected {in_words(expected)}"
         clocks = time.about_clocks(expected, actual)
         if not are_near[row] or counts[row] < 1:
             raise DataError(
                 f"{expectation}, as {most} follow each other by {time.step_in_words}; found "
-                f"{_shown(actual)}{clocks}; --gaps keep takes rows as they come."
+                f"{in_words(actual)}{clocks}; --gaps keep takes rows as they come."
             )
         if gaps == "refuse":
             missing = counts[row] - 1
             rows = f"{missing:,} rows are" if missing > 1 else "1 row is"
             example = ", such as trading days" if time.unit == "business day" else ""
             raise DataError(
-                f"{expectation}, found {_shown(actual)}: {rows} missing{clocks}; --gaps fill puts "
-                f"rows without values there, --gaps keep takes rows as they come{example}."
+                f"{expectation}, found {in_words(actual)}: {rows} missing{clocks}; --gaps fill "
+                f"puts rows without values there, --gaps keep takes rows as they come{example}."
             )
     empty = [""] * (len(series.rows[0]) - len(time.columns))
-    times, rows, where = [], [], []
-    for row, moment, line, count in zip(series.rows, series.times, series.where, [*counts, 1]):
-        rows.append(row)
-        times.append(moment)
-        where.append(line)
-        for missing in time.after(moment, count - 1):
-            rows.append([*time.written(missing), *empty])
-            times.append(missing)
-            where.append(f"the row of {_shown(missing)}")
-    return dataclasses.replace(series, where=where, rows=rows, times=np.array(times))
-
-
-def _shown(moment):
-    return in_iso(moment).replace("T", " ").removesuffix(":00").removesuffix(" 00:00")
+    rows, times, where = zip(*time.without_gaps(series.rows, series.times, series.where, empty))
+    return dataclasses.replace(series, where=[*where], rows=[*rows], times=np.array(times))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

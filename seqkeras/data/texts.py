@@ -72,6 +72,19 @@ def read_text(path: Path | str, in_lines: bool = True) -> str:
     return text
 
 
+def first_line(path: Path | str) -> str:
+    """Return the first line of a file, without its end, as `read_text` reads it; "" if it can not
+    be read, or is too long."""
+    path = Path(path)
+    opened = gzip.open if path.suffix.lower() == COMPRESSED else open
+    try:
+        with opened(path, "rb") as file:
+            line = file.readline(MOST_OF_LINE).removeprefix(BYTE_ORDER_MARK).decode()
+    except (EOFError, OSError, UnicodeDecodeError, zlib.error):
+        return ""
+    return line.rstrip("\r\n") if line.endswith("\n") else ""
+
+
 def _require_short_lines(path, content):
     """Raise a DataError if a line is too long."""
     start = 0

@@ -3,7 +3,7 @@
     characters, byte pairs      every character of a text is part of a token, its line ends too
     words, SentencePiece        white space is not; each line is a separate text, which <eos> ends
 
-Texts stand one behind the other, with <eos> between them.
+Texts stand one after the other, with <eos> between them.
 """
 
 from __future__ import annotations

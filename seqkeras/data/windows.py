@@ -26,7 +26,7 @@ class Windows:
     Args:
         tokens: (tokens,) integers.
         length: T, of a window.
-        shift: how many tokens a window begins behind its start.
+        shift: how many tokens a window begins after its start.
     """
 
     dtype = np.dtype("int64")

@@ -25,7 +25,7 @@ def behind_prompts(
     `waiting` takes.
 
     Args:
-        read: reads tokens behind a state, as `GPT.read`.
+        read: reads tokens after a state, as `GPT.read`.
         token_ids: (B, P) prompts, padded on the right.
         lengths: (B,), at least 1.
         state: the state before them, of one beam.

@@ -7,7 +7,7 @@ from keras import ops
 class Spelling:
     """Token ids of pieces to the characters of their words.
 
-        word(t) = the characters of the pieces of t's word, one behind the other
+        word(t) = the characters of the pieces of t's word, one after the other
 
     Args:
         pieces: for each token id a list of the ids of its characters; empty where the token is no
@@ -59,7 +59,7 @@ class Spelling:
         starts -= ops.max(ops.where(seen, starts[:, None], 0), axis=-1)  # in positions of the word
         column = starts[..., None] + ops.arange(width, dtype="int32")  # (B, T, P)
         is_letter = ops.logical_and(real, column < self.word_length)
-        # Dropped characters fall into a word behind the last, which is cut off.
+        # Dropped characters fall into a word after the last, which is cut off.
         word = ops.where(is_letter, position[..., None], length)
         column = ops.where(is_letter, column, 0)
         row = ops.broadcast_to(

@@ -13,7 +13,7 @@ from seqkeras.embeddings.spelling import Spelling
 class WordCharacters(keras.layers.Layer):
     """Convolutions over the characters of a subword's whole word, from token ids alone.
 
-        word(t) = the characters of the pieces of t's word, one behind the other
+        word(t) = the characters of the pieces of t's word, one after the other
         y(t) = CharacterCNN(word(t))
 
     What is no piece of a word has zeros. A model that holds the layer is served as one of token

@@ -109,7 +109,7 @@ def matthews_correlation(answers: Iterable[Any], targets: Iterable[Any]) -> floa
 
 
 def _counts(metric, answers, targets):
-    """Return the classes, None behind the others, and how often (targets, answers) of each two
+    """Return the classes, None after the others, and how often (targets, answers) of each two
     stand together."""
     pairs = pairs_of(metric, answers, targets)
     classes = sorted(

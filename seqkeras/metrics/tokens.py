@@ -41,7 +41,7 @@ class OfTokens(keras.metrics.Mean):
         y_pred = ops.convert_to_tensor(y_pred)
         if len(y_pred.shape) != len(y_true.shape) + 1:
             raise ValueError(
-                f"{type(self).__name__}: y_pred must have an axis of classes behind the axes of "
+                f"{type(self).__name__}: y_pred must have an axis of classes after the axes of "
                 f"y_true; received {tuple(y_pred.shape)} and {tuple(y_true.shape)}."
             )
         weight = ops.ones_like(y_true, self.dtype)

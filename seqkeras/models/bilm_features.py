@@ -14,7 +14,7 @@ from seqkeras.values import build_once, config_of_part
 class BiLMFeatures(keras.layers.Layer):
     """Features of a bidirectional language model for the subwords of a text.
 
-        word(t) = the characters of the pieces of t's word, one behind the other
+        word(t) = the characters of the pieces of t's word, one after the other
         features(t) = gamma * sum over j of s_j h_j(word(t)),  s = softmax(w)
 
     h_j are the layers of a `BiLM`, gamma and s the weights of a `LayerMix`: every piece of a word

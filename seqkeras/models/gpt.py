@@ -308,7 +308,7 @@ class GPT(TokenModel):
             before = 0 if read is None else int(np.max(read))
             raise ValueError(
                 'GPT: prefix_lengths must be of the first piece, of a model with mask "prefix"; '
-                f"received some for {self.config['mask']!r}, behind {before} tokens."
+                f"received some for {self.config['mask']!r}, after {before} tokens."
             )
 
     def _require_state(self, state):

@@ -30,7 +30,7 @@ class OpenClassificationHead(ClassificationHead):
     Notation: x is what is pooled, and x_n what was pooled of example n. The last class is the most
     probable where `far` is over the threshold; without `beside`, `far` is the distance. If it is
     learned, W and b give it a logit of its own, in place of the maximum. P, u(x_n), slope,
-    threshold and share are not trained: `seqkeras.training` finds them behind a training.
+    threshold and share are not trained: `seqkeras.training` finds them after a training.
 
     Args:
         num_outputs: K, the number of classes, without the last one.

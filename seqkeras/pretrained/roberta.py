@@ -57,7 +57,7 @@ def plan(config: Config, architecture: str, tensors: Collection[str], heads: boo
     first = config.size("pad_token_id", 1, least=0) + 1
     if arguments["max_length"] <= first:
         config.refuse(
-            f"max_position_embeddings must be over {first}, as positions begin behind "
+            f"max_position_embeddings must be over {first}, as positions begin after "
             f"pad_token_id; received {arguments['max_length']}"
         )
     arguments |= {"max_length": arguments["max_length"] - first, "first_position": first}

@@ -39,7 +39,7 @@ def load_sentence_encoder(
                 f"received {module!r}."
             )
     kinds = tuple(module["type"].rpartition(".")[2] for module in modules)
-    if not heads and kinds[:1] == KINDS[:1]:  # what stands behind the encoder is a head
+    if not heads and kinds[:1] == KINDS[:1]:  # what stands after the encoder is a head
         return load_transformer(inside(folder, modules[0]["path"]), dtype, heads=False)
     if kinds not in (KINDS[:2], KINDS):
         raise ValueError(

@@ -79,7 +79,7 @@ def _marian(tokenizers, max_length):
     for role, tokenizer in (("source", source), ("target", target)):
         if tokenizer.vocabulary is None or (tokenizer.prefix, tokenizer.suffix) != ((), ("</s>",)):
             raise ValueError(
-                f"save_hugging_face: the {role} tokenizer must have a vocabulary, and </s> behind "
+                f"save_hugging_face: the {role} tokenizer must have a vocabulary, and </s> after "
                 "a text and nothing before it, as Marian's have; received another."
             )
     separate = source.vocabulary != target.vocabulary

@@ -49,7 +49,7 @@ def decoder_options(bert: Bert) -> dict:
 def start_decoder(model: Transformer, bert: Bert) -> None:
     """Give the decoder of a `Transformer` the weights of a `Bert` where it has the same.
 
-    Embeddings of tokens, positions (with the segment 0 added), the norm behind them, and each
+    Embeddings of tokens, positions (with the segment 0 added), the norm after them, and each
     block's self-attention, feed-forward layers and norms are the encoder's; the attention to the
     source begins at random, as in the paper.
 

@@ -46,7 +46,7 @@ def _(layer: keras.layers.ZeroPadding1D, walk, frames):
     before, behind = layer.padding
     if behind:
         raise StreamError(
-            f"{layer.name}: zeros behind the last frame; a stream has no last frame. Write "
+            f"{layer.name}: zeros after the last frame; a stream has no last frame. Write "
             f"ZeroPadding1D(({before + behind}, 0))."
         )
     changes = {"delay": frames.delay - before, "padding": frames.padding + before}

@@ -186,7 +186,7 @@ class Walk:
         return ops.where(ops.reshape(real, shape), flow.tensor, 0), real
 
     def after(self, name, tensor, count):
-        """Return a tensor (B, T, ...) behind the `count` frames before it, from the state."""
+        """Return a tensor (B, T, ...) after the `count` frames before it, from the state."""
         if not count:
             return tensor
         shape = (count, *tensor.shape[2:])

@@ -380,5 +380,5 @@ class Decoder(BlockStack):
         if known.size and known.max() + length > cache_length:
             raise ValueError(
                 f"{type(self).__name__}: the cache must have room for every token; it has "
-                f"{cache_length} places, and received {length} tokens behind {known.max()}."
+                f"{cache_length} places, and received {length} tokens after {known.max()}."
             )

@@ -1,7 +1,8 @@
 // answer BUNDLE [--scores] [--library FILE] [--threads N] < texts > answers
 //
 // A line for each line; with --scores a tab and the score behind it. Lines that wait are answered
-// together. The first text that is refused ends it, with a line on standard error and status 1.
+// together. A text that is refused has an empty line, and a line on standard error; the status is
+// then 1 at the end.
 #include <iostream>
 
 #include "command.h"
@@ -14,8 +15,8 @@ constexpr const char* kUsage =
     "usage: answer BUNDLE [--scores] [--library FILE] [--threads N] < texts";
 
 // Answers texts, the first of which stands in a line of standard input; whether none is refused.
-bool Answer(const seqkeras::Generator& generator, std::vector<std::string> texts, std::size_t line,
-            bool scores) {
+bool Answer(const seqkeras::Generator& generator, const std::vector<std::string>& texts,
+            std::size_t line, bool scores) {
   try {
     for (const auto& answer : generator(texts)) {
       std::cout << command::InLine(answer.text);
@@ -25,10 +26,12 @@ bool Answer(const seqkeras::Generator& generator, std::vector<std::string> texts
     std::cout.flush();
     return true;
   } catch (const seqkeras::Refusal& refusal) {
-    texts.resize(refusal.place);  // those before it are answered
-    Answer(generator, texts, line, scores);
+    const auto place = texts.begin() + refusal.place;
+    Answer(generator, {texts.begin(), place}, line, scores);
     std::cerr << "answer: standard input, line " << line + refusal.place << ": the text "
               << refusal.what() << '\n';
+    std::cout << '\n';
+    Answer(generator, {place + 1, texts.end()}, line + refusal.place + 1, scores);
     return false;
   }
 }
@@ -57,16 +60,17 @@ int main(int count, char** values) {
     const seqkeras::Generator generator(bundle, library, threads);
     std::vector<std::string> texts;
     std::size_t line = 1;
+    bool is_good = true;
     for (std::string text; std::getline(std::cin, text);) {
       if (!text.empty() && text.back() == '\r') text.pop_back();
       texts.push_back(text);
       const bool more_waits = std::cin.rdbuf()->in_avail() > 0;
       if (more_waits && texts.size() < kBatch) continue;
-      if (!Answer(generator, texts, line, scores)) return 1;
+      is_good = Answer(generator, texts, line, scores) && is_good;
       line += texts.size();
       texts.clear();
     }
-    return Answer(generator, texts, line, scores) ? 0 : 1;
+    return Answer(generator, texts, line, scores) && is_good ? 0 : 1;
   } catch (const std::exception& error) {
     std::cerr << "answer: " << error.what() << '\n';
     return 1;

@@ -1,6 +1,7 @@
 """The fields of a manifest, as dataclasses that refuse contradictions."""
 
 import dataclasses
+import functools
 import os
 import re
 from dataclasses import dataclass, field
@@ -367,8 +368,10 @@ class Manifest:
         return None if problems else kind(**arguments), problems
 
     def to_json(self) -> str:
-        """Return the manifest as JSON text that `from_json` reads back."""
-        return as_json(dataclasses.asdict(self), indent=2, allow_nan=False) + "\n"
+        """Return the manifest as JSON text that `from_json` reads back: each entry has a line."""
+        fields = dataclasses.asdict(self).items()
+        lines = (f"  {as_json(name)}: {_by_entry(value)}" for name, value in fields)
+        return "{\n" + ",\n".join(lines) + "\n}\n"
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
@@ -446,6 +449,18 @@ class Manifest:
         for path in {**dict.fromkeys(used), **self.files, **self.saved_models}:
             if not _is_inside(path):
                 yield f"path {path!r} must lie inside the bundle"
+
+
+def _by_entry(value):
+    """Return a field as JSON text, in which each entry of a list or a dictionary has a line."""
+    as_text = functools.partial(as_json, allow_nan=False)
+    if not value or not isinstance(value, (dict, list, tuple)):
+        return as_text(value)
+    if isinstance(value, dict):
+        (begin, end), entries = "{}", [f"{as_text(k)}: {as_text(v)}" for k, v in value.items()]
+    else:
+        (begin, end), entries = "[]", map(as_text, value)
+    return f"{begin}\n    " + ",\n    ".join(entries) + f"\n  {end}"
 
 
 def _is_inside(path):

@@ -28,7 +28,7 @@ What a manifest's `settings` may hold for them; those without a default must be 
                     empty one (false)
                 prefix: whether the model reads a prompt both ways; export says so (false)
                 turns: what stands before each turn of a conversation, {"user", "assistant",
-                    "system"}, and behind it, "end"; then a text is what the user says, and
+                    "system"}, and after it, "end"; then a text is what the user says, and
                     {"messages": [{"role", "content"}, ...]} a conversation; null for texts that
                     are gone on from as they are (null)
     Translate   rows: as of Classify, where a source is one row (null)

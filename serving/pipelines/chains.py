@@ -1,6 +1,6 @@
 """The tags of a linear-chain conditional random field.
 
-potential(t, i, j) belongs to tag j of word t behind the tag i, or i = K at the first word:
+potential(t, i, j) belongs to tag j of word t after the tag i, or i = K at the first word:
 
     p(y) = exp(sum over t of potential(t, y(t-1), y(t))) / Z
 

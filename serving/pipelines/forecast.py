@@ -12,7 +12,7 @@ from ..checks import require_flag, shown
 from ..manifest import MANIFEST, BundleError, Manifest
 from ..opening import Runtime
 from ..results import Forecasting
-from ..rows import Rows, counted
+from ..rows import GAPS, Rows, counted
 from ..streams import Chunk, StreamGraph, Streaming
 from .arrays import PADDING, ArrayReader, numbers, padded
 from .batching import TOKEN_BUDGET
@@ -159,6 +159,7 @@ class Forecast(Pipeline):
         truncate: bool = False,
         token_budget: int = TOKEN_BUDGET,
         strict: bool = False,
+        gaps: str = "refuse",
     ) -> Forecasting | list[Forecasting]:
         """Answer a series, or each series of a list.
 
@@ -171,6 +172,8 @@ class Forecast(Pipeline):
             token_budget: the most steps of a batch, padding among them.
             strict: refuse a row with a category that the model does not know; else the answer
                 counts these in `unknown`.
+            gaps: rows of a series that are missing by their times: "refuse" the series, or "fill"
+                the gap with rows without values.
 
         Returns:
             A `Forecasting`; for a list, a list of them, in its order.
@@ -180,7 +183,10 @@ class Forecast(Pipeline):
             NoFiniteNumber: a BundleError, if the model gives NaN or infinity for an input.
         """
         name = "Forecast: series"
-        encode = functools.partial(self.encode, strict=require_flag("Forecast: strict", strict))
+        if gaps not in GAPS:
+            raise ValueError(f"Forecast: gaps must be {' or '.join(GAPS)}; received {shown(gaps)}.")
+        strict = require_flag("Forecast: strict", strict)
+        encode = functools.partial(self.encode, strict=strict, gaps=gaps)
         rows = encoded(series, name, encode, truncate, token_budget, plural=name)
         answers = self._model.answer(
             rows, lambda index, values: self._answer(rows[index], values), token_budget
@@ -193,6 +199,7 @@ class Forecast(Pipeline):
         name: str = "Forecast: series",
         truncate: bool = False,
         strict: bool = False,
+        gaps: str = "refuse",
     ) -> Any:
         """Return the model's input: the window of a series, and known covariates.
 
@@ -202,7 +209,7 @@ class Forecast(Pipeline):
         series, known = self._parts(series, name)
         unknown = []
         if self.rows is not None:
-            series, known, unknown = self._of_rows(series, known, name, truncate)
+            series, known, unknown = self._of_rows(series, known, name, truncate, gaps == "fill")
         if strict and unknown:
             raise ValueError(str(unknown[0]))
         if self._known_shape:
@@ -278,12 +285,16 @@ class Forecast(Pipeline):
         known = known if self.rows.known else [None] * len(rows)
         return zip(known, [None] * len(rows) if times is None else times)
 
-    def _of_rows(self, series, known, name, truncate):
+    def _of_rows(self, series, known, name, truncate, fills):
         """Return the numbers of rows, and of what is known, and a list of `Unknown`."""
         length, *_ = self._reader.shape
         num_rows = len(series) if isinstance(series, (tuple, list, np.ndarray)) else 0
         if num_rows and truncate:
             series = series[-self._reader.limit :]
+        if num_rows and fills:
+            series = self.rows.without_gaps(series, name)
+            num_rows = len(series)
+            series = series[-self._reader.limit :] if truncate else series
         if num_rows and isinstance(length, int) and len(series) != length:
             more = (
                 ", or more and truncate" if num_rows < length else "; truncate keeps the last ones"

@@ -63,7 +63,7 @@ class SubwordQuestions:
         num_special = len(self._tokenizer.analyze("", ""))
         if self._window <= self._settings.question_length + num_special:
             yield (
-                "settings.window and limits.source_length must leave room for a context behind "
+                "settings.window and limits.source_length must leave room for a context after "
                 f"settings.question_length, {self._settings.question_length}, and {num_special} "
                 f"special tokens; received {self._settings.window} and {self._limit}"
             )

@@ -62,7 +62,7 @@ class Encoding:
         return [(self._written(number, places), len(places)) for (number, _), places in runs]
 
     def _begins_word(self, number, places, index):
-        """Return whether a token begins a word of a script without spaces, behind tokens of one
+        """Return whether a token begins a word of a script without spaces, after tokens of one
         word."""
         (start, _), (_, end), (begin, _) = (
             self.offsets[token] for token in (places[0], places[-1], index)

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-AFTER = {  # who may speak behind a turn of whom
+AFTER = {  # who may speak after a turn of whom
     None: ("system", "user"),
     "system": ("user",),
     "user": ("assistant",),
@@ -23,7 +23,7 @@ class Turns:
 
     Attributes:
         user, assistant, system: what stands before a turn of that role.
-        end: what stands behind each turn.
+        end: what stands after each turn.
 
     Example:
         >>> from seqkeras.serving.text import Turns

@@ -259,7 +259,7 @@ REFUSALS = [
     ("generation", None, ["--only", "rnn", "--rivals", "keras"], "none of --rivals is for what -"),
     ("dates", None, ["{none}"], "there is no such folder"),
     ("cold_start", None, ["{none}"], "there is no such folder"),
-    ("workers", None, ["{empty}"], "training: "),
+    ("workers", None, ["{empty}"], "python -m training: "),
     ("server", None, ["{untold}"], "a bundle whose examples are texts is needed"),
 ]
 

@@ -52,7 +52,7 @@ def test_options_that_can_not_be_are_refused(run, tmp_path, options, message, ca
             main([str(run), str(tmp_path / "bundle"), *options])
         return
     assert main([str(run), str(tmp_path / "bundle"), *options]) == 1
-    assert re.fullmatch(f"export: (quantize: )?{message}\n", capsys.readouterr().err)
+    assert re.fullmatch(f"seqkeras export: (quantize: )?{message}\n", capsys.readouterr().err)
     assert not made and not any(tmp_path.iterdir())
 
 
@@ -69,17 +69,31 @@ def test_a_wrong_command_is_one_line_and_status_2(arguments, message, capsys):
     with pytest.raises(SystemExit) as caught:
         main(arguments)
     assert caught.value.code == 2
-    assert capsys.readouterr().err == f"export: {message}; see seqkeras export --help\n"
+    assert capsys.readouterr().err == f"seqkeras export: {message}; see seqkeras export --help\n"
 
 
-def test_a_bundle_is_made_where_the_terminal_has_ascii_alone(tmp_path, monkeypatch):
+def test_folders_that_can_not_be_are_refused_before_tensorflow_is_loaded(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr("seqkeras.export.__main__.import_tensorflow", lambda: 1 / 0)
+    (tmp_path / "other").mkdir()
+    for run, made, message in (
+        ("none", "bundle", "no such run folder"),
+        ("other", "bundle", "no run folder, run.json is missing"),
+        ("none", "other", "exists, and is no bundle"),
+    ):
+        assert main([str(tmp_path / run), str(tmp_path / made)]) == 1
+        assert message in capsys.readouterr().err
+
+
+def test_a_bundle_is_made_where_the_terminal_has_ascii_alone(run, tmp_path, monkeypatch):
     made = SimpleNamespace(
         files={}, precisions={}, parity={"onnx_difference": 1e-6, "examples": 3}, examples=["Grüße"]
     )
     monkeypatch.setattr(bundle, "export", lambda *args, **options: made)
     output = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     monkeypatch.setattr(sys, "stdout", output)
-    assert main([str(tmp_path / "run"), str(tmp_path / "bündel\x1b[31m")]) == 0
+    assert main([str(run), str(tmp_path / "bündel\x1b[31m")]) == 0
     output.flush()
     lines = output.buffer.getvalue().decode("ascii").splitlines()
     assert lines[0].startswith(f"{tmp_path}/b\\xfcndel\\x1b[31m: made in ")
@@ -134,9 +148,10 @@ def test_an_interrupt_at_the_last_moment_says_that_the_bundle_is_made(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(bundle, "export", interrupted)
+    monkeypatch.setattr("seqkeras.export.__main__.require_free", lambda *arguments: None)
     for _ in ("new", "replaced"):
         assert main([str(run), str(folder)]) == 130
         error = capsys.readouterr().err
-        assert error == f"export: stopped; {folder} was made, whole and verified\n"
+        assert error == f"seqkeras export: stopped; {folder} was made, whole and verified\n"
         assert (folder / "text").read_text() == "whole"
         monkeypatch.setattr(type(folder), "rename", rename)

@@ -59,7 +59,7 @@ def test_an_existing_bundle_is_kept_without_overwrite(dates_run, dates_bundle, c
     before = (dates_bundle / "manifest.json").read_bytes()
     assert main([str(dates_run), str(dates_bundle)]) == 1
     assert capsys.readouterr().err == (
-        f"export: {dates_bundle}: exists already; replace it with --overwrite.\n"
+        f"seqkeras export: {dates_bundle}: exists already; replace it with --overwrite.\n"
     )
     assert (dates_bundle / "manifest.json").read_bytes() == before
 
@@ -98,7 +98,7 @@ def test_no_bundle_is_made_in_the_folder_of_its_run(dates_run, place, where, tmp
     run = shutil.copytree(dates_run, tmp_path / "run")
     before = sorted(run.rglob("*"))
     assert main([str(run), str(run / place), "--overwrite"]) == 1
-    expected = f"export: {run / place}: {where} the run {run}; choose another folder.\n"
+    expected = f"seqkeras export: {run / place}: {where} the run {run}; choose another folder.\n"
     assert capsys.readouterr().err == expected
     assert sorted(run.rglob("*")) == before and leftovers(tmp_path) == ["run"]
 
@@ -152,7 +152,7 @@ def test_a_damaged_run_is_refused_in_one_line(dates_run, tmp_path, damage, messa
     assert main([str(run), str(tmp_path / "bundles" / "dates")]) == 1
     error = capsys.readouterr().err
     assert message in error
-    assert error.startswith("export: ") and error.count("\n") == 1
+    assert error.startswith("seqkeras export: ") and error.count("\n") == 1
     assert leftovers(tmp_path) in (["run"], [])
 
 
@@ -176,7 +176,7 @@ def test_a_full_disk_leaves_the_old_bundle_and_nothing_else(dates_run, dates_bun
         preexec_fn=allow_small_files,
     )
     assert finished.returncode == 1
-    assert finished.stderr.startswith("export: ") and finished.stderr.count("\n") == 1
+    assert finished.stderr.startswith("python -m export: ") and finished.stderr.count("\n") == 1
     assert f"{tmp_path / 'dates'} was not made or changed" in finished.stderr
     assert "File too large; mend that" in finished.stderr
     assert leftovers(tmp_path) == ["dates"]
@@ -190,7 +190,7 @@ def test_a_kill_by_sigterm_says_so_and_leaves_nothing(dates_run, tmp_path):
             time.sleep(0.01)
         process.terminate()
         error = process.stderr.read()
-    assert error == f"export: stopped; {tmp_path / 'dates'} was not made or changed\n"
+    assert error == f"python -m export: stopped; {tmp_path / 'dates'} was not made or changed\n"
     assert process.returncode == 130
     assert leftovers(tmp_path) == []
 
@@ -219,5 +219,7 @@ def test_an_interrupt_that_a_library_passes_over_still_ends_the_export(
         assert signal.getsignal(number) is signal.default_int_handler
     finally:
         signal.signal(number, own)
-    assert capsys.readouterr().err == f"export: stopped; {bundle} was not made or changed\n"
+    assert (
+        capsys.readouterr().err == f"seqkeras export: stopped; {bundle} was not made or changed\n"
+    )
     assert sys.unraisablehook is hook

@@ -34,11 +34,11 @@ def test_a_run_becomes_a_bundle_that_answers(make, tmp_path):
     answers = serving.load(tmp_path / "bundle")(inputs)
     assert len(answers) == len(inputs)
     card = (tmp_path / "bundle/README.md").read_text(encoding="utf-8")
-    [command] = [line for line in card.splitlines() if line.startswith(("python -c", "seqkeras "))]
+    [command] = [line for line in card.splitlines() if line.startswith("seqkeras ")]
     # Where the card says that it works. Numbers of a batch differ in their last digits from those
     # of an input alone.
     found, expected = in_shell(command, tmp_path).split(), as_line(answers[0]).split()
-    assert [each[:5] for each in found] == [each[:5] for each in expected]
+    assert [each[:5] for each in found[: len(expected)]] == [each[:5] for each in expected]
 
 
 @pytest.mark.long

@@ -100,7 +100,7 @@ def test_lengths_that_a_forecaster_reads_let_series_share_a_batch(tmp_path):
 
 
 def test_lengths_that_a_forecaster_does_not_read_are_refused(tmp_path):
-    message = "output changes with the padding behind an input: leave it out by lengths or padding_"
+    message = "output changes with the padding after an input: leave it out by lengths or padding_"
     model = randomize(with_lengths(used=False))
     with pytest.raises(ExportError, match=message):
         bundled(tmp_path, model, "Forecast", [floats(11, 1)], 31, check_export=False)

@@ -1,3 +1,4 @@
+import dataclasses
 import shlex
 
 import numpy as np
@@ -26,4 +27,8 @@ def test_arrays_that_are_too_long_are_answered_from_the_file_of_the_run(tmp_path
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
     (run / "validation.npz").unlink()
     line = next_command(bundle, forecast.manifest, run)
-    assert line.startswith("python -c ") and in_shell(line, tmp_path).split()
+    assert shlex.split(line)[1:] == ["predict", str(bundle), "--examples"]
+    answers = in_shell(line, tmp_path).splitlines()
+    assert len(answers) == len(forecast.manifest.examples) > 0
+    manifest = dataclasses.replace(forecast.manifest, examples=())
+    assert shlex.split(next_command(bundle, manifest, run))[1:] == ["inspect", str(bundle)]

@@ -40,7 +40,7 @@ def test_sizes_that_can_not_be_followed_are_refused_by_their_layer(caplog):
     layer = keras.layers.Conv1DTranspose(4, 5, padding="same", name="my_layer")
     inputs = [TensorSpec("x", "float32", ("batch", "length", 7))]
     outputs = [TensorSpec("y", "float32", ("batch", "length", 4))]
-    message = "^toy: not a graph that can run: sizes behind my_layer.* can not be inferred: "
+    message = "^toy: not a graph that can run: sizes after my_layer.* can not be inferred: "
     with pytest.raises(ValueError, match=message):
         convert(lambda x: {"y": layer(x)}, inputs, outputs, name="toy")
     assert not caplog.records

@@ -204,7 +204,10 @@ def test_a_lambda_becomes_a_bundle_by_what_refusals_say(tmp_path):
     for arguments, said in (
         (["-c", WITH_LAMBDA], "function of the layer twice must be a function that Keras finds"),
         (exported, "name the module of its classes by --import"),
-        ([*exported, "--import", "wrong"], "export: --import wrong: SyntaxError: invalid syntax"),
+        (
+            [*exported, "--import", "wrong"],
+            "python -m export: --import wrong: SyntaxError: invalid",
+        ),
         ([*exported, "--import", "my_functions"], "bundle: made in"),
         (["-m", "serving", "predict", "bundle", "[[1, 2, 3]]"], ""),
     ):

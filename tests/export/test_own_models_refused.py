@@ -98,6 +98,6 @@ def test_a_model_that_can_not_be_traced_is_refused(kind, message, tmp_path, caps
     save(tmp_path / "run", model, check_export=False)
     assert main([str(tmp_path / "run"), str(tmp_path / "bundle")]) == 1
     error = capsys.readouterr().err
-    assert re.match(f"export: {message}", error) and error.count("\n") == 1
+    assert re.match(f"seqkeras export: {message}", error) and error.count("\n") == 1
     assert "partial" not in error and "token_budget" not in error
     assert [path.name for path in tmp_path.iterdir()] == ["run"]

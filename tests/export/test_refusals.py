@@ -195,7 +195,7 @@ REFUSED = [
     (
         own,
         {"make": lambda: classifier(mask_zero=False)},
-        "the model's output changes with the padding behind a text: leave it out",
+        "the model's output changes with the padding after a text: leave it out",
     ),
     (
         own,
@@ -269,7 +269,7 @@ def refusal(tmp_path, capsys):
     assert main([str(tmp_path / "run"), str(tmp_path / "bundle")]) == 1
     output = capsys.readouterr()
     assert "ONNX graph" not in output.out  # before anything is traced
-    assert output.err.startswith("export: ") and output.err.count("\n") == 1
+    assert output.err.startswith("seqkeras export: ") and output.err.count("\n") == 1
     assert "partial" not in output.err and "manifest.json" not in output.err
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
     return output.err
@@ -361,7 +361,7 @@ EDITED = [
 def test_a_run_that_was_changed_is_refused_by_export(make, message, tmp_path, capsys):
     make(tmp_path / "run")
     error = refusal(tmp_path, capsys)
-    assert error.startswith(f"export: {tmp_path / 'run'}") and message in error
+    assert error.startswith(f"seqkeras export: {tmp_path / 'run'}") and message in error
 
 
 def test_an_end_that_is_never_generated_is_not_saved(tmp_path):

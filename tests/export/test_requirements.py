@@ -46,7 +46,7 @@ TWO_PROCESSORS = {
         ),
         (
             lambda: changed(pairs(), model={"merges": [["th", "e"], ["t", "h"]]}),
-            "a pair must stand behind those that make its parts",
+            "a pair must stand after those that make its parts",
         ),
         (
             lambda: changed(pairs(), post_processor=TWO_PROCESSORS),

@@ -16,6 +16,7 @@ from seqkeras.models import TaggingHead, WithHeads
 from seqkeras.serving.manifest import DecodingDefaults, Limits, TensorSpec, read_manifest
 from seqkeras.tokenizers import CharacterTable
 from tests.arrays import randomize
+from tests.conftest import in_shell
 from tests.export.bundles import bundled
 from tests.export.test_text_graphs import ADDED, added, pairs, pieces, trimming, wordpieces
 from tests.export.text_models import TAGS, in_graphs
@@ -168,6 +169,25 @@ def test_strings_may_be_left_out(tmp_path, capsys):
     assert not [each for each in manifest.parity if "text" in each]
     notes = (tmp_path / "bundle/tensorflow_serving/README.md").read_text()
     assert "No model here takes strings: the export left it out" in notes
+
+
+@pytest.mark.long
+def test_saved_models_may_be_left_out(tmp_path, capsys):
+    classify(tmp_path / "run")
+    bundle = tmp_path / "bundle"
+    command = [str(tmp_path / "run"), str(bundle), "--no-saved-models"]
+    assert main([*command, "--sampling"]) == 1
+    assert "--n-best and --sampling are signatures of SavedModels" in capsys.readouterr().err
+    assert main(command) == 0
+    said = capsys.readouterr().out
+    assert "  no SavedModel is made or compared (--no-saved-models)\n" in said
+    assert "  Keras = ONNX, on real inputs\n" in said
+    manifest, card = read_manifest(bundle), (bundle / "README.md").read_text(encoding="utf-8")
+    assert not manifest.saved_models and not [each for each in manifest.parity if "saved" in each]
+    names = {path.name for path in bundle.iterdir()}
+    assert names == {"README.md", "manifest.json", "onnx", "tokenizer"}
+    assert "SavedModel" not in card and "TensorFlow Serving" not in card
+    assert in_shell(said.splitlines()[-1].removeprefix("next: "), tmp_path)
 
 
 @pytest.mark.long

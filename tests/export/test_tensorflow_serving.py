@@ -266,7 +266,7 @@ def test_requests_of_the_notes_can_be_pasted(bundle):
         given = {name: tf.constant(v, specs[name].dtype) for name, v in body["inputs"].items()}
         found.append(function(**given)["sum"].numpy().tolist())
     assert found == [[7], [1]]  # of the shortest examples
-    assert "What lies behind `lengths` is not read." in text
+    assert "What lies after `lengths` is not read." in text
     assert "<mask>" not in text and "U+FDD0" not in text  # its tokenizers have none
 
 

@@ -47,7 +47,10 @@ def test_without_the_packages_nothing_is_exported(tmp_path, monkeypatch, capsys)
     arguments = [str(tmp_path / name) for name in ("run", "bundle")]
     assert main([*arguments, "--web", str(tmp_path / "web")]) == 1
     said = capsys.readouterr().err
-    assert said.startswith("export: --web: onnxruntime-web is not installed") and INSTALL in said
+    assert (
+        said.startswith("seqkeras export: --web: onnxruntime-web is not installed")
+        and INSTALL in said
+    )
     assert not (tmp_path / "bundle").exists() and not (tmp_path / "web").exists()
 
 

@@ -82,7 +82,7 @@ def test_a_model_that_begins_with_strings_is_refused_with_the_calls_that_save_it
     with pytest.raises(RunError) as caught:
         bundled(tmp_path, model, "Classify", TEXTS, 7, settings=settings)
     said = re.search(
-        r"run: the model begins with strings: save what is behind its TextVectorization, (.*), and "
+        r"run: the model begins with strings: save what is after its TextVectorization, (.*), and "
         r"give tokenizers=(.*) of seqkeras.tokenizers\.$",
         str(caught.value),
     )
@@ -96,7 +96,7 @@ def test_a_model_that_begins_with_strings_by_another_way_is_refused(tmp_path):
     text = keras.Input((), dtype="string")
     ids = layers.Hashing(11)(text)
     model = keras.Model(text, layers.Dense(3)(layers.Embedding(11, 5)(ids)))
-    message = "the model begins with strings: save what reads token ids behind its tokenizer, and"
+    message = "the model begins with strings: save what reads token ids after its tokenizer, and"
     with pytest.raises(RunError, match=message):
         bundled(tmp_path, model, "Classify", ["a"], 7)
 

@@ -80,7 +80,7 @@ def test_predict_answers_the_others_and_reports_each(folder, as_arguments, comma
     bad = [number for number, line in enumerate(output.splitlines()) if '"error"' in line]
     assert bad == REFUSED + BROKEN
     assert [line.partition(": text")[0] for line in error.splitlines()] == [
-        f"seqkeras-serving: {place}{1 + number}" for number in REFUSED + BROKEN
+        f"seqkeras predict: {place}{1 + number}" for number in REFUSED + BROKEN
     ]
     answer = json.loads(output.splitlines()[-1])
     assert answer.pop("input") == TEXTS[-1] and answer

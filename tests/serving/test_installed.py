@@ -47,7 +47,7 @@ def test_serving_loads_numpy_and_onnxruntime_and_nothing_else(shared_bundle):
 def test_what_is_not_installed_is_one_line_with_the_way_to_install_it(shared_bundle):
     done = run_python("-c", WITHOUT, shared_bundle)
     assert (done.returncode, done.stdout) == (1, "")
-    message = r"seqkeras-serving: .*onnxruntime.*: pip install -r (.*requirements\.txt)\n"
+    message = r"python -m serving predict: .*onnxruntime.*: pip install -r (.*requirements\.txt)\n"
     assert Path(re.fullmatch(message, done.stderr)[1]) == REQUIREMENTS
 
 

@@ -14,6 +14,7 @@ import pytest
 from seqkeras import serving
 from seqkeras.serving.__main__ import main
 from seqkeras.serving.manifest import read_manifest, write_manifest
+from seqkeras.serving.printing import as_typed
 from tests.conftest import CHECKOUT, others_long, run_python, start_python
 from tests.serving.toy_bundle import write_bundle
 
@@ -46,7 +47,7 @@ def test_streamed_text_is_the_answer(run):
     assert run("predict", "--stream", stdin=b"up|bad\nup|a\n") == (0, "cbe\nb\n", "")
     status, output, error = run("predict", "up|bad", "--stream", "--num-beams", "2")
     assert (status, output) == (1, "")
-    assert error == "seqkeras-serving: Translate has no option --num-beams where it streams.\n"
+    assert error == "seqkeras predict: Translate has no option --num-beams where it streams.\n"
 
 
 def test_lines_end_with_a_newline_only_and_may_have_a_carriage_return(run):
@@ -76,7 +77,7 @@ def test_a_bad_line_has_an_empty_one_in_its_place_and_a_report(
     content = b"up|bad\nup|a\n" + line + b"\nup|cab\n"
     status, output, error = run("predict", *arguments, stdin=content, terminal=terminal)
     assert (status, output) == (1, "cbe\nb\n\ndbc\n")
-    assert error.startswith(f"seqkeras-serving: standard input, line 3: text {message}")
+    assert error.startswith(f"seqkeras predict: standard input, line 3: text {message}")
     assert error.count("\n") == 1
 
 
@@ -101,7 +102,7 @@ def test_a_text_over_the_limit_names_the_option_of_the_command(run, arguments):
 
 @pytest.mark.parametrize("options", [[], ["--stream"]])
 def test_a_bad_argument_fails_alone(run, options):
-    error = "seqkeras-serving: argument 2: text is empty; write something to answer.\n"
+    error = "seqkeras predict: argument 2: text is empty; write something to answer.\n"
     found = run("predict", "up|bad", "", "down|cab", *options)
     assert found == (1, "cbe\n\ndbc\n", error)
 
@@ -113,14 +114,42 @@ def test_an_argument_that_names_a_file_is_no_text(run, pipeline, tmp_path, monke
     told = "argument 1: new ones is a file, and the bundle reads texts; its lines are read from sta"
     assert status == 1 and told in error and "input: < 'new ones'." in error
     assert output.splitlines() == ["", pipeline("up|bad").text]
-    _, _, error = run("predict", stdin="new ones\n")  # a line may be any text
-    assert "standard input, line 1: text must begin with a direction" in error
+    for name in ("nosuch.csv", "up/bad.TXT", "a.parquet"):
+        told = f"{name}: no such file; if it is a text, give it in a line of standard input.\n"
+        assert run("predict", name) == (1, "", f"seqkeras predict: argument 1: {told}")
+    for text in ("new ones", "nosuch.csv"):  # a line may be any text, and so may words and JSON
+        _, _, error = run("predict", stdin=f"{text}\n")
+        assert "standard input, line 1: text must begin with a direction" in error
+    for text in (["a b.csv"], ['"a.csv"', "--json-input"]):
+        assert "argument 1: text must begin with a direction" in run("predict", *text)[2]
+
+
+def test_the_bundle_s_examples_are_answered_in_place_of_inputs(run, pipeline):
+    expected = "".join(f"{pipeline(text).text}\n" for text in pipeline.manifest.examples)
+    assert run("predict", "--examples") == (0, expected, "")
+    assert run("predict", "--examples", "--stream") == (0, expected, "")
+    told = "--examples stands in the place of inputs; leave one of both out."
+    assert run("predict", "up|a", "--examples") == (1, "", f"seqkeras predict: {told}\n")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="arguments are bytes on POSIX only")
 def test_an_argument_that_is_no_utf_8_is_refused(command, shared_bundle):
-    message = "seqkeras-serving: argument 1: text must be UTF-8; received 'up|\\udcff'.\n"
+    message = "seqkeras predict: argument 1: text must be UTF-8; received 'up|\\udcff'.\n"
     assert command("predict", shared_bundle, os.fsdecode(b"up|\xff")) == (1, "", message)
+
+
+@pytest.mark.parametrize(
+    "package, command, typed",
+    [
+        ("seqkeras.training", "train", "seqkeras train"),
+        ("seqkeras.serving", "", "seqkeras"),
+        ("seqkeras_serving", "predict", "seqkeras-serving predict"),
+        ("training", "train", "python -m training"),
+        ("serving", "predict", "python -m serving predict"),
+    ],
+)
+def test_a_command_is_named_as_it_is_typed(package, command, typed):
+    assert as_typed(package, command) == typed
 
 
 @pytest.mark.parametrize(
@@ -142,7 +171,8 @@ def test_a_wrong_command_is_one_line_and_status_2(capsys, line, message):
     with pytest.raises(SystemExit) as caught:
         main(line.split())
     assert caught.value.code == 2
-    assert re.fullmatch(f"seqkeras-serving: {message}.*\n", capsys.readouterr().err)
+    typed = "seqkeras( predict| bench| inspect)?"
+    assert re.fullmatch(f"{typed}: {message}.*\n", capsys.readouterr().err)
 
 
 def test_the_version_is_the_packages(capsys):
@@ -205,7 +235,7 @@ def test_a_closed_stream_is_one_line(shared_bundle, inputs, message):
     shell = ["sh", "-c", f"{shlex.join(filter(None, line))} {stream}"]
     done = subprocess.run(shell, cwd=CHECKOUT, capture_output=True)
     assert (done.returncode, done.stdout) == (1, b"")
-    assert done.stderr.startswith(b"seqkeras-serving: " + message)
+    assert done.stderr.startswith(b"python -m serving predict: " + message)
 
 
 @pytest.mark.long
@@ -214,7 +244,7 @@ def test_a_full_disk_is_one_line(shared_bundle):
     with open("/dev/full", "wb") as full:
         done = run_python("-m", "serving", "predict", shared_bundle, "up|bad", stdout=full)
     assert done.returncode == 1
-    assert done.stderr == "seqkeras-serving: output: No space left on device\n"
+    assert done.stderr == "python -m serving predict: output: No space left on device\n"
 
 
 def test_bench_prints_a_table_and_says_what_it_measured(run, tmp_path):
@@ -243,7 +273,7 @@ def test_bench_takes_its_texts_from_a_file(run, tmp_path):
     (tmp_path / "texts").write_bytes(b"up|bad\nbad\n")
     status, _, error = run("bench", *options)
     assert status == 1
-    assert re.match(r"seqkeras-serving: .*texts, line 2: text must begin with a direction", error)
+    assert re.match(r"seqkeras bench: .*texts, line 2: text must begin with a direction", error)
 
 
 def test_bench_keeps_the_old_figures_until_it_has_new_ones(run, tmp_path, monkeypatch):
@@ -267,8 +297,8 @@ def test_bench_measures_for_the_seconds_given(run):
 def test_what_the_manifest_leaves_open_is_left_out_and_not_measured(run, tmp_path):
     empty = {"text_prefix": None, "examples": (), "scores": {}, "saved_models": {}}
     bundle = write_bundle(tmp_path / "toy", **empty)
-    message = "bench: there is nothing to answer; name a file of texts with --input."
-    assert run("bench", bundle=bundle) == (1, "", f"seqkeras-serving: {message}\n")
+    message = "there is nothing to answer; name a file of texts with --input."
+    assert run("bench", bundle=bundle) == (1, "", f"seqkeras bench: {message}\n")
     status, output, _ = run("inspect", bundle=bundle)
     assert status == 0
     assert not re.search("^(input|example|scores|saved_model)", output, re.MULTILINE)
@@ -277,7 +307,7 @@ def test_what_the_manifest_leaves_open_is_left_out_and_not_measured(run, tmp_pat
 @pytest.mark.parametrize("option", ["--input", "--json"])
 def test_a_missing_file_is_one_line_before_anything_is_measured(run, tmp_path, option):
     file = tmp_path / "none/x"
-    message = f"seqkeras-serving: {file}: No such file or directory\n"
+    message = f"seqkeras bench: {file}: No such file or directory\n"
     assert run("bench", option, str(file)) == (1, "", message)
 
 
@@ -303,7 +333,7 @@ def test_inspect_refuses_a_bundle_with_any_file_altered(run, bundle):
     (bundle / "saved_model/1/saved_model.pb").write_bytes(b"Not opened by serving")
     status, output, error = run("inspect", bundle=bundle)
     assert (status, output) == (1, "")
-    assert re.fullmatch("seqkeras-serving: .*saved_model.pb does not have the .*again.\n", error)
+    assert re.fullmatch("seqkeras inspect: .*saved_model.pb does not have the .*again.\n", error)
 
 
 def test_names_do_not_steer_a_terminal(run, bundle):
@@ -334,7 +364,7 @@ def test_too_little_memory_is_one_line(run, monkeypatch):
 
     monkeypatch.setattr("seqkeras.serving.pipelines.translate.pad", short)
     message = "there is not enough memory; ask for a smaller --token-budget, or for less at once."
-    assert run("predict", "up|a")[::2] == (1, f"seqkeras-serving: {message}\n")
+    assert run("predict", "up|a")[::2] == (1, f"seqkeras predict: {message}\n")
 
 
 @pytest.mark.parametrize("arguments", others_long([["predict", "", "up|bad"], ["bench", "--help"]]))

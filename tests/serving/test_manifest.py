@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import os
 import pickle
@@ -40,6 +41,14 @@ def test_a_manifest_survives_its_file(bundle):
     assert manifest.graphs["encoder"].inputs[0].shape == ("batch", "source_length")
     assert manifest.beam_state == ("position", "memory")
     assert manifest.source_state == ("keys", "lengths")
+
+
+def test_each_entry_of_a_manifest_has_a_line(bundle):
+    manifest = dataclasses.replace(read_manifest(bundle), examples=([[1.5, 2.5], [3.5, 4.5]], "a"))
+    text = manifest.to_json()
+    assert Manifest.from_json(text) == manifest
+    assert '  "examples": [\n    [[1.5, 2.5], [3.5, 4.5]],\n    "a"\n  ],\n' in text
+    assert '  "decoding": {\n    "num_beams": ' in text and '  "settings": {},\n' in text
 
 
 def test_a_missing_prefix_and_a_whole_length_penalty_can_be_read(bundle):

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 from seqkeras import serving
+from seqkeras.data import read_series
+from seqkeras.data.time_steps import named_step
 from seqkeras.serving import BundleError
 from seqkeras.serving.rows import Column, Rows, counted
 from seqkeras.serving.times import TimeColumn
@@ -311,7 +313,7 @@ def test_rows_to_forecast_that_hold_targets_are_of_the_past(planned, seed, tmp_p
     status, output, error = command("predict", planned, str(file), "--truncate")
     assert (status, output) == (1, "")
     assert error == (
-        f"seqkeras-serving: {file}, site {site}: the last 2 rows are read as the steps to "
+        f"seqkeras predict: {file}, site {site}: the last 2 rows are read as the steps to "
         "forecast, with known columns filled and targets empty; they hold values of "
         f"{name!r} in line {line} (2024-03-0{day + 1}); append the rows of the steps to forecast, "
         f"or empty {name!r} in these rows to forecast steps that are past.\n"
@@ -337,7 +339,8 @@ def test_a_history_without_a_plan_is_refused_for_all_its_series(planned, tmp_pat
         (
             "load,level,plan,day\n1,2,a,2024-03-01\n\n1,2,a,2024-03-03\n,,a,\n,,a,\n",
             "line 4: expected the time 2024-03-02T00:00:00, 1 day after the row before; received "
-            "2024-03-03T00:00:00; rows that are missing may be given without values.",
+            "2024-03-03T00:00:00; rows that are missing may be given without values "
+            '(gaps="fill", --gaps fill).',
         ),
         (
             "load,level,plan,day\n1,2,a,2024-02-29\n1,2,a,2024-02-30\n,,a,\n,,a,\n",
@@ -356,6 +359,38 @@ def test_a_row_of_a_file_is_named_by_its_line(planned, content, message, tmp_pat
     file.write_text(content)
     status, _, error = command("predict", planned, str(file), "--truncate")
     assert (status, error) == (0, "") if message is None else (status == 1 and message in error)
+
+
+def test_gaps_of_a_history_are_filled_as_those_of_a_training_file(planned, tmp_path, command):
+    file, whole = tmp_path / "gaps.csv", tmp_path / "whole.csv"
+    head, past = "site,load,level,plan,day", ["N,1,2,a,2024-03-01", "N,3,4,b,2024-03-04"]
+    future = ["N,,,c,2024-03-05", "N,,,d,2024-03-06"]
+    between = ["N,,,,2024-03-02", "N,,,,2024-03-03"]
+    file.write_text("\n".join([head, *past, *future]))
+    whole.write_text("\n".join([head, past[0], *between, past[1], *future]))
+    [expected] = values_of(command, planned, whole)
+    for cut in ([], ["--truncate"]):
+        [found] = values_of(command, planned, file, "--gaps", "fill", *cut)
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+    time, step = TimeColumn(("day",)), named_step("1 day")
+    [trained], _, _ = read_series(file, ("load", "level", "plan"), time, gaps="fill", step=step)
+    pipeline = serving.load(planned)
+    rows = [dict(zip(head.split(","), line.split(","))) for line in past]
+    filled = pipeline.rows.without_gaps(rows, "series")
+    assert [[value or "" for value in row] for row in filled] == trained.rows[:4]
+    series = {"series": rows, "known": [{"plan": "c"}, {"plan": "d"}]}
+    np.testing.assert_allclose(pipeline(series, gaps="fill").values, expected, rtol=1e-6)
+    rows[1]["load"] = "x"
+    with pytest.raises(ValueError, match="^Forecast: series, row 2: 'load' must be a number; rec"):
+        pipeline(series, gaps="fill")  # the row is the second of the user's
+    rows[1] |= {"load": 3, "day": "2124-03-04"}
+    with pytest.raises(ValueError, match="row 2: 36,526 rows are missing .* at most 10,000 may be"):
+        pipeline(series, gaps="fill")
+    years = [{**rows[0], "day": f"{2000 + year}-03-01"} for year in range(30)]
+    with pytest.raises(ValueError, match="row 29: 10,199 rows are missing .* was of 2027-03-01T00"):
+        pipeline({**series, "series": years}, gaps="fill")
+    with pytest.raises(ValueError, match="^Forecast: gaps must be refuse or fill; received 'few'."):
+        pipeline(series, gaps="few")
 
 
 def test_old_rows_are_forgotten_before_gaps_are_filled(folder):

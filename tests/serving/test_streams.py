@@ -338,7 +338,7 @@ def test_the_command_answers_each_line_and_keeps_the_state(bundles, tmp_path, co
     assert command(bundle, b"", "--state", missing) == (
         1,
         [],
-        [f"seqkeras-serving: {missing}: No such file or directory"],
+        [f"seqkeras stream: {missing}: No such file or directory"],
     )
 
 
@@ -361,7 +361,7 @@ def test_the_command_names_the_line_that_is_refused(of_rows, command, content, e
     status, output, lines = command(of_rows, content)
     assert status == 1 and len(lines) == len(errors)
     for line, error in zip(lines, errors):
-        assert line.startswith(f"seqkeras-serving: standard input, {error}")
+        assert line.startswith(f"seqkeras stream: standard input, {error}")
     assert not output or output[1] == ""
 
 
@@ -436,6 +436,23 @@ def test_a_gap_is_filled_with_rows_without_values(of_times, command):
     assert (
         status == 1 and output[2:] == ["", "", ""] and "(Stream.missing, --gaps fill)" in error[2]
     )
+
+
+def test_bench_measures_a_frame_alone(of_times, bundles, tmp_path, capsys):
+    file, figures = tmp_path / "rows.csv", tmp_path / "bench.json"
+    lines = ["time,load,kind", *(",".join(map(str, row_at(hour).values())) for hour in range(5))]
+    file.write_text("\n".join(lines))
+    frames = tmp_path / "frames.npy"
+    np.save(frames, FRAMES)
+    options = ["--batch-sizes", "1", "--repeats", "7", "--json", str(figures)]
+    for bundle, name in ((of_times, file), (bundles["one"], frames)):
+        assert main(["bench", str(bundle), "--input", str(name), *options]) == 0
+        [row] = json.loads(figures.read_text())["stream"]
+        header, numbers = capsys.readouterr().out.splitlines()[2:4]
+        assert header.split() == [*row] and [*map(float, numbers.split())] == [*row.values()]
+        assert row["frames"] == 7 and 0 < row["median_ms"] <= row["p95_ms"]
+        factor = row["median_ms"] / 1000 / 3600 if bundle == of_times else 0
+        assert row.get("real_time_factor", 0) == pytest.approx(factor, rel=0.1)
 
 
 def test_rows_of_several_series_are_streams_of_their_own(of_times, command, tmp_path):

@@ -66,7 +66,8 @@ def test_what_can_not_be_written_is_one_line(classes, tmp_path, capsys):
     written = capsys.readouterr().out.strip()
     assert main([str(classes), repository]) == 1
     assert capsys.readouterr().err == (
-        f"seqkeras-serving: {written}: is there already; remove it, or name another repository.\n"
+        f"python -m seqkeras.serving.triton: {written}: is there already; remove it, "
+        "or name another repository.\n"
     )
     (classes / "onnx/model.onnx").write_bytes(b"x")
     assert main([str(classes), str(tmp_path / "other")]) == 1

@@ -40,7 +40,7 @@ def refusal(*arguments, out, status=1):
     assert found == status, errors
     [line] = errors
     records = Path(f"{out}.records")  # of bert-pretraining, for the next try
-    assert line.startswith("training: ") and {*out.parent.iterdir()} - {records} == before
+    assert line.startswith("seqkeras train: ") and {*out.parent.iterdir()} - {records} == before
     return line
 
 

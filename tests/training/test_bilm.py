@@ -110,8 +110,8 @@ def test_evaluate_scores_the_run_and_says_why_not_the_bundle(trained, tmp_path):
     assert refusal(
         "evaluate", trained / "bundle", "--data", data, out=tmp_path / "scores.json"
     ) == (
-        f"training: {trained / 'bundle'}: can not be scored: a bundle gives features of words, "
-        "and does not tell the next ones; give the run."
+        f"seqkeras train: {trained / 'bundle'}: can not be scored: a bundle gives features of "
+        "words, and does not tell the next ones; give the run."
     )
 
 

@@ -188,7 +188,7 @@ def test_a_run_goes_on_only_with_the_data_that_it_began_with(reviews):
         with open(file, "wb") as same:
             same.write(before)
     assert line == (
-        f"training: {folder}: began with another content of {file}; choose another --out, or "
+        f"seqkeras train: {folder}: began with another content of {file}; choose another --out, or "
         "replace the run with --overwrite."
     )
 

@@ -40,8 +40,8 @@ def test_an_option_is_not_the_value_of_the_one_before(capsys):
     shell = ["classification", "texts.csv", "--pretrained", "--config", "a.toml", "--out", "run"]
     assert main(shell) == 2
     assert capsys.readouterr().err == (
-        "training: --pretrained has no value: --config stands in its place. If it is a variable of "
-        "the shell, that is empty. See seqkeras train classification --help.\n"
+        "seqkeras train: --pretrained has no value: --config stands in its place. If it is a "
+        "variable of the shell, that is empty. See seqkeras train classification --help.\n"
     )
 
 
@@ -51,3 +51,25 @@ def test_a_wrong_option_needs_no_keras(tmp_path):
     assert refused.returncode == 2
     for (name, _), line in zip(wrong, refused.stderr.splitlines(), strict=True):
         assert name in line
+
+
+def test_what_a_name_a_folder_or_a_first_line_tells_is_refused_without_keras(tmp_path):
+    table, other, stranger = tmp_path / "a.csv", tmp_path / "a.xlsx", tmp_path / "stranger"
+    for path in (table, other):
+        path.write_text("text,label\nfine,good\n")
+    stranger.mkdir()
+    (stranger / "notes").touch()
+    out = ["--out", tmp_path / "run"]
+    wrong = {
+        "there is no column 'body'": ["classification", table, "--text-column", "body", *out],
+        "there is no column 'number'": ["regression", table, *out],
+        "there is no column 'load'": ["forecasting", table, "--targets", "load", *out],
+        "a.xlsx: the name must end in .csv": ["tune", "classification", other, *out],
+        "not a run folder": ["classification", table, "--out", stranger],
+        "holds no study of tune": ["tune", "classification", table, "--out", stranger],
+        "no run folder": ["evaluate", stranger, "--data", table],
+    }
+    refused = commands(*([*map(str, command)] for command in wrong.values()))
+    assert refused.returncode == 1
+    for message, line in zip(wrong, refused.stderr.splitlines(), strict=True):
+        assert message in line

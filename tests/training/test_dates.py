@@ -9,6 +9,8 @@ import time
 
 import pytest
 
+from seqkeras import serving
+from seqkeras.data import dates
 from seqkeras.data.dates import ANSWERS
 from seqkeras.serving.text import CharacterTable
 from seqkeras.training.__main__ import main
@@ -52,6 +54,28 @@ def test_scores_are_given_over_all_by_locale_and_by_noise(dates_run):
     assert scores["by_noise"] and scores["by_writing"]
     assert set(scores["aurc"]) == {"clean", "noisy", "in text"}
     assert all(0 <= area <= 1 for area in scores["aurc"].values())
+
+
+def test_a_run_and_its_bundle_are_scored_on_a_file_of_dates(dates_run, dates_bundle, tmp_path):
+    file = tmp_path / "dates.tsv"
+    texts = [example.text for example in dates.sample("test", 6, 0, locales=("de", "ja"))]
+    answers = serving.load(dates_bundle)(texts)
+    rows = [f"{text}\t{answer.text or 'none'}" for text, answer in zip(texts, answers)]
+    rows[0] = f"{texts[0]}\t2049-01-01"  # which is wrong
+    file.write_text("\n".join(["text\tdate", *rows]) + "\n", encoding="utf-8")
+    for subject in (dates_run, dates_bundle):
+        lines = printed("evaluate", subject, "--data", file, "--out", tmp_path / "scores.json")
+        scores = json.loads((tmp_path / "scores.json").read_text())
+        assert scores["given"] == pytest.approx(5 / 6) and scores["examples"] == 6
+        assert set(scores["by_locale"]) == {"de", "ja"} and set(scores["aurc"]) == {"given"}
+        assert lines[-1] == f"{subject} on dates.tsv: right are 83.33% given"
+    for row, message in (
+        ("3.5.2014\t2014-05-03", "line 2: 'text' must be a locale, '|' and the date as it is wr"),
+        ("de|3.5.2014\t3.5.2014", "line 2: 'date' must be a day from 1950-01-01 to 2049-12-31"),
+    ):
+        file.write_text(f"text\tdate\n{row}\n")
+        given = ["evaluate", dates_run, "--data", file]
+        assert message in refusal(*given, out=tmp_path / "scores.json")
 
 
 def test_a_finished_run_says_so_and_is_left_alone(dates_run):
@@ -174,7 +198,7 @@ def test_a_damaged_checkpoint_is_refused(tmp_path, monkeypatch):
 def test_a_model_that_memory_has_no_room_for_gets_one_line(tmp_path):
     status, _, [line] = outcome("dates", *TINY, "--units", "2000000000", "--out", tmp_path / "run")
     assert status == 1
-    assert line == "training: memory is short; choose a smaller --batch-size or model"
+    assert line == "seqkeras train: memory is short; choose a smaller --batch-size or model"
 
 
 def test_a_name_is_printed_on_any_terminal_and_is_no_command_to_it(tmp_path, monkeypatch, capsys):
@@ -233,12 +257,12 @@ def test_ctrl_c_says_how_to_go_on(tmp_path, monkeypatch, capsys):
         assert main(["dates", "--out", str(folder), *TINY, *options]) == 130
         return capsys.readouterr().err
 
-    assert told() == f"training: stopped{again}"
-    assert told(writes="checkpoint.keras") == f"training: stopped{goes_on}"
-    assert told() == f"training: stopped{goes_on}"
-    assert told("--overwrite") == f"training: stopped{again}"
-    assert told("--overwrite", writes="checkpoint.keras") == f"training: stopped{goes_on}"
-    assert told(writes="run.json") == "training: stopped; the run is finished\n"
+    assert told() == f"seqkeras train: stopped{again}"
+    assert told(writes="checkpoint.keras") == f"seqkeras train: stopped{goes_on}"
+    assert told() == f"seqkeras train: stopped{goes_on}"
+    assert told("--overwrite") == f"seqkeras train: stopped{again}"
+    assert told("--overwrite", writes="checkpoint.keras") == f"seqkeras train: stopped{goes_on}"
+    assert told(writes="run.json") == "seqkeras train: stopped; the run is finished\n"
 
 
 def test_an_unknown_task_gets_one_line():

@@ -61,7 +61,9 @@ def test_a_score_that_nobody_measures_is_refused_before_the_first_step(trained, 
     folder, _ = trained
     common = ["classification", folder / "train.csv", *COLUMNS, *TINY, "--passes", 1, "--best-by"]
     line = refusal(*common, "bleu", out=tmp_path / "run")
-    assert line.startswith("training: --best-by must be a validation score, validation examples ")
+    assert line.startswith(
+        "seqkeras train: --best-by must be a validation score, validation examples "
+    )
     printed(*common, "macro_f1", "--out", tmp_path / "run")
 
 

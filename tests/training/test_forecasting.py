@@ -121,15 +121,19 @@ def test_the_line_of_the_export_answers_the_file_of_the_training(trained, tmp_pa
     manifest = export(folder, tmp_path / "b", options=ExportOptions(saved_models=False))
     line = next_command(tmp_path / "b", manifest, folder)
     command, _, said = line.partition("  # ")
-    assert command == f"seqkeras predict {tmp_path / 'b'} last.csv --truncate"
-    assert said == "last.csv: the last rows of load.csv, and 5 rows to come without targets"
+    assert command == f"seqkeras predict {tmp_path / 'b'} --examples" and in_shell(
+        command, tmp_path
+    )
+    rows = "the last rows of load.csv, and 5 rows to come without targets"
+    assert said == f"or last.csv --truncate: {rows}"
+    command = command.replace("--examples", "last.csv --truncate")
     rows = pandas.read_csv(file, dtype=str, keep_default_na=False)
     rows.loc[len(rows) - 5 :, "load"] = ""
     rows.to_csv(tmp_path / "last.csv", index=False)
     rows = rows.to_dict("records")
     given = {"series": rows[:-5], "known": rows[-5:]}
     expected = as_line(serving.load(tmp_path / "b")(given, truncate=True)).split()
-    assert [float(number) for number in in_shell(line, tmp_path).split()] == pytest.approx(
+    assert [float(number) for number in in_shell(command, tmp_path).split()] == pytest.approx(
         [*map(float, expected)], rel=1e-4
     )
 

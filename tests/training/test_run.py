@@ -99,8 +99,8 @@ def test_a_run_that_another_process_trains_is_refused_with_its_process(tmp_path)
         line = refusal("dates", "--overwrite", out=folder)
         holder.stdin.close()
     assert line == (
-        f"training: {folder}: process {holder.pid} writes it; wait until that process has ended, "
-        "or choose another folder."
+        f"seqkeras train: {folder}: process {holder.pid} writes it; wait until that process has "
+        "ended, or choose another folder."
     )
     assert (folder / "options.json").read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["run"]

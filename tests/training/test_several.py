@@ -202,8 +202,8 @@ def test_a_file_of_which_nothing_can_be_held_out_names_the_line_of_its_table(fol
     file.write_text(content.replace(f"{folder}/names.conll", f"{tmp_path}/few.conll"))
     given = ["several", file, "--pretrained", folder / "tiny", *FAST]
     assert refusal(*given, out=tmp_path / "run") == (
-        f"training: {tmp_path}/few.conll: each sentence has a tag that no other has, so that none "
-        f"can be held out. Name a file by validation = … in the table [names] of {file}."
+        f"seqkeras train: {tmp_path}/few.conll: each sentence has a tag that no other has, so that "
+        f"none can be held out. Name a file by validation = … in the table [names] of {file}."
     )
 
 

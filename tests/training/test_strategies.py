@@ -112,4 +112,4 @@ def test_a_worker_without_its_fellow_says_so_on_the_command_line(tmp_path, monke
     file.write_text("text,label\n" + "a fine film,good\na dull film,bad\n" * 9)
     command = ["classification", file, "--batch-size", 7, "--strategy", "multi-worker"]
     line = refusal(*command, out=tmp_path / "run")
-    assert line.startswith("training: --strategy multi-worker: the environment varia")
+    assert line.startswith("seqkeras train: --strategy multi-worker: the environment varia")

@@ -291,7 +291,7 @@ test_files_that_nothing_can_be_learned_from_get_one_line = refused_files(
     ("a\tb\nc\td\n" * 40, f"{SMALL} --vocab-size 5", f"pairs.tsv: --vocab-size {AT_LEAST_6}"),
     ("a\tb\nc\td\n" * 40, f"{SMALL} --target-vocab-size 5", f"--target-vocab-size {AT_LEAST_6}"),
     ("file\ttarget\na.npy\thi\n", "--frames-column file", "line 2: a.npy: "),
-    ("A B\nC\n", "--format cmudict", "pairs.tsv, line 2: expected phonemes behind the word 'C'."),
+    ("A B\nC\n", "--format cmudict", "pairs.tsv, line 2: expected phonemes after the word 'C'."),
     options=" ".join(TINY),
     beside={"other.de": "a\nb\nc\n"},
 )

@@ -82,7 +82,7 @@ def test_a_tree_that_the_model_does_not_take_is_one_line(trained, tmp_path, name
     data = tmp_path / "test.txt"
     data.write_text("(4 (2 It) (2 is) (4 fine))\n", encoding="utf-8")
     line = refusal("evaluate", trained / name, "--data", data, out=tmp_path / "scores.json")
-    assert line.startswith(f"training: {data}: ") and "3" in line
+    assert line.startswith(f"seqkeras train: {data}: ") and "3" in line
 
 
 def test_five_labels_of_sentiment_have_a_binary_accuracy_without_the_neutral_ones():

@@ -4,6 +4,7 @@ import json
 import random
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import click
 import optuna
@@ -45,7 +46,7 @@ def trained(monkeypatch):
     """Trainings that last no time: the scores of their looks follow from the learning rate."""
     made = []
 
-    def train(task, folder, overwrite, report):
+    def train(task, folder, overwrite, report, stepped):
         made.append(task.options)
         rate = task.options.learning_rate
         for look in range(3):
@@ -265,8 +266,24 @@ def test_lines_tell_what_is_tried_the_score_by_its_name_and_the_time_that_is_lef
     assert f"{told}3 are done" in lines
 
 
+def test_the_first_trial_tells_the_time_that_is_left_by_its_steps(tmp_path, monkeypatch):
+    clock = iter([0.0, 0.2, 9.0, 10.0, 30.0])  # the first step is traced
+
+    def train(task, folder, overwrite, report, stepped):
+        folder.mkdir(parents=True)
+        for step in (1, 2, 11, 12, 20) if stepped else ():
+            stepped(step, 20)
+        report(0, [0.5, 0.0], Compared("macro F1", False))
+
+    monkeypatch.setattr(study, "train", train)
+    monkeypatch.setattr(study, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    lines = tune(tmp_path, "--trials", "3")
+    told = [line for line in lines if "last as long" in line]
+    assert told == ["    about 44 s left, if all trials last as long"]  # 49 steps of 0.9 s
+
+
 def test_a_lower_score_is_told_as_people_know_it(tmp_path, monkeypatch):
-    def train(task, folder, overwrite, report):
+    def train(task, folder, overwrite, report, stepped):
         folder.mkdir(parents=True)
         report(0, [-task.options.learning_rate, 0.0], Compared("MASE", True))
 

@@ -122,7 +122,7 @@ def test_a_worker_is_killed_the_other_stops_and_both_go_on_bit_for_bit(killed, f
         assert time.monotonic() - began < 60
     assert status == 1
     [line] = [line for line in errors.splitlines() if " waits up to " not in line]
-    assert line.startswith(f"training: worker {1 - killed}: stopped, as a worker was lost or fai")
+    assert line.startswith(f"python -m training: worker {1 - killed}: stopped, as a worker was lo")
     assert line.endswith(
         "Start all workers again: they go on from the last checkpoint, if there is one."
     )
@@ -145,5 +145,5 @@ def refuses_another_step(file, folder, other):
         ended = [worker.ended() for worker in workers]
     assert [status for status, _, _ in ended] == [1, 1]
     for index, (_, _, errors) in enumerate(ended):
-        assert f"training: worker {index}: the workers' checkpoints are of different" in errors
+        assert f"python -m training: worker {index}: the workers' checkpoints are of" in errors
         assert "worker 1 0; all need the same folder as --out." in errors

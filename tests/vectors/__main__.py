@@ -9,4 +9,4 @@ for family in vectors.FAMILIES:
     path = vectors.FOLDER / f"{family}.npz"
     np.savez_compressed(path, **arrays)
     print(f"tests/vectors/{path.name}: {len(arrays)} arrays, {path.stat().st_size:,} bytes")
-print(f"vectors written: {len(vectors.FAMILIES)} files; next: make test, make parity")
+print(f"vectors written: {len(vectors.FAMILIES)} files; next: make parity")

@@ -611,6 +611,15 @@ class FitOptions(Options):
         """
         raise NotImplementedError
 
+    def require_files(self) -> None:
+        """Refuse files whose names or first lines show that they can not be read; the command calls
+        it before Keras is loaded.
+
+        Raises:
+            DataError: if a file is refused.
+        """
+        return None
+
     def text_files(self) -> list[str]:
         """Return the training files of a task with `SIZES`; none where inputs are no texts."""
         return []

@@ -5,12 +5,13 @@ from typing import Any
 
 import click
 
+from seqkeras.data.columns import WaysOut, require_columns
 from seqkeras.training.options import FRACTION, DataFile, Options, at_least, option, shown
 from seqkeras.training.options.encoders import OF_ENCODER
 from seqkeras.training.options.spaces import OTHER_SIZE
 
 FORMS = ("csv", "tsv", "jsonl")
-
+WAYS_OUT = WaysOut(empty="--skip-empty true", form="--format", header="--header false")
 
 OF_SCRATCH = (*OF_ENCODER, "vocab_size", "lowercase", "hops")  # without --pretrained
 
@@ -83,6 +84,24 @@ class LabelledTextOptions(Options):
             yield "--stride: a pair is not read in windows; leave it or --pair-column out."
         if self.stride is not None and of.teacher is not None:
             yield "--stride: a teacher answers whole texts; leave it or --teacher out."
+
+    def columns(self, of: Any, target: str) -> tuple[list[str], list[str]]:
+        """Return the names of the options that name columns, and the columns that are read.
+
+        Args:
+            of: all options of the command, which hold these.
+            target: the option that names the column of targets.
+        """
+        names = ["text_column", "pair_column", target, "group_column"]
+        names = [name for name in names if getattr(of, name) is not None]
+        columns = [getattr(of, name) for name in names]
+        return names, [*dict.fromkeys(columns)] if self.group_column is not None else columns
+
+    def require_files(self, of: Any, target: str) -> None:
+        """Refuse files that lack a column, see `columns`."""
+        names, columns = self.columns(of, target)
+        for path in filter(None, (of.file, self.validation)):
+            require_columns(path, columns, **self.reading(names), ways_out=WAYS_OUT)
 
     def reading(self, names: Sequence[str]) -> dict[str, Any]:
         """Return how `seqkeras.data.columns.read_columns` reads the columns of these options.

@@ -6,6 +6,7 @@ the search, which the bundle keeps, allows no other answer.
 """
 
 import collections
+import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -19,11 +20,12 @@ from rich.table import Table
 from seqkeras.analysis.attention_maps import AttentionMap, plot_attention_maps
 from seqkeras.data import dates
 from seqkeras.data.batches import Sequences
+from seqkeras.data.columns import read_columns
 from seqkeras.data.dates_in_text import NONE
 from seqkeras.losses import SmoothedCrossEntropy
 from seqkeras.metrics import area_under_risk_coverage
 from seqkeras.models import RNNSeq2Seq
-from seqkeras.runs import RunFiles
+from seqkeras.runs import RunError, RunFiles
 from seqkeras.serving.text import Tokenizer
 from seqkeras.tokenizers import BOS, EOS, CharacterTable, pad
 from seqkeras.training.answering.translate import Translate
@@ -38,11 +40,18 @@ KINDS = {  # of test texts: the shares of `dates.sample`
     "noisy": {"noisy": 1.0},
     "in text": {"in_text": 1.0},
 }
+GIVEN = "given"  # of a user's file
 MAPPED_LOCALES = ("de", "ru", "ar", "he", "ja", "ko")
 
 
 class DateReading(Reading):
-    """Dates in 28 locales to ISO dates, or none."""
+    """Dates in 28 locales to ISO dates, or none.
+
+    Attributes:
+        of_files: the examples of files that are scored in place of those that are made.
+    """
+
+    of_files: list[Any] | None = None
 
     def read(self) -> tuple[list[Any], list[Any]]:
         began, options = time.monotonic(), self.options
@@ -59,7 +68,15 @@ class DateReading(Reading):
         return train, validation
 
     def evaluation(self) -> dict[str, Any]:
-        return {}  # there are no files
+        return {}  # a file is always read alike
+
+    def examples_of(self, paths: Sequence[Path | str], settings: Mapping[str, Any]) -> list[Any]:
+        self.of_files = [
+            _example(text, date, f"{path}, line {line}")
+            for path in paths
+            for line, (text, date) in read_columns(path, ("text", "date"))
+        ]
+        return self.of_files
 
     def tokenizers(self, examples: list[Any]) -> dict[str, Tokenizer]:
         return {
@@ -128,19 +145,24 @@ class DateScoring(Scoring):
         return {"validation dates right": float(np.mean(_right(examples, answers)))}
 
     def tests(self, validation: list[Any]) -> Iterable[tuple[str, list[Any]]]:
+        if self.reading.of_files is not None:
+            yield GIVEN, self.reading.of_files
+            return
         options = self.options
         count = options.test_examples * len(options.locales)
         for kind, shares in KINDS.items():
             examples = dates.sample("test", count, options.seed, locales=options.locales, **shares)
-            yield f"test dates {kind}", examples
+            yield kind, examples
 
     def scores(self, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]) -> dict[str, Any]:
         """Return exact match of each kind: over all, per locale, per noise; and the AURC.
 
         The area under the risk-coverage curve says how well the scores rank right above wrong.
         """
-        scores, by_locale, aurc = {}, {locale: {} for locale in self.options.locales}, {}
-        for kind, (examples, answers) in zip(KINDS, answered.values(), strict=True):
+        scores, aurc = {}, {}
+        by_locale = collections.defaultdict(dict)
+        for name, (examples, answers) in answered.items():
+            kind = name if name in KINDS else GIVEN
             scores["examples"] = len(examples)
             right = collections.defaultdict(list)
             for example, is_right in zip(examples, _right(examples, answers), strict=True):
@@ -152,7 +174,8 @@ class DateScoring(Scoring):
                 [answer.score for answer in answers], right["all"]
             )
             for locale in self.options.locales:
-                by_locale[locale][kind] = float(np.mean(right[locale]))
+                if locale in right:
+                    by_locale[locale][kind] = float(np.mean(right[locale]))
             if any(example.noise for example in examples):
                 name = "by_noise" if kind == "noisy" else "by_writing"
                 scores[name] = {
@@ -185,20 +208,37 @@ class DateScoring(Scoring):
             plot_attention_maps(maps, path)
 
     def table(self, scores: Mapping[str, Any]) -> Any:
-        title = f"dates right, of {scores['examples']:,} clean, noisy and in text each"
-        table = Table(title=title)
+        kinds = [*scores["aurc"]]
+        of = "clean, noisy and in text each" if kinds == [*KINDS] else ", ".join(kinds)
+        table = Table(title=f"dates right, of {scores['examples']:,} {of}")
         table.add_column("locale")
-        for kind in KINDS:
+        for kind in kinds:
             table.add_column(kind, justify="right")
         for locale, right in scores["by_locale"].items():
-            table.add_row(locale, *(f"{right[kind]:.1%}" for kind in KINDS))
+            table.add_row(locale, *(f"{right[kind]:.1%}" for kind in kinds))
         table.add_section()
-        table.add_row("all", *(f"{scores[kind]:.2%}" for kind in KINDS))
-        table.add_row("AURC", *(f"{scores['aurc'][kind]:.5f}" for kind in KINDS))
+        table.add_row("all", *(f"{scores[kind]:.2%}" for kind in kinds))
+        table.add_row("AURC", *(f"{scores['aurc'][kind]:.5f}" for kind in kinds))
         return table
 
     def summary(self, scores: Mapping[str, Any]) -> str:
-        return f"right are {', '.join(f'{scores[kind]:.2%} {kind}' for kind in KINDS)}"
+        return f"right are {', '.join(f'{scores[kind]:.2%} {kind}' for kind in scores['aurc'])}"
+
+
+def _example(text, date, where):
+    """Return the `Example` of a row of a file."""
+    locale, separator, written = text.partition("|")
+    if not separator or locale not in dates.LOCALES or not written.strip():
+        raise RunError(
+            f"{where}: 'text' must be a locale, '|' and the date as it is written, as "
+            f"'de|3. Mai 2014'; received {text!r:.40}."
+        )
+    if not re.fullmatch(dates.ANSWERS, date):
+        raise RunError(
+            f"{where}: 'date' must be a day from 1950-01-01 to 2049-12-31, or {NONE}; received "
+            f"{date!r:.40}."
+        )
+    return dates.Example(text, date, locale, "text")
 
 
 def _right(examples, answers):

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 
 from seqkeras.attention import StructuredSelfAttention
-from seqkeras.data.columns import WaysOut, read_columns
+from seqkeras.data.columns import read_columns
 from seqkeras.runs import RunError, RunFiles
 from seqkeras.serving.categories import category_text
 from seqkeras.serving.text import Encoding, Tokenizer
@@ -16,6 +16,7 @@ from seqkeras.tensors import Tensor
 from seqkeras.terminal import one_line
 from seqkeras.tokenizers import encode_all
 from seqkeras.training.console import console, say_merged
+from seqkeras.training.options.labelled_texts import WAYS_OUT
 from seqkeras.training.parts.encoded_texts import EncodedTexts, encoded_in_parts
 from seqkeras.training.parts.encoders import encoded
 from seqkeras.training.parts.pretrained import inputs_of, inputs_of_ids
@@ -24,7 +25,6 @@ from seqkeras.training.task import Modelling
 from seqkeras.training.wording import counted
 
 MOST_TOKENS = 128  # of a text or a pair, by default
-WAYS_OUT = WaysOut(empty="--skip-empty true", form="--format", header="--header false")
 NOT_FILLED = "an empty column or a text without a token"
 
 
@@ -39,10 +39,7 @@ class LabelledTexts(EncodedTexts):
         The target is without the white space around it.
         """
         options = self.options
-        names = ["text_column", "pair_column", self.target_option, "group_column"]
-        names = [name for name in names if getattr(options, name) is not None]
-        columns = [getattr(options, name) for name in names]
-        distinct = [*dict.fromkeys(columns)] if options.group_column is not None else columns
+        names, distinct = options.texts.columns(options, self.target_option)
         rows = self.filled_rows(path, distinct, names)
         first = distinct.index(options.text_column)
         second = None if options.pair_column is None else distinct.index(options.pair_column)

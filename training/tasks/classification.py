@@ -187,6 +187,10 @@ class ClassificationOptions(FitOptions, task="classification"):
                 if self.is_given(name):
                     yield f"{shown(name)}: --encoder tree has none; leave it or the encoder out."
 
+    def require_files(self) -> None:
+        if not self.recordings.reads_frames(self.file):
+            self.texts.require_files(self, "label_column")
+
     def text_files(self) -> list[str]:
         return [] if self.recordings.reads_frames(self.file) else [self.file]
 

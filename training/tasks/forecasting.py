@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from seqkeras.data.columns import require_columns
 from seqkeras.data.series import GAPS
 from seqkeras.data.time_steps import STEPS, named_step
 from seqkeras.serving.times import CYCLES
@@ -235,11 +236,18 @@ class ForecastingOptions(FitOptions, task="forecasting"):
         kinds = ForecastingReading, parts.ForecastingModelling, parts.ForecastingScoring
         return Task.of(self, *kinds)
 
+    def require_files(self) -> None:
+        require_columns(self.file, self._columns())
+
+    def _columns(self):
+        """Return the columns that are read."""
+        series = () if self.series_column is None else (self.series_column,)
+        return (*series, *self.time, *self.targets, *self.numbers, *self.categories)
+
     def problems(self, of: Options) -> Iterable[str]:
         if not self.targets:
             yield "--targets is missing: the columns to forecast."
-        series = () if self.series_column is None else (self.series_column,)
-        named = (*self.targets, *self.numbers, *self.categories, *self.time, *series)
+        named = self._columns()
         if len(set(named)) < len(named):
             yield (
                 "--targets, --numbers, --categories, --time and --series-column must name "

@@ -69,6 +69,9 @@ class RegressionOptions(FitOptions, task="regression"):
         )
         return task if self.teacher is None else distilled(task)
 
+    def require_files(self) -> None:
+        self.texts.require_files(self, "number_column")
+
     def text_files(self) -> list[str]:
         return [self.file]
 

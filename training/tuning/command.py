@@ -8,12 +8,14 @@ from pathlib import Path
 import click
 from click.core import ParameterSource
 
+from seqkeras.runs import RunError
 from seqkeras.training.commands import command
 from seqkeras.training.options import FitOptions, Names, at_least, options_of
 from seqkeras.training.tuning.spaces import Values, spaces_to_search, usual_names
 
 TUNE = "tune"
-STORAGES = ("sqlite", "journal")
+STUDY = {"sqlite": "study.db", "journal": "study.log"}
+STORAGES = (*STUDY,)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,7 +98,15 @@ def _command(name, options_class):
         spaces = spaces_to_search(options, search or (), given)
         if not spaces:
             raise click.UsageError("no option is left to search; name some with --search.")
+        _require_study(folder)
         return Tuning(options, folder, overwrite, trials, spaces, bool(search), given, storage)
 
     made.callback = callback
     return made
+
+
+def _require_study(folder):
+    """Raise a `RunError` unless a folder is empty, or holds a study: others are not removed."""
+    files_there = [path.name for path in folder.glob("[!.]*")]
+    if files_there and not {*STUDY.values()} & {*files_there}:
+        raise RunError(f"{folder}: holds no study of tune; choose another --out.")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import math
 import shlex
 import shutil
+import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,6 +27,7 @@ from seqkeras.training.options import options_of, shown
 from seqkeras.training.options.sizes import told_size
 from seqkeras.training.run import options_content
 from seqkeras.training.train import train
+from seqkeras.training.tuning.command import STUDY
 from seqkeras.training.tuning.picture import draw_trials
 from seqkeras.training.tuning.spaces import first_values, suggested, values_to_try
 from seqkeras.training.validation import Compared
@@ -33,13 +37,13 @@ if TYPE_CHECKING:
     from seqkeras.training.tuning.command import Tuning
 
 BEST, TRIALS = "best", "trials"
-STUDY = {"sqlite": "study.db", "journal": "study.log"}
 TABLE, PICTURE = "tuning.json", "tuning.png"
 NAME, OPTIONS = "seqkeras", "options"  # of a study; the attribute with what is not searched
 SEARCH = "search"  # the names of what is searched, in that attribute
 SCORE = "score"  # the attribute with what trials are compared by
 SHOWN = 5  # trials in the table
 FIRST_TRIALS = 4  # that are never ended early
+UNTIL_ESTIMATE = 5  # seconds of a first trial's steps, by which the others are estimated
 FEWEST = 10  # different trials of which the importance of options is told: of fewer it is chance
 
 
@@ -55,7 +59,6 @@ def tune(tuning: Tuning) -> None:
         InUseError: if another process writes the study.
     """
     folder = tuning.folder
-    _require_study(folder)
     if tuning.overwrite:
         shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
@@ -64,13 +67,6 @@ def tune(tuning: Tuning) -> None:
         return
     with locked(folder / STUDY[tuning.storage]):
         _search(tuning)
-
-
-def _require_study(folder):
-    """Raise a `RunError` unless a folder is empty, or holds a study: others are not removed."""
-    files_there = [path.name for path in folder.glob("[!.]*")]
-    if files_there and not {*STUDY.values()} & {*files_there}:
-        raise RunError(f"{folder}: holds no study of tune; choose another --out.")
 
 
 def _search(tuning):
@@ -193,8 +189,9 @@ def _run_trial(study, tuning):
     try:
         options.check()
         keras.backend.clear_session()
-        with console.capture():
-            train(options.make(), folder, overwrite=True, report=report)
+        stepped = None if left else _Estimate(tuning)
+        with _quiet():
+            train(options.make(), folder, overwrite=True, report=report, stepped=stepped)
     except _Ended:
         study.tell(trial, state=state.PRUNED)
         ended = _scored(study, ranks[-1])
@@ -241,8 +238,41 @@ def _left_in_words(study, tuning):
     seconds = [trial.duration.total_seconds() for trial in done if trial.duration]
     if not seconds:
         return ""
-    left = sum(seconds) / len(seconds) * (tuning.trials - len(done))
-    return f", about {left:.0f} s left" if left < 90 else f", about {left / 60:.0f} minutes left"
+    return f", {_in_words(sum(seconds) / len(seconds) * (tuning.trials - len(done)))} left"
+
+
+def _in_words(seconds):
+    return f"about {seconds:.0f} s" if seconds < 90 else f"about {seconds / 60:.0f} minutes"
+
+
+class _Estimate:
+    """Tells once, some seconds after the first step of the first trial, how long the trials last,
+    as if all were like this one."""
+
+    def __init__(self, tuning: Tuning) -> None:
+        self.trials = tuning.trials * getattr(tuning.options, "members", 1)
+        self.first, self.is_told = None, False
+
+    def __call__(self, step: int, num_steps: int) -> None:
+        now = time.monotonic()
+        if self.first is None:  # it has the time in which the step is traced
+            self.first = step, now
+        spent = now - self.first[1]
+        if not self.is_told and spent >= UNTIL_ESTIMATE:
+            self.is_told = True
+            left = spent / (step - self.first[0]) * (self.trials * num_steps - step)
+            # Past the console, which is quiet now.
+            print(f"    {_in_words(left)} left, if all trials last as long", file=console.file)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep what a training prints from the console."""
+    before, console.quiet = console.quiet, True
+    try:
+        yield
+    finally:
+        console.quiet = before
 
 
 def _compared(study):

@@ -95,7 +95,7 @@ def test_a_full_cache_is_refused():
     _, _, state = layer.read(floats(B, 1, 4, 15), layer.initial_cache(B, 5))
     message = (
         r"^Decoder: the cache must have room for every token; it has 5 places, and received 2 "
-        r"tokens behind 4\.$"
+        r"tokens after 4\.$"
     )
     with pytest.raises(ValueError, match=message):
         layer.read(floats(B, 1, 2, 15), state)

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from seqkeras.data.columns import WaysOut, column_names, read_columns
+from seqkeras.data.columns import WaysOut, column_names, read_columns, require_columns
 from seqkeras.data.texts import DataError
 
 ROWS = [("a, b", "x"), ('say "so"', "y")]
@@ -88,6 +88,28 @@ def test_what_holds_no_columns_is_refused_by_its_line(name, content, message, wr
     with pytest.raises(DataError, match=f"^{re.escape(str(path))}.*") as caught:
         read_columns(path, ("text", "label"))
     assert message in str(caught.value) and "\n" not in str(caught.value)
+    try:
+        require_columns(path, ("text", "label"))
+    except DataError as told:
+        assert str(told) == str(caught.value)
+
+
+def test_a_first_line_that_lacks_a_column_is_refused_and_other_lines_are_not_read(write):
+    for name, content in (
+        ("rows.csv", "text,l\na\n"),
+        ("rows.tsv", "text\tl\na\n"),
+        ("rows.jsonl", '{"text": "a", "l": 1}\n7\n'),
+    ):
+        with pytest.raises(DataError, match="there is no column 'label'; there are 'text', 'l'"):
+            require_columns(write(name, content), ("text", "label"))
+        require_columns(write(name, content), ("text", "l"))
+    require_columns(write("rows.csv", '"text\nbody",label\na,b\n'), ("text\nbody", "label"))
+    with pytest.raises(DataError, match="a number from 1 to 2, or from -1 to -2 from the last; re"):
+        require_columns(write("rows.csv", "a,b\n"), ("3",), header=False)
+    for name in ("rows.csv", "rows.csv.gz"):  # which are no UTF-8 and no gzip file
+        path = write(name, "text\n")
+        path.write_bytes(b"\xff\n")
+        require_columns(path, ("text",))
 
 
 def test_files_that_are_not_there_and_columns_that_are_wanted_twice_are_refused(tmp_path):
@@ -156,5 +178,5 @@ def test_a_missing_column_names_the_option_that_chooses_it(write):
 @pytest.mark.parametrize(("name", "separator"), [("a.csv", ";"), ("a.csv", "\t"), ("a.tsv", ",")])
 def test_a_file_divided_by_another_character_is_told_the_one_of_its_form(name, separator, write):
     path = write(name, f"text{separator}label\na{separator}b\n")
-    with pytest.raises(DataError, match="; columns are divided by commas, in .tsv by tabs.$"):
+    with pytest.raises(DataError, match="; columns must be divided by commas, in .tsv by tabs.$"):
         read_columns(path, ("text", "label"))

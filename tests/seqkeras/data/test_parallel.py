@@ -57,7 +57,7 @@ def test_public_files_are_read_whole():
         ({"pairs": "a b\n"}, "pairs, line 1: expected a source, a tab .*; found no tab"),
         ({"pairs": "a\tb\n\tc\n"}, "pairs, line 2: the source is empty; remove the line."),
         ({"pairs": "a\t \tc\n"}, "pairs, line 1: the target is empty; remove the line."),
-        ({"words": "a AH0\nb\n"}, "line 2: expected phonemes behind the word 'b'"),
+        ({"words": "a AH0\nb\n"}, "line 2: expected phonemes after the word 'b'"),
         ({"words": ";;; a\n"}, "there is no word"),
     ],
 )

@@ -73,8 +73,6 @@ def test_batches_add_up_and_padding_counts_nothing(make):
 
 @pytest.mark.parametrize("make", METRICS)
 def test_labels_of_another_rank_are_refused(make):
-    message = (
-        rf"^{make.__name__}: y_pred must have an axis of classes behind the axes of y_true; re"
-    )
+    message = rf"^{make.__name__}: y_pred must have an axis of classes after the axes of y_true; re"
     with pytest.raises(ValueError, match=message):
         make()(np.eye(7)[LABELS], logits())

@@ -83,7 +83,7 @@ test_what_a_mask_has_no_use_for_is_refused = refusals(
     ),
     (
         lambda: built("causal").read(TOKENS, prefix_lengths=PREFIX),
-        f"{FIRST}...; ... for 'causal', behind 0 tokens.",
+        f"{FIRST}...; ... for 'causal', after 0 tokens.",
     ),
-    (behind_three, f"{FIRST}...; ... for 'prefix', behind 3 tokens."),
+    (behind_three, f"{FIRST}...; ... for 'prefix', after 3 tokens."),
 )

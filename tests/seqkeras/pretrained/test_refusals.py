@@ -67,7 +67,7 @@ def test_a_config_of_another_form_is_refused(case, field, value, must, tmp_path)
 
 def test_positions_of_roberta_begin_behind_its_padding(tmp_path):
     folder_with("roberta", tmp_path, pad_token_id=14)
-    message = "max_position_embeddings must be over 15, as positions begin behind pad_token_id; rec"
+    message = "max_position_embeddings must be over 15, as positions begin after pad_token_id; rec"
     assert message in refusal(tmp_path)
 
 

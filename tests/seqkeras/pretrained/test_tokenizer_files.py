@@ -95,7 +95,7 @@ def test_both_sides_of_a_translator_are_read_again(own, tmp_path):
         (
             lambda: dict.fromkeys(("source", "target"), learn_sentence_pieces(TEXTS * 9, 35)),
             "marian",
-            "the source tokenizer must have a vocabulary, and </s> behind a text",
+            "the source tokenizer must have a vocabulary, and </s> after a text",
         ),
         (
             lambda: {

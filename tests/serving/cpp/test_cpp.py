@@ -71,9 +71,19 @@ def test_answers_are_those_of_python(name, written):
     assert len({*scores}) == len(texts)
 
 
-def test_a_wrong_line_is_refused_behind_the_answers_before_it(dates_run, tmp_path):
+def test_a_wrong_line_is_refused_and_the_others_are_answered(dates_run, tmp_path):
     bundle = tmp_path / "bundle"
-    assert export([str(dates_run), str(bundle), "--generate-in-graph", "--no-strings"]) == 0
+    assert export([str(dates_run), str(bundle), "--generate-in-graph", "--no-saved-models"]) == 0
+    good = [b"de|%d. Mai 2014" % (1 + place % 28) for place in range(150)]
+    expected = answer(bundle, b"\n".join(good)).stdout.splitlines()
+    places = (0, 3, 4, 63, 64, 149)
+    for place in places:
+        good[place], expected[place] = b"", b""
+    found = answer(bundle, b"\n".join(good) + b"\n")
+    assert found.returncode == 1 and found.stdout.splitlines() == expected
+    told = [line.partition("line ")[2] for line in found.stderr.decode().splitlines()]
+    reason = "the text is empty or blank; write something to answer"
+    assert told == [f"{place + 1}: {reason}" for place in places]
     for wrong, message in (
         (
             b"de|3. Mai 2014\nxx|3.5.2014\n",
@@ -86,7 +96,8 @@ def test_a_wrong_line_is_refused_behind_the_answers_before_it(dates_run, tmp_pat
         (b"de|" + 300 * b"a", "line 1: the text has 303 characters; the limit is 128"),
     ):
         found = answer(bundle, wrong)
-        assert found.returncode == 1 and found.stdout.count(b"\n") == wrong.startswith(b"de|3")
+        assert found.returncode == 1
+        assert found.stdout.count(b"\n") == 1 + wrong.startswith(b"de|3")
         assert found.stderr.decode() == f"answer: standard input, {message}\n"
 
 

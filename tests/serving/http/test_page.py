@@ -272,7 +272,7 @@ def test_a_server_says_why_it_lacks_answers_in_the_browser(
 ):
     assert main(["serve", str(folders["letters"]), "--node-modules", str(tmp_path)]) == 1
     said = capsys.readouterr().err
-    assert said.startswith(f"seqkeras-serving: --node-modules {tmp_path}: onnxruntime-web is not")
+    assert said.startswith(f"seqkeras serve: --node-modules {tmp_path}: onnxruntime-web is not")
     assert said.count("\n") == 1
     monkeypatch.setattr("seqkeras.serving.playground.page.NODE_MODULES", tmp_path)
     without = page_of()

@@ -180,7 +180,7 @@ def test_what_can_not_be_served_is_one_line(arguments, message, folders, port, t
     assert main(["serve", "--port", "0", *arguments]) == 1
     written = capsys.readouterr()
     assert message in written.err and written.err.count("\n") == 1 and written.out == ""
-    assert written.err.startswith("seqkeras-serving: ")
+    assert written.err.startswith("seqkeras serve: ")
 
 
 @pytest.mark.parametrize("option", ["--port=70000", "--max-queue=0", "--timeout=0", "--idle=x"])
@@ -199,7 +199,7 @@ def test_help_is_there_at_once_and_without_the_packages():
     done = run_python("-c", code, "serve", "--help")
     assert done.returncode == 0 and "--max-queue" in done.stdout and done.stderr == ""
     done = run_python("-c", code.replace(", 'numpy', 'onnxruntime'", ""), "serve", "x")
-    said = r"seqkeras-serving: serve: the package starlette is missing, .*: pip install -r (.*)\n"
+    said = r"seqkeras serve: the package starlette is missing, .*: pip install -r (.*)\n"
     [file] = shlex.split(re.fullmatch(said, done.stderr)[1])
     assert "starlette" in Path(file).read_text(encoding="utf-8")
 

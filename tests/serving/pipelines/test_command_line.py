@@ -124,7 +124,7 @@ def test_top_prints_the_most_probable_labels_with_their_scores(bundle, command):
     answer = json.loads(command("predict", folder, "the cat", "--top", "1", "--json")[1])
     assert list(answer["scores"]) == [first]
     status, _, error = command("predict", bundle["Tag"], "the cat", "--top", "1")
-    assert (status, error) == (1, "seqkeras-serving: Tag has no option --top.\n")
+    assert (status, error) == (1, "seqkeras predict: Tag has no option --top.\n")
 
 
 @pytest.mark.parametrize("pipeline", [*KINDS, "Forecast"])
@@ -136,7 +136,7 @@ def test_an_empty_line_fails_alone(bundle, command, pipeline, options):
     first, refused, last = output.splitlines()
     assert (status, f"{first}\n", f"{last}\n") == (1, expected, expected)
     assert refused == "" if not options else json.loads(refused).keys() == {"error"}
-    assert error.startswith("seqkeras-serving: standard input, line 2: ")
+    assert error.startswith("seqkeras predict: standard input, line 2: ")
     assert error.count("\n") == 1
 
 
@@ -182,7 +182,7 @@ def test_answers_are_marked_in_their_contexts_and_entities_in_their_texts(bundle
 def test_what_is_wrong_is_one_line(bundle, command, pipeline, arguments, message):
     status, output, error = command("predict", bundle[pipeline], *arguments)
     assert (status, output) == (1, "")
-    assert error.startswith(f"seqkeras-serving: {message}")
+    assert error.startswith(f"seqkeras predict: {message}")
     assert error.count("\n") == 1 and len(error) < 400
 
 
@@ -225,7 +225,7 @@ def test_options_that_contradict_each_other_are_refused_before_input_is_read(
 ):
     status, output, error = command("predict", language_model, "--seed", "3", stdin="\x00")
     assert (status, output) == (1, "")
-    assert error == "seqkeras-serving: Generate: seed needs sample=True.\n"
+    assert error == "seqkeras predict: Generate: seed needs sample=True.\n"
 
 
 def test_a_lone_surrogate_is_written_in_json_and_refused_as_text(language_model, command):
@@ -237,6 +237,6 @@ def test_a_lone_surrogate_is_written_in_json_and_refused_as_text(language_model,
     status, output, error = command("predict", language_model, *arguments, stdin=line)
     assert (status, output) == (1, "")
     assert error == (
-        "seqkeras-serving: predict: an answer must hold no lone surrogate to be printed; it holds "
+        "seqkeras predict: an answer must hold no lone surrogate to be printed; it holds "
         r"'\ud800'. Ask for --json." + "\n"
     )
