@@ -30,6 +30,7 @@ NOT_RUN = (
     "memory is short, ask for a smaller token_budget."
 )
 _ONNXRUNTIME = f"onnxruntime {onnxruntime.__version__}"
+_VERSION = tuple(map(int, onnxruntime.__version__.split(".")[:2]))
 FLOAT32, CPU = "float32", "CPUExecutionProvider"
 # On a CPU a SkipLayerNormalization takes four times as long as the Adds and the LayerNormalization
 # that it replaces: without it, BERT-base is 1.1 times as fast, and 1.3 times in int8.
@@ -37,6 +38,8 @@ SLOWER_ON_CPU = ("SkipLayerNormFusion",)
 # In older versions, the memory plan of one run gave wrong numbers in a later run of the same sizes,
 # for BiDAF (https://github.com/microsoft/onnxruntime/issues/18672).
 PLANS_MEMORY_FROM = (1, 19)
+# In 1.18, attention that writes into its cache is wrong where several tokens follow others.
+WRITES_IN_PLACE_FROM = (1, 20)
 # onnxruntime's exact kernel for int8, which is slower where the other one is exact too.
 EXACT_INT8 = "session.x64quantprecision"
 
@@ -104,7 +107,7 @@ class Runtime:
     @property
     def writes_in_place(self) -> bool:
         """Whether a graph may write into an array that it reads: on the CPU alone."""
-        return not self.providers
+        return not self.providers and _VERSION >= WRITES_IN_PLACE_FROM
 
     def most_padding(self, packing: Any) -> int | None:
         """Return the most tokens of a batch that may be padding, by default what a `Packing` says;
@@ -124,8 +127,7 @@ class Runtime:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = self.threads or 0
         options.log_severity_level = QUIET
-        version = tuple(map(int, onnxruntime.__version__.split(".")[:2]))
-        options.enable_mem_pattern = version >= PLANS_MEMORY_FROM
+        options.enable_mem_pattern = _VERSION >= PLANS_MEMORY_FROM
         options.add_session_config_entry("session.intra_op.spin_duration_us", SPIN)
         options.add_session_config_entry("session.force_spinning_stop", "1")
         if exact_int8 and overflows():

@@ -1,0 +1,109 @@
+"""The second graph of a decoder's step, whose caches are written in place."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from seqkeras import serving
+from seqkeras.export.families import plan_export
+from seqkeras.export.quantize import quantize
+from seqkeras.models import GPT, RNNLanguageModel, Transformer
+from seqkeras.serving.opening import Runtime
+from seqkeras.serving.session import EncoderDecoder, LanguageModel
+from seqkeras.serving.slots import ROLE
+from seqkeras.serving.text import CharacterTable
+from tests.arrays import randomize
+from tests.export.running import graphs_of
+from tests.serving.exported import write_bundle
+
+TABLE = CharacterTable.learn(["abcdefghijklm"])
+V = len(TABLE)
+WITHOUT = {
+    "heads of 6": lambda: GPT(V, 24, 1, 4, 40, 12),
+    "a window": lambda: GPT(V, 24, 1, 3, 40, 12, attention_window=2),
+    "a prefix": lambda: GPT(V, 24, 1, 3, 40, 12, mask="prefix"),
+    "vectors of distances": lambda: GPT(V, 24, 1, 3, 40, 12, positions="relative"),
+    "biases of distances": lambda: Transformer(V, V, 24, 1, 3, 40, max_length=12, positions="bias"),
+    "no cache": lambda: RNNLanguageModel(V, 5, 6),
+}
+
+
+def built(model):
+    model.build(None if hasattr(model, "encode") else {"token_ids": (None, None)})
+    randomize(model)
+    return model
+
+
+@pytest.mark.parametrize("name", WITHOUT)
+def test_there_is_no_such_graph_with(name):
+    assert ROLE not in graphs_of(plan_export(built(WITHOUT[name]())).graphs)
+
+
+def test_there_is_none_of_standard_operators_alone():
+    model = built(GPT(V, 24, 1, 3, 40, 12))
+    assert ROLE not in graphs_of(plan_export(model).graphs, portable=True)
+
+
+@pytest.mark.parametrize("precision", [None, "int8"])
+def test_attention_is_one_operator_and_no_cache_is_copied(precision):
+    graphs = graphs_of(plan_export(built(GPT(V, 24, 2, 3, 40, 12))).graphs)
+    counts = quantize(graphs, precision)[ROLE].node_counts() if precision else {}
+    counts = counts or graphs[ROLE].node_counts()
+    assert counts["GroupQueryAttention"] == 2
+    assert "MultiHeadAttention" not in counts and "Concat" not in counts
+    assert counts["Gather"] == 2  # of tokens and positions
+
+
+@dataclasses.dataclass(frozen=True)
+class Copying(Runtime):
+    """A runtime that copies caches at every step."""
+
+    writes_in_place = False
+
+
+@pytest.mark.parametrize("kind", ["Generate", "Translate"])
+@pytest.mark.parametrize("num_beams", [1, 3])
+def test_steps_give_what_steps_give_that_copy(kind, num_beams, tmp_path):
+    generates = kind == "Generate"
+    sizes = 24, 2, 3, 40
+    model = built(GPT(V, *sizes, 60) if generates else Transformer(V, V, *sizes, max_length=60))
+    tokenizers = {"text": TABLE} if generates else {"source": TABLE, "target": TABLE}
+    folder = write_bundle(tmp_path / "toy", model, kind, tokenizers)
+    draw = np.random.default_rng(num_beams)
+    graphs = LanguageModel if generates else EncoderDecoder
+    manifest = serving.load(folder).manifest
+    both = [graphs(folder, manifest, runtime(threads=1)) for runtime in (Runtime, Copying)]
+    assert [each.shares_steps for each in both] == [True, False]
+    if generates:
+        states = [each.begin(4) for each in both]
+    else:
+        source, lengths = draw.integers(4, V, (4, 5)), np.array([5, 3, 1, 4])
+        states = [each.encode(source, lengths) for each in both]
+    beams, count = 1, 4
+    for step in range(50):
+        count = max(count - (step % 17 == 16), 1)
+        sources = np.arange(count)[:, np.newaxis]
+        beam_index = beams * sources + draw.integers(beams, size=(count, num_beams))
+        token_ids = draw.integers(V, size=(count, num_beams))
+        beams = num_beams
+        found = [each.step(token_ids, beam_index, 3, state) for each, state in zip(both, states)]
+        states = [state for _, state in found]
+        ours, expected = (candidates for candidates, _ in found)
+        np.testing.assert_array_equal(ours.token_ids, expected.token_ids)
+        np.testing.assert_allclose(ours.log_probs, expected.log_probs, rtol=1e-4, atol=1e-5)
+
+
+def test_several_tokens_follow_others(tmp_path):
+    model = built(GPT(V, 24, 2, 3, 40, 60))
+    folder = write_bundle(tmp_path / "toy", model, "Generate", {"text": TABLE})
+    manifest, draw = serving.load(folder).manifest, np.random.default_rng(0)
+    both = [LanguageModel(folder, manifest, runtime(threads=1)) for runtime in (Runtime, Copying)]
+    rows = np.arange(3)[:, np.newaxis]
+    states = [each.begin(3) for each in both]
+    for length in (5, 1, 4, 7):
+        token_ids = draw.integers(V, size=(3, 1, length))
+        found = [each.step(token_ids, rows, 2, state) for each, state in zip(both, states)]
+        states = [state for _, state in found]
+        ours, expected = (candidates for candidates, _ in found)
+        np.testing.assert_allclose(ours.log_probs, expected.log_probs, rtol=1e-4, atol=1e-5)
