@@ -4,9 +4,9 @@
         [--clients N] [--seconds S] [--rounds N] [--json FILE] [--quick]
 
 gpt: 6 layers of 512, 8,000 tokens; each request says how many tokens it wants, 8 to 256.
-transformer: of base size; the end of a text has a large logit at some places, so that answers are
-of many lengths, 256 tokens at most. Random weights; prompts of 8 to 128 tokens; all greedy. Each
-of the clients asks again as soon as it is answered.
+transformer: of base size, 32,000 tokens; it ends a text itself, behind 1 to 256 tokens. The
+other weights are random; prompts of 8 to 128 tokens; all greedy. Each of the clients asks again as
+soon as it is answered.
 
 before: `python -m serving serve` of an earlier checkout on the same bundle, which answers batches
 that run to their end. ctranslate2: its asynchronous API in this process, which gets what waits as
@@ -33,19 +33,19 @@ import onnxruntime
 
 from benchmarks import ctranslate2_model, generation, harness
 from benchmarks.generate_clients import PATIENCE, Batches, Request, Server, put_load
-from benchmarks.generation_rivals import END, THREADS
+from benchmarks.generation_rivals import BEGIN, END, THREADS
 from benchmarks.server import running
 
 GPT_VOCAB_SIZE = 8000
 PROMPTS, ANSWERS = (8, 128), (8, 256)
 QUICK_PROMPTS, QUICK_ANSWERS = (5, 13), (3, 11)
 ROOM = 640  # tokens of a prompt and what follows
-END_SCALE, END_BIAS = 40.0, -40.0  # of the end's logit
+SOURCES = 64  # whose first steps are compared
 CHECKED, SAME = 10, 0.9  # answers that are compared, and how many of them must be the same
 LIGHT, QUICK_LIGHT = {"max_new_tokens": 32}, {"max_new_tokens": 5}
 HEAVY = {"max_new_tokens": 500, "num_beams": 64, "n_best": 64}
 QUICK_HEAVY = {"max_new_tokens": 19, "num_beams": 3, "n_best": 3}
-LIGHTS, BEGUN = 15, 2.0  # light requests of a round, and seconds that the heavy one has been there
+LIGHTS, BEGUN = 5, 2.0  # light requests of a round, and seconds that the heavy one has been there
 GOALS = {"before": 1.6, "ctranslate2": 1.0}
 MOST_STEPS, MOST_TIMES = 3, 3  # to the first token, and of a light request's time alone
 
@@ -90,11 +90,26 @@ def _make_gpt(quick):
 
 
 def _make_transformer(quick):
-    model, table = generation.make_model(quick, ANSWERS[1])
-    [rows], bias = model.target_embedding.weights, np.array(model.output_bias)
-    is_end = np.arange(len(table)) == END
-    rows.assign(np.where(is_end[:, None], END_SCALE * np.asarray(rows), rows))
-    model.output_bias.assign(np.where(is_end, np.float32(END_BIAS), bias))
+    """Return a Transformer that counts: behind a token comes the next, from one that the source
+    chooses to the last, which ends the text.
+
+    The state of a step is mostly the vector of its token, so the token with that vector at the
+    output wins. A bias takes away what all sources have in common in the first step.
+    """
+    model, table = generation.make_model(quick, ANSWERS[1], "none")
+    counted = END + 1 + np.arange(QUICK_ANSWERS[1] if quick else ANSWERS[1])
+    [rows], [vectors] = model.output_embedding.weights, model.target_embedding.weights
+    values = np.array(rows)
+    values[[*counted[1:], END]] = np.asarray(vectors)[counted]
+    rows.assign(values)
+    model.output_bias.assign(np.zeros(len(table), np.float32))
+    sources = np.random.default_rng(2).integers(END + 1, len(table), (SOURCES, PROMPTS[0]))
+    state = model.encode(sources, np.full(SOURCES, PROMPTS[0]))
+    (logits, *_), _ = model.step(np.full((SOURCES, 1), BEGIN), state)
+    bias = np.full(len(table), -1e4, np.float32)
+    bias[counted] = -np.asarray(logits)[:, 0, counted].mean(axis=0)
+    bias[END] = 0.0
+    model.output_bias.assign(bias)
     return model, table
 
 
@@ -146,11 +161,15 @@ def _measure(name, family, folder, options):
     rates = {contender: [] for contender in contenders}
     lights = {contender: [] for contender in contenders}
     firsts, loads = [], {}
-    for _ in range(harness.rounds_of(options)):
+    for number in range(harness.rounds_of(options)):
         for contender, begun in contenders.items():
             with begun() as asked:
                 load = put_load(asked.ask, requests, clients, seconds)
                 rates[contender].append(load.tokens_per_second)
+                told = (
+                    f"{name} round {number + 1}, {contender}: {rates[contender][-1]:.0f} tokens/s"
+                )
+                print(f"{told}, load average {os.getloadavg()[0]:.1f}", flush=True)
                 loads[contender] = load
                 if contender == "ours":
                     streams = put_load(asked.stream, requests, clients, seconds)

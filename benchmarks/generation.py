@@ -112,7 +112,7 @@ FAMILIES = {
 }
 
 
-def make_model(quick, max_length=TARGET):
+def make_model(quick, max_length=TARGET, shared_embeddings="target"):
     """Return a built Transformer that never ends a text, and the table of its tokens."""
     from seqkeras.models import Transformer
 
@@ -124,7 +124,7 @@ def make_model(quick, max_length=TARGET):
         never_generated=(),
         output_bias=True,
         positions="marian",
-        shared_embeddings="target",
+        shared_embeddings=shared_embeddings,
         epsilon=1e-5,
         **(QUICK if quick else SIZES),
     )

@@ -44,6 +44,7 @@ from seqkeras.serving.manifest import (
     write_manifest,
 )
 from seqkeras.serving.pipelines.attention import ROLE as ATTENTION
+from seqkeras.serving.session import STEP
 from seqkeras.serving.slots import ROLE as SLOTS
 from seqkeras.serving.streams import ROLE as STREAM
 
@@ -236,9 +237,11 @@ def write_run_files(making: Making) -> None:
 def convert(making: Making) -> dict[str, Any]:
     """Make the ONNX graph of each role."""
     graphs = {}
-    for role, signature in making.plan.graphs.items():
-        if role == SLOTS and making.options.portable:
-            continue
+    signatures = dict(making.plan.graphs)
+    in_slots = signatures.pop(SLOTS, None)
+    if in_slots and not making.options.portable:  # one trace makes both steps
+        signatures[SLOTS], step = in_slots, signatures.pop(STEP)
+    for role, signature in signatures.items():
         making.say(f"ONNX graph {role}: tracing, converting, checking")
         with _as_export_error(f"ONNX graph {role}"):
             graphs[role] = onnx_graphs.convert(
@@ -248,7 +251,9 @@ def convert(making: Making) -> dict[str, Any]:
                 role,
                 making.options.portable,
             )
-    return {"graphs": slots.written_in_place(graphs)}
+    if SLOTS in graphs:
+        graphs |= slots.both_steps(graphs.pop(SLOTS), step)
+    return {"graphs": graphs}
 
 
 def convert_to_precisions(making: Making) -> dict[str, Any]:

@@ -69,8 +69,7 @@ def convert(
     # Structured outputs are flattened in the order of their sorted names.
     by_name |= dict(zip(frozen.outputs, sorted(spec.name for spec in outputs), strict=True))
     graph = Graph(_to_onnx(frozen, by_name, name, lowerings), frozen.weights)
-    _declare(graph.model.graph.input, inputs)
-    _declare(graph.model.graph.output, outputs)
+    declare(graph, inputs, outputs)
     _limit_loops(graph)
     _fold_constants(graph)
     with _not_running(name):
@@ -150,13 +149,14 @@ def _logged_errors(logger_name):
         logger.propagate = propagate
 
 
-def _declare(values, specs):
-    """Give inputs or outputs the order and the sizes of their specs."""
-    types = {value.name: value.type.tensor_type.elem_type for value in values}
-    del values[:]
-    values.extend(
-        helper.make_tensor_value_info(spec.name, types[spec.name], spec.shape) for spec in specs
-    )
+def declare(graph: Graph, inputs: Sequence[TensorSpec], outputs: Sequence[TensorSpec]) -> None:
+    """Give a graph inputs and outputs in the order and with the sizes of their specs."""
+    for values, specs in ((graph.model.graph.input, inputs), (graph.model.graph.output, outputs)):
+        types = {value.name: value.type.tensor_type.elem_type for value in values}
+        del values[:]
+        for spec in specs:
+            dtype = types.get(spec.name) or helper.np_dtype_to_tensor_dtype(np.dtype(spec.dtype))
+            values.append(helper.make_tensor_value_info(spec.name, dtype, spec.shape))
 
 
 def _limit_loops(graph):

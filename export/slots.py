@@ -16,7 +16,6 @@ https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,25 +23,68 @@ from onnx import TensorProto, helper
 
 from seqkeras.export.composites import MICROSOFT
 from seqkeras.export.graph import attributes_of, become
+from seqkeras.export.onnx_graphs import check, declare
+from seqkeras.serving.session import CACHE_LENGTH as PAST
+from seqkeras.serving.session import STEP
 from seqkeras.serving.slots import LENGTHS
 from seqkeras.serving.slots import ROLE as SLOTS
 
 if TYPE_CHECKING:
     from seqkeras.export.graph import Graph
+    from seqkeras.export.signatures import Signature
 
 OPERATOR = "GroupQueryAttention"
 LAST, TOTAL = f"{LENGTHS}/last", f"{LENGTHS}/total"
 
 
-def written_in_place(graphs: Mapping[str, Graph]) -> dict[str, Graph]:
-    """Return graphs by role; in "decoder_slots" the attention writes into its caches.
+def both_steps(graph: Graph, appending: Signature) -> dict[str, Graph]:
+    """Return the graphs of a step by role, of one that was traced.
 
-    Where it cannot, as with a bias on the scores, there is no such graph.
+    Args:
+        graph: of the role "decoder_slots", with attention that appends to its caches; this function
+            owns it.
+        appending: the `Signature` of "decoder_step".
+
+    Returns:
+        "decoder_step", which continues the beams that its `beam_index` names; and "decoder_slots",
+        but where the attention can not write into its caches, as with a bias on the scores.
     """
-    graphs = dict(graphs)
-    if SLOTS in graphs and not _write_in_place(graphs[SLOTS]):
-        del graphs[SLOTS]
+    graphs = {STEP: _appending(graph, appending)}
+    if _write_in_place(graph):
+        graphs[SLOTS] = graph
     return graphs
+
+
+def _appending(graph, signature):
+    """Return the step that reorders its caches, and reads from their length how many tokens they
+    have."""
+    outputs = {value.name for value in graph.model.graph.output}
+    step = graph.copy(outputs)
+    caches = [spec.name for spec in signature.inputs if PAST in spec.shape]
+    first = caches[0]
+    names = {name: f"{name}/continued" for name in caches} | {LENGTHS: f"{LENGTHS}/all"}
+    for node in step.nodes:
+        for index, name in enumerate(node.input):
+            node.input[index] = names.get(name, name)
+    step.constants |= {f"{LENGTHS}/flat": np.array([-1])}
+    rows = f"{LENGTHS}/rows"
+    made = [
+        ("Reshape", ["beam_index", f"{LENGTHS}/flat"], rows, {}),
+        *(("Gather", [name, rows], names[name], {"axis": 0}) for name in caches),
+        ("Shape", [first], f"{LENGTHS}/length", {"start": 2, "end": 3}),
+        ("Shape", [rows], f"{LENGTHS}/count", {}),
+        ("Expand", [f"{LENGTHS}/length", f"{LENGTHS}/count"], names[LENGTHS], {}),
+    ]
+    step.insert(
+        0,
+        *(
+            helper.make_node(op_type, inputs, [output], output, **options)
+            for op_type, inputs, output, options in made
+        ),
+    )
+    declare(step, signature.inputs, signature.outputs)
+    check(step, STEP)
+    return step
 
 
 def _write_in_place(graph):

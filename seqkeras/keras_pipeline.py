@@ -49,7 +49,7 @@ def keras_pipeline(folder, graphs, fields, observe=None, pads_freely=False):
         files=dict.fromkeys(files, FileEntry(0, "0" * 64)),
         **fields,
     )
-    runtime = _KerasRuntime(observe=observe, graphs=graphs, pads_freely=pads_freely)
+    runtime = _KerasRuntime(observe=observe, in_place=False, graphs=graphs, pads_freely=pads_freely)
     return PIPELINES[manifest.pipeline](folder, manifest, runtime)
 
 
@@ -59,7 +59,6 @@ class _KerasRuntime(Runtime):
 
     graphs: dict = dataclasses.field(default_factory=dict)
     pads_freely: bool = False
-    writes_in_place = False
 
     def most_padding(self, packing):
         return None if self.pads_freely else super().most_padding(packing)

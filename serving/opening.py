@@ -58,6 +58,7 @@ class Runtime:
             the call of the pipeline.
         observe: None, or a function that is called after each run of a graph with its role and its
             inputs and outputs by name, without caches.
+        in_place: whether a graph may write into an array that it reads, where it can: on the CPU.
 
     Raises:
         ValueError: if `threads` is out of range or a provider is not installed.
@@ -68,6 +69,7 @@ class Runtime:
     providers: tuple = ()
     before: Callable[[], None] | None = None
     observe: Callable | None = None
+    in_place: bool = True
 
     def __post_init__(self):
         if not isinstance(self.precision, str):
@@ -106,8 +108,8 @@ class Runtime:
 
     @property
     def writes_in_place(self) -> bool:
-        """Whether a graph may write into an array that it reads: on the CPU alone."""
-        return not self.providers and _VERSION >= WRITES_IN_PLACE_FROM
+        """Whether a graph may write into an array that it reads."""
+        return self.in_place and not self.providers and _VERSION >= WRITES_IN_PLACE_FROM
 
     def most_padding(self, packing: Any) -> int | None:
         """Return the most tokens of a batch that may be padding, by default what a `Packing` says;

@@ -15,9 +15,15 @@ from seqkeras.export.exported import ON_ARRAYS
 from seqkeras.export.families.decoders import log_probs_along
 from seqkeras.export.pipelines.record import MARGIN
 from seqkeras.export.verifying import parity
-from seqkeras.export.verifying.parity import Comparison, batches, in_keras, rows_of
+from seqkeras.export.verifying.parity import Comparison, in_keras, rows_of
 from seqkeras.export.verifying.searches import KerasResults, compare_searches, generated
-from seqkeras.export.verifying.teacher_forcing import along, compare_along, margins, sources_of
+from seqkeras.export.verifying.teacher_forcing import (
+    along,
+    compare_along,
+    margins,
+    sources_of,
+    steps_of,
+)
 from seqkeras.serving.pipelines import PIPELINES
 from seqkeras.serving.session import EncoderDecoder
 from seqkeras.tokenizers import pad
@@ -46,8 +52,7 @@ def verify_encoder_decoder(
     target_ids, target_lengths = pad([[start_id, *ids] for ids in targets])
     comparison = Comparison(len(inputs))
     by_ids = exported.signatures(ON_ARRAYS)
-    graphs = EncoderDecoder(folder, manifest)
-    for batch in batches(len(inputs)):
+    for graphs, batch in steps_of(EncoderDecoder, exported, len(inputs)):
         given = rows_of(arrays, batch)
         state = graphs.encode(given[source], given["lengths"])
         given["target_ids"] = target_ids[batch]

@@ -12,7 +12,7 @@ from seqkeras.export.families.decoders import left_to_right, reads_prefix
 from seqkeras.export.pipelines.record import MARGIN
 from seqkeras.export.verifying import parity
 from seqkeras.export.verifying.searches import KerasResults, compare_searches, generated
-from seqkeras.export.verifying.teacher_forcing import along, compare_along, margins
+from seqkeras.export.verifying.teacher_forcing import along, compare_along, margins, steps_of
 from seqkeras.serving.pipelines import PIPELINES
 from seqkeras.serving.pipelines.pieces import Detokenizer
 from seqkeras.serving.session import LanguageModel
@@ -47,8 +47,8 @@ def verify_language_model(
     text = {"token_ids": token_ids}
     text |= {"prefix_lengths": np.full(len(rows), first)} if reads_prefix(model) else {}
     logits_of = left_to_right(model, model)
-    graph, by_ids = LanguageModel(folder, manifest), exported.signatures(ON_ARRAYS)
-    for batch in parity.batches(len(rows)):
+    by_ids = exported.signatures(ON_ARRAYS)
+    for graph, batch in steps_of(LanguageModel, exported, len(rows)):
         given = parity.rows_of(text, batch)
         compare_along(
             comparison,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,11 +11,13 @@ from seqkeras.export.proof import log_probs_difference
 from seqkeras.export.verifying.parity import batches, rows_of, tensors
 from seqkeras.serving.decoding import BEST, LOGITS
 from seqkeras.serving.decoding.choosing import log_softmax
+from seqkeras.serving.opening import Runtime
 from seqkeras.serving.pipelines.arrays import padded
 from seqkeras.serving.session import FRAMES
 from seqkeras.serving.text import pad
 
 if TYPE_CHECKING:
+    from seqkeras.export.exported import Exported
     from seqkeras.export.run import Run
     from seqkeras.export.verifying.parity import Comparison
     from seqkeras.serving.session import State
@@ -64,6 +66,27 @@ def compare_along(
         for name, actual in {"keras": expected, **answers}.items():
             rows = [row[begin:length] for row, length in zip(actual, lengths, strict=True)]
             comparison.compare_call(name, log_probs_difference(run, rows, begin), run.reference)
+
+
+def steps_of(
+    kind: Callable[..., Any], exported: Exported, count: int
+) -> Iterator[tuple[Any, slice]]:
+    """Yield the graphs that generate with each batch of so many rows.
+
+    The first batch comes again with the step that appends to its caches, which other hosts run, if
+    `serving` itself runs one that writes into them.
+
+    Args:
+        kind: `LanguageModel` or `EncoderDecoder`.
+        exported: what is verified.
+        count: the number of rows.
+    """
+    graphs = kind(exported.folder, exported.manifest)
+    for batch in batches(count):
+        yield graphs, batch
+    if graphs.shares_steps:
+        appending = kind(exported.folder, exported.manifest, Runtime(in_place=False))
+        yield appending, next(iter(batches(count)))
 
 
 def along(graphs: Any, state: State, token_ids: np.ndarray, first: int = 1) -> np.ndarray:

@@ -54,6 +54,7 @@ def smoke_rows(benchmark, capsys, path, *arguments):
 
 
 TORCH = [*(["torch"] if has("torch") else [])]
+CTRANSLATE2 = [*(["ctranslate2"] if has("ctranslate2") else [])]
 HEADERS = os.environ.get("ONNXRUNTIME_INCLUDE_DIR")
 CPP = ["--cpp", HEADERS] if HEADERS and shutil.which("cmake") else []
 NODE = ["Node"] if shutil.which("node") and (stream_hosts.PACKAGE / "node_modules").is_dir() else []
@@ -75,6 +76,10 @@ SMOKES = [
         | {"minilm float32 64 texts t8…128 vs one batch"}),
     ("export_time", [], ["--beside", harness.CHECKOUT, "{run}"],
         crossed(f"run vs {harness.CHECKOUT.name}{{}}", ("", ", memory"))),
+    ("generate_load", [], ["--before", harness.CHECKOUT],
+        crossed("{} c3 vs {}", ("gpt", "transformer"), ["before", *CTRANSLATE2])
+        | crossed("{} c3 first token, p95, vs 3 steps", ("gpt", "transformer"))
+        | crossed("gpt light beside heavy vs {}", ("3 times alone", "before"))),
     ("generation", [], [*FLOAT32, "keras,keras_nlp"],
         crossed(GENERATED, ["transformer"], (1, 4), ("keras", "keras_nlp"))),
     ("generation", ["ctranslate2"], [*FLOAT32, "ctranslate2"],

@@ -8,7 +8,8 @@ from onnx.reference import ReferenceEvaluator
 from seqkeras.export.families.shapes import infer_outputs
 from seqkeras.export.graph import Graph
 from seqkeras.export.onnx_graphs import convert
-from seqkeras.export.slots import written_in_place
+from seqkeras.export.slots import both_steps
+from seqkeras.serving.session import STEP
 from seqkeras.serving.slots import ROLE as SLOTS
 from tests.arrays import close, numbers
 
@@ -20,13 +21,15 @@ def converted(function, *inputs, **options):
 
 def graphs_of(signatures, **options):
     """The graphs of signatures, by role."""
-    return written_in_place(
-        {
-            role: convert(each.function, each.inputs, each.outputs, role, **options)
-            for role, each in signatures.items()
-            if role != SLOTS or not options.get("portable")
-        }
-    )
+    signatures = dict(signatures)
+    in_slots, step = signatures.pop(SLOTS, None), signatures.get(STEP)
+    if in_slots and not options.get("portable"):
+        signatures[STEP] = in_slots
+    graphs = {
+        role: convert(each.function, each.inputs, each.outputs, role, **options)
+        for role, each in signatures.items()
+    }
+    return graphs if signatures.get(STEP) is step else graphs | both_steps(graphs[STEP], step)
 
 
 def run(graph, inputs):

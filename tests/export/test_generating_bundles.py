@@ -96,9 +96,9 @@ def test_answers_on_strings_and_of_one_graph_are_those_of_the_defaults(tmp_path,
     run_of(translate, tmp_path / "run")
     whole, make = bundle.text_signatures, one_graph.encoder_decoder
 
-    def greedy_text(pipeline, signatures, *arguments, **options):
-        signatures = {name: each for name, each in signatures.items() if name != "generate_beam"}
-        return whole(pipeline, signatures, *arguments, **options)
+    def greedy_text(pipeline, texts):
+        greedy = {name: each for name, each in texts.signatures.items() if name != "generate_beam"}
+        return whole(pipeline, dataclasses.replace(texts, signatures=greedy))
 
     def greedy_graph(graphs, signatures, decoding, *arguments, **options):
         decoding = dataclasses.replace(decoding, num_beams=1)
