@@ -19,12 +19,14 @@ from rich.progress import (
 )
 
 from seqkeras.serving.categories import category_text
+from seqkeras.serving.printing import as_typed
 from seqkeras.terminal import one_line
 from seqkeras.training.wording import counted, listed
 
 if TYPE_CHECKING:
     from rich.table import Table
 
+TYPED = as_typed(__package__, "train")
 MOST_ROWS = 20  # of a table
 MOST_SINGLE = 5  # labels of a single row that are named
 NEAR = 0.75  # similarity of two labels of which one may be a typing error

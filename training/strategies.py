@@ -23,11 +23,10 @@ import keras
 from keras import ops
 
 from seqkeras.runs import RunError
-from seqkeras.serving.printing import as_typed
 from seqkeras.targets import counts
 from seqkeras.terminal import one_line
 from seqkeras.training.cluster import VARIABLE, Cluster
-from seqkeras.training.console import console
+from seqkeras.training.console import TYPED, console
 
 if TYPE_CHECKING:
     from seqkeras.data.batches import Batches
@@ -173,8 +172,7 @@ class Workers(Replicas):
     def meet(self) -> None:
         import tensorflow as tf
 
-        typed = as_typed(__package__, "train")
-        self.cluster.meet(say=lambda line: print(f"{typed}: {line}", file=sys.stderr))
+        self.cluster.meet(say=lambda line: print(f"{TYPED}: {line}", file=sys.stderr))
         handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
         # TensorFlow keeps Python's lock while it waits, so that no handler of ours would run.
         signal.signal(signal.SIGALRM, signal.SIG_DFL)

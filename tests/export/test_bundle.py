@@ -204,7 +204,7 @@ def test_swapped_arguments_are_named(dates_run, dates_bundle, tmp_path, capsys):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_that_a_library_passes_over_still_ends_the_export(
-    number, tmp_path, monkeypatch, capsys
+    number, dates_run, tmp_path, monkeypatch, capsys
 ):
     def import_tensorflow():
         with contextlib.suppress(BaseException):
@@ -215,7 +215,7 @@ def test_an_interrupt_that_a_library_passes_over_still_ends_the_export(
     monkeypatch.setattr(command_line, "import_tensorflow", import_tensorflow)
     bundle = tmp_path / "bundle"
     try:
-        assert command_line.main([str(tmp_path / "run"), str(bundle)]) == 130
+        assert command_line.main([str(dates_run), str(bundle)]) == 130
         assert signal.getsignal(number) is signal.default_int_handler
     finally:
         signal.signal(number, own)

@@ -1,6 +1,5 @@
 """The model card: commands that can be pasted, and what an input may be."""
 
-import json
 import shlex
 from types import SimpleNamespace
 
@@ -8,9 +7,7 @@ import pytest
 
 from seqkeras.export.card import about_operators, command
 from seqkeras.export.onnx_files import save
-from seqkeras.serving.lines import from_json
-from seqkeras.serving.manifest import MANIFEST, GraphFile, Precision
-from tests.conftest import in_shell
+from seqkeras.serving.manifest import GraphFile, Precision
 from tests.export.written import graph
 
 
@@ -31,15 +28,9 @@ def test_a_command_can_be_pasted(example, expected):
     assert given == ["seqkeras", "predict", "my bundles/b", *expected]
 
 
-def test_a_long_input_is_read_from_the_manifest(tmp_path):
+def test_a_long_input_is_an_example_of_the_bundle(tmp_path):
     example = [[place / 7] for place in range(1000)]
-    (tmp_path / MANIFEST).write_text(json.dumps({"examples": [example, "another"]}))
-    line = command(tmp_path, [example])
-    assert len(line) < 400 and """'"'""" not in line
-    first, bar, predict = line.partition(" | ")
-    assert predict == f"seqkeras predict {tmp_path} --json-input"
-    found = in_shell(first, tmp_path)
-    assert from_json(json.loads(found)) == tuple(example)
+    assert command(tmp_path, [example]) == f"seqkeras predict {tmp_path} --examples"
 
 
 def test_whose_operators_there_are_is_said_of_each_precision(tmp_path):

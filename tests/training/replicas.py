@@ -84,7 +84,9 @@ def losses_and_weights(run):
     """Those of a finished run."""
     model = keras.models.load_model(run / "model.keras")
     with (run / HISTORY).open() as history:
-        return [float(row["loss"]) for row in csv.DictReader(history)], model.get_weights()
+        # A look before the first epoch has no loss.
+        losses = [float(row["loss"]) for row in csv.DictReader(history) if row["loss"]]
+    return losses, model.get_weights()
 
 
 def task_trained(options, devices, folder, **given):
@@ -205,7 +207,7 @@ def main():
     for name in sys.argv[1:]:
         (losses, weights), (others, other_weights) = (CASES[name](where) for where in devices)
         pairs = [(losses, others), *zip(weights, other_weights, strict=True)]
-        differences[name] = max(float(np.abs(np.subtract(*pair)).max()) for pair in pairs)
+        differences[name] = max(float(np.abs(np.subtract(*pair)).max(initial=0)) for pair in pairs)
     print(json.dumps(differences))
 
 
