@@ -65,14 +65,16 @@ class Load:
     def first_token(self):
         """The 95th percentile of the time to the first piece, in steps: the median time between
         two pieces of an answer."""
-        counted = [answer for answer in self.answers if self.begin <= answer.asked <= self.end]
+        spoken = [answer for answer in self.answers if answer.came]
+        counted = [answer for answer in spoken if self.begin <= answer.asked <= self.end]
         firsts = [answer.came[0] - answer.asked for answer in counted]
         steps = np.concatenate([np.diff(answer.came) for answer in counted])
         return float(np.percentile(firsts, 95) / np.median(steps))
 
 
 def put_load(ask, requests, clients, seconds):
-    """Let clients ask, each again as soon as it is answered.
+    """Let clients ask, each again as soon as it is answered. They come one by one before the time
+    that counts, so that they do not go on in step.
 
     Args:
         ask: takes a `Request`, returns its `Answer`.
@@ -87,13 +89,14 @@ def put_load(ask, requests, clients, seconds):
     begin = time.perf_counter() + WARM_UP * seconds
     end = begin + seconds
 
-    def client():
+    def client(place):
+        time.sleep(WARM_UP * seconds * place / clients)
         while time.perf_counter() < end:
             number = next(numbers)
             answers[number] = ask(requests[number % len(requests)])
 
     with ThreadPoolExecutor(clients) as pool:
-        for done in [pool.submit(client) for _ in range(clients)]:
+        for done in [pool.submit(client, place) for place in range(clients)]:
             done.result()
     return Load([answers[number] for number in sorted(answers)], begin, end)
 
@@ -108,7 +111,7 @@ class Server:
     path = "/v1/bundles/bundle"
 
     def __init__(self, port):
-        self._port, self._own = port, threading.local()
+        self._port, self._own, self._connections = port, threading.local(), []
         self.url = f"http://127.0.0.1:{port}{self.path}"
 
     @staticmethod
@@ -165,21 +168,31 @@ class Server:
             raise ValueError(f"{path}: {response.status}: {response.read()[:200]!r}")
         return response
 
+    def close(self):
+        """Close the connections."""
+        for connection in self._connections:
+            connection.close()
+
     def _connect(self):
-        return http.client.HTTPConnection("127.0.0.1", self._port, timeout=PATIENCE)
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=PATIENCE)
+        self._connections.append(connection)
+        return connection
 
 
 class Batches:
-    """Joins the requests that wait to a batch, as soon as the one before is answered.
+    """Joins the requests that wait to a batch, as soon as one of those before is answered.
 
     Args:
         answer: takes a list of `Request`, returns their texts.
         most: requests of a batch.
+        at_once: how many batches are answered at the same time.
     """
 
-    def __init__(self, answer, most):
+    def __init__(self, answer, most, at_once):
         self._answer, self._most, self._waiting = answer, most, queue.Queue()
-        threading.Thread(target=self._run, daemon=True).start()
+        self._threads = [threading.Thread(target=self._run, daemon=True) for _ in range(at_once)]
+        for thread in self._threads:
+            thread.start()
 
     def ask(self, request):
         """Return the `Answer` to a request."""
@@ -188,14 +201,18 @@ class Batches:
         return Answer(request, text.result(), asked, [time.perf_counter()])
 
     def close(self):
-        """End the thread."""
-        self._waiting.put(None)
+        """End the threads, when no request waits."""
+        for _ in self._threads:
+            self._waiting.put(None)
+        for thread in self._threads:
+            thread.join()
 
     def _run(self):
         while (first := self._waiting.get()) is not None:
             batch = [first]
-            while len(batch) < self._most and not self._waiting.empty():
-                batch.append(self._waiting.get())
+            with contextlib.suppress(queue.Empty):
+                while len(batch) < self._most:
+                    batch.append(self._waiting.get_nowait())
             try:
                 texts = self._answer([request for request, _ in batch])
             except Exception as error:

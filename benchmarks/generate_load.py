@@ -9,9 +9,9 @@ other weights are random; prompts of 8 to 128 tokens; all greedy. Each of the cl
 soon as it is answered.
 
 before: `python -m serving serve` of an earlier checkout on the same bundle, which answers batches
-that run to their end. ctranslate2: its asynchronous API in this process, which gets what waits as
-one batch, each text with a limit of its own. Some of our answers must be those of a pipeline that
-is asked alone.
+that run to their end. ctranslate2: its asynchronous API in this process, two workers of one thread,
+each of which gets what waits, up to half of the clients, as a batch; a text has its own limit. Some
+of our answers must be those of a pipeline that is asked alone.
 
 The first token of a stream is measured in steps, the median time between two pieces of the same
 clients. A light request (32 tokens, greedy) is asked alone and beside a client that asks for 64
@@ -41,6 +41,7 @@ PROMPTS, ANSWERS = (8, 128), (8, 256)
 QUICK_PROMPTS, QUICK_ANSWERS = (5, 13), (3, 11)
 ROOM = 640  # tokens of a prompt and what follows
 SOURCES = 64  # whose first steps are compared
+NEVER = -100.0  # bias of what is never generated
 CHECKED, SAME = 10, 0.9  # answers that are compared, and how many of them must be the same
 LIGHT, QUICK_LIGHT = {"max_new_tokens": 32}, {"max_new_tokens": 5}
 HEAVY = {"max_new_tokens": 500, "num_beams": 64, "n_best": 64}
@@ -99,16 +100,16 @@ def _make_transformer(quick):
     model, table = generation.make_model(quick, ANSWERS[1], "none")
     counted = END + 1 + np.arange(QUICK_ANSWERS[1] if quick else ANSWERS[1])
     [rows], [vectors] = model.output_embedding.weights, model.target_embedding.weights
-    values = np.array(rows)
+    values = np.asarray(rows).copy()
     values[[*counted[1:], END]] = np.asarray(vectors)[counted]
     rows.assign(values)
     model.output_bias.assign(np.zeros(len(table), np.float32))
     sources = np.random.default_rng(2).integers(END + 1, len(table), (SOURCES, PROMPTS[0]))
     state = model.encode(sources, np.full(SOURCES, PROMPTS[0]))
     (logits, *_), _ = model.step(np.full((SOURCES, 1), BEGIN), state)
-    bias = np.full(len(table), -1e4, np.float32)
-    bias[counted] = -np.asarray(logits)[:, 0, counted].mean(axis=0)
-    bias[END] = 0.0
+    bias = np.full(len(table), NEVER, np.float32)
+    allowed = [*counted, END]
+    bias[allowed] = -np.asarray(logits)[:, 0, allowed].mean(axis=0)
     model.output_bias.assign(bias)
     return model, table
 
@@ -244,6 +245,7 @@ def _make(family, folder, has_rival, quick):
             family.limits,
             {"source": table, "target": table} if family.translates else {"text": table},
             decoding={"num_beams": 1},
+            overwrite=True,
         )
         export(folder / "run", written, options=ExportOptions(saved_models=False))
 
@@ -255,18 +257,24 @@ def _server(bundle, checkout, request):
     command = [sys.executable, "-m", "serving", "serve", f"bundle={bundle.resolve()}"]
     command += ["--port", port, "--threads", THREADS, "--timeout", PATIENCE, "--no-log"]
     server = Server(port)
-    with running(command, server.url, server.body(request), checkout):
+    with running(command, server.url, server.body(request), checkout), contextlib.closing(server):
         yield server
 
 
 @contextlib.contextmanager
 def _ctranslate2(family, folder, options):
-    """Yield the asynchronous API of CTranslate2, which gets what waits as one batch."""
+    """Yield the asynchronous API of CTranslate2, which gets what waits as batches."""
     from seqkeras import serving
 
     package = harness.import_rival("ctranslate2")
     kind = package.Translator if family.translates else package.Generator
-    model = kind(str(folder / "ctranslate2"), compute_type="float32", intra_threads=THREADS)
+    model = kind(
+        str(folder / "ctranslate2"),
+        compute_type="float32",
+        inter_threads=THREADS,
+        intra_threads=1,
+        max_queued_batches=-1,
+    )
     pipeline = serving.load(folder / "bundle")
     table = generation.make_table(options.quick, family.vocab_size)
     answer = _translated if family.translates else _continued
@@ -276,7 +284,7 @@ def _ctranslate2(family, folder, options):
         ids = [list(map(str, getattr(row, "token_ids", row))) for row in rows]
         return [table.decode(map(int, found)) for found in answer(model, ids, requests)]
 
-    batches = Batches(texts, options.clients)
+    batches = Batches(texts, max(options.clients // THREADS, 1), THREADS)
     try:
         yield batches
     finally:
