@@ -119,7 +119,14 @@ class Slots:
         self._close_ranks(places, beams)
 
     def join(self, other):
-        """Append the sources of others with as many beams, which are of no use then."""
+        """Append the sources of others with as many beams, which are of no use then.
+
+        Nothing changes if there is no memory for them.
+        """
+        source = {
+            name: _joined(self.source[name], other.source[name], spec)
+            for name, spec in self._source_specs.items()
+        }
         begin, more = len(self.lengths), len(other.lengths)
         rows, room = self._size
         room = max(room, other._size[1])
@@ -130,8 +137,8 @@ class Slots:
             cache[begin : begin + more, :, :longest] = other._caches[name][:more, :, :longest]
         self.lengths = np.concatenate([self.lengths, other.lengths])
         self.rows = np.concatenate([self.rows, begin + other.rows])
-        for name, spec in self._source_specs.items():
-            self.source[name] = _joined(self.source[name], other.source[name], spec)
+        self.source = source
+        self._expected = max(self._expected, other._expected)
 
     @property
     def _size(self):
@@ -181,9 +188,9 @@ class Slots:
     def _resize(self, rows, room):
         """Move the caches to larger buffers."""
         count, longest = len(self.lengths), self.lengths.max(initial=0)
-        for name, cache in self._caches.items():
-            larger = _buffer(self._specs[name], rows, room)
-            larger[:count, :, :longest] = cache[:count, :, :longest]
+        buffers = {name: _buffer(spec, rows, room) for name, spec in self._specs.items()}
+        for name, larger in buffers.items():
+            larger[:count, :, :longest] = self._caches[name][:count, :, :longest]
             self._caches[name] = larger
         self._values = {}
 

@@ -144,6 +144,15 @@ def test_a_page_asks_for_no_file_that_npm_has_not_brought(hooks, monkeypatch, tm
     assert heads(hooks) == (["assets/iframe-worker/index.js"], {"katex", "mermaid"})
 
 
+def test_a_diagram_stays_text_where_npm_has_not_brought_mermaid(hooks, monkeypatch, tmp_path):
+    """The theme would fetch it from a server for the class `mermaid`."""
+    monkeypatch.setattr(hooks, "NPM", tmp_path)
+    page = SimpleNamespace(url="tour.html")
+    shown = '<head></head><pre class="mermaid"><code>flowchart LR</code></pre>'
+    output = hooks.on_post_page(shown, page, None)
+    assert "flowchart LR" in output and "mermaid" not in output
+
+
 def test_what_belongs_together_in_a_table_stays_on_one_line(hooks):
     row = "<p>5 %</p><th>at 5 %</th><td>93.5 %; 4 %</td>"
     row += "<td><code>12 %</code> <code>tests/test_a.py</code></td>"

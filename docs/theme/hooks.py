@@ -135,6 +135,9 @@ def on_post_page(output, page, config):
     for shown, package, head in (FORMULAS, DIAGRAMS):
         if shown in output and _from_npm(package):
             output = output.replace("</head>", f"{head.replace('{}', root)}</head>", 1)
+    shown, package, _ = DIAGRAMS
+    if not _from_npm(package):  # the theme would fetch Mermaid from another server
+        output = output.replace(shown, 'class="diagram"')
     # A heading with headings below it may have the name of a part of the site.
     output = output.replace(SECTION, f"{SECTION}On this page: ")
     return output.replace('role="dialog"', 'role="dialog" aria-label="Search"', 1)

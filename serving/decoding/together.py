@@ -145,7 +145,10 @@ class _Lane:
         for member in going:
             member.count = len(member.search.token_ids)
             own = candidates.of(slice(first, first + member.count), member.search.num_candidates)
-            member.search.take(own)
+            try:
+                member.search.take(own)
+            except Exception as error:  # of what chooses its tokens
+                member.search.error = error
             first += member.count
             if member.search.is_over:
                 member.search = None

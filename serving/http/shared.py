@@ -73,7 +73,7 @@ class Shared:
     def room(self, work: int) -> int:
         """Return how many more inputs that take so many tokens each may come."""
         if not self._going:
-            return max(self._max_work // work, 1)
+            return max(min(self._max_work // work, self._max_count), 1)
         lightest = self._max_work // LIGHTER
         taken = sum(
             going.work * len(going.waiting)

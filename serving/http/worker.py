@@ -1,6 +1,7 @@
 """The thread that answers the inputs of a bundle's clients, in batches of what waits."""
 
 import asyncio
+import contextlib
 import functools
 import math
 import sys
@@ -68,7 +69,8 @@ class Worker:
     it, and would wait twice as long again. It gives away half of its time at most.
 
     What a pipeline generates in steps that others may share is `Shared` instead: an input joins
-    what is on its way as soon as there is room, and leaves as soon as it is answered.
+    what is on its way as soon as there is room, and leaves as soon as it is answered. A batch that
+    takes long gives half of its time to these steps too.
 
     Args:
         pipeline: the result of `serving.load`; another one may take its place, for later inputs.
@@ -88,6 +90,7 @@ class Worker:
         self._took: dict[int, float] = {}  # binary digits of a batch's work -> its own seconds
         self.streams = 0  # that are open and share steps
         self._shared = Shared(bounds.max_work, bounds.max_batch, self._deliver)
+        self._turns = False  # whether they take a step in the time of a batch
         self._thread = threading.Thread(target=self._run, daemon=True, name="seqkeras-worker")
         self._thread.start()
 
@@ -139,7 +142,8 @@ class Worker:
         loop, pieces = asyncio.get_running_loop(), asyncio.Queue()
 
         def tell(piece):
-            loop.call_soon_threadsafe(pieces.put_nowait, piece)
+            with contextlib.suppress(RuntimeError):  # the event loop has ended: nobody reads
+                loop.call_soon_threadsafe(pieces.put_nowait, piece)
 
         entry = Waiting(value, loop.create_future(), time.perf_counter(), tell)
         entry.answer.add_done_callback(lambda _: pieces.put_nowait(None))
@@ -176,18 +180,33 @@ class Worker:
             asyncio.get_running_loop().call_soon(self._wakes.release)
 
     def give_way(self) -> None:
-        """Answer lighter batches that have waited; for `Runtime.before`, in any thread."""
-        if threading.current_thread() is not self._thread or not self._running:
+        """Answer lighter batches that have waited, and let shared answers take steps; for
+        `Runtime.before`, in any thread."""
+        if threading.current_thread() is not self._thread or self._turns or not self._running:
             return
         running = self._running[-1]
         while running.seconds >= max(LONG, running.given):
+            stepped = self._give_turn(running)
             pipeline, options, batch = self._take(functools.partial(self._goes_before, running))
-            if not batch:
+            if batch:
+                self._answer(pipeline, options, batch)
+            elif not stepped:
                 return
-            self._answer(pipeline, options, batch)
+
+    def _give_turn(self, running):
+        """Let shared answers take a step in the time of a batch; return whether there are any."""
+        begun, self._turns = time.perf_counter(), True
+        try:
+            with self._wanted.while_(lambda: True):  # whoever waits for the batch
+                return self._turn()
+        finally:
+            self._turns = False
+            running.given += time.perf_counter() - begun
 
     def _goes_before(self, running, pipeline, options, group):
         """Return whether a group is answered before the batch that is running goes on."""
+        if shares(pipeline, options):
+            return False
         work = len(group) * work_of(pipeline, options)
         waited = time.perf_counter() - group[0].since
         took = self._took.get(work.bit_length(), 0.0)
@@ -220,9 +239,7 @@ class Worker:
         while True:
             self._wakes.acquire()
             while not self._closed:
-                self._let_in()
-                if len(self._shared):
-                    self._shared.step()
+                self._turn()
                 pipeline, options, batch = self._take(_is_apart)
                 if batch:
                     self._answer(pipeline, options, batch)
@@ -231,11 +248,25 @@ class Worker:
             if self._closed:
                 return
 
+    def _turn(self):
+        """Let shared answers take a step, and others join before; return whether there are any."""
+        self._let_in()
+        if not len(self._shared):
+            return False
+        self._shared.step()
+        return True
+
     def _let_in(self):
-        """Let inputs join what is answered together, and those leave for which nobody waits."""
+        """Let inputs join what is answered together, and those leave for which nobody waits.
+
+        Each group comes once: others that arrive by then wait for the next step, which they would
+        put off for ever.
+        """
         if len(self._shared):
             self._metrics.abandoned(self._shared.drop(lambda entry: not entry.answer.done()))
-        while not self._closed:
+        for _ in range(len(self._groups)):
+            if self._closed:
+                return
             pipeline, options, batch = self._take(self._may_join)
             if not batch:
                 return

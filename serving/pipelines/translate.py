@@ -179,17 +179,21 @@ class Translate(Pipeline):
         """The step of `jobs`; see `serving.decoding`."""
         return self._graphs.step
 
-    def jobs(self, texts: list, truncate: bool = False, **options: Any) -> list[Job]:
+    def jobs(
+        self, texts: list, truncate: bool = False, attention: bool | str = False, **options: Any
+    ) -> list[Job]:
         """Return `Job`s that answer texts, of which each encodes a batch.
 
         Args:
-            texts, truncate: as of a call.
-            options: the other options of a call, but for attention.
+            texts, truncate: as for a call.
+            attention: False: a job has no attention weights.
+            options: the other options of a call.
 
         Raises:
             ValueError: as a call; an input has no number in the message.
         """
         asked = self._asked(**options)
+        self._require_attention(attention)
         require_flag("Translate: truncate", truncate)
         rows = [self.encode(text, self._name, truncate) for text in texts]
         lengths = [asked.num_beams * max(len(row), SHORTEST) for row in rows]

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from seqkeras.serving import slots as slots_module
 from seqkeras.serving.manifest import TensorSpec
 from seqkeras.serving.slots import Slots
 
@@ -116,6 +117,30 @@ def test_one_prompt_may_become_many_sources():
     draw = np.random.default_rng(0)
     slots, copies = of_sources(draw, 2, 3)
     for beam_index in ([[0], [1]], [[0], [0], [1], [1], [1]], [[4], [1]], [[1], [0]]):
+        slots.follow(np.array(beam_index))
+        copies.follow(beam_index)
+        write(draw, slots, copies)
+        assert_equal(slots, copies)
+
+
+def test_sources_that_find_no_memory_change_nothing(monkeypatch):
+    draw = np.random.default_rng(0)
+    (slots, copies), (more, _) = of_sources(draw, 2, 3), of_sources(draw, 5, 4)
+    for each in (slots, more):
+        each.follow(np.arange(len(each.rows))[:, np.newaxis])
+    write(draw, slots, copies)
+    made, buffer = [], slots_module._buffer
+
+    def all_but_one(*arguments):
+        made.append(arguments)
+        if len(made) == len(CACHES):
+            raise MemoryError
+        return buffer(*arguments)
+
+    monkeypatch.setattr(slots_module, "_buffer", all_but_one)
+    with pytest.raises(MemoryError):
+        slots.join(more)
+    for beam_index in ([[0], [1]], [[1], [0]]):
         slots.follow(np.array(beam_index))
         copies.follow(beam_index)
         write(draw, slots, copies)

@@ -110,6 +110,23 @@ def test_the_error_of_a_step_is_that_of_each_search_in_it(pipeline):
     assert [str(job.search.error) for job in jobs] == ["no memory"] * 2
 
 
+def test_an_error_of_what_one_search_makes_of_a_step_ends_it_alone(pipeline):
+    together = Together(pipeline.step)
+    jobs = [job for text in ("abc", "ml") for job in pipeline.jobs([text], num_beams=1, **LONG)]
+    for job in jobs:
+        together.begin(job.search, job.begin())
+
+    def extend(candidates, length):
+        raise MemoryError("none left")
+
+    jobs[0].search.results.extend = extend
+    while len(together):
+        together.step()
+    assert str(jobs[0].search.error) == "none left" and jobs[1].search.error is None
+    [answer] = jobs[1].results()
+    assert answer.text == pipeline("ml", num_beams=1, **LONG).text
+
+
 def test_light_searches_have_half_of_the_time_beside_heavy_ones(pipeline):
     clock, rows = [0.0], []
 

@@ -1,23 +1,30 @@
 """Answers that are generated together: each is the one that its client alone would get."""
 
+import asyncio
 import concurrent.futures
 import contextlib
 import http.client
 import json
 import re
+import time
 
 import numpy as np
 import pytest
 
 from seqkeras import serving
 from seqkeras.serving.http.bounds import Bounds
+from seqkeras.serving.http.departure import Wanted
+from seqkeras.serving.http.metrics import BundleMetrics, Metrics
+from seqkeras.serving.http.shared import Shared
+from seqkeras.serving.http.worker import Worker
 from tests.serving.http.served import ask, served, until
 from tests.serving.http.test_abandoned import ABANDONED
 from tests.serving.http.test_faults import connected, send
 from tests.serving.test_together import BEAMS, GREEDY, LONG, SAMPLES, random_texts, write_toy
 
 KINDS = [GREEDY | LONG, BEAMS | LONG, GREEDY, SAMPLES, LONG | {"sample": True, "seed": 3}]
-OF_TRANSLATE = [GREEDY | LONG, BEAMS | LONG, GREEDY | {"attention": True}, BEAMS]
+ATTENDING = {"attention": True}
+OF_TRANSLATE = [GREEDY | LONG, BEAMS | LONG, GREEDY | ATTENDING, BEAMS | {"attention": False}]
 
 ANSWERED = re.compile(ABANDONED.pattern.replace("abandoned", "answered"))
 
@@ -72,6 +79,8 @@ def test_a_refused_input_fails_alone(folder):
         assert refused["error"].endswith("t must be a string; received int 5.")  # prompt, or text
         status, answer = ask(port, "/v1/bundles/toy", content | {"options": {"num_beams": 0}})
         assert status == 400 and "num_beams" in answer["error"]
+        status, answer = ask(port, "/v1/bundles/toy", {"input": "abc", "options": {"attention": 0}})
+        assert status == 400 and "attention must be" in answer["error"]
 
 
 def test_what_nobody_waits_for_leaves_the_others(folder):
@@ -84,3 +93,48 @@ def test_what_nobody_waits_for_leaves_the_others(folder):
         status, answer = ask(port, "/v1/bundles/letters", content)
         assert status == 200 and answer["text"]
         until(lambda: ABANDONED.search(ask(port, "/metrics")[1]))
+
+
+def test_streams_go_on_beside_a_batch_that_is_answered_apart(tmp_path):
+    folder = write_toy(tmp_path / "toy", "Translate")
+    heavy = {"inputs": ["abc"] * 128, "options": ATTENDING | LONG | {"num_beams": 13}}
+    with served({"toy": folder}) as port, concurrent.futures.ThreadPoolExecutor(1) as client:
+        answered = client.submit(ask, port, "/v1/bundles/toy", heavy)
+        time.sleep(0.3)  # its first batch takes longer
+        pieces = [read_stream(port, {"input": "abc"}) for _ in range(3)]
+        assert answered.result()[0] == 200
+    text = serving.load(folder)("abc", num_beams=1).text
+    assert ["".join(each) for each in pieces] == 3 * [text]
+
+
+def test_what_joins_does_not_put_off_the_next_step(folder, monkeypatch):
+    pipeline, short, most, begun = serving.load(folder, threads=1), {"regex": "[a-d]"}, 300, []
+    begin = Shared.begin
+
+    async def running():
+        worker, loop = Worker(pipeline, Bounds(), BundleMetrics(Metrics(), "toy"), Wanted()), None
+
+        async def ask_again():
+            worker.add(["ab"], short, "short")
+
+        def begin_and_ask_again(shared, pipeline, options, waiting, work):
+            begin(shared, pipeline, options, waiting, work)
+            if options == short and len(begun) < most:
+                begun.append(waiting)
+                asyncio.run_coroutine_threadsafe(ask_again(), loop).result(60)
+
+        loop = asyncio.get_running_loop()
+        monkeypatch.setattr(Shared, "begin", begin_and_ask_again)
+        [answer] = worker.add(["abc"], GREEDY | LONG, "long")
+        await ask_again()
+        assert (await answer).text
+        for thread in worker.close():
+            await asyncio.to_thread(thread.join)
+
+    asyncio.run(asyncio.wait_for(running(), 60))
+    assert len(begun) < most
+
+
+def test_no_more_inputs_are_on_their_way_than_the_bounds_allow():
+    shared = Shared(max_work=100, max_count=7, deliver=None)
+    assert [shared.room(work) for work in (1, 30, 1000)] == [7, 3, 1]
