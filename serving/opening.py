@@ -30,7 +30,6 @@ NOT_RUN = (
     "memory is short, ask for a smaller token_budget."
 )
 _ONNXRUNTIME = f"onnxruntime {onnxruntime.__version__}"
-_VERSION = tuple(map(int, onnxruntime.__version__.split(".")[:2]))
 FLOAT32, CPU = "float32", "CPUExecutionProvider"
 # On a CPU a SkipLayerNormalization takes four times as long as the Adds and the LayerNormalization
 # that it replaces: without it, BERT-base is 1.1 times as fast, and 1.3 times in int8.
@@ -109,7 +108,7 @@ class Runtime:
     @property
     def writes_in_place(self) -> bool:
         """Whether a graph may write into an array that it reads."""
-        return self.in_place and not self.providers and _VERSION >= WRITES_IN_PLACE_FROM
+        return self.in_place and not self.providers and _version() >= WRITES_IN_PLACE_FROM
 
     def most_padding(self, packing: Any) -> int | None:
         """Return the most tokens of a batch that may be padding, by default what a `Packing` says;
@@ -129,12 +128,17 @@ class Runtime:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = self.threads or 0
         options.log_severity_level = QUIET
-        options.enable_mem_pattern = _VERSION >= PLANS_MEMORY_FROM
+        options.enable_mem_pattern = _version() >= PLANS_MEMORY_FROM
         options.add_session_config_entry("session.intra_op.spin_duration_us", SPIN)
         options.add_session_config_entry("session.force_spinning_stop", "1")
         if exact_int8 and overflows():
             options.add_session_config_entry(EXACT_INT8, "1")
         return options
+
+
+def _version():
+    """Return onnxruntime's version as two numbers."""
+    return tuple(map(int, onnxruntime.__version__.split(".")[:2]))
 
 
 def open_session(folder, manifest, role, runtime, inputs, outputs, optional=frozenset()):

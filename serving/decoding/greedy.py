@@ -79,7 +79,7 @@ class Greedy:
 
     def finished(self) -> list[list[Hypothesis]]:
         """Return for each source the list of its one `Hypothesis`."""
-        generated = self.lengths - self.prompts.lengths
+        generated = np.maximum(self.lengths - self.prompts.lengths, 0)  # 0: not yet finished
         scores = self.totals / length_divisor(generated, self.alpha)
         weights = self._weights()
         ends = self.lengths - self.ended

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from ..decoding import Together
@@ -23,31 +23,47 @@ class _Going:
     """A job on its way.
 
     Attributes:
-        job, waiting: the job, and the inputs that wait for it.
+        job: the job.
+        waiting: number among the job's inputs -> the input, of those that wait for their answer.
         work: the most tokens of an answer.
         began: when.
-        told: how many steps of it a stream has told.
+        told: how many steps of it the streams have told.
     """
 
     job: Job
-    waiting: Sequence
+    waiting: dict[int, Any]
     work: int
     began: float
     told: int = 0
 
     def tell(self):
-        """Tell the reader of a stream what the last step added."""
+        """Tell the readers of streams what the last step added."""
         search = self.job.search
-        if self.job.pieces is None or search.error is not None or self.told == search.length:
+        if not self.job.pieces or search.error is not None or self.told == search.length:
             return
         self.told = search.length
-        try:
-            piece = self.job.piece()
-        except Exception as error:
-            search.error = error
-        else:
+        for number, entry in self.waiting.items():
+            try:
+                piece = self.job.piece(number)
+            except Exception as error:
+                search.error = error
+                return
             if piece:
-                self.waiting[0].tell(piece)
+                entry.tell(piece)
+
+    def take_complete(self):
+        """Return the inputs whose answers are complete, which wait no more, and these answers."""
+        job, error = self.job, self.job.search.error
+        done = job.is_done() if error is None else [True] * len(job.places)
+        complete = [number for number in self.waiting if done[number]]
+        results = [error] * len(job.places)
+        try:
+            if complete and error is None:
+                results = job.results()
+        except Exception as failure:
+            complete, results = [*self.waiting], [failure] * len(job.places)
+        entries = [self.waiting.pop(number) for number in complete]
+        return entries, [results[number] for number in complete]
 
 
 class Shared:
@@ -94,7 +110,8 @@ class Shared:
         """
         began = time.perf_counter()
         try:
-            jobs = self._jobs(pipeline, options, waiting)
+            streams = {"streams": True} if waiting[0].tell else {}
+            jobs = pipeline.jobs([entry.value for entry in waiting], **streams, **options)
         except Exception as error:
             if len(waiting) == 1:
                 self._deliver(waiting, [error], time.perf_counter() - began)
@@ -104,23 +121,18 @@ class Shared:
             return
         together = self._together.setdefault(pipeline, Together(pipeline.step))
         for job in jobs:
-            going = _Going(job, [waiting[place] for place in job.places], work, began)
+            entries = dict(enumerate(waiting[place] for place in job.places))
+            for number, text in enumerate(job.before):
+                if text:
+                    entries[number].tell(text)
+            going = _Going(job, entries, work, began)
+            self._going.append(going)
             try:
                 together.begin(job.search, job.begin())
             except Exception as error:
                 job.search.error = error
-            self._going.append(going)
+            going.tell()  # before the others begin
         self._end()
-
-    def _jobs(self, pipeline, options, waiting):
-        """Return the jobs that answer inputs."""
-        if waiting[0].tell is None:
-            return pipeline.jobs([entry.value for entry in waiting], **options)
-        jobs = [pipeline.stream_job(entry.value, **options) for entry in waiting]
-        for entry, job in zip(waiting, jobs):
-            if job.before:
-                entry.tell(job.before)
-        return [replace(job, places=[place]) for place, job in enumerate(jobs)]
 
     def step(self) -> None:
         """Let what is on its way take a step, and deliver what is complete."""
@@ -132,29 +144,24 @@ class Shared:
     def drop(self, is_wanted: Callable[[Any], bool]) -> int:
         """Give up those jobs for none of whose inputs a function returns True; return the number of
         their inputs."""
-        left = [going for going in self._going if not any(map(is_wanted, going.waiting))]
-        for going in left:
-            for together in self._together.values():
-                together.leave(going.job.search)
-        self._going = [going for going in self._going if going not in left]
+        left = [going for going in self._going if not any(map(is_wanted, going.waiting.values()))]
+        self._forget(left)
         return sum(len(going.waiting) for going in left)
 
     def _end(self):
-        """Deliver what is complete, and forget pipelines that answer nothing."""
+        """Tell and deliver what is complete, and forget jobs and pipelines that are."""
         for going in self._going:
             going.tell()
-        over = [going for going in self._going if going.job.search.is_over]
-        self._going = [going for going in self._going if not going.job.search.is_over]
-        for going in over:
+            entries, answers = going.take_complete()
+            if entries:
+                self._deliver(entries, answers, time.perf_counter() - going.began)
+        self._forget([going for going in self._going if not going.waiting])
+
+    def _forget(self, jobs):
+        for going in jobs:
             for together in self._together.values():
                 together.leave(going.job.search)
-            try:
-                if going.job.search.error is not None:
-                    raise going.job.search.error
-                answers = going.job.results()
-            except Exception as error:
-                answers = [error] * len(going.waiting)
-            self._deliver(going.waiting, answers, time.perf_counter() - going.began)
+        self._going = [going for going in self._going if going not in jobs]
         self._together = {
             pipeline: together for pipeline, together in self._together.items() if len(together)
         }

@@ -208,28 +208,8 @@ class Generate(Pipeline):
                 answers.
             BundleError: during iteration, if the graph gives no finite log-probability.
         """
-        return self.stream_job(prompt, **options).streamed(self.step)
-
-    def stream_job(self, prompt: str | dict, **options: Any) -> Job:
-        """Return the `Job` of a stream.
-
-        Raises:
-            TypeError, ValueError: as `stream`.
-        """
-        if options.get("num_beams") is None:
-            options["num_beams"] = 1
-        chosen = self._options(options)
-        if chosen.attention is not False:
-            raise ValueError("Generate: a stream gives no attention; leave the option out.")
-        for name in ("num_beams", "n_best"):
-            if getattr(chosen, name) > 1:
-                raise ValueError(
-                    f"Generate: a stream needs {name}=1; received {getattr(chosen, name)}."
-                )
-        row = self._row(prompt, "Generate: prompt", chosen)
-        pieces = Pieces(Detokenizer(self._tokenizer, row.token_ids), chosen.stop)
-        before = row.text if chosen.echo else ""
-        return dataclasses.replace(self._job([row], [0], chosen), pieces=pieces, before=before)
+        [job] = self.jobs([prompt], streams=True, **options)
+        return job.streamed(self.step)
 
     def encode(
         self,
@@ -331,25 +311,44 @@ class Generate(Pipeline):
         """The step of `jobs`; see `serving.decoding`."""
         return self._graphs.step
 
-    def jobs(self, prompts: list, **options: Any) -> list[Job]:
+    def jobs(self, prompts: list, streams: bool = False, **options: Any) -> list[Job]:
         """Return `Job`s that answer prompts, those of one length together.
+
+        Args:
+            prompts: as of a call.
+            streams: whether the answers are streams.
+            options: as of a call, or of `stream`.
 
         Raises:
             TypeError, ValueError: as a call; an input has no number in the message.
         """
-        options = self._options(options)
-        rows = [self._row(prompt, "Generate: prompt", options) for prompt in prompts]
+        chosen = self._stream_options(options) if streams else self._options(options)
+        rows = [self._row(prompt, "Generate: prompt", chosen) for prompt in prompts]
         by_length = defaultdict(list)
         for place, row in enumerate(rows):
             by_length[len(row.token_ids)].append(place)
         return [
-            self._job(rows, places[first : first + most], options)
+            self._job(rows, places[first : first + most], chosen, streams)
             for length, places in by_length.items()
             for most in [max(TOKEN_BUDGET // length, 1)]
             for first in range(0, len(places), most)
         ]
 
-    def _job(self, rows, places, options):
+    def _stream_options(self, options):
+        """Return `Options` of a stream, complete and checked."""
+        if options.get("num_beams") is None:
+            options["num_beams"] = 1
+        chosen = self._options(options)
+        if chosen.attention is not False:
+            raise ValueError("Generate: a stream gives no attention; leave the option out.")
+        for name in ("num_beams", "n_best"):
+            if getattr(chosen, name) > 1:
+                raise ValueError(
+                    f"Generate: a stream needs {name}=1; received {getattr(chosen, name)}."
+                )
+        return chosen
+
+    def _job(self, rows, places, options, streams):
         """Return the `Job` that answers some of the rows, each with all its samples."""
         rows = [row for place in places for row in _shares(rows[place], options, sys.maxsize)]
         search, common, begin = self._search(rows, options)
@@ -358,7 +357,13 @@ class Generate(Pipeline):
             found = self._generations(rows, options, search, common)
             return each_or_error([_joined([answers]) for answers in found], "Generate: prompt")
 
-        return Job(places, search, begin, results, "Generate: prompt")
+        job = Job(places, search, begin, results, "Generate: prompt", len(rows[0].samples))
+        if not streams:
+            return job
+        texts = [Detokenizer(self._tokenizer, row.token_ids) for row in rows]
+        pieces = [Pieces(text, options.stop) for text in texts]
+        before = [row.text if options.echo else "" for row in rows]
+        return dataclasses.replace(job, pieces=pieces, before=before)
 
     def _generate(self, rows, options):
         """Return the list of `Generation`s of each row."""

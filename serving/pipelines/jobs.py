@@ -18,10 +18,12 @@ class Job:
         places: their places among the inputs.
         search: the `serving.decoding.Search`.
         begin: returns the state before its first step; may run a graph.
-        results: returns at its end, for each of the inputs, the answer or a `NoFiniteNumber`.
+        results: returns for each of these inputs the answer or a `NoFiniteNumber`; only for those
+            that are `done` it means something.
         name: the name of an input, for errors.
-        pieces: of a stream, which answers one input greedily, the `pieces.Pieces` of its text.
-        before: what a stream gives before its first step.
+        num_samples: how many sources of the search answer each input.
+        pieces: of streams, which are answered greedily, the `pieces.Pieces` of each text.
+        before: what each stream gives before its first step.
     """
 
     places: Sequence[int]
@@ -29,31 +31,41 @@ class Job:
     begin: Callable[[], Any]
     results: Callable[[], list]
     name: str
-    pieces: Any = None
-    before: str = ""
+    num_samples: int = 1
+    pieces: Sequence = ()
+    before: Sequence[str] = ()
 
-    def piece(self) -> str:
+    def is_done(self) -> list[bool]:
+        """Return for each of the inputs whether its answer is complete."""
+        left = {source // self.num_samples for source in self.search.results.sources.tolist()}
+        return [number not in left for number in range(len(self.places))]
+
+    def piece(self, number: int) -> str:
         """Return what the last step added to the text of a stream; "" for nothing.
+
+        Args:
+            number: which of the inputs.
 
         Raises:
             NoFiniteNumber: if its log-probability is not finite.
         """
         results: Any = self.search.results
-        if not np.isfinite(results.totals[0]):
+        if not np.isfinite(results.totals[number]):
             raise NoFiniteNumber(self.name)
-        read = self.pieces.rest if self.search.is_over else self.pieces.read
-        return read(results.generated(0))
+        text = self.pieces[number]
+        read = text.read if number in results.sources else text.rest
+        return read(results.generated(number))
 
     def streamed(self, step: Callable) -> Generator[str, None, Any]:
-        """Yield the pieces of a stream, by steps of its own; return the answer.
+        """Yield the pieces of the only stream, by steps of its own; return the answer.
 
         Raises:
             NoFiniteNumber: as `piece`.
         """
-        if self.before:
-            yield self.before
+        if self.before[0]:
+            yield self.before[0]
         for _ in steps(step, self.begin(), self.search):
-            if piece := self.piece():
+            if piece := self.piece(0):
                 yield piece
         [answer] = self.results()
         return answer

@@ -180,26 +180,34 @@ class Translate(Pipeline):
         return self._graphs.step
 
     def jobs(
-        self, texts: list, truncate: bool = False, attention: bool | str = False, **options: Any
+        self,
+        texts: list,
+        truncate: bool = False,
+        attention: bool | str = False,
+        streams: bool = False,
+        **options: Any,
     ) -> list[Job]:
         """Return `Job`s that answer texts, of which each encodes a batch.
 
         Args:
             texts, truncate: as for a call.
             attention: False: a job has no attention weights.
+            streams: whether the answers are streams, which are greedy.
             options: the other options of a call.
 
         Raises:
             ValueError: as a call; an input has no number in the message.
         """
-        asked = self._asked(**options)
+        asked = self._asked(**({"num_beams": 1} if streams else {}), **options)
         self._require_attention(attention)
         require_flag("Translate: truncate", truncate)
         rows = [self.encode(text, self._name, truncate) for text in texts]
         lengths = [asked.num_beams * max(len(row), SHORTEST) for row in rows]
-        return [self._job(rows, places, asked) for places in batches(lengths, TOKEN_BUDGET)]
+        return [
+            self._job(rows, places, asked, streams) for places in batches(lengths, TOKEN_BUDGET)
+        ]
 
-    def _job(self, rows, places, asked):
+    def _job(self, rows, places, asked, streams):
         """Return the `Job` that answers some of the rows."""
         rows = [rows[place] for place in places]
         search = self._search(rows, asked)
@@ -207,7 +215,11 @@ class Translate(Pipeline):
         def results():
             return each_or_error(self._translations(search, rows), self._name)
 
-        return Job(places, search, lambda: self._encoded(rows), results, self._name)
+        job = Job(places, search, lambda: self._encoded(rows), results, self._name)
+        if not streams:
+            return job
+        pieces = [Pieces(self._detokenizer) for _ in rows]
+        return dataclasses.replace(job, pieces=pieces, before=[""] * len(rows))
 
     @property
     def _name(self):
@@ -222,18 +234,8 @@ class Translate(Pipeline):
             ValueError: if the text is refused.
             BundleError: during iteration, if the graphs give no finite log-probability.
         """
-        return self.stream_job(text, truncate).streamed(self.step)
-
-    def stream_job(self, text: Any, truncate: bool = False) -> Job:
-        """Return the `Job` of a stream.
-
-        Raises:
-            ValueError: if the text is refused.
-        """
-        require_flag("Translate: truncate", truncate)
-        rows = [self.encode(text, self._name, truncate)]
-        job = self._job(rows, [0], self._asked(num_beams=1))
-        return dataclasses.replace(job, pieces=Pieces(self._detokenizer))
+        [job] = self.jobs([text], truncate, streams=True)
+        return job.streamed(self.step)
 
     def encode(self, text: Any, name: str = "Translate: text", truncate: bool = False) -> Any:
         """Return the `Encoding` of a text, or an array of frames.
