@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..decoding import Together
@@ -28,6 +28,7 @@ class _Going:
         work: the most tokens of an answer.
         began: when.
         told: how many steps of it the streams have told.
+        failed: number among the job's inputs -> the error of its stream.
     """
 
     job: Job
@@ -35,6 +36,7 @@ class _Going:
     work: int
     began: float
     told: int = 0
+    failed: dict[int, Exception] = field(default_factory=dict)
 
     def tell(self):
         """Tell the readers of streams what the last step added."""
@@ -46,16 +48,16 @@ class _Going:
             try:
                 piece = self.job.piece(number)
             except Exception as error:
-                search.error = error
-                return
-            if piece:
-                entry.tell(piece)
+                self.failed[number] = error
+            else:
+                if piece:
+                    entry.tell(piece)
 
     def take_complete(self):
         """Return the inputs whose answers are complete, which wait no more, and these answers."""
         job, error = self.job, self.job.search.error
         done = job.is_done() if error is None else [True] * len(job.places)
-        complete = [number for number in self.waiting if done[number]]
+        complete = [number for number in self.waiting if done[number] or number in self.failed]
         results = [error] * len(job.places)
         try:
             if complete and error is None:
@@ -63,7 +65,7 @@ class _Going:
         except Exception as failure:
             complete, results = [*self.waiting], [failure] * len(job.places)
         entries = [self.waiting.pop(number) for number in complete]
-        return entries, [results[number] for number in complete]
+        return entries, [self.failed.get(number, results[number]) for number in complete]
 
 
 class Shared:

@@ -144,3 +144,33 @@ def test_light_searches_have_half_of_the_time_beside_heavy_ones(pipeline):
         together.step()
     heavy_ones = [index for index, beams in enumerate(rows) if beams == 8]
     assert np.diff(heavy_ones[:4]).tolist() == [9, 9, 9]
+
+
+@pytest.mark.parametrize("kind", [BEAMS, SAMPLES | {"temperature": 3.0}])
+def test_an_answer_that_is_done_stands_while_others_go_on(pipeline, kind):
+    draw = np.random.default_rng(3)
+    texts = ["".join(draw.choice([*"abcdefghijklm"], 5)) for _ in range(16)]
+    if "sample" in kind and type(pipeline).__name__ == "Translate":
+        pytest.skip("a translation draws no samples")
+    options = kind | {"choices": ["a", "bcdabcdabcdabcd", "cba", "dabcdabcdabc"]}
+    together, seen = Together(pipeline.step), {}
+    jobs = pipeline.jobs(texts, **options)
+    for job in jobs:
+        together.begin(job.search, job.begin())
+    early = 0
+    while True:
+        for job in jobs:
+            for number, is_done in enumerate(job.is_done()):
+                place = job.places[number]
+                if is_done and place not in seen:
+                    seen[place] = job.results()[number]
+                    early += not job.search.is_over
+        if not len(together):
+            break
+        together.step()
+    assert early and len(seen) == len(texts)
+    for place, text in enumerate(texts):
+        alone = pipeline(text, **options)
+        assert seen[place].text == alone.text
+        assert len(seen[place].alternatives) == len(alone.alternatives)
+        assert seen[place].score == pytest.approx(alone.score, rel=1e-4)

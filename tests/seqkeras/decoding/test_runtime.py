@@ -68,13 +68,13 @@ def test_no_processor_is_left_out():
     runtime = seqkeras.serving.decoding
     classes = {name for name, value in vars(runtime).items() if isinstance(value, type)}
     names = {name for name in classes if hasattr(seqkeras.decoding, name)}
-    assert names - {"Prefix", "Constraint"} == {name for name, _ in PROCESSORS}
+    assert names - {"Prefix", "Constraint", "Search"} == {name for name, _ in PROCESSORS}
 
 
 def test_an_option_of_beam_search_has_one_name_from_library_to_manifest():
     beam = {*signature(seqkeras.decoding.beam).parameters}
     options = {"num_beams", "n_best", "length_penalty", "early_stopping"}
-    for function in (seqkeras.serving.decoding.search, Translate.__call__, Options):
+    for function in (seqkeras.serving.decoding.results_of, Translate.__call__, Options):
         assert options == beam & {*signature(function).parameters} - {"step", "state", "end_id"}
     fields = {field.name for field in dataclasses.fields(DecodingDefaults)}
     assert fields - {"regex"} <= beam  # which the runtime alone has
