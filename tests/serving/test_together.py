@@ -146,7 +146,7 @@ def test_light_searches_have_half_of_the_time_beside_heavy_ones(pipeline):
     assert np.diff(heavy_ones[:4]).tolist() == [9, 9, 9]
 
 
-@pytest.mark.parametrize("kind", [BEAMS, SAMPLES | {"temperature": 3.0}])
+@pytest.mark.parametrize("kind", [{"num_beams": 3}, SAMPLES | {"temperature": 3.0}])
 def test_an_answer_that_is_done_stands_while_others_go_on(pipeline, kind):
     draw = np.random.default_rng(3)
     texts = ["".join(draw.choice([*"abcdefghijklm"], 5)) for _ in range(16)]
