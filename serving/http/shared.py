@@ -58,14 +58,13 @@ class _Going:
         job, error = self.job, self.job.search.error
         done = job.is_done() if error is None else [True] * len(job.places)
         complete = [number for number in self.waiting if done[number] or number in self.failed]
-        results = [error] * len(job.places)
+        answers = dict.fromkeys(complete, error) | self.failed
         try:
-            if complete and error is None:
-                results = job.results()
+            good = [number for number in complete if answers[number] is None]
+            answers |= zip(good, job.results(good) if good else ())
         except Exception as failure:
-            complete, results = [*self.waiting], [failure] * len(job.places)
-        entries = [self.waiting.pop(number) for number in complete]
-        return entries, [self.failed.get(number, results[number]) for number in complete]
+            answers |= dict.fromkeys(good, failure)
+        return [self.waiting.pop(number) for number in complete], [*map(answers.get, complete)]
 
 
 class Shared:

@@ -353,8 +353,8 @@ class Generate(Pipeline):
         rows = [row for place in places for row in _shares(rows[place], options, sys.maxsize)]
         search, common, begin = self._search(rows, options)
 
-        def results():
-            found = self._generations(rows, options, search, common)
+        def results(numbers):
+            found = self._generations(rows, options, search, common, numbers)
             return each_or_error([_joined([answers]) for answers in found], "Generate: prompt")
 
         job = Job(places, search, begin, results, "Generate: prompt", len(rows[0].samples))
@@ -370,10 +370,10 @@ class Generate(Pipeline):
         search, common, begin = self._search(rows, options)
         for _ in steps(self._graphs.step, begin(), search):
             pass
-        return self._generations(rows, options, search, common)
+        return self._generations(rows, options, search, common, range(len(rows)))
 
-    def _generations(self, rows, options, search, common):
-        """Return the list of `Generation`s of each row, at the end of a search."""
+    def _generations(self, rows, options, search, common, numbers):
+        """Return the lists of `Generation`s of those rows that a search follows no more."""
         by_row = in_groups(search.results.finished(), [row.samples for row in rows])
         return [
             self._answers(
@@ -382,7 +382,7 @@ class Generate(Pipeline):
                 len(row.token_ids) - common,
                 options,
             )
-            for row, samples in zip(rows, by_row)
+            for row, samples in ((rows[number], by_row[number]) for number in numbers)
         ]
 
     def _results(self, rows, options, common):

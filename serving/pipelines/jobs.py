@@ -18,8 +18,8 @@ class Job:
         places: their places among the inputs.
         search: the `serving.decoding.Search`.
         begin: returns the state before its first step; may run a graph.
-        results: returns for each of these inputs the answer or a `NoFiniteNumber`; only for those
-            that are `done` it means something.
+        results: takes the numbers of inputs that are done, and returns for each of them the answer
+            or a `NoFiniteNumber`.
         name: the name of an input, for errors.
         num_samples: how many sources of the search answer each input.
         pieces: of streams, which are answered greedily, the `pieces.Pieces` of each text.
@@ -29,7 +29,7 @@ class Job:
     places: Sequence[int]
     search: Search
     begin: Callable[[], Any]
-    results: Callable[[], list]
+    results: Callable[[Sequence[int]], list]
     name: str
     num_samples: int = 1
     pieces: Sequence = ()
@@ -67,5 +67,5 @@ class Job:
         for _ in steps(step, self.begin(), self.search):
             if piece := self.piece(0):
                 yield piece
-        [answer] = self.results()
+        [answer] = self.results([0])
         return answer

@@ -212,8 +212,8 @@ class Translate(Pipeline):
         rows = [rows[place] for place in places]
         search = self._search(rows, asked)
 
-        def results():
-            return each_or_error(self._translations(search, rows), self._name)
+        def results(numbers):
+            return each_or_error(self._translations(search, rows, numbers), self._name)
 
         job = Job(places, search, lambda: self._encoded(rows), results, self._name)
         if not streams:
@@ -349,11 +349,13 @@ class Translate(Pipeline):
         search = self._search(rows, asked)
         for _ in steps(step, self._encoded(rows), search):
             pass
-        return self._translations(search, rows)
+        return self._translations(search, rows, range(len(rows)))
 
-    def _translations(self, search, rows):
-        """Return the answers to rows, at the end of a search; None where there is none."""
-        return [self._answer(found, row) for found, row in zip(search.results.finished(), rows)]
+    def _translations(self, search, rows, numbers):
+        """Return the answers to those rows that a search follows no more; None where there is
+        none."""
+        found = search.results.finished()
+        return [self._answer(found[number], rows[number]) for number in numbers]
 
     def _encoded(self, rows):
         """Return the state before the first step."""

@@ -64,7 +64,7 @@ def test_answers_are_those_of_each_alone(pipeline, seed):
     count = 0
     for job, texts, options in found:
         assert job.search.error is None
-        for text, answer in zip(texts, job.results(), strict=True):
+        for text, answer in zip(texts, job.results(range(len(texts))), strict=True):
             alone = pipeline(text, **options)
             assert [answer.text, *(each.text for each in answer.alternatives)] == [
                 alone.text,
@@ -87,7 +87,7 @@ def test_one_that_leaves_changes_no_other(pipeline):
     while len(together):
         together.step()
     for job, text in ((jobs[0], "abc"), (jobs[2], "dead")):
-        [answer] = job.results()
+        [answer] = job.results([0])
         assert answer.text == pipeline(text, num_beams=2, **LONG).text
     assert not jobs[1].search.is_over
 
@@ -123,7 +123,7 @@ def test_an_error_of_what_one_search_makes_of_a_step_ends_it_alone(pipeline):
     while len(together):
         together.step()
     assert str(jobs[0].search.error) == "none left" and jobs[1].search.error is None
-    [answer] = jobs[1].results()
+    [answer] = jobs[1].results([0])
     assert answer.text == pipeline("ml", num_beams=1, **LONG).text
 
 
@@ -163,7 +163,7 @@ def test_an_answer_that_is_done_stands_while_others_go_on(pipeline, kind):
             for number, is_done in enumerate(job.is_done()):
                 place = job.places[number]
                 if is_done and place not in seen:
-                    seen[place] = job.results()[number]
+                    seen[place] = job.results([number])[0]
                     early += not job.search.is_over
         if not len(together):
             break

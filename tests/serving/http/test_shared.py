@@ -7,6 +7,7 @@ import http.client
 import json
 import re
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -138,3 +139,23 @@ def test_what_joins_does_not_put_off_the_next_step(folder, monkeypatch):
 def test_no_more_inputs_are_on_their_way_than_the_bounds_allow():
     shared = Shared(max_work=100, max_count=7, deliver=None)
     assert [shared.room(work) for work in (1, 30, 1000)] == [7, 3, 1]
+
+
+def test_short_answers_do_not_wait_for_long_ones_that_began_with_them(tmp_path):
+    pipeline, delivered = serving.load(write_toy(tmp_path / "toy", "Generate"), threads=1), {}
+    options = {"sample": True, "seed": 3, "regex": "[a-d]{1,30}"}
+
+    def deliver(inputs, answers, seconds):
+        delivered.update((each.value, (steps, answer)) for each, answer in zip(inputs, answers))
+
+    shared, steps = Shared(max_work=1000, max_count=7, deliver=deliver), 0
+    inputs = [SimpleNamespace(value=text, tell=None) for text in ("ab", "cd", "ef", "gh", "ij")]
+    shared.begin(pipeline, options, inputs, 1)
+    while len(shared):
+        assert len(shared) == len(inputs) - len(delivered)
+        steps += 1
+        shared.step()
+    assert len({step for step, _ in delivered.values()}) > 2
+    for text, (step, answer) in delivered.items():
+        alone = pipeline(text, **options)
+        assert answer.text == alone.text and step == alone.num_new_tokens - 1
