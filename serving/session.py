@@ -88,6 +88,7 @@ class EncoderDecoder:
     def __init__(self, folder: Path, manifest: Manifest, runtime: Runtime | None = None):
         runtime = runtime or Runtime()
         self._decoder = _decoder(folder, manifest, runtime)
+        self._most_tokens = manifest.limits.target_length
         self._given = [name for name in manifest.beam_state if name not in self._decoder.caches]
         self._given += manifest.source_state
         encoder = runtime.graphs_of(manifest).get("encoder")
@@ -109,9 +110,8 @@ class EncoderDecoder:
             lengths: (B,) int64.
         """
         inputs = {self._source: source, "lengths": lengths}
-        return self._decoder.initial_state(
-            len(source), dict(zip(self._given, self._encoder.run(self._given, inputs)))
-        )
+        entries = dict(zip(self._given, self._encoder.run(self._given, inputs)))
+        return self._decoder.initial_state(len(source), entries, self._most_tokens)
 
     @property
     def shares_steps(self) -> bool:
