@@ -95,6 +95,22 @@ def test_each_snippet_answers_as_the_page_does(browser, name, port):
         assert answer_of(language, code, streams) == expected, language
 
 
+def test_beside_a_second_model_the_code_asks_each(browser, folders, tmp_path):
+    other = tmp_path / "other"
+    shutil.copytree(folders["classes"], other)
+    with served_page(browser, {"classes": folders["classes"], "other": other}, "#/classes") as page:
+        page.get_by_label("Second model").select_option("other")
+        page.get_by_label("Text", exact=True).fill("the cat")
+        sections = page.locator(".code-section")
+        for name, section in zip(("classes", "other"), sections.all(), strict=True):
+            section.locator("summary").click()
+            code = section.get_by_role("tabpanel").inner_text()
+            assert f"/v1/bundles/{name}" in code and "the cat" in code
+            assert answer_of("curl", code)["scores"]
+        page.get_by_label("Second model").select_option("none")
+        assert sections.count() == 1
+
+
 @pytest.mark.parametrize("name", STRANGE)
 def test_any_text_is_sent_as_it_stands(browser, name, folders):
     with served_page(browser, {"classes": folders["classes"]}) as page:

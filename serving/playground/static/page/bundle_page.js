@@ -33,6 +33,8 @@ export class BundlePage {
   #compare;
   #where;
   #code;
+  /** @type {CodeSection | null} that of the bundle beside it. */
+  #otherCode = null;
   /** @type {StreamSection | null} */
   #stream = null;
 
@@ -109,7 +111,8 @@ export class BundlePage {
   async #beside() {
     this.#others?.leave();
     this.#others?.element.remove();
-    this.#others = null;
+    this.#otherCode?.element.remove();
+    this.#others = this.#otherCode = null;
     const name = this.#compare?.value;
     const entry = this.#content.bundles.find((other) => name && other.name === name);
     this.#tell("");
@@ -119,6 +122,8 @@ export class BundlePage {
         if (this.#compare?.value !== name || !this.element.isConnected) return;
         this.#others = new Answers(entry, manifest, this.#content);
         this.#answers.element.after(this.#others.element);
+        this.#otherCode = new CodeSection((question) => this.#written(question, entry), entry.name);
+        this.#code.element.after(this.#otherCode.element);
       } catch (error) {
         this.#tell(/** @type {Error} */ (error).message);
       }
@@ -163,8 +168,9 @@ export class BundlePage {
   #ask(delay) {
     const values = this.#form.values();
     const refused = this.#form.refused();
-    const [question] = this.#all().map((answers) => answers.ask(values, refused ? `${refused} is out of its bounds` : "", delay));
+    const [question, other] = this.#all().map((answers) => answers.ask(values, refused ? `${refused} is out of its bounds` : "", delay));
     this.#code.show(question);
+    this.#otherCode?.show(other);
   }
 
   /** Return the code of a question, by language. */

@@ -12,20 +12,26 @@ const shown = { open: false, language: "" };
 export class CodeSection {
   #write;
   #code = element("code", {});
-  #pre = element("div", { class: "shown", role: "tabpanel", id: "code", tabindex: 0 }, element("pre", {}, this.#code));
+  #id;
+  #pre;
   #tabs = element("div", { role: "tablist", "aria-label": "Language", keydown: (event) => this.#step(event) });
   /** @type {import("./types.js").Question | null} */
   #question = null;
   #text = "";
 
-  /** @param {(question: import("./types.js").Question) => Record<string, string>} write returns code by language. */
-  constructor(write) {
+  /**
+   * @param {(question: import("./types.js").Question) => Record<string, string>} write returns code by language.
+   * @param {string} [name] of the bundle, beside another one.
+   */
+  constructor(write, name) {
     this.#write = write;
+    this.#id = name === undefined ? "code" : "code-beside";
+    this.#pre = element("div", { class: "shown", role: "tabpanel", id: this.#id, tabindex: 0 }, element("pre", {}, this.#code));
     this.element = element("details", { class: "panel code-section", open: shown.open, toggle: () => {
       shown.open = this.element.open;
       this.#draw();
     } },
-    element("summary", {}, "Code of this request"),
+    element("summary", {}, name === undefined ? "Code of this request" : `Code of this request to ${name}`),
     element("div", { class: "bar-of-tabs" }, this.#tabs, copyButton("Copy", () => this.#text)),
     this.#pre);
     this.element.hidden = true;
@@ -57,7 +63,7 @@ export class CodeSection {
   }
 
   #tab(language) {
-    return element("button", { type: "button", role: "tab", "aria-controls": "code", click: () => {
+    return element("button", { type: "button", role: "tab", "aria-controls": this.#id, click: () => {
       shown.language = language;
       this.#draw();
     } }, language);
