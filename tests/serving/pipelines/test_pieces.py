@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from seqkeras.serving.pipelines.pieces import Detokenizer, Growing, cut, pieces
+from seqkeras.serving.pipelines.pieces import Detokenizer, Growing, Pieces, cut
 from seqkeras.serving.text import CharacterTable, SentencePieces, word_piece
 from tests.serving.pipelines.test_translate import SOURCE as WITH_TEMPLATE
 from tests.serving.pipelines.test_translate import TARGET as BYTES
@@ -19,19 +19,10 @@ TOKENIZERS = {
 }
 
 
-class Grown:
-    """A source that has generated some ids, as `seqkeras.serving.decoding.Greedy` says."""
-
-    def __init__(self, token_ids):
-        self.token_ids = token_ids
-
-    def generated(self, source):
-        return self.token_ids
-
-
 def streamed(tokenizer, prompt_ids, token_ids, stop=()):
-    found = (Grown(token_ids[:length]) for length in range(1, len(token_ids) + 1))
-    return list(pieces(found, Detokenizer(tokenizer, prompt_ids), stop))
+    text = Pieces(Detokenizer(tokenizer, prompt_ids), stop)
+    read = [text.read(token_ids[:length]) for length in range(1, len(token_ids) + 1)]
+    return [piece for piece in [*read, text.rest(token_ids)] if piece]
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)
