@@ -4,7 +4,7 @@
         [--clients N] [--seconds S] [--rounds N] [--json FILE] [--quick]
 
 gpt: 6 layers of 512, 8,000 tokens; each request says how many tokens it wants, 8 to 256.
-transformer: of base size, 32,000 tokens; it ends a text itself, behind 1 to 256 tokens. The
+transformer: of base size, 32,000 tokens; it ends a text itself, after 1 to 256 tokens. The
 other weights are random; prompts of 8 to 128 tokens; all greedy. Each of the clients asks again as
 soon as it is answered.
 
