@@ -44,8 +44,6 @@ from seqkeras.serving.manifest import (
     write_manifest,
 )
 from seqkeras.serving.pipelines.attention import ROLE as ATTENTION
-from seqkeras.serving.session import STEP
-from seqkeras.serving.slots import ROLE as SLOTS
 from seqkeras.serving.streams import ROLE as STREAM
 
 __all__ = ["ExportOptions", "export"]
@@ -237,11 +235,8 @@ def write_run_files(making: Making) -> None:
 def convert(making: Making) -> dict[str, Any]:
     """Make the ONNX graph of each role."""
     graphs = {}
-    signatures = dict(making.plan.graphs)
-    in_slots = signatures.pop(SLOTS, None)
-    if in_slots and not making.options.portable:  # one trace makes both steps
-        signatures[SLOTS], step = in_slots, signatures.pop(STEP)
-    for role, signature in signatures.items():
+    signatures = making.plan.graphs
+    for role, signature in slots.to_trace(signatures, making.options.portable).items():
         making.say(f"ONNX graph {role}: tracing, converting, checking")
         with _as_export_error(f"ONNX graph {role}"):
             graphs[role] = onnx_graphs.convert(
@@ -251,9 +246,7 @@ def convert(making: Making) -> dict[str, Any]:
                 role,
                 making.options.portable,
             )
-    if SLOTS in graphs:
-        graphs |= slots.both_steps(graphs.pop(SLOTS), step)
-    return {"graphs": graphs}
+    return {"graphs": slots.with_both_steps(graphs, signatures)}
 
 
 def convert_to_precisions(making: Making) -> dict[str, Any]:

@@ -35,12 +35,12 @@ from onnx import AttributeProto, TensorProto, helper
 from seqkeras.export.composites import MICROSOFT
 from seqkeras.export.graph import attributes_of, become
 from seqkeras.export.half_precision import to_float16
+from seqkeras.serving.session import STEP
 from seqkeras.serving.slots import ROLE as SLOTS
 
 if TYPE_CHECKING:
     from seqkeras.export.graph import Graph
 
-STEP = "decoder_step"
 STEPS = (STEP, SLOTS)
 BLOCK = 32
 MOST = {8: 127, 7: 63}  # of so many bits

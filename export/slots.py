@@ -16,6 +16,7 @@ https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,21 +38,33 @@ OPERATOR = "GroupQueryAttention"
 LAST, TOTAL = f"{LENGTHS}/last", f"{LENGTHS}/total"
 
 
-def both_steps(graph: Graph, appending: Signature) -> dict[str, Graph]:
-    """Return the graphs of a step by role, of one that was traced.
+def to_trace(signatures: Mapping[str, Signature], portable: bool) -> dict[str, Signature]:
+    """Return the signatures that are traced, by role: one for both graphs of a step."""
+    left_out = STEP if SLOTS in signatures and not portable else SLOTS
+    return {role: each for role, each in signatures.items() if role != left_out}
+
+
+def with_both_steps(
+    graphs: Mapping[str, Graph], signatures: Mapping[str, Signature]
+) -> dict[str, Graph]:
+    """Return the graphs by role, of those that were traced.
 
     Args:
-        graph: of the role "decoder_slots", with attention that appends to its caches; this function
-            owns it.
-        appending: the `Signature` of "decoder_step".
+        graphs: the graphs of `to_trace`; the attention of "decoder_slots" appends to its caches.
+            This function owns that graph.
+        signatures: all signatures by role.
 
     Returns:
-        "decoder_step", which continues the beams that its `beam_index` names; and "decoder_slots",
-        but where the attention can not write into its caches, as with a bias on the scores.
+        For "decoder_slots" two graphs: "decoder_step", which continues the beams that its
+        `beam_index` names; and "decoder_slots" itself, but where the attention can not write into
+        its caches, as with a bias on the scores.
     """
-    graphs = {STEP: _appending(graph, appending)}
-    if _write_in_place(graph):
-        graphs[SLOTS] = graph
+    graphs = dict(graphs)
+    traced = graphs.pop(SLOTS, None)
+    if traced is not None:
+        graphs[STEP] = _appending(traced, signatures[STEP])
+        if _write_in_place(traced):
+            graphs[SLOTS] = traced
     return graphs
 
 

@@ -79,6 +79,10 @@ class EncoderDecoder:
         manifest: its `Manifest`, which names the state.
         runtime: a `Runtime`, how they are run.
 
+    Attributes:
+        shares_steps: whether rows of different lengths may share a step, see
+            `serving.decoding.Together`.
+
     Raises:
         BundleError: if a graph is missing, can not be opened, or is not what the manifest says.
     """
@@ -88,6 +92,7 @@ class EncoderDecoder:
     def __init__(self, folder: Path, manifest: Manifest, runtime: Runtime | None = None):
         runtime = runtime or Runtime()
         self._decoder = _decoder(folder, manifest, runtime)
+        self.shares_steps = self._decoder.shares_steps
         self._most_tokens = manifest.limits.target_length
         self._given = [name for name in manifest.beam_state if name not in self._decoder.caches]
         self._given += manifest.source_state
@@ -112,11 +117,6 @@ class EncoderDecoder:
         inputs = {self._source: source, "lengths": lengths}
         entries = dict(zip(self._given, self._encoder.run(self._given, inputs)))
         return self._decoder.initial_state(len(source), entries, self._most_tokens)
-
-    @property
-    def shares_steps(self) -> bool:
-        """Whether rows of different lengths may share a step: see `serving.decoding.Together`."""
-        return self._decoder.shares_steps
 
     def step(
         self,
@@ -145,6 +145,10 @@ class LanguageModel:
         manifest: its `Manifest`, which names the state.
         runtime: a `Runtime`, how it is run.
 
+    Attributes:
+        shares_steps: whether rows of different lengths may share a step, see
+            `serving.decoding.Together`.
+
     Raises:
         BundleError: if the graph is missing, can not be opened, or is not what the manifest says.
     """
@@ -153,6 +157,7 @@ class LanguageModel:
 
     def __init__(self, folder: Path, manifest: Manifest, runtime: Runtime | None = None):
         self._decoder = _decoder(folder, manifest, runtime or Runtime())
+        self.shares_steps = self._decoder.shares_steps
         self.vocab_size = self._decoder.vocab_size
 
     def __repr__(self) -> str:
@@ -168,11 +173,6 @@ class LanguageModel:
         rows = np.arange(len(token_ids))[:, np.newaxis]
         _, state = self.step(token_ids[:, np.newaxis], rows, 1, state)
         return state
-
-    @property
-    def shares_steps(self) -> bool:
-        """Whether rows of different lengths may share a step: see `serving.decoding.Together`."""
-        return self._decoder.shares_steps
 
     def step(
         self,
@@ -285,12 +285,18 @@ class _Decoder:
             binding.bind_cpu_input(name, np.asarray(array, order="C"))
         for name, cache in caches.items():
             binding.bind_ortvalue_input(name, cache)
-        for name in (*names, *self._next_caches):
+        for name in names:
             binding.bind_output(name)
+        self._bind_next(binding, caches)
         self.session.run_with_iobinding(binding, self._only_fetched)
         outputs = binding.get_outputs()
         results = [output.numpy() for output in outputs[: len(names)]]
         return results, dict(zip(self.caches, outputs[len(names) :]))
+
+    def _bind_next(self, binding, caches):
+        """Bind the next caches, to memory that the run makes."""
+        for name in self._next_caches:
+            binding.bind_output(name)
 
 
 class _DecoderInSlots(_Decoder):
@@ -316,7 +322,7 @@ class _DecoderInSlots(_Decoder):
             outputs = self._by_rows(arrays, slots, names)
         else:
             arrays |= {LENGTHS: slots.lengths, **slots.source}
-            outputs = self._written(arrays, slots.values(), names)
+            outputs, _ = self._run_bound(arrays, slots.values(), names)
         slots.lengths += num_tokens
         state = State({}, slots, {}, *beam_index.shape)
         return [_in_order(output, slots.rows) for output in outputs], state
@@ -332,24 +338,17 @@ class _DecoderInSlots(_Decoder):
                 "k": arrays["k"],
                 LENGTHS: slots.lengths[row : row + 1],
             }
-            found.append(self._written(given, slots.row(row), names))
+            outputs, _ = self._run_bound(given, slots.row(row), names)
+            found.append(outputs)
         return [
             np.concatenate(parts).reshape(*slots.rows.shape, *parts[0].shape[2:])
             for parts in zip(*found)
         ]
 
-    def _written(self, arrays, caches, names):
-        """Return the named outputs of a run that writes new keys and values into the caches."""
-        binding = self.session.io_binding()
-        for name, array in arrays.items():
-            binding.bind_cpu_input(name, np.asarray(array, order="C"))
-        for name in names:
-            binding.bind_output(name)
+    def _bind_next(self, binding, caches):
+        """Bind the next caches to these, so that the run writes into them."""
         for name, after in zip(self.caches, self._next_caches):
-            binding.bind_ortvalue_input(name, caches[name])
             binding.bind_ortvalue_output(after, caches[name])
-        self.session.run_with_iobinding(binding, self._only_fetched)
-        return [output.numpy() for output in binding.get_outputs()[: len(names)]]
 
 
 def _in_order(output, rows):

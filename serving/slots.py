@@ -19,7 +19,7 @@ class Slots:
 
     The K rows of a source lie together. A beam that goes on stays in its row; a second one that
     continues it takes the row of one that ended; the last source moves to the place of one that
-    left. So few rows are copied. `rows` tells where each beam lies, and `places` each source.
+    left. So few rows are copied.
 
     Args:
         specs: name -> `TensorSpec` of a cache, (rows, N, capacity, H).
@@ -31,7 +31,7 @@ class Slots:
     Attributes:
         lengths: the number of tokens in each row, as the rows lie.
         rows: (B, K) the row of each beam.
-        source: name -> array of each entry of the sources, as the places lie.
+        source: name -> array of each entry of the sources, which lie as their rows do.
     """
 
     def __init__(self, specs, source_specs, source, num_sources, expected=0):
@@ -50,11 +50,6 @@ class Slots:
     def num_beams(self):
         """K."""
         return self.rows.shape[1]
-
-    @property
-    def places(self):
-        """(B,) the place of each source."""
-        return self.rows[:, 0] // self.num_beams
 
     def values(self):
         """Return name -> OrtValue of the caches, in the buffers, which a run may write to."""

@@ -19,7 +19,7 @@ from keras import ops
 from seqkeras.export.signatures import Signature
 from seqkeras.models.never_generated import without
 from seqkeras.serving.manifest import StateEntry, TensorSpec
-from seqkeras.serving.session import FRAMES
+from seqkeras.serving.session import FRAMES, STEP
 from seqkeras.serving.slots import LENGTHS as SLOT_LENGTHS
 from seqkeras.serving.slots import ROLE as SLOTS
 from seqkeras.tensors import Tensor
@@ -28,7 +28,6 @@ SOURCE = (
     TensorSpec("token_ids", "int64", ("batch", "source_length")),
     TensorSpec("lengths", "int64", ("batch",)),
 )
-STEP = "decoder_step"
 HEAD_SIZES = 8  # onnxruntime's operator takes multiples of it
 CACHE_LENGTHS = ("cache_length", "window_length")
 TEXT = TensorSpec("token_ids", "int64", ("batch", "length"))

@@ -86,7 +86,7 @@ def steps_of(
         yield graphs, batch
     if graphs.shares_steps:
         appending = kind(exported.folder, exported.manifest, Runtime(in_place=False))
-        yield appending, next(iter(batches(count)))
+        yield appending, batches(count)[0]
 
 
 def along(graphs: Any, state: State, token_ids: np.ndarray, first: int = 1) -> np.ndarray:

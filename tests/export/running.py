@@ -8,9 +8,7 @@ from onnx.reference import ReferenceEvaluator
 from seqkeras.export.families.shapes import infer_outputs
 from seqkeras.export.graph import Graph
 from seqkeras.export.onnx_graphs import convert
-from seqkeras.export.slots import both_steps
-from seqkeras.serving.session import STEP
-from seqkeras.serving.slots import ROLE as SLOTS
+from seqkeras.export.slots import to_trace, with_both_steps
 from tests.arrays import close, numbers
 
 
@@ -21,15 +19,11 @@ def converted(function, *inputs, **options):
 
 def graphs_of(signatures, **options):
     """The graphs of signatures, by role."""
-    signatures = dict(signatures)
-    in_slots, step = signatures.pop(SLOTS, None), signatures.get(STEP)
-    if in_slots and not options.get("portable"):
-        signatures[STEP] = in_slots
     graphs = {
         role: convert(each.function, each.inputs, each.outputs, role, **options)
-        for role, each in signatures.items()
+        for role, each in to_trace(signatures, options.get("portable", False)).items()
     }
-    return graphs if signatures.get(STEP) is step else graphs | both_steps(graphs[STEP], step)
+    return with_both_steps(graphs, signatures)
 
 
 def run(graph, inputs):

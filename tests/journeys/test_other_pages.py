@@ -29,12 +29,6 @@ def run_scripts(page, names):
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
 def reviews(folder):
     """A folder with two files of labelled texts, runs/reviews, and its bundle with int8."""
     for name in ("reviews.csv", "test.csv"):

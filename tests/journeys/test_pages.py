@@ -42,12 +42,6 @@ TOKENIZER = word_piece(VOCABULARY, lowercase=True)
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
 def reviews(folder):
     """runs/reviews, a classifier of two layers with random weights."""
     model = WithHeads(tiny_bert(), {"label": ClassificationHead(2)})

@@ -40,12 +40,6 @@ REVIEWS = "text,label\n" + "a fine film,good\na dull cast,bad\n" * 12
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
 def dates(folder, dates_run, dates_bundle):
     """The run and the bundle of the dates, where pages have them."""
     for kind, path in (("runs", dates_run), ("bundles", dates_bundle)):

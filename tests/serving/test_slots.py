@@ -69,7 +69,7 @@ def assert_equal(slots, copies):
                 read = cache[row, :, : len(tokens)].transpose(1, 0, 2)
                 expected = [new[number] for new in tokens]
                 np.testing.assert_array_equal(read, np.reshape(expected, read.shape))
-        place = slots.places[source]
+        place = slots.rows[source, 0] // slots.num_beams
         numbers, mask = slots.source["source_key_0"][place], slots.source["source_mask"][place]
         length = copies.source[source].shape[1]
         assert mask.sum() == length
