@@ -88,13 +88,7 @@ def _appending(graph, signature):
         ("Shape", [rows], f"{LENGTHS}/count", {}),
         ("Expand", [f"{LENGTHS}/length", f"{LENGTHS}/count"], names[LENGTHS], {}),
     ]
-    step.insert(
-        0,
-        *(
-            helper.make_node(op_type, inputs, [output], output, **options)
-            for op_type, inputs, output, options in made
-        ),
-    )
+    _insert(step, 0, made)
     declare(step, signature.inputs, signature.outputs)
     check(step, STEP)
     return step
@@ -130,22 +124,25 @@ def _is_plain(node):
 def _add_lengths(graph, query):
     """Add what the operator reads: the place of each row's last token, and the longest length."""
     graph.constants[f"{LENGTHS}/one"] = np.array([1])
+    new, lengths, places, longest = (
+        f"{LENGTHS}/{name}" for name in ("new", "lengths", "places", "longest")
+    )
     made = [
-        ("Shape", [query], "new", {"start": 1, "end": 2}),
-        ("Add", [LENGTHS, f"{LENGTHS}/new"], "lengths", {}),
-        ("Sub", [f"{LENGTHS}/lengths", f"{LENGTHS}/one"], "places", {}),
-        ("Cast", [f"{LENGTHS}/places"], "last", {"to": TensorProto.INT32}),
-        ("ReduceMax", [f"{LENGTHS}/lengths"], "longest", {"keepdims": 0}),
-        ("Cast", [f"{LENGTHS}/longest"], "total", {"to": TensorProto.INT32}),
+        ("Shape", [query], new, {"start": 1, "end": 2}),
+        ("Add", [LENGTHS, new], lengths, {}),
+        ("Sub", [lengths, f"{LENGTHS}/one"], places, {}),
+        ("Cast", [places], LAST, {"to": TensorProto.INT32}),
+        ("ReduceMax", [lengths], longest, {"keepdims": 0}),
+        ("Cast", [longest], TOTAL, {"to": TensorProto.INT32}),
     ]
-    nodes = [
-        helper.make_node(op_type, inputs, [f"{LENGTHS}/{output}"], f"{LENGTHS}/{output}", **options)
-        for op_type, inputs, output, options in made
-    ]
-    graph.insert(_place(graph, query), *nodes)
+    after = next(index for index, node in enumerate(graph.nodes, start=1) if query in node.output)
+    _insert(graph, after, made)
 
 
-def _place(graph, name):
-    """Return the index behind the node that makes a tensor."""
-    makers = [index for index, node in enumerate(graph.nodes) if name in node.output]
-    return makers[0] + 1
+def _insert(graph, index, made):
+    """Insert nodes of one output each, (operator, inputs, output, attributes)."""
+    nodes = (
+        helper.make_node(op_type, inputs, [output], output, **attributes)
+        for op_type, inputs, output, attributes in made
+    )
+    graph.insert(index, *nodes)
