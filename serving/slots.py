@@ -12,6 +12,8 @@ LENGTHS = "cache_lengths"  # the input: the number of tokens in each row
 CAPACITY = "capacity"  # the axis of a cache along its tokens
 SOURCE_LENGTH = "source_length"  # the axis that is padded where sources of several batches meet
 LEAST_ROOM = 64  # tokens
+UNIT = 16  # the room of sources that meet is a multiple of it
+SMALL = 4  # buffers of so many times what they need are too large
 
 
 class Slots:
@@ -31,25 +33,40 @@ class Slots:
     Attributes:
         lengths: the number of tokens in each row, as the rows lie.
         rows: (B, K) the row of each beam.
-        source: name -> array of each entry of the sources, which lie as their rows do.
     """
 
     def __init__(self, specs, source_specs, source, num_sources, expected=0):
-        self._specs, self._source_specs = specs, source_specs
-        self.source = dict(source)
         self.lengths = np.zeros(num_sources, np.int64)
         self.rows = np.arange(num_sources)[:, np.newaxis]
-        self._caches = {name: _buffer(spec, num_sources, 0) for name, spec in specs.items()}
+        empty = {
+            name: np.empty((num_sources, spec.shape[1], 0, spec.shape[3]), spec.dtype)
+            for name, spec in specs.items()
+        }
+        self._caches = _Buffers(specs, CAPACITY, empty)
+        self._entries = _Buffers(source_specs, SOURCE_LENGTH, source, pads=True)
+        # Of each source, as they lie.
+        self._expected = np.full(num_sources, expected)
+        self._source_lengths = np.full(num_sources, self._entries.room)
         self._values, self._num_bound = {}, 0
-        self._expected = expected
 
     def __repr__(self):
-        return f"Slots({', '.join(self._caches)}: {len(self.lengths)} rows, {self._size[1]} places)"
+        names, room = ", ".join(self._caches.arrays), self._caches.room
+        return f"Slots({names}: {len(self.lengths)} rows, {room} places)"
 
     @property
     def num_beams(self):
         """K."""
         return self.rows.shape[1]
+
+    @property
+    def source(self):
+        """name -> array of each entry of the sources, which lie as their rows do."""
+        return {name: entry[: len(self.rows)] for name, entry in self._entries.arrays.items()}
+
+    @property
+    def num_bytes(self):
+        """The bytes of all buffers."""
+        return self._caches.num_bytes + self._entries.num_bytes
 
     def values(self):
         """Return name -> OrtValue of the caches, in the buffers, which a run may write to."""
@@ -57,7 +74,7 @@ class Slots:
             self._num_bound = len(self.lengths)
             self._values = {
                 name: OrtValue.ortvalue_from_numpy(cache[: self._num_bound])
-                for name, cache in self._caches.items()
+                for name, cache in self._caches.arrays.items()
             }
         return self._values
 
@@ -65,7 +82,7 @@ class Slots:
         """Return name -> OrtValue of the caches of one row."""
         return {
             name: OrtValue.ortvalue_from_numpy(cache[row : row + 1])
-            for name, cache in self._caches.items()
+            for name, cache in self._caches.arrays.items()
         }
 
     def follow(self, beam_index, num_tokens=1):
@@ -77,31 +94,49 @@ class Slots:
                 K + beam.
             num_tokens: how many tokens follow.
         """
-        room = self._room_for(int(self.lengths.max(initial=0)) + num_tokens)
         if not self._is_same(beam_index):
             parents = self.rows.ravel()[beam_index]
             sources = beam_index[:, 0] // self.num_beams
             if beam_index.shape[1] != self.num_beams or (np.diff(sources) <= 0).any():
-                self._gather(parents, room)
+                self._gather(parents, num_tokens)
             else:
                 self._reorder(parents)
-        rows, had = self._size
-        if room > had:
-            self._resize(rows, room)
+        self._fit(num_tokens)
+
+    def trim(self):
+        """Let go of memory that nothing needs."""
+        self._fit(1, small=1)
 
     def _is_same(self, beam_index):
         """Return whether each beam continues itself, told for one beam a source."""
         count = len(self.rows)
         return beam_index.shape == (count, 1) and (beam_index[:, 0] == np.arange(count)).all()
 
-    def _room_for(self, num_tokens):
+    def _fit(self, num_tokens, small=SMALL):
+        """Move to buffers of other sizes if rows need more, or `small` times less."""
+        count, longest = len(self.lengths), self._longest
+        rows, room = self._caches.rows, self._room_for(longest + num_tokens, small)
+        if rows > small * count:
+            rows = count
+        if (rows, room) != (self._caches.rows, self._caches.room):
+            self._set_caches(self._caches.moved(slice(count), rows, room, longest))
+        count, longest = len(self.rows), int(self._source_lengths.max(initial=0))
+        rows, room = self._entries.rows, self._entries.room
+        if rows > small * count or room > small * longest:
+            self._entries = self._entries.moved(slice(count), count, longest, longest)
+
+    @property
+    def _longest(self):
+        return int(self.lengths.max(initial=0))
+
+    def _room_for(self, num_tokens, small=SMALL):
         """Return the room of buffers that hold so many tokens: as it is, or twice as much as is
         needed, or all that is expected if that is not much more."""
-        room = self._size[1]
-        if num_tokens <= room:
+        room, expected = self._caches.room, int(self._expected.max(initial=0))
+        if num_tokens <= room <= small * max(num_tokens, expected, LEAST_ROOM):
             return room
         room = max(2 * num_tokens, LEAST_ROOM)
-        return self._expected if num_tokens <= self._expected <= 2 * room else room
+        return expected if num_tokens <= expected <= 2 * room else room
 
     def _reorder(self, parents):
         """Let beams continue rows of their own sources, some of which have left."""
@@ -118,41 +153,35 @@ class Slots:
 
         Nothing changes if there is no memory for them.
         """
-        source = {
-            name: _joined(self.source[name], other.source[name], spec)
-            for name, spec in self._source_specs.items()
-        }
-        begin, more = len(self.lengths), len(other.lengths)
-        rows, room = self._size
-        room = max(room, other._size[1])
-        if begin + more > rows or room > self._size[1]:
-            self._resize(max(begin + more, 2 * rows if begin + more > rows else rows), room)
-        longest = other.lengths.max(initial=0)
-        for name, cache in self._caches.items():
-            cache[begin : begin + more, :, :longest] = other._caches[name][:more, :, :longest]
+        caches = self._caches.with_room(
+            len(self.lengths), len(other.lengths), self._longest, other._caches.room
+        )
+        longest = int(self._source_lengths.max(initial=0))
+        room = other._entries.room
+        if room > self._entries.room:
+            room = -(-room // UNIT) * UNIT
+        entries = self._entries.with_room(len(self.rows), len(other.rows), longest, room)
+        caches.put(len(self.lengths), other._caches, len(other.lengths), other._longest)
+        entries.put(len(self.rows), other._entries, len(other.rows), other._entries.room)
+        self._set_caches(caches)
+        self._entries = entries
+        self.rows = np.concatenate([self.rows, len(self.lengths) + other.rows])
         self.lengths = np.concatenate([self.lengths, other.lengths])
-        self.rows = np.concatenate([self.rows, begin + other.rows])
-        self.source = source
-        self._expected = max(self._expected, other._expected)
+        self._expected = np.concatenate([self._expected, other._expected])
+        self._source_lengths = np.concatenate([self._source_lengths, other._source_lengths])
 
-    @property
-    def _size(self):
-        """The number of rows, and the room for tokens."""
-        shape = next(iter(self._caches.values())).shape
-        return shape[0], shape[2]
-
-    def _gather(self, parents, room):
+    def _gather(self, parents, num_tokens):
         """Let each row of new buffers continue one of the old."""
-        old, longest = self._caches, self.lengths.max(initial=0)
         places = parents[:, 0] // self.num_beams
         flat = parents.ravel()
-        self._caches = {name: _buffer(spec, flat.size, room) for name, spec in self._specs.items()}
-        for name, cache in self._caches.items():
-            cache[:, :, :longest] = old[name][flat, :, :longest]
+        room = self._room_for(self._longest + num_tokens)
+        self._set_caches(self._caches.moved(flat, flat.size, room, self._longest))
         self.lengths = self.lengths[flat]
         self.rows = np.arange(flat.size).reshape(parents.shape)
-        self.source = {name: entry[places] for name, entry in self.source.items()}
-        self._values = {}
+        if not np.array_equal(places, np.arange(self._entries.rows)):
+            room = self._entries.room
+            self._entries = self._entries.moved(places, len(places), room, room)
+        self._expected, self._source_lengths = self._expected[places], self._source_lengths[places]
 
     def _close_ranks(self, places, beams):
         """Let sources that lie behind the others take the places that are free among them."""
@@ -160,38 +189,105 @@ class Slots:
         last = np.flatnonzero(places >= num_sources)
         if last.size:
             free = np.setdiff1d(np.arange(num_sources), places)
-            within = np.arange(num_beams)
+            within, moved = np.arange(num_beams), places[last]
             self._copy(
                 (num_beams * free[:, np.newaxis] + within).ravel(),
-                (num_beams * places[last, np.newaxis] + within).ravel(),
+                (num_beams * moved[:, np.newaxis] + within).ravel(),
             )
-            for entry in self.source.values():
-                entry[free] = entry[places[last]]
+            self._entries.copy(free, moved)
+            for numbers in (self._expected, self._source_lengths):
+                numbers[free] = numbers[moved]
             places[last] = free
         self.lengths = self.lengths[: num_sources * num_beams]
-        self.source = {name: entry[:num_sources] for name, entry in self.source.items()}
+        self._expected = self._expected[:num_sources]
+        self._source_lengths = self._source_lengths[:num_sources]
         self.rows = num_beams * places[:, np.newaxis] + beams
 
     def _copy(self, to, rows):
         """Copy rows to others."""
         self.lengths[to] = self.lengths[rows]
-        pairs = [*zip(to.tolist(), rows.tolist(), self.lengths[to].tolist())]
-        for cache in self._caches.values():
+        self._caches.copy(to, rows, self.lengths[to])
+
+    def _set_caches(self, caches):
+        if caches is not self._caches:
+            self._caches, self._values = caches, {}
+
+
+class _Buffers:
+    """Arrays with room for further rows, and for longer ones.
+
+    Args:
+        specs: name -> `TensorSpec`.
+        axis: the name of the axis along which rows have lengths of their own; not all need have it.
+        arrays: name -> array.
+        pads: whether there must be zeros behind each row.
+    """
+
+    def __init__(self, specs, axis, arrays, pads=False):
+        self._specs, self._axis, self._pads = specs, axis, pads
+        self.arrays = {name: arrays[name] for name in specs}
+        self._axes = {
+            name: spec.shape.index(axis) for name, spec in specs.items() if axis in spec.shape
+        }
+
+    @property
+    def rows(self):
+        """The number of rows for which there is room."""
+        return next((len(array) for array in self.arrays.values()), 0)
+
+    @property
+    def room(self):
+        """The length for which there is room."""
+        return next((self.arrays[name].shape[axis] for name, axis in self._axes.items()), 0)
+
+    @property
+    def num_bytes(self):
+        """The bytes of all arrays."""
+        return sum(array.nbytes for array in self.arrays.values())
+
+    def moved(self, kept, rows, room, longest):
+        """Return buffers of another size, whose first rows are those that are kept."""
+        arrays, make = {}, np.zeros if self._pads else np.empty
+        for name, array in self.arrays.items():
+            shape = [rows, *array.shape[1:]]
+            if name in self._axes:
+                shape[self._axes[name]] = room
+            arrays[name] = make(shape, array.dtype)
+            part = array[self._index(name, kept, longest)]
+            arrays[name][self._index(name, slice(len(part)), longest)] = part
+        return _Buffers(self._specs, self._axis, arrays, self._pads)
+
+    def with_room(self, count, more, longest, room):
+        """Return these buffers, or larger ones, with room for more rows behind so many."""
+        rows, room = self.rows, max(self.room, room)
+        if count + more > rows:
+            rows = max(count + more, rows + rows // 2)
+        if (rows, room) == (self.rows, self.room):
+            return self
+        return self.moved(slice(count), rows, room, longest)
+
+    def put(self, begin, other, count, longest):
+        """Copy the first rows of others to the rows from `begin` on."""
+        rows = slice(begin, begin + count)
+        for name, array in self.arrays.items():
+            if self._pads and self.room > longest:
+                array[rows] = 0
+            array[self._index(name, rows, longest)] = other.arrays[name][
+                self._index(name, slice(count), longest)
+            ]
+
+    def copy(self, to, rows, lengths=None):
+        """Copy rows to others, up to their lengths."""
+        lengths = [self.room] * len(to) if lengths is None else lengths.tolist()
+        pairs = [*zip(to.tolist(), rows.tolist(), lengths)]
+        for name, array in self.arrays.items():
             for new, row, length in pairs:  # an index of all of them would copy twice
-                cache[new, :, :length] = cache[row, :, :length]
+                array[self._index(name, new, length)] = array[self._index(name, row, length)]
 
-    def _resize(self, rows, room):
-        """Move the caches to larger buffers."""
-        count, longest = len(self.lengths), self.lengths.max(initial=0)
-        buffers = {name: _buffer(spec, rows, room) for name, spec in self._specs.items()}
-        for name, larger in buffers.items():
-            larger[:count, :, :longest] = self._caches[name][:count, :, :longest]
-            self._caches[name] = larger
-        self._values = {}
-
-
-def _buffer(spec, rows, room):
-    return np.empty((rows, spec.shape[1], room, spec.shape[3]), spec.dtype)
+    def _index(self, name, rows, length):
+        """Return the index of rows up to a length."""
+        axis = self._axes.get(name)
+        return rows if axis is None else (rows, *[slice(None)] * (axis - 1), slice(length))
 
 
 def _without_repeats(beams):
@@ -210,17 +306,3 @@ def _without_repeats(beams):
     rows = beams.copy()
     rows[again] = np.nonzero(~taken)[1]
     return rows, again
-
-
-def _joined(entry, other, spec):
-    """Return two arrays as one along the batch, with sources padded by zeros to one length."""
-    arrays = [entry, other]
-    if SOURCE_LENGTH in spec.shape:
-        axis = spec.shape.index(SOURCE_LENGTH)
-        most = max(array.shape[axis] for array in arrays)
-        for index, array in enumerate(arrays):
-            if array.shape[axis] < most:
-                widths = [(0, 0)] * array.ndim
-                widths[axis] = 0, most - array.shape[axis]
-                arrays[index] = np.pad(array, widths)
-    return np.concatenate(arrays)

@@ -129,19 +129,61 @@ def test_sources_that_find_no_memory_change_nothing(monkeypatch):
     for each in (slots, more):
         each.follow(np.arange(len(each.rows))[:, np.newaxis])
     write(draw, slots, copies)
-    made, buffer = [], slots_module._buffer
+    made, moved = [], slots_module._Buffers.moved
 
-    def all_but_one(*arguments):
+    def only_once(*arguments):
         made.append(arguments)
-        if len(made) == len(CACHES):
+        if len(made) > 1:
             raise MemoryError
-        return buffer(*arguments)
+        return moved(*arguments)
 
-    monkeypatch.setattr(slots_module, "_buffer", all_but_one)
+    monkeypatch.setattr(slots_module._Buffers, "moved", only_once)
     with pytest.raises(MemoryError):
         slots.join(more)
+    monkeypatch.undo()
     for beam_index in ([[0], [1]], [[1], [0]]):
         slots.follow(np.array(beam_index))
         copies.follow(beam_index)
         write(draw, slots, copies)
         assert_equal(slots, copies)
+
+
+def test_buffers_shrink_when_most_of_what_they_hold_has_left():
+    draw = np.random.default_rng(0)
+    slots, copies = of_sources(draw, 17, 3)
+    more, theirs = of_sources(draw, 1, 61)
+    slots.join(more)
+    copies.join(theirs)
+    for _ in range(40):
+        slots.follow(np.arange(18)[:, np.newaxis])
+        write(draw, slots, copies)
+    most = slots.num_bytes
+    for beam_index in ([[3], [16]], [[1], [0]]):
+        slots.follow(np.array(beam_index))
+        copies.follow(beam_index)
+        write(draw, slots, copies)
+        assert_equal(slots, copies)
+    assert slots.num_bytes < most / 6
+    held = slots.num_bytes
+    slots.follow(np.array([[1]]))
+    copies.follow([[1]])
+    assert slots.num_bytes == held
+    slots.trim()
+    assert slots.num_bytes < held
+    write(draw, slots, copies)
+    assert_equal(slots, copies)
+
+
+def test_sources_that_meet_are_copied_only_when_there_is_no_room(monkeypatch):
+    draw = np.random.default_rng(0)
+    slots, copies = of_sources(draw, 2, 3)
+    made, moved = [], slots_module._Buffers.moved
+    monkeypatch.setattr(
+        slots_module._Buffers, "moved", lambda *args: made.append(args) or moved(*args)
+    )
+    for length in 30 * [3, 5, 2]:
+        more, theirs = of_sources(draw, 1, length)
+        slots.join(more)
+        copies.join(theirs)
+    assert_equal(slots, copies)
+    assert len(made) < 24  # of two kinds of buffers
