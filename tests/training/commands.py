@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 from seqkeras.export.bundle import ExportOptions, export
+from seqkeras.runs import RunFiles
 from seqkeras.training.__main__ import main
+from seqkeras.training.answering import answerer
 from tests.training.stops import stopped_behind_a_checkpoint
 
 
@@ -94,6 +96,12 @@ def exported(folder, **options):
     if not bundle.exists():
         export(folder / "run", bundle, options=ExportOptions(saved_models=False, **options))
     return bundle
+
+
+def answers_of_run(run, inputs):
+    """Return the answers of the model of a run, by its pipeline."""
+    model = keras.models.load_model(run / "model.keras", compile=False)
+    return answerer(RunFiles.read(run))(model, inputs, None)
 
 
 def scores_of_both(folder, data, *options):

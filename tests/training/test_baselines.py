@@ -384,7 +384,7 @@ def files(tmp_path_factory):
     return folder
 
 
-SMALL = ("--max-steps", 2, "--units", 5, "--embedding-dim", 5, "--hops", 1)
+SMALL = tuple("--max-steps 2 --looks 1 --units 5 --embedding-dim 5 --encoder convolution".split())
 
 
 @pytest.fixture(scope="module")
@@ -445,8 +445,7 @@ def test_tags_are_compared_by_entities(files):
         name = ("Ada", "Alan", "Grace")[place % 3]
         lines += [f"{name} B-PER", "lives O", "in O", f"{('Oslo', 'Rome')[place % 2]} B-LOC", ""]
     (files / "names.conll").write_text("\n".join(lines))
-    small = ("--max-steps", 2, "--units", 5, "--embedding-dim", 5, "--out", files / "names")
-    printed("tagging", files / "names.conll", *small)
+    printed("tagging", files / "names.conll", *SMALL, "--out", files / "names")
     comparison = scores_of(files / "names")["baselines"]
     assert [*comparison["methods"]] == ["model", "most frequent tag of a word"]
     assert comparison["compared_by"] == "F1 of entities"
@@ -464,8 +463,7 @@ def test_trees_are_compared_by_roots(files):
         good = draw.random() < 0.5
         lines.append(f"({int(good)} (0 the) ({int(good)} {draw.choice(GOOD if good else BAD)}))")
     (files / "trees.txt").write_text("\n".join(lines))
-    small = ("--max-steps", 2, "--units", 5, "--embedding-dim", 5, "--out", files / "trees")
-    printed("trees", files / "trees.txt", *small)
+    printed("trees", files / "trees.txt", *SMALL[:-2], "--out", files / "trees")
     scores = scores_of(files / "trees")
     comparison = scores["baselines"]
     assert comparison["compared_by"] == "roots right" and comparison["best"] == "1 to 4 characters"
@@ -475,7 +473,7 @@ def test_trees_are_compared_by_roots(files):
 
 
 def test_plain_methods_are_left_out_on_request(files):
-    options = (*SMALL, "--baselines", "false", "--out", files / "alone")
+    options = (*SMALL, "--linear", "false", "--baselines", "false", "--out", files / "alone")
     lines = printed("classification", files / "label.csv", *options)
     assert "baselines" not in scores_of(files / "alone")
     assert "plain methods" not in " ".join(lines)

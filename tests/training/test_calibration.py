@@ -37,10 +37,13 @@ from seqkeras.training.tasks.multiple_choice import MultipleChoiceOptions
 from seqkeras.training.tasks.question_answering import QuestionAnsweringOptions
 from seqkeras.training.tasks.tagging import TaggingOptions
 from tests.arrays import numbers, randomize
+from tests.conftest import others_long
 from tests.training.commands import exported, printed, scores_of
 from tests.training.questions import PLACES, encoder_folder, questions, write
 
-SHORT = ["--embedding-dim", 8, "--units", 8, "--max-steps", 60, "--baselines", "false"]
+SHORT = "--embedding-dim 8 --max-steps 60 --looks 1 --baselines false".split()
+CHEAP = [*SHORT, *"--units 8 --encoder convolution".split()]
+LABELS = ("bad", "good", "mixed")
 
 
 def noisy(path, count=400, wrong=0.3):
@@ -50,10 +53,29 @@ def noisy(path, count=400, wrong=0.3):
     for _ in range(count):
         label = draw.choice(["bad", "good"])
         word = {"bad": "dull", "good": "fine"}[label]
-        told = label if draw.random() > wrong else draw.choice(["bad", "good", "mixed"])
+        told = label if draw.random() > wrong else draw.choice(LABELS)
         lines.append(f"a {word} {draw.choice(['film', 'play'])} {draw.randrange(9)},{told}")
     path.write_text("\n".join(lines) + "\n")
     return path
+
+
+def noisy_tags(path, *rows):
+    """Sentences of words with tags, which are wrong as often."""
+    draw, lines = random.Random(0), []
+    tags = [row.split()[1] for row in rows]
+    for _ in range(300):
+        for _ in range(draw.randrange(2, 6)):
+            word, tag = draw.choice(rows).split()
+            lines.append(f"{word} {tag if draw.random() > 0.3 else draw.choice(tags)}")
+        lines.append("")
+    path.write_text("\n".join(lines))
+    return path
+
+
+def logits_in(folder, texts):
+    """What the model of the run in a folder gives texts."""
+    model = keras.models.load_model(folder / "run/model.keras", compile=False)
+    return logits_of_texts(model, RunFiles.read(folder / "run"), texts, "")
 
 
 def drawn(temperature, n, rows=1):
@@ -111,8 +133,8 @@ def test_the_line_says_what_decides_where_the_calibration_error_rises(right, ris
 
 def test_a_training_tells_that_scores_stay_as_they_are(tmp_path):
     lines = printed(
-        *("classification", noisy(tmp_path / "own.csv", 60), "--held-out", 0.2, "--max-steps", 2),
-        *("--units", 8, "--baselines", "false", "--out", tmp_path / "run"),
+        *("classification", noisy(tmp_path / "own.csv", 60), *CHEAP, "--held-out", 0.2),
+        *("--max-steps", 2, "--linear", "false", "--out", tmp_path / "run"),
     )
     told = "  validation: scores stay as they are: 12 examples; 20 are needed"
     assert lines.count(told) == 1
@@ -160,7 +182,7 @@ def both(tmp_path_factory):
             folder / name,
             " ".join(
                 printed(
-                    *("classification", file, *SHORT, "--calibrate", name),
+                    *("classification", file, *CHEAP, "--calibrate", name),
                     *("--out", folder / name / "run"),
                 )
             ),
@@ -277,43 +299,26 @@ def test_scores_are_left_as_they_are_on_request(both):
 
 
 def test_a_bundle_gives_the_softmax_at_the_temperature(both):
-    told = scores_of(both["true"][0] / "run")["calibration"]
+    """Of the logits of the model that was not calibrated."""
+    (folder, _), (plain, _) = both["true"], both["false"]
+    told = scores_of(folder / "run")["calibration"]
     texts = ["a fine film 3", "a dull play 4", "a play"]
-    answers, plain = (
-        serving.load(exported(both[name][0]), threads=1)(texts) for name in ("true", "false")
-    )
-    for answer, other in zip(answers, plain, strict=True):
-        powers = {
-            label: score ** (1 / told["temperature"]) for label, score in other.scores.items()
-        }
-        assert answer.labels == other.labels
-        expected = {label: power / sum(powers.values()) for label, power in powers.items()}
-        assert answer.scores == pytest.approx(expected, abs=1e-5)
+    answers = serving.load(exported(folder), threads=1)(texts)
+    for answer, logits in zip(answers, logits_in(plain, texts), strict=True):
+        assert answer.labels == (LABELS[logits.argmax()],)
+        expected = np.exp(log_softmax(logits, told["temperature"]))
+        assert answer.scores == pytest.approx(dict(zip(LABELS, expected)), abs=1e-5)
 
 
 def test_the_scores_of_tags_are_calibrated(tmp_path):
-    """Words of a noisy file; the sum over tags needs their logits, which a bundle does not show."""
-    draw, lines = random.Random(0), []
-    for _ in range(300):
-        for _ in range(draw.randrange(2, 6)):
-            word, tag = draw.choice([("runs", "VERB"), ("dog", "NOUN"), ("old", "ADJ")])
-            tag = tag if draw.random() > 0.3 else draw.choice(["VERB", "NOUN", "ADJ"])
-            lines.append(f"{word} {tag}")
-        lines.append("")
-    file = tmp_path / "own.conll"
-    file.write_text("\n".join(lines))
+    """The sum over tags needs the logits of words, which a bundle does not show."""
+    file = noisy_tags(tmp_path / "own.conll", "runs VERB", "dog NOUN", "old ADJ")
     for name in ("true", "false"):
-        printed("tagging", file, *SHORT, "--calibrate", name, "--out", tmp_path / name / "run")
+        printed("tagging", file, *CHEAP, "--calibrate", name, "--out", tmp_path / name / "run")
     told = scores_of(tmp_path / "true" / "run")["calibration"]
     assert told["answers"] > 60
-    run = RunFiles.read(tmp_path / "true" / "run")
     texts = [("old", "dog", "runs")]
-    logits, plain = (
-        logits_of_texts(
-            keras.models.load_model(tmp_path / name / "run/model.keras"), run, texts, ""
-        )
-        for name in ("true", "false")
-    )
+    logits, plain = (logits_in(tmp_path / name, texts) for name in ("true", "false"))
     np.testing.assert_allclose(logits[0], plain[0] / told["temperature"], rtol=1e-4, atol=1e-5)
     answer = serving.load(exported(tmp_path / "true"), threads=1)("old dog runs")
     expected = np.exp(log_softmax(plain[0], told["temperature"])).max(axis=1)
@@ -436,30 +441,16 @@ def test_the_temperature_of_chains_is_the_best_of_those_between_its_ends(factor)
     assert loss(chains.fitted(everyone)) == pytest.approx(best, rel=2e-3)
 
 
-@pytest.mark.parametrize("pretrained", [True, False])
+@pytest.mark.parametrize("pretrained", others_long([False, True]))
 def test_the_scores_of_chains_of_tags_are_calibrated(pretrained, tmp_path):
-    draw, lines = random.Random(0), []
-    for _ in range(300):
-        for _ in range(draw.randrange(2, 6)):
-            word, tag = draw.choice([("was", "VERB"), ("dog", "NOUN"), ("out", "ADJ")])
-            lines.append(
-                f"{word} {tag if draw.random() > 0.3 else draw.choice(['VERB', 'NOUN', 'ADJ'])}"
-            )
-        lines.append("")
-    file = tmp_path / "own.conll"
-    file.write_text("\n".join(lines))
-    options = SHORT
+    file = noisy_tags(tmp_path / "own.conll", "was VERB", "dog NOUN", "out ADJ")
+    options = CHEAP
     if pretrained:
-        options = ["--pretrained", encoder_folder(tmp_path / "encoder"), *SHORT[4:]]
+        options = ["--pretrained", encoder_folder(tmp_path / "encoder"), *SHORT[2:]]
     for name in ("true", "false"):
         out = tmp_path / name / "run"
         printed("tagging", file, *options, "--crf", "true", "--calibrate", name, "--out", out)
     told = scores_of(tmp_path / "true" / "run")["calibration"]
-    run, texts = RunFiles.read(tmp_path / "true" / "run"), [("out", "dog", "was")]
-    potentials, plain = (
-        logits_of_texts(
-            keras.models.load_model(tmp_path / name / "run/model.keras"), run, texts, ""
-        )
-        for name in ("true", "false")
-    )
+    texts = [("out", "dog", "was")]
+    potentials, plain = (logits_in(tmp_path / name, texts) for name in ("true", "false"))
     np.testing.assert_allclose(potentials[0], plain[0] / told["temperature"], rtol=1e-4, atol=1e-5)

@@ -1,6 +1,8 @@
 """Learning curves: which numbers share a panel."""
 
-from seqkeras.training.curves import _figure
+from PIL import Image
+
+from seqkeras.training.curves import _figure, draw_curves
 
 
 def test_training_and_validation_of_a_number_share_a_panel():
@@ -23,3 +25,9 @@ def test_training_and_validation_of_a_number_share_a_panel():
         True,
         False,
     ]
+
+
+def test_curves_are_a_picture(tmp_path):
+    draw_curves([{"step": 1, "loss": 2.0}, {"step": 3, "loss": 1.0}], tmp_path / "curves.png")
+    with Image.open(tmp_path / "curves.png") as picture:
+        assert picture.format == "PNG" and len(picture.getcolors()) > 9

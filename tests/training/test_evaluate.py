@@ -21,6 +21,7 @@ from tests.training.commands import (
 from tests.training.test_classification import TINY, sentences
 
 COLUMNS = "--text-column sentence --label-column mark".split()
+CHEAP = [*TINY, *"--encoder convolution --linear false --looks 1 --baselines false".split()]
 
 
 def renamed(path):
@@ -38,7 +39,7 @@ def trained(tmp_path_factory):
     sentences(folder / "train.csv")
     sentences(folder / "test.csv", count=31)
     train, data = renamed(folder / "train.csv"), renamed(folder / "test.csv")
-    command = ["classification", train, "--validation", data, *COLUMNS, *TINY, "--passes", 1]
+    command = ["classification", train, "--validation", data, *COLUMNS, *CHEAP, "--passes", 1]
     printed(*command, "--out", folder / "run")
     exported(folder)
     return folder, data

@@ -9,7 +9,7 @@ from seqkeras.serving.results import Forecasting
 from seqkeras.training.parts.forecast_bands import Held, calibrated_bands, in_words
 from seqkeras.training.parts.forecasting_scores import forecast_scores, forecast_summary
 from tests.arrays import close
-from tests.training.commands import exported, printed, scores_of
+from tests.training.commands import answers_of_run, exported, printed, scores_of
 from tests.training.test_forecasting import COLUMNS, SIZES, arguments, hourly
 
 WIDE = 1.2815515655446004  # the quantile 0.9 of a normal number
@@ -90,7 +90,7 @@ def both(tmp_path_factory):
     folder = tmp_path_factory.mktemp("bands")
     file = hourly(folder / "load.csv", 301)
     options = arguments(**COLUMNS | SIZES, quantiles=QUANTILES, max_steps=5, held_out=0.3)
-    options += ["--baselines", "false"]
+    options += ["--model", "qrnn", "--looks", 1, "--baselines", "false"]
     for name in ("true", "false"):
         out = folder / name / "run"
         lines = printed("forecasting", file, *options, "--calibrate", name, "--out", out)
@@ -117,13 +117,11 @@ def test_a_bundle_gives_the_bands_about_the_same_median(both):
     folder, _ = both
     [[below, above]] = scores_of(folder / "true/run")["calibration"]["factors"].values()
     assert below == above != 1
-    calibrated, plain = (
-        serving.load(exported(folder / name), threads=1) for name in ("true", "false")
-    )
     rows = [line.split(",")[:-1] for line in (folder / "load.csv").read_text().splitlines()[1:]]
     known = [row[-2:] for row in rows[100:105]]
     given = {"series": tuple(rows[87:100]), "known": known}
-    answer, other = calibrated(given), plain(given)
+    answer = serving.load(exported(folder / "true"), threads=1)(given)
+    [other] = answers_of_run(folder / "false/run", [given])
     close(answer.values, other.values, 1e-5)
     for quantile in (0.1, 0.9):
         expected = other.values + below * (other.quantiles[quantile] - other.values)
@@ -133,6 +131,7 @@ def test_a_bundle_gives_the_bands_about_the_same_median(both):
 def test_a_training_that_begins_with_widened_bands_widens_them_further(both, tmp_path):
     folder, _ = both
     options = arguments(**COLUMNS | SIZES, quantiles=QUANTILES, max_steps=1, held_out=0.3)
+    options += ["--model", "qrnn"]
     start = ["--start-from", folder / "true/run", "--baselines", "false", "--learning-rate", "1e-9"]
     printed("forecasting", folder / "load.csv", *options, *start, "--out", tmp_path / "run")
     factors = [

@@ -29,6 +29,8 @@ from tests.arrays import numbers
 from tests.training.commands import exported, printed, refusal, scores_of
 
 ENDINGS = {"verb": ("ieren", "elt"), "noun": ("ung", "heit"), "adjective": ("lich", "bar")}
+SMALL = "--encoder convolution --embedding-dim 8 --units 8 --vocab-size 300 --looks 1".split()
+SMALL += ["--baselines", "false"]
 STEMS = ("mal", "les", "fahr", "sing", "denk", "halt", "spiel", "trag", "wend", "zeig", "hand")
 
 
@@ -159,8 +161,7 @@ def folder(tmp_path_factory):
     """A folder with a trained run."""
     folder = tmp_path_factory.mktemp("words")
     file = written(folder / "words.csv", *words(300))
-    options = ["--embedding-dim", 8, "--units", 8, "--passes", 2, "--vocab-size", 300]
-    printed("classification", file, "--out", folder / "run", "--baselines", "false", *options)
+    printed("classification", file, "--out", folder / "run", *SMALL, "--passes", 2)
     return folder
 
 
@@ -186,9 +187,8 @@ def test_a_bundle_answers_as_the_model(folder):
 
 def test_it_can_be_left_out(tmp_path):
     file = written(tmp_path / "words.csv", *words(80))
-    small = ["--embedding-dim", 4, "--units", 4, "--max-steps", 1, "--baselines", "false"]
-    out = ["--out", tmp_path / "run", "--linear", "false"]
-    printed("classification", file, *small, *out)
+    options = [*SMALL, "--max-steps", 1, "--linear", "false"]
+    printed("classification", file, *options, "--out", tmp_path / "run")
     assert linear_part(model_of(tmp_path)) is None
 
 
@@ -219,7 +219,6 @@ def test_start_from_takes_the_network_and_finds_the_linear_part_anew(folder, tmp
     texts, labels = words(300, seed=2)
     others = [text.translate(str.maketrans("aeioulmnrst", "uioaervdwpk")) for text in texts]
     file = written(tmp_path / "words.csv", others, labels)
-    options = ["--embedding-dim", 8, "--units", 8, "--max-steps", 2, "--vocab-size", 300]
-    options += ["--baselines", "false", "--start-from", folder / "run", "--out", tmp_path / "run"]
-    printed("classification", file, *options)
+    options = [*SMALL, "--max-steps", 2, "--start-from", folder / "run"]
+    printed("classification", file, *options, "--out", tmp_path / "run")
     assert scores_of(tmp_path / "run")["accuracy"] > 0.8

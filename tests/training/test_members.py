@@ -12,7 +12,14 @@ from seqkeras.metrics.calibration import log_softmax
 from seqkeras.training.options import TASKS as TASK_OPTIONS
 from tests.arrays import close
 from tests.conftest import others_long
-from tests.training.commands import assert_goes_on, exported, printed, refusal, scores_of
+from tests.training.commands import (
+    answers_of_run,
+    assert_goes_on,
+    exported,
+    printed,
+    refusal,
+    scores_of,
+)
 from tests.training.test_calibration import noisy
 from tests.training.test_forecasting import COLUMNS, SIZES, arguments, hourly
 from tests.training.test_regression import rated
@@ -23,7 +30,8 @@ SHORT = ["--embedding-dim", 8, "--units", 8, "--max-steps", 5, "--baselines", "f
 
 def forecasting(folder):
     options = arguments(**COLUMNS | SIZES, quantiles=(0.1, 0.5, 0.9), max_steps=4, held_out=0.3)
-    return ["forecasting", hourly(folder / "load.csv"), *options, "--baselines", "false"]
+    options += ["--model", "qrnn", "--looks", 1, "--baselines", "false"]
+    return ["forecasting", hourly(folder / "load.csv"), *options]
 
 
 def tagged(path):
@@ -91,25 +99,27 @@ def test_the_model_is_the_mean_of_models_of_several_seeds(task, trained):
         assert "calibration" not in scores_of(folder / f"run/members/{number + 1}")
 
 
-def test_another_training_begins_with_one_of_them(trained, tmp_path):
+def test_another_training_does_not_begin_with_the_mean(trained, tmp_path):
     folder, _ = trained("forecasting")
     command = TASKS["forecasting"](tmp_path)
     line = refusal(*command, "--start-from", folder / "run", out=tmp_path / "run")
     way_out = f"--start-from {folder / 'run/members/1'}"
     assert f"It is the mean of several members; begin with one: {way_out}." in line
-    printed(*command, *way_out.split(), "--out", tmp_path / "run")
+
+
+@pytest.mark.long
+def test_another_training_begins_with_one_of_them(trained, tmp_path):
+    folder, _ = trained("forecasting")
+    start = ["--start-from", folder / "run/members/1"]
+    printed(*TASKS["forecasting"](tmp_path), *start, "--out", tmp_path / "run")
 
 
 def answers_of(folder, text):
-    """The answers of the bundle in a folder, of one graph, and of the members' bundles."""
-    bundles = [exported(folder)]
-    assert [path.name for path in (bundles[0] / "onnx").glob("*.onnx")] == ["model.onnx"]
-    for number in range(COUNT):
-        (folder / f"{number}").mkdir()
-        (folder / f"{number}/run").symlink_to(folder / f"run/members/{number + 1}")
-        bundles.append(exported(folder / f"{number}"))
-    whole, *each = (serving.load(bundle, threads=1)(text) for bundle in bundles)
-    return whole, each
+    """The answer of the bundle in a folder, of one graph, and those of the members."""
+    bundle = exported(folder)
+    assert [path.name for path in (bundle / "onnx").glob("*.onnx")] == ["model.onnx"]
+    runs = [folder / f"run/members/{number + 1}" for number in range(COUNT)]
+    return serving.load(bundle, threads=1)(text), [answers_of_run(run, [text])[0] for run in runs]
 
 
 def test_a_bundle_forecasts_the_mean(trained):

@@ -29,7 +29,7 @@ from tests.training.commands import (
 from tests.training.pretrained_folders import hugging_face_folder
 from tests.training.test_frames import SENSORS, as_rows, recordings
 
-SHORT = ["--max-steps", 60, "--baselines", "false", "--none-of-these", "true", "--held-out", 0.4]
+SHORT = "--max-steps 60 --looks 1 --baselines false --none-of-these true --held-out 0.4".split()
 WORDS = {"bad": ["dull", "poor"], "good": ["fine", "great"], "odd": ["weird", "strange"]}
 
 
@@ -129,9 +129,9 @@ def test_neighbours_compare_directions_within_the_longest_directions():
     np.testing.assert_allclose(neighbours.distances(rows), 0, atol=1e-6)
 
 
-SIZES = ["--embedding-dim", 8, "--units", 8, "--hops", 2, "--learning-rate", 0.01]
+SIZES = "--encoder convolution --embedding-dim 8 --units 8 --hops 2 --learning-rate 0.01".split()
 KINDS = [  # options of a training, in the folder of its file
-    ("texts", SIZES),
+    ("texts", None),  # those of the run that others read, too
     ("pairs", [*SIZES, "--pair-column", "second"]),
     ("windows", [*SIZES, "--max-length", 6, "--stride", 2]),
     ("tuned", ["--pretrained", "{folder}/bert", "--pooling", "mean", "--learning-rate", 0.001]),
@@ -140,21 +140,27 @@ KINDS = [  # options of a training, in the folder of its file
 
 
 @pytest.mark.parametrize("kind, options", others_long(KINDS))
-def test_a_bundle_answers_null_to_as_many_held_out_examples_as_asked(kind, options, tmp_path):
-    file = tmp_path / "own.csv"
-    if kind == "frames":
-        as_rows(file, recordings(70))
+def test_a_bundle_answers_null_to_as_many_held_out_examples_as_asked(
+    kind, options, tmp_path, request
+):
+    folder = tmp_path
+    if kind == "texts":
+        folder, _ = request.getfixturevalue("both")["far"]
     else:
-        sentences(file)
-    if kind == "tuned":
-        hugging_face_folder(tmp_path / "bert")
-    options = [str(word).format(folder=tmp_path) for word in options]
-    printed("classification", file, *options, *SHORT, "--out", tmp_path / "run")
-    scores = scores_of(tmp_path / "run")
+        if kind == "frames":
+            as_rows(tmp_path / "own.csv", recordings(70))
+        else:
+            sentences(tmp_path / "own.csv")
+        if kind == "tuned":
+            hugging_face_folder(tmp_path / "bert")
+        options = [str(word).format(folder=tmp_path) for word in options]
+        out = ["--out", tmp_path / "run"]
+        printed("classification", tmp_path / "own.csv", *options, *SHORT, *out)
+    scores = scores_of(folder / "run")
     told = scores["none_of_these"]
     assert told["asked"] == 0.05 and told["out_of_scope"] == 0 and told["told"] is None
-    inputs = read_run(tmp_path / "run").inputs
-    answers = serving.load(exported(tmp_path), threads=1)(inputs, truncate=True)
+    inputs = read_run(folder / "run").inputs
+    answers = serving.load(exported(folder), threads=1)(inputs, truncate=True)
     count = sum(answer.labels == (None,) for answer in answers)
     assert count <= int(0.05 * (len(inputs) + 1)) - 1  # fewer where margins are equal
     assert scores["examples"] == len(inputs) and scores["accuracy"] <= 1 - count / len(inputs)

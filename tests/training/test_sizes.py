@@ -12,7 +12,7 @@ from tests.training.commands import outcome, printed, refusal
 from tests.training.test_calibration import noisy
 
 SIZED = [name for name, options in TASKS.items() if options.SIZES]
-FEW = ["--max-steps", 2, "--baselines", "false"]
+FEW = "--max-steps 2 --looks 1 --baselines false --encoder convolution --linear false".split()
 
 
 def file_of(path, count, block=False):
@@ -119,7 +119,15 @@ def test_few_pairs_are_learned_for_as_many_steps_as_before(tmp_path):
         assert (few, many) == (1000, passes * 500)
 
 
-def test_a_command_says_the_size_and_keeps_it(tmp_path):
+@pytest.fixture(scope="module")
+def base(tmp_path_factory):
+    """The folder of a run of the size base, and what its training printed."""
+    folder = tmp_path_factory.mktemp("base")
+    command = ["classification", noisy(folder / "own.csv", 90), *FEW, "--size", "base"]
+    return folder / "run", printed(*command, "--out", folder / "run")
+
+
+def test_a_command_says_the_size_and_keeps_it(base, tmp_path):
     file = noisy(tmp_path / "own.csv", 90)
     lines = printed("classification", file, *FEW, "--units", 7, "--out", tmp_path / "run")
     told = "  --size small: --embedding-dim 64"
@@ -127,8 +135,7 @@ def test_a_command_says_the_size_and_keeps_it(tmp_path):
     assert options_of(tmp_path / "run")["size"] == "small"
     again = printed("classification", file, *FEW, "--units", 7, "--out", tmp_path / "run")
     assert "finished already" in again[-1]
-    lines = printed("classification", file, *FEW, "--size", "base", "--out", tmp_path / "base")
-    assert "  --size base: --embedding-dim 128, --units 128" in lines
+    assert "  --size base: --embedding-dim 128, --units 128" in base[1]
 
 
 @pytest.mark.long
@@ -142,22 +149,18 @@ def test_a_training_that_starts_from_a_run_has_its_size(tmp_path):
         assert options_of(tmp_path / f"{size} again")["size"] == size
 
 
-def test_a_size_beside_a_model_that_brings_its_own_is_refused(tmp_path):
-    run = tmp_path / "teacher"
+def test_a_size_beside_a_model_that_brings_its_own_is_refused(base, tmp_path):
     file = noisy(tmp_path / "own.csv", 90)
-    printed("classification", file, *FEW, "--out", run)
-    asked = ["classification", file, "--teacher", run, "--size", "small"]
+    asked = ["classification", file, "--teacher", base[0], "--size", "small"]
     line = refusal(*asked, out=tmp_path / "run", status=2)
     assert "--size small: --teacher brings its own sizes; leave --size out." in line
     assert outcome("classification", file, "--size", "huge", "--out", tmp_path / "run")[0] == 2
 
 
-def test_options_of_a_run_are_those_of_another_with_a_teacher(tmp_path):
-    file = noisy(tmp_path / "own.csv", 90)
-    for name, given in (("teacher", ["--size", "base"]), ("student", [])):
-        config = ["--config", tmp_path / "teacher/options.json"] if name == "student" else given
-        more = [*config, "--teacher", tmp_path / "teacher"] if name == "student" else config
-        printed("classification", file, *more, *FEW, "--out", tmp_path / name)
+def test_options_of_a_run_are_those_of_another_with_a_teacher(base, tmp_path):
+    file, teacher = noisy(tmp_path / "own.csv", 90), base[0]
+    given = ["--config", teacher / "options.json", "--teacher", teacher, *FEW]
+    printed("classification", file, *given, "--out", tmp_path / "student")
     assert options_of(tmp_path / "student")["size"] == "base"
 
 

@@ -1,0 +1,11 @@
+"""Curves of trainings are drawn by `test_curves.py` alone: to draw takes longer than to train."""
+
+import pytest
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _no_curves():
+    """Trainings of a module leave an empty curves.png."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("seqkeras.training.history.draw_curves", lambda rows, path: path.touch())
+        yield
