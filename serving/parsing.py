@@ -1,6 +1,7 @@
 """Parse JSON of limited depth and lines of limited length from files and users, and write JSON that
 is safe to print."""
 
+import functools
 import json
 import math
 import re
@@ -11,6 +12,7 @@ RAW = re.compile("[\x7f-\x9f\ud800-\udfff]")
 MOST_NESTED = 100  # levels, because code that reads or writes JSON is recursive
 MOST_OF_LINE = 10_000_000  # bytes, because a text takes some fifty times its size as tokens
 LARGE = re.compile(r"[eE]\+?[0-9]{3}")  # a number beyond float64 has this exponent or 200 digits
+DIGITS = 200
 SEPARATORS = ",;|\t"  # of columns
 TOO_LONG = f"has more than {MOST_OF_LINE:,} bytes, the most that a line may have"
 
@@ -54,7 +56,10 @@ def parse_json(text, **options):
         ValueError: if it is not JSON, or is nested over 100 levels deep.
     """
     try:
-        content = json.loads(text, **options)
+        if isinstance(text, str) and not text.startswith("\ufeff"):
+            content = _decoder(**options).decode(text)
+        else:
+            content = json.loads(text, **options)
     except RecursionError as error:
         raise ValueError(_too_deep()) from error
     level = [content]
@@ -72,7 +77,9 @@ def parse_request(text: str) -> Any:
         ValueError: see `parse_json`; or if it holds NaN, Infinity, or a number beyond float64.
     """
     options = {"parse_constant": _finite}
-    if LARGE.search(text) or any(part.isdigit() for part in _parts(text, 100)):
+    if LARGE.search(text) or (
+        len(text) >= DIGITS and any(part.isdigit() for part in _parts(text, DIGITS // 2))
+    ):
         # Only then, calling Python for each number is worthwhile.
         options["parse_float"] = _finite
     return parse_json(text, **options)
@@ -101,8 +108,20 @@ def as_json(content, **options):
         content: any content that JSON can represent.
         options: options of `json.dumps`.
     """
-    text = json.dumps(content, ensure_ascii=False, **options)
+    text = _encoder(**options).encode(content)
+    if text.isascii() and "\x7f" not in text:
+        return text
     return RAW.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+@functools.lru_cache(maxsize=16)  # to make one takes longer than a small answer
+def _encoder(**options):
+    return json.JSONEncoder(ensure_ascii=False, **options)
+
+
+@functools.lru_cache(maxsize=16)
+def _decoder(**options):
+    return json.JSONDecoder(**options)
 
 
 def _inner(value):

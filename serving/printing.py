@@ -1,6 +1,7 @@
 """Answers as a line of text, or as JSON content."""
 
 import dataclasses
+import functools
 from typing import Any
 
 from .checks import shown
@@ -8,6 +9,7 @@ from .checks import shown
 # A terminal obeys control characters, and some end a line or a column.
 CONTROLS = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0))}
 ENDS = CONTROLS | str.maketrans({"\n": r"\n", "\r": r"\r", "\t": r"\t"})
+WRITTEN = frozenset({str, int, float, bool})  # as they are
 KEPT = {code: escape for code, escape in CONTROLS.items() if chr(code) not in "\n\t"}
 
 
@@ -64,13 +66,18 @@ def marked(text, answer, n_best=1):
 
 def as_content(answer):
     """Return an answer as JSON content, without fields that were not requested."""
-    if dataclasses.is_dataclass(answer):
-        values = {field: getattr(answer, field.name) for field in dataclasses.fields(answer)}
-        return {
-            field.name: as_content(value)
-            for field, value in values.items()
-            if field.metadata.get("written", True) and not _is_default(value, field.default)
-        }
+    if type(answer) in WRITTEN:
+        return answer
+    fields = _written_fields(type(answer))
+    if fields is not None:
+        content = {}
+        for name, default in fields:
+            value = getattr(answer, name)
+            if type(value) in WRITTEN:
+                content[name] = value
+            elif not _is_default(value, default):
+                content[name] = as_content(value)
+        return content
     if hasattr(answer, "tolist"):
         return answer.tolist() if answer.dtype == "float64" else _rounded(answer.tolist())
     if isinstance(answer, dict):
@@ -78,6 +85,18 @@ def as_content(answer):
     if isinstance(answer, (list, tuple)):
         return [as_content(value) for value in answer]
     return answer
+
+
+@functools.cache  # to ask a dataclass for its fields takes longer than to write a short answer
+def _written_fields(kind):
+    """Return (name, default) of the fields of a dataclass that are written; None of other types."""
+    if not dataclasses.is_dataclass(kind):
+        return None
+    return tuple(
+        (field.name, field.default)
+        for field in dataclasses.fields(kind)
+        if field.metadata.get("written", True)
+    )
 
 
 def unknown_in_words(answer):

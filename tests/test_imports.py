@@ -24,7 +24,7 @@ serving/text/: serving.parsing serving.text | numpy sentencepiece tokenizers
 serving/manifest/: serving.manifest serving.parsing |
 serving/grpc_server.py: serving | grpc numpy onnxruntime
 serving/beam.py: serving | apache_beam
-serving/http/: serving | numpy prometheus_client starlette uvicorn
+serving/http/: serving | httptools numpy prometheus_client starlette uvicorn
 serving/: serving | numpy onnxruntime
 seqkeras/data/date: seqkeras.data seqkeras.files seqkeras.tokenizers | NUMERIC babel rapidfuzz
 seqkeras/data/series.py: seqkeras.data serving.categories serving.rows serving.times

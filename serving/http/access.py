@@ -65,17 +65,20 @@ class Access:
             await send(message)
 
         try:
-            refusal = self._refusal(scope)
+            refusal = self.refusal(scope)
             if refusal is None:
                 await self._app(scope, receive, counted)
             else:
                 response = reply(plain_error(refusal), refusal.status, refusal.headers)
                 await response(scope, receive, counted)
         finally:
-            seconds = time.perf_counter() - begin
-            self._metrics.request(scope.get(API, "other"), status, seconds)
-            if self._log:
-                self._write(_line(scope, status, seconds))
+            self.record(scope, status, time.perf_counter() - begin)
+
+    def record(self, scope: Scope, status: int, seconds: float) -> None:
+        """Count a request that has been answered, and log it."""
+        self._metrics.request(scope.get(API, "other"), status, seconds)
+        if self._log:
+            self._write(_line(scope, status, seconds))
 
     def _write(self, line):
         """Write a line together with the others of this turn of the event loop."""
@@ -89,7 +92,7 @@ class Access:
         sys.stderr.write(text)
         sys.stderr.flush()
 
-    def _refusal(self, scope):
+    def refusal(self, scope: Scope) -> HttpRefusal | None:
         """Return why a request is refused, or None."""
         path = scope["path"]
         if self._hosts is not None and path not in PROBES:

@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from ..playground import Page
 from .access import Access
 from .bounds import Bounds
+from .direct import Direct
 from .endpoint import Call, Endpoint
 from .http_refusal import HttpRefusal
 from .metrics import CONTENT_TYPE, Metrics
@@ -57,6 +58,7 @@ class Application:
 
     Attributes:
         bundles: the `ServedBundles`.
+        direct: answers the requests that need no task; see `Connection`.
 
     Raises:
         ValueError: if a bundle can not be opened.
@@ -83,6 +85,7 @@ class Application:
                 allow_headers=["authorization", "content-type", "inference-header-content-length"],
             )
         self._app = Access(inner, metrics, service.token, service.log, service.hosts)
+        self.direct = Direct(self.bundles, self._app, bounds)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._app(scope, receive, send)

@@ -1,9 +1,17 @@
 """HTTP connections: those that send nothing are closed, and who leaves frees his place."""
 
 import asyncio
+import math
+import urllib.parse
+from collections.abc import Sequence
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+import httptools
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 
 from ..parsing import as_json
 from .departure import DEPARTED
@@ -11,26 +19,95 @@ from .departure import DEPARTED
 IDLE = "seqkeras_idle"  # seconds; an attribute of uvicorn's Config
 MOST_HEAD = 65_536  # bytes of a request's first line and headers
 TOO_LARGE = f"the head of a request may have {MOST_HEAD} bytes; it has more"
+WITHOUT_BODY = (204, 304)  # statuses
+
+
+class Cycle(RequestResponseCycle):
+    """A request and its response, whose head goes in one write with the first piece of its body.
+
+    It trusts the `Application`: the messages come in order, and headers are valid and have names in
+    small letters.
+    """
+
+    _head = b""  # that waits for the first piece of the body
+
+    async def send(self, message: Any) -> None:
+        if self.flow.write_paused and not self.disconnected:
+            await self.flow.drain()
+        if self.disconnected:
+            return
+        if message["type"] == "http.response.start":
+            self.response_started, self.waiting_for_100_continue = True, False
+            self._head = self._head_of(message["status"], message["headers"])
+            return
+        body, more = message.get("body", b""), message.get("more_body", False)
+        if self.scope["method"] == "HEAD":
+            body = b""
+        elif self.chunked_encoding:
+            body = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
+            body = body if more else body + b"0\r\n\r\n"
+        if self._head or body:
+            self.transport.write(self._head + body)
+            self._head = b""
+        if not more:
+            self._end()
+
+    def respond(self, status: int, headers: Sequence[tuple[bytes, bytes]], body: bytes) -> None:
+        """Send a whole response at once; `flow` must not hold it back."""
+        if not self.disconnected:
+            self.response_started = True
+            self.transport.write(self._head_of(status, headers) + body)
+            self._end()
+
+    def _head_of(self, status, headers):
+        lines, is_closed = [STATUS_LINE[status]], False
+        for name, value in (*self.default_headers, *headers):
+            lines.append(b"%b: %b\r\n" % (name, value))
+            if name == b"content-length":
+                self.chunked_encoding = False
+            elif name == b"connection":
+                is_closed = b"close" in value.lower()
+        if is_closed:
+            self.keep_alive = False
+        elif not self.keep_alive:
+            lines.append(b"connection: close\r\n")
+        has_body = self.scope["method"] != "HEAD" and status not in WITHOUT_BODY
+        if self.chunked_encoding is None and has_body:
+            self.chunked_encoding = True
+            lines.append(b"transfer-encoding: chunked\r\n")
+        lines.append(b"\r\n")
+        return b"".join(lines)
+
+    def _end(self):
+        self.response_complete = True
+        self.message_event.set()
+        if not self.keep_alive:
+            self.transport.close()
+        self.on_response()
 
 
 class Connection(HttpToolsProtocol):
     """A connection that must send the whole head of a request in time, and in `MOST_HEAD` bytes.
 
-    uvicorn bounds the time between two requests only (`timeout_keep_alive`), and no bytes.
+    uvicorn bounds the time between two requests only (`timeout_keep_alive`), and no bytes; and it
+    sets and cancels a timer for each request. Here a timer is moved when it fires too early.
     """
 
-    _deadline: asyncio.TimerHandle | None = None
+    _due = math.inf  # when the connection is closed if nothing more comes, by the loop's clock
+    _timer: asyncio.TimerHandle | None = None
+    _awaits_head = False  # of which something came, or as the first one
     _between = True  # two requests
     _head: int | None = 0  # bytes of a head so far; None in a body
     _piece = 0  # bytes that are parsed now
+    _new: Cycle | None = None  # a request whose head has come now
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self._expect_head()
+        self._await_head()
 
     def data_received(self, data: bytes) -> None:
-        if self._deadline is None and (self.cycle is None or self.cycle.response_complete):
-            self._expect_head()
+        if not self._awaits_head:
+            self._due = math.inf
         while data and not self.transport.is_closing():
             if self._between:
                 self._head = 0
@@ -38,10 +115,14 @@ class Connection(HttpToolsProtocol):
             piece, data = data[:most], data[most:]
             self._piece = len(piece)
             super().data_received(piece)
+            if self._new is not None:
+                self._begin(self._new)
             if self._head is not None:
                 self._head += len(piece)
                 if self._head >= MOST_HEAD:
                     self._refuse()
+        if not self._awaits_head and not self._is_busy:
+            self._await_head()
 
     def on_message_begin(self) -> None:
         self._between = False
@@ -50,16 +131,55 @@ class Connection(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        self._cancel()
+        self._due, self._awaits_head = math.inf, False
         self._head = None
-        super().on_headers_complete()
+        version = self.parser.get_http_version()
+        url = httptools.parse_url(self.url)
+        path = url.path.decode("ascii")
+        self.scope |= {
+            "http_version": version,
+            "method": self.parser.get_method().decode("ascii"),
+            "path": urllib.parse.unquote(path) if "%" in path else path,
+            "raw_path": url.path,
+            "query_string": url.query or b"",
+        }
+        is_busy = self._is_busy
+        self.cycle = Cycle(
+            scope=self.scope,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=False,
+            default_headers=self.server_state.default_headers,
+            message_event=asyncio.Event(),
+            expect_100_continue=self.expect_100_continue,
+            keep_alive=version != "1.0" and self.parser.should_keep_alive(),
+            on_response=self.on_response_complete,
+        )
+        if is_busy:  # a request behind another one that is not answered yet
+            self.flow.pause_reading()
+            self.pipeline.appendleft((self.cycle, self.app))
+        else:
+            self._new = self.cycle
 
     def on_message_complete(self) -> None:
         self._between = True
         super().on_message_complete()
 
+    def on_response_complete(self) -> None:
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+        else:
+            self._close_in(self.timeout_keep_alive)
+
     def connection_lost(self, exc: Exception | None) -> None:
-        self._cancel()
+        if self._timer is not None:
+            self._timer.cancel()
         cycle = self.cycle
         super().connection_lost(exc)
         if cycle is not None and not cycle.response_complete:
@@ -73,19 +193,43 @@ class Connection(HttpToolsProtocol):
         else:
             super().timeout_keep_alive_handler()
 
+    @property
+    def _is_busy(self):
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _begin(self, cycle):
+        """Let the application answer a request, without a task where it can."""
+        self._new = None
+        if cycle.more_body or not self.app.direct.begin(cycle):
+            self._start_asgi_task(cycle, self.app)
+
     def _refuse(self):
-        if self.cycle is None or self.cycle.response_complete:
+        if not self._is_busy:
             body = as_json({"error": TOO_LARGE}).encode() + b"\n"
             head = b"content-type: application/json\r\nconnection: close\r\n"
             head += b"content-length: %d\r\n\r\n" % len(body)
             self.transport.write(STATUS_LINE[431] + head + body)
         self.transport.close()
 
-    def _expect_head(self):
-        idle = getattr(self.config, IDLE)
-        self._deadline = self.loop.call_later(idle, self.timeout_keep_alive_handler)
+    def _await_head(self):
+        self._awaits_head = True
+        self._close_in(getattr(self.config, IDLE))
 
-    def _cancel(self):
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
+    def _close_in(self, seconds):
+        """Close the connection after these seconds, unless `_due` is another time by then."""
+        self._due = self.loop.time() + seconds
+        if self._timer is None or self._timer.when() > self._due:
+            self._set_timer()
+
+    def _set_timer(self):
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self.loop.call_at(self._due, self._look)
+
+    def _look(self):
+        """Close the connection, or wait on."""
+        self._timer = None
+        if self._due <= self.loop.time():
+            self.timeout_keep_alive_handler()
+        elif self._due < math.inf:
+            self._set_timer()

@@ -1,7 +1,5 @@
 """Handlers of requests as ASGI applications: bounded in size and time, errors in one line."""
 
-import asyncio
-import contextlib
 import sys
 import traceback
 from collections.abc import Awaitable, Callable, Sequence
@@ -14,12 +12,12 @@ from ..manifest import BundleError
 from ..parsing import as_json
 from .body import CLOSES, read_body
 from .bounds import Bounds
-from .departure import Gone, until_gone
+from .departure import Deadlines, Gone, until_gone
 from .events import EventResponse
 from .http_refusal import HttpRefusal, as_http
 from .log import log
 
-JSON = "application/json"
+JSON = b"application/json"
 API = "seqkeras.api"  # in a scope: the name of the API that is asked, for metrics
 
 
@@ -47,9 +45,36 @@ class Call:
 Handler = Callable[[Call], Awaitable[Response]]
 
 
+class Reply(Response):
+    """A response of JSON, whose headers need no preparation.
+
+    Args:
+        body: the bytes.
+        status: the HTTP status.
+        headers: headers beside content-type and content-length; their names are in small letters.
+    """
+
+    def __init__(self, body: bytes, status: int = 200, headers: dict[str, str] | None = None):
+        self.status_code, self.body, self.background = status, body, None
+        self.raw_headers = [(b"content-length", b"%d" % len(body)), (b"content-type", JSON)]
+        if headers:
+            self.raw_headers[:0] = [
+                (name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()
+            ]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        start = {
+            "type": "http.response.start",
+            "status": self.status_code,
+            "headers": self.raw_headers,
+        }
+        await send(start)
+        await send({"type": "http.response.body", "body": self.body})
+
+
 def reply(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """Return JSON content as a response, with a new line at its end."""
-    return Response(f"{as_json(content, allow_nan=False)}\n".encode(), status, headers, JSON)
+    return Reply(f"{as_json(content, allow_nan=False)}\n".encode(), status, headers)
 
 
 def plain_error(refusal: HttpRefusal) -> Any:
@@ -78,10 +103,11 @@ class Endpoint:
     ):
         self._api, self._handler, self._bounds = api, handler, bounds
         self._methods, self._error = tuple(methods), error
+        self._deadlines = Deadlines(bounds.timeout)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope[API] = self._api
-        with contextlib.suppress(Gone):
+        try:
             try:
                 response = await self._response(scope, receive)
             except HttpRefusal as refusal:
@@ -90,6 +116,8 @@ class Endpoint:
                 await response.send_within(self._bounds.timeout, scope, send)
             else:
                 await response(scope, receive, send)
+        except Gone:
+            return
 
     async def _response(self, scope, receive):
         method = scope["method"]
@@ -100,21 +128,25 @@ class Endpoint:
             )
         reads = method == "POST"
         try:
-            async with asyncio.timeout(self._bounds.timeout):
+            with until_gone(scope, self._deadlines):
                 body = b""
                 if reads:
                     body = await read_body(scope, receive, self._bounds.max_body)
                     reads = False
-                with until_gone(scope):
-                    return await self._handler(Call(scope, body))
+                return await self._handler(Call(scope, body))
         except (HttpRefusal, Gone):
             raise
         except Exception as error:
             if reads and isinstance(error, TimeoutError):
                 raise HttpRefusal(408, "the body did not come in time", CLOSES) from error
-            refusal = as_http(error)
-            if isinstance(error, BundleError):
-                log(str(error))
-            elif refusal.status == 500:
-                traceback.print_exc(file=sys.stderr)
-            raise refusal from error
+            raise refusal_of(error) from error
+
+
+def refusal_of(error: Exception) -> HttpRefusal:
+    """Return the refusal that tells a client of an error; the log has it too if it is ours."""
+    refusal = as_http(error)
+    if isinstance(error, BundleError):
+        log(str(error))
+    elif refusal.status == 500:
+        traceback.print_exception(error, file=sys.stderr)
+    return refusal

@@ -6,6 +6,7 @@ rebinding) makes a server on loopback that host. The header Host then has the at
 Reference: https://www.rfc-editor.org/rfc/rfc9110#section-7.2 (Host), #section-15.5.20 (421)
 """
 
+import functools
 import ipaddress
 import re
 from collections.abc import Sequence
@@ -21,7 +22,8 @@ def hosts_of(address: str, allowed: Sequence[str]) -> tuple[str, ...] | None:
     return tuple(allowed) if allowed or _is_loopback(address) else None
 
 
-def is_asked_by(header: str, hosts: Sequence[str]) -> bool:
+@functools.lru_cache(maxsize=64)  # clients ask by few names, in every request
+def is_asked_by(header: str, hosts: tuple[str, ...]) -> bool:
     """Return whether a header Host has a name of loopback, or one of `hosts`."""
     name = header.strip().lower()
     match = re.fullmatch(r"(?:\[([0-9a-f:.]+)\]|([^:]*?)\.?)(?::\d*)?", name)

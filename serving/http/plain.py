@@ -44,13 +44,13 @@ class PlainApi:
         if "input" in content:
             value = from_json(content["input"])
             [answer] = await bundle.answers([value], options)
-            return reply(_content(value, answer))
+            return reply(content_of(value, answer))
         values = content["inputs"]
         if not isinstance(values, list):
             raise HttpRefusal(400, f"inputs must be a list; received {shown(values)}")
         values = list(map(from_json, values))
         answers = await bundle.answers_or_errors(values, options)
-        return reply({"answers": list(map(_content, values, answers))})
+        return reply({"answers": list(map(content_of, values, answers))})
 
     async def stream(self, call: Call) -> Response:
         """Answer an input piece by piece."""
@@ -84,7 +84,8 @@ def _options(content):
     return options
 
 
-def _content(value: Any, answer: Any) -> dict[str, Any]:
+def content_of(value: Any, answer: Any) -> dict[str, Any]:
+    """Return an input with its answer or its error, as JSON content."""
     if isinstance(answer, Exception):
         return {"input": as_content(value), "error": as_http(answer).message}
     return {"input": as_content(value), **as_content(answer)}

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..checks import require_count, shown
+from ..lines import from_json
 from ..manifest import MANIFEST, Manifest
 from ..pipelines import open_bundle
 from ..pipelines.generate import Generate
@@ -106,6 +107,16 @@ class ServedBundle:
         function = pipeline.stream if streams else pipeline.__call__
         names = option_names(function)
         return tuple(name for name in names if name not in OF_THE_SERVER)
+
+    def ask(self, content: Any) -> tuple[Any, asyncio.Future]:
+        """Return the input of JSON content, and a future of its answer.
+
+        Raises:
+            HttpRefusal: if there is no room.
+        """
+        value = from_json(content)
+        [future] = self._add([value], {}, self.pipeline)
+        return value, future
 
     async def answers(self, values: Sequence, options: dict[str, Any] | None = None) -> list:
         """Return an answer for each input.

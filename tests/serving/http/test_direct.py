@@ -1,0 +1,258 @@
+"""Requests that need no task of the event loop are answered as the application answers them."""
+
+import asyncio
+import contextlib
+import http.client
+import json
+import re
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from seqkeras.serving.http.application import Application, Service
+from seqkeras.serving.http.bounds import Bounds
+from seqkeras.serving.http.connection import Connection
+from seqkeras.serving.http.departure import FEWEST, Deadlines, until_gone
+from seqkeras.serving.http.server import _config
+from tests.serving.http.served import ask, on_socket, served, until
+from tests.serving.http.test_faults import POST, connected, send, slow  # noqa: F401
+from tests.serving.http.test_plain import assert_same
+from tests.serving.zoo import INPUTS, STRANGE
+
+GOOD = {"input": "up|bad"}
+BODIES = [
+    *({"input": value} for value in ("", " ", "sideways|bad", "up|" + 20 * "abc", 5, None, {})),
+    *({"input": value} for value in (["up|bad"], {"text": "up|bad"}, {"text": 3}, True)),
+    {"input": "up|bad", "options": {}},
+    {"input": "up|bad", "options": {"num_beams": 3, "n_best": 2}},
+    {"inputs": ["up|bad", "up|x"]},
+    {},
+    [],
+]
+
+
+def answered(port, name, body, headers=()):
+    """The status, the headers and the body of a POST."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    connection.request("POST", f"/v1/bundles/{name}", body, dict(headers))
+    response = connection.getresponse()
+    told = {name: value for name, value in response.getheaders() if name != "date"}
+    text = response.read().decode()
+    connection.close()
+    return response.status, told, text
+
+
+def assert_equal_answers(port, client, name, body):
+    expected = client.post(f"/v1/bundles/{name}", content=body)
+    status, headers, text = answered(port, name, body)
+    assert status == expected.status_code and text.endswith("\n")
+    found, wanted = (dict(each) for each in (headers, expected.headers))
+    assert abs(int(found.pop("content-length")) - int(wanted.pop("content-length"))) < 40  # digits
+    assert found == wanted
+    assert_same(json.loads(text), expected.json())
+
+
+@pytest.mark.parametrize("name", INPUTS)
+def test_every_pipeline_answers_as_in_the_application(name, port, client):
+    for value in INPUTS[name]:
+        assert_equal_answers(port, client, name, json.dumps({"input": value}).encode())
+
+
+@pytest.mark.parametrize("text", STRANGE.values(), ids=STRANGE)
+def test_strange_texts_are_answered_as_in_the_application(text, port, client):
+    for name in ("letters", "classes", "tags"):
+        body = json.dumps({"input": text}, ensure_ascii=False).encode()
+        assert_equal_answers(port, client, name, body)
+
+
+@pytest.mark.parametrize("content", BODIES, ids=json.dumps)
+def test_other_bodies_are_answered_as_in_the_application(content, port, client):
+    assert_equal_answers(port, client, "letters", json.dumps(content).encode())
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b'{"input": "\xff"}',
+        b'{"input": NaN}',
+        b'{"input": "\\ud800"}',
+        b"\xef\xbb\xbf{}",
+    ],
+)
+def test_broken_bodies_are_answered_as_in_the_application(body, port, client):
+    assert_equal_answers(port, client, "letters", body)
+
+
+def test_a_plain_request_passes_no_application(folders):
+    service = Service([("letters", folders["letters"])], log=False)
+    application = Application(service)
+
+    async def not_called(scope, receive, send):
+        raise AssertionError(scope["path"])
+
+    with on_socket(service, application) as port:
+        application._app, before = not_called, application._app
+        try:
+            assert ask(port, "/v1/bundles/letters", GOOD)[1]["text"] == "cbe"
+            assert ask(port, "/v1/bundles/letters", GOOD | {"options": {}}) == (
+                500,
+                "Internal Server Error",
+            )
+        finally:
+            application._app = before
+
+
+def test_requests_in_one_piece_are_answered_in_order(port):
+    texts = ["up|bad", "up|cab", "up|bad"]
+    bodies = [json.dumps({"input": text}) for text in texts]
+    pieces = [f"{POST}content-length: {len(body)}\r\n\r\n{body}" for body in bodies]
+    with connected(port) as connection:
+        connection.sendall("".join(pieces).encode())
+        stream = connection.makefile("rb")
+        for text in texts:
+            assert stream.readline() == b"HTTP/1.1 200 OK\r\n"
+            head = [*iter(stream.readline, b"\r\n")]
+            [size] = (int(line[16:]) for line in head if line.startswith(b"content-length: "))
+            assert json.loads(stream.read(size))["input"] == text
+
+
+def test_access_is_refused_as_in_the_application(folders):
+    with served(
+        {"letters": folders["letters"]}, token="se-cret", hosts=(), origins=["https://a.example"]
+    ) as port:
+        good = {"authorization": "Bearer se-cret"}
+        for headers, expected in (
+            (good, 200),
+            ({}, 401),
+            (good | {"host": "evil.example"}, 421),
+            (good | {"content-encoding": "gzip"}, 415),
+        ):
+            body = json.dumps(GOOD).encode()
+            assert answered(port, "letters", body, headers)[0] == expected
+        origin = good | {"origin": "https://a.example"}
+        _, headers, _ = answered(port, "letters", body, origin)
+        assert headers["access-control-allow-origin"] == "https://a.example"
+
+
+@pytest.mark.parametrize("slow", [1.0], indirect=True, ids=["timeout 1 s"])
+def test_a_request_out_of_time_is_told_and_frees_its_place(slow):  # noqa: F811
+    port, bundle = slow
+    with connected(port) as first:
+        send(first, {"input": "first", "options": {"waits": True}})
+        until(lambda: bundle.pipeline.asked)
+        status, content = ask(port, "/v1/bundles/letters", {"input": "late"})
+        assert status == 504 and content["error"].startswith("there was no answer in time")
+        assert bundle.worker.waiting == 0
+
+
+def test_a_full_queue_is_told_and_who_leaves_is_counted(slow):  # noqa: F811
+    port, bundle = slow
+    with connected(port) as first:
+        send(first, {"input": "first", "options": {"waits": True}})
+        until(lambda: bundle.pipeline.asked)
+        with contextlib.ExitStack() as stack:
+            for count in (1, 2, 3):
+                send(stack.enter_context(connected(port)), {"input": "leaves"})
+                until(lambda: bundle.worker.waiting == count)  # noqa: B023
+            status, headers, text = answered(port, "letters", json.dumps({"input": "x"}).encode())
+            assert (status, headers["retry-after"]) == (429, "1")
+            assert "3 inputs wait already" in text
+        until(lambda: bundle.worker.waiting == 0)
+        bundle.pipeline.go.set()
+    metrics = ask(port, "/metrics")[1]
+    for status, count in ((429, 1), (499, 3)):
+        line = rf'seqkeras_requests_total{{api="plain",status="{status}"}} (\d+)'
+        assert int(re.search(line, metrics)[1]) == count
+    assert 'seqkeras_inputs_total{bundle="letters",outcome="refused"} 1.0' in metrics
+
+
+def test_a_body_that_comes_later_than_its_head_is_answered(port):
+    body = json.dumps(GOOD)
+    with connected(port) as connection:
+        connection.sendall(f"{POST}content-length: {len(body)}\r\n\r\n".encode())
+        time.sleep(0.1)
+        connection.sendall(body.encode())
+        assert connection.makefile("rb").readline() == b"HTTP/1.1 200 OK\r\n"
+
+
+class Transport:
+    """Keeps what is written to it."""
+
+    def __init__(self):
+        self.written = []
+
+    def write(self, data):
+        self.written.append(data)
+
+    def close(self):
+        pass
+
+    def is_closing(self):
+        return False
+
+    def get_write_buffer_size(self):
+        return 0
+
+    def get_extra_info(self, name, default=None):
+        return default
+
+
+@pytest.mark.parametrize("more", [{}, {"options": {}}], ids=["direct", "application"])
+def test_an_answer_is_one_write(folders, more):
+    service = Service([("letters", folders["letters"])], log=False)
+    application = Application(service)
+    body = json.dumps(GOOD | more)
+    request = f"{POST}content-length: {len(body)}\r\n\r\n{body}".encode()
+
+    async def exchange():
+        config = _config(application, service, 1)
+        config.load()
+        state = SimpleNamespace(
+            connections=set(), tasks=set(), default_headers=[], total_requests=0
+        )
+        connection = Connection(config=config, server_state=state, app_state={})
+        transport = Transport()
+        connection.connection_made(transport)
+        connection.data_received(request)
+        while not transport.written:
+            await asyncio.sleep(0.001)
+        connection.connection_lost(None)
+        return transport.written
+
+    [written] = asyncio.run(exchange())
+    assert written.startswith(b"HTTP/1.1 200 OK\r\n") and b'\r\n\r\n{"input"' in written
+    application.bundles.close()
+
+
+def test_a_block_ends_when_its_time_is_over():
+    async def late(seconds):
+        deadlines, times = Deadlines(seconds), []
+        for _ in range(2):
+            begun = time.perf_counter()
+            with pytest.raises(TimeoutError), until_gone({}, deadlines):
+                await asyncio.sleep(60)
+            times.append(time.perf_counter() - begun)
+        return times
+
+    assert all(0.05 <= seconds < 5 for seconds in asyncio.run(late(0.05)))
+
+
+def test_blocks_that_have_ended_are_not_kept():
+    async def many():
+        deadlines = Deadlines(60.0)
+        with until_gone({}, deadlines):  # the oldest one goes on
+            for _ in range(5 * FEWEST):
+                with until_gone({}, deadlines):
+                    pass
+            return len(deadlines._blocks)
+
+    assert asyncio.run(many()) <= FEWEST
+
+
+def test_bounds_of_a_request_hold(folders):
+    with served({"letters": folders["letters"]}, bounds=Bounds(max_tokens=2)) as port:
+        status, content = ask(port, "/v1/bundles/letters", GOOD)
+    assert status == 413 and content["error"] == "an input may have 2 tokens; it has 6"
