@@ -28,12 +28,15 @@ def seconds(most: int) -> Callable[[str], float]:
     return read
 
 
-def add_session_options(parser: argparse.ArgumentParser, whose: str) -> None:
+def add_session_options(
+    parser: argparse.ArgumentParser, whose: str, threads: str = "one a core"
+) -> None:
     """Add the options of onnxruntime's sessions, which `load` takes.
 
     Args:
         parser: the parser that gets them.
         whose: precisions may be chosen, for the help.
+        threads: the default number of threads, for the help.
     """
     parser.add_argument(
         "--precision", metavar="NAME", help=f"Precision, one of {whose}. Default: float32."
@@ -45,5 +48,8 @@ def add_session_options(parser: argparse.ArgumentParser, whose: str) -> None:
         help="Execution provider, repeatable. Default: CPU.",
     )
     parser.add_argument(
-        "--threads", type=count, metavar="N", help="Threads of an operation. Default: one a core."
+        "--threads",
+        type=count,
+        metavar="N",
+        help=f"Threads of an operation. Default: {threads}.",
     )

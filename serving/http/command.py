@@ -10,6 +10,7 @@ from ..option_types import add_session_options, count, seconds
 from .bounds import Bounds
 
 TOKEN = "SEQKERAS_TOKEN"
+AUTO = "auto"
 PACKAGES = ("starlette", "uvicorn", "httptools", "prometheus_client")
 REQUIREMENTS = Path(__file__).parents[1] / "requirements-http.txt"
 BOUNDS = {
@@ -51,12 +52,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--processes",
-        type=count,
+        type=_processes,
         default=1,
         metavar="N",
-        help="Processes that share the port. Default: 1.",
+        help="Processes that share the port; auto: as many as the cores and the free memory allow. "
+        "Default: 1.",
     )
-    add_session_options(parser, "the bundles' precisions")
+    add_session_options(
+        parser, "the bundles' precisions", "one for each 4 MiB of weights, at most one a core"
+    )
     parser.add_argument(
         "--token-file",
         metavar="FILE",
@@ -112,6 +116,7 @@ def serve(options: argparse.Namespace) -> None:
     token = _token(options.token_file)
     try:
         from .application import Service
+        from .cores import count_cores, free_memory, processes_for, weights_of
         from .served_bundle import Opening
         from .server import run
     except ModuleNotFoundError as error:
@@ -133,6 +138,10 @@ def serve(options: argparse.Namespace) -> None:
             f"serve: the names of bundles must be distinct; received {', '.join(names)}. "
             "Write NAME=FOLDER."
         )
+    processes = options.processes
+    if processes == AUTO:
+        weights = [weights_of(read_manifest(folder), options.precision) for _, folder in named]
+        processes = processes_for(weights, count_cores(), free_memory())
     service = Service(
         bundles=named,
         opening=Opening(options.precision, options.threads, tuple(options.provider or ()) or None),
@@ -147,7 +156,7 @@ def serve(options: argparse.Namespace) -> None:
         service,
         options.host,
         options.port,
-        options.processes,
+        processes,
         token_from if token else "",
         options.allow_host,
     )
@@ -177,6 +186,10 @@ def _token(file):
         where = file or f"${TOKEN}"
         raise ValueError(f"serve: {where}: a token must be of ASCII letters, digits and signs.")
     return token
+
+
+def _processes(text):
+    return text if text == AUTO else count(text)
 
 
 def _port(text):

@@ -15,12 +15,13 @@ import numpy as np
 
 from ..checks import require_count, shown
 from ..lines import from_json
-from ..manifest import MANIFEST, Manifest
+from ..manifest import MANIFEST, Manifest, read_manifest
 from ..pipelines import open_bundle
 from ..pipelines.generate import Generate
 from ..pipelines.options import option_names
 from ..pipelines.pipeline import Pipeline
 from .bounds import Bounds
+from .cores import count_cores, threads_for, weights_of
 from .departure import Wanted
 from .http_refusal import HttpRefusal
 from .log import log
@@ -39,7 +40,10 @@ COUNTS = ("num_beams", "n_best")
 
 @dataclass(frozen=True)
 class Opening:
-    """The options that open a bundle; see `serving.load`."""
+    """The options that open a bundle; see `serving.load`.
+
+    By default an operation has a thread for each 4 MiB of the graphs' weights, at most one a core.
+    """
 
     precision: str | None = None
     threads: int | None = None
@@ -288,13 +292,12 @@ class ServedBundle:
         return [*self.streams.close(), *self.worker.close()]
 
     def _load(self):
-        opening = self._opening
+        opening, threads = self._opening, self._opening.threads
+        if threads is None and not opening.providers:
+            weights = weights_of(read_manifest(self.folder), opening.precision)
+            threads = threads_for(weights, count_cores())
         return open_bundle(
-            self.folder,
-            opening.precision,
-            opening.threads,
-            opening.providers,
-            before=self._before_run,
+            self.folder, opening.precision, threads, opening.providers, before=self._before_run
         )
 
     def _before_run(self):
