@@ -298,7 +298,7 @@ def test_long_files_are_learned_in_part(tmp_path, monkeypatch):
 
 
 SMALL = ("--time", "time", "--targets", "x", "--context", 13, "--horizon", 5, "--batch-size", 11)
-SMALL += ("--units", 3, "--max-steps", 2)
+SMALL += ("--units", 3, "--max-steps", 2, "--model", "qrnn", "--looks", 1)
 
 
 def test_a_training_says_whether_the_model_is_ahead(tmp_path):

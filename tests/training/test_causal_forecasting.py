@@ -23,7 +23,7 @@ MODELS = {
 @pytest.mark.parametrize("name", others_long(MODELS))
 def test_a_stream_forecasts_after_each_row_what_the_series_up_to_it_forecasts(name, tmp_path):
     file = hourly(tmp_path / "load.csv")
-    options = COLUMNS | SIZES | MODELS[name] | {"causal": "true", "passes": 4}
+    options = COLUMNS | SIZES | MODELS[name] | {"causal": "true", "passes": 4, "looks": 1}
     assert main(["forecasting", file, "--out", str(tmp_path / "run"), *arguments(**options)]) == 0
     export(tmp_path / "run", tmp_path / "bundle", options=STREAM)
     forecast = serving.load(tmp_path / "bundle", threads=1)

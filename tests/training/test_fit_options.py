@@ -98,7 +98,9 @@ def fitted(folder, batches, steps, **given):
     return fit(Plan(labeller, loss, batches.for_fit, steps, options, folder))
 
 
-@pytest.mark.parametrize("given", [{}, {"optimizer": "adamw", "ema": 0.7, "schedule": "linear"}])
+@pytest.mark.parametrize(
+    "given", others_long([{}, {"optimizer": "adamw", "ema": 0.7, "schedule": "linear"}])
+)
 def test_small_batches_that_accumulate_are_one_large_batch(given, tmp_path):
     small = fitted(tmp_path / "small", texts(4), 8, gradient_accumulation=3, **given)
     large = fitted(tmp_path / "large", texts(12), 8, **given)

@@ -450,7 +450,8 @@ def test_a_study_that_is_older_than_an_option_or_a_value_goes_on(tmp_path, train
 
 
 def test_a_tuned_classifier_is_an_ordinary_run(tmp_path):
-    more = "--trials 2 --max-steps 12 --units 8 --batch-size 16 --looks 2".split()
+    more = "--trials 2 --max-steps 12 --units 8 --batch-size 16 --looks 2 --linear false".split()
+    more += "--encoder convolution --baselines false".split()
     lines = tune(tmp_path, *more)
     best = Path(tmp_path / "tuned" / "best")
     assert scores_of(best)["accuracy"] == pytest.approx(table(tmp_path)["best"]["score"])

@@ -5,6 +5,7 @@ from seqkeras.attention import DistanceBias
 from seqkeras.composites.cache import cache_distances, cache_mask, extend_cache
 from seqkeras.transformer import Decoder, DecoderBlock
 from tests.arrays import close, floats, numbers, randomize, right_padded
+from tests.conftest import others_long
 
 SIZES = {"hidden_dim": 15, "num_heads": 3, "feed_forward_dim": 11}
 DISTANCES = {"no distances": {}, "clip": {"relative_clip": 2}, "bias": {"biased": True}}
@@ -44,9 +45,10 @@ def test_a_token_attends_to_itself_and_to_what_is_before():
     np.testing.assert_array_equal(mask, np.array(expected, bool))
 
 
-@pytest.mark.parametrize("window", [None, 2])
-@pytest.mark.parametrize("pre_norm", [False, True])
-@pytest.mark.parametrize("pieces", [[1] * T, [T], [2, 1, 2]], ids=str)
+@pytest.mark.parametrize(
+    "pre_norm, window", others_long([(False, None), (True, 2), (False, 2), (True, None)], 2)
+)
+@pytest.mark.parametrize("pieces", others_long([[2, 1, 2], [1] * T, [T]], 2), ids=str)
 @pytest.mark.parametrize("distances", DISTANCES.values(), ids=DISTANCES)
 def test_some_tokens_at_a_time_are_all_at_once(pieces, pre_norm, window, distances):
     layer = decoder(pre_norm=pre_norm, attention_window=window, **distances)
