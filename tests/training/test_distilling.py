@@ -252,7 +252,7 @@ def test_a_teacher_of_another_task_gets_one_line(teacher, tmp_path):
 
 def test_a_teacher_of_trees_is_refused_by_what_it_reads(tmp_path):
     file = reviews(tmp_path / "own.csv", 40)
-    teacher = tmp_path / "trees"
-    printed("classification", file, "--encoder", "tree", "--max-steps", 1, "--out", teacher)
+    teacher, sizes = tmp_path / "trees", "--units 5 --embedding-dim 5 --max-steps 1".split()
+    printed("classification", file, "--encoder", "tree", *sizes, "--out", teacher)
     line = refusal("classification", file, "--teacher", teacher, out=tmp_path / "run")
     assert "must be a run that reads texts by tokens, as the student does; it reads trees" in line

@@ -407,6 +407,7 @@ def test_a_causal_classifier_streams_and_learns_to_answer_early(tmp_path, name):
 def test_recordings_that_are_cut_are_told_once(tmp_path):
     file = as_rows(tmp_path / "sensors.csv", recordings(13))
     options = [*SENSORS, *TINY, "--passes", "1", "--max-length", "11", "--causal", "true"]
+    options += ["--encoder", "convolution"]
     lines = printed("classification", file, "--out", tmp_path / "run", *options)
     assert sum("of more than 11 frames" in line for line in lines) == 1
 

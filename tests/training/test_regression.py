@@ -74,6 +74,7 @@ def test_pairs_without_a_header_are_read_by_numbers_of_columns(tmp_path):
 
 def test_a_model_without_a_folder_learns_numbers_too(tmp_path):
     options = "--units 7 --embedding-dim 5 --hops 2 --learning-rate 0.05 --passes 20 --dropout 0"
+    options += " --encoder convolution --looks 1"
     file = rated(tmp_path / "rated.csv")
     printed("regression", file, *options.split(), "--out", tmp_path / "run")
     scores = scores_of(tmp_path / "run")

@@ -10,7 +10,7 @@ from seqkeras.attention import RestrictedSelfAttention, StructuredSelfAttention
 from seqkeras.streams import StreamError, Streaming
 from seqkeras.transformer import EncoderBlock, LayerNorm
 from tests.arrays import floats, numbers
-from tests.seqkeras.streams.test_streaming import D, T, model_of, streamed
+from tests.seqkeras.streams.test_streaming import CHUNKS, D, T, model_of, of_prefixes, streamed
 
 WIDTH = 4  # of every hidden layer, for residuals
 EACH = {
@@ -107,18 +107,11 @@ def test_it_streams_or_is_refused(seed):
         assert "\n" not in str(error)
         return
     [delay], [warm_up] = streaming.delays.values(), streaming.warm_ups.values()
-    for chunks in ([T], [1] * T, [5, 1, 7, 4]):
-        actual = streamed(streaming, frames, chunks)
-        if delay is not None:
-            assert delay == warm_up
-            expected = numbers(model(frames))
-            actual = actual[:, delay:]
-            np.testing.assert_allclose(
-                actual, expected[:, : T - delay], rtol=1e-4, atol=1e-5, err_msg=names
-            )
-            continue
-        for length in range(warm_up + 1, T + 1):
-            expected = numbers(model(frames[:, :length]))
-            np.testing.assert_allclose(
-                actual[:, length - 1], expected, rtol=1e-4, atol=1e-5, err_msg=names
-            )
+    if delay is None:
+        expected = np.stack(of_prefixes(model, frames, warm_up + 1), axis=1)
+    else:
+        assert delay == warm_up
+        expected = numbers(model(frames))[:, : T - delay]
+    for chunks in CHUNKS:
+        actual = streamed(streaming, frames, chunks)[:, warm_up:]
+        np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-5, err_msg=names)

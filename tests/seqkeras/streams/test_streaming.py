@@ -12,8 +12,8 @@ from seqkeras.streams import StreamError, Streaming
 from seqkeras.transformer import Encoder, EncoderBlock, LayerNorm
 from tests.arrays import close, floats, numbers, randomize
 
-B, T, D = 2, 17, 3
-CHUNKS = [[T], [1] * T, [5, 1, 7, 4]]
+B, T, D = 2, 13, 3
+CHUNKS = [[T], [1] * T, [5, 1, 4, 3]]
 
 
 def model_of(*layers):
@@ -39,6 +39,11 @@ def streamed(streaming, frames, chunks):
         answers.append(numbers(found["output"]))
         start += size
     return np.concatenate(answers, axis=1)
+
+
+def of_prefixes(model, frames, least):
+    """Return the answers of the whole model to the first `least` frames, to one more, and so on."""
+    return [numbers(model(frames[:, :length])) for length in range(least, T + 1)]
 
 
 def recording():
@@ -221,12 +226,11 @@ def test_after_each_frame_a_summary_is_that_of_the_recording_up_to_it(name):
     assert streaming.delays == {"output": None}
     least = 3 if "valid" in name else 1
     assert streaming.warm_ups == {"output": least - 1}
+    # A mean of masked frames alone is 0; of a recording Keras gives 0 / 0.
+    expected = [np.nan_to_num(answer) for answer in of_prefixes(model, frames, least)]
     for chunks in CHUNKS:
-        actual = streamed(streaming, frames, chunks)
-        for length in range(least, T + 1):
-            # A mean of masked frames alone is 0; of a recording Keras gives 0 / 0.
-            expected = np.nan_to_num(numbers(model(frames[:, :length])))
-            np.testing.assert_allclose(actual[:, length - 1], expected, rtol=1e-5, atol=1e-6)
+        actual = streamed(streaming, frames, chunks)[:, least - 1 :]
+        np.testing.assert_allclose(actual, np.stack(expected, axis=1), rtol=1e-5, atol=1e-6)
 
 
 class Residual(keras.layers.Layer):
@@ -336,7 +340,7 @@ def test_lengths_known_values_and_several_outputs_stream():
     assert streaming.delays == {"forecast": None, "tags": 0}
     x, plans = floats(B, T, D, seed=3), floats(B, T, 2, 5, seed=4)
     state, start = streaming.initial_state(B), 0
-    for size in (5, 1, 11):
+    for size in (5, 1, 7):
         chunk = slice(start, start + size)
         answers, state = streaming(
             ops.convert_to_tensor(x[:, chunk]),
