@@ -157,6 +157,12 @@ def compiled(tokenizer):
     return function
 
 
+@functools.cache
+def tokenizer_and_graph(name):
+    tokenizer = TOKENIZERS[name]()
+    return tokenizer, compiled(tokenizer)
+
+
 def special_ids_of(tokenizer):
     """The ids that a written special token has."""
     if not isinstance(tokenizer, Subwords):
@@ -191,8 +197,7 @@ def require_the_same(tokenizer, function, texts, special_ids=(), decode=True):
     ],
 )
 def test_a_graph_splits_and_joins_texts_as_serving_does(name):
-    tokenizer = TOKENIZERS[name]()
-    function = compiled(tokenizer)
+    tokenizer, function = tokenizer_and_graph(name)
     texts = [*learned_texts(), "", ">>fra<< the cat", ">>deu<<the cat", "the >>fra<<"]
     require_the_same(tokenizer, function, texts, special_ids_of(tokenizer))
     require_the_same(tokenizer, function, [""])
@@ -200,8 +205,8 @@ def test_a_graph_splits_and_joins_texts_as_serving_does(name):
 
 @pytest.mark.parametrize("name", ["WordPiece", "byte pairs"])
 def test_a_long_word_is_split(name):
-    tokenizer, text = TOKENIZERS[name](), "ab " * 5 + "a" * 20_000
-    ids, *_ = compiled(tokenizer)(tf.constant([text]))
+    (tokenizer, function), text = tokenizer_and_graph(name), "ab " * 5 + "a" * 20_000
+    ids, *_ = function(tf.constant([text]))
     assert ids[0].numpy().tolist() == tokenizer.encode(text)
 
 
@@ -215,8 +220,8 @@ def test_a_long_word_is_split(name):
     ],
 )
 def test_what_a_graph_can_not_split_is_refused(name, text, message):
-    tokenizer = TOKENIZERS[name]()
-    ids, *_, errors = compiled(tokenizer)(tf.constant(["the", text]))
+    tokenizer, function = tokenizer_and_graph(name)
+    ids, *_, errors = function(tf.constant(["the", text]))
     well, refused = errors.numpy()
     assert well == b"" and re.match(message, refused.decode())
     assert ids[0].numpy().tolist() == tokenizer.encode("the") and not len(ids[1])
@@ -264,9 +269,6 @@ NASTY = {
     "byte pairs, trimmed": lambda: trimming("gpt2", add_prefix_space=False),
     "byte pairs, RoBERTa trimmed": lambda: trimming("roberta", add_prefix_space=False),
     "byte pairs, RoBERTa prefix": lambda: trimming("roberta", add_prefix_space=True),
-    "unigrams": TOKENIZERS["unigrams"],
-    "merged pieces": TOKENIZERS["merged pieces"],
-    "Marian": TOKENIZERS["Marian"],
     "pieces of the user's own": lambda: pieces("unigram", user_defined_symbols="cat,sat on"),
     "pieces, space behind": lambda: pieces("unigram", treat_whitespace_as_suffix=True),
     "pieces of characters": lambda: pieces("char"),
@@ -291,11 +293,21 @@ def nasty_texts(number, seed=0):
     return ["".join(part() for _ in range(generator.randint(0, 12))) for _ in range(number)]
 
 
-@pytest.mark.parametrize("name", NASTY)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.long if name.endswith("trimmed") else ())
+        for name in (*NASTY, "unigrams", "merged pieces", "Marian")
+    ],
+)
 def test_nasty_texts_are_split_and_joined_as_serving_does(name):
-    tokenizer = NASTY[name]()
+    if name in NASTY:
+        tokenizer = NASTY[name]()
+        function = compiled(tokenizer)
+    else:
+        tokenizer, function = tokenizer_and_graph(name)
     texts = [*nasty_texts(500), "", "\x01", "\x01 a", " ab", "  <mask>", "<a><b>the"]
-    require_the_same(tokenizer, compiled(tokenizer), texts)
+    require_the_same(tokenizer, function, texts)
 
 
 @pytest.mark.parametrize("add_prefix_space", [False, True])

@@ -36,7 +36,7 @@ TABLES = {
 }
 MODELS = {"encoder-decoder": EncoderDecoder, "language model": LanguageModel}
 every_model = pytest.mark.parametrize("name", MODELS)
-everywhere = pytest.mark.parametrize("road", ["onnx", "saved model"])
+ROADS = ["onnx", "saved model"]
 
 
 @functools.cache
@@ -73,7 +73,7 @@ def compare(found, rows, scores):
 
 
 @pytest.mark.parametrize("search", others_long(SEARCHES))
-@everywhere
+@pytest.mark.parametrize("road", others_long(ROADS))
 @every_model
 def test_searches_are_those_of_hugging_face(name, road, search, tmp_path):
     prompts = PROMPTS[:, : 3 if search == "prompt" else 1]
@@ -101,7 +101,7 @@ def behind(table, *tokens):
     others_long([("tied", 3, 0.7, EOS), ("tied", 1, 0.0, 8), ("stored", 4, -1.0, -1)]),
     ids=["ties, penalty", "ties, greedy", "no end, negative penalty"],
 )
-@everywhere
+@pytest.mark.parametrize("road", ROADS)
 @every_model
 def test_searches_are_those_of_plain_loops(name, road, table, beams, alpha, end_id, tmp_path):
     decoding = DecodingDefaults(beams, alpha, START, end_id)
