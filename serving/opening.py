@@ -58,9 +58,11 @@ class Runtime:
         observe: None, or a function that is called after each run of a graph with its role and its
             inputs and outputs by name, without caches.
         in_place: whether a graph may write into an array that it reads, where it can: on the CPU.
+        cache_bytes: the most bytes of the caches of answers that are generated at once; others wait
+            until there is room. None: no limit.
 
     Raises:
-        ValueError: if `threads` is out of range or a provider is not installed.
+        ValueError: if `threads` or `cache_bytes` is out of range, or a provider is not installed.
     """
 
     precision: str = FLOAT32
@@ -69,12 +71,15 @@ class Runtime:
     before: Callable[[], None] | None = None
     observe: Callable | None = None
     in_place: bool = True
+    cache_bytes: int | None = None
 
     def __post_init__(self):
         if not isinstance(self.precision, str):
             raise ValueError(f"load: precision must be a name; received {shown(self.precision)}.")
         if self.threads is not None:
             require_count("load: threads", self.threads, most=MOST_THREADS)
+        if self.cache_bytes is not None:
+            require_count("load: cache_bytes", self.cache_bytes)
         object.__setattr__(self, "providers", _with_full_names(self.providers))
 
     def graphs_of(self, manifest: Manifest) -> dict[str, GraphFile]:

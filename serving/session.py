@@ -7,6 +7,7 @@ bound (onnxruntime 1.31.1, two cores). A run with caches computes only what is a
 saves the attention weights that nobody wants; a smaller one does not earn the time to find out.
 """
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,11 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
-from .decoding import BEST, LOGITS, Candidates
+from .decoding import BEST, LOGITS, Candidates, Memory
 from .manifest import MANIFEST, BundleError, Manifest
 from .opening import Runtime, open_session
 from .reprs import with_shapes
-from .slots import CAPACITY, LENGTHS, Slots
+from .slots import CAPACITY, LENGTHS, SOURCE_LENGTH, Slots
 from .slots import ROLE as SLOTS
 
 ATTENTION, SCORES = "attention_weights", "logits"
@@ -59,13 +60,22 @@ class State:
 
     __repr__ = with_shapes
 
-    def follow(self, beam_index: np.ndarray) -> None:
-        """Let the beams of `Slots` continue others, without a step."""
-        self.caches.follow(beam_index)
+    def follow(self, beam_index: np.ndarray, num_tokens: int = 1) -> None:
+        """Let the beams of `Slots` continue others, without a step; see `Slots`."""
+        self.caches.follow(beam_index, num_tokens)
 
     def join(self, other: "State") -> None:
         """Append the sources of another state with as many beams, both with `Slots`."""
         self.caches.join(other.caches)
+
+    def trim(self) -> None:
+        """Let go of memory of the `Slots` that nothing needs."""
+        self.caches.trim()
+
+    @property
+    def num_bytes(self) -> int:
+        """The bytes of the `Slots`."""
+        return self.caches.num_bytes
 
 
 class EncoderDecoder:
@@ -82,6 +92,7 @@ class EncoderDecoder:
     Attributes:
         shares_steps: whether rows of different lengths may share a step, see
             `serving.decoding.Together`.
+        memory: the `serving.decoding.Memory` of states, None if there is no limit.
 
     Raises:
         BundleError: if a graph is missing, can not be opened, or is not what the manifest says.
@@ -92,7 +103,7 @@ class EncoderDecoder:
     def __init__(self, folder: Path, manifest: Manifest, runtime: Runtime | None = None):
         runtime = runtime or Runtime()
         self._decoder = _decoder(folder, manifest, runtime)
-        self.shares_steps = self._decoder.shares_steps
+        self.shares_steps, self.memory = self._decoder.shares_steps, self._decoder.memory
         self._most_tokens = manifest.limits.target_length
         self._given = [name for name in manifest.beam_state if name not in self._decoder.caches]
         self._given += manifest.source_state
@@ -148,6 +159,7 @@ class LanguageModel:
     Attributes:
         shares_steps: whether rows of different lengths may share a step, see
             `serving.decoding.Together`.
+        memory: the `serving.decoding.Memory` of states, None if there is no limit.
 
     Raises:
         BundleError: if the graph is missing, can not be opened, or is not what the manifest says.
@@ -157,7 +169,7 @@ class LanguageModel:
 
     def __init__(self, folder: Path, manifest: Manifest, runtime: Runtime | None = None):
         self._decoder = _decoder(folder, manifest, runtime or Runtime())
-        self.shares_steps = self._decoder.shares_steps
+        self.shares_steps, self.memory = self._decoder.shares_steps, self._decoder.memory
         self.vocab_size = self._decoder.vocab_size
 
     def __repr__(self) -> str:
@@ -233,6 +245,8 @@ class _Decoder:
         self._next_beam, self._next_caches = (
             [f"next_{name}" for name in names] for names in (self._beam, self.caches)
         )
+        most = runtime.cache_bytes
+        self.memory = None if most is None else Memory(self._num_bytes, most)
         self._only_fetched = onnxruntime.RunOptions()
         self._only_fetched.only_execute_path_to_fetches = True
         # onnxruntime looks this entry up in each run; a missing one costs 75 us.
@@ -250,6 +264,18 @@ class _Decoder:
             for name, spec in self.caches.items()
         }
         return State(beam, caches, entries, batch_size)
+
+    def _num_bytes(self, size):
+        """Return the bytes of states of a `Size`."""
+        along = {self.cache_axis: size.tokens, SOURCE_LENGTH: size.source_length}
+        return sum(
+            count * _bytes_of(spec, along)
+            for count, specs in (
+                (size.rows, self._beam | self.caches),
+                (size.sources, self._source),
+            )
+            for spec in specs.values()
+        )
 
     def step(self, token_ids, beam_index, k, state, reads, attention=False):
         names = {name: output for part in reads for name, output in OUTPUTS[part].items()}
@@ -354,6 +380,12 @@ class _DecoderInSlots(_Decoder):
 def _in_order(output, rows):
     """Return an output (B, K, ...) of rows as they lie, by source and beam."""
     return output.reshape(-1, *output.shape[2:])[rows]
+
+
+def _bytes_of(spec, along):
+    """Return the bytes of a row of an array, whose axes have sizes by their names."""
+    sizes = (size if isinstance(size, int) else along.get(size, 1) for size in spec.shape)
+    return math.prod(sizes) * np.dtype(spec.dtype).itemsize
 
 
 def _zeros(spec, leading):

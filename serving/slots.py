@@ -94,14 +94,16 @@ class Slots:
                 K + beam.
             num_tokens: how many tokens follow.
         """
-        if not self._is_same(beam_index):
+        is_same = self._is_same(beam_index)
+        if not is_same:
             parents = self.rows.ravel()[beam_index]
             sources = beam_index[:, 0] // self.num_beams
             if beam_index.shape[1] != self.num_beams or (np.diff(sources) <= 0).any():
                 self._gather(parents, num_tokens)
             else:
                 self._reorder(parents)
-        self._fit(num_tokens)
+        if not is_same or self._longest + num_tokens > self._caches.room:
+            self._fit(num_tokens)
 
     def trim(self):
         """Let go of memory that nothing needs."""

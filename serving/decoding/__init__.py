@@ -41,4 +41,4 @@ from .processors import (
     TopP,
 )
 from .results import BEST, LOGITS, Candidates, Hypothesis, Prompts, length_divisor
-from .together import Together
+from .together import CHUNK, Memory, Size, Together

@@ -19,7 +19,7 @@ class Greedy:
         sources: (B,) indices of the sources still in the batch.
     """
 
-    num_candidates = 1
+    num_beams = num_candidates = 1
 
     def __init__(
         self,

@@ -96,6 +96,11 @@ class Search:
         return _BEST if self._choose is None else self._choose.reads
 
     @property
+    def num_beams(self) -> int:
+        """The number of beams of each source, after its first step."""
+        return self.results.num_beams
+
+    @property
     def num_candidates(self) -> int:
         """The number of candidates of each beam."""
         return self.results.num_candidates

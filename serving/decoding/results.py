@@ -36,6 +36,14 @@ class Candidates:
         }
         return Candidates(**parts)
 
+    @staticmethod
+    def joined(parts: Sequence["Candidates"]) -> "Candidates":
+        """Return those of the sources of all parts, in order."""
+        names = [name for name, part in vars(parts[0]).items() if part is not None]
+        return Candidates(
+            **{name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class Hypothesis:

@@ -9,8 +9,6 @@ from ..decoding import Together
 from ..pipelines.jobs import Job
 from ..pipelines.pipeline import Pipeline
 
-LIGHTER = 16  # times as much work may be on its way as a light input takes
-
 
 def shares(pipeline: Pipeline, options: dict[str, Any]) -> bool:
     """Return whether a pipeline generates answers with these options in steps that others share:
@@ -26,6 +24,7 @@ class _Going:
         job: the job.
         waiting: number among the job's inputs -> the input, of those that wait for their answer.
         work: the most tokens of an answer.
+        light: whether they are of light requests.
         began: when.
         told: how many steps of it the streams have told.
         failed: number among the job's inputs -> the error of its stream.
@@ -34,6 +33,7 @@ class _Going:
     job: Job
     waiting: dict[int, Any]
     work: int
+    light: bool
     began: float
     told: int = 0
     failed: dict[int, Exception] = field(default_factory=dict)
@@ -71,13 +71,14 @@ class Shared:
     """The inputs of a worker that are answered together.
 
     Args:
-        max_work: tokens of all answers on their way; and of the light ones as many again.
-        max_count: inputs on their way.
-        deliver: takes waiting inputs, their answers or errors, and the seconds that it took.
+        max_work: tokens of all answers on their way to light requests; and as many to others.
+        max_count: inputs of light requests on their way; and as many of others.
+        deliver: takes waiting inputs, their answers or errors, the seconds that it took, and the
+            number of inputs that were on their way.
     """
 
     def __init__(
-        self, max_work: int, max_count: int, deliver: Callable[[Sequence, list, float], None]
+        self, max_work: int, max_count: int, deliver: Callable[[Sequence, list, float, int], None]
     ):
         self._max_work, self._max_count, self._deliver = max_work, max_count, deliver
         self._together: dict[Pipeline, Together] = {}
@@ -87,20 +88,21 @@ class Shared:
         """Return the number of inputs on their way."""
         return sum(len(going.waiting) for going in self._going)
 
-    def room(self, work: int) -> int:
-        """Return how many more inputs that take so many tokens each may come."""
-        if not self._going:
-            return max(min(self._max_work // work, self._max_count), 1)
-        lightest = self._max_work // LIGHTER
-        taken = sum(
-            going.work * len(going.waiting)
-            for going in self._going
-            if work > lightest or going.work <= lightest
-        )
-        return max(min((self._max_work - taken) // work, self._max_count - len(self)), 0)
+    def room(self, work: int, light: bool) -> int:
+        """Return how many more inputs may come, of light requests or others, that take so many
+        tokens each."""
+        alike = [going for going in self._going if going.light == light]
+        taken = sum(going.work * len(going.waiting) for going in alike)
+        count = sum(len(going.waiting) for going in alike)
+        return max(min((self._max_work - taken) // work, self._max_count - count), not alike)
 
     def begin(
-        self, pipeline: Pipeline, options: dict[str, Any], waiting: Sequence, work: int
+        self,
+        pipeline: Pipeline,
+        options: dict[str, Any],
+        waiting: Sequence,
+        work: int,
+        light: bool = True,
     ) -> None:
         """Begin to answer inputs; one that is refused is answered with its error.
 
@@ -108,6 +110,7 @@ class Shared:
             pipeline, options: what answers all of them.
             waiting: the inputs, which have a `value`; those of streams `tell` a reader a piece.
             work: the most tokens of an answer.
+            light: whether they are of light requests.
         """
         began = time.perf_counter()
         try:
@@ -115,25 +118,19 @@ class Shared:
             jobs = pipeline.jobs([entry.value for entry in waiting], **streams, **options)
         except Exception as error:
             if len(waiting) == 1:
-                self._deliver(waiting, [error], time.perf_counter() - began)
+                self._deliver(waiting, [error], time.perf_counter() - began, 1)
                 return
             for entry in waiting:
-                self.begin(pipeline, options, [entry], work)
+                self.begin(pipeline, options, [entry], work, light)
             return
-        together = self._together.setdefault(pipeline, Together(pipeline.step))
+        together = self._together.setdefault(pipeline, Together(pipeline.step, pipeline.memory))
         for job in jobs:
             entries = dict(enumerate(waiting[place] for place in job.places))
             for number, text in enumerate(job.before):
                 if text:
                     entries[number].tell(text)
-            going = _Going(job, entries, work, began)
-            self._going.append(going)
-            try:
-                together.begin(job.search, job.begin())
-            except Exception as error:
-                job.search.error = error
-            going.tell()  # before the others begin
-        self._end()
+            self._going.append(_Going(job, entries, work, light, began))
+            job.join(together, pipeline.step, light)
 
     def step(self) -> None:
         """Let what is on its way take a step, and deliver what is complete."""
@@ -151,11 +148,12 @@ class Shared:
 
     def _end(self):
         """Tell and deliver what is complete, and forget jobs and pipelines that are."""
+        count = len(self)
         for going in self._going:
             going.tell()
             entries, answers = going.take_complete()
             if entries:
-                self._deliver(entries, answers, time.perf_counter() - going.began)
+                self._deliver(entries, answers, time.perf_counter() - going.began, count)
         self._forget([going for going in self._going if not going.waiting])
 
     def _forget(self, jobs):

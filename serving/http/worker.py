@@ -20,24 +20,26 @@ from .departure import Abandoned, Wanted
 from .http_refusal import HttpRefusal
 from .metrics import BundleMetrics
 from .shared import Shared, shares
-from .work import work_of
+from .work import LIGHTER, is_light, work_of
 
 MOST_WRITTEN = 18  # tokens of one character: NFKC writes U+FDFA as 18 characters
 
+AHEAD = 64  # pieces that wait for a slow reader; it gets more of them as one
 
-LIGHTER = 16  # times as much work has a batch that gives way
 LONG = 0.1  # seconds that it has taken, at least
 PATIENCE = 2  # times its own seconds that the lighter one may wait for the end of the other
 
 
 @dataclass(frozen=True, eq=False)
 class Waiting:
-    """An input that waits for its answer, since a time; `tell` takes the pieces of a stream."""
+    """An input that waits for its answer, since a time; `tell` takes the pieces of a stream;
+    `light`: whether it is of a light request."""
 
     value: Any
     answer: asyncio.Future
     since: float
     tell: Callable[[str], object] | None = None
+    light: bool = True
 
 
 @dataclass(eq=False)
@@ -69,8 +71,10 @@ class Worker:
     it, and would wait twice as long again. It gives away half of its time at most.
 
     What a pipeline generates in steps that others may share is `Shared` instead: an input joins
-    what is on its way as soon as there is room, and leaves as soon as it is answered. A batch that
-    takes long gives half of its time to these steps too.
+    what is on its way as soon as there is room, and leaves as soon as it is answered. Inputs of a
+    light request share steps with light ones only, which have half of the time, so that no request
+    for many answers slows them more. A batch that takes long gives half of its time to these steps
+    too.
 
     Args:
         pipeline: the result of `serving.load`; another one may take its place, for later inputs.
@@ -116,7 +120,10 @@ class Worker:
                 413, f"a request may hold {self._bounds.max_queue} inputs; it holds {len(values)}"
             )
         loop, since = asyncio.get_running_loop(), time.perf_counter()
-        waiting = [Waiting(value, loop.create_future(), since) for value in values]
+        pipeline, light = pipeline or self.pipeline, True
+        if shares(pipeline, options) and not is_light(pipeline, options, len(values), self._bounds):
+            key, light = f"heavy {key}", False
+        waiting = [Waiting(value, loop.create_future(), since, None, light) for value in values]
         self._queue(waiting, options, key, pipeline)
         return [entry.answer for entry in waiting]
 
@@ -145,24 +152,28 @@ class Worker:
             with contextlib.suppress(RuntimeError):  # the event loop has ended: nobody reads
                 loop.call_soon_threadsafe(pieces.put_nowait, piece)
 
-        entry = Waiting(value, loop.create_future(), time.perf_counter(), tell)
+        light = is_light(pipeline, options, 1, self._bounds, streams=True)
+        entry = Waiting(value, loop.create_future(), time.perf_counter(), tell, light)
         entry.answer.add_done_callback(lambda _: pieces.put_nowait(None))
         self._queue([entry], options, f"stream {key}", pipeline)
         self.streams += 1
         try:
             while True:
                 async with asyncio.timeout(self._bounds.timeout):
-                    piece = await pieces.get()
-                if piece is None:
+                    ready = [await pieces.get()]
+                while pieces.qsize() >= AHEAD or (len(ready) > 1 and not pieces.empty()):
+                    ready.append(pieces.get_nowait())
+                if text := "".join(filter(None, ready)):
+                    yield text
+                if ready[-1] is None:
                     ended(entry.answer.result())
                     return
-                yield piece
         finally:
             self.streams -= 1
             entry.answer.cancel()
 
     def _queue(self, waiting, options, key, pipeline):
-        """Let entries wait for their answers."""
+        """Let entries wait for their answers by a pipeline."""
         with self._lock:
             if self._count + len(waiting) > self._bounds.max_queue:
                 self._drop_cancelled()
@@ -172,8 +183,7 @@ class Worker:
                     429, f"{self._count} inputs wait already: ask again", {"retry-after": "1"}
                 )
             self._count += len(waiting)
-            queue = pipeline or self.pipeline, key
-            _, group = self._groups.setdefault(queue, (options, deque()))
+            _, group = self._groups.setdefault((pipeline, key), (options, deque()))
             group.extend(waiting)
             wakes, self._idle = self._idle, False
         if wakes:  # behind what else has arrived by now, which joins the batch
@@ -270,10 +280,10 @@ class Worker:
             pipeline, options, batch = self._take(self._may_join)
             if not batch:
                 return
-            work = work_of(pipeline, options)
+            work = _work_of(pipeline, options, batch[0])
             good = self._checked(pipeline, options, work, batch)
             if good:
-                self._shared.begin(pipeline, options, good, work)
+                self._shared.begin(pipeline, options, good, work, batch[0].light)
 
     def _checked(self, pipeline, options, work, batch):
         """Return the inputs that are within the bounds; the others are told."""
@@ -288,7 +298,11 @@ class Worker:
         return good
 
     def _may_join(self, pipeline, options, group):
-        return shares(pipeline, options) and self._shared.room(work_of(pipeline, options)) > 0
+        return shares(pipeline, options) and self._room(pipeline, options, group[0]) > 0
+
+    def _room(self, pipeline, options, entry):
+        """Return how many inputs like one may join what is answered together."""
+        return self._shared.room(_work_of(pipeline, options, entry), entry.light)
 
     def _take(self, suits=lambda pipeline, options, group: True):
         """Return pipeline, options and inputs of the next batch, of a group that suits; no inputs
@@ -298,7 +312,7 @@ class Worker:
                 pipeline, _ = key
                 if not suits(pipeline, options, group):
                     continue
-                batch, most = [], self._most(pipeline, options)
+                batch, most = [], self._most(pipeline, options, group[0])
                 while group and len(batch) < most:
                     entry = group.popleft()
                     self._count -= 1
@@ -312,11 +326,11 @@ class Worker:
             self._idle = not (self._groups or self._running or len(self._shared))
             return self.pipeline, {}, []
 
-    def _most(self, pipeline, options):
-        """Return how many inputs may share a batch."""
-        work = work_of(pipeline, options)
+    def _most(self, pipeline, options, entry):
+        """Return how many inputs like one may share a batch."""
         if shares(pipeline, options):
-            return max(self._shared.room(work), 1)
+            return max(self._room(pipeline, options, entry), 1)
+        work = work_of(pipeline, options)
         return max(min(self._bounds.max_batch, self._bounds.max_work // work), 1)
 
     def _answer(self, pipeline, options, batch):
@@ -340,9 +354,9 @@ class Worker:
         self._took[running.work.bit_length()] = took
         self._deliver(batch, answers, took)
 
-    def _deliver(self, batch, answers, seconds):
-        """Give inputs their answers or errors."""
-        self._metrics.answered(answers, seconds)
+    def _deliver(self, batch, answers, seconds, count=None):
+        """Give inputs their answers or errors; `count`: how many were answered together."""
+        self._metrics.answered(answers, seconds, count)
         try:
             batch[0].answer.get_loop().call_soon_threadsafe(_deliver, batch, answers)
         except RuntimeError:  # the event loop has ended: nobody waits
@@ -374,6 +388,10 @@ class Worker:
 
 def _is_apart(pipeline, options, group):
     return not shares(pipeline, options)
+
+
+def _work_of(pipeline, options, entry):
+    return work_of(pipeline, options, streams=entry.tell is not None)
 
 
 def _deliver(batch, answers):

@@ -1,8 +1,6 @@
 """Generate the continuation of a text by a language model."""
 
 import dataclasses
-import sys
-from collections import defaultdict
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,15 +10,16 @@ import numpy as np
 
 from ..checks import require_count
 from ..decoding import (
+    CHUNK,
     FromLogits,
     MostProbableAllowed,
     Prefix,
     Prompts,
     Sample,
     Search,
+    Size,
     most_probable,
     results_of,
-    steps,
 )
 from ..manifest import MANIFEST, BundleError, Manifest, OverLimit
 from ..opening import Runtime
@@ -28,17 +27,16 @@ from ..results import Generation
 from ..session import LanguageModel
 from ..text import CharacterTable, Turns, pad
 from .attention import AttentionGraph
-from .batching import TOKEN_BUDGET, batches, in_groups
+from .batching import TOKEN_BUDGET, in_groups
 from .constraints import Constraints, constraint_of, require_constraint
 from .inputs import (
-    each_or_error,
     named_inputs,
     one_or_all,
     open_tokenizer,
     require_length,
     require_text,
 )
-from .jobs import Job
+from .jobs import Ahead, Job, answered, require_memory
 from .model import Packing
 from .options import Options, complete, processors_of
 from .pieces import Detokenizer, Growing, Pieces, cut
@@ -144,7 +142,7 @@ class Generate(Pipeline):
         self.manifest = manifest
         self._graphs = LanguageModel(folder, manifest, runtime)
         self._tokenizer = open_tokenizer(folder, manifest, "text")
-        self.shares_steps = self._graphs.shares_steps
+        self.shares_steps, self.memory = self._graphs.shares_steps, self._graphs.memory
         require_vocabulary(folder, manifest, self._tokenizer, "text", self._graphs.vocab_size)
         self._settings, problems = manifest.parse_settings(Settings)
         if problems:
@@ -190,10 +188,22 @@ class Generate(Pipeline):
         rows = [self._row(text, name, options) for text, name in zip(texts, names)]
         shares = [_shares(row, options, token_budget) for row in rows]
         rows = [row for share in shares for row in share]
-        generations: list = [None] * len(rows)
-        for batch in _batches(rows, options, token_budget, self._settings):
-            for index, generation in zip(batch, self._generate([rows[i] for i in batch], options)):
-                generations[index] = generation
+        ahead = Ahead(
+            [_work(row, options) for row in rows],
+            [_size(row, options) for row in rows],
+            self.memory,
+            lambda first, place: self._may_share(rows[first], rows[place]),
+        )
+        generations = answered(
+            ahead,
+            lambda places, size: self._job(
+                [rows[place] for place in places], places, size, options
+            ),
+            self.step,
+            token_budget,
+            self.memory,
+            self.shares_steps,
+        )
         answers = [_joined(shares_of_text) for shares_of_text in in_groups(generations, shares)]
         return one_or_all(prompts, answers, "Generate: prompt")
 
@@ -304,7 +314,10 @@ class Generate(Pipeline):
         if automaton is not None:
             is_first = not Detokenizer(self._tokenizer).decode(token_ids)
             constraint_of(name, automaton, [is_first], [room])  # refuses texts that do not fit
-        return _Row(text, token_ids, room, is_first)
+        count = options.n_best if options.sample else 1
+        row = _Row(text, token_ids, room, is_first, range(count))
+        require_memory(_size(row, options), self.memory, name)
+        return row
 
     @property
     def step(self) -> Callable:
@@ -324,15 +337,29 @@ class Generate(Pipeline):
         """
         chosen = self._stream_options(options) if streams else self._options(options)
         rows = [self._row(prompt, "Generate: prompt", chosen) for prompt in prompts]
-        by_length = defaultdict(list)
-        for place, row in enumerate(rows):
-            by_length[len(row.token_ids)].append(place)
-        return [
-            self._job(rows, places[first : first + most], chosen, streams)
-            for length, places in by_length.items()
-            for most in [max(TOKEN_BUDGET // length, 1)]
-            for first in range(0, len(places), most)
-        ]
+        lengths = [len(row.token_ids) for row in rows]
+        ahead = Ahead(
+            lengths,
+            [_size(row, chosen) for row in rows],
+            self.memory,
+            lambda first, place: lengths[first] == lengths[place],
+        )
+        jobs = []
+        while ahead:
+            places, size = ahead.take(TOKEN_BUDGET)
+            jobs.append(self._job([rows[place] for place in places], places, size, chosen, streams))
+        return jobs
+
+    def _may_share(self, first, row):
+        """Return whether a job may answer two rows, the first with the shorter prompt.
+
+        They differ in length by fewer tokens than are generated: otherwise the steps that read the
+        longer prompt, one for each token, cost more than steps of its own. For a model that reads a
+        prefix, they have one length.
+        """
+        most = 1 if self._settings.prefix else first.room
+        longer = abs(len(row.token_ids) - len(first.token_ids))
+        return longer < most and len(row.samples) == len(first.samples)
 
     def _stream_options(self, options):
         """Return `Options` of a stream, complete and checked."""
@@ -348,42 +375,44 @@ class Generate(Pipeline):
                 )
         return chosen
 
-    def _job(self, rows, places, options, streams):
-        """Return the `Job` that answers some of the rows, each with all its samples."""
-        rows = [row for place in places for row in _shares(rows[place], options, sys.maxsize)]
+    def _job(self, rows, places, size, options, streams=False):
+        """Return the `Job` that answers rows with as many samples."""
         search, common, begin = self._search(rows, options)
 
-        def results(numbers):
-            found = self._generations(rows, options, search, common, numbers)
-            return each_or_error([_joined([answers]) for answers in found], "Generate: prompt")
+        def answers(numbers):
+            found = search.results.finished()
+            count = len(rows[0].samples)
+            return [
+                self._answer(
+                    [
+                        hypothesis
+                        for source in range(count * number, count * (number + 1))
+                        for hypothesis in found[source]
+                    ],
+                    rows[number],
+                    len(rows[number].token_ids) - common,
+                    options,
+                )
+                for number in numbers
+            ]
 
-        job = Job(places, search, begin, results, "Generate: prompt", len(rows[0].samples))
+        job = Job(
+            places,
+            search,
+            begin,
+            answers,
+            "Generate: prompt",
+            size,
+            common,
+            max(_work(row, options) for row in rows) // len(rows[0].samples),
+            len(rows[0].samples),
+        )
         if not streams:
             return job
         texts = [Detokenizer(self._tokenizer, row.token_ids) for row in rows]
         pieces = [Pieces(text, options.stop) for text in texts]
         before = [row.text if options.echo else "" for row in rows]
         return dataclasses.replace(job, pieces=pieces, before=before)
-
-    def _generate(self, rows, options):
-        """Return the list of `Generation`s of each row."""
-        search, common, begin = self._search(rows, options)
-        for _ in steps(self._graphs.step, begin(), search):
-            pass
-        return self._generations(rows, options, search, common, range(len(rows)))
-
-    def _generations(self, rows, options, search, common, numbers):
-        """Return the lists of `Generation`s of those rows that a search follows no more."""
-        by_row = in_groups(search.results.finished(), [row.samples for row in rows])
-        return [
-            self._answers(
-                [hypothesis for sample in samples for hypothesis in sample],
-                row,
-                len(row.token_ids) - common,
-                options,
-            )
-            for row, samples in ((rows[number], by_row[number]) for number in numbers)
-        ]
 
     def _results(self, rows, options, common):
         """Return the results of a search that begins behind `common` tokens of the prompts."""
@@ -407,28 +436,32 @@ class Generate(Pipeline):
         return lambda source, token_ids: cut(texts[source].read(token_ids), stop)[1]
 
     def _search(self, rows, options):
-        """Return the `Search` for rows, how many tokens of the prompts its first step reads at
-        most, and a function that returns the state before it."""
+        """Return the `Search` for rows, how many tokens of each prompt are read by its first step
+        and before, and a function that yields the states before it; see `Job`."""
         common = min(len(row.token_ids) for row in rows)
         results = self._results(rows, options, common)
         of_row = np.repeat(np.arange(len(rows)), [len(row.samples) for row in rows])
         start = np.array([row.token_ids[:common] for row in rows])  # (B, T)
         choose = self._choose(rows, options, results.prompts, start[of_row])
         most = common + int(results.max_lengths.max())
-        several = len(of_row) > len(rows) and not self._settings.prefix
-        read = start[:, : common - 1] if several else start[:, :0]
-        left = start[:, read.shape[1] :]
+        if self._settings.prefix:
+            before = 0
+        elif len(of_row) > len(rows):
+            before = common - 1  # all samples of a prompt continue from the same state
+        else:
+            before = (common - 1) // CHUNK * CHUNK if self.shares_steps else 0
 
-        def begin():
-            state = self._graphs.begin(len(rows), most)
-            # All samples of a prompt continue from the same state.
-            return self._graphs.read(read, state) if read.shape[1] else state
+        def begin(inputs):
+            read = start[inputs, :before]
+            state = self._graphs.begin(len(read), most)
+            yield 0, state
+            for first in range(0, before, CHUNK):
+                part = read[:, first : first + CHUNK]
+                state = self._graphs.read(part, state)
+                yield part.size, state
 
-        return (
-            Search(results, left[of_row, np.newaxis], choose, of_row[:, np.newaxis]),
-            common,
-            begin,
-        )
+        search = Search(results, start[of_row, np.newaxis, before:], choose, of_row[:, np.newaxis])
+        return search, common, begin
 
     def _choose(self, rows, options, prompts, start):
         """Return what chooses the candidates of a search; None if the graph does."""
@@ -451,9 +484,9 @@ class Generate(Pipeline):
         choose = _sample(rows, options) if options.sample else most_probable
         return FromLogits(prefix, processors, choose, constraint)
 
-    def _answers(self, hypotheses, row, forced, options):
-        """Return the `Generation`s of hypotheses, which begin with `forced` tokens of the
-        prompt."""
+    def _answer(self, hypotheses, row, forced, options):
+        """Return the `Generation` of hypotheses, which begin with `forced` tokens of the prompt;
+        None if there are none."""
         detokenizer = Detokenizer(self._tokenizer, row.token_ids)
         answers = []
         for hypothesis in hypotheses:
@@ -469,49 +502,41 @@ class Generate(Pipeline):
             _FullText(row.token_ids, hypothesis.token_ids[forced:], self._tokenizer)
             for hypothesis in hypotheses
         )
-        return self._attention.attach(answers, whole, options.attention)
+        return _joined(self._attention.attach(answers, whole, options.attention))
 
 
 def _shares(row, options, token_budget):
     """Return a prompt's rows, each with as many of its samples as fit in one batch."""
-    if not options.sample:
-        return [row]
     most = max(token_budget // (len(row.token_ids) + row.room), 1)
-    samples = range(options.n_best)
     return [
-        dataclasses.replace(row, samples=samples[first : first + most]) for first in samples[::most]
+        dataclasses.replace(row, samples=row.samples[first : first + most])
+        for first in row.samples[::most]
     ]
 
 
 def _joined(shares):
-    """Return the `Generation` of a prompt from the rows' generations; None if there are none."""
-    answers = [answer for share in shares for answer in share]
+    """Return one `Generation` of all, the best first; None if there are none."""
+    answers = [
+        dataclasses.replace(answer, alternatives=())
+        for share in shares
+        if share is not None
+        for answer in (share, *share.alternatives)
+    ]
     if not answers:
         return None
     best, *others = answers
     return dataclasses.replace(best, alternatives=tuple(others))
 
 
-def _batches(rows, options, token_budget, settings):
-    """Yield the indices of the rows of each batch.
+def _work(row, options):
+    """Return the most tokens of all beams or samples of a row."""
+    return options.num_beams * len(row.samples) * (len(row.token_ids) + row.room)
 
-    The prompts of a batch differ in length by fewer tokens than are generated: otherwise the steps
-    that read the longer prompts, one for each token, cost more than a separate batch. For a model
-    that reads a prefix, they have one length.
-    """
-    lengths = [
-        options.num_beams * len(row.samples) * (len(row.token_ids) + row.room) for row in rows
-    ]
-    for places in batches(lengths, token_budget):
-        batch = []
-        for index in sorted(places, key=lambda index: len(rows[index].token_ids)):
-            first = rows[batch[0]] if batch else rows[index]
-            most = 1 if settings.prefix else first.room
-            if len(rows[index].token_ids) - len(first.token_ids) >= most:
-                yield batch
-                batch = []
-            batch.append(index)
-        yield batch
+
+def _size(row, options):
+    """Return the `Size` of the state of a row."""
+    count = len(row.samples)
+    return Size(options.num_beams * count, len(row.token_ids) + row.room, count)
 
 
 def _sample(rows, options):

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..answering import answers_or_refusals
 from ..checks import shown
+from ..decoding import Memory
 from ..manifest import Manifest
 from ..streams import Stream, Streaming, Streams, StreamState
 from .model import ROLE
@@ -18,6 +19,7 @@ class Pipeline:
             than Python.
         streaming: what the streams of a pipeline of frames share; None for other pipelines.
         shares_steps: whether it has `jobs` for a `serving.decoding.Together`.
+        memory: the `serving.decoding.Memory` of these.
 
     Example:
         >>> from seqkeras.serving import load
@@ -33,6 +35,7 @@ class Pipeline:
     roles: tuple[str, ...] = (ROLE,)
     streaming: Streaming | None = None
     shares_steps: bool = False
+    memory: Memory | None = None
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         """Answer an input, or each one of a list.

@@ -17,9 +17,9 @@ from ..decoding import (
     Prefix,
     Prompts,
     Search,
+    Size,
     most_probable,
     results_of,
-    steps,
 )
 from ..manifest import MANIFEST, BundleError, Manifest
 from ..opening import Runtime
@@ -28,11 +28,11 @@ from ..rows import Rows
 from ..session import EncoderDecoder
 from ..text import CharacterTable, Encoding, pad
 from .arrays import FRAMES, FrameReader, padded, takes_frames
-from .batching import TOKEN_BUDGET, answer_in_batches, batches
+from .batching import TOKEN_BUDGET
 from .constraints import Constraints, constraint_of, require_constraint
 from .inputs import (
-    each_or_error,
     encoded,
+    named_inputs,
     one_or_all,
     open_tokenizer,
     require_length,
@@ -40,7 +40,7 @@ from .inputs import (
     require_words,
     too_long,
 )
-from .jobs import Job
+from .jobs import Ahead, Job, answered, require_memory
 from .options import require_beams, require_early_stopping, require_penalty
 from .pieces import Detokenizer, Pieces
 from .pipeline import Pipeline
@@ -113,7 +113,7 @@ class Translate(Pipeline):
         else:
             self._source = open_tokenizer(folder, manifest, "source")
         self._target = open_tokenizer(folder, manifest, "target")
-        self.shares_steps = self._graphs.shares_steps
+        self.shares_steps, self.memory = self._graphs.shares_steps, self._graphs.memory
         require_vocabulary(folder, manifest, self._target, "target", self._graphs.vocab_size)
         self._detokenizer = Detokenizer(self._target)
         decoding, size = manifest.decoding, self._graphs.vocab_size
@@ -168,10 +168,18 @@ class Translate(Pipeline):
         asked = self._asked(num_beams, n_best, length_penalty, early_stopping, regex, choices)
         self._require_attention(attention)
         rows = encoded(texts, self._name, self.encode, truncate, token_budget)
-        lengths = [asked.num_beams * max(len(row), SHORTEST) for row in rows]
-        step = functools.partial(self._graphs.step, attention=attention)
-        answer = functools.partial(self._answers, asked, step)
-        answers = answer_in_batches(rows, lengths, answer, token_budget)
+        step, shares_steps = self.step, self.shares_steps
+        if attention:  # whose weights are as long as the source
+            step, shares_steps = functools.partial(step, attention=attention), False
+        ahead = self._ahead(rows, named_inputs(texts, self._name)[1], asked)
+        answers = answered(
+            ahead,
+            lambda places, size: self._job([rows[place] for place in places], places, size, asked),
+            step,
+            token_budget,
+            self.memory,
+            shares_steps,
+        )
         return one_or_all(texts, answers, self._name)
 
     @property
@@ -202,20 +210,46 @@ class Translate(Pipeline):
         self._require_attention(attention)
         require_flag("Translate: truncate", truncate)
         rows = [self.encode(text, self._name, truncate) for text in texts]
-        lengths = [asked.num_beams * max(len(row), SHORTEST) for row in rows]
-        return [
-            self._job(rows, places, asked, streams) for places in batches(lengths, TOKEN_BUDGET)
-        ]
+        ahead, jobs = self._ahead(rows, [self._name] * len(rows), asked), []
+        while ahead:
+            places, size = ahead.take(TOKEN_BUDGET)
+            jobs.append(self._job([rows[place] for place in places], places, size, asked, streams))
+        return jobs
 
-    def _job(self, rows, places, asked, streams):
-        """Return the `Job` that answers some of the rows."""
-        rows = [rows[place] for place in places]
+    def _ahead(self, rows, names, asked):
+        """Return rows as `Ahead`.
+
+        Raises:
+            ValueError: by its name, if a row needs too much memory.
+        """
+        limit = self.manifest.limits.target_length
+        sizes = [Size(asked.num_beams, limit, 1, len(row)) for row in rows]
+        for size, name in zip(sizes, names):
+            require_memory(size, self.memory, name)
+        works = [asked.num_beams * max(len(row), SHORTEST) for row in rows]
+        return Ahead(works, sizes, self.memory)
+
+    def _job(self, rows, places, size, asked, streams=False):
+        """Return the `Job` that answers rows."""
         search = self._search(rows, asked)
 
-        def results(numbers):
-            return each_or_error(self._translations(search, rows, numbers), self._name)
+        def begin(inputs):
+            yield self._encoded(rows[inputs])
 
-        job = Job(places, search, lambda: self._encoded(rows), results, self._name)
+        def answers(numbers):
+            found = search.results.finished()
+            return [self._answer(found[number], rows[number]) for number in numbers]
+
+        job = Job(
+            places,
+            search,
+            begin,
+            answers,
+            self._name,
+            size,
+            size.source_length,
+            asked.num_beams * max(size.source_length, SHORTEST),
+        )
         if not streams:
             return job
         pieces = [Pieces(self._detokenizer) for _ in rows]
@@ -344,25 +378,14 @@ class Translate(Pipeline):
             choose = FromLogits(prefix, (), most_probable, constraint)
         return Search(results, start, choose)
 
-    def _answers(self, asked, step, rows):
-        """Return the answers to rows, by steps of their own."""
-        search = self._search(rows, asked)
-        for _ in steps(step, self._encoded(rows), search):
-            pass
-        return self._translations(search, rows, range(len(rows)))
-
-    def _translations(self, search, rows, numbers):
-        """Return the answers to those rows that a search follows no more; None where there is
-        none."""
-        found = search.results.finished()
-        return [self._answer(found[number], rows[number]) for number in numbers]
-
     def _encoded(self, rows):
-        """Return the state before the first step."""
+        """Return how many tokens rows have, with padding, and the state before the first step."""
         if self.reads_json:
             arrays = padded(FRAMES, rows)
-            return self._graphs.encode(arrays[FRAMES], arrays["lengths"])
-        return self._graphs.encode(*pad([row.token_ids for row in rows]))
+            source, lengths = arrays[FRAMES], arrays["lengths"]
+        else:
+            source, lengths = pad([row.token_ids for row in rows])
+        return lengths.size * source.shape[1], self._graphs.encode(source, lengths)
 
     def _answer(self, hypotheses, row):
         if not hypotheses:

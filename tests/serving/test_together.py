@@ -5,8 +5,10 @@ import pytest
 
 from seqkeras import serving
 from seqkeras.models import GPT, Transformer
-from seqkeras.serving.decoding import Together
+from seqkeras.serving.decoding import Memory, Size, Together
+from seqkeras.serving.decoding import together as together_module
 from seqkeras.serving.manifest import DecodingDefaults, Limits
+from seqkeras.serving.pipelines import generate, jobs
 from seqkeras.serving.text import CharacterTable
 from tests.arrays import randomize
 from tests.serving.exported import write_bundle
@@ -54,7 +56,7 @@ def test_answers_are_those_of_each_alone(pipeline, seed):
         if ahead and (not len(together) or draw.random() < 0.3):
             texts, options = ahead.pop()
             for job in pipeline.jobs(texts, **options):
-                together.begin(job.search, job.begin())
+                job.join(together, pipeline.step)
                 going.append((job, [texts[place] for place in job.places], options))
         elif len(together):
             together.step()
@@ -81,7 +83,7 @@ def test_one_that_leaves_changes_no_other(pipeline):
         job for text in ("abc", "ml", "dead") for job in pipeline.jobs([text], num_beams=2, **LONG)
     ]
     for job in jobs:
-        together.begin(job.search, job.begin())
+        job.join(together, pipeline.step)
     together.step()
     together.leave(jobs[1].search)
     while len(together):
@@ -104,7 +106,7 @@ def test_the_error_of_a_step_is_that_of_each_search_in_it(pipeline):
     together = Together(step)
     jobs = [job for text in ("abc", "ml") for job in pipeline.jobs([text], num_beams=1, **LONG)]
     for job in jobs:
-        together.begin(job.search, job.begin())
+        job.join(together, pipeline.step)
     while len(together):
         together.step()
     assert [str(job.search.error) for job in jobs] == ["no memory"] * 2
@@ -114,7 +116,7 @@ def test_an_error_of_what_one_search_makes_of_a_step_ends_it_alone(pipeline):
     together = Together(pipeline.step)
     jobs = [job for text in ("abc", "ml") for job in pipeline.jobs([text], num_beams=1, **LONG)]
     for job in jobs:
-        together.begin(job.search, job.begin())
+        job.join(together, pipeline.step)
 
     def extend(candidates, length):
         raise MemoryError("none left")
@@ -138,12 +140,155 @@ def test_light_searches_have_half_of_the_time_beside_heavy_ones(pipeline):
     together = Together(step, clock=lambda: clock[0])
     for num_beams in (8, 1):
         for job in pipeline.jobs(["ab"], num_beams=num_beams, **LONG):
-            together.begin(job.search, job.begin())
-    del rows[:]
+            job.join(together, step)
     while len(together):
         together.step()
     heavy_ones = [index for index, beams in enumerate(rows) if beams == 8]
     assert np.diff(heavy_ones[:4]).tolist() == [9, 9, 9]
+
+
+def test_a_light_search_does_not_share_the_steps_of_many_inputs(pipeline):
+    clock, rows = [0.0], []
+
+    def step(token_ids, *rest):
+        rows.append(len(token_ids))
+        clock[0] += len(token_ids)
+        return pipeline.step(token_ids, *rest)
+
+    together, beside = Together(step, clock=lambda: clock[0]), {"num_beams": 1} | LONG
+    heavy, light = pipeline.jobs(16 * ["ab"], **beside), pipeline.jobs(["ab"], **beside)
+    for job in heavy:
+        job.join(together, step, light=False)
+    while heavy[0].search.length < 3:
+        together.step()
+    begun = clock[0]
+    light[0].join(together, step)
+    while not light[0].search.is_over:
+        together.step()
+    assert set(rows) == {1, 16}
+    assert clock[0] - begun <= 2 * light[0].search.length + 16
+    while len(together):
+        together.step()
+    answers = heavy[0].results(range(16)) + light[0].results([0])
+    assert {answer.text for answer in answers} == {pipeline("ab", **beside).text}
+
+
+def test_prompts_are_read_in_parts_between_the_steps_of_others(pipeline):
+    read = {}  # steps of the first -> tokens of the others
+
+    def step(token_ids, *rest):
+        read[first.search.length] = read.get(first.search.length, 0) + token_ids.size
+        return pipeline.step(token_ids, *rest)
+
+    together, options = Together(step), {"num_beams": 1} | LONG
+    [first] = pipeline.jobs(["ab"], **options)
+    first.join(together, step)
+    together.step()
+    texts = random_texts(np.random.default_rng(0), 60)
+    texts = [text.ljust(12, "a") for text in texts]
+    [many] = pipeline.jobs(texts, **options)
+    many.join(together, step)
+    while not many.search.length:
+        together.step()
+    assert len(read) >= 3 and max(read.values()) < 2 * together_module.CHUNK
+    while len(together):
+        together.step()
+    for text, answer in zip(texts, many.results(range(60)), strict=True):
+        assert answer.text == pipeline(text, **options).text
+
+
+@pytest.mark.parametrize("n_best", [1, 3])
+def test_a_long_prompt_is_read_in_parts(n_best, tmp_path, monkeypatch):
+    pipeline = serving.load(write_toy(tmp_path / "toy", "Generate"))
+    options = SAMPLES | {"n_best": n_best, "max_new_tokens": 5}
+    text = "abcdefghijklm" * 2
+    alone = pipeline(text, **options)
+    for module in (jobs, generate):
+        monkeypatch.setattr(module, "CHUNK", 7)
+    monkeypatch.setattr(together_module, "CHUNK", 7)
+    read = []
+
+    def step(token_ids, *rest):
+        read.append(token_ids.size)
+        return pipeline.step(token_ids, *rest)
+
+    together, found = Together(step), pipeline.jobs([text, text[:13]], **options)
+    [beside] = pipeline.jobs(["ab"], num_beams=1, max_new_tokens=30)
+    for job in [beside, *found]:
+        job.join(together, step)
+    while len(together):
+        together.step()
+    [answer] = found[-1].results([0])
+    assert [answer.text, *(each.text for each in answer.alternatives)] == [
+        alone.text,
+        *(each.text for each in alone.alternatives),
+    ]
+    assert max(read) <= 7
+
+
+def of_toy(pipeline, monkeypatch, caches):
+    """Give a pipeline memory for so many caches of one beam with all tokens."""
+    graphs = pipeline._graphs
+    size = Size(1, LIMIT, 1, 12 if type(pipeline).__name__ == "Translate" else 0)
+    num_bytes = graphs._decoder._num_bytes
+    memory = Memory(num_bytes, caches * num_bytes(size))
+    monkeypatch.setattr(pipeline, "memory", memory)
+    return memory
+
+
+def test_searches_wait_for_memory(pipeline, monkeypatch):
+    memory, options = of_toy(pipeline, monkeypatch, 4), {"num_beams": 2} | LONG
+    together = Together(pipeline.step, memory)
+    texts = random_texts(np.random.default_rng(0), 9)
+    found = [job for text in texts for job in pipeline.jobs([text], **options)]
+    for job in found:
+        job.join(together, pipeline.step)
+    most = 0
+    while len(together):
+        together.step()
+        going = [job for job in found if job.search.length and not job.search.is_over]
+        most = max(most, len(going))
+        held = [lane._state.num_bytes for lane in together._lanes.values() if lane._state]
+        assert sum(held) <= memory.most
+    assert most == 2
+    for job, text in zip(found, texts, strict=True):
+        [answer] = job.results([0])
+        assert answer.text == pipeline(text, **options).text
+
+
+def test_light_searches_do_not_wait_behind_a_heavy_one_that_waits_for_its_like(
+    pipeline, monkeypatch
+):
+    together = Together(pipeline.step, of_toy(pipeline, monkeypatch, 6))
+    options = {"num_beams": 1} | LONG
+    heavy = [job for _ in range(2) for job in pipeline.jobs(4 * ["ab"], **options)]
+    light = [job for _ in range(3) for job in pipeline.jobs(["abc"], **options)]
+    for job in heavy:
+        job.join(together, pipeline.step, light=False)
+    for job in light:
+        job.join(together, pipeline.step)
+    ended = []
+    while len(together):
+        together.step()
+        ended += [job for job in [*heavy, *light] if job.search.is_over and job not in ended]
+    assert ended.index(heavy[1]) == 4 and ended.index(light[0]) < 3
+    assert {job.search.error for job in ended} == {None}
+
+
+def test_what_can_never_fit_is_refused(pipeline, monkeypatch):
+    of_toy(pipeline, monkeypatch, 4)
+    wide = {"num_beams": 5}
+    with pytest.raises(ValueError, match=r"s\[\d\] may take 0\.\d MiB of caches, 5 beams or sampl"):
+        pipeline(["a", "abc" * 4], **wide)
+    with pytest.raises(ValueError, match=r"the limit is 0\.\d MiB: ask for fewer beams"):
+        pipeline.jobs(["abc" * 4], **wide)
+    texts = random_texts(np.random.default_rng(0), 9)
+    assert all(len(job.places) <= 2 for job in pipeline.jobs(texts, num_beams=2))
+    found = pipeline(texts, num_beams=2)
+    monkeypatch.undo()
+    assert [answer.text for answer in found] == [
+        answer.text for answer in pipeline(texts, num_beams=2)
+    ]
 
 
 @pytest.mark.parametrize("kind", [{"num_beams": 3}, SAMPLES | {"temperature": 3.0}])
@@ -156,7 +301,7 @@ def test_an_answer_that_is_done_stands_while_others_go_on(pipeline, kind):
     together, seen = Together(pipeline.step), {}
     jobs = pipeline.jobs(texts, **options)
     for job in jobs:
-        together.begin(job.search, job.begin())
+        job.join(together, pipeline.step)
     early = 0
     while True:
         for job in jobs:
