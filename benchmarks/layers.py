@@ -1,13 +1,14 @@
 """Recurrent layers in training, forward and backward, against the same layers of Keras.
 
     python -m benchmarks.layers [--only WORD] [--rounds N] [--json FILE] [--quick]
-    KERAS_BACKEND=jax python -m benchmarks.layers        (torch too; needs no TensorFlow)
+    KERAS_BACKEND=jax python -m benchmarks.layers      (needs no TensorFlow; on a GPU where JAX is)
 
 A training step is the loss and its gradients by every weight and the sequence, of a batch that is
 padded on the right and masked, three quarters of it real steps. On TensorFlow it is a `tf.function`
 without XLA, traced for static lengths and for dynamic ones (batch and length None); on JAX it is
-compiled, on PyTorch eager, and lengths are static. Contenders hold the same weights, and what they
-compute is compared before it is timed.
+compiled, on PyTorch eager, and lengths are static. On JAX PyTorch's own layers, compiled, stand
+beside ours too, if it is installed. Contenders hold the same weights, and what they compute is
+compared before it is timed.
 """
 
 import dataclasses
@@ -17,7 +18,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from benchmarks import harness, training_steps
+from benchmarks import harness, torch_layers, training_steps
 
 FEATURES, UNITS = 128, 256
 
@@ -47,8 +48,9 @@ class Case:
     same: bool = True
 
 
-def _recurrent(name, bidirectional=False):
-    """Return the case of a recurrent layer that Keras has under the same name."""
+def _recurrent(name, bidirectional=False, in_torch=None):
+    """Return the case of a recurrent layer that Keras has under the same name, and PyTorch under
+    this one or the same."""
     import keras
 
     from seqkeras import recurrent
@@ -57,10 +59,15 @@ def _recurrent(name, bidirectional=False):
         layer = getattr(library, name)(units, return_sequences=True)
         return wrapper(layer) if bidirectional else layer
 
+    rivals = {"keras": functools.partial(make, keras.layers, keras.layers.Bidirectional)}
+    if torch_layers.is_there():
+        rivals["torch.compile"] = functools.partial(
+            torch_layers.Recurrent, in_torch or name, bidirectional=bidirectional
+        )
     return Case(
         f"bidirectional {name.lower()}" if bidirectional else name.lower(),
         functools.partial(make, recurrent, recurrent.Bidirectional),
-        {"keras": functools.partial(make, keras.layers, keras.layers.Bidirectional)},
+        rivals,
         {"static": 1.5, "dynamic": 1.0},
     )
 
@@ -94,7 +101,7 @@ def cases():
     return [
         _recurrent("LSTM"),
         _recurrent("GRU"),
-        _recurrent("SimpleRNN"),
+        _recurrent("SimpleRNN", in_torch="RNN"),
         _recurrent("LSTM", bidirectional=True),
         _qrnn(8, 128),
         _qrnn(8, 512, goal=4),
@@ -148,13 +155,11 @@ def _compare(case, batch_size, length, rounds):
         }
         if case.same:
             training_steps.check_agreement(label, steps, batch)
-        times = harness.times_in_turn(
-            {name: lambda number, step=step: step(*batch) for name, step in steps.items()}, rounds
-        )
-        goal = case.goals.get(lengths)
+        times = training_steps.times_of(steps, batch, rounds)
+        goals = dict.fromkeys(case.rivals, case.goals.get(lengths)) | {"torch.compile": None}
         rows += [
             harness.compare_times(
-                f"{label} vs {rival}", times["ours"], times[rival], "ms", 1000, goal
+                f"{label} vs {rival}", times["ours"], times[rival], "ms", 1000, goals[rival]
             )
             for rival in case.rivals
         ]

@@ -1,16 +1,20 @@
 """Training steps of layers, forward and backward, on any backend: what benchmarks of layers time.
 
 A step is the loss and its gradients by every weight and the sequence. On TensorFlow it is a
-`tf.function`, on JAX compiled, on PyTorch eager.
+`tf.function`, on JAX compiled, on PyTorch eager. On JAX a rival of `benchmarks.torch_layers` is
+compiled by PyTorch; the batch of both lies on the device before the clock starts.
 """
 
+import contextlib
+import dataclasses
 import importlib.metadata
 import os
 import warnings
+from collections.abc import Callable
 
 import numpy as np
 
-from benchmarks import harness
+from benchmarks import harness, torch_layers
 
 ROUNDINGS = 4  # that may add up in one direction, beside those that cancel out
 
@@ -25,18 +29,46 @@ def padded_batch(batch_size, length, features):
     return sequences, np.arange(length) < lengths[:, np.newaxis]
 
 
-def training_step(layer, batch, features, xla=False):
-    """Return a function: (sequences, mask) -> [loss, gradients ...] of a layer, and nothing of it
-    left to be computed.
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """A training step: called, (arrays ...) -> [loss, gradients ...], and nothing of it is left to
+    be computed.
 
     Args:
-        layer: of a sequence and a mask, built.
+        run: the step of arrays that lie where it computes.
+        place: (arrays ...) -> those.
+        read: what `run` returns -> [loss, gradients ...] in the order and form of our weights.
+    """
+
+    run: Callable
+    place: Callable = lambda *arrays: arrays
+    read: Callable = list
+
+    def __call__(self, *arrays):
+        return self.read(self.run(*self.place(*arrays)))
+
+
+def times_of(steps, batch, rounds):
+    """Return the times in turn of steps by name, of a batch that lies where they compute."""
+    placed = {name: step.place(*batch) for name, step in steps.items()}
+    return harness.times_in_turn(
+        {name: lambda _, name=name: steps[name].run(*placed[name]) for name in steps}, rounds
+    )
+
+
+def training_step(layer, batch, features, xla=False):
+    """Return the `Step` of a layer, of sequences and a mask.
+
+    Args:
+        layer: of a sequence and a mask, built, or one of `benchmarks.torch_layers`.
         batch: of the shapes to trace for; None: any.
         features: the sequences' last axis.
         xla: on TensorFlow, whether XLA compiles the step.
     """
     import keras
 
+    if isinstance(layer, torch_layers.Recurrent):
+        return _rival_step(layer)
     if keras.backend.backend() == "tensorflow":
         return _tensorflow_step(layer, batch, features, xla)
     return {"jax": _jax_step, "torch": _torch_step}[keras.backend.backend()](layer)
@@ -66,26 +98,82 @@ def _tensorflow_step(layer, batch, features, xla):
             loss = _loss(layer(sequences, mask=mask, training=True), mask)
         return [loss, *tape.gradient(loss, [sequences, *weights])]
 
-    return lambda sequences, mask: [tensor.numpy() for tensor in step(sequences, mask)]
+    return Step(lambda sequences, mask: [tensor.numpy() for tensor in step(sequences, mask)])
 
 
 def _jax_step(layer):
-    import jax
-
-    fixed = [variable.value for variable in layer.non_trainable_variables]
-
-    def loss(weights, sequences, mask):
+    def loss(weights, fixed, sequences, mask):
         outputs, _ = layer.stateless_call(weights, fixed, sequences, mask=mask, training=True)
         return _loss(outputs, mask)
 
-    both = jax.jit(jax.value_and_grad(loss, argnums=(0, 1)))
-    weights = [variable.value for variable in layer.trainable_variables]
+    return jax_step(loss, layer, by_batch=(2,))
 
-    def step(sequences, mask):
-        value, (by_weights, by_sequences) = jax.block_until_ready(both(weights, sequences, mask))
-        return [value, by_sequences, *by_weights]
 
-    return step
+def jax_step(loss, model, by_batch=()):
+    """Return the `Step` of a loss on JAX, compiled.
+
+    Args:
+        loss: (weights, what is not trained, arrays of the batch ...) -> a number.
+        model: a layer or model of Keras with those weights.
+        by_batch: which further arguments of the loss have gradients, by their place in it.
+    """
+    import jax
+
+    both = jax.jit(jax.value_and_grad(loss, argnums=(*by_batch, 0)))
+    weights = [variable.value for variable in model.trainable_variables]
+    fixed = [variable.value for variable in model.non_trainable_variables]
+
+    def run(*batch):
+        value, gradients = jax.block_until_ready(both(weights, fixed, *batch))
+        *by_batch, by_weights = gradients
+        return [value, *by_batch, *by_weights]
+
+    return Step(run, lambda *arrays: jax.device_put(arrays))
+
+
+def _rival_step(layer):
+    step = torch_step(layer.module, lambda *batch: _torch_loss(layer.outputs(*batch), batch[1]))
+
+    def read(tensors):
+        value, by_sequences, *by_weights = step.read(tensors)
+        return [value, by_sequences, *layer.in_order(by_weights)]
+
+    return dataclasses.replace(step, read=read)
+
+
+def _torch_loss(outputs, mask):
+    return (outputs.square() * mask[..., None]).sum()
+
+
+def torch_step(module, loss):
+    """Return the `Step` of a loss on PyTorch, compiled, on a GPU where there is one.
+
+    Args:
+        module: a `torch.nn.Module` with its weights.
+        loss: (tensors of the batch ...) -> a number.
+    """
+    import torch
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    module.to(device)
+    compiled, weights = torch.compile(loss), list(module.parameters())
+
+    def place(*arrays):
+        tensors = [torch.from_numpy(array).to(device) for array in arrays]
+        return [tensor.requires_grad_(tensor.is_floating_point()) for tensor in tensors]
+
+    def run(*tensors):
+        value = compiled(*tensors)
+        inputs = [tensor for tensor in tensors if tensor.requires_grad]
+        gradients = torch.autograd.grad(value, [*inputs, *weights])
+        if device == "cuda":
+            torch.cuda.synchronize()
+        return [value, *gradients]
+
+    def read(tensors):
+        return [tensor.detach().float().cpu().numpy() for tensor in tensors]
+
+    return Step(run, place, read)
 
 
 def _torch_step(layer):
@@ -101,7 +189,27 @@ def _torch_step(layer):
         gradients = torch.autograd.grad(value, [sequences, *weights])
         return [tensor.detach().cpu() for tensor in (value, *gradients)]
 
-    return step
+    return Step(step)
+
+
+@contextlib.contextmanager
+def precise():
+    """Compute the products of float32 as such within; elsewhere a GPU takes TF32 for them, which is
+    JAX's default."""
+    import keras
+
+    if keras.backend.backend() != "jax":
+        yield
+        return
+    import jax
+
+    with jax.default_matmul_precision("highest"), torch_layers.precise():
+        yield
+
+
+def on_gpu():
+    """Return whether JAX is the backend and computes on a GPU."""
+    return bool(_gpu())
 
 
 def check_agreement(label, steps, batch):
@@ -113,7 +221,8 @@ def check_agreement(label, steps, batch):
     A gradient sums as many rounded products as its layer has inputs and the batch has steps, and
     independent roundings grow with the root of their number.
     """
-    ours, *rivals = ([np.asarray(tensor) for tensor in step(*batch)] for step in steps.values())
+    with precise():
+        ours, *rivals = ([np.asarray(array) for array in step(*batch)] for step in steps.values())
     for rival, arrays in zip(list(steps)[1:], rivals, strict=True):
         worst = max(_difference(ours[:1], arrays[:1]), _difference(ours[1:], arrays[1:]))
         if not worst <= _tolerance(arrays):
@@ -156,5 +265,17 @@ def machine():
     import keras
 
     backend = keras.backend.backend()
-    versions = {name: importlib.metadata.version(name) for name in ("keras", backend)}
-    return harness.machine(**versions)
+    names = ["keras", backend, *(["torch"] if torch_layers.is_there() else [])]
+    return harness.machine(**{name: importlib.metadata.version(name) for name in names}, **_gpu())
+
+
+def _gpu():
+    """Return the GPU of JAX by its kind, if there is one."""
+    import keras
+
+    if keras.backend.backend() != "jax":
+        return {}
+    import jax
+
+    first = jax.devices()[0]
+    return {"on": first.device_kind} if first.platform == "gpu" else {}

@@ -1,12 +1,15 @@
 """Transformer blocks and encoders in training, forward and backward, against other libraries.
 
     python -m benchmarks.transformer_layers [--only WORD] [--rounds N] [--json FILE] [--quick]
+    KERAS_BACKEND=jax python -m benchmarks.transformer_layers     (as `benchmarks.layers`)
 
 Blocks: keras_nlp's encoder and decoder, and Keras's multi-head attention. Encoders of the sizes of
 BERT-base and MiniLM: `BertModel` of transformers on PyTorch, in this process with as many threads,
 where benchmarks/requirements.txt is installed. A training step is that of `benchmarks.layers`, of
-static lengths; what is Keras's is measured under XLA too, against the rival without it. Contenders
-hold the same weights, and what they compute is compared before it is timed.
+static lengths; on TensorFlow what is ours is measured under XLA too, against the rival without it.
+On JAX both ours and the rival on PyTorch are compiled; on a GPU encoders have larger batches, and
+are timed in bfloat16 too (`mixed_bfloat16`, autocast). Contenders hold the same weights, and what
+they compute in float32 is compared before it is timed.
 """
 
 import dataclasses
@@ -21,11 +24,16 @@ import numpy as np
 from benchmarks import harness, training_steps
 
 LENGTH = 128
-ENCODERS = {  # name -> sizes, batch size
-    "minilm": ({"hidden_dim": 384, "num_layers": 6, "num_heads": 12, "feed_forward_dim": 1536}, 8),
+ENCODERS = {  # name -> sizes, batch sizes on a CPU, on a GPU
+    "minilm": (
+        {"hidden_dim": 384, "num_layers": 6, "num_heads": 12, "feed_forward_dim": 1536},
+        (8,),
+        (8, 128),
+    ),
     "bert-base": (
         {"hidden_dim": 768, "num_layers": 12, "num_heads": 12, "feed_forward_dim": 3072},
-        2,
+        (2,),
+        (64,),
     ),
 }
 QUICK = {"hidden_dim": 6, "num_layers": 2, "num_heads": 2, "feed_forward_dim": 7}
@@ -202,9 +210,7 @@ def _compare_blocks(case, quick, rounds):
 
 
 def _rows(label, steps, batch, rival, rounds, goal):
-    times = harness.times_in_turn(
-        {name: lambda number, step=step: step(*batch) for name, step in steps.items()}, rounds
-    )
+    times = training_steps.times_of(steps, batch, rounds)
     return [
         harness.compare_times(
             label + name.removeprefix("ours").replace(", ", " ") + f" vs {rival}",
@@ -220,7 +226,7 @@ def _rows(label, steps, batch, rival, rounds, goal):
 
 
 def _compare_encoders(name, quick, rounds):
-    """Return rows of a whole encoder; none where the rival is missing or Keras runs on another."""
+    """Return the rows of a whole encoder; none where the rival is missing or Keras runs on it."""
     import keras
 
     try:
@@ -228,38 +234,97 @@ def _compare_encoders(name, quick, rounds):
     except ImportError as error:
         print(f"{name}: skipped; {error}")
         return []
-    if keras.backend.backend() != "tensorflow":
-        print(f"{name}: skipped; it is measured with the TensorFlow backend only")
+    if keras.backend.backend() == "torch":
+        print(f"{name}: skipped; it is measured with the backends TensorFlow and JAX")
         return []
+    transformers.utils.logging.disable_progress_bar()
+    sizes, on_cpu, on_gpu = ENCODERS[name]
+    batch_sizes = on_gpu if training_steps.on_gpu() else on_cpu
+    if quick:
+        sizes, batch_sizes = QUICK, [2]
+    return [
+        row
+        for batch_size in batch_sizes
+        for row in _compare_encoder(name, sizes, batch_size, quick, rounds)
+    ]
+
+
+def _compare_encoder(name, sizes, batch_size, quick, rounds):
+    """Return the rows of one size of a batch."""
+    import keras
+    import transformers
+
     from seqkeras.models import Bert
     from seqkeras.pretrained import save_hugging_face
 
     keras.utils.set_random_seed(0)
-    sizes, batch_size = (QUICK, 2) if quick else ENCODERS[name]
     vocab_size, length = (QUICK_VOCAB_SIZE, 5) if quick else (VOCAB_SIZE, LENGTH)
     _, mask = training_steps.padded_batch(batch_size, length, 1)
     token_ids = np.random.default_rng(0).integers(1, vocab_size, mask.shape)
     model = Bert(vocab_size, **sizes, pooler=None)
     model.build()
-    transformers.utils.logging.disable_progress_bar()
     with tempfile.TemporaryDirectory() as folder:
         save_hugging_face(model, Path(folder) / "model")
         rival = transformers.BertModel.from_pretrained(
             Path(folder) / "model", add_pooling_layer=False
         )
-    steps = {
-        "ours": _tensorflow_step(model, mask.shape, xla=False),
-        "transformers": _torch_step(rival),
-        "ours, XLA": _tensorflow_step(model, mask.shape, xla=True),
-    }
+    rival.train()  # its dropout is zero
     label = f"{name} b{batch_size} t{length}"
-    # The loss, and the gradient by the token embeddings, which all others go into.
+    if keras.backend.backend() == "tensorflow":
+        steps = {
+            "ours": _tensorflow_step(model, mask.shape, xla=False),
+            "transformers": _torch_step(rival),
+            "ours, XLA": _tensorflow_step(model, mask.shape, xla=True),
+        }
+        _check_encoders(label, steps, (token_ids, mask))
+        return _rows(label, steps, (token_ids, mask), "transformers", rounds, goal=0.8)
+    steps = {"ours": _jax_step(model), "torch.compile": _compiled_step(rival, "float32")}
+    _check_encoders(label, steps, (token_ids, mask))
+    rows = _rows(label, steps, (token_ids, mask), "torch.compile", rounds, goal=None)
+    if not training_steps.on_gpu():
+        return rows
+    half = Bert(vocab_size, **sizes, pooler=None, dtype="mixed_bfloat16")
+    half.build()
+    half.set_weights(model.get_weights())
+    steps = {"ours": _jax_step(half), "torch.compile": _compiled_step(rival, "bfloat16")}
+    label += " bfloat16"
+    return rows + _rows(label, steps, (token_ids, mask), "torch.compile", rounds, goal=None)
+
+
+def _check_encoders(label, steps, batch):
+    """Compare the loss, and the gradient by the token embeddings, which all others go into."""
     shown = {
-        library: lambda *batch, step=steps[library]: step(*batch)[:2]
-        for library in ("ours", "transformers")
+        library: lambda *batch, step=step: step(*batch)[:2]
+        for library, step in steps.items()
+        if library != "ours, XLA"
     }
-    training_steps.check_agreement(label, shown, (token_ids, mask))
-    return _rows(label, steps, (token_ids, mask), "transformers", rounds, goal=0.8)
+    training_steps.check_agreement(label, shown, batch)
+
+
+def _jax_step(model):
+    """Return the compiled step of our encoder, (token_ids, mask) -> [loss, gradients ...]."""
+    from keras import ops
+
+    def loss(weights, fixed, token_ids, mask):
+        inputs = {"token_ids": token_ids, "lengths": ops.sum(ops.cast(mask, "int32"), axis=1)}
+        outputs, _ = model.stateless_call(weights, fixed, inputs, training=True)
+        hidden = ops.cast(outputs["hidden"][..., 0], "float32")
+        return ops.sum(hidden * ops.cast(mask, "float32"))
+
+    return training_steps.jax_step(loss, model)
+
+
+def _compiled_step(model, dtype):
+    """Return the step of a `BertModel`, compiled, its products in this dtype."""
+    import torch
+
+    def loss(token_ids, mask):
+        kind = "cuda" if token_ids.is_cuda else "cpu"
+        with torch.autocast(kind, getattr(torch, dtype), enabled=dtype != "float32"):
+            hidden = model(token_ids, attention_mask=mask).last_hidden_state
+        return torch.sum(hidden[..., 0].float() * mask)
+
+    return training_steps.torch_step(model, loss)
 
 
 def _tensorflow_step(model, shape, xla):
@@ -281,14 +346,12 @@ def _tensorflow_step(model, shape, xla):
         gradients = tape.gradient(loss, weights)
         return [loss, *(tf.convert_to_tensor(tensor) for tensor in gradients)]
 
-    return lambda *batch: [tensor.numpy() for tensor in step(*batch)]
+    return training_steps.Step(lambda *batch: [tensor.numpy() for tensor in step(*batch)])
 
 
 def _torch_step(model):
     """Return the same of a `BertModel` of transformers."""
     import torch
-
-    model.train()  # its dropout is zero
 
     def step(token_ids, mask):
         token_ids, mask = torch.from_numpy(token_ids), torch.from_numpy(mask)
@@ -297,7 +360,7 @@ def _torch_step(model):
         gradients = torch.autograd.grad(loss, list(model.parameters()))
         return [tensor.detach().numpy() for tensor in (loss, *gradients)]
 
-    return step
+    return training_steps.Step(step)
 
 
 def main(arguments=None):

@@ -1,9 +1,9 @@
 """Keras's fused recurrent functions, which reach cuDNN on a GPU, under the rules of our own loop.
 
 What Keras 3.15 has: TensorFlow's take a mask if every row is padded on the right and holds a step;
-JAX's and PyTorch's take none. Backwards, TensorFlow's give the outputs in the order in which they
-were computed and JAX's in the order of the inputs, so the sequence is flipped here instead. JAX's
-`gru` is Keras's own loop.
+PyTorch's take none. Backwards, TensorFlow's give the outputs in the order in which they were
+computed, so the sequence is flipped here instead. On JAX our own loop, which XLA compiles, is
+faster than cuDNN's LSTM (docs/speed/layers.md), and Keras has no GRU of it.
 """
 
 import keras
@@ -31,11 +31,9 @@ def fused(name, sequence, mask, states, weights, reverse):
         (B, T, U) outputs, zero at masked steps, and the list of final states; or None.
     """
     sequence, *weights = map(ops.convert_to_tensor, (sequence, *weights))
-    if tracing_nodes() or not on_gpu(sequence):
+    if tracing_nodes() or not reached_with(sequence):
         return None
     if mask is not None and keras.backend.backend() != "tensorflow":
-        return None
-    if name == "gru" and keras.backend.backend() == "jax":
         return None
     keras_function = getattr(backend, name)
     try:
@@ -47,6 +45,11 @@ def fused(name, sequence, mask, states, weights, reverse):
         return _run_masked(keras_function, sequence, mask, states, weights, reverse)
     except NotImplementedError:
         return None
+
+
+def reached_with(tensor=None):
+    """Return whether these functions are used; on PyTorch, with this tensor."""
+    return keras.backend.backend() != "jax" and on_gpu(tensor)
 
 
 def on_gpu(tensor=None):

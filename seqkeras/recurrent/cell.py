@@ -176,7 +176,10 @@ class Cell(keras.layers.Layer):
     def _run_step_by_step(self, sequence, mask, states, dropout_mask, reverse, unroll):
         """Run like `run`, with any activations, in Keras's loop over the steps."""
         (sequence,) = without_padding(mask, sequence)
-        kernel, recurrent_kernel, bias = self.weights_of_step()
+        # `stateless_call` of a layer that no other holds casts nothing to the policy's dtype.
+        sequence, kernel, recurrent_kernel, bias = (
+            ops.cast(tensor, self.compute_dtype) for tensor in (sequence, *self.weights_of_step())
+        )
         inputs = ops.matmul(sequence, kernel) + (bias[0] if self.bias_rows else bias)  # (B, T, G U)
 
         def step(inputs, states):
@@ -337,4 +340,4 @@ class GatedCell(Cell):
 
 def _never_by_cudnn():
     """Return whether composites can not use cuDNN here; on PyTorch this depends on the tensors."""
-    return tracing_nodes() or (keras.backend.backend() != "torch" and not cudnn.on_gpu())
+    return tracing_nodes() or (keras.backend.backend() != "torch" and not cudnn.reached_with())

@@ -112,3 +112,20 @@ def test_bidirectional_takes_a_layer_that_is_built():
     forward = built(LSTM(U, return_sequences=True))
     outputs = Bidirectional(forward)(floats(B, S, D))
     close(outputs[:, :, :U], forward(floats(B, S, D)))
+
+
+@every_layer
+def test_without_a_layer_around_it_mixed_precision_holds_step_by_step(name):
+    layer = built(LAYERS[name][0](U, activation="relu", dtype="mixed_bfloat16"))
+    plain = LAYERS[name][0](U, activation="relu")
+    plain.build((None, None, D))
+    plain.set_weights(layer.get_weights())
+    values = [
+        [each.value for each in variables]
+        for variables in (layer.trainable_variables, layer.non_trainable_variables)
+    ]
+    outputs, _ = layer.stateless_call(*values, floats(B, S, D))
+    assert keras.backend.standardize_dtype(outputs.dtype) == "bfloat16"
+    np.testing.assert_allclose(
+        numbers(ops.cast(outputs, "float32")), plain(floats(B, S, D)), atol=0.1, rtol=0.1
+    )
