@@ -181,7 +181,8 @@ class Classification(Attended):
     def numbers(self) -> Iterator:
         """Yield the scores of the answer and of its nodes, and its attention."""
         yield from super().numbers()
-        yield [node.score for node in self.nodes]
+        if self.nodes:
+            yield [node.score for node in self.nodes]
 
     def line(self, ranked: bool = False) -> str:
         """Return the labels and their scores; for the nodes of a tree, a line each.

@@ -113,6 +113,11 @@ class _TextsOrPairs:
         names = [f"{name}, {field}" for field in PAIR]
         return self._reader.read_pair(*parts_of(text, PAIR, name), names, truncate)
 
+    def read_all(self, texts):
+        """Return the `Encoding`s of texts, or None if `read` must look at one of them."""
+        plain = not self._pairs and self._stride is None
+        return self._reader.read_all(texts) if plain else None
+
 
 class Classify(Pipeline):
     """The label of a text, of a pair of texts, of a tree, or of frames.
@@ -234,7 +239,8 @@ class Classify(Pipeline):
                 raise ValueError("Classify: top counts labels; this model predicts a number.")
         self._attention.require("Classify", attention)
         name = f"Classify: {self._reader.unit}"
-        rows = encoded(texts, name, self.encode, truncate, token_budget)
+        encode_all = getattr(self._reader, "read_all", None)
+        rows = encoded(texts, name, self.encode, truncate, token_budget, encode_all=encode_all)
         if self._settings.stride is None:
             answers = self._model.answer(
                 rows,

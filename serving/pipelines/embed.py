@@ -137,7 +137,8 @@ class Embed(Pipeline):
             raise ValueError("Embed: words must be False; this model gives a vector for a text.")
         self._attention.require("Embed", attention)
         name = f"Embed: {FRAMES if self.reads_json else 'text'}"
-        rows = encoded(texts, name, self.encode, truncate, token_budget)
+        encode_all = getattr(self._reader, "read_all", None)
+        rows = encoded(texts, name, self.encode, truncate, token_budget, encode_all=encode_all)
 
         def read(index, output):
             if not self._of_words:

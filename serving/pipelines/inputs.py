@@ -1,6 +1,7 @@
 """Checks and encoding of pipelines' inputs: one text, or several parts."""
 
 import itertools
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -26,13 +27,15 @@ def named_inputs(inputs, name, plural=None):
     return [inputs], [name]
 
 
-def encoded(inputs, name, encode, truncate, token_budget, plural=None):
+def encoded(inputs, name, encode, truncate, token_budget, plural=None, encode_all=None):
     """Return the model's input for each input, as a list.
 
     Args:
         inputs, name, plural: see `named_inputs`.
         encode: takes an input, its name and `truncate`.
         truncate, token_budget: options of all pipelines, which are checked here.
+        encode_all: None, or a function that takes a list of inputs and returns the model's input
+            for each, or None if `encode` must look at one of them.
 
     Raises:
         ValueError: if an option is wrong, or see `encode`.
@@ -40,6 +43,10 @@ def encoded(inputs, name, encode, truncate, token_budget, plural=None):
     who = name.partition(":")[0]
     require_flag(f"{who}: truncate", truncate)
     require_count(f"{who}: token_budget", token_budget)
+    if encode_all is not None and not truncate and isinstance(inputs, list):
+        rows = encode_all(inputs)
+        if rows is not None:
+            return rows
     return [
         encode(value, input_name, truncate)
         for value, input_name in zip(*named_inputs(inputs, name, plural))
@@ -68,7 +75,13 @@ def each_or_error(answers, name):
 
 
 def _is_finite(answer):
-    return answer is not None and all(np.isfinite(part).all() for part in answer.numbers())
+    return answer is not None and all(map(_are_finite, answer.numbers()))
+
+
+def _are_finite(numbers):
+    if isinstance(numbers, float):  # NumPy would take ten times as long for one
+        return math.isfinite(numbers)
+    return np.isfinite(numbers).all()
 
 
 def parts_of(value, fields, name):
@@ -133,8 +146,13 @@ def require_length(text, limit, name):
         limit: the most tokens.
         name: name of the text, for errors.
     """
-    if len(text) > max(MOST_CHARACTERS, 1000 * limit):
+    if len(text) > most_characters(limit):
         raise too_long(name, len(text), f"{limit} tokens", "characters")
+
+
+def most_characters(limit):
+    """Return the most characters of a text of at most `limit` tokens."""
+    return max(MOST_CHARACTERS, 1000 * limit)
 
 
 def require_token(token_id, name):
@@ -218,6 +236,23 @@ class TextReader:
         require_words(text, name)
         options = {} if places is None else {"places": places}
         return self._fitted((name,), truncate, text, **options)
+
+    def read_all(self, texts):
+        """Return the `Encoding`s of texts, or None if `read` must look at one of them."""
+        if not isinstance(self.tokenizer, Subwords):
+            return None
+        most = most_characters(self.limit)
+        if not all(isinstance(text, str) and len(text) <= most for text in texts):
+            return None
+        if not all(text and not text.isspace() for text in texts):
+            return None
+        try:
+            encodings = self.tokenizer.analyze_all(texts)
+        except ValueError:
+            return None
+        fewest = self.tokenizer.num_special + 1  # a text has a token
+        fits = all(fewest <= len(encoding) <= self.limit for encoding in encodings)
+        return encodings if fits else None
 
     def read_pair(self, text, pair, names, truncate=False):
         """Return the `Encoding` of a pair of texts.

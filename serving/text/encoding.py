@@ -1,7 +1,8 @@
 """The encoding of a text by a subword tokenizer, and checks of its arguments."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
@@ -41,6 +42,11 @@ class Encoding:
     def __len__(self):
         return len(self.token_ids)
 
+    def __eq__(self, other):
+        if not isinstance(other, Encoding):
+            return NotImplemented
+        return all(getattr(self, part.name) == getattr(other, part.name) for part in PARTS)
+
     def words(self) -> list[tuple[str, int]]:
         """Return the words as written in the text, with their numbers of tokens.
 
@@ -76,6 +82,44 @@ class Encoding:
         if first is None or number >= len(self.texts):
             return "".join(self.tokens[index] for index in places)
         return self.texts[number][first[0] : last[1]].strip() or self.tokens[places[0]]
+
+
+PARTS = fields(Encoding)
+
+
+class LibraryEncoding(Encoding):
+    """An `Encoding` of one text that asks the library's own encoding for a list when it is read:
+    most models need the ids alone, and an object for each token takes longer than to find them.
+
+    Args:
+        found: the encoding of the library `tokenizers`, with special tokens.
+        text: the text.
+    """
+
+    def __init__(self, found: Any, text: str):
+        vars(self).update(token_ids=found.ids, texts=(text,), _found=found)  # it is frozen
+
+    def __getattr__(self, name):  # of what is not yet read
+        if name not in READ:
+            raise AttributeError(name)
+        value = READ[name](self._found)
+        vars(self)[name] = value
+        return value
+
+    def __reduce__(self):
+        return Encoding, tuple(getattr(self, part.name) for part in PARTS)
+
+
+def _without_special(values, found):
+    return [None if s else value for value, s in zip(values, found.special_tokens_mask)]
+
+
+READ = {
+    "tokens": lambda found: found.tokens,
+    "offsets": lambda found: _without_special(found.offsets, found),
+    "segment_ids": lambda found: found.type_ids,
+    "word_ids": lambda found: _without_special(found.word_ids, found),
+}
 
 
 def of_words(

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from .encoding import Encoding, fit, require_text
+from .encoding import Encoding, LibraryEncoding, fit, require_text
 from .library import errors_of_library
 
 CAN_NOT = "Subwords: the tokenizer can not read this text"
@@ -174,6 +174,10 @@ class Subwords:
             ValueError: if a text is not a string, holds a lone surrogate, or there are too many
                 tokens and `truncate` is False.
         """
+        if pair is None and max_length is None:
+            require_text("Subwords", text)
+            with errors_of_library(CAN_NOT):
+                return LibraryEncoding(self._library.encode(text), text)
         texts = [string for string in (text, pair) if string is not None]
         parts = [self._split(string) for string in texts]
         num_special = self._library.num_special_tokens_to_add(len(parts) == 2)
@@ -181,6 +185,23 @@ class Subwords:
         for part, length in zip(parts, fit("Subwords", lengths, num_special, max_length, truncate)):
             part.truncate(length)
         return self._joined(parts, texts)
+
+    def analyze_all(self, texts: Sequence[str]) -> list[Encoding]:
+        """Return the `Encoding` of each of many texts, as `analyze` does, in threads of the
+        library.
+
+        Raises:
+            ValueError: if a text is not a string, or holds a lone surrogate.
+        """
+        for text in texts:
+            require_text("Subwords", text)
+        with errors_of_library(CAN_NOT):
+            return [*map(LibraryEncoding, self._library.encode_batch([*texts]), texts)]
+
+    @property
+    def num_special(self) -> int:
+        """The number of special tokens around a text."""
+        return self._library.num_special_tokens_to_add(False)
 
     def windows(
         self,

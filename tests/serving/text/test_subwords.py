@@ -1,8 +1,10 @@
 import json
+import pickle
 
 import pytest
 
-from seqkeras.serving.text import Subwords, word_piece
+from seqkeras.serving.text import Encoding, Subwords, word_piece
+from seqkeras.tokenizers.learn import learn_byte_pairs
 
 TOKENS = "[PAD] [UNK] [CLS] [SEP] [MASK] the cat sat on mat ##s do ##g . h ##e".split()
 
@@ -127,3 +129,52 @@ def test_a_file_of_another_tool_neither_cuts_nor_pads(tmp_path):
     theirs.save(str(tmp_path / "tokenizer.json"))
     text = "the cat sat on the mat"
     assert Subwords.from_file(tmp_path / "tokenizer.json").analyze(text) == made().analyze(text)
+
+
+PLACES = [
+    "",
+    " ",
+    "the cat",
+    "  The  cats: sat. ",
+    "[MASK] dog [SEP] the",
+    "H\u00c9 the\0\u200b CATS\u535a",
+    "\U0001f468\u200d\U0001f469 e\u0301",
+    "the cat " * 40,
+]
+
+
+def tokenizers():
+    learned = learn_byte_pairs(["the cat sat on the mats", "dogs hate h\u00e9"], 300)
+    content = json.loads(learned.to_json())
+    content["post_processor"] = {
+        "type": "RobertaProcessing",
+        "sep": ["</s>", 1],
+        "cls": ["<s>", 0],
+        "trim_offsets": True,
+        "add_prefix_space": False,
+    }
+    return {
+        "WordPiece": made(),
+        "byte-level": learned,
+        "RoBERTa": Subwords(json.dumps(content)),
+    }
+
+
+@pytest.mark.parametrize("name", ["WordPiece", "byte-level", "RoBERTa"])
+def test_a_text_alone_and_among_others_is_read_as_one_that_is_put_together(name):
+    """With `max_length`, `analyze` splits a text first and adds special tokens then."""
+    tokenizer = tokenizers()[name]
+    for text, among in zip(PLACES, tokenizer.analyze_all(PLACES), strict=True):
+        expected = tokenizer.analyze(text, max_length=10_000)
+        alone = tokenizer.analyze(text)
+        assert type(expected) is Encoding and type(alone) is not Encoding
+        assert alone == expected == among and expected == alone
+        assert repr(pickle.loads(pickle.dumps(among))).endswith(repr(expected)[8:])
+        assert len(among) >= tokenizer.num_special and not hasattr(among, "other")
+    assert tokenizer.analyze("the cat") != tokenizer.analyze("the mat")
+    assert tokenizer.analyze("the cat") != "the cat"
+
+
+def test_a_text_that_is_none_among_others_is_refused():
+    with pytest.raises(ValueError, match="^Subwords: text must be a string; received None.$"):
+        made().analyze_all(["the cat", None])
