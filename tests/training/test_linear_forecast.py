@@ -217,11 +217,9 @@ def monthly(path, years=14, series=("",), growth=1.01):
 
 
 def trained(tmp_path, file, *more):
-    options = ["--time", "date", "--targets", "sales", "--horizon", "6", "--units", "8"]
-    lines = printed(
-        "forecasting", file, *options, *more, "--passes", "2", "--out", tmp_path / "run"
-    )
-    return lines, scores_of(tmp_path / "run")
+    options = "--time date --targets sales --horizon 6 --units 8 --model qrnn --passes 2 --looks 1"
+    out = ["--out", tmp_path / "run"]
+    return printed("forecasting", file, *options.split(), *more, *out), scores_of(tmp_path / "run")
 
 
 def test_a_file_alone_beats_the_naive_forecasts_and_leaves_as_keras_answers(tmp_path):
