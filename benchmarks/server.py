@@ -1,12 +1,17 @@
 """The HTTP server beside its pipeline called in process, and beside LitServe and KServe's SDK.
 
-    python -m benchmarks.server BUNDLE [--rivals PYTHON] [--wrk FILE] [--json FILE] [--quick]
+    python -m benchmarks.server BUNDLE [--before CHECKOUT] [--rivals PYTHON] [--wrk FILE]
+        [--json FILE] [--quick]
 
 Each round runs, in turn: the pipeline in process in batches of as many as there are clients, the
 server under that many clients that ask again as soon as they are answered, and the rivals under the
 same. The load is wrk's where it is there, else our own client's (`benchmarks.http_load`), which
 takes more of the processor from the server. With one client the time of a request is compared with
 the pipeline's own.
+
+On Linux the processor time of a request, of all threads of the server, is compared with that of a
+text in process: unlike the rates, it says something on a machine that others use too. `before` is
+the server of an earlier checkout.
 
 The rivals run in an environment of benchmarks/requirements-server.txt, whose interpreter --rivals
 names; without it they are left out.
@@ -31,8 +36,8 @@ import onnxruntime
 from benchmarks import harness
 from seqkeras import serving
 
-GOAL, RIVALS_GOAL = 0.6, 2.0
-OVER = 1.0  # ms that a request may take over the pipeline's own time
+GOALS = {"process": 0.7, "litserve": 2.0, "kserve": 2.0}
+OVER = 0.5  # ms that a request may take over the pipeline's own time
 RIVALS = {"litserve": "/predict", "kserve": "/v1/models/bundle:predict"}
 START = 60.0  # seconds in which a server must answer
 SCRIPT = """
@@ -46,9 +51,11 @@ request = function()
 end
 done = function(summary, latency, requests)
   local errors = summary.errors
-  io.write(string.format('{"per_second": %%f, "p50_ms": %%f, "p99_ms": %%f, "errors": %%d}\\n',
-    summary.requests / summary.duration * 1e6, latency:percentile(50) / 1e3,
-    latency:percentile(99) / 1e3, errors.status + errors.connect + errors.read + errors.timeout))
+  io.write(string.format('{"requests": %%d, "per_second": %%f, "p50_ms": %%f, "p99_ms": %%f, ',
+    summary.requests, summary.requests / summary.duration * 1e6,
+    latency:percentile(50) / 1e3, latency:percentile(99) / 1e3))
+  io.write(string.format('"errors": %%d}\\n',
+    errors.status + errors.connect + errors.read + errors.timeout))
 end
 """
 
@@ -71,7 +78,7 @@ class Load:
         self._script.write_text(SCRIPT % quoted, encoding="utf-8")
 
     def __call__(self, url, clients, seconds):
-        """Return requests per second, and the times of a request in ms."""
+        """Return the number of requests, how many a second, and the times of one in ms."""
         if not self._wrk:
             arguments = ["-m", "benchmarks.http_load", url, self._bodies, clients, seconds]
             return json.loads(harness.run_python(*arguments))
@@ -97,7 +104,8 @@ class Load:
 
 @contextlib.contextmanager
 def running(command, url, body, folder=harness.CHECKOUT):
-    """Run a server in a folder until the block ends, which begins when it answers."""
+    """Run a server in a folder until the block ends, which begins when it answers; yields its
+    id."""
     process = subprocess.Popen(
         list(map(str, command)),
         cwd=folder,
@@ -107,7 +115,7 @@ def running(command, url, body, folder=harness.CHECKOUT):
     )
     try:
         _wait(process, url, body)
-        yield
+        yield process.pid
     finally:
         process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -127,11 +135,24 @@ def _wait(process, url, body):
     raise ValueError(f"{url}: no answer; the server ended or did not start")
 
 
+def processor_seconds(pid):
+    """Return the processor time of a process and of those that it started; None if the system does
+    not tell."""
+    folder = Path(f"/proc/{pid}")
+    try:
+        fields = (folder / "stat").read_text().rpartition(")")[2].split()
+        children = (folder / f"task/{pid}/children").read_text().split()
+    except OSError:
+        return None
+    own = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return own + sum(processor_seconds(child) or 0.0 for child in children)
+
+
 def _servers(options):
-    """Return name -> (command, url) of ours and of the rivals that are there."""
-    [port] = harness.free_ports(1)
-    ours = [sys.executable, "-m", "serving", "serve", f"bundle={options.bundle}", "--port", port]
-    servers = {"ours": (ours, f"http://127.0.0.1:{port}/v1/bundles/bundle")}
+    """Return name -> (command, url, folder) of ours and of the others that are there."""
+    servers = {"ours": _own_server(options, harness.CHECKOUT)}
+    if options.before:
+        servers["before"] = _own_server(options, options.before.resolve())
     for name, path in RIVALS.items():
         if options.rivals is None:
             print(f"{name}: left out; --rivals names the interpreter that has it")
@@ -143,19 +164,27 @@ def _servers(options):
         [port] = harness.free_ports(1)
         script = harness.CHECKOUT / f"benchmarks/rival_{name}.py"
         command = [options.rivals, script, options.bundle, port]
-        servers[name] = command, f"http://127.0.0.1:{port}{path}"
+        servers[name] = command, f"http://127.0.0.1:{port}{path}", harness.CHECKOUT
     return servers
 
 
+def _own_server(options, checkout):
+    [port] = harness.free_ports(1)
+    command = [sys.executable, "-m", "serving", "serve", f"bundle={options.bundle.resolve()}"]
+    command += ["--port", port, "--processes", options.processes]
+    return command, f"http://127.0.0.1:{port}/v1/bundles/bundle", checkout
+
+
 def _process_rate(pipeline, texts, size, seconds):
-    """Return texts per second of calls with `size` texts."""
+    """Return texts per second of calls with `size` texts, and the processor time of one in us."""
     batch = [texts[place % len(texts)] for place in range(size)]
     pipeline(batch)
-    begin, count = time.perf_counter(), 0
+    begin, used, count = time.perf_counter(), time.process_time(), 0
     while time.perf_counter() - begin < seconds:
         pipeline(batch)
         count += size
-    return count / (time.perf_counter() - begin)
+    used = time.process_time() - used
+    return count / (time.perf_counter() - begin), 1e6 * used / count
 
 
 def measure(options):
@@ -168,22 +197,30 @@ def measure(options):
     servers = _servers(options)
     rates = {name: [] for name in ("process", *servers)}
     alone = {name: [] for name in ("process", *servers)}
+    used = {name: [] for name in ("process", *servers)}
     with tempfile.TemporaryDirectory() as folder:
         load = Load(Path(folder), texts, options.wrk)
         for _ in range(harness.rounds_of(options)):
-            rates["process"].append(_process_rate(pipeline, texts, clients, seconds))
-            alone["process"].append(1000 / _process_rate(pipeline, texts, 1, seconds / 2))
-            for name, (command, url) in servers.items():
-                with running(command, url, json.dumps({"input": texts[0]})):
+            rate, microseconds = _process_rate(pipeline, texts, clients, seconds)
+            rates["process"].append(rate)
+            used["process"].append(microseconds)
+            alone["process"].append(1000 / _process_rate(pipeline, texts, 1, seconds / 2)[0])
+            for name, (command, url, checkout) in servers.items():
+                with running(command, url, json.dumps({"input": texts[0]}), checkout) as pid:
                     load(url, clients, 0.5)  # not counted
-                    rates[name].append(load(url, clients, seconds)["per_second"])
+                    begin = processor_seconds(pid)
+                    found = load(url, clients, seconds)
+                    rates[name].append(found["per_second"])
+                    if begin is not None:
+                        seconds_used = processor_seconds(pid) - begin
+                        used[name].append(1e6 * seconds_used / found["requests"])
                     alone[name].append(load(url, 1, seconds / 2)["p50_ms"])
     print(
         f"{clients} clients by {load.name}, {options.bundle}, medians of "
         f"{harness.rounds_of(options)} rounds; "
         f"{harness.machine(onnxruntime=onnxruntime.__version__)}"
     )
-    return [*_rows(rates, clients), *_rows_alone(alone)]
+    return [*_rows(rates, clients), *_rows_used(used, clients), *_rows_alone(alone)]
 
 
 def _rows(rates, clients):
@@ -194,9 +231,18 @@ def _rows(rates, clients):
         case = f"server c{clients} vs {name}"
         if name == "process":
             case = f"{case} b{clients}"
-        goal = GOAL if name == "process" else RIVALS_GOAL
         medians = map(statistics.median, (rates["ours"], found))
-        yield harness.Row(case, *medians, "requests/s", ratio, goal)
+        yield harness.Row(case, *medians, "requests/s", ratio, GOALS.get(name))
+
+
+def _rows_used(used, clients):
+    for name, found in used.items():
+        if name == "ours" or not (used["ours"] and found):
+            continue
+        ratio = statistics.median(other / own for own, other in zip(used["ours"], found))
+        case = f"server c{clients} processor time vs {name}"
+        case = f"{case} b{clients}" if name == "process" else case
+        yield harness.Row(case, *map(statistics.median, (used["ours"], found)), "us", ratio)
 
 
 def _rows_alone(alone):
@@ -221,6 +267,10 @@ def main(arguments=None):
     parser.add_argument("--seconds", type=float, default=5.0, help="Seconds of a load. Default: 5.")
     parser.add_argument(
         "--rounds", type=harness.count, default=3, help=harness.ROUNDS_HELP.format(3)
+    )
+    parser.add_argument("--processes", default="1", metavar="N", help="Of our server. Default: 1.")
+    parser.add_argument(
+        "--before", type=Path, metavar="CHECKOUT", help="Checkout of an earlier server."
     )
     parser.add_argument("--rivals", metavar="PYTHON", help="Interpreter that has the rivals.")
     parser.add_argument("--wrk", default=shutil.which("wrk"), metavar="FILE", help="Path of wrk.")

@@ -99,7 +99,7 @@ SMOKES = [
     ("recurrent_export", [], [], crossed("{} b{} t5 vs {}",
         ("lstm", "gru", "bidirectional lstm", "rnn"), (8, 1), ("keras", "hand-built"))),
     ("server", ["starlette"], ["{toy}"],
-        {"server c5 vs process b5", "server c1 vs process b1 and 1 ms"}),
+        {"server c5 vs process b5", "server c1 vs process b1 and 0.5 ms"}),
     ("startup", [], [], {"minilm import serving vs 0.3 s", "minilm ONNX int8 vs float32",
         "minilm ONNX int8-embedding vs 25 MB"}
         | crossed("minilm first answer {} vs 1 s", PRECISIONS)
