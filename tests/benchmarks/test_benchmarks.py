@@ -59,6 +59,7 @@ HEADERS = os.environ.get("ONNXRUNTIME_INCLUDE_DIR")
 CPP = ["--cpp", HEADERS] if HEADERS and shutil.which("cmake") else []
 NODE = ["Node"] if shutil.which("node") and (stream_hosts.PACKAGE / "node_modules").is_dir() else []
 GENERATED = "{} float32 beam {} b1 vs {}"
+PROCESSOR_TIME = [" processor time"] if sys.platform == "linux" else []
 FLOAT32 = ["--only", "transformer", "--precisions", "float32", "--rivals"]
 DATES = crossed("dates {}{} vs dateparser", ("clean", "noisy"), ("", " b1", " b64"))
 # Benchmark, what it needs that may be missing, arguments, its cases. {text}, {parallel}, {names},
@@ -98,8 +99,9 @@ SMOKES = [
     ("loading", [], [], crossed("load 0 MB vs {}", ("a plain read", "the file's size"))),
     ("recurrent_export", [], [], crossed("{} b{} t5 vs {}",
         ("lstm", "gru", "bidirectional lstm", "rnn"), (8, 1), ("keras", "hand-built"))),
-    ("server", ["starlette"], ["{toy}"],
-        {"server c5 vs process b5", "server c1 vs process b1 and 0.5 ms"}),
+    ("server", ["starlette"], ["{toy}", "--before", harness.CHECKOUT],
+        crossed("server c5{} vs {}", ["", *PROCESSOR_TIME], ("process b5", "before"))
+        | crossed("server c1 vs {}", ("process b1 and 0.5 ms", "before"))),
     ("startup", [], [], {"minilm import serving vs 0.3 s", "minilm ONNX int8 vs float32",
         "minilm ONNX int8-embedding vs 25 MB"}
         | crossed("minilm first answer {} vs 1 s", PRECISIONS)
