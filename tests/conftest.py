@@ -105,18 +105,23 @@ def pytest_xdist_make_scheduler(config, log):
     return ByWhatTheyShare(config, log)
 
 
+# What tests share -> words of the files that share it.
+SHARED = {"dates": ("dates_run", "dates_bundle"), "text models": ("text_models",)}
+
+
 def _shared(nodeid):
     """The name of what a test shares: the run of dates, a case of the catalogue, or its file."""
     file, _, name = nodeid.partition("::")
     if file.startswith("tests/properties/") and "[" in name:
         return name.partition("[")[2]
-    return "dates" if _reads_dates(file) else file
+    return _shared_by(file)
 
 
 @functools.cache
-def _reads_dates(file):
+def _shared_by(file):
     text = (CHECKOUT / file).read_text(encoding="utf-8")
-    return "dates_run" in text or "dates_bundle" in text
+    found = (name for name, words in SHARED.items() if any(word in text for word in words))
+    return next(found, file)
 
 
 def others_long(cases, short=1):
@@ -173,8 +178,10 @@ def _let_go(request):
     """Models, graphs and sessions that the tests of a module share go with the last of them."""
     yield
     folder = request.module.__name__.rpartition(".")[0]
+    file = Path(request.module.__file__).relative_to(CHECKOUT).as_posix()
+    kept = {f"{folder}.text_models"} if _shared_by(file) == "text models" else set()
     for name, module in list(sys.modules.items()):  # those of the folder that tests import, too
-        if name.rpartition(".")[0] == folder:
+        if name.rpartition(".")[0] == folder and name not in kept:
             for value in list(vars(module).values()):
                 if hasattr(value, "cache_clear") and value.__module__ == name:
                     value.cache_clear()
