@@ -37,9 +37,12 @@ def exported(name):
 
 def inputs_of(graph, past=5):
     """Random inputs of a graph, for B texts."""
-    sizes = {"beam": 1, "length": S, "source_length": S, "past_length": past, "previous_beam": 1}
+    places = graph.session().get_inputs()
+    in_slots = any(each.name == "cache_lengths" for each in places)  # a token a step for each row
+    sizes = {"beam": 1, "length": 1 if in_slots else S, "source_length": S, "previous_beam": 1}
+    sizes |= {"past_length": past, "capacity": past + 1}
     inputs = {}
-    for number, each in enumerate(graph.session().get_inputs()):
+    for number, each in enumerate(places):
         shape = [sizes.get(size, size if isinstance(size, int) else B) for size in each.shape]
         if each.type == "tensor(float)":
             inputs[each.name] = floats(*shape, seed=number)
@@ -48,6 +51,7 @@ def inputs_of(graph, past=5):
         else:
             inputs[each.name] = np.random.default_rng(number).integers(4, V, shape)
     given = {"lengths": np.array([S, 2, 5]), "beam_index": np.arange(B)[:, None], "k": np.array(V)}
+    given["cache_lengths"] = np.array([past, 0, 2])
     given["segment_ids"] = np.tile(np.arange(S) > 3, (B, 1)).astype("int64")
     return inputs | {name: value for name, value in given.items() if name in inputs}
 
