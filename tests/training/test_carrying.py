@@ -46,9 +46,8 @@ ENCODERS = {
     "transformer": {"encoder": "transformer", "attention_window": 5, "heads": 3},
 }
 # A GRU and a plain RNN carry a state as an LSTM does.
-OF_EACH_KIND = [
-    pytest.param(name, marks=[pytest.mark.long] * (name in ("gru", "rnn"))) for name in ENCODERS
-]
+KINDS = ("lstm", "qrnn", "convolution", "transformer", "gru", "rnn")
+OF_EACH_KIND, OF_FAST_KINDS = others_long(KINDS, short=4), others_long(KINDS, short=3)
 KEEPING = [*SENSORS, "--causal", "true", "--dropout", "0"]
 
 
@@ -96,7 +95,7 @@ def test_windows_in_turn_give_the_answers_of_the_whole_recording(name, tmp_path)
         close(carried.state[name], value)
 
 
-@pytest.mark.parametrize("name", OF_EACH_KIND)
+@pytest.mark.parametrize("name", OF_FAST_KINDS)
 def test_a_row_that_begins_anew_knows_nothing_of_the_recording_before(name):
     model, frames = tagger(**ENCODERS[name]), floats(B, T, D)
     carried = carrying(model)
@@ -214,7 +213,7 @@ def test_each_window_has_the_gradient_of_a_loop_by_hand(by_hand, layers_of):
         close(found, expected, rtol=1e-4)
 
 
-@pytest.mark.parametrize("name", OF_EACH_KIND)
+@pytest.mark.parametrize("name", OF_FAST_KINDS)
 def test_each_layer_that_drops_out_does_so_in_training_alone(name, monkeypatch):
     model, frames = tagger(0.5, **ENCODERS[name]), floats(B, T, D)
     carried, calls = carrying(model), []
@@ -291,7 +290,7 @@ def test_pieces_of_a_windows_length_without_a_state_do_not_learn_it(remembering,
     assert scores_of(tmp_path / "run")["accuracy"] < 0.75
 
 
-@pytest.mark.parametrize("name", others_long(ENCODERS))
+@pytest.mark.parametrize("name", others_long(sorted(KINDS, key=lambda name: name != "qrnn")))
 def test_a_classifier_learns_the_label_at_the_end_of_each_window(name, tmp_path):
     file = as_rows(tmp_path / "sensors.csv", recordings(41), {(0, 0), (3, 2)})
     given = arguments(**ENCODERS[name], carry_every=4, passes=12, held_out=0.2, looks=1)

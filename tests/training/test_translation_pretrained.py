@@ -13,10 +13,16 @@ from seqkeras.pretrained.warm_start import decoder_options, start_decoder
 from seqkeras.tokenizers import read_tokenizer
 from tests.arrays import numbers
 from tests.conftest import others_long
-from tests.training.commands import exported, printed, refusal, scores_of_both
+from tests.training.commands import (
+    answers_of_run,
+    exported,
+    printed,
+    refusal,
+    scores_of_both,
+)
 from tests.training.pretrained_folders import VOCABULARY, hugging_face_folder, tiny_bert
 
-OPTIONS = "--passes 12 --num-beams 1 --batch-size 11 --learning-rate 0.01 --max-length 30"
+OPTIONS = "--passes 12 --num-beams 1 --batch-size 11 --learning-rate 0.01"
 OPTIONS += " --warmup-steps 7 --dropout 0 --looks 1"
 ROLES = ("source", "target")
 SMALL = "--hidden-dim 8 --num-layers 1 --num-heads 2"
@@ -54,11 +60,14 @@ def greedy(model, source, start, end, most):
     return target[1:-1] if target[-1] == end else target[1:]
 
 
-@pytest.mark.parametrize("kind", others_long(KINDS))
-def test_it_is_tuned_by_the_command_and_served(kind, tmp_path):
+@pytest.mark.parametrize(
+    ("kind", "is_served"), others_long([("encoder", False), *((kind, True) for kind in KINDS)])
+)
+def test_it_is_tuned_by_the_command_and_served(kind, is_served, tmp_path):
     folder, run = hugging_face_folder(tmp_path / "bert"), tmp_path / "run"
     given = [*OPTIONS.split(), *KINDS[kind].split(), "--pretrained", folder, "--out", run]
-    file = pairs(tmp_path)
+    file, most = pairs(tmp_path), 30 if is_served else 20
+    given += ["--max-length", most, *([] if is_served else ["--max-steps", 6])]
     printed("translation", file, *given)
     model = keras.models.load_model(run / "model.keras", compile=False)
     is_same = [
@@ -72,13 +81,15 @@ def test_it_is_tuned_by_the_command_and_served(kind, tmp_path):
     words = "[CLS] the good film in oslo lives two . [SEP]".split()
     assert read == [*map(VOCABULARY.index, words)]
     decoding = json.loads((run / "run.json").read_text())["decoding"]
-    ids = greedy(model, read, decoding["start_id"], decoding["end_id"], 30)
-    answer = serving.load(exported(tmp_path), threads=1)(text)
+    ids = greedy(model, read, decoding["start_id"], decoding["end_id"], most)
+    [answer] = answers_of_run(run, [text])
     assert answer.text == target.decode(ids)
     assert (target == source) == (kind == "decoder")
     if kind == "decoder":
         assert (decoding["start_id"], decoding["end_id"]) == (2, 3)  # [CLS], [SEP]
-    scores_of_both(tmp_path, file)
+    if is_served:
+        assert serving.load(exported(tmp_path), threads=1)(text).text == answer.text
+        scores_of_both(tmp_path, file)
 
 
 def test_a_decoder_begins_with_the_weights_of_an_encoder():
