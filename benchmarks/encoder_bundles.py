@@ -1,4 +1,4 @@
-"""Sentence encoders of published sizes with random weights, as bundles of `Embed`."""
+"""Encoders of published sizes with random weights, as bundles of `Embed` and of `Classify`."""
 
 import itertools
 import string
@@ -13,6 +13,8 @@ SIZES = {
 }
 QUICK = {"hidden_dim": 24, "num_layers": 2, "num_heads": 3, "feed_forward_dim": 40}
 MAX_LENGTH = 512
+LABELS = ("business", "science", "sports", "world")
+EXAMPLES = 64
 
 
 def make_model(name, quick):
@@ -23,12 +25,37 @@ def make_model(name, quick):
     sizes = QUICK if quick else SIZES[name]
     vocab_size = QUICK_VOCAB_SIZE if quick else VOCAB_SIZE
     model = SentenceEncoder(Bert(vocab_size, max_length=MAX_LENGTH, pooler=None, **sizes))
+    return _drawn(model)
+
+
+def make_classifier(name, quick):
+    """Return a built classifier of four classes on a BERT, its weights drawn by one seed."""
+    from seqkeras.models import Bert, ClassificationHead, WithHeads
+
+    sizes = QUICK if quick else SIZES[name]
+    vocab_size = QUICK_VOCAB_SIZE if quick else VOCAB_SIZE
+    bert = Bert(vocab_size, max_length=MAX_LENGTH, **sizes)
+    return _drawn(WithHeads(bert, {"label": ClassificationHead(len(LABELS))}))
+
+
+def _drawn(model):
     model.build(None)
     draw = np.random.default_rng(0)
     for variable in model.variables:
         if "norm" not in variable.path:
             variable.assign(draw.normal(scale=0.02, size=variable.shape))
     return model
+
+
+def export_classifier(model, folder):
+    """Write the bundle of a classifier, as `make_classifier` returns it; its examples are texts of
+    6 to 21 words."""
+    words = make_words(model.encoder.config["vocab_size"])
+    draw = np.random.default_rng(0)
+    lengths = draw.integers(6, 22, EXAMPLES)
+    texts = [" ".join(draw.choice(words, size=length)) for length in lengths]
+    settings = {"output": "label", "labels": list(LABELS)}
+    _export(model, folder, "Classify", texts, words, (), settings=settings)
 
 
 def export_model(model, folder, precisions):
@@ -39,21 +66,26 @@ def export_model(model, folder, precisions):
         folder: the bundle.
         precisions: names beside float32, see `seqkeras.export.quantize`.
     """
+    words = make_words(model.encoder.config["vocab_size"])
+    texts = [" ".join(words[:length]) for length in (3, 7, 14)]
+    _export(model, folder, "Embed", texts, words, precisions)
+
+
+def _export(model, folder, pipeline, texts, words, precisions, **options_of_run):
     from seqkeras.export import save_run
     from seqkeras.export.bundle import ExportOptions, export
     from seqkeras.export.tolerances import UNLIMITED
     from seqkeras.tokenizers import word_piece
 
-    vocab_size = model.encoder.config["vocab_size"]
-    words = make_words(vocab_size)
     run = folder.with_name(f"{folder.name}.run")
     save_run(
         run,
         model,
-        "Embed",
-        [{"input": " ".join(words[:length])} for length in (3, 7, 14)],
+        pipeline,
+        [{"input": text} for text in texts],
         {"source_length": MAX_LENGTH},
         {"text": word_piece([*SPECIAL_TOKENS, *words])},
+        **options_of_run,
     )
     options = ExportOptions(precisions=tuple(precisions), tolerances=UNLIMITED, saved_models=False)
     export(run, folder, options=options)

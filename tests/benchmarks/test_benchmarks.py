@@ -102,6 +102,9 @@ SMOKES = [
     ("server", ["starlette"], ["{toy}", "--before", harness.CHECKOUT],
         crossed("server c5{} vs {}", ["", *PROCESSOR_TIME], ("process b5", "before"))
         | crossed("server c1 vs {}", ("process b1 and 0.5 ms", "before"))),
+    ("server", ["starlette"], ["minilm"],
+        crossed("server c5{} vs process b5", ["", *PROCESSOR_TIME])
+        | {"server c1 vs process b1 and 0.5 ms"}),
     ("startup", [], [], {"minilm import serving vs 0.3 s", "minilm ONNX int8 vs float32",
         "minilm ONNX int8-embedding vs 25 MB"}
         | crossed("minilm first answer {} vs 1 s", PRECISIONS)
