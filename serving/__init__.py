@@ -31,6 +31,7 @@ def load(
     precision: str | None = None,
     threads: int | None = None,
     providers: str | Sequence[str | tuple[str, dict[str, Any]]] | None = None,
+    cache_bytes: int | None = None,
 ) -> "Pipeline":
     """Open a bundle and return the pipeline that its manifest names.
 
@@ -44,14 +45,16 @@ def load(
             "OpenVINO", "XNNPACK" or any other that is installed, also by its full name. The CPU
             runs what they do not support. A name with options is a tuple: ("OpenVINO",
             {"device_type": "GPU"}).
+        cache_bytes: the most bytes of caches while the answers of a call are generated; inputs of a
+            list wait until there is room. None: as many as `token_budget` allows.
 
     Returns:
         A pipeline, such as `serving.pipelines.Translate`. Several threads may call it at once.
 
     Raises:
         BundleError: if the bundle is missing, damaged, or made for a newer version.
-        ValueError: if the bundle lacks the precision, onnxruntime lacks a provider, `threads` is
-            not a whole number of at least 1, or `path` is not a path.
+        ValueError: if the bundle lacks the precision, onnxruntime lacks a provider, `threads` or
+            `cache_bytes` is not a whole number of at least 1, or `path` is not a path.
 
     Example:
         >>> from seqkeras import serving
@@ -64,4 +67,4 @@ def load(
         open_bundle,
     )  # brings NumPy and onnxruntime, which `import serving` spares
 
-    return open_bundle(path, precision, threads, providers)
+    return open_bundle(path, precision, threads, providers, cache_bytes)

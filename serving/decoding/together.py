@@ -21,8 +21,9 @@ import numpy as np
 from .loop import Search
 from .results import Candidates
 
-CHUNK = 128  # tokens of prompts after which those that go on take a step
-LEAST = 16  # tokens that fewer count, for they take as long
+CHUNK = 128  # tokens of prompts that are read in one part
+PAUSE = 2 * CHUNK  # tokens of prompts after which those that go on take a step
+LEAST = 32  # as so many counts a part with fewer tokens, which takes almost as long
 
 
 @dataclass(frozen=True)
@@ -284,7 +285,7 @@ class _Lane:
 
     def go_on(self, step):
         """Let the searches take a step, or the first of the openings a part of its own."""
-        if self.openings and (self._read < CHUNK or not self._going()):
+        if self.openings and (self._read < PAUSE or not self._going()):
             self._open(self.openings[0])
         else:
             self._read = 0

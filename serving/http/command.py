@@ -62,6 +62,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         parser, "the bundles' precisions", "one for each 4 MiB of weights, at most one a core"
     )
     parser.add_argument(
+        "--cache-memory",
+        type=count,
+        metavar="MIB",
+        help="Memory of the caches of all answers that are generated at once; further inputs wait. "
+        "Default: half of the free memory.",
+    )
+    parser.add_argument(
         "--token-file",
         metavar="FILE",
         help=f"File of the token that clients send as Authorization: Bearer. Default: ${TOKEN}.",
@@ -116,7 +123,7 @@ def serve(options: argparse.Namespace) -> None:
     token = _token(options.token_file)
     try:
         from .application import Service
-        from .cores import count_cores, free_memory, processes_for, weights_of
+        from .cores import cache_bytes_for, count_cores, free_memory, processes_for, weights_of
         from .served_bundle import Opening
         from .server import run
     except ModuleNotFoundError as error:
@@ -144,7 +151,12 @@ def serve(options: argparse.Namespace) -> None:
         processes = processes_for(weights, count_cores(), free_memory())
     service = Service(
         bundles=named,
-        opening=Opening(options.precision, options.threads, tuple(options.provider or ()) or None),
+        opening=Opening(
+            options.precision,
+            options.threads,
+            tuple(options.provider or ()) or None,
+            cache_bytes_for(options.cache_memory, free_memory(), processes * len(named)),
+        ),
         bounds=Bounds(**{name: getattr(options, name) for name in BOUNDS}),
         token=token,
         origins=tuple(options.cors),

@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from ..manifest import Manifest
 from ..opening import FLOAT32
 
-WORTH = 4 * 2**20  # bytes of weights that are worth a thread
+MIB = 2**20
+WORTH = 4 * MIB  # bytes of weights that are worth a thread
 PROCESS = 2**28  # bytes of memory of a process, without weights
 HELD = 2  # times its size on disk that a weight takes in memory while a graph is opened
 MEMORY = "/proc/meminfo"
@@ -51,6 +52,19 @@ def processes_for(weights: Iterable[int], cores: int, memory: int | None) -> int
     if memory is not None:
         count = min(count, memory // (PROCESS + HELD * sum(sizes)))
     return max(count, 1)
+
+
+def cache_bytes_for(asked: int | None, memory: int | None, sharers: int) -> int | None:
+    """Return the bytes of caches of each bundle in each process; None for no limit.
+
+    Args:
+        asked: MiB of all together; None for half of the memory.
+        memory: the bytes that are free; None if that is not known.
+        sharers: bundles times processes.
+    """
+    if asked is not None:
+        return asked * MIB // sharers
+    return None if memory is None else max(memory // 2 // sharers, 1)
 
 
 def free_memory() -> int | None:

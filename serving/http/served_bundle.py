@@ -48,6 +48,7 @@ class Opening:
     precision: str | None = None
     threads: int | None = None
     providers: tuple[str, ...] | None = None
+    cache_bytes: int | None = None
 
 
 class ServedBundle:
@@ -297,7 +298,12 @@ class ServedBundle:
             weights = weights_of(read_manifest(self.folder), opening.precision)
             threads = threads_for(weights, count_cores())
         return open_bundle(
-            self.folder, opening.precision, threads, opening.providers, before=self._before_run
+            self.folder,
+            opening.precision,
+            threads,
+            opening.providers,
+            opening.cache_bytes,
+            before=self._before_run,
         )
 
     def _before_run(self):

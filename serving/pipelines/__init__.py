@@ -115,7 +115,9 @@ PIPELINES = {
 """The pipelines: name in a manifest -> class."""
 
 
-def open_bundle(path, precision=None, threads=None, providers=None, before=None):
+def open_bundle(
+    path, precision=None, threads=None, providers=None, cache_bytes=None, *, before=None
+):
     """Open a bundle and return its pipeline: what `serving.load` does; `before`: see `Runtime`."""
     if not isinstance(path, (str, os.PathLike)):
         raise ValueError(f"load: path must be a bundle's folder; received {shown(path)}.")
@@ -125,6 +127,7 @@ def open_bundle(path, precision=None, threads=None, providers=None, before=None)
         threads=threads,
         providers=() if providers is None else providers,
         before=before,
+        cache_bytes=cache_bytes,
     )
 
     def open_pipeline(manifest):

@@ -190,7 +190,7 @@ def test_prompts_are_read_in_parts_between_the_steps_of_others(pipeline):
     many.join(together, step)
     while not many.search.length:
         together.step()
-    assert len(read) >= 3 and max(read.values()) < 2 * together_module.CHUNK
+    assert len(read) >= 3 and max(read.values()) < 3 * together_module.CHUNK
     while len(together):
         together.step()
     for text, answer in zip(texts, many.results(range(60)), strict=True):
@@ -205,7 +205,7 @@ def test_a_long_prompt_is_read_in_parts(n_best, tmp_path, monkeypatch):
     alone = pipeline(text, **options)
     for module in (jobs, generate):
         monkeypatch.setattr(module, "CHUNK", 7)
-    monkeypatch.setattr(together_module, "CHUNK", 7)
+    monkeypatch.setattr(together_module, "PAUSE", 7)
     read = []
 
     def step(token_ids, *rest):
@@ -271,7 +271,7 @@ def test_light_searches_do_not_wait_behind_a_heavy_one_that_waits_for_its_like(
     while len(together):
         together.step()
         ended += [job for job in [*heavy, *light] if job.search.is_over and job not in ended]
-    assert ended.index(heavy[1]) == 4 and ended.index(light[0]) < 3
+    assert max(map(ended.index, light[:2])) < ended.index(heavy[1])
     assert {job.search.error for job in ended} == {None}
 
 

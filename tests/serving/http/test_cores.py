@@ -62,9 +62,9 @@ def test_a_small_bundle_is_opened_with_one_thread_unless_told(
 ):
     opened = []
 
-    def open_bundle(folder, precision, threads, providers, before):
+    def open_bundle(folder, precision, threads, *others, before):
         opened.append(threads)
-        return served_bundle_open(folder, precision, threads, providers, before=before)
+        return served_bundle_open(folder, precision, threads, *others, before=before)
 
     served_bundle_open = served_bundle.open_bundle
     monkeypatch.setattr(served_bundle, "open_bundle", open_bundle)
@@ -84,3 +84,11 @@ def test_auto_starts_as_many_processes_as_there_are_cores(folders):
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=60)
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize(
+    "asked, memory, expected",
+    [(None, 2**30, 2**28), (None, None, None), (30, 2**30, 15 * 2**20), (30, None, 15 * 2**20)],
+)
+def test_bundles_share_the_memory_of_caches(asked, memory, expected):
+    assert cores.cache_bytes_for(asked, memory, 2) == expected

@@ -13,9 +13,12 @@ import numpy as np
 import pytest
 
 from seqkeras import serving
+from seqkeras.serving.decoding import Size
+from seqkeras.serving.http import worker as worker_module
 from seqkeras.serving.http.bounds import Bounds
 from seqkeras.serving.http.departure import Wanted
 from seqkeras.serving.http.metrics import BundleMetrics, Metrics
+from seqkeras.serving.http.served_bundle import Opening
 from seqkeras.serving.http.shared import Shared
 from seqkeras.serving.http.worker import Worker
 from tests.serving.http.served import ask, served, until
@@ -86,14 +89,19 @@ def test_a_refused_input_fails_alone(folder):
 
 def test_what_nobody_waits_for_leaves_the_others(folder):
     endless = {"inputs": ["abc"] * 300, "options": {"num_beams": 13, **LONG}}
+    content = {"input": "abc", "options": GREEDY | LONG}
     with served({"letters": folder}, bounds=Bounds(max_batch=8)) as port:
-        with connected(port) as connection:
-            send(connection, endless)
-            until(lambda: ANSWERED.search(ask(port, "/metrics")[1]))
-        content = {"input": "abc", "options": GREEDY | LONG}
-        status, answer = ask(port, "/v1/bundles/letters", content)
-        assert status == 200 and answer["text"]
-        until(lambda: ABANDONED.search(ask(port, "/metrics")[1]))
+
+        def is_abandoned():  # unless the client leaves between two batches
+            with connected(port) as connection:
+                send(connection, endless)
+                until(lambda: ANSWERED.search(ask(port, "/metrics")[1]))
+                time.sleep(0.03)
+            status, answer = ask(port, "/v1/bundles/letters", content)
+            assert status == 200 and answer["text"]
+            return ABANDONED.search(ask(port, "/metrics")[1])
+
+        until(is_abandoned)
 
 
 def test_streams_go_on_beside_a_batch_that_is_answered_apart(tmp_path):
@@ -147,10 +155,12 @@ def test_short_answers_do_not_wait_for_long_ones_that_began_with_them(tmp_path):
     options = {"sample": True, "seed": 3, "regex": "[a-d]{1,30}"}
 
     def deliver(inputs, answers, seconds, count):
+        assert count >= len(texts) - len(delivered)
         delivered.update((each.value, (steps, answer)) for each, answer in zip(inputs, answers))
 
     shared, steps = Shared(max_work=1000, max_count=7, deliver=deliver), 0
-    inputs = [SimpleNamespace(value=text, tell=None) for text in ("ab", "cd", "ef", "gh", "ij")]
+    texts = "ab", "cd", "ef", "gh", "ij"
+    inputs = [SimpleNamespace(value=text, tell=None) for text in texts]
     shared.begin(pipeline, options, inputs, 1)
     while len(shared):
         assert len(shared) == len(inputs) - len(delivered)
@@ -160,3 +170,74 @@ def test_short_answers_do_not_wait_for_long_ones_that_began_with_them(tmp_path):
     for text, (step, answer) in delivered.items():
         alone = pipeline(text, **options)
         assert answer.text == alone.text and step == alone.num_new_tokens
+
+
+async def in_worker(pipeline, use):
+    """Return what a function of a worker gives."""
+    worker = Worker(pipeline, Bounds(), BundleMetrics(Metrics(), "toy"), Wanted())
+    try:
+        return await asyncio.wait_for(use(worker), 60)
+    finally:
+        for thread in worker.close():
+            await asyncio.to_thread(thread.join)
+
+
+def test_requests_for_many_answers_are_not_among_the_light_ones(folder, monkeypatch):
+    pipeline, seen, begin = serving.load(folder, threads=1), [], Shared.begin
+
+    def seeing(shared, pipeline, options, waiting, work, light):
+        seen.append((len(waiting), work, light))
+        begin(shared, pipeline, options, waiting, work, light)
+
+    monkeypatch.setattr(Shared, "begin", seeing)
+
+    async def use(worker):
+        answers = worker.add(64 * ["ab"], GREEDY, "greedy")
+        answers += worker.add(["ab"], GREEDY, "greedy") + worker.add(["ab"], BEAMS, "beams")
+        answers += worker.add(3 * ["ab"], BEAMS, "beams")
+        pieces = [piece async for piece in worker.stream("ab", {}, "stream", pipeline)]
+        return await asyncio.gather(*answers), "".join(pieces)
+
+    answers, text = asyncio.run(in_worker(pipeline, use))
+    assert sorted(seen) == sorted(
+        [(64, 40, False), (1, 40, True), (1, 120, True), (3, 120, False), (1, 40, True)]
+    )
+    assert {each.text for each in answers[:65]} == {text} == {pipeline("ab", **GREEDY).text}
+    assert {each.text for each in answers[65:]} == {pipeline("ab", **BEAMS).text}
+
+
+def test_a_slow_reader_gets_what_waits_as_one_piece(folder, monkeypatch):
+    pipeline = serving.load(folder, threads=1)
+    monkeypatch.setattr(worker_module, "AHEAD", 3)
+    streamed = "".join(pipeline.stream("ab"))
+
+    async def use(worker):
+        pieces = worker.stream("ab", {}, "stream", pipeline)
+        found = [await anext(pieces)]
+        while len(worker._shared):
+            await asyncio.sleep(0.01)
+        return found + [piece async for piece in pieces]
+
+    found = asyncio.run(in_worker(pipeline, use))
+    assert "".join(found) == streamed and len(found) <= 3 < len(streamed)
+
+
+def test_inputs_wait_for_memory_and_what_never_fits_is_refused(folder):
+    pipeline = serving.load(folder, threads=1)
+    num_bytes = pipeline._graphs._decoder._num_bytes
+    opening = Opening(threads=1, cache_bytes=num_bytes(Size(4, 40, 1, 12)))
+    texts = random_texts(np.random.default_rng(0), 12)
+    with (
+        served({"toy": folder}, opening=opening) as port,
+        concurrent.futures.ThreadPoolExecutor(12) as clients,
+    ):
+        answered = [
+            clients.submit(ask, port, "/v1/bundles/toy", {"input": text, "options": BEAMS})
+            for text in texts
+        ]
+        status, answer = ask(
+            port, "/v1/bundles/toy", {"input": "abcdefghijkl", "options": {"num_beams": 9}}
+        )
+        assert status == 400 and "MiB of caches, 9 beams or samples of up to 40" in answer["error"]
+        for text, future in zip(texts, answered, strict=True):
+            assert future.result()[1]["text"] == pipeline(text, **BEAMS).text
