@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from seqkeras.tokenizers import BOS, learn_tokenizer
+from seqkeras.tokenizers import BOS, learn_tokenizer, word_piece
 from seqkeras.training.parts import translation_maps
 
 LAYERS, HEADS = 3, 2
@@ -76,3 +76,12 @@ def test_it_is_of_the_last_layer_and_the_answers_token_by_token(monkeypatch):
         ends = np.cumsum([count for _, count in source.analyze(text).words()])
         looked_at = int(np.searchsorted(ends, LAYERS - 1, side="right"))
         assert (np.argmax(panel.weights, axis=1) == looked_at).all()
+
+
+def test_an_answer_of_word_pieces_is_read_without_its_special_tokens():
+    table = word_piece(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "we", "are", "##n"])
+    read = translation_maps._read(table, "we aren", special_tokens=False)
+    assert read.tokens == ["we", "are", "##n"]
+    assert read.token_ids == table.analyze("we aren").token_ids[1:-1]
+    assert None not in read.offsets and read.texts == ("we aren",)
+    assert translation_maps._read(table, "we aren").tokens[0] == "[CLS]"

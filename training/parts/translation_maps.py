@@ -10,7 +10,7 @@ from keras import ops
 
 from seqkeras.analysis.attention_maps import maps_of_heads, plot_attention_maps
 from seqkeras.runs import RunFiles
-from seqkeras.tokenizers import CharacterTable
+from seqkeras.tokenizers import CharacterTable, Encoding
 from seqkeras.training.answering.translate import Translate, source_ids
 
 EXAMPLES = 3
@@ -82,7 +82,6 @@ def _read(tokenizer, text, special_tokens=True):
     if special_tokens:
         return encoding
     indices = [index for index, offset in enumerate(encoding.offsets) if offset is not None]
-    names = [field.name for field in dataclasses.fields(encoding) if field.name != "texts"]
-    return dataclasses.replace(
-        encoding, **{name: [getattr(encoding, name)[index] for index in indices] for name in names}
-    )
+    names = [field.name for field in dataclasses.fields(Encoding) if field.name != "texts"]
+    parts = {name: [getattr(encoding, name)[index] for index in indices] for name in names}
+    return Encoding(**parts, texts=encoding.texts)
