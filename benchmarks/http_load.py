@@ -20,6 +20,45 @@ import numpy as np
 WARM_UP = 0.2  # of the seconds, not counted
 
 
+def requests_of(url, bodies):
+    """Return the bytes of requests that post these strings."""
+    address = urllib.parse.urlsplit(url)
+    lines = f"POST {address.path} HTTP/1.1", f"host: {address.netloc}"
+    head = "\r\n".join([*lines, "content-type: application/json", ""])
+    return [f"{head}content-length: {len(body.encode())}\r\n\r\n{body}".encode() for body in bodies]
+
+
+def ask(connection, request):
+    """Return the seconds from a request to the end of its answer.
+
+    Args:
+        connection: a socket.
+        request: the bytes.
+
+    Raises:
+        ValueError: if the status is another than 200.
+    """
+    begin = time.perf_counter()
+    connection.sendall(request)
+    head, body = b"", b""
+    while not head:
+        body += connection.recv(65_536)
+        before, end, after = body.partition(b"\r\n\r\n")
+        if end:
+            head, body = before, after
+    size = _length(head)
+    while len(body) < size:
+        body += connection.recv(65_536)
+    seconds = time.perf_counter() - begin
+    if not head.startswith(b"HTTP/1.1 200"):
+        raise ValueError(f"no answer: {head[:80]}")
+    return seconds
+
+
+def _length(head):
+    return int(head.lower().partition(b"content-length:")[2].split(b"\r\n", 1)[0])
+
+
 async def _client(address, requests, begin, times, errors):
     """Ask until the end; return how often."""
     count = 0
@@ -31,8 +70,7 @@ async def _client(address, requests, begin, times, errors):
                 break
             writer.write(request)
             head = await reader.readuntil(b"\r\n\r\n")
-            size = int(head.lower().partition(b"content-length:")[2].split(b"\r\n", 1)[0])
-            await reader.readexactly(size)
+            await reader.readexactly(_length(head))
             if not head.startswith(b"HTTP/1.1 200"):
                 errors.append(head)
             count += 1
@@ -50,12 +88,7 @@ class _Times:
 
 
 async def _load(url, bodies, clients, seconds):
-    address = urllib.parse.urlsplit(url)
-    lines = f"POST {address.path} HTTP/1.1", f"host: {address.netloc}"
-    head = "\r\n".join([*lines, "content-type: application/json", ""])
-    requests = [
-        f"{head}content-length: {len(body.encode())}\r\n\r\n{body}".encode() for body in bodies
-    ]
+    address, requests = urllib.parse.urlsplit(url), requests_of(url, bodies)
     times, errors, begin = [], [], _Times(seconds)
     counts = await asyncio.gather(
         *(_client(address, requests, begin, times, errors) for _ in range(clients))

@@ -7,7 +7,7 @@ Each round runs, in turn: the pipeline in process in batches of as many as there
 server under that many clients that ask again as soon as they are answered, and the rivals under the
 same. The load is wrk's where it is there, else our own client's (`benchmarks.http_load`), which
 takes more of the processor from the server. With one client the time of a request is compared with
-the pipeline's own.
+that of a call of the pipeline, a text each in turn.
 
 On Linux the processor time of a request, of all threads of the server, is compared with that of a
 text in process: unlike the rates, it says something on a machine that others use too. `before` is
@@ -20,22 +20,25 @@ names; without it they are left out.
 """
 
 import contextlib
+import itertools
 import json
 import os
 import re
 import shutil
 import signal
+import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.parse
 import urllib.request
 from pathlib import Path
 
 import onnxruntime
 
-from benchmarks import encoder_bundles, harness
+from benchmarks import encoder_bundles, harness, http_load
 from seqkeras import serving
 
 GOALS = {"process": 0.7, "litserve": 2.0, "kserve": 2.0}
@@ -191,6 +194,22 @@ def _process_rate(pipeline, texts, size, seconds):
     return count / (time.perf_counter() - begin), 1e6 * used / count
 
 
+def _in_turn(url, pipeline, texts, seconds):
+    """Return the median ms of a request of one client and of a call of the pipeline, a text each
+    in turn."""
+    requests = http_load.requests_of(url, [json.dumps({"input": text}) for text in texts])
+    address = urllib.parse.urlsplit(url)
+    asked, called, end = [], [], time.perf_counter() + seconds
+    with socket.create_connection((address.hostname, address.port)) as connection:
+        for text, request in itertools.cycle(zip(texts, requests)):
+            asked.append(http_load.ask(connection, request))
+            begin = time.perf_counter()
+            pipeline(text)
+            called.append(time.perf_counter() - begin)
+            if time.perf_counter() > end:
+                return 1000 * statistics.median(asked), 1000 * statistics.median(called)
+
+
 def measure(options):
     """Put load on all in turn; returns the rows."""
     if str(options.bundle) != MADE:
@@ -219,7 +238,6 @@ def _measure(options):
             rate, microseconds = _process_rate(pipeline, texts, clients, seconds)
             rates["process"].append(rate)
             used["process"].append(microseconds)
-            alone["process"].append(1000 / _process_rate(pipeline, texts, 1, seconds / 2)[0])
             for name, (command, url, checkout) in servers.items():
                 with running(command, url, json.dumps({"input": texts[0]}), checkout) as pid:
                     load(url, clients, 0.5)  # not counted
@@ -229,7 +247,10 @@ def _measure(options):
                     if begin is not None:
                         seconds_used = processor_seconds(pid) - begin
                         used[name].append(1e6 * seconds_used / found["requests"])
-                    alone[name].append(load(url, 1, seconds / 2)["p50_ms"])
+                    request, call = _in_turn(url, pipeline, texts, seconds / 2)
+                    alone[name].append(request)
+                    if name == "ours":
+                        alone["process"].append(call)
     print(
         f"{clients} clients by {load.name}, {options.bundle}, medians of "
         f"{harness.rounds_of(options)} rounds; "
