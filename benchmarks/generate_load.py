@@ -156,7 +156,7 @@ def measure(options):
 
 
 def _measure(name, family, folder, options):
-    requests = _requests(family, options.quick)
+    requests = requests_of(family, options.quick)
     contenders = _contenders(family, folder, requests[0], options)
     clients, seconds = (3, 0.5) if options.quick else (options.clients, options.seconds)
     rates = {contender: [] for contender in contenders}
@@ -186,7 +186,7 @@ def _measure(name, family, folder, options):
     ]
 
 
-def _requests(family, quick):
+def requests_of(family, quick):
     """Return requests of many lengths."""
     draw = np.random.default_rng(1)
     table = generation.make_table(quick, family.vocab_size)
@@ -215,11 +215,11 @@ def _contenders(family, folder, first, options):
     else:
         has_rival = True
         contenders["ctranslate2"] = lambda: _ctranslate2(family, folder, options)
-    _make(family, folder, has_rival, options.quick)
+    write_models(family, folder, has_rival, options.quick)
     return contenders
 
 
-def _make(family, folder, has_rival, quick):
+def write_models(family, folder, has_rival, quick):
     """Write what is not in the folder yet."""
     written, rival = folder / "bundle", folder / "ctranslate2"
     if written.exists() and (rival.exists() or not has_rival):
@@ -233,7 +233,7 @@ def _make(family, folder, has_rival, quick):
     if has_rival and not rival.exists():
         family.write(model, rival)
     if not written.exists():
-        texts = [request.text for request in _requests(family, quick)[:2]]
+        texts = [request.text for request in requests_of(family, quick)[:2]]
         save_run(
             folder / "run",
             model,

@@ -77,6 +77,8 @@ SMOKES = [
         | {"minilm float32 64 texts t8…128 vs one batch"}),
     ("export_time", [], ["--beside", harness.CHECKOUT, "{run}"],
         crossed(f"run vs {harness.CHECKOUT.name}{{}}", ("", ", memory"))),
+    ("generate_list", [], ["--before", harness.CHECKOUT],
+        crossed("{} 7 texts vs {}", ("gpt", "transformer"), ("before", "in batches"))),
     ("generate_load", [], ["--before", harness.CHECKOUT],
         crossed("{} c3 vs {}", ("gpt", "transformer"), ["before", *CTRANSLATE2])
         | crossed("{} c3 first token, p95, vs 3 steps", ("gpt", "transformer"))
