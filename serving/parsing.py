@@ -62,6 +62,9 @@ def parse_json(text, **options):
             content = json.loads(text, **options)
     except RecursionError as error:
         raise ValueError(_too_deep()) from error
+    opening = ("[", "{") if isinstance(text, str) else (b"[", b"{")
+    if sum(map(text.count, opening)) <= MOST_NESTED:  # too few for so many levels
+        return content
     level = [content]
     for _ in range(MOST_NESTED + 1):
         level = [part for value in level for part in _inner(value)]
