@@ -135,7 +135,7 @@ KINDS = [  # options of a training, in the folder of its file
     ("pairs", [*SIZES, "--pair-column", "second"]),
     ("windows", [*SIZES, "--max-length", 6, "--stride", 2]),
     ("tuned", ["--pretrained", "{folder}/bert", "--pooling", "mean", "--learning-rate", 0.001]),
-    ("frames", [*SIZES, *SENSORS]),
+    ("frames", [*SIZES, "--encoder", "lstm", *SENSORS]),
 ]
 
 
