@@ -13,7 +13,7 @@ from seqkeras.export.place import require_free
 from seqkeras.export.web import WebFolder
 from seqkeras.folders import identity
 from seqkeras.interrupts import Interrupts
-from seqkeras.quiet import import_tensorflow
+from seqkeras.quiet import few_collections, import_tensorflow
 from seqkeras.runs import RunRecord
 from seqkeras.serving.printing import as_typed
 from seqkeras.terminal import allow_any_text, drop_output, one_line
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     allow_any_text()
     before = identity(options.bundle)
     try:
-        with Interrupts() as interrupts:
+        with Interrupts() as interrupts, few_collections():
             return _export(options, interrupts)
     except KeyboardInterrupt:
         print(f"{TYPED}: stopped; {one_line(_fate(options.bundle, before))}", file=sys.stderr)

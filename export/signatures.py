@@ -1,6 +1,7 @@
 """A function to export as a graph, with the names, dtypes and shapes of its tensors."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +17,12 @@ class Signature:
     function: Callable
     inputs: Sequence[TensorSpec]
     outputs: Sequence[TensorSpec]
+
+    @functools.cached_property
+    def traced(self) -> Any:
+        """The function in a graph with open sizes, traced once: a concrete function of tensors in
+        the order of the inputs."""
+        return to_trace(self.function, self.inputs).get_concrete_function()
 
 
 def to_trace(function: Callable[..., Any], inputs: Sequence[TensorSpec]) -> Any:

@@ -9,12 +9,15 @@ import contextlib
 import gc
 import logging
 import os
+import sys
 import warnings
 from pathlib import Path
 
 __all__ = ["import_keras"]
 
 MOST_COMPILED = 2**30  # bytes of steps that JAX has compiled, on disk
+# Packages that TensorFlow and Keras import where they are installed, and export does not need.
+DETOURS = ("jax", "pandas", "sklearn", "matplotlib")
 # TensorFlow's lines of an `if` that ran once, while it was traced, and of inputs of other shapes.
 OF_RESULTS = ("AutoGraph could not transform", "incompatible shape")
 
@@ -22,10 +25,11 @@ OF_RESULTS = ("AutoGraph could not transform", "incompatible shape")
 def import_tensorflow():
     """Import TensorFlow quietly: the C++ side logs to file descriptor 2 before any setting is read.
 
-    A failing import still raises its Python exception.
+    A failing import still raises its Python exception. Where Keras is imported here first, its
+    functions of `DETOURS` do nothing: for a model that learns from their arrays see `import_keras`.
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    with _silence():
+    with _silence(), _without_collections(), _without_detours():
         import tensorflow
 
         tensorflow.config.list_physical_devices()  # looks for a GPU, and reports that there is none
@@ -33,7 +37,6 @@ def import_tensorflow():
     logger.setLevel(logging.WARNING)
     if not any(isinstance(known, OfResults) for known in logger.filters):  # the first time
         logger.addFilter(OfResults())
-        gc.freeze()  # no collection need look at what TensorFlow's modules hold
         atexit.register(gc.freeze)  # nor at anything when the process ends, which takes seconds
     warnings.formatwarning = in_a_line
 
@@ -53,7 +56,7 @@ def import_keras() -> None:
         >>> import keras
     """
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    with _silence():
+    with _silence(), _without_collections():
         import keras
     warnings.formatwarning = in_a_line
     if keras.backend.backend() == "tensorflow":
@@ -111,6 +114,43 @@ class OfResults(logging.Filter):
         self._told.add(text)
         record.msg, record.args = text, ()
         return True
+
+
+@contextlib.contextmanager
+def _without_detours():
+    """Let `DETOURS` seem not to be installed; afterwards each of them can be imported."""
+    needed = {*sys.modules, os.environ.get("KERAS_BACKEND")}
+    absent = [name for name in DETOURS if name not in needed]
+    sys.modules.update(dict.fromkeys(absent))
+    try:
+        yield
+    finally:
+        for name in absent:
+            del sys.modules[name]
+
+
+@contextlib.contextmanager
+def _without_collections():
+    """Collect no garbage among modules, now and later: that takes a quarter of an import."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        if collects:
+            gc.enable()
+
+
+@contextlib.contextmanager
+def few_collections():
+    """Collect garbage among young objects alone: graphs hold millions of objects that live on."""
+    thresholds = gc.get_threshold()
+    gc.set_threshold(20 * thresholds[0], thresholds[1], 1000)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
 
 
 @contextlib.contextmanager

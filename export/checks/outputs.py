@@ -15,7 +15,6 @@ import numpy as np
 from seqkeras.export.families.calling import reason_of
 from seqkeras.export.families.single import INPUTS
 from seqkeras.export.feeds import ENCODER_DECODER, FRAMES, LANGUAGE_MODEL, NUMBERS
-from seqkeras.export.signatures import to_trace
 from seqkeras.serving.pipelines.arrays import PADDING
 from seqkeras.serving.pipelines.model import MASKED
 
@@ -106,7 +105,7 @@ def _without(model, activation):
 
 def _operators(graph):
     """Return the TensorFlow operator of each output of a `Signature`: name -> its type."""
-    outputs = to_trace(graph.function, graph.inputs).get_concrete_function().structured_outputs
+    outputs = graph.traced.structured_outputs
     return {name: _made_by(tensor.op) for name, tensor in outputs.items()}
 
 

@@ -43,9 +43,20 @@ def called(
 
     def traced(way, own_call):
         function = by_keyword(way)
-        return function, infer_outputs(function, inputs), own_call
+        return function, infer_outputs(function, inputs, _has_plain_layers(model)), own_call
 
     return _with_first_way(model, inputs, binding, traced)
+
+
+def _has_plain_layers(model):
+    """Return whether all layers of a functional model are Keras's and ours, without a state: sizes
+    of their results depend on no value, and a call changes nothing."""
+    return structure_of(model) is not None and all(
+        type(layer).__module__.split(".")[0] in ("keras", "seqkeras")
+        and not isinstance(layer, keras.layers.Lambda)
+        and not getattr(layer, "stateful", False)
+        for layer in model._flatten_layers(include_self=False)
+    )
 
 
 def build(

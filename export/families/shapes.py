@@ -1,5 +1,6 @@
 """The symbolic shapes of a function's outputs, from its inputs' shapes."""
 
+import contextlib
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -33,18 +34,24 @@ def at_some_size(inputs: Sequence[TensorSpec], use: Callable[..., Any]) -> Any:
     raise errors[0]
 
 
-def infer_outputs(function: Callable[..., Any], inputs: Sequence[TensorSpec]) -> list[TensorSpec]:
+def infer_outputs(
+    function: Callable[..., Any], inputs: Sequence[TensorSpec], of_ones: bool = False
+) -> list[TensorSpec]:
     """Return the `TensorSpec`s of a function's results, in their order.
 
     The function is traced with two sizes for each symbol, the shortest that it accepts. An axis
     with the same size in both traces is a number; one with a symbol's two sizes is that symbol; any
-    other axis gets a new name.
+    other axis gets a new name. A function whose sizes depend on no value may be called with ones
+    first, which is quicker than a trace.
     """
-    return at_some_size(inputs, lambda *pair: _outputs(function, inputs, pair))
+    if of_ones:
+        with contextlib.suppress(Exception):  # the function may refuse ones
+            return at_some_size(inputs, lambda *pair: _outputs(_of_ones, function, inputs, pair))
+    return at_some_size(inputs, lambda *pair: _outputs(_trace, function, inputs, pair))
 
 
-def _outputs(function, inputs, pair):
-    traces = [_trace(function, inputs, sizes) for sizes in pair]
+def _outputs(results, function, inputs, pair):
+    traces = [results(function, inputs, sizes) for sizes in pair]
     names = {(size, pair[1][symbol]): symbol for symbol, size in pair[0].items()}
     return [
         TensorSpec(
@@ -63,6 +70,16 @@ def _name(new, pair, names):
     if pair in names:
         return names[pair]
     return pair[0] if pair[0] == pair[1] and pair[0] is not None else new
+
+
+def _of_ones(function, inputs, sizes):
+    """Return the results of a function for ones."""
+    return function(
+        **{
+            spec.name: tf.ones([sizes.get(size, size) for size in spec.shape], spec.dtype)
+            for spec in inputs
+        }
+    )
 
 
 def _trace(function, inputs, sizes):

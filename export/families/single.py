@@ -146,7 +146,7 @@ def _graphs(model, inputs, binding, vectors=False):
         if vectors:
             functions, own_call = {"model": functions["representations"]}, None
     signatures = {
-        role: Signature(function, inputs, infer_outputs(function, inputs))
+        role: Signature(function, inputs, infer_outputs(function, inputs, of_ones=True))
         for role, function in functions.items()
     }
     return signatures, own_call

@@ -57,7 +57,8 @@ def write_serving_files(
     inputs = Inputs(manifest, examples)
     for path, signatures in manifest.saved_models.items():
         names[path] = manifest.plain_name + Path(path).parent.name.removeprefix("saved_model")
-        loaded = exported.signatures(path)
+        functions = exported.signatures(path).items()
+        loaded = {key: function.unless_proved for key, function in functions}
         rows = {key: inputs.common(signature) for key, signature in signatures.items()}
         counts[path] = write_requests(folder / path, loaded, names[path], rows)
         if batching.have_lengths(signatures.values()) and batching.may_be_batched(loaded, rows):

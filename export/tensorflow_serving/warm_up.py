@@ -24,42 +24,54 @@ SECONDS = 1.0  # of warming up a model, not counting the first request of each s
 def write_requests(folder: Path, loaded: Any, name: str, rows: Mapping[str, Any]) -> int:
     """Write requests of each batch size and of common lengths in `SECONDS`; return their number.
 
-    The server refuses a model if a warm-up request fails, so each is tried and left out if it
-    fails. Rows are those of `may_be_batched`, the most common first.
+    The server refuses a model if a warm-up request fails, so each row is tried, and left out if it
+    fails, as is each batch size of a signature's first row, whose time counts for the others. Rows
+    are those of `may_be_batched`, the most common first.
     """
     file = folder / WARM_UP
     file.parent.mkdir(parents=True, exist_ok=True)
+    tried = {key: _that_run(loaded[key], examples) for key, examples in rows.items()}
     count, spent, last = 0, 0.0, {}
     with tf.io.TFRecordWriter(str(file)) as writer:
-        for size, key, row in _requests(rows):
+        for size, key, row, is_first in _requests(tried):
             if key in last and spent + 2 * last[key] > SECONDS:
                 continue
             inputs = {name: np.repeat(value[np.newaxis], size, 0) for name, value in row.items()}
-            try:
-                if key not in last:  # the first request compiles, and is always written
-                    _seconds(loaded[key], inputs)
-                last[key] = _seconds(loaded[key], inputs)
-            except (tf.errors.InvalidArgumentError, ValueError):
-                continue
+            if is_first:
+                seconds = _seconds(loaded[key], inputs)
+                if seconds is None:
+                    continue
+                last[key] = seconds
             spent += last[key]
             writer.write(prediction_log(name, key, inputs))
             count += 1
     return count
 
 
+def _that_run(function, examples):
+    """Return the rows that a signature answers; the first of them compiles."""
+    ones = ({name: value[np.newaxis] for name, value in row.items()} for row in examples)
+    return [row for row, one in zip(examples, ones) if _seconds(function, one) is not None]
+
+
 def _seconds(function, inputs):
+    """Return how long a request takes, or None if it fails."""
     began = time.perf_counter()
-    function(**{name: tf.constant(value) for name, value in inputs.items()})
+    try:
+        function(**{name: tf.constant(value) for name, value in inputs.items()})
+    except (tf.errors.InvalidArgumentError, ValueError):
+        return None
     return time.perf_counter() - began
 
 
 def _requests(rows):
-    """Yield (batch size, signature, row); every signature comes once before any comes again."""
+    """Yield (batch size, signature, row, whether it is the signature's first); every signature
+    comes once before any comes again."""
     for size in BATCH_SIZES:
         for index in range(max(map(len, rows.values()))):
             for key, examples in rows.items():
                 if index < len(examples):
-                    yield size, key, examples[index]
+                    yield size, key, examples[index], index == 0
 
 
 def prediction_log(model: str, signature: str, inputs: Mapping[str, np.ndarray]) -> bytes:

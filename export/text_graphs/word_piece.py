@@ -168,17 +168,15 @@ def _forms(normalizer, pre_tokenizer, block=4096):
     dictionary of the others: code point -> its normalized text, where that is not empty."""
     alike, forms = [], {}
     for first in range(0, CODE_POINTS, block):
-        code_points = [
-            code_point
-            for code_point in range(first, first + block)
-            if not 0xD800 <= code_point < 0xE000 and code_point != ord(SEPARATOR)
-        ]
-        joined = SEPARATOR.join(map(chr, code_points))
+        code_points = np.arange(first, first + block)
+        surrogate = (code_points >= 0xD800) & (code_points < 0xE000)
+        code_points = code_points[~surrogate & (code_points != ord(SEPARATOR))]
+        joined = SEPARATOR.join(code_points.astype("<u4").tobytes().decode("utf-32-le"))
         normalized = normalizer.normalize_str(joined) if joined else ""
         if normalized == joined and _is_one_word(pre_tokenizer, joined):
-            alike.append(np.array(code_points, int))
+            alike.append(code_points)
         elif normalized.strip(SEPARATOR):  # not all of them become nothing
-            forms.update(zip(code_points, normalized.split(SEPARATOR), strict=True))
+            forms.update(zip(code_points.tolist(), normalized.split(SEPARATOR), strict=True))
     forms[ord(SEPARATOR)] = SEPARATOR
     return alike, forms
 

@@ -6,6 +6,7 @@ where the strings diverge.
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -69,7 +70,10 @@ def verify_encoder_decoder(
 
     results = generated(in_keras(plan.saved_model["generate"]), arrays)
     keras_ids = results["generated_ids"]
-    best = _margins(run.model, arrays, keras_ids, start_id)
+
+    @functools.cache
+    def best():
+        return _margins(run.model, arrays, keras_ids, start_id)
 
     def texts_of(rows):
         return [_text(target, ids, end_id) for ids in rows]
@@ -80,7 +84,7 @@ def verify_encoder_decoder(
         same = [
             end for end in places if answer.startswith(_text(target, keras_ids[row][:end], end_id))
         ]
-        return bool(best[row, : 1 + max(same, default=0)].min() < MARGIN)
+        return bool(best()[row, : 1 + max(same, default=0)].min() < MARGIN)
 
     greedy = KerasResults(inputs, texts_of(keras_ids), results["scores"], is_tie)
     answers = [answer.text for answer in pipeline(inputs, num_beams=1)]

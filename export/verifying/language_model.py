@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -67,13 +68,16 @@ def verify_language_model(
     results = generated(parity.in_keras(plan.saved_model["generate"]), feeds)
     whole = {"token_ids": results["generated_ids"]}
     whole |= {"prefix_lengths": lengths} if reads_prefix(model) else {}
-    best = margins(lambda given: ops.convert_to_numpy(logits_of(given)), whole)
+
+    @functools.cache
+    def best():
+        return margins(lambda given: ops.convert_to_numpy(logits_of(given)), whole)
 
     def texts_of(generated_ids, new_tokens=None):
         return _behind(generated_ids, rows, new_tokens, run)
 
     def is_tie(row, answer, score=None):
-        return bool(best[row].min() < MARGIN)
+        return bool(best()[row].min() < MARGIN)
 
     answers = pipeline(inputs, num_beams=1, max_new_tokens=new_tokens, truncate=True)
     expected = texts_of(results["generated_ids"], new_tokens)

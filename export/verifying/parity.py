@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
+from seqkeras.export.exported import without_optimizer
 from seqkeras.runs.reference import MOST_EXAMPLES
 from seqkeras.serving.opening import Runtime
 from seqkeras.serving.pipelines import PIPELINES
@@ -138,8 +139,19 @@ def of_arrays(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def in_keras(signature: Signature) -> Callable[..., Any]:
-    """Return a signature as a function of arrays, run by Keras itself."""
-    return of_arrays(tf.function(signature.function, autograph=False, reduce_retracing=True))
+    """Return a signature as a function of arrays, run by Keras itself in a graph of its own."""
+    names = [spec.name for spec in signature.inputs]
+
+    def function(**given):
+        with without_optimizer():
+            return signature.traced(*(tf.constant(given[name]) for name in names))
+
+    return function
+
+
+def eagerly(signature: Signature) -> Callable[..., Any]:
+    """Return a signature as a function of arrays, run by Keras operation by operation."""
+    return of_arrays(signature.function)
 
 
 def compare_attention(

@@ -110,13 +110,16 @@ def _named(value, fields):
 
 
 def _of_one_shape(rows, named):
-    """Yield batches of rows whose inputs have the same number of choices."""
+    """Yield batches of rows whose inputs have the same number of choices, short texts first."""
 
     def shape(row):
         return [np.shape(value) for value in named[row].values()]
 
+    def characters(row):
+        return sum(len(text) for value in named[row].values() for text in np.ravel(value))
+
     for _, group in itertools.groupby(sorted(rows, key=shape), shape):
-        group = list(group)
+        group = sorted(group, key=characters)
         yield from (group[batch] for batch in batches(len(group)))
 
 

@@ -34,3 +34,15 @@ def test_a_warning_of_python_is_a_line():
         [sys.executable, "-c", source], cwd=CHECKOUT, capture_output=True, encoding="utf-8"
     )
     assert (finished.returncode, finished.stderr) == (0, "warning: two lines of it\n")
+
+
+def test_tensorflow_is_imported_without_packages_that_can_be_imported_later():
+    source = (
+        "import gc, sys; from seqkeras.quiet import DETOURS, import_tensorflow\n"
+        "import_tensorflow(); print(*{*DETOURS} & {*sys.modules}, gc.isenabled())\n"
+        "import pandas; print(len(pandas.Series([1, 2])))"
+    )
+    finished = subprocess.run(
+        [sys.executable, "-c", source], cwd=CHECKOUT, capture_output=True, encoding="utf-8"
+    )
+    assert (finished.stdout, finished.stderr) == ("True\n2\n", "")
