@@ -127,8 +127,8 @@ class BundleMetrics:
         """Count inputs that nobody waited for any more while they were answered."""
         self._inputs["abandoned"].inc(count)
 
-    def answered(self, answers: Sequence, seconds: float, count: int | None = None) -> None:
-        """Count a batch: an answer or an error for each input; `count`: how many were answered
+    def answered(self, answers: Sequence, seconds: float, size: int | None = None) -> None:
+        """Count a batch: an answer or an error for each input; `size`: how many were answered
         together, None for these."""
         errors = [as_http(answer).status for answer in answers if isinstance(answer, Exception)]
         failed = sum(status >= 500 for status in errors)
@@ -142,5 +142,5 @@ class BundleMetrics:
         for answer in answers:
             for column, categories in getattr(answer, "unknown", {}).items():
                 self._unknown(column).inc(sum(categories.values()))
-        self._size.observe(len(answers) if count is None else count)
+        self._size.observe(len(answers) if size is None else size)
         self._seconds.observe(seconds)

@@ -282,7 +282,7 @@ def test_metrics_count_requests_batches_and_inputs(folders):
         'seqkeras_requests_total{api="open_inference",status="200"} 1.0',
         'seqkeras_inputs_total{bundle="letters",outcome="answered"} 2.0',
         'seqkeras_inputs_total{bundle="letters",outcome="refused"} 1.0',
-        'seqkeras_batch_size_count{bundle="letters"} 3.0',
+        'seqkeras_batch_size_sum{bundle="letters"} 3.0',
         'seqkeras_waiting{bundle="letters",kind="inputs"} 0.0',
     ):
         assert line in text

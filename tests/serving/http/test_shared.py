@@ -30,6 +30,7 @@ KINDS = [GREEDY | LONG, BEAMS | LONG, GREEDY, SAMPLES, LONG | {"sample": True, "
 ATTENDING = {"attention": True}
 OF_TRANSLATE = [GREEDY | LONG, BEAMS | LONG, GREEDY | ATTENDING, BEAMS | {"attention": False}]
 
+SIZE = "sum", "count"
 ANSWERED = re.compile(ABANDONED.pattern.replace("abandoned", "answered"))
 
 
@@ -241,3 +242,12 @@ def test_inputs_wait_for_memory_and_what_never_fits_is_refused(folder):
         assert status == 400 and "MiB of caches, 9 beams or samples of up to 40" in answer["error"]
         for text, future in zip(texts, answered, strict=True):
             assert future.result()[1]["text"] == pipeline(text, **BEAMS).text
+
+
+def test_the_size_of_a_batch_is_the_number_of_inputs_on_their_way(folder):
+    content = {"inputs": ["abc", "ml", "dead"], "options": GREEDY | LONG}
+    with served({"toy": folder}) as port:
+        assert ask(port, "/v1/bundles/toy", content)[0] == 200
+        text = ask(port, "/metrics")[1]
+    size = {name: float(re.search(rf"batch_size_{name}{{.*}} (\S+)", text)[1]) for name in SIZE}
+    assert 1 < size["sum"] / size["count"] <= 3
