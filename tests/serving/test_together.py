@@ -55,8 +55,9 @@ def test_answers_are_those_of_each_alone(pipeline, seed):
     while ahead or going:
         if ahead and (not len(together) or draw.random() < 0.3):
             texts, options = ahead.pop()
+            light = draw.random() < 0.5
             for job in pipeline.jobs(texts, **options):
-                job.join(together, pipeline.step)
+                job.join(together, pipeline.step, light)
                 going.append((job, [texts[place] for place in job.places], options))
         elif len(together):
             together.step()
@@ -75,6 +76,45 @@ def test_answers_are_those_of_each_alone(pipeline, seed):
             assert answer.score == pytest.approx(alone.score, rel=1e-4)
             count += 1
     assert count >= 12
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_inputs_of_a_list_begin_as_others_end(share, pipeline, monkeypatch):
+    monkeypatch.setattr(jobs._Pace, "best_share", share)
+    begin, beside = Together.begin, []
+
+    def counting(together, *arguments):
+        beside.append(len(together))
+        begin(together, *arguments)
+
+    monkeypatch.setattr(Together, "begin", counting)
+    texts = random_texts(np.random.default_rng(0), 23)
+    of_many_lengths = {"num_beams": 3, "choices": ["a", "bcdabcdabcdabcd", "cba", "dabcdabcdabc"]}
+    for options in [*OPTIONS[type(pipeline).__name__], of_many_lengths]:
+        answers = pipeline(texts, token_budget=190, **options)
+        for text, answer in zip(texts, answers, strict=True):
+            alone = pipeline(text, **options)
+            assert [answer.text, *(each.text for each in answer.alternatives)] == [
+                alone.text,
+                *(each.text for each in alone.alternatives),
+            ]
+            assert answer.score == pytest.approx(alone.score, rel=1e-4)
+    assert any(beside) or share == 1.0
+
+
+def test_an_error_of_a_step_is_that_of_the_list(pipeline, monkeypatch):
+    monkeypatch.setattr(jobs._Pace, "best_share", 0.0)
+    calls, step = [], pipeline._graphs.step
+
+    def failing(*arguments):
+        calls.append(arguments)
+        if len(calls) > 9:
+            raise ValueError("no memory")
+        return step(*arguments)
+
+    monkeypatch.setattr(pipeline._graphs, "step", failing)
+    with pytest.raises(ValueError, match="no memory"):
+        pipeline(random_texts(np.random.default_rng(0), 23), token_budget=190, **GREEDY)
 
 
 def test_one_that_leaves_changes_no_other(pipeline):
