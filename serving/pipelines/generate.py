@@ -190,6 +190,7 @@ class Generate(Pipeline):
         rows = [row for share in shares for row in share]
         ahead = Ahead(
             [_work(row, options) for row in rows],
+            [len(row.token_ids) for row in rows],
             [_size(row, options) for row in rows],
             self.memory,
             lambda first, place: self._may_share(rows[first], rows[place]),
@@ -339,6 +340,7 @@ class Generate(Pipeline):
         rows = [self._row(prompt, "Generate: prompt", chosen) for prompt in prompts]
         lengths = [len(row.token_ids) for row in rows]
         ahead = Ahead(
+            lengths,
             lengths,
             [_size(row, chosen) for row in rows],
             self.memory,

@@ -131,6 +131,7 @@ class Ahead:
 
     Args:
         works: what each takes of a token budget.
+        lengths: the tokens of each; of equal work, those with fewer come first.
         sizes: the `Size` of each.
         memory: the `Memory` in which the state of a job must fit, or None.
         may_share: takes two of their places, returns whether a job may answer both.
@@ -139,13 +140,14 @@ class Ahead:
     def __init__(
         self,
         works: Sequence[int],
+        lengths: Sequence[int],
         sizes: Sequence[Size],
         memory: Memory | None,
         may_share: Callable[[int, int], bool] = lambda first, place: True,
     ):
         self._works, self._sizes, self._memory = works, sizes, memory
         self._may_share = may_share
-        order = sorted(range(len(works)), key=lambda place: (works[place], sizes[place].tokens))
+        order = sorted(range(len(works)), key=lambda place: (works[place], lengths[place]))
         self._places = deque(order)
 
     def __len__(self) -> int:

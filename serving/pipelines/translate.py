@@ -227,7 +227,7 @@ class Translate(Pipeline):
         for size, name in zip(sizes, names):
             require_memory(size, self.memory, name)
         works = [asked.num_beams * max(len(row), SHORTEST) for row in rows]
-        return Ahead(works, sizes, self.memory)
+        return Ahead(works, [*map(len, rows)], sizes, self.memory)
 
     def _job(self, rows, places, size, asked, streams=False):
         """Return the `Job` that answers rows."""
