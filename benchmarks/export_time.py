@@ -4,7 +4,8 @@
 
 Another checkout is made by `git worktree add ../before v0.1`. Both run in this environment, in
 turn. Where the time goes is told for ours: the seconds between the lines that the command prints.
-Memory is the most that a process holds.
+Processor time is that of all threads, user and system: other programs change it less. Memory is
+the most that a process holds. docs/speed/export.md has the commands that make four runs.
 """
 
 import os
@@ -36,12 +37,13 @@ def measure(options):
 
 
 def _rows_of(name, run, bundle, options):
-    steps, memory = [], {"ours": 0, "rival": 0}
+    steps, memory, processor = [], {"ours": 0, "rival": 0}, {"ours": [], "rival": []}
 
     def export(who, checkout):
         def timed(number):
-            lines, held = _export(checkout, run, bundle)
+            lines, used, held = _export(checkout, run, bundle)
             memory[who] = max(memory[who], held)
+            processor[who].append(used)
             if who == "ours":
                 steps.append(lines)
 
@@ -59,12 +61,16 @@ def _rows_of(name, run, bundle, options):
     held = memory["ours"], memory["rival"]
     return [
         harness.compare_times(case, times["ours"], times["rival"], "s", scale=1, goal=2),
+        harness.compare_times(
+            f"{case}, processor", processor["ours"], processor["rival"], "s", scale=1, goal=2
+        ),
         harness.Row(f"{case}, memory", *held, "MiB", held[1] / held[0]),
     ]
 
 
 def _export(checkout, run, bundle):
-    """Return line of the command -> seconds until the next one, and the MiB that it held.
+    """Return line of the command -> seconds until the next one, the seconds of processor time, and
+    the MiB that the process held.
 
     The last line is "end": what the process does after it has said what to do next.
     """
@@ -86,7 +92,7 @@ def _export(checkout, run, bundle):
     seconds[line] = seconds.get(line, 0) + time.perf_counter() - began
     if process.returncode:
         raise ValueError(f"{checkout.name}: {line}")
-    return seconds, usage.ru_maxrss / 1024
+    return seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 
 
 def main(arguments=None):

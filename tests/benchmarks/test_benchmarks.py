@@ -76,7 +76,7 @@ SMOKES = [
         crossed("minilm {} b2 t7 vs onnxruntime.transformers", PRECISIONS)
         | {"minilm float32 64 texts t8…128 vs one batch"}),
     ("export_time", [], ["--beside", harness.CHECKOUT, "{run}"],
-        crossed(f"run vs {harness.CHECKOUT.name}{{}}", ("", ", memory"))),
+        crossed(f"run vs {harness.CHECKOUT.name}{{}}", ("", ", processor", ", memory"))),
     ("generate_list", [], ["--before", harness.CHECKOUT],
         crossed("{} 7 texts vs {}", ("gpt", "transformer"), ("before", "in batches"))),
     ("generate_load", [], ["--before", harness.CHECKOUT],
