@@ -174,6 +174,8 @@ class Worker:
 
     def _queue(self, waiting, options, key, pipeline):
         """Let entries wait for their answers by a pipeline."""
+        if not waiting:  # a group is never empty
+            return
         with self._lock:
             if self._count + len(waiting) > self._bounds.max_queue:
                 self._drop_cancelled()

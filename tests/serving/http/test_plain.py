@@ -53,6 +53,13 @@ def test_options_are_those_of_the_pipeline(client, folders):
     assert answer["finish"] == "length" and answer["text"].startswith("g")
 
 
+@pytest.mark.parametrize("name", INPUTS)
+def test_a_list_of_none_is_answered_and_so_is_what_follows(name, client):
+    assert post(client, name, {"inputs": []}) == {"answers": []}
+    [answer] = post(client, name, {"inputs": INPUTS[name][:1]})["answers"]
+    assert "error" not in answer
+
+
 def test_a_refused_input_of_a_list_is_its_own_error(client):
     inputs = ["up|bad", "sideways|bad", "", 5, "up|" + 20 * "a", "down|egad"]
     found = post(client, "letters", {"inputs": inputs})["answers"]
