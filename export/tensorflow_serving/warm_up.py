@@ -34,14 +34,13 @@ def write_requests(folder: Path, loaded: Any, name: str, rows: Mapping[str, Any]
     count, spent, last = 0, 0.0, {}
     with tf.io.TFRecordWriter(str(file)) as writer:
         for size, key, row, is_first in _requests(tried):
-            if key in last and spent + 2 * last[key] > SECONDS:
+            if last.get(key) is not None and spent + 2 * last[key] > SECONDS:
                 continue
             inputs = {name: np.repeat(value[np.newaxis], size, 0) for name, value in row.items()}
             if is_first:
-                seconds = _seconds(loaded[key], inputs)
-                if seconds is None:
-                    continue
-                last[key] = seconds
+                last[key] = _seconds(loaded[key], inputs)
+            if last[key] is None:
+                continue
             spent += last[key]
             writer.write(prediction_log(name, key, inputs))
             count += 1

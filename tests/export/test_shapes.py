@@ -71,3 +71,28 @@ def test_what_no_length_helps_is_refused_with_what_the_shortest_gave():
     model = keras.Sequential([keras.Input((None, 3), name="x"), layers.Conv1D(5, 600)])
     with pytest.raises(ValueError, match="subtracting 600 from 3.*; name its inputs"):
         plan_export(model)
+
+
+@pytest.mark.parametrize("layer", [layers.Conv1D(5, 4), layers.LSTM(7), layers.Cropping1D(1)])
+def test_a_call_with_ones_gives_the_sizes_of_a_trace(layer):
+    def function(x):
+        return {"x": layer(x), "y": x[:, :2]}
+
+    assert infer_outputs(function, [X], of_ones=True) == infer_outputs(function, [X])
+
+
+def test_a_function_that_refuses_ones_is_traced():
+    def function(x):
+        if hasattr(x, "numpy"):
+            raise ValueError("values: not these.")
+        return {"y": 2 * x}
+
+    [output] = infer_outputs(function, [X], of_ones=True)
+    assert output.shape == ("batch", "length", 3)
+
+
+def test_no_size_is_taken_from_the_values_of_a_layer_of_the_user():
+    x = keras.Input((None, 3), name="x")
+    some = layers.Lambda(lambda x: x[:, : ops.cast(ops.sum(x[0, 0]), "int32")], (None, 3))(x)
+    [output] = plan_export(keras.Model(x, some)).graphs["model"].outputs
+    assert output.shape == ("batch", "output_axis_1", 3)

@@ -159,6 +159,19 @@ def test_requests_warm_up_every_signature_that_takes_them(bundle):
     assert loaded["serving_default"](text=tf.constant(texts[0]))["sum"].numpy() == [2]
 
 
+def test_a_batch_size_that_fails_warms_nothing_up(tmp_path):
+    def few(token_ids):
+        check = tf.debugging.Assert(tf.shape(token_ids)[0] < 8, ["token_ids: few rows."])
+        with tf.control_dependencies([check]):
+            return {"sum": tf.reduce_sum(token_ids, axis=1)}
+
+    manifest = write_toy(tmp_path, {"saved_model/1": {"serving_default": (few, [IDS])}})
+    write_serving_files(Exported(tmp_path, manifest), EXAMPLES)
+    requests = logs(tmp_path, "saved_model/1")
+    sizes = [len(tf.make_ndarray(each.inputs["token_ids"])) for each in requests]
+    assert {*sizes} == {1, 2, 4} and sizes[:3] == [1, 1, 1]
+
+
 def test_the_settings_name_both_models_where_the_image_finds_them(bundle):
     folder, *_ = bundle
     place = folder / "tensorflow_serving"
