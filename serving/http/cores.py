@@ -1,8 +1,8 @@
 """The cores of a machine, for the threads and the processes of a server.
 
 Operations of a small graph take less time than it takes to divide them among threads, and the event
-loop needs a core too. With 64 clients a request for a date, whose graphs have 0.7 MB, took 421 us of
-processor time with two threads, and 366 with one (two cores).
+loop needs a core too. With 64 clients a request for a date, whose graphs have 0.7 MB, took 421 us
+of processor time with two threads, and 366 with one (two cores).
 """
 
 import os
