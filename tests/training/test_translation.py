@@ -16,7 +16,7 @@ from seqkeras import serving
 from seqkeras.attention import DotScore
 from seqkeras.export.bundle import export
 from seqkeras.models import RNNSeq2Seq
-from seqkeras.runs import RunFiles
+from seqkeras.runs import RunError, RunFiles
 from seqkeras.schedules import LinearDecay
 from seqkeras.serving.http.application import Application, Service
 from seqkeras.tokenizers import BOS, EOS, PAD, TOKENIZERS
@@ -204,6 +204,9 @@ def test_pairs_over_the_limit_are_left_out_and_counted(tmp_path, capsys):
     assert len(lengths) == 64 and max(lengths) == 7
     told = "  2 of 66 pairs have more than --max-length 7 tokens, and are left out"
     assert told in capsys.readouterr().out
+    message = "^--max-length 2: each of 66 pairs has more tokens, the shortest 3. Choose a larger"
+    with pytest.raises(RunError, match=message):
+        arrays_of(task(file=file, validation=file, tokens="words", max_length=2))
 
 
 @pytest.mark.parametrize(

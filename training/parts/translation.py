@@ -326,6 +326,12 @@ class TranslationModelling(Modelling):
                 f"  {cut:,} of {len(fit):,} pairs have more than --max-length {limit} tokens, "
                 "and are left out"
             )
+        if not fit.any():
+            least = int(np.maximum(sources.lengths, targets.lengths - 1).min())
+            raise RunError(
+                f"--max-length {limit}: each of {len(fit):,} pairs has more tokens, the shortest "
+                f"{least}. Choose a larger one."
+            )
         kept = [example for example, fits in zip(examples, fit, strict=True) if fits]
         return Pairs(sources.chosen(fit), targets.chosen(fit), kept)
 
