@@ -204,7 +204,7 @@ def test_pairs_over_the_limit_are_left_out_and_counted(tmp_path, capsys):
     assert len(lengths) == 64 and max(lengths) == 7
     told = "  2 of 66 pairs have more than --max-length 7 tokens, and are left out"
     assert told in capsys.readouterr().out
-    message = "^--max-length 2: each of 66 pairs has more tokens, the shortest 3. Choose a larger"
+    message = "^--max-length 2: each of 66 pairs has more tokens, the shortest 7. Choose a larger"
     with pytest.raises(RunError, match=message):
         arrays_of(task(file=file, validation=file, tokens="words", max_length=2))
 
