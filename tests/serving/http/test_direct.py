@@ -162,6 +162,7 @@ def test_a_full_queue_is_told_and_who_leaves_is_counted(slow):  # noqa: F811
             assert "3 inputs wait already" in text
         until(lambda: bundle.worker.waiting == 0)
         bundle.pipeline.go.set()
+        assert first.makefile("rb").readline() == b"HTTP/1.1 200 OK\r\n"
     metrics = ask(port, "/metrics")[1]
     for status, count in ((429, 1), (499, 3)):
         line = rf'seqkeras_requests_total{{api="plain",status="{status}"}} (\d+)'
