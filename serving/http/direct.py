@@ -3,7 +3,8 @@
     POST /v1/bundles/NAME    {"input": ...}
 
 Most requests are of this kind. A task, a router and the messages of ASGI would take as long as
-everything else that they need of the event loop. The `Application` answers all others.
+everything else that they need of the event loop. The `Application` answers all others, and those
+whose body comes later than their head.
 """
 
 import asyncio
