@@ -267,6 +267,7 @@ class _Pace:
     def turn(self, together):
         """Let searches take a step."""
         begun, count = time.perf_counter(), len(together)
+        self._seconds = 0.0  # as long as the turn only reads a part of a prompt
         together.step()
         own = time.perf_counter() - begun - self._seconds
         self._own = min(self._own, own / count)

@@ -1,5 +1,7 @@
 """Searches that share steps give the answers that each gives alone, whenever they come."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -264,6 +266,20 @@ def test_a_long_prompt_is_read_in_parts(n_best, tmp_path, monkeypatch):
         *(each.text for each in alone.alternatives),
     ]
     assert max(read) <= 7
+
+
+def test_a_turn_that_only_reads_a_prompt_takes_no_time_off_what_a_job_costs():
+    class Reading:
+        def __len__(self):
+            return 1
+
+        def step(self):
+            pass
+
+    pace = jobs._Pace(lambda: time.sleep(0.02))
+    pace.step()
+    pace.turn(Reading())
+    assert 0 <= pace.best_share < 1
 
 
 def of_toy(pipeline, monkeypatch, caches):
