@@ -30,6 +30,7 @@ class Cycle(RequestResponseCycle):
     """
 
     _head = b""  # that waits for the first piece of the body
+    _left = 0  # bytes of the body that content-length promises
 
     async def send(self, message: Any) -> None:
         if self.flow.write_paused and not self.disconnected:
@@ -46,6 +47,10 @@ class Cycle(RequestResponseCycle):
         elif self.chunked_encoding:
             body = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
             body = body if more else body + b"0\r\n\r\n"
+        elif self.chunked_encoding is not None:
+            self._left -= len(body)
+            if self._left < 0 or (self._left and not more):  # a file that has changed since
+                raise RuntimeError("the body has another length than content-length says")
         if self._head or body:
             self.transport.write(self._head + body)
             self._head = b""
@@ -64,7 +69,7 @@ class Cycle(RequestResponseCycle):
         for name, value in (*self.default_headers, *headers):
             lines.append(b"%b: %b\r\n" % (name, value))
             if name == b"content-length":
-                self.chunked_encoding = False
+                self.chunked_encoding, self._left = False, int(value)
             elif name == b"connection":
                 is_closed = b"close" in value.lower()
         if is_closed:
@@ -72,7 +77,8 @@ class Cycle(RequestResponseCycle):
         elif not self.keep_alive:
             lines.append(b"connection: close\r\n")
         has_body = self.scope["method"] != "HEAD" and status not in WITHOUT_BODY
-        if self.chunked_encoding is None and has_body:
+        knows_chunks = self.scope["http_version"] != "1.0"  # 1.0: until the connection ends
+        if self.chunked_encoding is None and has_body and knows_chunks:
             self.chunked_encoding = True
             lines.append(b"transfer-encoding: chunked\r\n")
         lines.append(b"\r\n")

@@ -179,6 +179,37 @@ def test_a_body_that_comes_later_than_its_head_is_answered(port):
         assert connection.makefile("rb").readline() == b"HTTP/1.1 200 OK\r\n"
 
 
+def told(folders, request, headers, *parts):
+    """All bytes until the connection ends, when an application sends a body in parts."""
+    service = Service([("letters", folders["letters"])], log=False)
+    application = Application(service)
+    before = application._app
+
+    async def sends(scope, receive, send):
+        if scope["type"] == "lifespan":
+            return await before(scope, receive, send)
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        for part in parts:
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+        await send({"type": "http.response.body"})
+
+    application._app = sends
+    with on_socket(service, application) as port, connected(port) as connection:
+        connection.sendall(request)
+        return connection.makefile("rb").read()
+
+
+@pytest.mark.parametrize("parts", [[b"ab"], [b"ab", b"cd"]], ids=["shorter", "longer"])
+def test_a_body_of_another_length_than_its_header_says_ends_the_connection(parts, folders):
+    text = told(folders, b"GET / HTTP/1.1\r\n\r\n", [(b"content-length", b"3")], *parts)
+    assert text.endswith(b"\r\n\r\nab")
+
+
+def test_a_client_of_http_1_0_gets_no_chunks(folders):
+    text = told(folders, b"GET / HTTP/1.0\r\n\r\n", [], b"ab", b"c")
+    assert text.endswith(b"connection: close\r\n\r\nabc") and b"chunked" not in text
+
+
 class Transport:
     """Keeps what is written to it."""
 
