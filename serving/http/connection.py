@@ -106,6 +106,7 @@ class Connection(HttpToolsProtocol):
     _head: int | None = 0  # bytes of a head so far; None in a body
     _piece = 0  # bytes that are parsed now
     _new: Cycle | None = None  # a request whose head has come now
+    _answered: RequestResponseCycle | None = None  # the request whose turn it is
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -127,7 +128,7 @@ class Connection(HttpToolsProtocol):
                 self._head += len(piece)
                 if self._head >= MOST_HEAD:
                     self._refuse()
-        if not self._awaits_head and not self._is_busy:
+        if self._due == math.inf and not self._is_busy:
             self._await_head()
 
     def on_message_begin(self) -> None:
@@ -179,16 +180,19 @@ class Connection(HttpToolsProtocol):
             return
         self.flow.resume_reading()
         if self.pipeline:
-            self._start_asgi_task(*self.pipeline.pop())
+            self._answered, app = self.pipeline.pop()
+            self._start_asgi_task(self._answered, app)
         else:
             self._close_in(self.timeout_keep_alive)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._timer is not None:
             self._timer.cancel()
-        cycle = self.cycle
+        cycle = self._answered
         super().connection_lost(exc)
         if cycle is not None and not cycle.response_complete:
+            cycle.disconnected = True  # uvicorn tells only the last request that has come
+            cycle.message_event.set()
             scope: dict = dict(cycle.scope)
             for leave in [*scope.get(DEPARTED, ())]:
                 leave()
@@ -205,7 +209,7 @@ class Connection(HttpToolsProtocol):
 
     def _begin(self, cycle):
         """Let the application answer a request, without a task where it can."""
-        self._new = None
+        self._new, self._answered = None, cycle
         if cycle.more_body or not self.app.direct.begin(cycle):
             self._start_asgi_task(cycle, self.app)
 

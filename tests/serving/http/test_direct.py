@@ -16,7 +16,7 @@ from seqkeras.serving.http.connection import Connection
 from seqkeras.serving.http.departure import FEWEST, Deadlines, until_gone
 from seqkeras.serving.http.server import _config
 from tests.serving.http.served import ask, on_socket, served, until
-from tests.serving.http.test_faults import POST, connected, send, slow  # noqa: F401
+from tests.serving.http.test_faults import POST, connected, send, server, slow  # noqa: F401
 from tests.serving.http.test_plain import assert_same
 from tests.serving.zoo import INPUTS, STRANGE
 
@@ -177,6 +177,17 @@ def test_a_body_that_comes_later_than_its_head_is_answered(port):
         time.sleep(0.1)
         connection.sendall(body.encode())
         assert connection.makefile("rb").readline() == b"HTTP/1.1 200 OK\r\n"
+
+
+def test_a_connection_stays_open_behind_a_request_that_is_refused_at_once(folders):
+    with server(folders, max_queue=0, idle=0.2) as port, connected(port) as connection:
+        stream = connection.makefile("rb")
+        for _ in range(2):
+            send(connection, GOOD)
+            assert stream.readline().startswith(b"HTTP/1.1 413 ")
+            while not stream.readline().endswith(b"}\n"):
+                pass
+            time.sleep(0.5)
 
 
 def told(folders, request, headers, *parts):

@@ -220,10 +220,12 @@ def test_a_reader_that_reads_nothing_holds_back_only_its_stream(slow):
     assert bundle.streams.count == 0
 
 
-def test_a_stream_ends_when_its_reader_leaves(slow):
+@pytest.mark.parametrize("behind", [b"", b"GET /v1/bundles HTTP/1.1\r\n\r\n"], ids=["", "another"])
+def test_a_stream_ends_when_its_reader_leaves(behind, slow):
     port, bundle = slow
     with connected(port) as connection:
         send(connection, {"input": "a"}, "/stream")
+        connection.sendall(behind)
         assert connection.makefile("rb").readline() == b"HTTP/1.1 200 OK\r\n"
     until(lambda: bundle.pipeline.closed)  # long before the server's timeout
 
