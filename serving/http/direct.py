@@ -7,7 +7,6 @@ everything else that they need of the event loop. The `Application` answers all 
 whose body comes later than their head.
 """
 
-import asyncio
 import time
 from collections.abc import Iterable
 from typing import Any
@@ -78,10 +77,11 @@ class _Waiting:
     __slots__ = ("_access", "_begun", "_cycle", "_future", "_reason", "_value")
 
     def __init__(self, cycle: Cycle, access: Access, value: Any):
-        self._cycle, self._access, self._value = cycle, access, value
+        self._cycle: Any = cycle
+        self._access, self._value = access, value
         self._begun = time.perf_counter()
         self._reason: type[Exception] | None = None
-        self._future: asyncio.Future
+        self._future: Any = None  # its answer
 
     def wait_for(self, bundle: ServedBundle) -> None:
         """Let the input wait.
@@ -97,7 +97,7 @@ class _Waiting:
     @property
     def is_over(self) -> bool:
         """Whether it has its answer."""
-        return self._future.done()
+        return self._future is None or self._future.done()
 
     def leave(self) -> None:
         """Wait no more, as the client has gone."""
@@ -112,7 +112,7 @@ class _Waiting:
         self._send(reply(plain_error(refusal), refusal.status, refusal.headers))
 
     def _end(self, reason):
-        if not self._future.done():
+        if not self.is_over:
             self._reason = reason
             self._future.cancel()
 
@@ -134,4 +134,8 @@ class _Waiting:
         self._record(response.status_code)
 
     def _record(self, status):
-        self._access.record(self._cycle.scope, status, time.perf_counter() - self._begun)
+        """Count the request, and let go of all that it holds: `Deadlines` keep it for longer."""
+        scope: Any = self._cycle.scope
+        self._access.record(scope, status, time.perf_counter() - self._begun)
+        scope.pop(DEPARTED, None)
+        self._cycle = self._value = self._future = None

@@ -2,10 +2,12 @@
 
 import asyncio
 import contextlib
+import gc
 import http.client
 import json
 import re
 import time
+import weakref
 from types import SimpleNamespace
 
 import pytest
@@ -243,15 +245,13 @@ class Transport:
         return default
 
 
-@pytest.mark.parametrize("more", [{}, {"options": {}}], ids=["direct", "application"])
-def test_an_answer_is_one_write(folders, more):
-    service = Service([("letters", folders["letters"])], log=False)
-    application = Application(service)
-    body = json.dumps(GOOD | more)
+def exchanged(folders, body, look):
+    """What is written for two requests with one body; `look` takes the connection between them."""
+    application = Application(Service([("letters", folders["letters"])], log=False))
     request = f"{POST}content-length: {len(body)}\r\n\r\n{body}".encode()
 
     async def exchange():
-        config = _config(application, service, 1)
+        config = _config(application, Service([]), 1)
         config.load()
         state = SimpleNamespace(
             connections=set(), tasks=set(), default_headers=[], total_requests=0
@@ -259,15 +259,44 @@ def test_an_answer_is_one_write(folders, more):
         connection = Connection(config=config, server_state=state, app_state={})
         transport = Transport()
         connection.connection_made(transport)
-        connection.data_received(request)
-        while not transport.written:
-            await asyncio.sleep(0.001)
+        for count in (1, 2):
+            connection.data_received(request)
+            while len(transport.written) < count or state.tasks:
+                await asyncio.sleep(0.001)
+            if count == 1:
+                look(connection)
         connection.connection_lost(None)
         return transport.written
 
-    [written] = asyncio.run(exchange())
-    assert written.startswith(b"HTTP/1.1 200 OK\r\n") and b'\r\n\r\n{"input"' in written
+    written = asyncio.run(exchange())
     application.bundles.close()
+    return written
+
+
+each_path = pytest.mark.parametrize("more", [{}, {"options": {}}], ids=["direct", "application"])
+
+
+@each_path
+def test_an_answer_is_one_write(more, folders):
+    written = exchanged(folders, json.dumps(GOOD | more), lambda connection: None)
+    assert len(written) == 2
+    for part in written:
+        assert part.startswith(b"HTTP/1.1 200 OK\r\n") and b'\r\n\r\n{"input"' in part
+
+
+@each_path
+def test_an_answered_request_is_let_go(more, folders):
+    seen = []
+    gc.disable()
+    try:
+        exchanged(
+            folders,
+            json.dumps(GOOD | more),
+            lambda connection: seen.append(weakref.ref(connection.cycle)),
+        )
+        assert seen[0]() is None
+    finally:
+        gc.enable()
 
 
 def test_a_block_ends_when_its_time_is_over():
