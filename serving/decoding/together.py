@@ -270,11 +270,11 @@ class _Lane:
     @property
     def num_bytes(self):
         """The bytes of the state as it is."""
-        return self._state.num_bytes if self._going() else 0
+        return 0 if self._state is None else self._state.num_bytes
 
     def trim(self):
         """Let go of memory that nothing needs."""
-        if self._going():
+        if self._state is not None:
             self._state.trim()
 
     def leave(self, search):
@@ -282,6 +282,7 @@ class _Lane:
         for member in self._members:
             if member.search is search:
                 member.search = None
+        self._let_go()
 
     def go_on(self, step):
         """Let the searches take a step, or the first of the openings a part of its own."""
@@ -290,6 +291,12 @@ class _Lane:
         else:
             self._read = 0
             self._step(step)
+            self._let_go()
+
+    def _let_go(self):
+        """Let go of the state when no search goes on: an opening may take long to make another."""
+        if not self._going():
+            self._members, self._state = [], None
 
     def _open(self, opening):
         search = opening.search
@@ -309,8 +316,8 @@ class _Lane:
 
     def _join(self, opening, state):
         going = self._going()
-        if not going:
-            self._members, self._state = [], state
+        if self._state is None:
+            self._state = state
         else:
             if len(going) < len(self._members):  # rows of ended ones are free for these
                 self._state.follow(self._rows(), 0)

@@ -1,6 +1,7 @@
 """Searches that share steps give the answers that each gives alone, whenever they come."""
 
 import time
+import weakref
 
 import numpy as np
 import pytest
@@ -310,6 +311,23 @@ def test_searches_wait_for_memory(pipeline, monkeypatch):
     for job, text in zip(found, texts, strict=True):
         [answer] = job.results([0])
         assert answer.text == pipeline(text, **options).text
+
+
+def test_a_state_is_let_go_with_its_last_search_though_another_one_opens(pipeline):
+    together = Together(pipeline.step)
+    first, second = (pipeline.jobs([text], num_beams=2, **LONG)[0] for text in ("abc", "ml"))
+    first.join(together, pipeline.step)
+    while first.search.length < 3:
+        together.step()
+    [lane] = together._lanes.values()
+    state = weakref.ref(lane._state)
+    second.join(together, pipeline.step)
+    together.leave(first.search)
+    assert state() is None and len(lane) == 1
+    while len(together):
+        together.step()
+    [answer] = second.results([0])
+    assert answer.text == pipeline("ml", num_beams=2, **LONG).text
 
 
 def test_light_searches_do_not_wait_behind_a_heavy_one_that_waits_for_its_like(
