@@ -55,7 +55,7 @@ def run(
         ValueError: if the address can not be bound, or a bundle can not be opened.
     """
     _raise_limit_of_files()
-    with _bound(host, port) as listener, contextlib.ExitStack() as stack:
+    with _bound(host, port, processes > 1) as listener, contextlib.ExitStack() as stack:
         hosts = hosts_of(listener.getsockname()[0], allowed)
         service = dataclasses.replace(service, hosts=hosts)
         if processes > 1:
@@ -77,11 +77,32 @@ def run(
         before = signal.signal(signal.SIGTERM, lambda number, frame: None)
         try:
             if processes > 1:
-                _Processes(config, sockets=[listener]).run()
+                _Processes(config, sockets=_Listeners([listener])).run()
             else:
                 uvicorn.Server(config).run(sockets=[listener])
         finally:
             signal.signal(signal.SIGTERM, before)
+
+
+class _Listeners(list):
+    """The sockets that a process of several accepts connections from: one that all share, which
+    keeps those that come while none is ready, and where the system has them one of its own.
+
+    Of a shared one whoever wakes first takes what waits, which may be all connections of a burst;
+    Linux spreads them over sockets.
+    """
+
+    def __reduce__(self):
+        return _with_own, (self[0],)  # in the process that gets them
+
+
+def _with_own(shared):
+    if not hasattr(socket, "SO_REUSEPORT"):
+        return [shared]
+    own = _socket(shared.family, shared.type, shared.proto, True)
+    own.bind(shared.getsockname())
+    own.listen(BACKLOG)
+    return [shared, own]
 
 
 class _Processes(Multiprocess):
@@ -138,29 +159,43 @@ def _application(service):
     return application
 
 
-def _bound(host, port):
-    """Return a socket that is bound to an address.
+def _bound(host, port, several=False):
+    """Return a socket that is bound to an address, which nobody else listens to.
+
+    Args:
+        host, port: the address.
+        several: whether processes are to have sockets of their own for it.
 
     Raises:
         ValueError: if it can not be.
     """
     try:
-        [(family, kind, protocol, _, address), *_] = socket.getaddrinfo(
+        [(*kind, _, address), *_] = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
-        listener = socket.socket(family, kind, protocol)
-        try:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with contextlib.ExitStack() as opened:
+            listener = opened.enter_context(_socket(*kind, False))
             listener.bind(address)
-        except OSError:
-            listener.close()
-            raise
+            if several:  # only now: a port that several sockets may have is never in use
+                address = listener.getsockname()
+                listener.close()
+                listener = opened.enter_context(_socket(*kind, True))
+                listener.bind(address)
+            opened.pop_all()
     except OSError as error:
         raise ValueError(
             f"serve: {host}:{port} can not be bound: {error.strerror}; choose another --host or "
             "--port."
         ) from error
     return listener
+
+
+def _socket(family, kind, protocol, several):
+    made = socket.socket(family, kind, protocol)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if several and hasattr(socket, "SO_REUSEPORT"):
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    return made
 
 
 def _raise_limit_of_files():

@@ -1,10 +1,12 @@
 """`seqkeras serve` as a process: what it prints, how it ends, how a bundle is replaced."""
 
+import contextlib
 import os
 import re
 import shlex
 import shutil
 import signal
+import socket
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -131,6 +133,35 @@ def test_processes_share_a_port_their_metrics_and_the_page(folders, tmp_path):
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 0 and errors == ""
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="reads what processes have open")
+def test_connections_are_spread_over_processes_and_nobody_else_gets_the_port(folders, tmp_path):
+    options = "--processes", 2, "--no-log"
+    with (
+        as_process(folders["letters"], *options, env={"TMPDIR": str(tmp_path)}) as (*_, port),
+        contextlib.ExitStack() as opened,
+    ):
+        gauges = "seqkeras-metrics-*/gauge_livesum_*.db"
+        until(lambda: len([*tmp_path.glob(gauges)]) == 2)
+        pids = [path.stem.split("_")[-1] for path in tmp_path.glob(gauges)]
+        until(lambda: min(map(count_sockets, pids)) > 3)  # both listen
+        before = [count_sockets(pid) for pid in pids]
+        for _ in range(60):
+            opened.enter_context(socket.create_connection(("127.0.0.1", port)))
+        until(lambda: sum(map(count_sockets, pids)) == sum(before) + 60)
+        counts = [count_sockets(pid) - already for pid, already in zip(pids, before)]
+        assert min(counts) > 6  # each is given a third, and takes of the last what it can
+        with pytest.raises(AssertionError, match=f"127.0.0.1:{port} can not be bound"):
+            opened.enter_context(as_process(folders["letters"], *options, "--port", port))
+
+
+def count_sockets(pid):
+    count = 0
+    for path in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+            count += os.readlink(path).startswith("socket:")
+    return count
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
