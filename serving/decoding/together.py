@@ -10,6 +10,7 @@ System for Transformer-Based Generative Models"); Agrawal et al. 2024, section 4
 read in chunks ("Taming Throughput-Latency Tradeoff in LLM Inference with Sarathi-Serve")
 """
 
+import contextlib
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -179,7 +180,8 @@ class Together:
         if self._held_with(opening) <= self._memory.most:
             return True
         for lane in self._lanes.values():
-            lane.trim()
+            with contextlib.suppress(MemoryError):  # smaller buffers need some beside these
+                lane.trim()
         return self._held_with(opening) <= self._memory.most
 
     def _held_with(self, opening):
@@ -320,10 +322,11 @@ class _Lane:
             self._state = state
         else:
             if len(going) < len(self._members):  # rows of ended ones are free for these
-                self._state.follow(self._rows(), 0)
+                rows = self._rows()
                 for member in going:
                     member.count, member.followed = len(member.search.token_ids), True
                 self._members = going
+                self._state.follow(rows, 0)  # which it has done even where memory runs out
             self._state.join(state)
         search = opening.search
         self._members.append(_Member(search, opening.size, len(search.token_ids)))

@@ -12,6 +12,7 @@ from seqkeras.serving.decoding import Memory, Size, Together
 from seqkeras.serving.decoding import together as together_module
 from seqkeras.serving.manifest import DecodingDefaults, Limits
 from seqkeras.serving.pipelines import generate, jobs
+from seqkeras.serving.slots import Slots
 from seqkeras.serving.text import CharacterTable
 from tests.arrays import randomize
 from tests.serving.exported import write_bundle
@@ -170,6 +171,45 @@ def test_an_error_of_what_one_search_makes_of_a_step_ends_it_alone(pipeline):
     assert str(jobs[0].search.error) == "none left" and jobs[1].search.error is None
     [answer] = jobs[1].results([0])
     assert answer.text == pipeline("ml", num_beams=1, **LONG).text
+
+
+def test_memory_that_runs_out_as_a_search_joins_ends_it_alone(pipeline, monkeypatch):
+    def fit(slots, num_tokens, *rest, **options):
+        if num_tokens == 0:  # of rows whose search has ended
+            raise MemoryError("none left")
+        return before(slots, num_tokens, *rest, **options)
+
+    before = Slots._fit
+    monkeypatch.setattr(Slots, "_fit", fit)
+    together, texts = Together(pipeline.step), ["abc", "ml", "dead", "beef"]
+    found = [job for text in texts for job in pipeline.jobs([text], num_beams=2, **LONG)]
+    for job in found[:3]:
+        job.join(together, pipeline.step)
+    while min(job.search.length for job in found[:3]) < 3:
+        together.step()
+    together.leave(found[0].search)
+    found[3].join(together, pipeline.step)
+    while len(together):
+        together.step()
+    assert str(found[3].search.error) == "none left"
+    for job, text in zip(found[1:3], texts[1:3], strict=True):
+        [answer] = job.results([0])
+        assert answer.text == pipeline(text, num_beams=2, **LONG).text
+
+
+def test_searches_wait_though_no_memory_is_left_to_let_go_of_some(pipeline, monkeypatch):
+    def trim(slots):
+        raise MemoryError("none left")
+
+    monkeypatch.setattr(Slots, "trim", trim)
+    together = Together(pipeline.step, of_toy(pipeline, monkeypatch, 4))
+    texts = ["abc", "ml", "dead"]
+    found = [job for text in texts for job in pipeline.jobs([text], num_beams=2, **LONG)]
+    for job in found:
+        job.join(together, pipeline.step)
+    while len(together):
+        together.step()
+    assert [job.search.error for job in found] == [None] * 3
 
 
 def test_light_searches_have_half_of_the_time_beside_heavy_ones(pipeline):
