@@ -49,11 +49,31 @@ def test_weights_are_the_files_of_all_graphs(folders):
 def test_memory_that_is_not_told_is_unknown(monkeypatch, tmp_path):
     told = tmp_path / "meminfo"
     monkeypatch.setattr(cores, "MEMORY", str(told))
+    monkeypatch.setattr(cores, "CONTAINER", str(tmp_path / "none"))
     assert cores.free_memory() is None
     told.write_text("MemTotal: 9 kB\nMemAvailable:   7 kB\n")
     assert cores.free_memory() == 7 * 1024
     told.write_text("MemTotal: 9 kB\n")
     assert cores.free_memory() is None
+
+
+def test_a_container_limits_the_cores_and_the_memory(monkeypatch, tmp_path):
+    def limit(**files):
+        for name, text in files.items():
+            (tmp_path / name.replace("_", ".")).write_text(f"{text}\n")
+
+    told = tmp_path / "meminfo"
+    told.write_text("MemAvailable: 7 kB\n")
+    monkeypatch.setattr(cores, "MEMORY", str(told))
+    monkeypatch.setattr(cores, "CONTAINER", str(tmp_path))
+    monkeypatch.setattr(cores.os, "sched_getaffinity", lambda process: range(8), raising=False)
+    assert cores.count_cores() == 8
+    limit(cpu_max="max 100000", memory_max="max", memory_current=2000)
+    assert (cores.count_cores(), cores.free_memory()) == (8, 7 * 1024)
+    limit(cpu_max="250000 100000", memory_max=5000, memory_stat="anon 1500\ninactive_file 400")
+    assert (cores.count_cores(), cores.free_memory()) == (3, 3400)
+    limit(cpu_max="5000 100000", memory_max=1000)
+    assert (cores.count_cores(), cores.free_memory()) == (1, 0)
 
 
 @pytest.mark.parametrize("asked, expected", [(None, 1), (3, 3)])
