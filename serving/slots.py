@@ -44,7 +44,7 @@ class Slots:
         }
         self._caches = _Buffers(specs, CAPACITY, empty)
         self._entries = _Buffers(source_specs, SOURCE_LENGTH, source, pads=True)
-        # Of each source, as they lie.
+        # For each source, in the order of the buffers.
         self._expected = np.full(num_sources, expected)
         self._source_lengths = np.full(num_sources, self._entries.room)
         self._values, self._num_bound = {}, 0

@@ -23,8 +23,8 @@ from .loop import Search
 from .results import Candidates
 
 CHUNK = 128  # tokens of prompts that are read in one part
-PAUSE = 2 * CHUNK  # tokens of prompts after which those that go on take a step
-LEAST = 32  # as so many counts a part with fewer tokens, which takes almost as long
+PAUSE = 2 * CHUNK  # tokens of prompts after which the searches of a lane take a step
+LEAST = 32  # tokens that a shorter part counts, because it takes almost as long
 
 
 @dataclass(frozen=True)
@@ -145,8 +145,8 @@ class Together:
         return self._seconds[key[0]], self._lanes[key].seconds
 
     def _let_in(self):
-        """Let those in for which there is memory, in order; but light ones do not wait behind one
-        that waits for the end of others of its kind."""
+        """Let searches in for which there is memory, in their order. A light search does not wait
+        behind a heavy one that waits for the end of other heavy ones."""
         heavy_waits = False
         for opening in [*self._waiting]:
             if heavy_waits and not opening.light:

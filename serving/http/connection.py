@@ -1,4 +1,4 @@
-"""HTTP connections: those that send nothing are closed, and who leaves frees his place."""
+"""HTTP connections: a silent one is closed, and a client that leaves frees its place."""
 
 import asyncio
 import math
@@ -101,8 +101,8 @@ class Connection(HttpToolsProtocol):
 
     _due = math.inf  # when the connection is closed if nothing more comes, by the loop's clock
     _timer: asyncio.TimerHandle | None = None
-    _awaits_head = False  # of which something came, or as the first one
-    _between = True  # two requests
+    _awaits_head = False  # whether the whole head of a request must come in time
+    _between = True  # whether no request is half read
     _head: int | None = 0  # bytes of a head so far; None in a body
     _piece = 0  # bytes that are parsed now
     _new: Cycle | None = None  # a request whose head has come now
