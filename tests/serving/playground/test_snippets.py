@@ -104,6 +104,7 @@ def test_beside_a_second_model_the_code_asks_each(browser, folders, tmp_path):
         sections = page.locator(".code-section")
         for name, section in zip(("classes", "other"), sections.all(), strict=True):
             section.locator("summary").click()
+            section.get_by_role("tabpanel").filter(has_text=f"/v1/bundles/{name}").wait_for()
             code = section.get_by_role("tabpanel").inner_text()
             assert f"/v1/bundles/{name}" in code and "the cat" in code
             assert answer_of("curl", code)["scores"]
