@@ -108,7 +108,7 @@ class Job:
 
     def alone(self, step: Callable) -> Iterator[Any]:
         """Yield the search's results after each step of its own."""
-        *_, (_, state) = self.begin(slice(None))
+        [(_, state)] = deque(self.begin(slice(None)), maxlen=1)  # keeps no state but the last one
         return steps(step, state, self.search)
 
     def streamed(self, step: Callable) -> Generator[str, None, Any]:

@@ -2,6 +2,7 @@
 
 import time
 import weakref
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -321,6 +322,22 @@ def test_a_turn_that_only_reads_a_prompt_takes_no_time_off_what_a_job_costs():
     pace.step()
     pace.turn(Reading())
     assert 0 <= pace.best_share < 1
+
+
+def test_states_of_a_prompt_that_is_read_in_parts_are_not_kept():
+    class State:
+        pass
+
+    def begin(inputs):
+        for _ in range(3):
+            states.append(weakref.ref(state := State()))
+            yield 7, state
+            del state
+            kept.append(sum(ref() is not None for ref in states))
+
+    states, kept, search = [], [], SimpleNamespace(is_over=True)
+    assert [*jobs.Job([0], search, begin, None, "").alone(None)] == []
+    assert max(kept) == 1
 
 
 def of_toy(pipeline, monkeypatch, caches):
