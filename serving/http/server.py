@@ -88,8 +88,8 @@ class _Listeners(list):
     """The sockets that a process of several accepts connections from: one that all share, which
     keeps those that come while none is ready, and where the system has them one of its own.
 
-    Of a shared one whoever wakes first takes what waits, which may be all connections of a burst;
-    Linux spreads them over sockets.
+    One process may take all connections of a burst from a shared socket: the first that wakes.
+    Linux spreads connections over sockets.
     """
 
     def __reduce__(self):
@@ -101,8 +101,7 @@ def _with_own(shared):
         return [shared]
     own = _socket(shared.family, shared.type, shared.proto, True)
     own.bind(shared.getsockname())
-    own.listen(BACKLOG)
-    return [shared, own]
+    return [shared, own]  # of its own it accepts nothing before its bundles are open
 
 
 class _Processes(Multiprocess):

@@ -146,6 +146,14 @@ class Shared:
         self._forget(left)
         return sum(len(going.waiting) for going in left)
 
+    def fail(self, error: Exception) -> None:
+        """Answer all inputs on their way with an error."""
+        failed, self._going, self._together = self._going, [], {}
+        for going in failed:
+            entries = [*going.waiting.values()]
+            seconds = time.perf_counter() - going.began
+            self._deliver(entries, [error] * len(entries), seconds, len(entries))
+
     def _end(self):
         """Tell and deliver what is complete, and forget jobs and pipelines that are."""
         count = len(self)

@@ -262,10 +262,14 @@ class Worker:
 
     def _turn(self):
         """Let shared answers take a step, and others join before; return whether there are any."""
-        self._let_in()
-        if not len(self._shared):
-            return False
-        self._shared.step()
+        try:
+            self._let_in()
+            if not len(self._shared):
+                return False
+            self._shared.step()
+        except Exception as error:  # as in `_answer`
+            traceback.print_exc(file=sys.stderr)
+            self._shared.fail(error)
         return True
 
     def _let_in(self):

@@ -4,6 +4,7 @@ import asyncio
 import concurrent.futures
 import contextlib
 import http.client
+import itertools
 import json
 import re
 import time
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 from seqkeras import serving
-from seqkeras.serving.decoding import Size
+from seqkeras.serving.decoding import Size, Together
 from seqkeras.serving.http import worker as worker_module
 from seqkeras.serving.http.bounds import Bounds
 from seqkeras.serving.http.departure import Wanted
@@ -86,6 +87,22 @@ def test_a_refused_input_fails_alone(folder):
         assert status == 400 and "num_beams" in answer["error"]
         status, answer = ask(port, "/v1/bundles/toy", {"input": "abc", "options": {"attention": 0}})
         assert status == 400 and "attention must be" in answer["error"]
+
+
+def test_a_fault_of_ours_fails_what_is_on_its_way_and_no_later_request(folder, monkeypatch, capfd):
+    steps, step = itertools.count(), Together.step
+
+    def faulty(together):
+        if next(steps) == 2:
+            raise RuntimeError("a fault of ours")
+        step(together)
+
+    monkeypatch.setattr(Together, "step", faulty)
+    content = {"input": "abc", "options": GREEDY | LONG}
+    with served({"toy": folder}) as port:
+        assert ask(port, "/v1/bundles/toy", content)[0] == 500
+        assert ask(port, "/v1/bundles/toy", content)[0] == 200
+    assert "RuntimeError: a fault of ours" in capfd.readouterr().err
 
 
 def test_what_nobody_waits_for_leaves_the_others(folder):

@@ -137,6 +137,9 @@ class StreamingBundle:
     precision: str = "float32"
 
 
+STREAM = ExportOptions(stream=True, saved_models=False)
+
+
 def write_toy(stream, settings, pipeline="Classify", model=None, names=("total",)):
     def write(folder):
         graphs = {"model": model or frames_graph(toys.W), "stream": stream}
@@ -147,7 +150,7 @@ def write_toy(stream, settings, pipeline="Classify", model=None, names=("total",
     return write
 
 
-def write_exported(name, options=exported.STREAM, **sizes):
+def write_exported(name, options=STREAM, **sizes):
     def write(folder):
         run = folder.with_name(f"{folder.name}-run")
         exported.saved(run, name, **sizes)
