@@ -20,6 +20,8 @@ IDLE = "seqkeras_idle"  # seconds; an attribute of uvicorn's Config
 MOST_HEAD = 65_536  # bytes of a request's first line and headers
 TOO_LARGE = f"the head of a request may have {MOST_HEAD} bytes; it has more"
 WITHOUT_BODY = (204, 304)  # statuses
+INVALID = "Invalid HTTP request received."  # uvicorn's words
+OF_UPGRADE = frozenset({b"upgrade", b"http2-settings"})  # headers, and words of `connection`
 
 
 class Cycle(RequestResponseCycle):
@@ -121,7 +123,7 @@ class Connection(HttpToolsProtocol):
             most = MOST_HEAD - (self._head or 0)
             piece, data = data[:most], data[most:]
             self._piece = len(piece)
-            super().data_received(piece)
+            self._parse(piece)
             if self._new is not None:
                 self._begin(self._new)
             if self._head is not None:
@@ -131,6 +133,30 @@ class Connection(HttpToolsProtocol):
         if self._due == math.inf and not self._is_busy:
             self._await_head()
 
+    def _parse(self, data):
+        """Parse bytes. A request that asks for another protocol too, as Java's for HTTP/2, is read
+        as if it did not: the parser would leave out its body."""
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserError:
+            self.logger.warning(INVALID)
+            self.send_400_response(INVALID)
+        except httptools.HttpParserUpgrade as upgrade:
+            if self._asks_for_upgrade:
+                [end] = upgrade.args
+                head = _without_upgrade(self.parser.get_method(), self.url, self.headers)
+                self.parser = httptools.HttpRequestParser(self)
+                self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn
+                self._parse(head + data[end:])
+
+    @property
+    def _asks_for_upgrade(self):
+        return (
+            self.parser.should_upgrade()
+            and self.parser.get_method() != b"CONNECT"
+            and any(name == b"upgrade" for name, _ in self.headers)
+        )
+
     def on_message_begin(self) -> None:
         self._between = False
         if self._head is None:  # behind another request in this piece, which does not count
@@ -138,6 +164,8 @@ class Connection(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
+        if self._asks_for_upgrade:
+            return
         self._due, self._awaits_head = math.inf, False
         self._head = None
         version = self.parser.get_http_version()
@@ -171,6 +199,8 @@ class Connection(HttpToolsProtocol):
             self._new = self.cycle
 
     def on_message_complete(self) -> None:
+        if self._asks_for_upgrade:
+            return
         self._between = True
         super().on_message_complete()
 
@@ -243,3 +273,16 @@ class Connection(HttpToolsProtocol):
             self.timeout_keep_alive_handler()
         elif self._due < math.inf:
             self._set_timer()
+
+
+def _without_upgrade(method, url, headers):
+    """Return the head of a request of HTTP/1.1 that asks for no other protocol."""
+    lines = [b"%b %b HTTP/1.1\r\n" % (method, url)]
+    for name, value in headers:
+        if name in OF_UPGRADE:
+            continue
+        if name == b"connection":
+            words = [word.strip() for word in value.split(b",")]
+            value = b", ".join(word for word in words if word.lower() not in OF_UPGRADE)
+        lines.append(b"%b: %b\r\n" % (name, value))
+    return b"".join([*lines, b"\r\n"])

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import http.client
 import json
 import socket
 import threading
@@ -288,3 +289,33 @@ def test_metrics_count_requests_batches_and_inputs(folders):
         'seqkeras_waiting{bundle="letters",kind="inputs"} 0.0',
     ):
         assert line in text
+
+
+UPGRADE = (
+    "connection: Upgrade, HTTP2-Settings\r\nupgrade: h2c\r\nhttp2-settings: AAEAAEAAAAIAAAAB\r\n"
+)
+BODY = json.dumps(GOOD).encode()
+WHOLE = f"{POST}{UPGRADE}content-length: {len(BODY)}\r\n\r\n".encode(), BODY
+CHUNKED = (
+    f"{POST}{UPGRADE}transfer-encoding: chunked\r\n\r\n".encode(),
+    b"%x\r\n%b\r\n0\r\n\r\n" % (len(BODY), BODY),
+)
+
+
+@pytest.mark.parametrize("request_", [WHOLE, CHUNKED], ids=["length", "chunked"])
+@pytest.mark.parametrize("pieces", ["one", "two", "bytes"])
+def test_who_asks_for_http_2_too_is_answered_by_http_1(request_, pieces, port):
+    sent = b"".join(request_)
+    parts = {"one": [sent], "two": request_, "bytes": [bytes([byte]) for byte in sent]}[pieces]
+    with connected(port) as connection:
+        for _ in range(2):  # the connection stays open
+            for part in parts:
+                connection.sendall(part)
+            response = http.client.HTTPResponse(connection)
+            response.begin()
+            assert response.status == 200 and "text" in json.loads(response.read())
+        connection.sendall(2 * sent)  # one behind another
+        received = b""
+        while received.count(b"HTTP/1.1 200 ") < 2 or received.count(b'"text"') < 2:
+            received += connection.recv(65536)
+            assert b" 400 " not in received
