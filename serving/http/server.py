@@ -32,6 +32,7 @@ from .metrics import FOLDER
 BACKLOG = 2048
 KEEP_ALIVE = 60  # seconds between two requests of a connection
 MOST_PASTED = 1000  # characters of an input in a command
+SPREADS = sys.platform == "linux"  # connections, over sockets that share a port
 
 
 def run(
@@ -86,7 +87,7 @@ def run(
 
 class _Listeners(list):
     """The sockets that a process of several accepts connections from: one that all share, which
-    keeps those that come while none is ready, and where the system has them one of its own.
+    keeps those that come while none is ready, and on Linux one of its own.
 
     One process may take all connections of a burst from a shared socket: the first that wakes.
     Linux spreads connections over sockets.
@@ -97,7 +98,7 @@ class _Listeners(list):
 
 
 def _with_own(shared):
-    if not hasattr(socket, "SO_REUSEPORT"):
+    if not SPREADS:
         return [shared]
     own = _socket(shared.family, shared.type, shared.proto, True)
     own.bind(shared.getsockname())
@@ -175,7 +176,7 @@ def _bound(host, port, several=False):
         with contextlib.ExitStack() as opened:
             listener = opened.enter_context(_socket(*kind, False))
             listener.bind(address)
-            if several:  # only now: a port that several sockets may have is never in use
+            if several and SPREADS:  # only now: a port for several sockets is never in use
                 address = listener.getsockname()
                 listener.close()
                 listener = opened.enter_context(_socket(*kind, True))
@@ -192,7 +193,7 @@ def _bound(host, port, several=False):
 def _socket(family, kind, protocol, several):
     made = socket.socket(family, kind, protocol)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    if several and hasattr(socket, "SO_REUSEPORT"):
+    if several:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     return made
 

@@ -1,7 +1,6 @@
 """Requests that need no task of the event loop are answered as the application answers them."""
 
 import asyncio
-import contextlib
 import gc
 import http.client
 import json
@@ -18,7 +17,14 @@ from seqkeras.serving.http.connection import Connection
 from seqkeras.serving.http.departure import FEWEST, Deadlines, until_gone
 from seqkeras.serving.http.server import _config
 from tests.serving.http.served import ask, on_socket, served, until
-from tests.serving.http.test_faults import POST, connected, send, server, slow  # noqa: F401
+from tests.serving.http.test_faults import (
+    POST,
+    connected,
+    send,
+    server,
+    slow,  # noqa: F401
+    three_waiting,
+)
 from tests.serving.http.test_plain import assert_same
 from tests.serving.zoo import INPUTS, STRANGE
 
@@ -155,14 +161,10 @@ def test_a_full_queue_is_told_and_who_leaves_is_counted(slow):  # noqa: F811
     with connected(port) as first:
         send(first, {"input": "first", "options": {"waits": True}})
         until(lambda: bundle.pipeline.asked)
-        with contextlib.ExitStack() as stack:
-            for count in (1, 2, 3):
-                send(stack.enter_context(connected(port)), {"input": "leaves"})
-                until(lambda: bundle.worker.waiting == count)  # noqa: B023
+        with three_waiting(port, bundle):
             status, headers, text = answered(port, "letters", json.dumps({"input": "x"}).encode())
             assert (status, headers["retry-after"]) == (429, "1")
             assert "3 inputs wait already" in text
-        until(lambda: bundle.worker.waiting == 0)
         bundle.pipeline.go.set()
         assert first.makefile("rb").readline() == b"HTTP/1.1 200 OK\r\n"
     metrics = ask(port, "/metrics")[1]

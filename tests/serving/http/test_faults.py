@@ -187,18 +187,25 @@ def send(connection, content, path=""):
     connection.sendall(head.encode() + body)
 
 
+@contextlib.contextmanager
+def three_waiting(port, bundle):
+    """Three clients wait, who leave at the end, and then wait no more."""
+    with contextlib.ExitStack() as stack:
+        for count in (1, 2, 3):
+            send(stack.enter_context(connected(port)), {"input": "leaves"})
+            until(lambda: bundle.worker.waiting == count)  # noqa: B023
+        yield
+    until(lambda: bundle.worker.waiting == 0)
+
+
 def test_who_leaves_frees_his_place(slow):
     port, bundle = slow
     with connected(port) as first:
         send(first, {"input": "first", "options": {"waits": True}})
         until(lambda: bundle.pipeline.asked)
-        with contextlib.ExitStack() as stack:
-            for count in (1, 2, 3):
-                send(stack.enter_context(connected(port)), {"input": "leaves"})
-                until(lambda: bundle.worker.waiting == count)  # noqa: B023
+        with three_waiting(port, bundle):
             refused = ask(port, "/v1/bundles/letters", {"inputs": [*"abc"]})
             assert refused[0] == 429
-        until(lambda: bundle.worker.waiting == 0)
         line = 'seqkeras_waiting{bundle="letters",kind="inputs"} 0.0'
         assert line in ask(port, "/metrics")[1]
         with connected(port) as last:
