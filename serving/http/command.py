@@ -201,7 +201,12 @@ def _token(file):
 
 
 def _processes(text):
-    return text if text == AUTO else count(text)
+    if text == AUTO:
+        return text
+    try:
+        return count(text)
+    except argparse.ArgumentTypeError as error:
+        raise argparse.ArgumentTypeError(f"{error}, or {AUTO}") from error
 
 
 def _port(text):

@@ -227,6 +227,12 @@ def test_a_wrong_option_is_refused(option, capsys):
     assert exited.value.code == 2 and "expected a" in capsys.readouterr().err
 
 
+def test_a_wrong_number_of_processes_names_auto(capsys):
+    with pytest.raises(SystemExit):
+        main(["serve", "bundle", "--processes", "many"])
+    assert "a whole number from 1; received 'many', or auto; see" in capsys.readouterr().err
+
+
 def test_help_is_there_at_once_and_without_the_packages():
     code = (
         "import sys\nfor name in ('starlette', 'uvicorn', 'numpy', 'onnxruntime'):\n"
