@@ -19,8 +19,9 @@ class Bounds:
         max_answers: beams of a search, and answers to an input.
         max_work: tokens that a batch may take, inputs times beams (or samples) times new tokens;
             larger batches are divided, and an input that exceeds it alone is refused with 400.
-        timeout: seconds from a request to its answer (504), and of a stream's silence; what nobody
-            waits for then ends before the next run of a graph.
+        timeout: seconds from a request to its answer (504), of a stream's silence, and in which a
+            client takes no byte of an answer (it is let go); what nobody waits for then ends before
+            the next run of a graph.
         idle: seconds in which a connection must send a whole head of a request (it is closed).
     """
 

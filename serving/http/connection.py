@@ -15,8 +15,9 @@ from uvicorn.protocols.http.httptools_impl import (
 
 from ..parsing import as_json
 from .departure import DEPARTED
+from .flow import Flow
 
-IDLE = "seqkeras_idle"  # seconds; an attribute of uvicorn's Config
+BOUNDS = "seqkeras_bounds"  # the server's `Bounds`: an attribute of uvicorn's Config
 MOST_HEAD = 65_536  # bytes of a request's first line and headers
 TOO_LARGE = f"the head of a request may have {MOST_HEAD} bytes; it has more"
 WITHOUT_BODY = (204, 304)  # statuses
@@ -33,6 +34,17 @@ class Cycle(RequestResponseCycle):
 
     _head = b""  # that waits for the first piece of the body
     _left = 0  # bytes of the body that content-length promises
+    flow: Flow
+
+    async def run_asgi(self, app: Any) -> None:
+        async def until_end(scope, receive, send):
+            try:
+                await app(scope, receive, send)
+            except asyncio.CancelledError:  # the server ends, and the client takes no bytes
+                self.disconnected = True
+                self.transport.abort()
+
+        await super().run_asgi(until_end)
 
     async def send(self, message: Any) -> None:
         if self.flow.write_paused and not self.disconnected:
@@ -54,7 +66,7 @@ class Cycle(RequestResponseCycle):
             if self._left < 0 or (self._left and not more):  # a file that has changed since
                 raise RuntimeError("the body has another length than content-length says")
         if self._head or body:
-            self.transport.write(self._head + body)
+            self.flow.write(self._head + body)
             self._head = b""
         if not more:
             self._end()
@@ -63,7 +75,7 @@ class Cycle(RequestResponseCycle):
         """Send a whole response at once; `flow` must not hold it back."""
         if not self.disconnected:
             self.response_started = True
-            self.transport.write(self._head_of(status, headers) + body)
+            self.flow.write(self._head_of(status, headers) + body)
             self._end()
 
     def _head_of(self, status, headers):
@@ -101,6 +113,7 @@ class Connection(HttpToolsProtocol):
     sets and cancels a timer for each request. Here a timer is moved when it fires too early.
     """
 
+    flow: Flow
     _due = math.inf  # when the connection is closed if nothing more comes, by the loop's clock
     _timer: asyncio.TimerHandle | None = None
     _awaits_head = False  # whether the whole head of a request must come in time
@@ -112,6 +125,8 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        self._bounds = getattr(self.config, BOUNDS)
+        self.flow = Flow(transport, self.loop, self._bounds.timeout)
         self._await_head()
 
     def data_received(self, data: bytes) -> None:
@@ -206,6 +221,7 @@ class Connection(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         self.server_state.total_requests += 1
+        self.flow.watch()
         if self.transport.is_closing():
             return
         self.flow.resume_reading()
@@ -218,6 +234,7 @@ class Connection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if self._timer is not None:
             self._timer.cancel()
+        self.flow.stop()
         cycle = self._answered
         super().connection_lost(exc)
         if cycle is not None and not cycle.response_complete:
@@ -229,7 +246,8 @@ class Connection(HttpToolsProtocol):
 
     def timeout_keep_alive_handler(self) -> None:
         if self.transport.get_write_buffer_size():  # to close would wait until all is read
-            self.transport.abort()
+            self.flow.watch()
+            self._close_in(self.timeout_keep_alive)
         else:
             super().timeout_keep_alive_handler()
 
@@ -248,12 +266,12 @@ class Connection(HttpToolsProtocol):
             body = as_json({"error": TOO_LARGE}).encode() + b"\n"
             head = b"content-type: application/json\r\nconnection: close\r\n"
             head += b"content-length: %d\r\n\r\n" % len(body)
-            self.transport.write(STATUS_LINE[431] + head + body)
+            self.flow.write(STATUS_LINE[431] + head + body)
         self.transport.close()
 
     def _await_head(self):
         self._awaits_head = True
-        self._close_in(getattr(self.config, IDLE))
+        self._close_in(self._bounds.idle)
 
     def _close_in(self, seconds):
         """Close the connection after these seconds, unless `_due` is another time by then."""

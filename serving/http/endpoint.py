@@ -113,7 +113,7 @@ class Endpoint:
             except HttpRefusal as refusal:
                 response = reply(self._error(refusal), refusal.status, refusal.headers)
             if isinstance(response, EventResponse):
-                await response.send_within(self._bounds.timeout, scope, send)
+                await response.send_all(scope, send)
             else:
                 await response(scope, receive, send)
         except Gone:

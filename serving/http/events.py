@@ -47,33 +47,30 @@ class EventResponse(Response):
         """Wait for the first event, so that a refusal of the whole is no event."""
         self._first = await anext(self._pieces)
 
-    async def send_within(self, timeout: float, scope: Scope, send: Send) -> None:
+    async def send_all(self, scope: Scope, send: Send) -> None:
         """Send all events.
 
         Args:
-            timeout: the seconds in which the client must take an event; else it is let go.
             scope, send: scope and send of ASGI.
 
         Raises:
-            Gone: if the client goes.
+            Gone: if the client goes, or is let go because it takes no events; see `Flow`.
         """
 
         async def sent(body, more=True):
-            async with asyncio.timeout(timeout):
-                await send({"type": "http.response.body", "body": body, "more_body": more})
+            await send({"type": "http.response.body", "body": body, "more_body": more})
 
         async with contextlib.aclosing(self._pieces):
             start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
             await send(start)
-            with contextlib.suppress(TimeoutError):
-                try:
-                    with until_gone(scope):
-                        await sent(self._first or b"")
-                        async for body in self._told():
-                            await sent(body)
-                except asyncio.CancelledError:  # uvicorn's, as the time to finish is over
-                    await sent(self._error(ENDING))
-                await sent(b"", more=False)
+            try:
+                with until_gone(scope):
+                    await sent(self._first or b"")
+                    async for body in self._told():
+                        await sent(body)
+            except asyncio.CancelledError:  # uvicorn's, as the time to finish is over
+                await sent(self._error(ENDING))
+            await sent(b"", more=False)
 
     async def _told(self):
         try:

@@ -24,7 +24,7 @@ from uvicorn.supervisors import Multiprocess
 from ..manifest import Manifest, read_verified
 from ..printing import in_line, printable
 from .application import Application, Service
-from .connection import IDLE, Connection
+from .connection import BOUNDS, Connection
 from .hosts import hosts_of
 from .log import log
 from .metrics import FOLDER
@@ -143,7 +143,7 @@ def _config(application, service, processes):
         timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=int(service.bounds.timeout) + 1,
     )
-    setattr(config, IDLE, service.bounds.idle)
+    setattr(config, BOUNDS, service.bounds)
     return config
 
 

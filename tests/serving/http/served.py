@@ -5,6 +5,7 @@ import http.client
 import json
 import re
 import signal
+import socket
 import threading
 import time
 
@@ -17,9 +18,14 @@ from tests.conftest import start_python
 
 
 @contextlib.contextmanager
-def on_socket(service, application=None):
-    """Serve on a socket, in a thread; yields the port."""
+def on_socket(service, application=None, send_buffer=None):
+    """Serve on a socket, in a thread; yields the port.
+
+    `send_buffer`: the bytes of each connection that the system holds.
+    """
     with _bound("127.0.0.1", 0) as listener:
+        if send_buffer is not None:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
         server = uvicorn.Server(_config(application or Application(service), service, 1))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()

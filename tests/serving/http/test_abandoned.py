@@ -135,6 +135,27 @@ def test_a_stream_that_outlasts_the_server_is_told_so(folders, capfd):
     assert end == "\r\n0\r\n\r\n" and "Traceback" not in capfd.readouterr().err
 
 
+def test_what_the_end_of_the_server_interrupts_is_no_error_of_it(folders, capfd):
+    service = Service([("letters", folders["letters"])], bounds=Bounds(timeout=0.5), log=False)
+    application = Application(service)
+    before, asked = application._app, threading.Event()
+
+    async def waits(scope, receive, send):
+        if scope["type"] == "lifespan":
+            return await before(scope, receive, send)
+        asked.set()
+        await asyncio.Event().wait()
+
+    application._app = waits
+    with contextlib.ExitStack() as stack:
+        with on_socket(service, application) as port:
+            connection = stack.enter_context(connected(port))
+            connection.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            assert asked.wait(60)
+        assert read_all(connection) == ""
+    assert "Traceback" not in capfd.readouterr().err
+
+
 @pytest.mark.parametrize("name", INPUTS)
 def test_every_pipeline_asks_before_each_run_of_a_graph(folders, name):
     runs, left = [], set()

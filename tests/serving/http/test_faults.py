@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import http.client
 import json
+import select
 import socket
 import threading
 import time
@@ -32,8 +33,13 @@ def server(folders, **bounds):
 
 
 @contextlib.contextmanager
-def connected(port):
-    with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+def connected(port, receives=None):
+    """A connection; `receives`: the bytes that it takes before they are read."""
+    with socket.socket() as connection:
+        connection.settimeout(20)
+        if receives is not None:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receives)
+        connection.connect(("127.0.0.1", port))
         yield connection
 
 
@@ -166,12 +172,12 @@ class Slow:
 @pytest.fixture
 def slow(folders, request):
     """The port of a server of a `Slow` pipeline, and its bundle; a parameter is the timeout."""
-    bounds = Bounds(max_queue=3, timeout=getattr(request, "param", 200.0))
+    bounds = Bounds(max_queue=3, max_tokens=2**23, timeout=getattr(request, "param", 200.0))
     service = Service([("letters", folders["letters"])], bounds=bounds, log=False)
     application = Application(service)
     [bundle] = application.bundles
     bundle.worker.pipeline = Slow(bundle.pipeline)
-    with on_socket(service, application) as port:
+    with on_socket(service, application, send_buffer=4096) as port:
         try:
             yield port, bundle
         finally:
@@ -181,9 +187,11 @@ def slow(folders, request):
 short_of_time = pytest.mark.parametrize("slow", [2.0], indirect=True, ids=["timeout 2 s"])
 
 
-def send(connection, content, path=""):
+def send(connection, content, path="", headers=""):
     body = json.dumps(content).encode()
-    head = f"{POST}content-length: {len(body)}\r\n\r\n".replace("letters", f"letters{path}")
+    head = f"{POST}{headers}content-length: {len(body)}\r\n\r\n".replace(
+        "letters", f"letters{path}"
+    )
     connection.sendall(head.encode() + body)
 
 
@@ -226,6 +234,48 @@ def test_a_reader_that_reads_nothing_holds_back_only_its_stream(slow):
         assert not bundle.pipeline.closed
         until(lambda: bundle.pipeline.closed)  # after the server's timeout
     assert bundle.streams.count == 0
+
+
+def is_let_go(connection, seconds):
+    """Whether the server ends a connection, of which nothing is read, within this time."""
+    events = select.poll()
+    events.register(connection, 0)  # only POLLHUP and POLLERR
+    return bool(events.poll(1000 * seconds))
+
+
+LARGE = 400_000 * "x"  # more than the server may have on its way
+LATE = 60  # seconds, in which a client is let go that has half a second
+
+
+@pytest.mark.parametrize("slow", [0.5], indirect=True, ids=["timeout 0.5 s"])
+@pytest.mark.parametrize(
+    ("content", "headers"),
+    [
+        ({"input": LARGE}, ""),
+        ({"input": LARGE}, "connection: close\r\n"),
+        ({"input": LARGE, "options": {}}, ""),
+        ({"input": LARGE, "options": {}}, "connection: close\r\n"),
+        ({"input": LARGE[:40_000]}, "connection: close\r\n"),
+    ],
+    ids=["direct", "direct, close", "application", "application, close", "a smaller one, close"],
+)
+def test_who_takes_nothing_of_an_answer_is_let_go(content, headers, slow):
+    port, _ = slow
+    with connected(port, receives=2048) as connection:
+        send(connection, content, headers=headers)
+        assert is_let_go(connection, LATE)
+
+
+@pytest.mark.parametrize("slow", [0.5], indirect=True, ids=["timeout 0.5 s"])
+def test_who_takes_an_answer_slowly_gets_all_of_it(slow):
+    port, _ = slow
+    with connected(port, receives=2048) as connection:
+        send(connection, {"input": LARGE[:100_000]}, headers="connection: close\r\n")
+        begun, size = time.monotonic(), 0
+        while part := connection.recv(16_000):
+            size += len(part)
+            time.sleep(0.05)
+    assert size > 100_000 and time.monotonic() - begun > 1
 
 
 @pytest.mark.parametrize("behind", [b"", b"GET /v1/bundles HTTP/1.1\r\n\r\n"], ids=["", "another"])
