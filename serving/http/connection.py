@@ -1,7 +1,13 @@
-"""HTTP connections: a silent one is closed, and a client that leaves frees its place."""
+"""HTTP connections: a silent one is closed, and a client that leaves frees its place.
+
+A client that sends no more may still read (RFC 9112, section 9.6), or have closed the connection:
+TCP tells both alike, and uvicorn takes both for gone. Here the client gets the first bytes of its
+answer at once, which come back as an error if it has closed the connection.
+"""
 
 import asyncio
 import math
+import socket
 import urllib.parse
 from collections.abc import Sequence
 from typing import Any
@@ -20,6 +26,8 @@ from .flow import Flow
 BOUNDS = "seqkeras_bounds"  # the server's `Bounds`: an attribute of uvicorn's Config
 MOST_HEAD = 65_536  # bytes of a request's first line and headers
 TOO_LARGE = f"the head of a request may have {MOST_HEAD} bytes; it has more"
+FIRST = b"HTTP/1.1 "  # bytes of every answer
+LOOK = 0.1  # seconds between two looks whether what was sent came back
 WITHOUT_BODY = (204, 304)  # statuses
 INVALID = "Invalid HTTP request received."  # uvicorn's words
 OF_UPGRADE = frozenset({b"upgrade", b"http2-settings"})  # headers, and words of `connection`
@@ -34,6 +42,7 @@ class Cycle(RequestResponseCycle):
 
     _head = b""  # that waits for the first piece of the body
     _left = 0  # bytes of the body that content-length promises
+    _sent = 0  # bytes of the head that have been sent before
     flow: Flow
 
     async def run_asgi(self, app: Any) -> None:
@@ -78,8 +87,14 @@ class Cycle(RequestResponseCycle):
             self.flow.write(self._head_of(status, headers) + body)
             self._end()
 
+    def send_first(self) -> None:
+        """Send the first bytes of the response, unless it has begun."""
+        if not (self.response_started or self._sent):
+            self._sent, self.waiting_for_100_continue = len(FIRST), False
+            self.flow.write(FIRST)
+
     def _head_of(self, status, headers):
-        lines, is_closed = [STATUS_LINE[status]], False
+        lines, is_closed = [STATUS_LINE[status][self._sent :]], False
         for name, value in (*self.default_headers, *headers):
             lines.append(b"%b: %b\r\n" % (name, value))
             if name == b"content-length":
@@ -230,6 +245,26 @@ class Connection(HttpToolsProtocol):
             self._start_asgi_task(self._answered, app)
         else:
             self._close_in(self.timeout_keep_alive)
+
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """Return whether the connection goes on: until all requests that came are answered."""
+        if not (self._is_busy and self._between):
+            return False
+        self.cycle.keep_alive = False
+        answered: Any = self._answered
+        answered.send_first()
+        self.loop.call_later(LOOK, self._look_who_left)
+        return True
+
+    def _look_who_left(self):
+        """Let the client go if it has closed the connection."""
+        if self.transport.is_closing():
+            return
+        connection = self.transport.get_extra_info("socket")
+        if connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            self.transport.abort()
+        else:
+            self.loop.call_later(LOOK, self._look_who_left)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if self._timer is not None:

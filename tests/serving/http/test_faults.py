@@ -13,7 +13,7 @@ import pytest
 
 from seqkeras.serving.http.application import Application, Service
 from seqkeras.serving.http.bounds import Bounds
-from seqkeras.serving.http.connection import MOST_HEAD
+from seqkeras.serving.http.connection import LOOK, MOST_HEAD
 from tests.serving.http.served import ask, on_socket, served, until
 from tests.serving.pipelines.toys import forecaster, write_bundle
 
@@ -286,6 +286,55 @@ def test_a_stream_ends_when_its_reader_leaves(behind, slow):
         connection.sendall(behind)
         assert connection.makefile("rb").readline() == b"HTTP/1.1 200 OK\r\n"
     until(lambda: bundle.pipeline.closed)  # long before the server's timeout
+
+
+PLAIN, OTHER = {"input": "a"}, {"input": "b", "options": {}}
+
+
+@pytest.mark.parametrize(
+    "contents",
+    [[PLAIN], [OTHER], [PLAIN, OTHER, PLAIN]],
+    ids=["direct", "application", "three"],
+)
+def test_who_sends_no_more_gets_the_answers(contents, slow):
+    port, bundle = slow
+    with connected(port) as first, connected(port) as connection:
+        send(first, {"input": "first", "options": {"waits": True}})
+        until(lambda: bundle.pipeline.asked)
+        for content in contents:
+            send(connection, content)
+        connection.shutdown(socket.SHUT_WR)
+        time.sleep(3 * LOOK)
+        assert bundle.worker.waiting == 1
+        bundle.pipeline.go.set()
+        answers = read_all(connection)
+    heads = answers.count("HTTP/1.1 200 OK\r\n")
+    assert heads == answers.count('\r\n\r\n{"input"') == len(contents)
+    assert answers.count("connection: close\r\n") == 1 and answers.endswith("}\n")
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.1"])
+def test_who_sends_no_more_gets_a_stream_until_he_leaves(version, slow):
+    port, bundle = slow
+    with connected(port) as connection:
+        body = b'{"input": "a"}'
+        head = POST.replace("letters", "letters/stream").replace("1.1", version)
+        connection.sendall(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
+        connection.shutdown(socket.SHUT_WR)
+        file = connection.makefile("rb")
+        assert file.readline() == b"HTTP/1.1 200 OK\r\n"
+        assert len(file.read(10**6)) == 10**6 and not bundle.pipeline.closed
+        file.close()
+    until(lambda: bundle.pipeline.closed)
+
+
+def test_half_a_request_behind_which_nothing_comes_ends_the_connection(narrow):
+    for part in ("POST /v1", POST, f"{POST}content-length: 9\r\n\r\n{{"):
+        with connected(narrow) as connection:
+            connection.sendall(part.encode())
+            connection.shutdown(socket.SHUT_WR)
+            begun = time.monotonic()
+            assert read_all(connection) == "" and time.monotonic() - begun < 0.9  # not `idle`
 
 
 def test_pages_of_other_origins_are_allowed_only_if_named(folders, client):
