@@ -27,6 +27,7 @@ BOUNDS = "seqkeras_bounds"  # the server's `Bounds`: an attribute of uvicorn's C
 MOST_HEAD = 65_536  # bytes of a request's first line and headers
 TOO_LARGE = f"the head of a request may have {MOST_HEAD} bytes; it has more"
 FIRST = b"HTTP/1.1 "  # bytes of every answer
+REST = 0.1  # seconds in which the rest of a small body may come without a task that waits for it
 LOOK = 0.1  # seconds between two looks whether what was sent came back
 WITHOUT_BODY = (204, 304)  # statuses
 INVALID = "Invalid HTTP request received."  # uvicorn's words
@@ -135,7 +136,8 @@ class Connection(HttpToolsProtocol):
     _between = True  # whether no request is half read
     _head: int | None = 0  # bytes of a head so far; None in a body
     _piece = 0  # bytes that are parsed now
-    _new: Cycle | None = None  # a request whose head has come now
+    _new: Cycle | None = None  # a request whose head has come, and that has not begun
+    _latest: float | None = None  # when it begins; None: as soon as it is known what it is
     _answered: RequestResponseCycle | None = None  # the request whose turn it is
 
     def connection_made(self, transport: Any) -> None:
@@ -226,7 +228,7 @@ class Connection(HttpToolsProtocol):
             self.flow.pause_reading()
             self.pipeline.appendleft((self.cycle, self.app))
         else:
-            self._new = self.cycle
+            self._new, self._latest = self.cycle, None
 
     def on_message_complete(self) -> None:
         if self._asks_for_upgrade:
@@ -272,6 +274,8 @@ class Connection(HttpToolsProtocol):
         self.flow.stop()
         cycle = self._answered
         super().connection_lost(exc)
+        if self._new is not None:
+            self._start_asgi_task(self._new, self.app)  # which records that its client has gone
         if cycle is not None and not cycle.response_complete:
             cycle.disconnected = True  # uvicorn tells only the last request that has come
             cycle.message_event.set()
@@ -280,7 +284,9 @@ class Connection(HttpToolsProtocol):
                 leave()
 
     def timeout_keep_alive_handler(self) -> None:
-        if self.transport.get_write_buffer_size():  # to close would wait until all is read
+        if self._new is not None:
+            self._begin(self._new)
+        elif self.transport.get_write_buffer_size():  # to close would wait until all is read
             self.flow.watch()
             self._close_in(self.timeout_keep_alive)
         else:
@@ -292,9 +298,21 @@ class Connection(HttpToolsProtocol):
 
     def _begin(self, cycle):
         """Let the application answer a request, without a task where it can."""
+        if cycle.more_body and self._may_wait(cycle):
+            return
         self._new, self._answered = None, cycle
         if cycle.more_body or not self.app.direct.begin(cycle):
             self._start_asgi_task(cycle, self.app)
+
+    def _may_wait(self, cycle):
+        """Return whether the rest of a request's body may come before it begins."""
+        now = self.loop.time()
+        if self._latest is None:
+            self._latest = now + REST * self.app.direct.awaits(cycle)
+        if now < self._latest:
+            self._close_in(self._latest - now)
+            return True
+        return False
 
     def _refuse(self):
         if not self._is_busy:

@@ -4,12 +4,14 @@
 
 Most requests are of this kind. A task, a router and the messages of ASGI would take as long as
 everything else that they need of the event loop. The `Application` answers all others, and those
-whose body comes later than their head.
+whose body comes much later than their head.
 """
 
 import time
 from collections.abc import Iterable
 from typing import Any
+
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 
 from .access import GONE, Access
 from .body import json_of
@@ -37,6 +39,15 @@ class Direct:
         self._bundles = {f"/v1/bundles/{bundle.name}": bundle for bundle in bundles}
         self._access, self._most = access, bounds.max_body
         self._deadlines = Deadlines(bounds.timeout)
+
+    def awaits(self, cycle: Cycle) -> bool:
+        """Return whether a request whose body has not come yet may be one of these, small enough to
+        wait for its body."""
+        scope: Any = cycle.scope
+        if scope["path"] not in self._bundles or cycle.waiting_for_100_continue:
+            return False
+        length = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
+        return length.isdigit() and int(length) <= min(self._most, HIGH_WATER_LIMIT)
 
     def begin(self, cycle: Cycle) -> bool:
         """Let a request with its whole body wait for its answer; return False if it is another one,

@@ -10,10 +10,11 @@ import weakref
 from types import SimpleNamespace
 
 import pytest
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 
 from seqkeras.serving.http.application import Application, Service
 from seqkeras.serving.http.bounds import Bounds
-from seqkeras.serving.http.connection import Connection
+from seqkeras.serving.http.connection import REST, Connection
 from seqkeras.serving.http.departure import FEWEST, Deadlines, until_gone
 from seqkeras.serving.http.server import _config
 from tests.serving.http.served import ask, on_socket, served, until
@@ -94,23 +95,73 @@ def test_broken_bodies_are_answered_as_in_the_application(body, port, client):
     assert_equal_answers(port, client, "letters", body)
 
 
+def status_of(port, *pieces, pause=0.02):
+    """The first line of the answer to a request that is sent in pieces."""
+    with connected(port) as connection:
+        for piece in pieces:
+            connection.sendall(piece)
+            time.sleep(pause)
+        return connection.makefile("rb").readline().decode().strip()
+
+
+def pieces_of(content, cuts=()):
+    """The head and the body of a request, the body cut at these places."""
+    body = json.dumps(content).encode()
+    places = [0, *cuts, len(body)]
+    head = f"{POST}content-length: {len(body)}\r\n\r\n".encode()
+    return [head, *(body[first:last] for first, last in zip(places, places[1:]))]
+
+
 def test_a_plain_request_passes_no_application(folders):
     service = Service([("letters", folders["letters"])], log=False)
     application = Application(service)
 
-    async def not_called(scope, receive, send):
-        raise AssertionError(scope["path"])
+    async def refuses(scope, receive, send):
+        while (await receive())["more_body"]:
+            pass
+        headers = [(b"content-length", b"0")]
+        await send({"type": "http.response.start", "status": 418, "headers": headers})
+        await send({"type": "http.response.body"})
 
+    large = {"input": HIGH_WATER_LIMIT * "x"}
+    passes, fails = "HTTP/1.1 200 OK", "HTTP/1.1 418 I'm a Teapot"
     with on_socket(service, application) as port:
-        application._app, before = not_called, application._app
+        application._app, before = refuses, application._app
         try:
-            for more, status in (({}, b"200 OK"), ({"options": {}}, b"500 Internal Server Error")):
-                with connected(port) as connection:
-                    send(connection, GOOD | more)  # head and body in one piece
-                    line = connection.makefile("rb").readline()
-                assert line == b"HTTP/1.1 " + status + b"\r\n"
+            for content, status in ((GOOD, passes), (GOOD | {"options": {}}, fails)):
+                assert status_of(port, b"".join(pieces_of(content))) == status
+                assert status_of(port, *pieces_of(content)) == status
+                assert status_of(port, *pieces_of(content, cuts=[3, 7])) == status
+            assert status_of(port, *pieces_of(large)) == fails
+            many = pieces_of(GOOD, cuts=[2, 4, 6, 8])
+            assert status_of(port, *many, pause=REST / 3) == fails
         finally:
             application._app = before
+
+
+def test_requests_whose_bodies_come_with_the_next_head_are_answered(port):
+    (head, body), (_, other) = pieces_of(GOOD), pieces_of({"input": "up|cab"})
+    with connected(port) as connection:
+        for piece in (head, body + head, other + head, body):
+            connection.sendall(piece)
+            time.sleep(0.02)
+        stream = connection.makefile("rb")
+        found = []
+        while len(found) < 3:
+            line = stream.readline()
+            if line.endswith(b"}\n"):
+                found.append(json.loads(line)["input"])
+        assert found == ["up|bad", "up|cab", "up|bad"]
+
+
+@pytest.mark.parametrize("pause", [0.02, 3 * REST], ids=["at once", "later"])
+def test_who_leaves_within_a_body_is_counted(pause, folders):
+    with served({"letters": folders["letters"]}) as port:
+        with connected(port) as connection:
+            connection.sendall(pieces_of(GOOD)[0] + b"{")
+            time.sleep(pause)
+        line = 'seqkeras_requests_total{api="plain",status="499"} 1.0'
+        until(lambda: line in ask(port, "/metrics")[1])
 
 
 def test_requests_in_one_piece_are_answered_in_order(port):
@@ -178,7 +229,7 @@ def test_a_body_that_comes_later_than_its_head_is_answered(port):
     body = json.dumps(GOOD)
     with connected(port) as connection:
         connection.sendall(f"{POST}content-length: {len(body)}\r\n\r\n".encode())
-        time.sleep(0.1)
+        time.sleep(3 * REST)
         connection.sendall(body.encode())
         assert connection.makefile("rb").readline() == b"HTTP/1.1 200 OK\r\n"
 
