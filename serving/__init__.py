@@ -46,7 +46,8 @@ def load(
             runs what they do not support. A name with options is a tuple: ("OpenVINO",
             {"device_type": "GPU"}).
         cache_bytes: the most bytes of caches while the answers of a call are generated; inputs of a
-            list wait until there is room. None: as many as `token_budget` allows.
+            list wait until there is room. Calls of several threads count each by itself. None: as
+            many as `token_budget` allows.
 
     Returns:
         A pipeline, such as `serving.pipelines.Translate`. Several threads may call it at once.

@@ -58,8 +58,8 @@ class Runtime:
         observe: None, or a function that is called after each run of a graph with its role and its
             inputs and outputs by name, without caches.
         in_place: whether a graph may write into an array that it reads, where it can: on the CPU.
-        cache_bytes: the most bytes of the caches of answers that are generated at once; others wait
-            until there is room. None: no limit.
+        cache_bytes: the most bytes of the caches of answers that share steps, and of a batch of
+            others; further answers wait until there is room. None: no limit.
 
     Raises:
         ValueError: if `threads` or `cache_bytes` is out of range, or a provider is not installed.

@@ -13,6 +13,19 @@ WRITTEN = frozenset({str, int, float, bool})  # as they are
 KEPT = {code: escape for code, escape in CONTROLS.items() if chr(code) not in "\n\t"}
 
 
+def as_size(count: int) -> str:
+    """Return a number of bytes in the largest unit of which it is at least one.
+
+    Example:
+        >>> as_size(3 * 2**19), as_size(1536), as_size(96)
+        ('1.5 MiB', '1.5 KiB', '96 bytes')
+    """
+    for unit, name in ((2**20, "MiB"), (2**10, "KiB")):
+        if count >= unit:
+            return f"{count / unit:,.1f} {name}"
+    return f"{count} bytes"
+
+
 def as_typed(package: str, command: str = "") -> str:
     """Return what a user types to run a command, by the package whose `__main__` runs.
 

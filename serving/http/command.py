@@ -65,8 +65,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--cache-memory",
         type=count,
         metavar="MIB",
-        help="Memory of the caches of answers that share steps; further inputs wait. Default: half "
-        "of the free memory.",
+        help="Memory of the caches of answers that share steps, of all bundles and processes; "
+        "further inputs wait. Default: half of the free memory.",
     )
     parser.add_argument(
         "--token-file",

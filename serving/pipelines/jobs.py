@@ -11,10 +11,10 @@ import numpy as np
 
 from ..decoding import CHUNK, Candidates, Memory, Search, Size, Together, steps
 from ..manifest import NoFiniteNumber
+from ..printing import as_size
 from .inputs import each_or_error
 
 MOST_FREE = 1 / 3  # of a token budget
-MIB = 2**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,7 +282,7 @@ def require_memory(size: Size, memory: Memory | None, name: str) -> None:
     """Raise a ValueError if the state of an input, of that name, needs more than all memory."""
     if memory is not None and not memory.holds(size):
         raise ValueError(
-            f"{name} may take {memory.num_bytes(size) / MIB:,.1f} MiB of caches, {size.rows} beams "
-            f"or samples of up to {size.tokens} tokens; the limit is {memory.most / MIB:,.1f} MiB: "
-            "ask for fewer beams, samples or tokens, or shorten it."
+            f"{name} may take {as_size(memory.num_bytes(size))} of caches, {size.rows} beams or "
+            f"samples of up to {size.tokens} tokens; the limit is {as_size(memory.most)}: ask for "
+            "fewer beams, samples or tokens, or shorten it."
         )

@@ -256,7 +256,7 @@ def test_inputs_wait_for_memory_and_what_never_fits_is_refused(folder):
         status, answer = ask(
             port, "/v1/bundles/toy", {"input": "abcdefghijkl", "options": {"num_beams": 9}}
         )
-        assert status == 400 and "MiB of caches, 9 beams or samples of up to 40" in answer["error"]
+        assert status == 400 and "KiB of caches, 9 beams or samples of up to 40" in answer["error"]
         for text, future in zip(texts, answered, strict=True):
             assert future.result()[1]["text"] == pipeline(text, **BEAMS).text
 

@@ -9,7 +9,7 @@ import pytest
 
 from seqkeras import serving
 from seqkeras.serving.manifest import Precision, read_manifest, write_manifest
-from seqkeras.serving.printing import as_content, as_line, marked
+from seqkeras.serving.printing import as_content, as_line, as_size, marked
 from seqkeras.serving.results import (
     Choice,
     Classification,
@@ -104,6 +104,19 @@ def test_an_answer_is_a_line_to_read_and_marked_in_its_text():
         assert as_line(answer) == line
     for answer, line in MARKED:
         assert marked("the cat sat\non Oslo", answer) == line
+
+
+@pytest.mark.parametrize(
+    ("count", "size"),
+    [
+        (1023, "1023 bytes"),
+        (1024, "1.0 KiB"),
+        (2**20 + 2**19, "1.5 MiB"),
+        (3 * 2**30, "3,072.0 MiB"),
+    ],
+)
+def test_a_size_has_the_largest_unit_of_which_it_is_one(count, size):
+    assert as_size(count) == size
 
 
 def test_what_has_its_default_is_left_out_of_json_and_nothing_else():
