@@ -239,8 +239,7 @@ class Classify(Pipeline):
                 raise ValueError("Classify: top counts labels; this model predicts a number.")
         self._attention.require("Classify", attention)
         name = f"Classify: {self._reader.unit}"
-        encode_all = getattr(self._reader, "read_all", None)
-        rows = encoded(texts, name, self.encode, truncate, token_budget, encode_all=encode_all)
+        rows = encoded(texts, name, self.encode, truncate, token_budget, reader=self._reader)
         if self._settings.stride is None:
             answers = self._model.answer(
                 rows,

@@ -137,8 +137,7 @@ class Embed(Pipeline):
             raise ValueError("Embed: words must be False; this model gives a vector for a text.")
         self._attention.require("Embed", attention)
         name = f"Embed: {FRAMES if self.reads_json else 'text'}"
-        encode_all = getattr(self._reader, "read_all", None)
-        rows = encoded(texts, name, self.encode, truncate, token_budget, encode_all=encode_all)
+        rows = encoded(texts, name, self.encode, truncate, token_budget, reader=self._reader)
 
         def read(index, output):
             if not self._of_words:

@@ -27,15 +27,15 @@ def named_inputs(inputs, name, plural=None):
     return [inputs], [name]
 
 
-def encoded(inputs, name, encode, truncate, token_budget, plural=None, encode_all=None):
+def encoded(inputs, name, encode, truncate, token_budget, plural=None, reader=None):
     """Return the model's input for each input, as a list.
 
     Args:
         inputs, name, plural: see `named_inputs`.
         encode: takes an input, its name and `truncate`.
         truncate, token_budget: options of all pipelines, which are checked here.
-        encode_all: None, or a function that takes a list of inputs and returns the model's input
-            for each, or None if `encode` must look at one of them.
+        reader: None, or what `encode` reads by. It may have `read_all`, which takes a list of
+            inputs and returns the model's input for each, or None if `encode` must look at one.
 
     Raises:
         ValueError: if an option is wrong, or see `encode`.
@@ -43,8 +43,8 @@ def encoded(inputs, name, encode, truncate, token_budget, plural=None, encode_al
     who = name.partition(":")[0]
     require_flag(f"{who}: truncate", truncate)
     require_count(f"{who}: token_budget", token_budget)
-    if encode_all is not None and not truncate and isinstance(inputs, list):
-        rows = encode_all(inputs)
+    if hasattr(reader, "read_all") and not truncate and isinstance(inputs, list):
+        rows = reader.read_all(inputs)
         if rows is not None:
             return rows
     return [
