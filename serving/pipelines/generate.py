@@ -17,30 +17,24 @@ from ..decoding import (
     Prompts,
     Sample,
     Search,
-    Size,
     most_probable,
     results_of,
 )
-from ..manifest import MANIFEST, BundleError, Manifest, OverLimit
+from ..manifest import MANIFEST, BundleError, Manifest
 from ..opening import Runtime
 from ..results import Generation
 from ..session import LanguageModel
-from ..text import CharacterTable, Turns, pad
+from ..text import Turns, pad
 from .attention import AttentionGraph
 from .batching import TOKEN_BUDGET, in_groups
 from .constraints import Constraints, constraint_of, require_constraint
-from .inputs import (
-    named_inputs,
-    one_or_all,
-    open_tokenizer,
-    require_length,
-    require_text,
-)
+from .inputs import named_inputs, one_or_all, open_tokenizer
 from .jobs import Ahead, Job, answered, require_memory
 from .model import Packing
 from .options import Options, complete, processors_of
 from .pieces import Detokenizer, Growing, Pieces, cut
 from .pipeline import Pipeline
+from .prompts import Prompt, PromptReader
 from .translate import require_vocabulary
 
 
@@ -51,25 +45,6 @@ class Settings:
     start: bool = False
     prefix: bool = False
     turns: Turns | None = None
-
-
-@dataclass(frozen=True)
-class _Row:
-    """A prompt, encoded for generation.
-
-    Attributes:
-        text: the text that is continued: the given text, or with turns the conversation.
-        token_ids: its ids.
-        room: how many tokens may follow.
-        is_first: whether the prompt has no text, so that the generated text is the first.
-        samples: indices of the samples to draw; one index without sampling.
-    """
-
-    text: str
-    token_ids: list
-    room: int
-    is_first: bool
-    samples: range = range(1)
 
 
 @dataclass(frozen=True)
@@ -147,6 +122,7 @@ class Generate(Pipeline):
         self._settings, problems = manifest.parse_settings(Settings)
         if problems:
             raise BundleError(*problems, where=folder, subject=MANIFEST)
+        self._reader = PromptReader(manifest, self._tokenizer, self._settings)
         self._attention = AttentionGraph(folder, manifest, runtime, WHOLE_TEXTS)
         size = self._graphs.vocab_size
         self._constraints = Constraints(self._tokenizer, manifest.decoding.end_id, size)
@@ -182,24 +158,22 @@ class Generate(Pipeline):
             ValueError: if a prompt or an option is refused; nothing is answered then.
             NoFiniteNumber: a BundleError, if the model gives NaN or infinity for an input.
         """
-        options = self._options(options)
+        chosen = self._options(options)
         require_count("Generate: token_budget", token_budget)
         texts, names = named_inputs(prompts, "Generate: prompt")
-        rows = [self._row(text, name, options) for text, name in zip(texts, names)]
-        shares = [_shares(row, options, token_budget) for row in rows]
+        rows = [self._row(text, name, chosen) for text, name in zip(texts, names)]
+        shares = [row.shares(token_budget) for row in rows]
         rows = [row for share in shares for row in share]
         ahead = Ahead(
-            [_work(row, options) for row in rows],
+            [row.work(chosen.num_beams) for row in rows],
             [len(row.token_ids) for row in rows],
-            [_size(row, options) for row in rows],
+            [row.size(chosen.num_beams) for row in rows],
             self.memory,
             lambda first, place: self._may_share(rows[first], rows[place]),
         )
         generations = answered(
             ahead,
-            lambda places, size: self._job(
-                [rows[place] for place in places], places, size, options
-            ),
+            lambda places, size: self._job([rows[place] for place in places], places, size, chosen),
             self.step,
             token_budget,
             self.memory,
@@ -234,52 +208,8 @@ class Generate(Pipeline):
         Raises:
             ValueError: beginning with `name`, if the prompt leaves no room for `max_new_tokens`.
         """
-        return self._encode(self._text(prompt, name), name, max_new_tokens, truncate)
-
-    def _text(self, prompt, name):
-        """Return the text that is continued: with turns, the conversation."""
-        turns = self._settings.turns
-        return prompt if turns is None else turns.prompt(prompt, name)
-
-    def _encode(self, text, name, max_new_tokens, truncate):
-        require_text(text, name, surrogates=isinstance(self._tokenizer, CharacterTable))
-        limits = self.manifest.limits
-        if not truncate:
-            require_length(text, limits.target_length, name)
-        token_ids = self._token_ids(text)
-        room = min(limits.target_length - max_new_tokens, limits.source_length)
-        if room < 1:
-            raise ValueError(
-                "Generate: max_new_tokens and min_new_tokens must be under "
-                f"{limits.target_length}, the limit of a prompt and what follows; "
-                f"received {max_new_tokens}."
-            )
-        if len(token_ids) <= room:
-            return token_ids
-        if truncate:
-            start = token_ids[:1]
-            if room == 1 or start != [self.manifest.decoding.start_id]:
-                return token_ids[-room:]
-            return start + token_ids[1 - room :]
-        raise OverLimit(
-            f"{name} has {len(token_ids)} tokens; with {max_new_tokens} new ones the limit is "
-            f"{room}",
-            ways="shorten it, or ask for fewer, or for",
-        )
-
-    def _token_ids(self, text):
-        """Return the ids of a text to continue: without the <eos> of its template."""
-        start_id, end_id = self.manifest.decoding.start_id, self.manifest.decoding.end_id
-        if isinstance(self._tokenizer, CharacterTable):
-            token_ids = self._tokenizer.encode(text)
-        else:
-            encoding = self._tokenizer.analyze(text)
-            token_ids = encoding.token_ids
-            if token_ids[-1:] == [end_id] and encoding.offsets[-1] is None:
-                token_ids = token_ids[:-1]
-        if not token_ids or (self._settings.start and token_ids[0] != start_id):
-            token_ids = [start_id, *token_ids]
-        return token_ids
+        text = self._reader.text(prompt, name)
+        return self._reader.read(text, name, max_new_tokens, truncate)
 
     def _options(self, options):
         """Return `Options`, complete and checked."""
@@ -302,9 +232,9 @@ class Generate(Pipeline):
         return self._constraints.automaton("Generate", regex, choices)
 
     def _row(self, prompt, name, options):
-        text, new = self._text(prompt, name), options.max_new_tokens
+        text, new = self._reader.text(prompt, name), options.max_new_tokens
         least = max(new or 1, options.min_new_tokens)
-        token_ids = self._encode(text, name, least, options.truncate)
+        token_ids = self._reader.read(text, name, least, options.truncate)
         room = new or self.manifest.limits.target_length - len(token_ids)
         last = max(options.forced_tokens, default=0)
         if last >= room:
@@ -316,8 +246,8 @@ class Generate(Pipeline):
             is_first = not Detokenizer(self._tokenizer).decode(token_ids)
             constraint_of(name, automaton, [is_first], [room])  # refuses texts that do not fit
         count = options.n_best if options.sample else 1
-        row = _Row(text, token_ids, room, is_first, range(count))
-        require_memory(_size(row, options), self.memory, name)
+        row = Prompt(text, token_ids, room, is_first, range(count))
+        require_memory(row.size(options.num_beams), self.memory, name)
         return row
 
     @property
@@ -342,7 +272,7 @@ class Generate(Pipeline):
         ahead = Ahead(
             lengths,
             lengths,
-            [_size(row, chosen) for row in rows],
+            [row.size(chosen.num_beams) for row in rows],
             self.memory,
             lambda first, place: lengths[first] == lengths[place],
         )
@@ -406,7 +336,7 @@ class Generate(Pipeline):
             "Generate: prompt",
             size,
             common,
-            max(_work(row, options) for row in rows) // len(rows[0].samples),
+            max(row.work(options.num_beams) for row in rows) // len(rows[0].samples),
             len(rows[0].samples),
         )
         if not streams:
@@ -507,15 +437,6 @@ class Generate(Pipeline):
         return _joined(self._attention.attach(answers, whole, options.attention))
 
 
-def _shares(row, options, token_budget):
-    """Return a prompt's rows, each with as many of its samples as fit in one batch."""
-    most = max(token_budget // (len(row.token_ids) + row.room), 1)
-    return [
-        dataclasses.replace(row, samples=row.samples[first : first + most])
-        for first in row.samples[::most]
-    ]
-
-
 def _joined(shares):
     """Return one `Generation` of all, the best first; None if there are none."""
     answers = [
@@ -530,24 +451,10 @@ def _joined(shares):
     return dataclasses.replace(best, alternatives=tuple(others))
 
 
-def _work(row, options):
-    """Return the most tokens of all beams or samples of a row."""
-    return options.num_beams * len(row.samples) * (len(row.token_ids) + row.room)
-
-
-def _size(row, options):
-    """Return the `Size` of the state of a row."""
-    count = len(row.samples)
-    return Size(options.num_beams * count, len(row.token_ids) + row.room, count)
-
-
 def _sample(rows, options):
     """Return the `Sample` of all samples of the rows, each with its own random generator."""
-    sources = [(row, number) for row in rows for number in row.samples]
-    uniform = np.zeros((len(sources), max(row.room for row in rows)))
-    for (row, number), drawn in zip(sources, uniform):
-        seed = None
-        if options.seed is not None:  # depends on the prompt, not on other prompts
-            seed = [options.seed, number, len(row.token_ids), *row.token_ids]
-        drawn[: row.room] = np.random.default_rng(seed).random(row.room)
+    uniform = np.zeros((sum(len(row.samples) for row in rows), max(row.room for row in rows)))
+    drawn = (numbers for row in rows for numbers in row.uniform(options.seed))
+    for row, numbers in zip(uniform, drawn, strict=True):
+        row[: len(numbers)] = numbers
     return Sample(uniform)

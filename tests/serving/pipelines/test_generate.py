@@ -180,7 +180,7 @@ def test_every_prompt_begins_with_the_start_if_the_settings_say_so(tmp_path):
 
 
 def test_a_failure_of_onnxruntime_is_one_line(generate, monkeypatch):
-    monkeypatch.setattr(generate[0], "_token_ids", lambda text: [999])
+    monkeypatch.setattr(generate[0]._reader, "_token_ids", lambda text: [999])
     message = "decoder_step.onnx: onnxruntime .* can not run it: .*out of data bounds.* If ids are "
     with pytest.raises(serving.BundleError, match=message):
         generate[0]("a")
