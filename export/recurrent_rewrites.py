@@ -1,6 +1,7 @@
 """Rewrites around recurrent nodes that simplify the general form of composites.
 
 states of zeros    Expand of 0, into a recurrent node               ->  none, which means zeros
+                   Expand of 0, into a Scan                         ->  of the size of a step
 rows of no steps   Where(lengths == 0, zeros, the final state)      ->  the final state
 a mask of lengths  If(no gaps in range < lengths, Transpose, ...)   ->  the Transpose
 layers on layers   steps go back, and real ones come first again    ->  they stay where they are
@@ -10,6 +11,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+from onnx import helper
+
 from seqkeras.export.graph import attributes_of, become
 
 if TYPE_CHECKING:
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
     from seqkeras.export.graph import Graph
 
 OPERATORS = ("GRU", "LSTM")
+ZERO = "zero_of_a_state"  # a constant
 STATES = 5  # the first input of a recurrent node that is an initial state
 
 
@@ -25,6 +30,22 @@ def begin_at_zeros(graph: Graph, node: onnx.NodeProto) -> None:
     """Leave out initial states that are zeros."""
     if all(_is_zeros(graph, name) for name in node.input[STATES:]):
         del node.input[STATES:]
+
+
+def begin_loop_at_zeros(graph: Graph, node: onnx.NodeProto) -> None:
+    """Read the size of zeros from the steps, so that nobody computes another tensor for it."""
+    initial, steps = node.input[:2]
+    shapes = graph.shape(initial), graph.shape(steps)
+    if not all(shapes) or shapes[0] != shapes[1][1:] or not _is_zeros(graph, initial):
+        return
+    size, zeros = (f"{initial}/of_{node.output[0]}/{part}" for part in ("size", "zeros"))
+    graph.constants[ZERO] = np.array(0, np.float32)
+    graph.insert(
+        list(graph.nodes).index(node),
+        helper.make_node("Shape", [steps], [size], start=1),
+        helper.make_node("Expand", [ZERO, size], [zeros]),
+    )
+    node.input[0] = zeros
 
 
 def end_at_zeros(graph: Graph, node: onnx.NodeProto) -> None:

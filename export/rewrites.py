@@ -326,6 +326,7 @@ REWRITES = (  # (operator of a node, what rewrites the node), in this order
     ("Where", recurrent_rewrites.end_at_zeros),
     ("GRU", recurrent_rewrites.begin_at_zeros),
     ("LSTM", recurrent_rewrites.begin_at_zeros),
+    ("Scan", recurrent_rewrites.begin_loop_at_zeros),
     ("Reshape", _share_sizes),
     ("Reshape", _join_reshapes),  # last, because other rules match nodes between two Reshapes
 )

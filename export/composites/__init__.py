@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from tf2onnx import utils
 
-from seqkeras.export.composites import attention, recurrent
+from seqkeras.export.composites import attention, recurrent, scans
 from seqkeras.export.composites.builder import MICROSOFT as MICROSOFT
 from seqkeras.export.composites.builder import Builder
 
-LOWERINGS = recurrent.LOWERINGS | attention.LOWERINGS
-PORTABLE_LOWERINGS = recurrent.LOWERINGS | attention.PORTABLE_LOWERINGS
+LOWERINGS = recurrent.LOWERINGS | scans.LOWERINGS | attention.LOWERINGS
+PORTABLE_LOWERINGS = recurrent.LOWERINGS | scans.LOWERINGS | attention.PORTABLE_LOWERINGS
 
 
 def op_handlers(

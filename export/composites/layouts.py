@@ -42,31 +42,7 @@ def with_recurrent_bias(bias: np.ndarray) -> np.ndarray:
     return both.reshape(-1)
 
 
-OPEN = 100.0  # sigmoid(100) is 1 and sigmoid(-100) is 0 to the last digit of a float
-
-
-def _constant_gates(kernel, recurrent_kernel, bias):
-    """Return a simple recurrent network as an LSTM with i = o = 1, f = 0."""
-    units = len(bias)
-    kernel, recurrent_kernel = (
-        np.pad(weight, [(0, 0), (3 * units, 0)]) for weight in (kernel, recurrent_kernel)
-    )
-    gates = np.repeat(np.float32([OPEN, OPEN, -OPEN]), units)  # i, o, f
-    return kernel, recurrent_kernel, with_recurrent_bias(np.concatenate([gates, bias]))
-
-
 LAYOUTS = {
-    # ONNX Runtime's RNN node computes its activations one number at a time (batch 8, 128 steps, 256
-    # units, two cores: 4.1 ms against 3.0; batch 1: 0.8 against 1.2). There is no second tanh.
-    "simple_rnn": Layout(
-        "LSTM",
-        _constant_gates,
-        attributes={
-            "activations": ["Sigmoid", "Tanh", "Affine"],
-            "activation_alpha": [1.0],
-            "activation_beta": [0.0],
-        },
-    ),
     "lstm": Layout("LSTM", in_order([0, 3, 1, 2])),  # i, o, f, c of i, f, c, o
     "gru": Layout("GRU", in_order([0, 1, 2]), attributes={"linear_before_reset": 1}),
 }

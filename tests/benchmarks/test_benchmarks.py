@@ -100,7 +100,8 @@ SMOKES = [
     ("limit", [], ["--only", "minilm"], crossed("minilm {} b2 t7 vs the limit", PRECISIONS[:2])),
     ("loading", [], [], crossed("load 0 MB vs {}", ("a plain read", "the file's size"))),
     ("recurrent_export", [], [], crossed("{} b{} t5 vs {}",
-        ("lstm", "gru", "bidirectional lstm", "rnn"), (8, 1), ("keras", "hand-built"))),
+        ("lstm", "gru", "bidirectional lstm", "rnn", "bidirectional rnn"), (8, 1),
+        ("keras", "hand-built"))),
     ("server", ["starlette"], ["{toy}", "--before", harness.CHECKOUT],
         crossed("server c5{} vs {}", ["", *PROCESSOR_TIME], ("process b5", "before"))
         | crossed("server c1 vs {}", ("process b1 and 0.5 ms", "before"))),

@@ -1,3 +1,4 @@
+import dataclasses
 import functools
 import itertools
 
@@ -12,13 +13,14 @@ from onnx import TensorProto
 from seqkeras.export.composites.layouts import LAYOUTS
 from seqkeras.export.onnx_graphs import convert
 from seqkeras.export.quantize import quantize
-from seqkeras.recurrent import GRU, LSTM, Bidirectional
+from seqkeras.recurrent import GRU, LSTM, Bidirectional, SimpleRNN
 from seqkeras.serving.manifest import TensorSpec
 from tests.arrays import close, floats, randomize, right_padded
 from tests.catalogue.recurrent import CELL_CLASSES
 from tests.export.running import converted, require_agreement, run
 
 B, T, D, U = 5, 7, 3, 11
+SCANS = {"simple_rnn"}  # names of networks with a lowering in `export.composites.scans`
 AS_LOOPS = set()  # names of networks for which ONNX has no operator
 MASK = right_padded([7, 2, 0, 1, 5], T)
 every_network = pytest.mark.parametrize(
@@ -84,8 +86,8 @@ def exported(cell, direction, masked=True):
 
 @every_network
 def test_a_composite_becomes_one_native_node_that_agrees_at_any_size(cell, direction):
-    if cell in AS_LOOPS:
-        pytest.skip("ONNX has no operator for it")
+    if cell in AS_LOOPS | SCANS:
+        pytest.skip("it becomes no native node")
     if cell not in LAYOUTS:
         pytest.fail(
             f"{CELL_CLASSES[cell].__name__}: its network {cell!r} has no Layout, so it leaves as a "
@@ -98,6 +100,10 @@ def test_a_composite_becomes_one_native_node_that_agrees_at_any_size(cell, direc
     [attribute] = [each for each in node.attribute if each.name == "direction"]
     assert (node.op_type, attribute.s.decode()) == (operator, direction)
     assert not {"Loop", "Scan"} & set(graph.node_counts())
+    require_agreement_at_any_size(network, graph)
+
+
+def require_agreement_at_any_size(network, graph):
     inputs = network.inputs()
     require_agreement(graph, network, inputs | {"mask": MASK})
     inputs = {name: value[:1] for name, value in inputs.items()}
@@ -105,8 +111,34 @@ def test_a_composite_becomes_one_native_node_that_agrees_at_any_size(cell, direc
     require_agreement(graph, network, inputs | {"mask": np.ones((1, 1), bool)})
 
 
+@pytest.mark.parametrize("masked", [True, False], ids=["masked", "whole"])
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+def test_a_simple_network_becomes_a_product_and_a_tanh_a_step(direction, masked):
+    network, graph = exported("simple_rnn", direction, masked)
+    counts = graph.node_counts()
+    assert {counts[name] for name in ("MatMul", "Scan", "Gemm", "Tanh")} == {network.sides}
+    assert not {"Loop", "RNN", "LSTM"} & set(counts)
+    if masked:
+        require_agreement_at_any_size(network, graph)
+    else:
+        require_agreement(graph, network, network.inputs())
+
+
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+def test_one_step_of_a_simple_network_needs_no_loop(direction):
+    network = Network("simple_rnn", direction)
+    sequence, *states = network.input_specs(masked=False)
+    sequence = dataclasses.replace(sequence, shape=("batch", 1, D))
+    outputs, *finals = network.output_specs()
+    outputs = dataclasses.replace(outputs, shape=("batch", 1, network.sides * U))
+    graph = convert(network, [sequence, *states], [outputs, *finals], name="network")
+    assert "Scan" not in graph.node_counts()
+    inputs = network.inputs()
+    require_agreement(graph, network, inputs | {"sequence": inputs["sequence"][:, :1]})
+
+
 @pytest.mark.parametrize(
-    "cell, direction", [("simple_rnn", "forward"), ("lstm", "bidirectional"), ("gru", "reverse")]
+    "cell, direction", [("lstm", "forward"), ("lstm", "bidirectional"), ("gru", "reverse")]
 )
 def test_a_graph_without_a_mask_agrees_with_keras(cell, direction):
     network, graph = exported(cell, direction, masked=False)
@@ -124,8 +156,9 @@ def test_the_graph_agrees_with_keras_on_a_mask_with_gaps(cell, direction, mask):
     require_agreement(graph, network, network.inputs() | {"mask": mask})
 
 
-def test_masked_steps_may_hold_anything():
-    network, graph = exported("lstm", "bidirectional")
+@pytest.mark.parametrize("cell", ["simple_rnn", "lstm"])
+def test_masked_steps_may_hold_anything(cell):
+    network, graph = exported(cell, "bidirectional")
     inputs = network.inputs() | {"mask": ~MASK}
     expected = run(graph, inputs)
     inputs["sequence"] = np.where(MASK[..., None], np.float32("nan"), inputs["sequence"])
@@ -148,7 +181,8 @@ def test_an_output_that_nobody_uses_may_be_missing(cell, direction, kept):
         return {name: results[name] for name in kept}
 
     graph = converted(function, *network.input_specs())
-    assert graph.node_counts()[LAYOUTS[cell].operator] == 1
+    operator = "Scan" if cell in SCANS else LAYOUTS[cell].operator
+    assert graph.node_counts()[operator] == 1
     require_agreement(graph, function, network.inputs() | {"mask": MASK})
 
 
@@ -201,3 +235,24 @@ def test_gaps_are_right_in_other_precisions(precision, most):
         for attribute in node.attribute
     }
     assert kinds == {TensorProto.FLOAT16 if precision == "float16" else TensorProto.FLOAT}
+
+
+@pytest.mark.parametrize(("precision", "most"), [("float16", 2e-3), ("int8", 0.05)])
+def test_a_simple_network_is_right_in_other_precisions(precision, most):
+    features, units = 29, 31  # smaller weights stay in float32
+    layer = SimpleRNN(units, return_sequences=True)
+    layer.build((None, None, features))
+    layer.set_weights([0.3 * weight for weight in randomize(layer).get_weights()])
+
+    def function(sequence, mask):
+        return {"y": layer(sequence, mask=mask)}
+
+    specs = [
+        TensorSpec("sequence", "float32", ("batch", "length", features)),
+        TensorSpec("mask", "bool", ("batch", "length")),
+    ]
+    graph = converted(function, *specs)
+    made = quantize({"model": graph}, precision)["model"]
+    inputs = {"sequence": floats(B, T, features), "mask": ~MASK}
+    expected = run(graph, inputs)["y"]
+    assert 0 < np.abs(run(made, inputs)["y"] - expected).max() < most

@@ -20,7 +20,6 @@ MASK = TensorSpec("mask", "bool", ("batch", "length"))
 STATE = TensorSpec("state", "float32", ("batch", U))
 X = {"sequence": floats(B, T, D)}
 LAYERS = {
-    "simple": lambda: SimpleRNN(U, return_sequences=True, return_state=True),
     "lstm": lambda: LSTM(U, return_sequences=True, return_state=True),
     "gru": lambda: GRU(U, return_sequences=True, return_state=True),
     "bidirectional": lambda: Bidirectional(LSTM(U, return_sequences=True, return_state=True)),
@@ -50,6 +49,29 @@ def test_lengths_go_to_the_native_node_and_zeros_do_not(kind, portable):
     assert around == ({"Expand", "Where"} if portable else set())
     [node] = [each for each in graph.nodes if each.op_type in ("GRU", "LSTM")]
     assert len(node.input) == 5
+    require_agreement(graph, function, X | {"lengths": np.array([T, 0, 2])}, 1e-5, 1e-6)
+
+
+def test_lengths_leave_a_simple_network_without_branches():
+    layer = built(SimpleRNN(U, return_sequences=True, return_state=True))
+
+    def function(sequence, lengths):
+        return named(layer(sequence, mask=padding_mask(lengths, ops.shape(sequence)[1])))
+
+    graph = converted(function, SEQUENCE, LENGTHS)
+    assert "If" not in graph.node_counts()
+    require_agreement(graph, function, X | {"lengths": np.array([T, 0, 2])}, 1e-5, 1e-6)
+
+
+def test_the_zeros_of_a_loop_are_of_the_size_of_its_steps():
+    first, second = (built(SimpleRNN(D, return_sequences=True)) for _ in range(2))
+
+    def function(sequence, lengths):
+        mask = padding_mask(lengths, ops.shape(sequence)[1])
+        return {"y": second(first(sequence, mask=mask), mask=mask)}
+
+    graph = converted(function, SEQUENCE, LENGTHS)
+    assert graph.node_counts()["Transpose"] == 2  # between the layers none
     require_agreement(graph, function, X | {"lengths": np.array([T, 0, 2])}, 1e-5, 1e-6)
 
 
