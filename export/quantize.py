@@ -14,6 +14,11 @@ attention and of feed-forward layers, each row is therefore divided by its large
 result multiplied by it. In MiniLM-L6 tuned on SQuAD the root mean square error of the logits is
 then 0.05 in place of 0.16. A decoder step has few rows, and stays as it is.
 
+onnxruntime attends in blocks that stay in its cache (Dao et al. 2022, "FlashAttention",
+https://arxiv.org/abs/2205.14135) only where there is no mask. A batch without padding, as every
+single text is, therefore takes a branch without one: of 4 texts of 384 tokens the attention then
+takes 0.78 of its time, of one text of 16 tokens 0.87 (12 heads of 32, one core, AVX-512).
+
 In a branch and in a loop kernels have 7 bits. On x86 processors without VNNI two products of 8 bits
 overflow onnxruntime's sums of 16, and its way out, `seqkeras.serving.opening.EXACT_INT8`, leaves
 these out.
@@ -44,7 +49,7 @@ if TYPE_CHECKING:
 STEPS = (STEP, SLOTS)
 BLOCK = 32
 MOST = {8: 127, 7: 63}  # of so many bits
-LEAST = "least_of_a_row"  # a constant
+LEAST, ONE = "least_of_a_row", "one_of_a_mask"  # constants
 
 
 def quantize(graphs: Mapping[str, Graph], precision: str) -> dict[str, Graph]:
@@ -95,7 +100,7 @@ class _Rewriter:
 
     def __init__(self, role: str, graph: Graph, product: Any, embeddings: bool = False):
         self.by_row = role not in STEPS
-        self.bits = 8  # of the kernels in the nodes that are being rewritten
+        self.in_branch, self.bits = False, 8  # of the nodes that are being rewritten
         self.outputs = {output.name for output in graph.model.graph.output}
         self.graph = graph.copy(self.outputs)
         self.constants = self.graph.constants
@@ -113,7 +118,8 @@ class _Rewriter:
 
     def rewritten(self):
         for number, nodes in enumerate(list(_lists_of_nodes(self.graph.model.graph))):
-            self.bits = 7 if number else 8  # the first are the graph's own
+            # The first are the graph's own.
+            self.in_branch, self.bits = (True, 7) if number else (False, 8)
             for node in list(nodes):
                 if node.op_type in self.rules:
                     self.rules[node.op_type](nodes, node)
@@ -192,11 +198,40 @@ class _Rewriter:
             _insert_before(nodes, node, [made_whole])
             return
         parts = [f"{name}/{part}" for part in ("query", "key", "value")]
-        become(node, "MultiHeadAttention", [*parts, bias, padding, scores], MICROSOFT, **attributes)
+        attended = [*parts, bias, padding, scores]
+        if padding and not scores and not self.in_branch:
+            self._attend_where_nothing_is_padded(nodes, node, attended, attributes)
+        else:
+            become(node, "MultiHeadAttention", attended, MICROSOFT, **attributes)
         projected = helper.make_node("MatMul", [source, kernel], [f"{name}/projected"])
         apart = helper.make_node("Split", projected.output, parts, axis=-1)
         index = _insert_before(nodes, node, [projected, apart])
         self._become_product_by_row(nodes, nodes[index], source, kernel, "")
+
+    def _attend_where_nothing_is_padded(self, nodes, node, inputs, attributes):
+        """Attend without a mask if no row is padded, else with it."""
+        name, padding = node.output[0], inputs[4]
+        whole, least = f"{padding}/nothing", f"{padding}/least"
+        if all(whole not in other.output for other in nodes):
+            self.constants[ONE] = np.array(1, np.int32)
+            made = (
+                helper.make_node("ReduceMin", [padding], [least], keepdims=0),
+                helper.make_node("Equal", [least, ONE], [whole]),
+            )
+            _insert_before(nodes, node, made)
+        branches = {}
+        for branch, mask in (("then_branch", ""), ("else_branch", padding)):
+            output = f"{name}/{branch}"
+            attend = helper.make_node(
+                "MultiHeadAttention",
+                [*inputs[:4], mask],
+                [output],
+                domain=MICROSOFT,
+                **attributes,
+            )
+            value = helper.make_tensor_value_info(output, TensorProto.FLOAT, None)
+            branches[branch] = helper.make_graph([attend], output, [], [value])
+        become(node, "If", [whole], **branches)
 
     def _lstm(self, nodes, node):
         attributes = attributes_of(node)

@@ -1,5 +1,6 @@
 """Other precisions: near float32, smaller, and the nodes that were meant."""
 
+import collections
 import functools
 
 import keras
@@ -80,6 +81,7 @@ def products(kernel, bias=None):
     return graph(nodes, {"x": ["batch", rows]}, {"y": ["batch", columns]}, weights)
 
 
+IN_BRANCHES = {"ReduceMin": 1, "Equal": 1, "If": 1, "MultiHeadAttention": 2}
 BY_ROW = {"ReduceMax": 1, "ReduceMin": 1, "Neg": 1, "Max": 1, "Div": 1, "Mul": 1}
 
 
@@ -214,8 +216,30 @@ def test_an_attention_becomes_one_on_whole_numbers_unless_scores_are_added(score
         if role == step and precision == "int8" and not scored:
             assert counts == {"Cast": 1, "DynamicQuantizeLinear": 1, "QAttention": 1}
         else:
-            assert counts == {"Cast": 1, **product, "Split": 1, "MultiHeadAttention": 1}
+            attention = {"MultiHeadAttention": 1} if scored else IN_BRANCHES
+            parts = ({"Cast": 1, "Split": 1}, product, attention)
+            assert counts == sum(map(collections.Counter, parts), collections.Counter())
         assert relative(run(made, inputs)["y"], expected) < limit
+
+
+def test_attention_without_padding_is_the_same_in_its_own_branch():
+    options = {"num_heads": 2, "scale": 0.4, "mask_filter_value": -1e30}
+    nodes = [
+        ("Cast", ["padding_ids"], ["padding"], {"to": TensorProto.INT32}),
+        ("Attention", ["x", "kernel", "bias", "padding"], ["h"], options),
+        ("Attention", ["h", "kernel", "bias", "padding"], ["y"], options),
+    ]
+    weights = {"kernel": floats(32, 96) / 6, "bias": floats(96)}
+    shapes = {"x": ["batch", "length", 32], "padding_ids": ["batch", "length"]}
+    written = graph(nodes, shapes, {"y": ["batch", "length", 32]}, weights)
+    made = quantize({"model": written}, "int8")["model"]
+    counts = made.node_counts()
+    assert (counts["If"], counts["MultiHeadAttention"], counts["ReduceMin"]) == (2, 4, 3)
+    x = floats(B, S, 32)
+    longer = {"x": np.pad(x, [(0, 0), (0, 3), (0, 0)], constant_values=0.5)}
+    longer["padding_ids"] = np.pad(np.ones((B, S), "int64"), [(0, 0), (0, 3)])
+    whole = run(made, {"x": x, "padding_ids": np.ones((B, S), "int64")})["y"]
+    close(run(made, longer)["y"][:, :S], whole, rtol=1e-5, atol=1e-5)
 
 
 def test_four_bits_have_a_scale_for_each_block_and_reach_its_farthest_number():
@@ -310,7 +334,7 @@ def test_the_runtime_leaves_no_number_to_be_made_float_by_itself(name, precision
         if name == "transformer":
             layers = 2
             if role == "encoder":
-                assert counts["MultiHeadAttention"] == layers
+                assert counts["MultiHeadAttention"] == 2 * layers  # with padding, and without
                 assert counts["DynamicQuantizeMatMul"] == layers * (4 + 2)
             else:
                 assert counts["DynamicQuantizeMatMul"] == 6 * layers + whole_output
