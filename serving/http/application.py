@@ -75,8 +75,10 @@ class Application:
         routes = _routes(self.bundles, metrics, bounds)
         if service.page is not None:
             routes += _page_routes(PageApi(service.page, self.bundles, bounds), bounds)
-        routes.append(Route("/{path:path}", Endpoint("other", _unknown, bounds, ("GET", "POST"))))
-        inner: ASGIApp = Router(routes, redirect_slashes=False, lifespan=self._lifespan)
+        other = Endpoint("other", _unknown, bounds, ("GET", "POST"))
+        inner: ASGIApp = Router(
+            routes, redirect_slashes=False, default=other, lifespan=self._lifespan
+        )
         if service.origins:
             inner = CORSMiddleware(
                 inner,

@@ -6,120 +6,28 @@ answer at once, which come back as an error if it has closed the connection.
 """
 
 import asyncio
+import contextlib
 import math
 import socket
 import urllib.parse
-from collections.abc import Sequence
 from typing import Any
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import (
-    STATUS_LINE,
-    HttpToolsProtocol,
-    RequestResponseCycle,
-)
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from ..parsing import as_json
+from .body import CLOSES
+from .cycle import Cycle
 from .departure import DEPARTED
 from .flow import Flow
+from .http_refusal import HttpRefusal
 
 BOUNDS = "seqkeras_bounds"  # the server's `Bounds`: an attribute of uvicorn's Config
 MOST_HEAD = 65_536  # bytes of a request's first line and headers
 TOO_LARGE = f"the head of a request may have {MOST_HEAD} bytes; it has more"
-FIRST = b"HTTP/1.1 "  # bytes of every answer
 REST = 0.1  # seconds in which the rest of a small body may come without a task that waits for it
 LOOK = 0.1  # seconds between two looks whether what was sent came back
-WITHOUT_BODY = (204, 304)  # statuses
-INVALID = "Invalid HTTP request received."  # uvicorn's words
+NO_REQUEST = {"type": "http", "http_version": "1.1", "method": "-", "path": "-"}
 OF_UPGRADE = frozenset({b"upgrade", b"http2-settings"})  # headers, and words of `connection`
-
-
-class Cycle(RequestResponseCycle):
-    """A request and its response, whose head goes in one write with the first piece of its body.
-
-    It trusts the `Application`: the messages come in order, and headers are valid and have names in
-    small letters.
-    """
-
-    _head = b""  # that waits for the first piece of the body
-    _left = 0  # bytes of the body that content-length promises
-    _sent = 0  # bytes of the head that have been sent before
-    flow: Flow
-
-    async def run_asgi(self, app: Any) -> None:
-        async def until_end(scope, receive, send):
-            try:
-                await app(scope, receive, send)
-            except asyncio.CancelledError:  # the server ends, and the client takes no bytes
-                self.disconnected = True
-                self.transport.abort()
-
-        await super().run_asgi(until_end)
-
-    async def send(self, message: Any) -> None:
-        if self.flow.write_paused and not self.disconnected:
-            await self.flow.drain()
-        if self.disconnected:
-            return
-        if message["type"] == "http.response.start":
-            self.response_started, self.waiting_for_100_continue = True, False
-            self._head = self._head_of(message["status"], message["headers"])
-            return
-        body, more = message.get("body", b""), message.get("more_body", False)
-        if self.scope["method"] == "HEAD":
-            body = b""
-        elif self.chunked_encoding:
-            body = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
-            body = body if more else body + b"0\r\n\r\n"
-        elif self.chunked_encoding is not None:
-            self._left -= len(body)
-            if self._left < 0 or (self._left and not more):  # a file that has changed since
-                raise RuntimeError("the body has another length than content-length says")
-        if self._head or body:
-            self.flow.write(self._head + body)
-            self._head = b""
-        if not more:
-            self._end()
-
-    def respond(self, status: int, headers: Sequence[tuple[bytes, bytes]], body: bytes) -> None:
-        """Send a whole response at once; `flow` must not hold it back."""
-        if not self.disconnected:
-            self.response_started = True
-            self.flow.write(self._head_of(status, headers) + body)
-            self._end()
-
-    def send_first(self) -> None:
-        """Send the first bytes of the response, unless it has begun."""
-        if not (self.response_started or self._sent):
-            self._sent, self.waiting_for_100_continue = len(FIRST), False
-            self.flow.write(FIRST)
-
-    def _head_of(self, status, headers):
-        lines, is_closed = [STATUS_LINE[status][self._sent :]], False
-        for name, value in (*self.default_headers, *headers):
-            lines.append(b"%b: %b\r\n" % (name, value))
-            if name == b"content-length":
-                self.chunked_encoding, self._left = False, int(value)
-            elif name == b"connection":
-                is_closed = b"close" in value.lower()
-        if is_closed:
-            self.keep_alive = False
-        elif not self.keep_alive:
-            lines.append(b"connection: close\r\n")
-        has_body = self.scope["method"] != "HEAD" and status not in WITHOUT_BODY
-        knows_chunks = self.scope["http_version"] != "1.0"  # 1.0: until the connection ends
-        if self.chunked_encoding is None and has_body and knows_chunks:
-            self.chunked_encoding = True
-            lines.append(b"transfer-encoding: chunked\r\n")
-        lines.append(b"\r\n")
-        return b"".join(lines)
-
-    def _end(self):
-        self.response_complete = True
-        self.message_event.set()
-        if not self.keep_alive:
-            self.transport.close()
-        self.on_response()
 
 
 class Connection(HttpToolsProtocol):
@@ -127,6 +35,10 @@ class Connection(HttpToolsProtocol):
 
     uvicorn bounds the time between two requests only (`timeout_keep_alive`), and no bytes; and it
     sets and cancels a timer for each request. Here a timer is moved when it fires too early.
+
+    What is no HTTP is refused behind the answers to the requests before it. Then, and behind a
+    refusal of a body that has not been read, the client is told the end, and what it still sends is
+    left out for a while: otherwise the system may discard the answer (RFC 9112, section 9.6).
     """
 
     flow: Flow
@@ -136,9 +48,11 @@ class Connection(HttpToolsProtocol):
     _between = True  # whether no request is half read
     _head: int | None = 0  # bytes of a head so far; None in a body
     _piece = 0  # bytes that are parsed now
-    _new: Cycle | None = None  # a request whose head has come, and that has not begun
+    _new: Any = None  # the `Cycle` of a request whose head has come, and that has not begun
     _latest: float | None = None  # when it begins; None: as soon as it is known what it is
-    _answered: RequestResponseCycle | None = None  # the request whose turn it is
+    _answered: Any = None  # the `Cycle` of the request whose turn it is
+    _refusal: HttpRefusal | None = None  # of what is no HTTP
+    _ends = False  # whether nothing more is read
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -147,9 +61,11 @@ class Connection(HttpToolsProtocol):
         self._await_head()
 
     def data_received(self, data: bytes) -> None:
+        if self._ends:
+            return
         if not self._awaits_head:
             self._due = math.inf
-        while data and not self.transport.is_closing():
+        while data and not self._ends:
             if self._between:
                 self._head = 0
             most = MOST_HEAD - (self._head or 0)
@@ -161,7 +77,9 @@ class Connection(HttpToolsProtocol):
             if self._head is not None:
                 self._head += len(piece)
                 if self._head >= MOST_HEAD:
-                    self._refuse()
+                    self._refusal = self._refusal or HttpRefusal(431, TOO_LARGE, CLOSES)
+            if self._refusal is not None:
+                self._refuse(self._refusal)
         if self._due == math.inf and not self._is_busy:
             self._await_head()
 
@@ -170,9 +88,10 @@ class Connection(HttpToolsProtocol):
         as if it did not: the parser would leave out its body."""
         try:
             self.parser.feed_data(data)
-        except httptools.HttpParserError:
-            self.logger.warning(INVALID)
-            self.send_400_response(INVALID)
+        except httptools.HttpParserError as error:
+            is_ours = isinstance(error, httptools.HttpParserCallbackError)
+            reason = "Invalid URL" if is_ours else error
+            self._refusal = HttpRefusal(400, f"the request must be HTTP/1.1: {reason}", CLOSES)
         except httptools.HttpParserUpgrade as upgrade:
             if self._asks_for_upgrade:
                 [end] = upgrade.args
@@ -198,21 +117,35 @@ class Connection(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         if self._asks_for_upgrade:
             return
+        url = httptools.parse_url(self.url)
         self._due, self._awaits_head = math.inf, False
         self._head = None
         version = self.parser.get_http_version()
-        url = httptools.parse_url(self.url)
-        path = url.path.decode("ascii")
+        raw_path = url.path or b"/"
+        path = raw_path.decode("ascii")
         self.scope |= {
             "http_version": version,
             "method": self.parser.get_method().decode("ascii"),
             "path": urllib.parse.unquote(path) if "%" in path else path,
-            "raw_path": url.path,
+            "raw_path": raw_path,
             "query_string": url.query or b"",
         }
         is_busy = self._is_busy
-        self.cycle = Cycle(
-            scope=self.scope,
+        self.cycle = self._cycle(
+            self.scope,
+            keep_alive=version != "1.0" and self.parser.should_keep_alive(),
+            expects_100=version != "1.0" and self.expect_100_continue,
+        )
+        if is_busy:  # a request behind another one that is not answered yet
+            self.flow.pause_reading()
+            self.pipeline.appendleft((self.cycle, self.app))
+        else:
+            self._new, self._latest = self.cycle, None
+
+    def _cycle(self, scope, keep_alive, expects_100=False):
+        """Return a `Cycle`."""
+        return Cycle(
+            scope=scope,
             transport=self.transport,
             flow=self.flow,
             logger=self.logger,
@@ -220,15 +153,10 @@ class Connection(HttpToolsProtocol):
             access_log=False,
             default_headers=self.server_state.default_headers,
             message_event=asyncio.Event(),
-            expect_100_continue=self.expect_100_continue,
-            keep_alive=version != "1.0" and self.parser.should_keep_alive(),
+            expect_100_continue=expects_100,
+            keep_alive=keep_alive,
             on_response=self.on_response_complete,
         )
-        if is_busy:  # a request behind another one that is not answered yet
-            self.flow.pause_reading()
-            self.pipeline.appendleft((self.cycle, self.app))
-        else:
-            self._new, self._latest = self.cycle, None
 
     def on_message_complete(self) -> None:
         if self._asks_for_upgrade:
@@ -242,19 +170,30 @@ class Connection(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         self.flow.resume_reading()
-        if self.pipeline:
+        if not self._answered.keep_alive:
+            self._end()
+        elif self.pipeline:
             self._answered, app = self.pipeline.pop()
             self._start_asgi_task(self._answered, app)
         else:
             self._close_in(self.timeout_keep_alive)
+
+    def _end(self):
+        """End the connection; while the client may send something, only in this direction."""
+        self._ends = True
+        if self._between and self._refusal is None:
+            self.transport.close()
+            return
+        with contextlib.suppress(OSError):  # the client has ended it
+            self.transport.write_eof()
+        self._close_in(self._bounds.idle)
 
     def eof_received(self) -> bool:  # type: ignore[override]
         """Return whether the connection goes on: until all requests that came are answered."""
         if not (self._is_busy and self._between):
             return False
         self.cycle.keep_alive = False
-        answered: Any = self._answered
-        answered.send_first()
+        self._answered.send_first()
         self.loop.call_later(LOOK, self._look_who_left)
         return True
 
@@ -298,7 +237,7 @@ class Connection(HttpToolsProtocol):
 
     def _begin(self, cycle):
         """Let the application answer a request, without a task where it can."""
-        if cycle.more_body and self._may_wait(cycle):
+        if cycle.more_body and (self._refusal is not None or self._may_wait(cycle)):
             return
         self._new, self._answered = None, cycle
         if cycle.more_body or not self.app.direct.begin(cycle):
@@ -314,13 +253,30 @@ class Connection(HttpToolsProtocol):
             return True
         return False
 
-    def _refuse(self):
-        if not self._is_busy:
-            body = as_json({"error": TOO_LARGE}).encode() + b"\n"
-            head = b"content-type: application/json\r\nconnection: close\r\n"
-            head += b"content-length: %d\r\n\r\n" % len(body)
-            self.flow.write(STATUS_LINE[431] + head + body)
-        self.transport.close()
+    def _refuse(self, refusal):
+        """Refuse what is no HTTP, behind the requests before it."""
+        self._ends, before = True, self._answered
+        if self._head is None:  # a body
+            refused = self.cycle
+            if self.pipeline:
+                self.pipeline.popleft()
+        else:
+            scope = NO_REQUEST | {"client": self.client}
+            self.cycle = refused = self._cycle(scope, keep_alive=False)
+        if refused.response_started:
+            self.transport.close()
+            return
+
+        async def answer(scope, receive, send):
+            self.app.direct.refuse(refused, refusal)
+
+        self._new = None
+        if before is None or before.response_complete:
+            self._answered = refused
+        if self._answered is refused:
+            self.app.direct.refuse(refused, refusal)
+        else:
+            self.pipeline.appendleft((refused, answer))
 
     def _await_head(self):
         self._awaits_head = True

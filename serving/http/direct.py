@@ -16,7 +16,7 @@ from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from .access import GONE, Access
 from .body import json_of
 from .bounds import Bounds
-from .connection import Cycle
+from .cycle import Cycle
 from .departure import DEPARTED, Deadlines, Gone
 from .endpoint import API, plain_error, refusal_of, reply
 from .http_refusal import HttpRefusal
@@ -71,6 +71,10 @@ class Direct:
         else:
             self._deadlines.add(waiting)
         return True
+
+    def refuse(self, cycle: Cycle, refusal: HttpRefusal) -> None:
+        """Answer a request with a refusal at once."""
+        _Waiting(cycle, self._access, None).refuse(refusal)
 
     def _may_begin(self, cycle):
         return not (

@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import http.client
 import json
+import re
 import select
 import socket
 import threading
@@ -44,14 +45,10 @@ def connected(port, receives=None):
 
 
 def read_all(connection):
-    """What the server sends until it closes the connection.
-
-    Bytes that it has not read when it closes make its close a reset, which comes after the answer.
-    """
+    """What the server sends until it closes the connection."""
     parts = []
-    with contextlib.suppress(ConnectionResetError):
-        while part := connection.recv(65536):
-            parts.append(part)
+    while part := connection.recv(65536):
+        parts.append(part)
     return b"".join(parts).decode()
 
 
@@ -137,10 +134,68 @@ def test_a_body_over_the_bound_is_refused_before_it_is_read(narrow, head):
     assert "a body may have 100 bytes; it has more" in answer
 
 
-def test_what_is_no_http_is_refused(narrow):
-    with connected(narrow) as connection:
-        connection.sendall(b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n")
-        assert read_all(connection).startswith("HTTP/1.1 400 ")
+NO_HTTP = {
+    b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n": "Invalid method encountered",
+    b"GET / HTTP/3.0\r\n\r\n": "Invalid HTTP version",
+    b"CONNECT localhost:80 HTTP/1.1\r\n\r\n": "Invalid URL",
+    f"{POST}content-length: 3\r\ncontent-length: 4\r\n\r\n".encode(): "Duplicate Content-Length",
+    f"{POST}transfer-encoding: chunked\r\n\r\nzz".encode(): "Invalid character in chunk size",
+}
+
+
+@pytest.mark.parametrize("before", [[], [GOOD], [GOOD | {"options": {}}, GOOD]], ids=len)
+@pytest.mark.parametrize(("sent", "reason"), NO_HTTP.items(), ids=NO_HTTP.values())
+def test_what_is_no_http_is_refused_behind_the_answers_before_it(sent, reason, before, folders):
+    with server(folders) as port:
+        with connected(port) as connection:
+            connection.sendall(b"".join([*map(request_of, before), sent]))
+            *answers, refusal = read_all(connection).split("HTTP/1.1 ")[1:]
+            with contextlib.suppress(OSError):  # the server may have ended the connection
+                connection.sendall(sent)
+        metrics = ask(port, "/metrics")[1]
+    assert len(answers) == len(before) and all(text.startswith("200 ") for text in answers)
+    assert refusal.startswith("400 Bad Request\r\n")
+    assert refusal.endswith(f'{{"error": "the request must be HTTP/1.1: {reason}"}}\n')
+    assert len(re.findall(r'requests_total{api="\w+",status="400"} 1.0', metrics)) == 1
+    assert 'status="499"' not in metrics
+
+
+def test_a_client_that_sends_a_large_body_reads_why_it_is_refused(folders):
+    body = 10_000_000 * b"x"  # more than the system keeps
+    with server(folders) as port:
+        for _ in range(3):
+            status, content = ask(port, "/v1/bundles/letters", body)
+            assert status == 413 and content["error"].startswith("a body may have 1048576 bytes")
+    with server(folders, max_body=100, idle=0.3) as port, connected(port) as connection:
+        connection.sendall(f"{POST}content-length: 1000000\r\n\r\n".encode())
+        assert read_all(connection).startswith("HTTP/1.1 413 ")
+        with pytest.raises(OSError):  # who goes on for longer than `idle` is let go
+            while True:
+                connection.sendall(b"x")
+                time.sleep(0.02)
+
+
+@pytest.mark.parametrize(("version", "first"), [("1.0", "200 OK"), ("1.1", "100 Continue")])
+def test_only_a_client_of_http_1_1_is_told_to_go_on(version, first, port):
+    body = json.dumps(GOOD).encode()
+    head = f"{POST}expect: 100-continue\r\ncontent-length: {len(body)}\r\n\r\n"
+    with connected(port) as connection:
+        connection.sendall(head.replace("1.1", version).encode())
+        time.sleep(0.05)
+        connection.sendall(body)
+        connection.shutdown(socket.SHUT_WR)
+        assert read_all(connection).startswith(f"HTTP/1.1 {first}\r\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "status"),
+    [("OPTIONS *", "405"), ("GET *", "404"), ("GET http://localhost", "404"), ("HEAD /x", "404")],
+)
+def test_unusual_targets_are_told_in_the_usual_form(line, status, port):
+    with connected(port) as connection:
+        connection.sendall(f"{line} HTTP/1.1\r\nconnection: close\r\n\r\n".encode())
+        answer = read_all(connection)
+    assert answer.startswith(f"HTTP/1.1 {status} ") and "application/json" in answer
 
 
 def test_a_compressed_body_is_refused(narrow):
@@ -187,12 +242,14 @@ def slow(folders, request):
 short_of_time = pytest.mark.parametrize("slow", [2.0], indirect=True, ids=["timeout 2 s"])
 
 
-def send(connection, content, path="", headers=""):
+def request_of(content, path="", headers=""):
     body = json.dumps(content).encode()
-    head = f"{POST}{headers}content-length: {len(body)}\r\n\r\n".replace(
-        "letters", f"letters{path}"
-    )
-    connection.sendall(head.encode() + body)
+    head = f"{POST}{headers}content-length: {len(body)}\r\n\r\n"
+    return head.replace("letters", f"letters{path}").encode() + body
+
+
+def send(connection, content, path="", headers=""):
+    connection.sendall(request_of(content, path, headers))
 
 
 @contextlib.contextmanager
