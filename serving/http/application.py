@@ -137,6 +137,7 @@ def _routes(served, metrics, bounds) -> list[BaseRoute]:
         of_open_inference("/health/live", open_inference.live),
         of_open_inference("/health/ready", open_inference.all_ready),
         of_open_ai("/v1/completions", open_ai.complete),
+        of_open_ai("/v1/chat/completions", open_ai.chat),
         of_open_ai("/v1/embeddings", open_ai.embed),
         route("/metrics", "metrics", measured, "GET"),
     ]

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import shlex
 from pathlib import Path
 
@@ -75,13 +76,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--cors",
+        type=_origin,
         action="append",
         default=[],
         metavar="ORIGIN",
-        help="Origin of web pages that may ask, repeatable. Default: none.",
+        help="Origin of web pages that may ask, such as https://page.example, repeatable; *: all. "
+        "Default: none.",
     )
     parser.add_argument(
         "--allow-host",
+        type=_host,
         action="append",
         default=[],
         metavar="NAME",
@@ -206,7 +210,24 @@ def _processes(text):
     try:
         return count(text)
     except argparse.ArgumentTypeError as error:
-        raise argparse.ArgumentTypeError(f"{error}, or {AUTO}") from error
+        expected, received = str(error).split("; ")
+        raise argparse.ArgumentTypeError(f"{expected}, or {AUTO}; {received}") from error
+
+
+def _origin(text):
+    if text not in ("*", "null") and not re.fullmatch(r"[a-z][a-z0-9+.-]*://[^/\s]+", text.lower()):
+        raise argparse.ArgumentTypeError(
+            f"expected an origin such as https://page.example, or *; received {text!r}"
+        )
+    return text.lower()  # as browsers write it
+
+
+def _host(text):
+    if "/" in text or text.count(":") == 1:
+        raise argparse.ArgumentTypeError(
+            f"expected a name without scheme, port and path; received {text!r}"
+        )
+    return text
 
 
 def _port(text):

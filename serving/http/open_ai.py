@@ -106,6 +106,13 @@ class OpenAiApi:
             choices.append(_choice(generation.text, len(choices), REASONS[generation.finish]))
         return reply({**head, "choices": choices, "usage": _usage(all_found)})
 
+    async def chat(self, call: Call) -> Response:
+        """Tell clients that chats are not served."""
+        raise HttpRefusal(
+            400,
+            "there are no chats: POST /v1/completions with the text of the conversation as prompt",
+        )
+
     async def embed(self, call: Call) -> Response:
         """Answer one text or several."""
         content = object_of(call.body)
@@ -134,10 +141,12 @@ class OpenAiApi:
         return reply({"object": "list", "data": data, "model": bundle.name, "usage": usage})
 
     def _bundle(self, content, kind) -> ServedBundle:
-        name = content.get("model")
-        bundle = self._bundles.find(name) if isinstance(name, str) else None
+        name, known = content.get("model"), ", ".join(bundle.name for bundle in self._bundles)
+        if not isinstance(name, str):
+            raise HttpRefusal(400, f"model must be one of {known}; received {shown(name)}")
+        bundle = self._bundles.find(name)
         if bundle is None:
-            raise HttpRefusal(404, f"The model {shown(name)} does not exist")
+            raise HttpRefusal(404, f"The model {shown(name)} does not exist; there is {known}")
         if bundle.kind != kind:
             raise HttpRefusal(400, f"{bundle.name} is of {bundle.kind}; this address needs {kind}")
         return bundle
@@ -241,7 +250,10 @@ def _asked(content, most_answers):
         require_flag(name, parameters[name])
     temperature = require_number("temperature", parameters["temperature"], 0, 2)
     count = require_count("n", parameters["n"], most_answers)
-    options = {"max_new_tokens": parameters["max_tokens"], "n_best": 1}
+    most_new = parameters["max_tokens"]
+    is_empty = type(most_new) is int and most_new == 0
+    options = {"max_new_tokens": 0 if is_empty else require_count("max_tokens", most_new)}
+    options["n_best"] = 1
     for name in ("stop", "echo"):
         if parameters[name]:
             options[name] = parameters[name]
@@ -255,7 +267,7 @@ def _asked(content, most_answers):
         count,
         parameters["stream"],
         _tells_usage(content.get("stream_options"), parameters["stream"]),
-        type(parameters["max_tokens"]) is int and parameters["max_tokens"] == 0,
+        is_empty,
     )
 
 

@@ -116,16 +116,24 @@ def test_embeddings_are_the_vectors(client, folders, form):
 
 
 def test_what_is_wrong_is_an_error_of_the_client(client, complete):
-    with pytest.raises(openai.NotFoundError, match="The model 'nothing' does not exist") as error:
+    with pytest.raises(
+        openai.NotFoundError, match="'nothing' does not exist; there is letters, "
+    ) as error:
         client.completions.create(model="nothing", prompt="a")
     assert error.value.code == "model_not_found"
+    with pytest.raises(
+        openai.BadRequestError, match="model must be one of letters, .*; received N"
+    ):
+        client.post("/completions", body={"prompt": "a"}, cast_to=object)
+    with pytest.raises(openai.BadRequestError, match="there are no chats: POST /v1/completions"):
+        client.chat.completions.create(model="generator", messages=[])
     with pytest.raises(openai.BadRequestError, match="letters is of Translate; this address need"):
         client.completions.create(model="letters", prompt="a")
     for wrong, message in (
         ({"logprobs": 3}, "logprobs is not served; received int 3"),
         ({"frequency_penalty": 1}, "frequency_penalty is not served"),
         ({"suffix": "x"}, "suffix is not served"),
-        ({"max_tokens": -1}, "max_new_tokens must be a whole number of at least 1"),
+        ({"max_tokens": -1}, " - max_tokens must be a whole number of at least 1"),
         ({"temperature": 2.5}, "temperature must be a number from 0 to 2; received float 2.5"),
         ({"temperature": True}, "temperature must be a number from 0 to 2; received bool True"),
         ({"echo": "no"}, "echo must be True or False; received 'no'"),

@@ -220,7 +220,14 @@ def test_what_can_not_be_served_is_one_line(arguments, message, folders, port, t
     assert written.err.startswith("seqkeras serve: ")
 
 
-@pytest.mark.parametrize("option", ["--port=70000", "--max-queue=0", "--timeout=0", "--idle=x"])
+WRONG = [
+    *("--port=70000", "--max-queue=0", "--timeout=0", "--idle=x"),
+    *("--cors=page.example", "--cors=https://page.example/"),
+    *("--allow-host=http://a", "--allow-host=a:1"),
+]
+
+
+@pytest.mark.parametrize("option", WRONG)
 def test_a_wrong_option_is_refused(option, capsys):
     with pytest.raises(SystemExit) as exited:
         main(["serve", "bundle", option])
@@ -230,7 +237,7 @@ def test_a_wrong_option_is_refused(option, capsys):
 def test_a_wrong_number_of_processes_names_auto(capsys):
     with pytest.raises(SystemExit):
         main(["serve", "bundle", "--processes", "many"])
-    assert "a whole number from 1; received 'many', or auto; see" in capsys.readouterr().err
+    assert "a whole number from 1, or auto; received 'many'; see" in capsys.readouterr().err
 
 
 def test_help_is_there_at_once_and_without_the_packages():
