@@ -13,6 +13,7 @@ MOST_NESTED = 100  # levels, because code that reads or writes JSON is recursive
 MOST_OF_LINE = 10_000_000  # bytes, because a text takes some fifty times its size as tokens
 LARGE = re.compile(r"[eE]\+?[0-9]{3}")  # a number beyond float64 has this exponent or 200 digits
 DIGITS = 200
+MOST_DIGITS = 4300  # of a whole number: Python reads no more
 SEPARATORS = ",;|\t"  # of columns
 TOO_LONG = f"has more than {MOST_OF_LINE:,} bytes, the most that a line may have"
 
@@ -77,14 +78,15 @@ def parse_request(text: str) -> Any:
     """Return the content of JSON that a response may repeat: all its numbers are finite.
 
     Raises:
-        ValueError: see `parse_json`; or if it holds NaN, Infinity, or a number beyond float64.
+        ValueError: see `parse_json`; or if it holds NaN, Infinity, a number beyond float64, or a
+            whole number of too many digits.
     """
     options = {"parse_constant": _finite}
     if LARGE.search(text) or (
         len(text) >= DIGITS and any(part.isdigit() for part in _parts(text, DIGITS // 2))
     ):
         # Only then, calling Python for each number is worthwhile.
-        options["parse_float"] = _finite
+        options |= {"parse_float": _finite, "parse_int": _whole}
     return parse_json(text, **options)
 
 
@@ -143,6 +145,13 @@ def _finite(text):
             f"its numbers must be finite, and null where one is missing; it has {text[:20]}"
         )
     return number
+
+
+def _whole(text):
+    count = len(text.removeprefix("-"))
+    if count > MOST_DIGITS:
+        raise ValueError(f"a whole number may have {MOST_DIGITS:,} digits; it has {count:,}")
+    return int(text)
 
 
 def _parts(text, size):

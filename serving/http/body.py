@@ -64,7 +64,7 @@ def json_of(body: bytes) -> Any:
     Raises:
         HttpRefusal: if it is none.
     """
-    text = text_of(body)
+    text = text_of(body).removeprefix("\ufeff")  # as editors on Windows write it
     try:
         return parse_request(text)
     except ValueError as error:

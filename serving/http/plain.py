@@ -14,6 +14,7 @@ from starlette.responses import Response
 
 from ..checks import shown
 from ..lines import from_json
+from ..parsing import as_json
 from ..printing import as_content
 from .body import object_of
 from .endpoint import Call, reply
@@ -21,6 +22,7 @@ from .events import event, events
 from .http_refusal import HttpRefusal, as_http
 from .served_bundle import VERSION, ServedBundle, ServedBundles
 
+MOST_SHOWN = 200  # characters of an example
 FIELDS = ("input", "inputs", "options")
 
 
@@ -40,7 +42,9 @@ class PlainApi:
         content = object_of(call.body, FIELDS)
         options = _options(content)
         if ("input" in content) == ("inputs" in content):
-            raise HttpRefusal(400, f'the body must have "input" or "inputs"{_example(bundle)}')
+            raise HttpRefusal(
+                400, f'the body must have either "input" or "inputs"{_example(bundle)}'
+            )
         if "input" in content:
             value = from_json(content["input"])
             [answer] = await bundle.answers([value], options)
@@ -92,8 +96,9 @@ def content_of(value: Any, answer: Any) -> dict[str, Any]:
 
 
 def _example(bundle):
-    examples = bundle.manifest.examples
-    return f', e.g. {{"input": {shown(examples[0])}}}' if examples else ""
+    examples = [as_json({"input": example}) for example in bundle.manifest.examples]
+    short = [text for text in examples if len(text) <= MOST_SHOWN]
+    return f", e.g. {short[0]}" if short else ""
 
 
 def _about(bundle: ServedBundle) -> dict[str, Any]:

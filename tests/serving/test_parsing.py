@@ -40,6 +40,13 @@ def test_a_request_is_read_as_python_reads_it():
         assert parse_request(text) == json.loads(text)
 
 
+@pytest.mark.parametrize("sign", ["", "-"])
+def test_a_whole_number_of_too_many_digits_is_refused_in_our_words(sign):
+    assert parse_request(sign + 4300 * "7") == int(sign + 4300 * "7")
+    with pytest.raises(ValueError, match=r"^a whole number may have 4,300 digits; it has 4,301$"):
+        parse_request(f"[{sign}{4301 * '7'}]")
+
+
 def test_lines_that_are_too_long_are_passed_over(monkeypatch):
     monkeypatch.setattr("seqkeras.serving.parsing.MOST_OF_LINE", 7)
     lines = [b"seven77\r\n", b"eight888\n", b"\n", b"x" * 50 + b"\n", b"a\x85b\n", b"y" * 9]

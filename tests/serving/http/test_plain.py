@@ -81,9 +81,9 @@ def test_a_refused_input_of_a_list_is_its_own_error(client):
         (b'"up|bad"', "the body must be a JSON object; received 'up|bad'"),
         (b'{"input": "\xff"}', "the body must be UTF-8; received byte 0xff at position 11"),
         (b"[" * 3000 + b"]" * 3000, "nested over 100 levels deep"),
-        (b'{"input": ' + b"1" * 5000 + b"}", "the body must be JSON"),
-        (b"{}", 'the body must have "input" or "inputs", e.g. {"input": \'up|bad\'}'),
-        (b'{"input": "a", "inputs": []}', 'the body must have "input" or "inputs"'),
+        (b'{"input": ' + b"1" * 5000 + b"}", "a whole number may have 4,300 digits; it has 5,000"),
+        (b"{}", 'the body must have either "input" or "inputs", e.g. {"input": "up|bad"}'),
+        (b'{"input": "a", "inputs": []}', 'the body must have either "input" or "inputs"'),
         (b'{"text": "a"}', "the body must have input, inputs, options only; it has 'text'"),
         (b'{"inputs": "a"}', "inputs must be a list; received 'a'"),
         (b'{"inputs": [[1, NaN]]}', "its numbers must be finite, and null where one is missing; "),
@@ -98,6 +98,11 @@ def test_what_is_wrong_is_one_line(client, body, message):
     body = body if isinstance(body, bytes) else {"input": "up|bad", "options": body}
     error = post(client, "letters", body, 400)["error"]
     assert message in error and "\n" not in error and "Traceback" not in error
+
+
+def test_a_byte_order_mark_before_a_body_says_nothing(client):
+    body = json.dumps({"input": "up|bad"}).encode()
+    assert post(client, "letters", b"\xef\xbb\xbf" + body) == post(client, "letters", body)
 
 
 def test_an_unknown_bundle_and_a_wrong_method_are_told(client):
