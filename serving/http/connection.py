@@ -53,6 +53,7 @@ class Connection(HttpToolsProtocol):
     _answered: Any = None  # the `Cycle` of the request whose turn it is
     _refusal: HttpRefusal | None = None  # of what is no HTTP
     _ends = False  # whether nothing more is read
+    _half = False  # whether the client sends no more
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
@@ -181,7 +182,7 @@ class Connection(HttpToolsProtocol):
     def _end(self):
         """End the connection; while the client may send something, only in this direction."""
         self._ends = True
-        if self._between and self._refusal is None:
+        if self._half or (self._between and self._refusal is None):
             self.transport.close()
             return
         with contextlib.suppress(OSError):  # the client has ended it
@@ -190,9 +191,9 @@ class Connection(HttpToolsProtocol):
 
     def eof_received(self) -> bool:  # type: ignore[override]
         """Return whether the connection goes on: until all requests that came are answered."""
-        if not (self._is_busy and self._between):
+        if not self._is_busy or not (self._between or self._ends):
             return False
-        self.cycle.keep_alive = False
+        self._half, self.cycle.keep_alive = True, False
         self._answered.send_first()
         self.loop.call_later(LOOK, self._look_who_left)
         return True

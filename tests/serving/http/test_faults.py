@@ -370,6 +370,18 @@ def test_who_sends_no_more_gets_the_answers(contents, slow):
     assert answers.count("connection: close\r\n") == 1 and answers.endswith("}\n")
 
 
+def test_who_sends_no_more_behind_what_is_no_http_gets_both_answers(slow):
+    port, bundle = slow
+    with connected(port) as connection:
+        send(connection, {"input": "a", "options": {"waits": True}})
+        connection.sendall(b"no HTTP\r\n\r\n")
+        connection.shutdown(socket.SHUT_WR)
+        until(lambda: bundle.pipeline.asked)
+        time.sleep(3 * LOOK)
+        bundle.pipeline.go.set()
+        assert re.findall(r"HTTP/1\.1 (\d+)", read_all(connection)) == ["200", "400"]
+
+
 @pytest.mark.parametrize("version", ["1.0", "1.1"])
 def test_who_sends_no_more_gets_a_stream_until_he_leaves(version, slow):
     port, bundle = slow
