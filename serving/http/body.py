@@ -42,7 +42,8 @@ async def read_body(scope: Scope, receive: Receive, most: int) -> bytes:
 
 def too_large(most: int) -> HttpRefusal:
     """Return the refusal of a body of over `most` bytes."""
-    return HttpRefusal(413, f"a body may have {most} bytes; it has more", CLOSES)
+    message = f"a body may have {most:,} bytes; it has more: ask for less at once"
+    return HttpRefusal(413, message, CLOSES)
 
 
 def text_of(body: bytes) -> str:

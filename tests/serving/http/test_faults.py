@@ -165,7 +165,7 @@ def test_a_client_that_sends_a_large_body_reads_why_it_is_refused(folders):
     with server(folders) as port:
         for _ in range(3):
             status, content = ask(port, "/v1/bundles/letters", body)
-            assert status == 413 and content["error"].startswith("a body may have 1048576 bytes")
+            assert status == 413 and content["error"].startswith("a body may have 1,048,576 bytes")
     with server(folders, max_body=100, idle=0.3) as port, connected(port) as connection:
         connection.sendall(f"{POST}content-length: 1000000\r\n\r\n".encode())
         assert read_all(connection).startswith("HTTP/1.1 413 ")
