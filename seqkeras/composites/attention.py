@@ -170,8 +170,21 @@ def _fused(query, key, value, mask, causal, scale):
     # A fully masked row would be NaN or the mean of the values: it attends to all, times zero.
     seen = ops.any(mask, axis=-1, keepdims=True)
     mask = ops.logical_or(mask, ops.logical_not(seen))
-    context = ops.dot_product_attention(query, key, value, mask=mask, scale=scale)
+    mask, flash = _as_kernels_take(mask, query.shape[1], key.shape[1])
+    context = ops.dot_product_attention(
+        query, key, value, mask=mask, scale=scale, flash_attention=flash
+    )
     return ops.transpose(context, (0, 2, 1, 3)) * ops.cast(seen, context.dtype)
+
+
+def _as_kernels_take(mask, queries, keys):
+    """Return a mask, and whether a fused kernel may read it: None where Keras finds out, False
+    where it would not. On JAX that of cuDNN has no axis of one query, and learns even lengths."""
+    if keras.backend.backend() != "jax":
+        return mask, None
+    if None in (queries, keys) or queries % 2 or keys % 2:
+        return mask, False
+    return ops.broadcast_to(mask, (*ops.shape(mask)[:2], queries, keys)), None
 
 
 def _whole_mask(query, key, mask, causal):

@@ -86,6 +86,24 @@ def test_the_fused_kernel_gives_what_the_formula_gives(mask, causal, monkeypatch
     close(composites.attention(*tensors(), mask, causal=causal), expected(*tensors(), mask, causal))
 
 
+@pytest.mark.skipif(BACKEND != "jax", reason="cuDNN's kernel on JAX")
+@pytest.mark.parametrize(("queries", "keys"), [(4, 6), (3, 6), (4, 5)])
+def test_cudnn_on_jax_gets_masks_that_it_can_read(queries, keys, monkeypatch):
+    fused = importlib.import_module("seqkeras.composites.attention")
+    monkeypatch.setattr(fused, "on_gpu", lambda: True)
+    asked = []
+
+    def kernel(query, key, value, mask, scale, flash_attention):
+        asked.append((tuple(mask.shape), flash_attention))
+        return query
+
+    monkeypatch.setattr(ops, "dot_product_attention", kernel)
+    query, key = ops.ones((2, 3, queries, 8)), ops.ones((2, 3, keys, 8))
+    composites.attention(query, key, key, ops.ones((2, 1, 1, keys), "bool"))
+    even = queries % 2 == keys % 2 == 0
+    assert asked == [((2, 1, queries, keys), None) if even else ((2, 1, 1, keys), False)]
+
+
 @needs_tensorflow
 @every_mask
 def test_attention_as_a_node_gets_the_mask_as_it_is(mask):
