@@ -1,13 +1,16 @@
 """How near the machine's limit encoders and generation run.
 
-    python -m benchmarks.limit [--only minilm|bert-base|transformer] [--profile] [--json FILE]
+    python -m benchmarks.limit [--only minilm|bert-base|transformer] [--processor-time] [--profile]
+        [--json FILE]
 
 The limit of a case is that of `benchmarks.roofline`: what must be multiplied and read, at this
 machine's best rates. Each round measures the case, the rate of matrix products, in float32 and on
 whole numbers, at the shape where onnxruntime is fastest (on whole numbers by the machine's fastest
 kernel, even where bundles need another one to be exact), and the rate of reading as many bytes as
 the case has weights; the ratio is the median of the rounds' fractions of the limit. With --profile,
-cases below the goal tell which nodes take their time. Two threads each; the cases are those of
+cases below the goal tell which nodes take their time. With --processor-time the seconds are those
+of both cores, user and system, in which other programs on the machine do not count; a core that
+waits for the other one does not count either. Two threads each; the cases are those of
 `benchmarks.encoders`, but with nothing padded (each of 8 rows has 128 tokens), and of
 `benchmarks.generation`, whose limit is that of one batch, even where it is split.
 """
@@ -19,6 +22,7 @@ import json
 import statistics
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -53,32 +57,34 @@ def measure(options):
     """Export, time and profile the cases; returns the rows."""
     training_steps.quiet_tensorflow()
     rounds = harness.rounds_of(options)
-    multipliers = {dtype: _fastest(dtype, options.quick) for dtype in PRECISIONS}
+    clock = time.process_time if options.processor_time else time.perf_counter
+    multipliers = {dtype: _fastest(dtype, options.quick, clock) for dtype in PRECISIONS}
     rows = []
     for family in FAMILIES:
         if options.only in (None, family):
             with tempfile.TemporaryDirectory() as folder:
                 for case in _cases(family, Path(folder), options.quick):
-                    rows.append(_row(case, multipliers, rounds))
+                    rows.append(_row(case, multipliers, rounds, clock))
                     if options.profile and rows[-1].verdict == "MISSED":
                         _print_profile(case, Path(folder))
-    print(f"measured on {harness.machine()}, {roofline.THREADS} threads; {rounds} rounds")
+    seconds = ", processor time" if options.processor_time else ""
+    print(f"measured on {harness.machine()}, {roofline.THREADS} threads; {rounds} rounds{seconds}")
     return rows
 
 
-def _fastest(dtype, quick):
+def _fastest(dtype, quick, clock):
     """Return the `Multiplier` of the best shape."""
     best = 0
     for shape in roofline.QUICK_SHAPES if quick else roofline.SHAPES:
         multiplier = roofline.Multiplier(dtype, shape)
-        times = harness.times_in_turn({"ours": multiplier}, 5)["ours"]
+        times = harness.times_in_turn({"ours": multiplier}, 5, clock=clock)["ours"]
         rate = multiplier.operations / statistics.median(times)
         if rate > best:
             best, fastest, chosen = rate, multiplier, shape
     print(f"{dtype} products: {best / 1e9:.0f} G operations/s at {' × '.join(map(str, chosen))}")
     if dtype == "int8":
         exact = roofline.Multiplier(dtype, chosen, as_served=True)
-        times = harness.times_in_turn({"fastest": fastest, "served": exact}, 5)
+        times = harness.times_in_turn({"fastest": fastest, "served": exact}, 5, clock=clock)
         rates = [fastest.operations / statistics.median(own) / 1e9 for own in times.values()]
         print(f"  in turn, fastest {rates[0]:.0f} and as served {rates[1]:.0f} G operations/s")
     return fastest
@@ -145,14 +151,14 @@ def _generation_run(bundle, runtime, texts, num_beams):
     return lambda _: translate(texts, num_beams=num_beams)
 
 
-def _row(case, multipliers, rounds):
+def _row(case, multipliers, rounds, clock):
     """Return the case beside its limit, by the rates of the same rounds."""
     from seqkeras.serving.opening import Runtime
 
     working_set = roofline.working_set(case.passes)
     reader = roofline.Reader(working_set)
     contenders = {"ours": case.open(Runtime(case.precision, roofline.THREADS)), "read": reader}
-    times = harness.times_in_turn(contenders | multipliers, rounds, warm_up=1)
+    times = harness.times_in_turn(contenders | multipliers, rounds, warm_up=1, clock=clock)
     limits = [
         roofline.limit(
             case.passes,
@@ -223,6 +229,11 @@ def main(arguments=None):
     parser = harness.make_parser("limit", __doc__.splitlines()[0])
     parser.add_argument("--rounds", type=harness.count, default=3, help="Timed rounds. Default: 3.")
     parser.add_argument("--only", choices=FAMILIES, help="Model to measure alone.")
+    parser.add_argument(
+        "--processor-time",
+        action="store_true",
+        help="Compare processor time, on a machine where other programs run.",
+    )
     parser.add_argument(
         "--profile", action="store_true", help="Print the slowest nodes where the limit is missed."
     )
