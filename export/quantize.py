@@ -24,8 +24,8 @@ overflow onnxruntime's sums of 16, and its way out, `seqkeras.serving.opening.EX
 these out.
 
 4 bits are faster for few rows, when fetching weights takes most of the time; from about 16 rows on,
-8 bits are faster. A GRU and a convolution stay in float32: onnxruntime has no faster integer
-version.
+8 bits are faster. A GRU, the recurrent kernel of a SimpleRNN and a convolution stay in float32:
+onnxruntime has no faster integer version.
 """
 
 from __future__ import annotations

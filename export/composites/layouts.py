@@ -4,7 +4,7 @@ seqkeras has weights (D, G U), (U, G U) and a bias. A layout makes (D, G' U), (U
 (2 G' U,), the biases of inputs and of state, with the gates in the operator's order. One node
 holds both directions.
 
-A network without a layout is exported op by op, as a Loop over its steps.
+A network without a layout is exported op by op, as a Loop over its steps; SimpleRNN is in `scans`.
 """
 
 import dataclasses

@@ -240,7 +240,7 @@ def test_gaps_are_right_in_other_precisions(precision, most):
 @pytest.mark.parametrize(("precision", "most"), [("float16", 2e-3), ("int8", 0.05)])
 def test_a_simple_network_is_right_in_other_precisions(precision, most):
     features, units = 29, 31  # smaller weights stay in float32
-    layer = SimpleRNN(units, return_sequences=True)
+    layer = Bidirectional(SimpleRNN(units, return_sequences=True))
     layer.build((None, None, features))
     layer.set_weights([0.3 * weight for weight in randomize(layer).get_weights()])
 
