@@ -37,6 +37,8 @@ class Cycle(RequestResponseCycle):
     async def send(self, message: Any) -> None:
         if self.flow.write_paused and not self.disconnected:
             await self.flow.drain()
+        if self.transport.is_closing():  # the client has gone: `Connection` is told later
+            self.disconnected = True
         if self.disconnected:
             return
         if message["type"] == "http.response.start":

@@ -5,6 +5,7 @@ import gc
 import http.client
 import json
 import re
+import threading
 import time
 import weakref
 from types import SimpleNamespace
@@ -274,6 +275,35 @@ def test_a_body_of_another_length_than_its_header_says_ends_the_connection(parts
 def test_a_client_of_http_1_0_gets_no_chunks(folders):
     text = told(folders, b"GET / HTTP/1.0\r\n\r\n", [], b"ab", b"c")
     assert text.endswith(b"connection: close\r\n\r\nabc") and b"chunked" not in text
+
+
+def test_many_pieces_for_a_client_that_has_gone_are_not_told_in_the_log(folders, caplog):
+    service = Service([("letters", folders["letters"])], log=False)
+    application = Application(service)
+    before, left, sent = application._app, threading.Event(), threading.Event()
+
+    async def sends(scope, receive, send):
+        if scope["type"] == "lifespan":
+            return await before(scope, receive, send)
+        piece = {"type": "http.response.body", "body": b"x", "more_body": True}
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send(piece)
+        await asyncio.to_thread(left.wait)
+        for _ in range(20):
+            await send(piece)
+        await send({"type": "http.response.body"})
+        sent.set()
+
+    application._app = sends
+    with on_socket(service, application) as port:
+        with connected(port) as connection:
+            connection.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            while not connection.recv(65536).endswith(b"x\r\n"):
+                pass
+        time.sleep(REST)
+        left.set()
+        assert sent.wait(60)
+    assert caplog.text == ""
 
 
 class Transport:
