@@ -1,5 +1,6 @@
 """seqkeras train TASK [--config FILE] [--option value ...] --out runs/NAME"""
 
+import gc
 import sys
 import time
 from collections.abc import Sequence
@@ -101,6 +102,8 @@ def _train(arguments, interrupts, left):
     import_keras()
     interrupts.check()
     from seqkeras.training.train import train
+
+    gc.freeze()  # what libraries have made stays: it need not be searched again
 
     try:
         if isinstance(outcome, Evaluation):

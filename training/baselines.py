@@ -91,7 +91,7 @@ class Measure:
         return f"{line} ({low:z.{digits}f} to {high:z.{digits}f})"
 
 
-def right_labels(examples: list[Any], answers: Sequence[Any]) -> np.ndarray:
+def right_labels(examples: Sequence[Any], answers: Sequence[Any]) -> np.ndarray:
     """Return (rows, 2): whether the label of each answer is right, and 1."""
     pairs = zip(examples, answers, strict=True)
     return np.array([(answer.labels[0] == example.target, 1.0) for example, answer in pairs])
@@ -104,7 +104,7 @@ def ratio(sums: np.ndarray) -> np.ndarray:
 
 
 def beside(
-    scoring: Scoring, methods: Iterable[Method], examples: list[Any], answers: Sequence[Any]
+    scoring: Scoring, methods: Iterable[Method], examples: Sequence[Any], answers: Sequence[Any]
 ) -> dict[str, Any]:
     """Return what scores.json says of a model beside plain methods; nothing where none answers.
 

@@ -57,8 +57,8 @@ def answering_none(
     name: str,
     modelling: Modelling,
     run: RunFiles,
-    train: list[Any],
-    answered: tuple[list[Any], Sequence[Any]],
+    train: Sequence[Any],
+    answered: tuple[Sequence[Any], Sequence[Any]],
     learned: bool,
 ) -> tuple[keras.Model, RunFiles, dict[str, Any]]:
     """Return a model of one more class, its run, and what scores.json says of it.
@@ -102,7 +102,7 @@ def _compared(examples):
 
 
 def summaries(
-    model: keras.Model, name: str, modelling: Modelling, examples: list[Any], run: RunFiles
+    model: keras.Model, name: str, modelling: Modelling, examples: Sequence[Any], run: RunFiles
 ) -> np.ndarray:
     """Return (rows, D), what the head, or the last layer, of a name is given of examples: a row for
     each, or for each of its windows."""
@@ -115,7 +115,7 @@ def summaries(
 
 
 def peaks(
-    model: keras.Model, modelling: Modelling, examples: list[Any], run: RunFiles
+    model: keras.Model, modelling: Modelling, examples: Sequence[Any], run: RunFiles
 ) -> np.ndarray | None:
     """Return (rows,), the largest logit of a label that the linear part of a model gives examples;
     None without such a part."""

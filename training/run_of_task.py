@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 def run_files(
     task: Task,
     folder: Path,
-    examples: list[Any],
-    validation: list[Any],
+    examples: Sequence[Any],
+    validation: Sequence[Any],
     tokenizers: Mapping[str, Tokenizer],
 ) -> RunFiles:
     """Return the `seqkeras.runs.RunFiles` of a task, without a model.

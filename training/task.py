@@ -99,8 +99,8 @@ class Task:
     def prepared(
         self,
         folder: Path,
-        examples: list[Any],
-        kept: list[Any],
+        examples: Sequence[Any],
+        kept: Sequence[Any],
         tokenizers: Mapping[str, Tokenizer],
     ) -> tuple[Any, Any]:
         """Return the `seqkeras.runs.RunFiles` that is trained, and what answers while it is, of
@@ -123,7 +123,7 @@ class Task:
         return run, answerer(run, self.scoring.asked)
 
     def fitting(
-        self, run: RunFiles, folder: Path, kept: list[Any], answer: Any, model: keras.Model
+        self, run: RunFiles, folder: Path, kept: Sequence[Any], answer: Any, model: keras.Model
     ) -> RunFiles:
         """Return the run with only the validation examples that a model takes whole.
 
@@ -179,13 +179,15 @@ class Reading(abc.ABC):
         self.options: Any = options
 
     @abc.abstractmethod
-    def read(self) -> tuple[list[Any], list[Any]]:
+    def read(self) -> tuple[Sequence[Any], Sequence[Any]]:
         """Return two lists of examples: of training, and of validation.
 
         Nothing is written yet: what can not be read is a `RunError` here.
         """
 
-    def examples_of(self, paths: Sequence[Path | str], settings: Mapping[str, Any]) -> list[Any]:
+    def examples_of(
+        self, paths: Sequence[Path | str], settings: Mapping[str, Any]
+    ) -> Sequence[Any]:
         """Return the examples of files in the form of the training's, for `evaluate`.
 
         Args:
@@ -203,12 +205,12 @@ class Reading(abc.ABC):
         return evaluation_options(self.options)
 
     @abc.abstractmethod
-    def tokenizers(self, examples: list[Any]) -> dict[str, Tokenizer]:
+    def tokenizers(self, examples: Sequence[Any]) -> dict[str, Tokenizer]:
         """Return a dictionary: role -> tokenizer, learned on training examples."""
 
     def with_tokenizers(
-        self, validation: list[Any], tokenizers: Mapping[str, Tokenizer]
-    ) -> list[Any]:
+        self, validation: Sequence[Any], tokenizers: Mapping[str, Tokenizer]
+    ) -> Sequence[Any]:
         """Return the validation examples, once the tokenizers are known: as they are, unless what a
         text is depends on its tokens.
 
@@ -219,12 +221,14 @@ class Reading(abc.ABC):
         return validation
 
     @abc.abstractmethod
-    def record(self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]) -> dict[str, Any]:
+    def record(
+        self, examples: Sequence[Any], tokenizers: Mapping[str, Tokenizer]
+    ) -> dict[str, Any]:
         """Return what run.json says: a dictionary of `save_run`'s pipeline, limits, decoding,
         settings, text_prefix and inputs, as far as the pipeline needs them."""
 
     def texts_read(
-        self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]
+        self, examples: Sequence[Any], tokenizers: Mapping[str, Tokenizer]
     ) -> Iterable[tuple[str, str, Iterable[str]]]:
         """Yield (use, role, texts): what vocabularies read of examples; unknown tokens are told.
 
@@ -238,7 +242,7 @@ class Reading(abc.ABC):
         """
         return ()
 
-    def kept(self, validation: list[Any]) -> list[Any]:
+    def kept(self, validation: Sequence[Any]) -> Sequence[Any]:
         """Return the validation examples that stay with the run, on which export proves itself:
         all, unless they are too many or too large."""
         return validation
@@ -292,7 +296,7 @@ class Modelling(abc.ABC):
         self.options: Any = options
         self.reading: Any = reading  # with what `read` found
 
-    def arrays(self, examples: list[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
+    def arrays(self, examples: Sequence[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
         """Return the inputs and targets of examples, in the form that
         `seqkeras.data.batches.Batches` takes, and (examples,) lengths: rows of about one length
         share a batch. For `batches` and the validation loss alone.
@@ -302,7 +306,7 @@ class Modelling(abc.ABC):
         """
         raise NotImplementedError
 
-    def batches(self, examples: list[Any], run: RunFiles) -> Batches:
+    def batches(self, examples: Sequence[Any], run: RunFiles) -> Batches:
         """Return the `seqkeras.data.batches.Batches` of training examples.
 
         Raises:
@@ -378,7 +382,9 @@ class Modelling(abc.ABC):
         """Take note that the run's folder is there, for what a training that goes on shall find."""
         return None
 
-    def measure(self, model: keras.Model, examples: list[Any], run: RunFiles) -> dict[str, float]:
+    def measure(
+        self, model: keras.Model, examples: Sequence[Any], run: RunFiles
+    ) -> dict[str, float]:
         """Return a dictionary: name -> number, of a model on validation examples without answers,
         as a loss: while it trains, and of the trained one for scores.json."""
         return {}
@@ -435,13 +441,15 @@ class Scoring(abc.ABC):
         self.reading: Any = reading
         self.modelling: Any = modelling
 
-    def looked_at(self, validation: list[Any]) -> list[Any]:
+    def looked_at(self, validation: Sequence[Any]) -> Sequence[Any]:
         """Return the validation examples that are answered while it trains: all, unless they are
         many."""
         return validation
 
     @abc.abstractmethod
-    def validation_scores(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
+    def validation_scores(
+        self, examples: Sequence[Any], answers: Sequence[Any]
+    ) -> dict[str, float]:
         """Return a dictionary: name -> number, of validation examples and their answers while it
         trains.
 
@@ -462,19 +470,19 @@ class Scoring(abc.ABC):
         }
 
     def samples(
-        self, model: keras.Model, run: RunFiles, examples: list[Any], answers: Sequence[Any]
+        self, model: keras.Model, run: RunFiles, examples: Sequence[Any], answers: Sequence[Any]
     ) -> list[dict[str, str]]:
         """Return what samples.txt shows of some validation examples and their answers, a `sample`
         each."""
         return [self.sample(*pair) for pair in zip(examples, answers, strict=True)]
 
-    def tests(self, validation: list[Any]) -> Iterable[tuple[str, list[Any]]]:
+    def tests(self, validation: Sequence[Any]) -> Iterable[tuple[str, list[Any]]]:
         """Yield (name, list of examples), what the trained model is scored on: the validation
         examples, unless a task has others."""
         yield "validation", validation
 
     def tuned(
-        self, run: RunFiles, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]
+        self, run: RunFiles, answered: Mapping[str, tuple[Sequence[Any], Sequence[Any]]]
     ) -> tuple[RunFiles, Mapping[str, Any]]:
         """Return the run with settings that are chosen by the trained model's answers, as a
         threshold, and the answers by these.
@@ -486,14 +494,14 @@ class Scoring(abc.ABC):
         return run, answered
 
     @abc.abstractmethod
-    def scores(self, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]) -> dict[str, Any]:
+    def scores(self, answered: Mapping[str, tuple[Sequence[Any], Sequence[Any]]]) -> dict[str, Any]:
         """Return the content of scores.json, after what `Modelling.measure` gives.
 
         Args:
             answered: name -> (examples, answers) of every test.
         """
 
-    def methods(self, train: list[Any], run: RunFiles) -> Sequence[Method]:
+    def methods(self, train: Sequence[Any], run: RunFiles) -> Sequence[Method]:
         """Return plain methods that stand beside the model, if the task has some.
 
         Args:
@@ -510,12 +518,12 @@ class Scoring(abc.ABC):
         """
         raise NotImplementedError
 
-    def scores_beside(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
+    def scores_beside(self, examples: Sequence[Any], answers: Sequence[Any]) -> dict[str, float]:
         """Return a dictionary: name -> number, the scores that stand in the table of the model and
         of `methods`: `validation_scores`, unless a task has more."""
         return self.validation_scores(examples, answers)
 
-    def sums(self, examples: list[Any], answers: Sequence[Any]) -> np.ndarray:
+    def sums(self, examples: Sequence[Any], answers: Sequence[Any]) -> np.ndarray:
         """Return (rows, k) numbers of each example, whose sums `measure` makes its score of.
 
         Raises:
@@ -526,8 +534,8 @@ class Scoring(abc.ABC):
     def beside(
         self,
         scores: dict[str, Any],
-        train: list[Any],
-        answered: Mapping[str, tuple[list[Any], Sequence[Any]]],
+        train: Sequence[Any],
+        answered: Mapping[str, tuple[Sequence[Any], Sequence[Any]]],
         run: RunFiles,
     ) -> dict[str, Any]:
         """Return the content of scores.json with "baselines", what `methods` reach on the same
@@ -549,7 +557,7 @@ class Scoring(abc.ABC):
         return scores | ({"baselines": comparison} if comparison else {})
 
     def chances(
-        self, model: keras.Model, examples: list[Any], answers: Sequence[Any], run: RunFiles
+        self, model: keras.Model, examples: Sequence[Any], answers: Sequence[Any], run: RunFiles
     ) -> list[Chances]:
         """Return the `seqkeras.training.calibration.Chances` of examples, of a task whose head or
         layer `linear` gives logits.
@@ -566,7 +574,7 @@ class Scoring(abc.ABC):
         raise NotImplementedError
 
     def evidence(
-        self, model: keras.Model, examples: list[Any], answers: Sequence[Any], run: RunFiles
+        self, model: keras.Model, examples: Sequence[Any], answers: Sequence[Any], run: RunFiles
     ) -> Evidence:
         """Return the `seqkeras.training.calibration.Evidence` of examples, by default made of their
         `chances`, whose arguments these are.
@@ -586,7 +594,7 @@ class Scoring(abc.ABC):
     def balanced(
         self,
         model: keras.Model,
-        answered: Mapping[str, tuple[list[Any], Sequence[Any]]],
+        answered: Mapping[str, tuple[Sequence[Any], Sequence[Any]]],
         run: RunFiles,
     ) -> bool:
         """Balance the parts of a trained model, if it has several, and return whether its answers
@@ -596,7 +604,7 @@ class Scoring(abc.ABC):
     def calibrated(
         self,
         model: keras.Model,
-        answered: Mapping[str, tuple[list[Any], Sequence[Any]]],
+        answered: Mapping[str, tuple[Sequence[Any], Sequence[Any]]],
         run: RunFiles,
     ) -> dict[str, Any] | None:
         """Make the scores of a trained model probabilities, or its bands, if the task has some; as
@@ -638,7 +646,9 @@ class Scoring(abc.ABC):
         thresholds of logits are divided, too."""
         return run, scores | {"calibration": calibration}
 
-    def certainty(self, examples: list[Any], answers: Sequence[Any]) -> list[tuple[float, bool]]:
+    def certainty(
+        self, examples: Sequence[Any], answers: Sequence[Any]
+    ) -> list[tuple[float, bool]]:
         """Return the score of each answer, and whether the answer is right; none for a task whose
         scores are no probabilities of answers."""
         return []
@@ -647,8 +657,8 @@ class Scoring(abc.ABC):
         self,
         model: keras.Model,
         run: RunFiles,
-        train: list[Any],
-        answered: Mapping[str, tuple[list[Any], Sequence[Any]]],
+        train: Sequence[Any],
+        answered: Mapping[str, tuple[Sequence[Any], Sequence[Any]]],
     ) -> tuple[keras.Model, RunFiles, dict[str, Any] | None]:
         """Return a trained model and its run so that None answers inputs without a label, and the
         content of scores.json on that. Without such inputs: model and run unchanged, and None.

@@ -192,7 +192,7 @@ def _plan(task, folder, overwrite, devices, data, report, stepped):
     batches, loss = modelling.batches(data.examples, run), modelling.loss()
     validation = Validation(task, data.validation, run, data.answer)
     steps = options.max_steps or -(-modelling.num_steps(batches) // options.gradient_accumulation)
-    rows = getattr(batches.order, "batch_size", options.batch_size)
+    rows = getattr(batches.order, "batch_size", None) or options.batch_size
     if rows % devices.num_replicas:
         raise RunError(
             f"a batch has {counted(rows, 'examples')}, which the {devices.num_replicas} devices "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from seqkeras.runs import RunError
@@ -22,7 +22,7 @@ SHOWN = 5  # unknown tokens in a message
 
 
 def tell_unknown_tokens(
-    task: Task, examples: list[Any], tokenizers: Mapping[str, Tokenizer], source: str
+    task: Task, examples: Sequence[Any], tokenizers: Mapping[str, Tokenizer], source: str
 ) -> dict[str, UnknownTokens]:
     """Print a line if the vocabularies do not know all tokens of examples.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -64,7 +64,9 @@ class Validation:
         answer: answer of `seqkeras.training.answering`.
     """
 
-    def __init__(self, task: Task, examples: list[Any], run: RunFiles, answer: Callable[..., Any]):
+    def __init__(
+        self, task: Task, examples: Sequence[Any], run: RunFiles, answer: Callable[..., Any]
+    ):
         self.options, self.modelling, self.scoring = task.options, task.modelling, task.scoring
         self.examples, self.run, self.answer = examples, run, answer
         self.answered = self.scoring.looked_at(examples)
@@ -140,7 +142,7 @@ class Validation:
 class Loss:
     """Model -> {"validation_loss"}, the mean over all targets that count."""
 
-    def __init__(self, modelling: Modelling, examples: list[Any], run: RunFiles):
+    def __init__(self, modelling: Modelling, examples: Sequence[Any], run: RunFiles):
         with console.capture():  # what `arrays` prints was said of the training examples
             inputs, targets, lengths = modelling.arrays(examples, run)
         self.batches = Batches(inputs, targets, InOrder(lengths, modelling.options.batch_size))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import keras
@@ -14,6 +14,7 @@ from keras import tree
 
 from seqkeras.data.batching import few_sizes, rounded_up
 from seqkeras.data.nested import NestedSequences
+from seqkeras.data.stored import GrowingArray
 from seqkeras.targets import counts
 
 if TYPE_CHECKING:
@@ -53,21 +54,26 @@ class Sequences:
             raise ValueError(f"Sequences: rows must have at most {width} ids; received {longest}.")
         self.width, self.padding = width, padding
         self.starts = np.cumsum(self.lengths) - self.lengths
-        self.values = np.fromiter(itertools.chain.from_iterable(rows), self.dtype)
+        self.values = _narrow(np.fromiter(itertools.chain.from_iterable(rows), self.dtype))
 
     @classmethod
-    def joined(cls, parts: Sequence[Self]) -> Self:
-        """Return the rows of some of these, one after the other; all else is the first's."""
-        whole = copy.copy(parts[0])
-        whole.lengths = np.concatenate([part.lengths for part in parts])
-        whole.values = np.concatenate([part.values for part in parts])
-        sizes = [len(part.values) for part in parts]
-        offsets = np.cumsum(sizes) - sizes
-        whole.starts = np.concatenate([part.starts + at for part, at in zip(parts, offsets)])
+    def joined(cls, parts: Iterable[Self]) -> Self:
+        """Return the rows of some of these, one at least, one after the other; all else is the
+        first's. Many values lie in a file (`seqkeras.data.stored`)."""
+        whole: Any = None
+        lengths, starts, values = [], [], GrowingArray()
+        for part in parts:
+            whole = whole or copy.copy(part)
+            lengths.append(part.lengths)
+            starts.append(part.starts + len(values))
+            values.append(part.values)
+        whole.lengths, whole.starts = np.concatenate(lengths), np.concatenate(starts)
+        whole.values = values.whole()
         return whole
 
-    def chosen(self, are_chosen: np.ndarray) -> Self:
-        """Return the rows for which an array of booleans has True; the values are shared."""
+    def chosen(self, are_chosen: np.ndarray | slice) -> Self:
+        """Return the rows for which an array of booleans has True, or of a slice; the values are
+        shared."""
         some = copy.copy(self)
         some.starts, some.lengths = self.starts[are_chosen], self.lengths[are_chosen]
         return some
@@ -94,8 +100,12 @@ class Sequences:
 
     def rows(self) -> list[list[int]]:
         """Return the rows as lists, without padding."""
-        ends = self.starts + self.lengths
-        return [self.values[start:end].tolist() for start, end in zip(self.starts, ends)]
+        return [*self.each_row()]
+
+    def each_row(self) -> Iterator[list[int]]:
+        """Yield the rows as lists, without padding."""
+        for start, end in zip(self.starts, self.starts + self.lengths):
+            yield self.values[start:end].tolist()
 
     @property
     def sizes(self) -> np.ndarray:
@@ -341,6 +351,13 @@ class Batches(keras.utils.PyDataset):
         if self.ignored is None:
             return np.ones(targets.shape)
         return counts(targets, self.ignored).astype("float64")
+
+
+def _narrow(integers):
+    """Return integers in half as many bytes, if all of them fit."""
+    limits = np.iinfo("int32")
+    fits = limits.min <= integers.min(initial=0) and integers.max(initial=0) <= limits.max
+    return integers.astype("int32") if fits else integers
 
 
 def _are_tokens(array):

@@ -24,7 +24,7 @@ from typing import NamedTuple
 from seqkeras.data.columns import column_names, read_columns
 from seqkeras.data.json_lines import json_objects
 from seqkeras.data.left_out import usable
-from seqkeras.data.texts import DataError, holds_half_a_character, is_blank, read_text, suffix_of
+from seqkeras.data.texts import DataError, holds_half_a_character, is_blank, read_lines, suffix_of
 from seqkeras.serving.categories import category_text
 
 LETTERS = "ABCDEFGH"
@@ -145,7 +145,7 @@ def _of_table(path, names, options):
 
 
 def _of_json_lines(path, names):
-    for line, row in json_objects(path, read_text(path)):
+    for line, row in json_objects(path, read_lines(path)):
         where = f"{path}, line {line}"
         question, choices = row.get("question"), row.get("choices")
         if isinstance(question, dict):

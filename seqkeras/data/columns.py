@@ -12,7 +12,7 @@ import csv
 import dataclasses
 import itertools
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +21,8 @@ from seqkeras.data.texts import (
     DataError,
     first_line,
     holds_half_a_character,
+    lines_of,
+    read_lines,
     read_text,
     suffix_of,
 )
@@ -73,21 +75,44 @@ def read_columns(
         >>> read_columns("reviews.csv", ["label", "text"])
         [(2, ('good', 'Nice, really'))]
     """
+    return [*each_row(path, names, may_be_empty, form, header, options, ways_out)]
+
+
+def each_row(
+    path: Path | str,
+    names: Sequence[str],
+    may_be_empty: Collection[str] = (),
+    form: str | None = None,
+    header: bool = True,
+    options: tuple[str, ...] | None = None,
+    ways_out: WaysOut = NO_WAYS_OUT,
+) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Yield the rows that `read_columns` returns, which has the arguments and errors, while the
+    file is read: a file of any size.
+
+    Example:
+        >>> import pathlib
+        >>> from seqkeras.data.columns import each_row
+        >>> _ = pathlib.Path("reviews.csv").write_text("text,label\\nfine,good\\n")
+        >>> next(each_row("reviews.csv", ["label", "text"]))
+        (2, ('good', 'fine'))
+    """
     path = Path(path)
     read = _reader(path, form, ways_out)
     _require_distinct(path, names)
-    rows, columns = [], Columns(tuple(names), tuple(may_be_empty), header, options, ways_out)
-    for line, values in read(path, read_text(path), columns):
+    is_empty = True
+    columns = Columns(tuple(names), tuple(may_be_empty), header, options, ways_out)
+    for line, values in read(path, read_lines(path), columns):
         for name, value in zip(names, values):
             if not value.strip() and name not in may_be_empty:
                 other = f", or leave it out by {ways_out.empty}" if ways_out.empty else ""
                 raise DataError(f"{path}, line {line}: {name!r} is empty; remove the line{other}.")
             if holds_half_a_character(value):
                 raise DataError(f"{path}, line {line}: {name!r} holds half of a character.")
-        rows.append((line, tuple(values)))
-    if not rows:
+        is_empty = False
+        yield line, tuple(values)
+    if is_empty:
         raise DataError(f"{path}: there is no example in it.")
-    return rows
 
 
 def require_columns(
@@ -119,7 +144,7 @@ def require_columns(
     line = first_line(path)
     if line.strip() and not (read is _of_csv and line.count('"') % 2):
         columns = Columns(tuple(names), tuple(names), header, options, ways_out)
-        next(iter(read(path, line, columns)), None)
+        next(iter(read(path, [f"{line}\n"], columns)), None)
 
 
 def column_names(path: Path | str) -> list[str]:
@@ -142,11 +167,11 @@ def column_names(path: Path | str) -> list[str]:
         ['text', 'label']
     """
     path = Path(path)
-    read, text = _reader(path), read_text(path)
+    read, lines = _reader(path), read_lines(path)
     if read is _of_json_lines:
-        _, row = next(json_objects(path, text), (0, {}))
+        _, row = next(json_objects(path, lines), (0, {}))
         return [*row]
-    rows = _rows_of_tsv(text) if read is _of_tsv else _rows_of_csv(path, text)
+    rows = _rows_of_tsv(lines) if read is _of_tsv else _rows_of_csv(path, lines)
     return next(row for row, _ in rows if row)
 
 
@@ -225,29 +250,20 @@ def _reader(path, form=None, ways_out=NO_WAYS_OUT):
     return readers[suffix]
 
 
-def _lines(text):
-    """Yield lines with their ends. `splitlines` would also split at characters within a text."""
-    start = 0
-    while (end := text.find("\n", start) + 1) > 0:
-        yield text[start:end]
-        start = end
-    yield f"{text[start:]}\n"
+def _of_csv(path, lines, columns):
+    yield from _of_fields(path, _rows_of_csv(path, lines), columns)
 
 
-def _of_csv(path, text, columns):
-    yield from _of_fields(path, _rows_of_csv(path, text), columns)
-
-
-def _rows_of_csv(path, text):
+def _rows_of_csv(path, lines):
     """Yield (fields of a row, number of its last line)."""
     # One line more, which only a row with an open quote reaches.
-    reader, begin = csv.reader(itertools.chain(_lines(text), ["\n"]), strict=True), 1
+    reader, begin = csv.reader(itertools.chain(lines, ["\n"]), strict=True), 1
     try:
         while (row := _next_of(reader)) is not None:
             yield row, reader.line_num
             begin = reader.line_num + 1
     except csv.Error as error:
-        raise DataError(_not_csv(path, text, error, begin, reader.line_num)) from error
+        raise DataError(_not_csv(path, error, begin, reader.line_num)) from error
 
 
 def _next_of(reader):
@@ -260,12 +276,13 @@ def _next_of(reader):
         csv.field_size_limit(limit)
 
 
-def _not_csv(path, text, error, begin, line):
+def _not_csv(path, error, begin, line):
     """Return what is wrong with a row that begins in one line and can not be read on in `line`."""
+    text = read_text(path)
     if "\r" in text and "\n" not in text:
         return f"{path}: its lines end in CR alone; save it with line ends of Unix or Windows."
     quotes = 'a field that holds a quote stands in quotes, and the quote is written twice: ""'
-    if line > text.count("\n") + 1:
+    if line > len(lines_of(text)):
         return f"{path}, line {begin}: a quote of the row that begins here never closes; {quotes}."
     row = "" if line == begin else f" in the row that begins in line {begin}"
     if "field limit" in str(error):
@@ -276,12 +293,12 @@ def _not_csv(path, text, error, begin, line):
     return f"{path}, line {line}: not CSV ({error}){row}; {quotes}."
 
 
-def _of_tsv(path, text, columns):
-    yield from _of_fields(path, _rows_of_tsv(text), columns)
+def _of_tsv(path, lines, columns):
+    yield from _of_fields(path, _rows_of_tsv(lines), columns)
 
 
-def _rows_of_tsv(text):
-    lines = (line.rstrip("\r\n") for line in _lines(text))
+def _rows_of_tsv(lines):
+    lines = (line.rstrip("\r\n") for line in lines)
     return ((line.split("\t") if line else [], number) for number, line in enumerate(lines, 1))
 
 
@@ -302,9 +319,9 @@ def _of_fields(path, fields, columns):
         yield line, [row[index] for index in places]
 
 
-def _of_json_lines(path, text, columns):
+def _of_json_lines(path, lines, columns):
     names, may_be_empty = columns.names, columns.may_be_empty
-    for line, row in json_objects(path, text):
+    for line, row in json_objects(path, lines):
         columns.require(f"{path}, line {line}", row)
         values = ["" if row[name] is None and name in may_be_empty else row[name] for name in names]
         for name, value in zip(names, values):

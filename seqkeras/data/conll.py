@@ -22,13 +22,13 @@ import itertools
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple, Self
 
 from seqkeras.data.json_lines import json_objects
 from seqkeras.data.left_out import usable
-from seqkeras.data.texts import DataError, each_line, holds_half_a_character, read_text, suffix_of
+from seqkeras.data.texts import DataError, holds_half_a_character, read_lines, suffix_of
 from seqkeras.serving.entities import LETTERS, entities, is_tag
 
 BETWEEN_DOCUMENTS = re.compile(r"\s*-DOCSTART-(\s|$)|#(begin|end) document|# newdoc(\s|$)")
@@ -66,7 +66,7 @@ class Sentence(NamedTuple):
 class Sentences(NamedTuple):
     """The sentences of a file, and what was wrong with those that are left out."""
 
-    sentences: list[Sentence]
+    sentences: Sequence[Sentence]
     left_out: list[str]
 
 
@@ -75,6 +75,7 @@ def read_sentences(
     words: int | str | None = None,
     tags: int | str | None = None,
     skip_bad: bool = False,
+    keep: Callable[[Iterable[Sentence]], Sequence[Sentence]] = list,
 ) -> Sentences:
     """Return the sentences of a file.
 
@@ -84,6 +85,7 @@ def read_sentences(
             the last; default: 1 and -1. In JSON lines a name; default: "tokens" and "tags".
         skip_bad: leave out sentences that can not be used; otherwise the first such sentence is an
             error.
+        keep: see `seqkeras.data.left_out.usable`.
 
     Returns:
         `Sentences`, one at least.
@@ -98,18 +100,17 @@ def read_sentences(
         >>> [sentence.words for sentence in read_sentences("names.conll").sentences]
         [('Ada', 'sleeps'), ('Bob',)]
     """
-    text = read_text(path)
     if suffix_of(path) == ".jsonl":
-        rows = json_objects(path, text)
+        rows = json_objects(path, read_lines(path))
         read = functools.partial(_of_object, path, words or "tokens", tags or "tags")
     else:
-        columns = _Columns.of(path, text, _number(words, 1), _number(tags, -1))
-        rows, read = columns.groups(text), columns.sentence
-    sentences, left_out = usable(path, rows, read, "sentence", skip_bad)
-    with_words = [sentence for sentence in sentences if sentence.words]
-    if not with_words:
-        raise DataError(f"{path}: there is no sentence in it.")
-    return Sentences(with_words, left_out)
+        columns = _Columns.of(path, _number(words, 1), _number(tags, -1))
+        rows, read = columns.groups(), columns.sentence
+
+    def with_words(sentences):
+        return keep(sentence for sentence in sentences if sentence.words)
+
+    return Sentences(*usable(path, rows, read, "sentence", skip_bad, with_words))
 
 
 def _number(column, default):
@@ -139,7 +140,7 @@ class _Columns(NamedTuple):
         words, tags: a field -> the word or the tag in it, of those that were read.
     """
 
-    path: object
+    path: Path | str
     separator: str | None
     width: int
     numbered: bool
@@ -148,15 +149,15 @@ class _Columns(NamedTuple):
     tags: dict[str, str]
 
     @classmethod
-    def of(cls, path: Path | str, text: str, *columns: int) -> Self:
-        line, first = _first_row(text)
+    def of(cls, path: Path | str, *columns: int) -> Self:
+        line, first = _first_row(path)
         if not line:
             raise DataError(f"{path}: there is no sentence in it.")
         separator = "\t" if "\t" in first else None
         are_rows = first.startswith("#")  # as no line is anything else
         widths = Counter(
             len(content.split(separator))
-            for _, content, _ in _contents(text)
+            for _, content, _ in _contents(path)
             if content and (are_rows or not content.startswith("#"))
         )
         [(width, _)] = widths.most_common(1)
@@ -174,10 +175,10 @@ class _Columns(NamedTuple):
         places = [column - (column > 0) for column in columns]
         return cls(path, separator, width, bool(numbered), places, {}, {})
 
-    def groups(self, text):
+    def groups(self):
         """Yield for each sentence a list of (number of the line, fields), and its document."""
         rows, of_rows = [], 0
-        for line, content, document in itertools.chain(_contents(text), [(0, "", 0)]):
+        for line, content, document in itertools.chain(_contents(self.path), [(0, "", 0)]):
             fields = content.split(self.separator)
             if not content:
                 if rows:
@@ -229,11 +230,12 @@ class _Columns(NamedTuple):
         return self.tags.setdefault(field, tag)
 
 
-def _contents(text):
+def _contents(path):
     """Yield (number, content, document) of the lines of a file; what ends a sentence has no
     content."""
     document = 0
-    for line, content in enumerate(each_line(text), start=1):
+    for line, content in enumerate(read_lines(path), start=1):
+        content = content.rstrip("\r\n")
         may_be_mark = content.startswith("#") or "-DOCSTART-" in content
         if may_be_mark and BETWEEN_DOCUMENTS.match(content):
             document += 1
@@ -241,11 +243,11 @@ def _contents(text):
         yield line, "" if content.isspace() else content, document
 
 
-def _first_row(text):
+def _first_row(path):
     """Return (number, content) of the first line that is no comment, else of the first comment;
     (0, "") where there is neither."""
     comment = 0, ""
-    for line, content, _ in _contents(text):
+    for line, content, _ in _contents(path):
         if content and not content.startswith("#"):
             return line, content
         if content and not comment[0]:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from seqkeras.data.columns import read_columns
 from seqkeras.data.json_lines import json_objects
-from seqkeras.data.texts import DataError, read_text, suffix_of
+from seqkeras.data.texts import DataError, read_lines, suffix_of
 from seqkeras.serving.text import checked_messages
 
 MESSAGES = "messages"
@@ -52,7 +52,7 @@ def read_dialogues(
             for line, (prompt, answer) in read_columns(path, names)
         ]
     rows = []
-    for line, row in json_objects(path, read_text(path)):
+    for line, row in json_objects(path, read_lines(path)):
         rows += [(line, *turn) for turn in _turns(row, f"{path}, line {line}", names)]
     return rows
 

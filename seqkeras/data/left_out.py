@@ -13,7 +13,8 @@ def usable(
     read: Callable[..., Any],
     noun: str,
     skip_bad: bool,
-) -> tuple[list[Any], list[str]]:
+    keep: Callable[[Iterable[Any]], Any] = list,
+) -> tuple[Any, list[str]]:
     """Read the rows of a file, one by one.
 
     Args:
@@ -23,20 +24,29 @@ def usable(
         noun: noun of a row, for errors.
         skip_bad: leave out the rows that can not be used; without it the first is an error.
 
+        keep: what makes the result of an iterable of values, such as
+            `seqkeras.data.stored.Stored`.
+
     Returns:
         The values, one at least, and the errors of the rows that are left out, as texts.
 
     Raises:
         DataError: if a row can not be used, or none is left.
     """
-    examples, left_out = [], []
-    for row in rows:
-        try:
-            examples.append(read(*row))
-        except DataError as error:
-            if not skip_bad:
-                raise DataError(f"{error} With --skip-bad true it is left out.") from error
-            left_out.append(str(error))
+    left_out: list[str] = []
+
+    def values():
+        for row in rows:
+            try:
+                value = read(*row)
+            except DataError as error:
+                if not skip_bad:
+                    raise DataError(f"{error} With --skip-bad true it is left out.") from error
+                left_out.append(str(error))
+            else:
+                yield value
+
+    examples = keep(values())
     if not examples:
         raise DataError(
             f"{path}: there is no {noun} in it"

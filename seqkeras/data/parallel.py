@@ -12,9 +12,10 @@ Reference: https://tatoeba.org, https://github.com/cmusphinx/cmudict
 """
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
-from seqkeras.data.texts import DataError, lines_of, read_text
+from seqkeras.data.texts import DataError, read_lines
 
 VARIANT = re.compile(r"\([0-9]+\)$")
 STRESS = re.compile(r"[0-2]$")
@@ -42,20 +43,38 @@ def read_parallel(
         >>> read_parallel("news.de", "news.en")
         [(1, ('Guten Tag', 'Hello'))]
     """
-    sources, targets = (lines_of(read_text(path)) for path in (source_path, target_path))
-    if len(sources) != len(targets):
+    return [*each_parallel(source_path, target_path)]
+
+
+def each_parallel(
+    source_path: Path | str, target_path: Path | str
+) -> Iterator[tuple[int, tuple[str, str]]]:
+    """Yield what `read_parallel` returns, which has the arguments and errors, while the files are
+    read.
+
+    Example:
+        >>> import pathlib
+        >>> from seqkeras.data.parallel import each_parallel
+        >>> _ = pathlib.Path("news.de").write_text("Guten Tag\\n")
+        >>> next(each_parallel("news.de", "news.de"))
+        (1, ('Guten Tag', 'Guten Tag'))
+    """
+    paths = source_path, target_path
+    sizes = [sum(1 for _ in read_lines(path)) for path in paths]
+    if sizes[0] != sizes[1]:
         raise DataError(
             f"{source_path} and {target_path}: must have as many lines as each other; they have "
-            f"{len(sources):,} and {len(targets):,}."
+            f"{sizes[0]:,} and {sizes[1]:,}."
         )
-    for line, texts in enumerate(zip(sources, targets), start=1):
-        for path, text in zip((source_path, target_path), texts):
+    for line, lines in enumerate(zip(*map(read_lines, paths)), start=1):
+        source, target = (text.removesuffix("\n").removesuffix("\r") for text in lines)
+        for path, text in zip(paths, (source, target)):
             if not text.strip():
                 raise DataError(
                     f"{path}, line {line}: expected a sentence; the line is empty: remove it from "
                     "both files."
                 )
-    return list(enumerate(zip(sources, targets), start=1))
+        yield line, (source, target)
 
 
 def read_tab_separated(path: Path | str, way_out: str = "") -> list[tuple[int, tuple[str, str]]]:
@@ -79,8 +98,24 @@ def read_tab_separated(path: Path | str, way_out: str = "") -> list[tuple[int, t
         >>> read_tab_separated("deu.txt")
         [(1, ('Go.', 'Geh.')), (3, ('Hi.', 'Hallo!'))]
     """
-    rows = []
-    for line, content in enumerate(lines_of(read_text(path)), start=1):
+    return [*each_tab_separated(path, way_out)]
+
+
+def each_tab_separated(
+    path: Path | str, way_out: str = ""
+) -> Iterator[tuple[int, tuple[str, str]]]:
+    """Yield what `read_tab_separated` returns, which has the arguments and errors, while the file
+    is read.
+
+    Example:
+        >>> import pathlib
+        >>> from seqkeras.data.parallel import each_tab_separated
+        >>> _ = pathlib.Path("deu.txt").write_text("Go.\\tGeh.\\n")
+        >>> next(each_tab_separated("deu.txt"))
+        (1, ('Go.', 'Geh.'))
+    """
+    for line, content in enumerate(read_lines(path), start=1):
+        content = content.removesuffix("\n").removesuffix("\r")
         if not content.strip(" "):
             continue
         source, tab, rest = content.partition("\t")
@@ -93,8 +128,7 @@ def read_tab_separated(path: Path | str, way_out: str = "") -> list[tuple[int, t
         for name, text in (("source", source), ("target", target)):
             if not text.strip():
                 raise DataError(f"{path}, line {line}: the {name} is empty; remove the line.")
-        rows.append((line, (source, target)))
-    return rows
+        yield line, (source, target)
 
 
 def read_pronunciations(path: Path | str, stress: bool = True) -> list[tuple[int, tuple[str, str]]]:
@@ -119,7 +153,7 @@ def read_pronunciations(path: Path | str, stress: bool = True) -> list[tuple[int
         [(1, ('read', 'R EH D')), (2, ('read', 'R IY D'))]
     """
     rows = {}
-    for line, content in enumerate(lines_of(read_text(path)), start=1):
+    for line, content in enumerate(read_lines(path), start=1):
         entry = content.partition(" #")[0].split()
         if not entry or content.startswith(";;;"):
             continue

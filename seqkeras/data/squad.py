@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from seqkeras.data.json_lines import json_objects
 from seqkeras.data.left_out import usable
-from seqkeras.data.texts import DataError, holds_half_a_character, is_blank, read_text
+from seqkeras.data.texts import DataError, holds_half_a_character, is_blank, read_lines, read_text
 from seqkeras.serving.parsing import MOST_OF_LINE, parse_json
 
 ENCODINGS = {"bytes": ("utf-8", 1), "utf-16": ("utf-16-le", 2)}  # what is counted; bytes of a unit
@@ -109,11 +109,10 @@ def read_questions(
         (Answer(text='Paris', start=3),)
     """
     name = Path(path).name.lower().removesuffix(".gz")
-    text = read_text(path, in_lines=not name.endswith(".json"))
     if name.endswith(".jsonl"):
-        rows = _of_json_lines(path, text)
+        rows = _of_json_lines(path)
     elif name.endswith(".json"):
-        rows = _of_squad(path, text)
+        rows = _of_squad(path, read_text(path, in_lines=False))
     else:
         raise DataError(f"{path}: the name must end in .json or .jsonl.")
     question = functools.partial(_question, offsets, has_token)
@@ -125,7 +124,7 @@ def _of_squad(path, text):
     try:
         content = parse_json(text)
     except ValueError as error:
-        lines = "; a file of JSON lines must be named .jsonl" if _holds_lines(path, text) else ""
+        lines = "; a file of JSON lines must be named .jsonl" if _holds_lines(path) else ""
         raise DataError(f"{path}: not JSON: {error}{lines}.") from error
     articles = _part(content, "data", list, path)
     for number, article in enumerate(articles, start=1):
@@ -147,16 +146,16 @@ def _of_squad(path, text):
                 yield location, row | {"context": context, "answers": answers}
 
 
-def _holds_lines(path, text):
+def _holds_lines(path):
     """Return whether the first line of a file is a complete object."""
     try:
-        return bool(next(json_objects(path, text)))
+        return bool(next(json_objects(path, read_lines(path))))
     except DataError:
         return False
 
 
-def _of_json_lines(path, text):
-    for line, row in json_objects(path, text):
+def _of_json_lines(path):
+    for line, row in json_objects(path, read_lines(path)):
         where = f"{path}, line {line}"
         for name in ("question", "context"):
             _part(row, name, str, where)

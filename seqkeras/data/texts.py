@@ -1,5 +1,6 @@
 """The text of a user's file, plain or compressed by gzip, and what is wrong with it in a line."""
 
+import contextlib
 import gzip
 import re
 import unicodedata
@@ -50,17 +51,8 @@ def read_text(path: Path | str, in_lines: bool = True) -> str:
         'café\\n'
     """
     path = Path(path)
-    if not path.is_file():
-        raise DataError(f"{path}: no such file.")
-    try:
-        content = path.read_bytes()
-        if path.suffix.lower() == COMPRESSED:
-            content = gzip.decompress(content)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(f"{path}: not a whole gzip file: {str(error).rstrip('.')}.") from error
-    except OSError as error:
-        raise DataError(f"{path}: can not be read: {error.strerror}.") from error
-    content = content.removeprefix(BYTE_ORDER_MARK)
+    with _opened(path) as file:
+        content = file.read().removeprefix(BYTE_ORDER_MARK)
     if in_lines:
         _require_short_lines(path, content)
     try:
@@ -70,6 +62,57 @@ def read_text(path: Path | str, in_lines: bool = True) -> str:
     if not text.strip():
         raise DataError(f"{path}: the file is empty.")
     return text
+
+
+def read_lines(path: Path | str) -> Iterator[str]:
+    """Yield the lines of a file, which `read_text` reads as a whole, with their ends; the last one
+    gets an end where it has none.
+
+    Args:
+        path: path of the file.
+
+    Raises:
+        DataError: as `read_text` raises it, but only where it comes to a line that can not be read.
+
+    Example:
+        >>> import pathlib
+        >>> from seqkeras.data.texts import read_lines
+        >>> _ = pathlib.Path("texts.txt").write_text("one\\ntwo")
+        >>> [*read_lines("texts.txt")]
+        ['one\\n', 'two\\n']
+    """
+    path = Path(path)
+    is_empty = True
+    with _opened(path) as file:
+        if file.read(len(BYTE_ORDER_MARK)) != BYTE_ORDER_MARK:
+            file.seek(0)
+        for number, line in enumerate(iter(lambda: file.readline(MOST_OF_LINE + 1), b""), start=1):
+            if len(line) > MOST_OF_LINE and line[MOST_OF_LINE:] != b"\n":
+                raise too_long(path, number)
+            try:
+                text = line.decode()
+            except UnicodeDecodeError:
+                read_text(path)  # tells what is wrong
+                raise
+            is_empty = is_empty and not text.strip()
+            yield text if text.endswith("\n") else f"{text}\n"
+    if is_empty:
+        raise DataError(f"{path}: the file is empty.")
+
+
+@contextlib.contextmanager
+def _opened(path):
+    """Open a file of bytes, unpack a .gz; raise a DataError where it can not be read within."""
+    if not path.is_file():
+        raise DataError(f"{path}: no such file.")
+    opened = gzip.open if path.suffix.lower() == COMPRESSED else open
+    try:
+        with opened(path, "rb") as file:
+            yield file
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise DataError(f"{path}: not a whole gzip file: {str(error).rstrip('.')}.") from error
+    except OSError as error:
+        raise DataError(f"{path}: can not be read: {error.strerror}.") from error
 
 
 def first_line(path: Path | str) -> str:

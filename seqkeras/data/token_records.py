@@ -20,7 +20,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -31,6 +31,7 @@ from seqkeras.data.documents import Corpus, Shard
 from seqkeras.data.texts import DataError
 from seqkeras.folders import written_aside
 from seqkeras.serving.text import read_tokenizer
+from seqkeras.tokenizers.encode_all import Encoder
 
 if TYPE_CHECKING:
     from seqkeras.serving.text import Subwords
@@ -141,10 +142,11 @@ def write_shard(folder: Path | str, number: int) -> None:
         return
     corpus = _corpus(_read_content(folder))
     tokenizer = _tokenizer(str(Path(folder) / TOKENIZER))
+    encode = encoder_of_sentences(tokenizer)
     dtype = np.min_scalar_type(max(len(tokenizer) - 1, 256))  # uint16 or uint32
     tokens, sentences, documents = [], [0], [0]
     for document in corpus.read(corpus.shards[number]):
-        for token_ids in encoded(tokenizer, document):
+        for token_ids in encode(document):
             tokens.append(np.array(token_ids, dtype))
             sentences.append(sentences[-1] + len(token_ids))
         if len(sentences) - 1 > documents[-1]:
@@ -155,12 +157,16 @@ def write_shard(folder: Path | str, number: int) -> None:
             np.save(aside / f"{name}.npy", value)
 
 
-def encoded(tokenizer: Subwords, sentences: Sequence[str]) -> list[list[int]]:
-    """Return the token ids of a document's sentences that have some; byte pairs know a word by the
-    space before it."""
-    if tokenizer.is_byte_level:
-        sentences = [f" {sentence}" for sentence in sentences]
-    return [token_ids for token_ids in tokenizer.encode_all(sentences) if token_ids]
+def encoder_of_sentences(tokenizer: Subwords) -> Callable[[Iterable[str]], list[list[int]]]:
+    """Return a function: sentences of a document -> token ids of those that have some. Byte pairs
+    know a word by the space before it."""
+    encode, before = Encoder(tokenizer), " " if tokenizer.is_byte_level else ""
+
+    def encoded(sentences):
+        rows = encode([f"{before}{sentence}" for sentence in sentences])
+        return [token_ids for token_ids in rows if token_ids]
+
+    return encoded
 
 
 class TokenRecords:

@@ -1,8 +1,13 @@
-"""The ids of many texts: by the library's own loop, where the tokenizer has one."""
+"""The ids of many texts: by the library's own loop, or word by word, where that is the same."""
 
+import itertools
+import json
 from collections.abc import Sequence
 
 from seqkeras.serving.text import SentencePieces, Subwords, Tokenizer
+from seqkeras.serving.text.subwords import require_text
+
+MOST_PARTS = 2**18  # whose ids an `Encoder` remembers
 
 
 def encode_all(
@@ -31,3 +36,67 @@ def encode_all(
     if special_tokens:
         return [tokenizer.analyze(text).token_ids for text in texts]
     return [*map(tokenizer.encode, texts)]
+
+
+class Encoder:
+    """`encode_all` for list after list of texts. A tokenizer of words reads what stands between two
+    spaces once.
+
+    Args:
+        tokenizer, special_tokens: see `encode_all`.
+
+    Call arguments:
+        texts: see `encode_all`.
+
+    Returns:
+        What `encode_all` returns.
+
+    Raises:
+        ValueError: if the tokenizer can not read a text.
+
+    Example:
+        >>> from seqkeras.tokenizers import learn_word_piece
+        >>> from seqkeras.tokenizers.encode_all import Encoder
+        >>> encode = Encoder(learn_word_piece(["to be or not to be"], 30), special_tokens=True)
+        >>> encode(["to be", "be"]) == [[2, 21, 18, 3], [2, 18, 3]]
+        True
+    """
+
+    def __init__(self, tokenizer: Tokenizer, special_tokens: bool = False):
+        self._tokenizer, self._special_tokens = tokenizer, special_tokens
+        self._ids_of: dict[str, list[int]] = {}
+        self._reads_parts = splits_at_spaces(tokenizer)
+        self._around = special_ids_around(tokenizer) if special_tokens else ([], [])
+
+    def __call__(self, texts: Sequence[str]) -> list[list[int]]:
+        if not self._reads_parts:
+            return encode_all(self._tokenizer, texts, self._special_tokens)
+        for text in texts:
+            require_text("Subwords", text)
+        rows = [text.split(" ") for text in texts]
+        parts = {*itertools.chain.from_iterable(rows)}
+        new = [*parts - self._ids_of.keys()]
+        if len(self._ids_of) + len(new) > MOST_PARTS:
+            self._ids_of.clear()
+            new = [*parts]
+        self._ids_of.update(zip(new, encode_all(self._tokenizer, new), strict=True))
+        (before, after), ids_of = self._around, self._ids_of.__getitem__
+        return [[*before, *itertools.chain.from_iterable(map(ids_of, row)), *after] for row in rows]
+
+
+def splits_at_spaces(tokenizer: Tokenizer) -> bool:
+    """Return whether a text has the tokens that its words have alone: it has with BERT's rules."""
+    if not isinstance(tokenizer, Subwords) or not tokenizer.is_word_piece:
+        return False
+    content = json.loads(tokenizer.to_json())
+    kinds = [(content[part] or {}).get("type") for part in ("normalizer", "pre_tokenizer")]
+    is_of_words = not any(len(token.split()) > 1 for token in tokenizer.added_tokens)
+    return is_of_words and kinds == ["BertNormalizer", "BertPreTokenizer"]
+
+
+def special_ids_around(tokenizer: Tokenizer) -> tuple[list[int], list[int]]:
+    """Return the ids of the special tokens that `analyze` sets before a text, and behind it."""
+    encoding = tokenizer.analyze("a")  # any word
+    is_special = [offset is None for offset in encoding.offsets]
+    start, end = is_special.index(False), len(is_special) - is_special[::-1].index(False)
+    return encoding.token_ids[:start], encoding.token_ids[end:]

@@ -4,7 +4,8 @@ The same texts make the same vocabulary every time. It leaves out sampling: ever
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 from seqkeras.serving.text.byte_pairs import byte_pairs
@@ -14,6 +15,7 @@ from seqkeras.serving.text.vocabularies import SPECIAL_TOKENS as SPECIAL_WORDS
 from seqkeras.serving.text.word_piece import SPECIAL_TOKENS, word_piece
 from seqkeras.serving.text.words import WordTable
 
+AT_ONCE = 1_000  # times that a word stands in a text
 SPECIAL_BYTE_PAIRS = {  # the first ids of a learned vocabulary; those that are set after it
     "gpt2": ((), ("<|endoftext|>",)),
     "roberta": (("<pad>", "<unk>", "<s>", "</s>", "<mask>"), ()),
@@ -37,7 +39,7 @@ class NoRoomError(ValueError):
 
 
 def learn_word_piece(
-    texts: Sequence[str],
+    texts: Iterable[str],
     vocab_size: int,
     lowercase: bool = True,
     min_count: int = 2,
@@ -49,7 +51,7 @@ def learn_word_piece(
     A special token that is written in a text is text: "[SEP]" is [, SEP and ].
 
     Args:
-        texts: a list of strings; it is read twice.
+        texts: an iterable of strings.
         vocab_size: the most tokens, special tokens and all characters included.
         lowercase: see `word_piece`.
         min_count: how often two tokens must stand together to become one.
@@ -79,22 +81,41 @@ def learn_word_piece(
     untrained = word_piece(special, **options, in_texts=())
     # The library numbers "##" and a character as it meets them, in an order that changes from run
     # to run, and breaks ties by number: so they are numbered before.
-    parts = {part for text in texts for part in text.split(" ")}
-    inner = {
-        character for part in parts for word in untrained.words(part) for character in word[1:]
-    }
+    words = _counted_words(untrained, texts)
+    inner = {character for word in words for character in word[1:]}
     trainer = tokenizers.trainers.WordPieceTrainer(
         vocab_size=vocab_size,
         min_frequency=min_count,
         special_tokens=special + [f"##{character}" for character in sorted(inner)],
         show_progress=False,
     )
-    library = tokenizers.Tokenizer.from_str(untrained.to_json())
-    library.train_from_iterator(texts, trainer)
+    library = tokenizers.Tokenizer(tokenizers.models.WordPiece({}, unk_token=special[1]))
+    library.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    library.train_from_iterator(_repeated(words), trainer)
     vocabulary = library.get_vocab()
     _require_room("learn_word_piece", len(vocabulary), vocab_size)
     tokens = sorted(vocabulary, key=vocabulary.get)
     return word_piece(tokens, **options, in_texts=("[MASK]",) if masks else ())
+
+
+def _counted_words(tokenizer, texts):
+    """Return word -> how often the tokenizer finds it in texts, a `Counter`; what stands between
+    two spaces is read once."""
+    parts, words = Counter(), Counter()
+    for text in texts:
+        parts.update(text.split(" "))
+    for part, count in parts.items():
+        for word in tokenizer.words(part):
+            words[word] += count
+    return words
+
+
+def _repeated(words):
+    """Yield texts that hold each word as often as it is counted, which take the library less time
+    than those that it was counted in."""
+    for word, count in words.items():
+        for start in range(0, count, AT_ONCE):
+            yield f"{word} " * min(AT_ONCE, count - start)
 
 
 def learn_byte_pairs(

@@ -7,7 +7,7 @@ mark for it.
 
 import functools
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from seqkeras.serving.text import CharacterTable, Tokenizer
 from seqkeras.tokenizers.learn import learn_byte_pairs, learn_word_piece, learn_words
@@ -51,14 +51,14 @@ KEEP_CASE = ("byte-pairs", "characters")
 
 
 def learn_tokenizer(
-    kind: str, texts: Sequence[str], vocab_size: int, lowercase: bool = False
+    kind: str, texts: Iterable[str], vocab_size: int, lowercase: bool = False
 ) -> Tokenizer:
     """Learn a tokenizer of a kind.
 
     Args:
         kind: one of `TOKENIZERS`: "unigram" or "bpe", of SentencePiece; "word-piece"; "byte-pairs";
             "words"; or "characters".
-        texts: a list of strings.
+        texts: an iterable of strings.
         vocab_size: the most tokens; "characters" takes every character of the texts.
         lowercase: whether capitals are read as small letters; accents stay.
 

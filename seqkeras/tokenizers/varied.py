@@ -6,7 +6,7 @@ as before. Does not support tokens of whole words or characters, and byte-level 
 
 import functools
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from seqkeras.serving.text import SentencePieces, Subwords, Tokenizer
@@ -61,8 +61,14 @@ class VariedWordPieces:
     def __call__(
         self, rows: Sequence[Sequence[int]], seed: int, most: int | None = None
     ) -> list[tuple[list[int], list[int]]]:
+        return [*self.each(rows, seed, most)]
+
+    def each(
+        self, rows: Iterable[Sequence[int]], seed: int, most: int | None = None
+    ) -> Iterator[tuple[list[int], list[int]]]:
+        """Yield what a call returns; the rows are an iterable."""
         draw = random.Random(seed).random
-        return [self._varied(row, draw, most) for row in rows]
+        return (self._varied(row, draw, most) for row in rows)
 
     def _varied(self, row, draw, most):
         ids, places, start = [], [], 0

@@ -13,6 +13,7 @@ from seqkeras.training.fit import Plan, fit
 from seqkeras.training.optimizing import learning_rate, make_optimizer
 from seqkeras.training.options import FitOptions
 from tests.conftest import others_long, run_python
+from tests.training.commands import printed
 from tests.training.stops import stopped_behind_a_checkpoint
 from tests.training.test_going_on import Scored, classifier, history, same, stopped, trained
 
@@ -257,3 +258,26 @@ def test_options_that_do_not_go_together_are_refused(given, message):
     options = FitOptions(**given)
     [problem] = options.all_problems(options)
     assert message in problem
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "--batch-tokens 64 --schedule constant --optimizer adamw --beta1 0.8 --beta2 0.9 --ema 0.9 "
+        "--weight-decay 0.01 --clip-norm 0.5 --patience 3 --passes 1",
+        "--batch-tokens 64 --gradient-accumulation 2 --schedule inverse-root --optimizer lion "
+        "--warmup-share 0.1 --average-checkpoints 2 --keep last --steps-per-save 2",
+        "--schedule linear --last-learning-rate 1e-5 --optimizer adafactor --steps-per-look 3 "
+        "--best-by validation_loss --mixed-precision bfloat16 --freeze *bias",
+    ],
+)
+def test_options_of_a_training_work_together_in_the_command(options, tmp_path):
+    words = "good bad fine dull nice poor".split()
+    rows = [f"{' '.join(words[place % 6 :] * (1 + place % 7))},{place % 2}" for place in range(60)]
+    (tmp_path / "rows.csv").write_text("\n".join(["text,label", *rows]), encoding="utf-8")
+    small = "--units 4 --embedding-dim 4 --max-steps 6 --baselines false --tensorboard false"
+    run = tmp_path / "run"
+    arguments = ["classification", tmp_path / "rows.csv", *options.split(), *small.split()]
+    assert printed(*arguments, "--out", run)[-1].startswith(f"next: seqkeras export {run} ")
+    losses = np.genfromtxt(run / "history.csv", delimiter=",", names=True)["loss"]
+    assert np.all(np.isfinite(losses))

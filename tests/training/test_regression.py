@@ -69,7 +69,9 @@ def test_pairs_without_a_header_are_read_by_numbers_of_columns(tmp_path):
     options = dataclasses.replace(options, file=pairs(tmp_path / "stsb.csv"))
     train, validation = options.make().reading.read()
     assert len(train) + len(validation) == 27
-    assert {(example.text, example.target) for example in train + validation} == {*SIMILAR.items()}
+    assert {(example.text, example.target) for example in (*train, *validation)} == {
+        *SIMILAR.items()
+    }
 
 
 def test_a_model_without_a_folder_learns_numbers_too(tmp_path):

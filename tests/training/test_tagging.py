@@ -178,7 +178,7 @@ def test_entities_in_bmes_are_learned_and_counted(tmp_path, capsys):
 
 def test_words_without_a_token_are_left_out_of_their_sentences(tmp_path, capsys):
     train, validation = read(tmp_path / "train.txt", "\nNew B-X\n\u200b O\nYork I-X\n\n" * 7)
-    assert {example.text for example in train + validation} == {("New", "York")}
+    assert {example.text for example in (*train, *validation)} == {("New", "York")}
     assert "train.txt: 7 words have no token, the first in the sentence of line 2; " in (
         capsys.readouterr().out
     )

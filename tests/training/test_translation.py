@@ -188,7 +188,7 @@ def test_a_source_is_in_training_or_held_out_with_all_of_its_targets(tmp_path):
     pairs = [(f"word {place // 3}", f"wort {place}") for place in range(60)]
     file = tab_separated(tmp_path, pairs)
     train, held_out = task(file=file, held_out=0.25).reading.read()
-    assert Counter((each.text, each.target) for each in train + held_out) == Counter(pairs)
+    assert Counter((each.text, each.target) for each in (*train, *held_out)) == Counter(pairs)
     assert len(held_out) == 15 and not {e.text for e in train} & {e.text for e in held_out}
     assert task(file=file, held_out=0.25, seed=1).reading.read()[1] != held_out
     same, grouped = task(file=file, held_out=0.25, several_targets=True).reading.read()

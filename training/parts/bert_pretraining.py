@@ -15,7 +15,7 @@ from seqkeras.data.pretraining import EveryRow, PretrainingBatches
 from seqkeras.data.sentence_pairs import FullSentences, SentencePairs
 from seqkeras.data.token_records import (
     ShardTokens,
-    encoded,
+    encoder_of_sentences,
 )
 from seqkeras.metrics import TokenAccuracy
 from seqkeras.models import Bert, MaskedLMHead, NextSentenceHead, WithHeads
@@ -65,7 +65,7 @@ class BertPretrainingReading(DocumentReading):
     def way_to_train(self) -> str:
         return ", or --pairs false with --validation FILE" if self.options.pairs else ""
 
-    def read(self) -> tuple[list[Any], list[Any]]:
+    def read(self) -> tuple[Sequence[Any], Sequence[Any]]:
         options = self.options
         if options.pretrained is not None:
             self.pretrained = Pretrained.read(options.pretrained)
@@ -121,25 +121,27 @@ class BertPretrainingReading(DocumentReading):
             )
         return sentences
 
-    def tokenizers(self, examples: list[Any]) -> dict[str, Tokenizer]:
+    def tokenizers(self, examples: Sequence[Any]) -> dict[str, Tokenizer]:
         return {"text": self.tokenizer}
 
     def texts_read(
-        self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]
+        self, examples: Sequence[Any], tokenizers: Mapping[str, Tokenizer]
     ) -> Iterator[tuple[str, str, Iterable[str]]]:
         if isinstance(examples, Corpus):
             yield "inputs", "text", self.sample()
         elif examples is not None:
             yield "inputs", "text", [example.sentence for example in examples]
 
-    def record(self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]) -> dict[str, Any]:
+    def record(
+        self, examples: Sequence[Any], tokenizers: Mapping[str, Tokenizer]
+    ) -> dict[str, Any]:
         return {
             "pipeline": "FillMask",
             "limits": {"source_length": self.options.max_length},
             "settings": {"output": "masked", "mask_token": mask_token_of(tokenizers["text"])},
         }
 
-    def kept(self, validation: list[Any]) -> list[Any]:
+    def kept(self, validation: Sequence[Any]) -> Sequence[Any]:
         return evenly(_with_text(validation), KEPT)
 
 
@@ -148,7 +150,7 @@ class BertPretrainingModelling(DocumentModelling):
 
     validation: Any = None  # a `MaskedValidation`
 
-    def batches(self, examples: list[Any], run: RunFiles) -> Batches:
+    def batches(self, examples: Sequence[Any], run: RunFiles) -> Batches:
         options, tokenizer = self.options, run.tokenizers["text"]
         records, rows, order = self.ordered(tokenizer)
         if options.pairs:
@@ -206,7 +208,9 @@ class BertPretrainingModelling(DocumentModelling):
     def _names(self):
         return ("masked", "next") if self.options.pairs else ("masked",)
 
-    def measure(self, model: keras.Model, examples: list[Any], run: RunFiles) -> dict[str, float]:
+    def measure(
+        self, model: keras.Model, examples: Sequence[Any], run: RunFiles
+    ) -> dict[str, float]:
         """Return the scores of rows of the validation documents, whose masks are the same at each
         look."""
         if self.validation is None or self.validation.examples is not examples:
@@ -218,7 +222,7 @@ class BertPretrainingModelling(DocumentModelling):
         documents = {}
         for example in examples:
             documents.setdefault(example.document, []).append(example.sentence)
-        documents = [encoded(tokenizer, sentences) for sentences in documents.values()]
+        documents = [*map(encoder_of_sentences(tokenizer), documents.values())]
         try:
             rows = self.rows([ShardTokens.of_documents([*filter(None, documents)])], tokenizer)
         except ValueError as error:
@@ -235,13 +239,13 @@ class BertPretrainingScoring(MeasuredScoring):
     measured = "of the held-out documents"
     lower_is_better = ("validation_masked_loss", "validation_next_loss")
 
-    def looked_at(self, validation: list[Any]) -> list[Any]:
+    def looked_at(self, validation: Sequence[Any]) -> Sequence[Any]:
         return []  # `samples` has rows of its own
 
-    def tests(self, validation: list[Any]) -> Iterable[tuple[str, list[Any]]]:
+    def tests(self, validation: Sequence[Any]) -> Iterable[tuple[str, list[Any]]]:
         yield "validation", evenly(_with_text(validation), MOST_FILLED)
 
-    def scores(self, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]) -> dict[str, Any]:
+    def scores(self, answered: Mapping[str, tuple[Sequence[Any], Sequence[Any]]]) -> dict[str, Any]:
         """Return scores beside those of `measure`: the shares of right answers without a model, and
         how many masked words of single sentences are told."""
         [(examples, answers)] = answered.values()
@@ -255,7 +259,7 @@ class BertPretrainingScoring(MeasuredScoring):
         return words if validation is None else {**validation.baselines, **words}
 
     def samples(
-        self, model: keras.Model, run: RunFiles, examples: list[Any], answers: Sequence[Any]
+        self, model: keras.Model, run: RunFiles, examples: Sequence[Any], answers: Sequence[Any]
     ) -> list[dict[str, str]]:
         """Return what the model sees and answers of some rows of the validation documents."""
         batches = self.modelling.validation.batches

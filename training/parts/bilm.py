@@ -43,7 +43,7 @@ class BiLMReading(Reading):
 
     not_in_bundle = "a bundle gives features of words, and does not tell the next ones"
 
-    def read(self) -> tuple[list[Any], list[Any]]:
+    def read(self) -> tuple[Sequence[Any], Sequence[Any]]:
         parts = read_texts(self.options, self.options.task, at_lines=True)
         train, validation = ([*map(Sentence, self._sentences(texts))] for texts in parts)
         for part, kind in ((train, "training"), (validation, "validation")):
@@ -61,29 +61,33 @@ class BiLMReading(Reading):
                     last = places[min(first + most, len(places)) - 1]
                     yield line[places[first][0] : last[1]]
 
-    def examples_of(self, paths: Sequence[Path | str], settings: Mapping[str, Any]) -> list[Any]:
+    def examples_of(
+        self, paths: Sequence[Path | str], settings: Mapping[str, Any]
+    ) -> Sequence[Any]:
         return [*map(Sentence, self._sentences(map(read_text, paths)))]
 
-    def tokenizers(self, examples: list[Any]) -> dict[str, Tokenizer]:
+    def tokenizers(self, examples: Sequence[Any]) -> dict[str, Tokenizer]:
         texts = [example.text for example in examples]
         words = learn_words(texts, self.options.vocab_size)
         return {"words": words, "characters": CharacterTable.learn(texts)}
 
     def texts_read(
-        self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]
+        self, examples: Sequence[Any], tokenizers: Mapping[str, Tokenizer]
     ) -> Iterator[tuple[str, str, Iterable[str]]]:
         texts = [example.text for example in examples]
         yield "inputs", "characters", texts
         yield "targets", "words", texts
 
-    def record(self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]) -> dict[str, Any]:
+    def record(
+        self, examples: Sequence[Any], tokenizers: Mapping[str, Tokenizer]
+    ) -> dict[str, Any]:
         return {
             "pipeline": "Embed",
             "limits": {"source_length": self.options.max_length},
             "settings": {"word_length": self.options.word_length},
         }
 
-    def kept(self, validation: list[Any]) -> list[Any]:
+    def kept(self, validation: Sequence[Any]) -> Sequence[Any]:
         return validation[:KEPT]
 
 
@@ -92,7 +96,7 @@ class BiLMModelling(Modelling):
 
     validation_losses = None
 
-    def arrays(self, examples: list[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
+    def arrays(self, examples: Sequence[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
         """Return the characters of `begin word(1) ... word(T) end`; at each place the next word and
         the word before it are the targets."""
         words, characters = run.tokenizers["words"], run.tokenizers["characters"]
@@ -138,7 +142,9 @@ class BiLMModelling(Modelling):
     def loss(self) -> Any:
         return SmoothedCrossEntropy(0.0, ignore_class=PAD)
 
-    def measure(self, model: keras.Model, examples: list[Any], run: RunFiles) -> dict[str, float]:
+    def measure(
+        self, model: keras.Model, examples: Sequence[Any], run: RunFiles
+    ) -> dict[str, float]:
         """Return the scores of the words of sentences, with their ends (forward) or beginnings
         (backward)."""
         if self.validation_losses is None or self.validation_losses.examples is not examples:
@@ -158,11 +164,11 @@ class BiLMScoring(MeasuredScoring):
     measured = "of the validation sentences"
     lower_is_better = ("forward_perplexity", "backward_perplexity")
 
-    def looked_at(self, validation: list[Any]) -> list[Any]:
+    def looked_at(self, validation: Sequence[Any]) -> Sequence[Any]:
         return validation[:: math.ceil(len(validation) / SHOWN)]
 
     def samples(
-        self, model: keras.Model, run: RunFiles, examples: list[Any], answers: Sequence[Any]
+        self, model: keras.Model, run: RunFiles, examples: Sequence[Any], answers: Sequence[Any]
     ) -> list[dict[str, str]]:
         """Return what each direction expects instead of the word in the middle."""
         inputs, _, lengths = self.modelling.arrays(examples, run)
@@ -189,7 +195,7 @@ class _Losses:
         unknown_words: the share of words that are not in the table.
     """
 
-    def __init__(self, task: Any, examples: list[Any], run: RunFiles):
+    def __init__(self, task: Any, examples: Sequence[Any], run: RunFiles):
         inputs, targets, lengths = task.arrays(examples, run)
         self.examples = examples
         self.batches = Batches(inputs, targets, InOrder(lengths, task.options.batch_size))

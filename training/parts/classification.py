@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,6 +12,7 @@ import keras
 import numpy as np
 from rich.table import Table
 
+from seqkeras.data.stored import Stored
 from seqkeras.losses import SmoothedCrossEntropy
 from seqkeras.metrics import TokenAccuracy, class_scores, exact_match, matthews_correlation
 from seqkeras.models import ClassificationHead
@@ -72,7 +74,7 @@ class ClassificationReading(LabelledTexts):
     frames = None  # `Frames`, where inputs are no texts
     tells_none = False  # whether None is an answer of the model
 
-    def read(self) -> tuple[list[Any], list[Any]]:
+    def read(self) -> tuple[Sequence[Any], Sequence[Any]]:
         options = self.options
         if options.recordings.reads_frames(options.file):
             self.frames = Frames(options, options.label_column, for_each_frame=False)
@@ -84,7 +86,7 @@ class ClassificationReading(LabelledTexts):
         self._require_strangers(rows)
         of_rows = Counter(row.target for _, row, _ in rows if row.target is not None)
         say_single(options.file, of_rows, unit="recording" if self.frames else "row")
-        train = [example for _, example, _ in rows]
+        train = _examples(rows)
         if options.folds is not None:
             train, validation = folds_apart(train, [group for *_, group in rows], options)
             self._require_labels(train, labels)
@@ -102,7 +104,7 @@ class ClassificationReading(LabelledTexts):
         return train, validation
 
     def _rows(self, path):
-        """Return a list of (line, or place of a recording, example, group for --folds)."""
+        """Return (line, or place of a recording, example, group for --folds) of each row."""
         if self.frames:
             recordings = self.frames.read(path)
             return [
@@ -112,9 +114,12 @@ class ClassificationReading(LabelledTexts):
         distinct = {written for _, _, written, _ in rows}
         say_merged(path, self.options.label_column, distinct)
         label_of = {written: self._label(category_text(written)) for written in distinct}
-        return [
-            (line, Example(text, label_of[written]), group) for line, text, written, group in rows
-        ]
+
+        def row(read):
+            line, text, written, group = read
+            return line, Example(text, label_of[written]), group
+
+        return rows.mapped(row)
 
     def _label(self, written):
         """Return the label of a row; None where it has none of the labels."""
@@ -166,7 +171,9 @@ class ClassificationReading(LabelledTexts):
                 "training; choose fewer --folds, or another --seed."
             )
 
-    def examples_of(self, paths: Sequence[Path | str], settings: Mapping[str, Any]) -> list[Any]:
+    def examples_of(
+        self, paths: Sequence[Path | str], settings: Mapping[str, Any]
+    ) -> Sequence[Any]:
         if self.options.recordings.reads_frames(paths[0]) or settings.get("rows"):
             frames = Frames(self.options, self.options.label_column, for_each_frame=False)
             self.frames = frames.of_settings(settings)
@@ -198,15 +205,17 @@ class ClassificationReading(LabelledTexts):
                     f"{where}: the label {example.target!r:.40} is not in {source}, which has "
                     f"{listed(labels)}."
                 )
-        return [example for _, example, _ in rows]
+        return _examples(rows)
 
-    def tokenizers(self, examples: list[Any]) -> dict[str, Tokenizer]:
+    def tokenizers(self, examples: Sequence[Any]) -> dict[str, Tokenizer]:
         return {} if self.frames else super().tokenizers(examples)
 
-    def kept(self, validation: list[Any]) -> list[Any]:
+    def kept(self, validation: Sequence[Any]) -> Sequence[Any]:
         return self.frames.kept(validation) if self.frames else validation
 
-    def record(self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]) -> dict[str, Any]:
+    def record(
+        self, examples: Sequence[Any], tokenizers: Mapping[str, Tokenizer]
+    ) -> dict[str, Any]:
         if self.frames:
             limits, settings = self.frames.record(examples)
         else:
@@ -227,10 +236,12 @@ class ClassificationModelling(FrameModelling, LabelledTextModelling):
     delays: Delays | None = None  # of a causal model of frames
     learned: tuple[Any, Any]  # token ids and targets of the training examples, of a linear part
 
-    def arrays(self, examples: list[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
+    def arrays(self, examples: Sequence[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
         labels = run.record.settings["labels"] + [None] * self.reading.tells_none
         index_of = {label: index for index, label in enumerate(labels)}
-        targets = np.array([index_of.get(example.target, UNLABELLED) for example in examples])
+        targets = np.fromiter(
+            (index_of.get(example.target, UNLABELLED) for example in examples), "int64"
+        )
         if self.reading.frames:
             inputs, lengths = self.reading.frames.inputs(
                 examples, run.record.limits["source_length"]
@@ -242,11 +253,13 @@ class ClassificationModelling(FrameModelling, LabelledTextModelling):
     def validation_loss(self) -> bool:
         return not self.carries_state()  # else `measure` has the loss, of recordings of any length
 
-    def measure(self, model: keras.Model, examples: list[Any], run: RunFiles) -> dict[str, float]:
+    def measure(
+        self, model: keras.Model, examples: Sequence[Any], run: RunFiles
+    ) -> dict[str, float]:
         self.delays = self.delays or Delays(has_loss=not self.validation_loss)
         return self.delays(self, model, examples, run)
 
-    def batches(self, examples: list[Any], run: RunFiles) -> Batches:
+    def batches(self, examples: Sequence[Any], run: RunFiles) -> Batches:
         every = self.options.answer_every
         if self.carries_state():
             labels, every = run.record.settings["labels"], every or self.options.carry_every
@@ -314,11 +327,13 @@ class ClassificationScoring(Scoring):
     score_formats = {"Matthews' correlation": ".3f"}
     linear = LABEL
 
-    def validation_scores(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
+    def validation_scores(
+        self, examples: Sequence[Any], answers: Sequence[Any]
+    ) -> dict[str, float]:
         scores = self._scores(*_in_scope(examples, answers))
         return {label: scores[name] for name, label in SHOWN.items() if name in scores}
 
-    def scores_beside(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
+    def scores_beside(self, examples: Sequence[Any], answers: Sequence[Any]) -> dict[str, float]:
         scores = self._scores(examples, answers)
         of = "" if "f1" in scores else "macro "
         return {
@@ -356,7 +371,7 @@ class ClassificationScoring(Scoring):
         given = frames.sample(example) if frames else {"input": " | ".join(parts(example.text))}
         return given | {"target": _named([example.target]), "answer": _named(answer.labels)}
 
-    def methods(self, train: list[Any], run: RunFiles) -> list[Method]:
+    def methods(self, train: Sequence[Any], run: RunFiles) -> list[Method]:
         methods = classes_of_frames if self.reading.frames else classes_of_texts
         labelled = [example for example in train if example.target is not None]
         return methods(labelled, run.record.settings["labels"], self.options.seed)
@@ -364,8 +379,8 @@ class ClassificationScoring(Scoring):
     def beside(
         self,
         scores: dict[str, Any],
-        train: list[Any],
-        answered: Mapping[str, tuple[list[Any], Sequence[Any]]],
+        train: Sequence[Any],
+        answered: Mapping[str, tuple[Sequence[Any], Sequence[Any]]],
         run: RunFiles,
     ) -> dict[str, Any]:
         answered = {name: _in_scope(*pair) for name, pair in answered.items()}
@@ -374,11 +389,11 @@ class ClassificationScoring(Scoring):
     def measure(self) -> Measure:
         return Measure(SHOWN["accuracy"], ratio)
 
-    def sums(self, examples: list[Any], answers: Sequence[Any]) -> np.ndarray:
+    def sums(self, examples: Sequence[Any], answers: Sequence[Any]) -> np.ndarray:
         return right_labels(examples, answers)
 
     def chances(
-        self, model: keras.Model, examples: list[Any], answers: Sequence[Any], run: RunFiles
+        self, model: keras.Model, examples: Sequence[Any], answers: Sequence[Any], run: RunFiles
     ) -> list[Chances]:
         labels = run.record.settings["labels"]
         return [
@@ -391,7 +406,9 @@ class ClassificationScoring(Scoring):
             if example.target in labels and answer.scores  # none of NaN
         ]
 
-    def certainty(self, examples: list[Any], answers: Sequence[Any]) -> list[tuple[float, bool]]:
+    def certainty(
+        self, examples: Sequence[Any], answers: Sequence[Any]
+    ) -> list[tuple[float, bool]]:
         return [
             (answer.score, example.target in answer.labels)
             for example, answer in zip(*_in_scope(examples, answers), strict=True)
@@ -403,7 +420,7 @@ class ClassificationScoring(Scoring):
     def balanced(
         self,
         model: keras.Model,
-        answered: Mapping[str, tuple[list[Any], Sequence[Any]]],
+        answered: Mapping[str, tuple[Sequence[Any], Sequence[Any]]],
         run: RunFiles,
     ) -> bool:
         [(examples, answers)] = answered.values()
@@ -422,8 +439,8 @@ class ClassificationScoring(Scoring):
         self,
         model: keras.Model,
         run: RunFiles,
-        train: list[Any],
-        answered: Mapping[str, tuple[list[Any], Sequence[Any]]],
+        train: Sequence[Any],
+        answered: Mapping[str, tuple[Sequence[Any], Sequence[Any]]],
     ) -> tuple[keras.Model, RunFiles, dict[str, Any] | None]:
         if not self.options.none_of_these:
             return super().answering_none(model, run, train, answered)
@@ -433,7 +450,7 @@ class ClassificationScoring(Scoring):
             model, self.linear, self.modelling, run, train, pair, learned
         )
 
-    def scores(self, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]) -> dict[str, Any]:
+    def scores(self, answered: Mapping[str, tuple[Sequence[Any], Sequence[Any]]]) -> dict[str, Any]:
         [pair] = answered.values()
         examples, answers = _in_scope(*pair)
         scores = {"examples": len(examples)} | self._scores(examples, answers)
@@ -507,6 +524,13 @@ def _at_ends(label, length, every):
     targets = np.full(length, UNLABELLED)
     targets[every - 1 :: every] = targets[-1] = label
     return targets
+
+
+def _examples(rows):
+    """Return the examples of rows, of recordings as a list."""
+    if isinstance(rows, Stored):
+        return rows.mapped(operator.itemgetter(1))
+    return [example for _, example, _ in rows]
 
 
 def _labels(path, column, rows):

@@ -53,7 +53,7 @@ class DateReading(Reading):
 
     of_files: list[Any] | None = None
 
-    def read(self) -> tuple[list[Any], list[Any]]:
+    def read(self) -> tuple[Sequence[Any], Sequence[Any]]:
         began, options = time.monotonic(), self.options
         train = dates.sample(
             "train", options.examples, options.seed, options.noisy, options.locales, options.in_text
@@ -70,7 +70,9 @@ class DateReading(Reading):
     def evaluation(self) -> dict[str, Any]:
         return {}  # a file is always read alike
 
-    def examples_of(self, paths: Sequence[Path | str], settings: Mapping[str, Any]) -> list[Any]:
+    def examples_of(
+        self, paths: Sequence[Path | str], settings: Mapping[str, Any]
+    ) -> Sequence[Any]:
         self.of_files = [
             _example(text, date, f"{path}, line {line}")
             for path in paths
@@ -78,19 +80,21 @@ class DateReading(Reading):
         ]
         return self.of_files
 
-    def tokenizers(self, examples: list[Any]) -> dict[str, Tokenizer]:
+    def tokenizers(self, examples: Sequence[Any]) -> dict[str, Tokenizer]:
         return {
             "source": CharacterTable.learn(dates.characters()),
             "target": CharacterTable.learn(["0123456789-", NONE]),
         }
 
     def texts_read(
-        self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]
+        self, examples: Sequence[Any], tokenizers: Mapping[str, Tokenizer]
     ) -> Iterator[tuple[str, str, Iterable[str]]]:
         yield "inputs", "source", [example.text for example in examples]
         yield "targets", "target", [example.target for example in examples]
 
-    def record(self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]) -> dict[str, Any]:
+    def record(
+        self, examples: Sequence[Any], tokenizers: Mapping[str, Tokenizer]
+    ) -> dict[str, Any]:
         return {
             "pipeline": "Translate",
             "limits": {"source_length": SOURCE_LENGTH, "target_length": TARGET_LENGTH},
@@ -106,7 +110,7 @@ class DateReading(Reading):
 class DateModelling(Modelling):
     """Dates as written to an encoder with a decoder of characters."""
 
-    def arrays(self, examples: list[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
+    def arrays(self, examples: Sequence[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
         source, target = run.tokenizers["source"], run.tokenizers["target"]
         texts = Sequences([source.encode(example.text) for example in examples])
         targets = [[BOS, *target.encode(example.target), EOS] for example in examples]
@@ -141,10 +145,12 @@ class DateModelling(Modelling):
 class DateScoring(Scoring):
     """Dates that are right, by locale and noise."""
 
-    def validation_scores(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
+    def validation_scores(
+        self, examples: Sequence[Any], answers: Sequence[Any]
+    ) -> dict[str, float]:
         return {"validation dates right": float(np.mean(_right(examples, answers)))}
 
-    def tests(self, validation: list[Any]) -> Iterable[tuple[str, list[Any]]]:
+    def tests(self, validation: Sequence[Any]) -> Iterable[tuple[str, list[Any]]]:
         if self.reading.of_files is not None:
             yield GIVEN, self.reading.of_files
             return
@@ -154,7 +160,7 @@ class DateScoring(Scoring):
             examples = dates.sample("test", count, options.seed, locales=options.locales, **shares)
             yield kind, examples
 
-    def scores(self, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]) -> dict[str, Any]:
+    def scores(self, answered: Mapping[str, tuple[Sequence[Any], Sequence[Any]]]) -> dict[str, Any]:
         """Return exact match of each kind: over all, per locale, per noise; and the AURC.
 
         The area under the risk-coverage curve says how well the scores rank right above wrong.

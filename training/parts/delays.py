@@ -1,5 +1,6 @@
 """The delay of a model that answers each frame as it comes."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -33,7 +34,7 @@ class Delays:
         self._examples = self._arrays = None
 
     def __call__(
-        self, modelling: Modelling, model: keras.Model, examples: list[Any], run: RunFiles
+        self, modelling: Modelling, model: keras.Model, examples: Sequence[Any], run: RunFiles
     ) -> dict[str, float]:
         """Return name -> the loss, and the mean delay where an answer is right at the end; nothing
         of a model that is not causal or reads no frames.

@@ -19,7 +19,7 @@ from seqkeras.data.documents import Corpus
 from seqkeras.data.masking import IGNORED, mask_token_of
 from seqkeras.data.pretraining import EveryRow
 from seqkeras.data.sentence_pairs import DocumentSentences
-from seqkeras.data.token_records import ShardTokens, encoded
+from seqkeras.data.token_records import ShardTokens, encoder_of_sentences
 from seqkeras.metrics import TokenAccuracy
 from seqkeras.runs import RunError
 from seqkeras.tokenizers import (
@@ -70,7 +70,7 @@ class DenoisingPretrainingReading(DocumentReading):
 
     start: StartOfTranslator | None = None
 
-    def read(self) -> tuple[list[Any], list[Any]]:
+    def read(self) -> tuple[Sequence[Any], Sequence[Any]]:
         if self.options.start_from is not None:
             self.start = self._start(self.options.start_from)
         return super().read()
@@ -157,7 +157,7 @@ class DenoisingPretrainingReading(DocumentReading):
 
     def examples_in(self, documents: list[Any]) -> list[Any]:
         """Return the `DamagedText`s of documents; the damage is the same each time."""
-        rows = [encoded(self.tokenizer, sentences) for sentences in documents]
+        rows = [*map(encoder_of_sentences(self.tokenizer), documents)]
         rows = [*filter(None, rows)]
         examples = [each for each in self._damaged(rows) if each.target] if rows else []
         if not examples:
@@ -185,18 +185,20 @@ class DenoisingPretrainingReading(DocumentReading):
             for source, target in zip(*batches.damaged(drawn), strict=True)
         ]
 
-    def tokenizers(self, examples: list[Any]) -> dict[str, Tokenizer]:
+    def tokenizers(self, examples: Sequence[Any]) -> dict[str, Tokenizer]:
         return dict.fromkeys(("source", "target"), self.tokenizer)
 
     def texts_read(
-        self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]
+        self, examples: Sequence[Any], tokenizers: Mapping[str, Tokenizer]
     ) -> Iterator[tuple[str, str, Iterable[str]]]:
         if isinstance(examples, Corpus):
             yield "inputs", "source", self.sample()
         elif examples is not None:
             yield "inputs", "source", [example.text for example in examples]
 
-    def record(self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]) -> dict[str, Any]:
+    def record(
+        self, examples: Sequence[Any], tokenizers: Mapping[str, Tokenizer]
+    ) -> dict[str, Any]:
         limit = self.options.max_length
         return {
             "pipeline": "Translate",
@@ -208,7 +210,7 @@ class DenoisingPretrainingReading(DocumentReading):
             },
         }
 
-    def kept(self, validation: list[Any]) -> list[Any]:
+    def kept(self, validation: Sequence[Any]) -> Sequence[Any]:
         return evenly(validation, KEPT)
 
 
@@ -220,7 +222,7 @@ class DenoisingPretrainingModelling(DocumentModelling):
     def rows(self, shards: Sequence[ShardTokens], tokenizer: Subwords) -> DocumentSentences:
         return self.reading.rows(shards, tokenizer)
 
-    def batches(self, examples: list[Any], run: RunFiles) -> Batches:
+    def batches(self, examples: Sequence[Any], run: RunFiles) -> Batches:
         _, rows, order = self.ordered(run.tokenizers["source"])
         return self.reading.batches(rows, order, _frame(run))
 
@@ -239,7 +241,9 @@ class DenoisingPretrainingModelling(DocumentModelling):
     def metrics(self) -> Any:
         return [TokenAccuracy(IGNORED, "accuracy")]
 
-    def measure(self, model: keras.Model, examples: list[Any], run: RunFiles) -> dict[str, float]:
+    def measure(
+        self, model: keras.Model, examples: Sequence[Any], run: RunFiles
+    ) -> dict[str, float]:
         """Return loss, perplexity and accuracy of the tokens that restore validation texts."""
         if self.validation is None or self.validation.examples is not examples:
             self.validation = self._validation(examples, run)
@@ -270,13 +274,13 @@ class DenoisingPretrainingScoring(MeasuredScoring):
     measured = "of the held-out documents"
     lower_is_better = ("validation_perplexity",)
 
-    def looked_at(self, validation: list[Any]) -> list[Any]:
+    def looked_at(self, validation: Sequence[Any]) -> Sequence[Any]:
         return evenly(validation, SHOWN)
 
-    def tests(self, validation: list[Any]) -> Iterable[tuple[str, list[Any]]]:
+    def tests(self, validation: Sequence[Any]) -> Iterable[tuple[str, list[Any]]]:
         yield "validation", evenly(validation, MOST_ANSWERED)
 
-    def scores(self, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]) -> dict[str, Any]:
+    def scores(self, answered: Mapping[str, tuple[Sequence[Any], Sequence[Any]]]) -> dict[str, Any]:
         """Return scores beside those of `measure`: the share of spans, or of infilled texts, that
         are restored to the last token."""
         [(examples, answers)] = answered.values()

@@ -55,7 +55,7 @@ class DistilledReading(Reading):
         super().__init__(inner.options)
         self.inner = inner
 
-    def read(self) -> tuple[list[Any], list[Any]]:
+    def read(self) -> tuple[Sequence[Any], Sequence[Any]]:
         options = self.options
         self.teacher = Teacher(options.teacher, self.pipeline)
         if options.pretrained is None and options.encoder == "bert":
@@ -63,17 +63,17 @@ class DistilledReading(Reading):
         train, validation = self.inner.read()
         if options.keep_layers is not None:
             self.inner.pretrained = self.inner.pretrained.with_layers(options.keep_layers)
-        return train + self.unlabelled(train), validation
+        return [*train, *self.unlabelled(train)], validation
 
-    def unlabelled(self, train: list[Any]) -> list[Any]:
+    def unlabelled(self, train: Sequence[Any]) -> list[Any]:
         """Return examples without labels."""
         return []
 
-    def tokenizers(self, examples: list[Any]) -> dict[str, Tokenizer]:
+    def tokenizers(self, examples: Sequence[Any]) -> dict[str, Tokenizer]:
         return self.inner.tokenizers(examples)
 
     def texts_read(
-        self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]
+        self, examples: Sequence[Any], tokenizers: Mapping[str, Tokenizer]
     ) -> Iterator[tuple[str, str, Iterable[str]]]:
         return self.inner.texts_read(examples, tokenizers)
 
@@ -82,7 +82,9 @@ class DistilledReading(Reading):
         """Which of the layers are compared: "hidden", "attention"."""
         return [name for name, option in WEIGHTS.items() if getattr(self.options, option)]
 
-    def record(self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]) -> dict[str, Any]:
+    def record(
+        self, examples: Sequence[Any], tokenizers: Mapping[str, Tokenizer]
+    ) -> dict[str, Any]:
         labelled = [example for example in examples if example.target is not None]
         record = self.inner.record(labelled, tokenizers)
         theirs = self.teacher.run.record.settings
@@ -112,7 +114,7 @@ class DistilledTexts(DistilledReading):
 
     pipeline = "Classify"
 
-    def unlabelled(self, train: list[Any]) -> list[Any]:
+    def unlabelled(self, train: Sequence[Any]) -> list[Any]:
         texts = {example.text: None for example in train}
         known = len(texts)
         texts |= dict.fromkeys(self._more())
@@ -177,7 +179,7 @@ class DistilledModelling(Modelling):
         self.inner, self.validation_loss = inner, inner.validation_loss
         inner.ignored = self.ignored
 
-    def arrays(self, examples: list[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
+    def arrays(self, examples: Sequence[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
         inputs, labels, lengths = self.inner.arrays(examples, run)
         answers = self.reading.teacher.answers([example.text for example in examples], self.folder)
         logits, soft = self.soft_targets(answers, examples, run)
@@ -186,13 +188,13 @@ class DistilledModelling(Modelling):
         return {**inputs, LOGITS: logits}, targets, lengths
 
     def soft_targets(
-        self, answers: Sequence[Any], examples: list[Any], run: RunFiles
+        self, answers: Sequence[Any], examples: Sequence[Any], run: RunFiles
     ) -> tuple[Any, Any]:
         """Return the teacher's logits as an input of the model, and the targets of their
         distance."""
         return answers, np.zeros(len(examples), "float32")
 
-    def batches(self, examples: list[Any], run: RunFiles) -> Batches:
+    def batches(self, examples: Sequence[Any], run: RunFiles) -> Batches:
         inputs, targets, lengths = self.arrays(examples, run)
         return Batches(inputs, targets, self.order(lengths), tokens=lengths)
 
@@ -255,7 +257,7 @@ class DistilledTagModelling(DistilledModelling):
     ignored = NO_TAG
 
     def soft_targets(
-        self, answers: Sequence[Any], examples: list[Any], run: RunFiles
+        self, answers: Sequence[Any], examples: Sequence[Any], run: RunFiles
     ) -> tuple[Any, Any]:
         rows, targets = [], []
         for example, of_words in zip(examples, answers, strict=True):

@@ -69,7 +69,7 @@ class DocumentReading(Reading):
             RunError: that names `source`, if there is none.
         """
 
-    def read(self) -> tuple[list[Any], list[Any]]:
+    def read(self) -> tuple[Sequence[Any], Sequence[Any]]:
         options = self.options
         records = options.documents.given_records()
         if records is not None:
@@ -98,7 +98,9 @@ class DocumentReading(Reading):
         self.source = " and ".join(options.files)
         return self.corpus, self.examples_in(held_out)
 
-    def examples_of(self, paths: Sequence[Path | str], settings: Mapping[str, Any]) -> list[Any]:
+    def examples_of(
+        self, paths: Sequence[Path | str], settings: Mapping[str, Any]
+    ) -> Sequence[Any]:
         self.source = " and ".join(map(str, paths))
         self.tokenizer = next(iter(self.known_tokenizers.values()))
         form = self.options.form
@@ -190,6 +192,6 @@ class DocumentModelling(Modelling):
         return records, rows, order
 
 
-def evenly(examples: list[Any], most: int) -> list[Any]:
+def evenly(examples: Sequence[Any], most: int) -> Sequence[Any]:
     """Return at most so many examples, evenly spread."""
     return examples[:: math.ceil(len(examples) / most) or 1]

@@ -1,10 +1,11 @@
 """Texts that one tokenizer reads: that of an encoder, or WordPieces that are learned from them."""
 
 import functools
+import itertools
 import sys
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from seqkeras.serving.text.word_piece import SPECIAL_TOKENS, word_piece
 from seqkeras.tokenizers import learn_word_piece
 from seqkeras.training.console import console
 from seqkeras.training.parts.pretrained import Pretrained, known_tokenizer
-from seqkeras.training.parts.vocabularies import learned_from
+from seqkeras.training.parts.vocabularies import Texts, learned_from, learned_on
 from seqkeras.training.task import Reading
 
 FEW_ACCENTS = 1 / 200  # of letters: a text that may lose them
@@ -37,12 +38,19 @@ class EncodedTexts(Reading):
         if self.options.pretrained is not None:
             self.pretrained = Pretrained.read(self.options.pretrained)
 
-    def tokenizer_of(self, texts: list[str]) -> dict[str, Tokenizer]:
-        """Return a dictionary: role -> tokenizer, that of the encoder or one that is learned on a
-        list of texts."""
+    def tokenizer_of(
+        self, examples: Sequence[Any], texts_of: Callable[[Any], Iterable[str]]
+    ) -> dict[str, Tokenizer]:
+        """Return a dictionary: role -> tokenizer, that of the encoder or one that is learned on the
+        texts of examples.
+
+        Args:
+            examples: training examples.
+            texts_of: a function: example -> its texts.
+        """
         if self.pretrained:
             return {"text": self.pretrained.tokenizer}
-        options = self.options
+        options, texts = self.options, Texts(learned_on(examples), texts_of)
         lowercase = options.lowercase
         if lowercase is None:
             share = share_of_accents(texts)
@@ -72,24 +80,31 @@ class EncodedTexts(Reading):
 
 
 def encoded_in_parts(
-    encode: Callable[[Sequence[Any]], Sequence[Sequence[int]]], texts: Sequence[Any]
+    encode: Callable[[Sequence[Any]], Sequence[Sequence[int]]], texts: Iterable[Any]
 ) -> Sequences:
     """Return the token ids of texts in one array; some texts at a time have lists of Python.
 
     Args:
         encode: texts -> token ids of each.
-        texts: a list.
+        texts: an iterable.
     """
-    parts = (texts[start : start + AT_ONCE] for start in range(0, len(texts), AT_ONCE))
-    return Sequences.joined([Sequences(encode(some)) for some in parts] or [Sequences([])])
+    return Sequences.joined(Sequences(encode(some)) for some in in_parts(texts))
 
 
-def share_of_accents(texts: Sequence[str]) -> float:
+def in_parts(rows: Iterable[Any]) -> Iterator[list[Any]]:
+    """Yield rows as lists of `AT_ONCE`; the last one is shorter, and may be empty."""
+    rows = iter(rows)
+    while len(some := [*itertools.islice(rows, AT_ONCE)]) == AT_ONCE:
+        yield some
+    yield some
+
+
+def share_of_accents(texts: Iterable[str]) -> float:
     """Return how many marks texts have that their letters lose without accents, for each letter."""
     letters, marks, counts = 0, 0, np.zeros(sys.maxunicode + 1, "int64")
-    for start in range(0, len(texts), AT_ONCE):
-        some = "".join(texts[start : start + AT_ONCE]).encode("utf-32-le")
-        found = np.bincount(np.frombuffer(some, "<u4"))
+    for some in in_parts(texts):
+        characters = "".join(some).encode("utf-32-le")
+        found = np.bincount(np.frombuffer(characters, "<u4"))
         counts[: len(found)] += found
     for code in np.flatnonzero(counts):
         character, count = chr(code), int(counts[code])

@@ -65,14 +65,14 @@ class ForecastingModelling(Modelling):
     def streams(self) -> bool:
         return self.options.causal
 
-    def arrays(self, examples: list[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
+    def arrays(self, examples: Sequence[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
         inputs = {"window": WindowArrays(examples, "window")}
         if examples[0].rows.num_known:
             inputs["known"] = WindowArrays(examples, "known")
         lengths = np.full(len(examples), self.reading.context)
         return inputs, WindowArrays(examples, "target"), lengths
 
-    def batches(self, examples: list[Any], run: RunFiles) -> Batches:
+    def batches(self, examples: Sequence[Any], run: RunFiles) -> Batches:
         if self.carries_state():
             return self._carried(examples)
         batches = super().batches(examples, run)
@@ -127,7 +127,7 @@ class ForecastingScoring(Scoring):
     lower_is_better = ("MAE", "RMSE", "MASE")
     score_formats = {"MAE": ".4g", "RMSE": ".4g", "MASE": ".3f"}
 
-    def looked_at(self, examples: list[Any]) -> list[Any]:
+    def looked_at(self, examples: Sequence[Any]) -> Sequence[Any]:
         if len(examples) > LOOKED_AT:
             console.print(
                 f"  MAE, RMSE and MASE of looks are of {LOOKED_AT} of the {len(examples):,} "
@@ -143,7 +143,9 @@ class ForecastingScoring(Scoring):
             "answer": _written(answer.values[:, 0]),
         }
 
-    def validation_scores(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
+    def validation_scores(
+        self, examples: Sequence[Any], answers: Sequence[Any]
+    ) -> dict[str, float]:
         values = np.stack([answer.values for answer in answers])
         errors = forecast_errors(values, _targets_of(examples), self._scales(examples))
         return {name.upper(): error for name, error in errors.items()}
@@ -162,7 +164,7 @@ class ForecastingScoring(Scoring):
             [self.reading.naive_errors.get(window.series.name, unknown) for window in windows]
         )
 
-    def scores(self, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]) -> dict[str, Any]:
+    def scores(self, answered: Mapping[str, tuple[Sequence[Any], Sequence[Any]]]) -> dict[str, Any]:
         [(examples, answers)] = answered.values()
         self._require_shape(answers[0].values.shape, examples[0].target.shape)
         options, train = self.options, self.reading.train
@@ -180,7 +182,7 @@ class ForecastingScoring(Scoring):
     def calibrated(
         self,
         model: keras.Model,
-        answered: Mapping[str, tuple[list[Any], Sequence[Any]]],
+        answered: Mapping[str, tuple[Sequence[Any], Sequence[Any]]],
         run: RunFiles,
     ) -> dict[str, Any] | None:
         options = self.options

@@ -89,7 +89,7 @@ class ForecastingReading(Reading):
         self._context = options.context
         self.naive_errors = {}  # of the training part: name of a series -> of each target
 
-    def read(self) -> tuple[list[Any], list[Any]]:
+    def read(self) -> tuple[Sequence[Any], Sequence[Any]]:
         options = self.options
         all_series, time = self._read(options.file)
         parts = [len(series) - self._held_out(len(series)) for series in all_series]
@@ -121,7 +121,9 @@ class ForecastingReading(Reading):
         self.train, self.validation = train, validation
         return train, validation
 
-    def examples_of(self, paths: Sequence[Path | str], settings: Mapping[str, Any]) -> list[Any]:
+    def examples_of(
+        self, paths: Sequence[Path | str], settings: Mapping[str, Any]
+    ) -> Sequence[Any]:
         found = Settings(**parse_fields(Settings, settings, "settings", []))
         rows, self.naive_errors = found.rows, found.naive_errors
         window = Window
@@ -345,10 +347,12 @@ class ForecastingReading(Reading):
                 f"{options.horizon} steps for training; choose a smaller --context or --horizon."
             )
 
-    def tokenizers(self, examples: list[Any]) -> dict[str, Tokenizer]:
+    def tokenizers(self, examples: Sequence[Any]) -> dict[str, Tokenizer]:
         return {}
 
-    def record(self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]) -> dict[str, Any]:
+    def record(
+        self, examples: Sequence[Any], tokenizers: Mapping[str, Tokenizer]
+    ) -> dict[str, Any]:
         return {
             "pipeline": "Forecast",
             "limits": {"source_length": LONGEST if self.options.causal else self.context},
@@ -363,7 +367,7 @@ class ForecastingReading(Reading):
             },
         }
 
-    def kept(self, validation: list[Any]) -> list[Any]:
+    def kept(self, validation: Sequence[Any]) -> Sequence[Any]:
         return some_of(self._whole(self.options.file, validation), KEPT)
 
     def _whole(self, path, windows):

@@ -83,7 +83,7 @@ class Frames:
         frames.rows = rows and Rows(**parse_fields(Rows, rows, "rows", []))
         return frames
 
-    def require_size(self, examples: list[Any], others: list[Any]) -> None:
+    def require_size(self, examples: Sequence[Any], others: list[Any]) -> None:
         """Raise a `RunError` unless frames of two files have as many numbers."""
         sizes = [recordings[0].numbers.shape[1] for recordings in (examples, others)]
         if sizes[0] != sizes[1]:
@@ -92,7 +92,7 @@ class Frames:
                 f"{sizes[0]}."
             )
 
-    def record(self, examples: list[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    def record(self, examples: Sequence[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the limits and settings of a run, as learned of training examples."""
         options, longest = self.options, max(map(len, examples))
         limit = LONGEST if options.carry_every else options.max_length or longest
@@ -115,13 +115,13 @@ class Frames:
         ]
         self.rows = Rows(tuple(own.column for own in learned), None, options.series_column)
 
-    def kept(self, validation: list[Any]) -> list[Any]:
+    def kept(self, validation: Sequence[Any]) -> Sequence[Any]:
         """Return the examples that go with the run, evenly spread."""
         places = np.linspace(0, len(validation) - 1, min(KEPT, len(validation))).astype(int)
         most = MOST_KEPT if self.options.carry_every else None
         return [validation[place].up_to(most) for place in places]
 
-    def inputs(self, examples: list[Any], limit: int | None) -> tuple[Any, Any]:
+    def inputs(self, examples: Sequence[Any], limit: int | None) -> tuple[Any, Any]:
         """Return the arrays of examples, cut to so many frames, and their lengths."""
         cut = sum(len(example) > limit for example in examples)
         if cut:
@@ -137,7 +137,9 @@ class Frames:
             return numbers
         return [self.rows.scaled(self.rows.filled(own)) for own in numbers]
 
-    def carried(self, examples: list[Any], targets: Sequence[np.ndarray], ignored: int) -> Batches:
+    def carried(
+        self, examples: Sequence[Any], targets: Sequence[np.ndarray], ignored: int
+    ) -> Batches:
         """Return batches of windows of --carry-every frames, whose rows go on from batch to batch.
 
         Args:

@@ -1,5 +1,6 @@
 """Texts, or pairs of texts, with a label or a number each, from a user's file."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,19 +9,21 @@ import keras
 import numpy as np
 
 from seqkeras.attention import StructuredSelfAttention
-from seqkeras.data.columns import read_columns
+from seqkeras.data.columns import each_row
+from seqkeras.data.stored import Stored, taken
 from seqkeras.runs import RunError, RunFiles
 from seqkeras.serving.categories import category_text
 from seqkeras.serving.text import Encoding, Tokenizer
 from seqkeras.tensors import Tensor
 from seqkeras.terminal import one_line
-from seqkeras.tokenizers import encode_all
+from seqkeras.tokenizers.encode_all import Encoder
 from seqkeras.training.console import console, say_merged
 from seqkeras.training.options.labelled_texts import WAYS_OUT
 from seqkeras.training.parts.encoded_texts import EncodedTexts, encoded_in_parts
 from seqkeras.training.parts.encoders import encoded
 from seqkeras.training.parts.pretrained import inputs_of, inputs_of_ids
 from seqkeras.training.parts.varied_subwords import varied_inputs
+from seqkeras.training.parts.vocabularies import Texts
 from seqkeras.training.task import Modelling
 from seqkeras.training.wording import counted
 
@@ -33,8 +36,8 @@ class LabelledTexts(EncodedTexts):
 
     target_option: str  # the option that names the column of targets
 
-    def rows(self, path: Path | str) -> list[tuple[Any, ...]]:
-        """Return a list of (line, text or tuple of two, target as it is written, group) of a file.
+    def rows(self, path: Path | str) -> Stored:
+        """Return (line, text or tuple of two, target as it is written, group) of a file's rows.
 
         The target is without the white space around it.
         """
@@ -48,22 +51,21 @@ class LabelledTexts(EncodedTexts):
         if options.group_column is not None:
             grouped = distinct.index(options.group_column)
             say_merged(path, options.group_column, (values[grouped] for _, values in rows))
-        return [
-            (
+
+        def row(filled):
+            line, values = filled
+            return (
                 line,
                 values[first] if second is None else (values[first], values[second]),
                 values[target].strip(),
                 line if grouped is None else category_text(values[grouped]),
             )
-            for line, values in rows
-        ]
 
-    def filled_rows(
-        self, path: Path | str, columns: Sequence[str], names: Sequence[str]
-    ) -> list[tuple[int, tuple[str, ...]]]:
-        """Return a list of (line, texts of the columns) of a file's rows whose columns are not
-        empty, and whose texts have a token; others are left out with --skip-empty, and a line says
-        how many.
+        return rows.mapped(row)
+
+    def filled_rows(self, path: Path | str, columns: Sequence[str], names: Sequence[str]) -> Stored:
+        """Return (line, texts of the columns) of a file's rows whose columns are not empty, and
+        whose texts have a token; others are left out with --skip-empty, and a line says how many.
 
         Args:
             path: path of the file.
@@ -73,14 +75,27 @@ class LabelledTexts(EncodedTexts):
         Raises:
             RunError: if none is left, or, without --skip-empty, a row is not filled.
         """
+        left_out = Counter()
+        filled = Stored(self._each_filled_row(path, columns, names, left_out))
+        if skipped := left_out.total():
+            rows = counted(skipped, f"rows with {NOT_FILLED} are", f"row with {NOT_FILLED} is")
+            console.print(f"  {one_line(path)}: {rows} left out")
+        if not filled:
+            raise RunError(f"{path}: each row has {NOT_FILLED}.")
+        return filled
+
+    def _each_filled_row(self, path, columns, names, left_out):
+        """Yield the rows of `filled_rows`.
+
+        Args:
+            left_out: a `Counter`, whose sum will be how many others there are.
+        """
         options = self.options
         may_be_empty = columns if options.skip_empty else ()
         reading = options.texts.reading(names)
-        read = read_columns(path, columns, may_be_empty, **reading, ways_out=WAYS_OUT)
         of_texts = (options.text_column, options.pair_column)
         texts = [place for place, column in enumerate(columns) if column in of_texts]
-        filled = []
-        for row in read:
+        for row in each_row(path, columns, may_be_empty, **reading, ways_out=WAYS_OUT):
             line, values = row
             without = [place for place in texts if not self.has_token(values[place])]
             if without and not options.skip_empty:
@@ -90,22 +105,18 @@ class LabelledTexts(EncodedTexts):
                     f"{WAYS_OUT.empty}."
                 )
             if not without and all(map(str.strip, values)):
-                filled.append(row)
-        if skipped := len(read) - len(filled):
-            rows = counted(skipped, f"rows with {NOT_FILLED} are", f"row with {NOT_FILLED} is")
-            console.print(f"  {one_line(path)}: {rows} left out")
-        if not filled:
-            raise RunError(f"{path}: each row has {NOT_FILLED}.")
-        return filled
+                yield row
+            else:
+                left_out[NOT_FILLED] += 1
 
-    def tokenizers(self, examples: list[Any]) -> dict[str, Tokenizer]:
-        return self.tokenizer_of([text for example in examples for text in parts(example.text)])
+    def tokenizers(self, examples: Sequence[Any]) -> dict[str, Tokenizer]:
+        return self.tokenizer_of(examples, _texts_of)
 
     def texts_read(
-        self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]
+        self, examples: Sequence[Any], tokenizers: Mapping[str, Tokenizer]
     ) -> Iterator[tuple[str, str, Iterable[str]]]:
         if tokenizers:
-            yield "inputs", "text", [text for example in examples for text in parts(example.text)]
+            yield "inputs", "text", Texts(examples, _texts_of)
 
     def limits(self) -> dict[str, int]:
         """Return the run's limits."""
@@ -126,7 +137,7 @@ class LabelledTextModelling(Modelling):
     validation_loss = True
 
     def text_inputs(
-        self, examples: list[Any], targets: np.ndarray, run: RunFiles
+        self, examples: Sequence[Any], targets: np.ndarray, run: RunFiles
     ) -> tuple[Any, Any, np.ndarray]:
         """Return the inputs, targets and lengths of examples, from `arrays`: a row for
         each, or for each window of its text.
@@ -136,7 +147,8 @@ class LabelledTextModelling(Modelling):
         """
         options, pretrained = self.options, self.reading.pretrained
         if options.stride is None and options.pair_column is None:
-            inputs = inputs_of_ids(_token_ids(run, [each.text for each in examples]), pretrained)
+            texts = (example.text for example in examples)
+            inputs = inputs_of_ids(_token_ids(run, texts), pretrained)
         else:
             rows = [text_encodings(run, example.text) for example in examples]
             encodings = [window for row in rows for window in row]
@@ -152,7 +164,7 @@ class LabelledTextModelling(Modelling):
 
     def _say_what_is_cut(self, examples, lengths, run):
         tokenizer, limit = run.tokenizers["text"], run.record.limits["source_length"]
-        full = [example for example, length in zip(examples, lengths) if length == limit]
+        full = taken(examples, np.flatnonzero(lengths == limit))
         cut = sum(len(tokenizer.analyze(*parts(example.text))) > limit for example in full)
         if cut:
             more = f"of more than --max-length {limit} tokens"
@@ -177,12 +189,17 @@ def parts(text: Any) -> tuple[str, ...]:
     return text if isinstance(text, tuple) else (text,)
 
 
+def _texts_of(example):
+    return parts(example.text)
+
+
 def _token_ids(run, texts):
-    """Return the ids of texts, cut off at the run's limit."""
-    limit, tokenizer = run.record.limits["source_length"], run.tokenizers["text"]
+    """Return the ids of an iterable of texts, cut off at the run's limit."""
+    limit = run.record.limits["source_length"]
+    encode = Encoder(run.tokenizers["text"], special_tokens=True)
 
     def cut_off(some):
-        rows = encode_all(tokenizer, some, special_tokens=True)
+        rows = encode(some)
         return [
             text_encoding(run, text).token_ids if len(row) > limit else row
             for text, row in zip(some, rows, strict=True)

@@ -74,7 +74,7 @@ class LanguageModelReading(Reading):
 
     further: list = []  # the texts of --also, the last ones of training
 
-    def read(self) -> tuple[list[Any], list[Any]]:
+    def read(self) -> tuple[Sequence[Any], Sequence[Any]]:
         texts, held_out = read_texts(self.options, self.options.task)
         prompt = self._most_of_prompt()
         self.further = [read_text(path) for path in self.options.also]
@@ -85,14 +85,16 @@ class LanguageModelReading(Reading):
             for passage in _passages(text, prompt, is_cut and index == 0)
         ]
 
-    def examples_of(self, paths: Sequence[Path | str], settings: Mapping[str, Any]) -> list[Any]:
+    def examples_of(
+        self, paths: Sequence[Path | str], settings: Mapping[str, Any]
+    ) -> Sequence[Any]:
         prompt = self._most_of_prompt()
         passages = [passage for path in paths for passage in _passages(read_text(path), prompt)]
         return self.with_tokenizers(passages, self.known_tokenizers)
 
     def with_tokenizers(
-        self, validation: list[Any], tokenizers: Mapping[str, Tokenizer]
-    ) -> list[Any]:
+        self, validation: Sequence[Any], tokenizers: Mapping[str, Tokenizer]
+    ) -> Sequence[Any]:
         most = self._most_of_prompt()
         return [_with_whole_tokens(passage, most, tokenizers["text"]) for passage in validation]
 
@@ -100,7 +102,7 @@ class LanguageModelReading(Reading):
         """Return how many characters a prompt has, of which many tokens may follow."""
         return min(MOST_OF_PROMPT, max(self.options.context // 2, 1))
 
-    def tokenizers(self, examples: list[Any]) -> dict[str, Tokenizer]:
+    def tokenizers(self, examples: Sequence[Any]) -> dict[str, Tokenizer]:
         return {"text": self._tokenizer(examples)}
 
     def _tokenizer(self, examples):
@@ -113,7 +115,7 @@ class LanguageModelReading(Reading):
             return STREAM_TOKENIZERS[options.tokens](examples, options.vocab_size)
 
     def texts_read(
-        self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]
+        self, examples: Sequence[Any], tokenizers: Mapping[str, Tokenizer]
     ) -> Iterator[tuple[str, str, Iterable[str]]]:
         texts = examples if examples and isinstance(examples[0], str) else _texts(examples)
         use = "inputs and targets" if self._learns_words() else "targets"
@@ -149,7 +151,9 @@ class LanguageModelReading(Reading):
         both = ({"text": tokenizer}, {"text": self.start.tokenizer})
         return places_in_both(*(vocabularies(known, {})["text"] for known in both))
 
-    def record(self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]) -> dict[str, Any]:
+    def record(
+        self, examples: Sequence[Any], tokenizers: Mapping[str, Tokenizer]
+    ) -> dict[str, Any]:
         tokenizer, length = tokenizers["text"], self.length()
         if self.options.new_tokens:
             known, _ = self.known_places(tokenizer)
@@ -192,7 +196,7 @@ class LanguageModelModelling(Modelling):
 
     likelihood = None  # of the validation text
 
-    def batches(self, examples: list[Any], run: RunFiles) -> Batches:
+    def batches(self, examples: Sequence[Any], run: RunFiles) -> Batches:
         options = self.options
         count = len(examples) - len(self.reading.further)
         corpora = [examples[:count], *([text] for text in self.reading.further)]
@@ -322,7 +326,9 @@ class LanguageModelModelling(Modelling):
             self.likelihood = examples, likelihood
         return self.likelihood[1]
 
-    def measure(self, model: keras.Model, examples: list[Any], run: RunFiles) -> dict[str, float]:
+    def measure(
+        self, model: keras.Model, examples: Sequence[Any], run: RunFiles
+    ) -> dict[str, float]:
         """Return the scores of the whole validation text, behind the token that begins a text."""
         likelihood, texts = self._likelihood(examples, run), _texts(examples)
         tokens, loss = likelihood.tokens[1:], likelihood(model)

@@ -38,7 +38,7 @@ class Example(NamedTuple):
 class ChoiceReading(EncodedTexts):
     """Texts with choices, of which one is right."""
 
-    def read(self) -> tuple[list[Any], list[Any]]:
+    def read(self) -> tuple[Sequence[Any], Sequence[Any]]:
         options = self.options
         self.read_pretrained()
         train = self._examples(options.file)
@@ -63,19 +63,23 @@ class ChoiceReading(EncodedTexts):
         say_left_out(left_out, "row")
         return [Example({"text": row.text, "choices": [*row.choices]}, row.answer) for row in rows]
 
-    def examples_of(self, paths: Sequence[Path | str], settings: Mapping[str, Any]) -> list[Any]:
+    def examples_of(
+        self, paths: Sequence[Path | str], settings: Mapping[str, Any]
+    ) -> Sequence[Any]:
         return [example for path in paths for example in self._examples(path)]
 
-    def tokenizers(self, examples: list[Any]) -> dict[str, Tokenizer]:
+    def tokenizers(self, examples: Sequence[Any]) -> dict[str, Tokenizer]:
         return {"text": self.pretrained.tokenizer}
 
     def texts_read(
-        self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]
+        self, examples: Sequence[Any], tokenizers: Mapping[str, Tokenizer]
     ) -> Iterator[tuple[str, str, Iterable[str]]]:
         rows = [example.text for example in examples]
         yield "inputs", "text", [text for row in rows for text in (row["text"], *row["choices"])]
 
-    def record(self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]) -> dict[str, Any]:
+    def record(
+        self, examples: Sequence[Any], tokenizers: Mapping[str, Tokenizer]
+    ) -> dict[str, Any]:
         limit = self.pretrained.limit(self.options.max_length, MOST_TOKENS)
         return {"pipeline": "Choose", "limits": {"source_length": limit}}
 
@@ -85,7 +89,7 @@ class ChoiceModelling(Modelling):
 
     validation_loss = True
 
-    def arrays(self, examples: list[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
+    def arrays(self, examples: Sequence[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
         rows = [choice_encodings(run, example.text) for example in examples]
         limit = run.record.limits["source_length"]
         full = sum(any(len(encoding) == limit for encoding in row) for row in rows)
@@ -101,7 +105,7 @@ class ChoiceModelling(Modelling):
         longest = np.array([max(map(len, row)) for row in rows])
         return inputs, np.array([example.target for example in examples]), longest
 
-    def batches(self, examples: list[Any], run: RunFiles) -> Batches:
+    def batches(self, examples: Sequence[Any], run: RunFiles) -> Batches:
         inputs, targets, lengths = self.arrays(examples, run)
         counts = [sum(map(len, row)) for row in inputs["token_ids"].rows]
         return Batches(inputs, targets, self.order(lengths), tokens=counts)
@@ -124,20 +128,24 @@ class ChoiceScoring(Scoring):
     linear = "choice"
 
     def chances(
-        self, model: keras.Model, examples: list[Any], answers: Sequence[Any], run: RunFiles
+        self, model: keras.Model, examples: Sequence[Any], answers: Sequence[Any], run: RunFiles
     ) -> list[Chances]:
         return [
             Chances(logits_of(answer.scores), example.target, number)
             for number, (example, answer) in enumerate(zip(examples, answers, strict=True))
         ]
 
-    def certainty(self, examples: list[Any], answers: Sequence[Any]) -> list[tuple[float, bool]]:
+    def certainty(
+        self, examples: Sequence[Any], answers: Sequence[Any]
+    ) -> list[tuple[float, bool]]:
         return [
             (answer.score, answer.index == example.target)
             for example, answer in zip(examples, answers, strict=True)
         ]
 
-    def validation_scores(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
+    def validation_scores(
+        self, examples: Sequence[Any], answers: Sequence[Any]
+    ) -> dict[str, float]:
         return {"right choices": exact_match(*_places(examples, answers))}
 
     def sample(self, example: Any, answer: Any) -> dict[str, str]:
@@ -147,7 +155,7 @@ class ChoiceScoring(Scoring):
             "answer": answer.text,
         }
 
-    def scores(self, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]) -> dict[str, Any]:
+    def scores(self, answered: Mapping[str, tuple[Sequence[Any], Sequence[Any]]]) -> dict[str, Any]:
         [(examples, answers)] = answered.values()
         chance = np.mean([1 / len(example.text["choices"]) for example in examples])
         most = Counter(example.target for example in examples).most_common(1)[0][1]

@@ -21,13 +21,15 @@ class MeasuredScoring(Scoring):
 
     measured: str
 
-    def validation_scores(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
+    def validation_scores(
+        self, examples: Sequence[Any], answers: Sequence[Any]
+    ) -> dict[str, float]:
         return {}
 
-    def tests(self, validation: list[Any]) -> Iterable[tuple[str, list[Any]]]:
+    def tests(self, validation: Sequence[Any]) -> Iterable[tuple[str, list[Any]]]:
         return ()
 
-    def scores(self, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]) -> dict[str, Any]:
+    def scores(self, answered: Mapping[str, tuple[Sequence[Any], Sequence[Any]]]) -> dict[str, Any]:
         return {}
 
     def table(self, scores: Mapping[str, Any]) -> Any:

@@ -45,7 +45,7 @@ class Example(NamedTuple):
 class PromptAnswerReading(Reading):
     """A language model is tuned to answer prompts."""
 
-    def read(self) -> tuple[list[Any], list[Any]]:
+    def read(self) -> tuple[Sequence[Any], Sequence[Any]]:
         options = self.options
         train = self._examples(options.file)
         if options.validation is not None:
@@ -69,7 +69,9 @@ class PromptAnswerReading(Reading):
             Example(_as_input(turns), answer) for _, turns, answer in read_dialogues(path, names)
         ]
 
-    def examples_of(self, paths: Sequence[Path | str], settings: Mapping[str, Any]) -> list[Any]:
+    def examples_of(
+        self, paths: Sequence[Path | str], settings: Mapping[str, Any]
+    ) -> Sequence[Any]:
         return [example for path in paths for example in self._examples(path)]
 
     def _fitting(self, examples):
@@ -126,11 +128,11 @@ class PromptAnswerReading(Reading):
         start = self.start
         return start.decoding.get("end_id", special_ids(start.tokenizer).end_id)
 
-    def tokenizers(self, examples: list[Any]) -> dict[str, Tokenizer]:
+    def tokenizers(self, examples: Sequence[Any]) -> dict[str, Tokenizer]:
         return {"text": self.start.tokenizer}
 
     def texts_read(
-        self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]
+        self, examples: Sequence[Any], tokenizers: Mapping[str, Tokenizer]
     ) -> Iterator[tuple[str, str, Iterable[str]]]:
         yield "inputs", "text", [text for example in examples for text in _contents(example.text)]
         yield "targets", "text", [example.target for example in examples]
@@ -143,7 +145,9 @@ class PromptAnswerReading(Reading):
             "those of its own texts (language-model, --tokens)."
         )
 
-    def record(self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]) -> dict[str, Any]:
+    def record(
+        self, examples: Sequence[Any], tokenizers: Mapping[str, Tokenizer]
+    ) -> dict[str, Any]:
         length = self._max_length()
         return {
             "pipeline": "Generate",
@@ -156,7 +160,7 @@ class PromptAnswerReading(Reading):
 class PromptAnswerModelling(Modelling):
     """Prompts with answers to a language model, by the loss of the answers alone."""
 
-    def arrays(self, examples: list[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
+    def arrays(self, examples: Sequence[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
         answerer, tokenizer = Generate(run), run.tokenizers["text"]
         rows, targets, prefix_lengths = [], [], []
         for example in examples:
@@ -190,7 +194,9 @@ class PromptAnswerScoring(Scoring):
             sample["input"] = " | ".join(f"{turn['role']}: {turn['content']}" for turn in turns)
         return sample
 
-    def validation_scores(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
+    def validation_scores(
+        self, examples: Sequence[Any], answers: Sequence[Any]
+    ) -> dict[str, float]:
         texts, targets = _both(examples, answers)
         scores = rouge(texts, targets)
         return {
@@ -201,7 +207,7 @@ class PromptAnswerScoring(Scoring):
             "exact match": exact_match(texts, targets),
         }
 
-    def scores(self, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]) -> dict[str, Any]:
+    def scores(self, answered: Mapping[str, tuple[Sequence[Any], Sequence[Any]]]) -> dict[str, Any]:
         [(examples, answers)] = answered.values()
         texts, targets = _both(examples, answers)
         return {

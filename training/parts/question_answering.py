@@ -53,7 +53,7 @@ class Example(NamedTuple):
 class QuestionAnsweringReading(EncodedTexts):
     """Questions about contexts, and the spans that answer them."""
 
-    def read(self) -> tuple[list[Any], list[Any]]:
+    def read(self) -> tuple[Sequence[Any], Sequence[Any]]:
         options = self.options
         self.read_pretrained()
         train = self._examples(options.file)
@@ -110,10 +110,12 @@ class QuestionAnsweringReading(EncodedTexts):
             parts[example.text["context"] not in train_contexts].append(example)
         return parts
 
-    def examples_of(self, paths: Sequence[Path | str], settings: Mapping[str, Any]) -> list[Any]:
+    def examples_of(
+        self, paths: Sequence[Path | str], settings: Mapping[str, Any]
+    ) -> Sequence[Any]:
         return [example for path in paths for example in self._examples(path)]
 
-    def tokenizers(self, examples: list[Any]) -> dict[str, Tokenizer]:
+    def tokenizers(self, examples: Sequence[Any]) -> dict[str, Tokenizer]:
         if self.pretrained:
             return {"text": self.pretrained.tokenizer}
         options, texts = self.options, _texts_read(examples)
@@ -125,12 +127,14 @@ class QuestionAnsweringReading(EncodedTexts):
         }
 
     def texts_read(
-        self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]
+        self, examples: Sequence[Any], tokenizers: Mapping[str, Tokenizer]
     ) -> Iterator[tuple[str, str, Iterable[str]]]:
         for role in tokenizers:
             yield "inputs", role, _texts_read(examples)
 
-    def record(self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]) -> dict[str, Any]:
+    def record(
+        self, examples: Sequence[Any], tokenizers: Mapping[str, Tokenizer]
+    ) -> dict[str, Any]:
         options = self.options
         settings = {
             "question_length": options.question_length,
@@ -165,7 +169,7 @@ class QuestionAnsweringModelling(Modelling):
 
     validation_loss = True
 
-    def arrays(self, examples: list[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
+    def arrays(self, examples: Sequence[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
         read, windows, starts, ends, lost = questions_of(run).read, [], [], [], 0
         for example in examples:
             try:
@@ -226,12 +230,14 @@ class QuestionAnsweringScoring(Scoring):
     asked = {"n_best": 2}  # as `seqkeras.training.answering.answer` answers
     linear = "span"
 
-    def validation_scores(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
+    def validation_scores(
+        self, examples: Sequence[Any], answers: Sequence[Any]
+    ) -> dict[str, float]:
         scores = squad_scores(*_texts_of(examples, _at_best_threshold(examples, answers)[1]))
         return {"F1": scores["f1"], "exact match": scores["exact_match"]}
 
     def tuned(
-        self, run: RunFiles, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]
+        self, run: RunFiles, answered: Mapping[str, tuple[Sequence[Any], Sequence[Any]]]
     ) -> tuple[RunFiles, Mapping[str, Any]]:
         if not run.record.settings.get("no_answer"):
             return run, answered
@@ -240,7 +246,7 @@ class QuestionAnsweringScoring(Scoring):
         return _with_threshold(run, threshold), {name: (examples, answers)}
 
     def chances(
-        self, model: keras.Model, examples: list[Any], answers: Sequence[Any], run: RunFiles
+        self, model: keras.Model, examples: Sequence[Any], answers: Sequence[Any], run: RunFiles
     ) -> list[Chances]:
         pipeline, settings = SinglePass(run, {}).pipeline(model), Settings(**run.record.settings)
         rows = [pipeline.encode(example.text, truncate=True) for example in examples]
@@ -255,7 +261,9 @@ class QuestionAnsweringScoring(Scoring):
                 chances.append(span_chances(row, windows, answer, target, settings, number))
         return [row for row in chances if row]
 
-    def certainty(self, examples: list[Any], answers: Sequence[Any]) -> list[tuple[float, bool]]:
+    def certainty(
+        self, examples: Sequence[Any], answers: Sequence[Any]
+    ) -> list[tuple[float, bool]]:
         return [
             (answer.score, squad_exact_match([answer.text], [example.target]) == 1)
             for example, answer in zip(examples, answers, strict=True)
@@ -287,7 +295,7 @@ class QuestionAnsweringScoring(Scoring):
             "answer": answer.text or "(none)",
         }
 
-    def scores(self, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]) -> dict[str, Any]:
+    def scores(self, answered: Mapping[str, tuple[Sequence[Any], Sequence[Any]]]) -> dict[str, Any]:
         [(examples, answers)] = answered.values()
         scores = squad_scores(*_texts_of(examples, answers))
         if "with_answer" in scores and answers[0].margin is not None:

@@ -1,6 +1,7 @@
 """Sentences, or pairs of sentences, and a number for each, from a user's file."""
 
 import math
+import operator
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -48,41 +49,41 @@ class RegressionReading(LabelledTexts):
 
     target_option = "number_column"
 
-    def read(self) -> tuple[list[Any], list[Any]]:
+    def read(self) -> tuple[Sequence[Any], Sequence[Any]]:
         options = self.options
         require_features(options, None)
         self.read_pretrained()
         rows = self._rows(options.file)
-        train = [example for example, _ in rows]
+        train = rows.mapped(operator.itemgetter(0))
         if options.folds is not None:
             train, validation = folds_apart(train, [group for _, group in rows], options)
         elif options.validation is None:
             train, validation = split(train, options)
         else:
-            validation = [example for example, _ in self._rows(options.validation)]
-        numbers = [example.target for example in train]
-        if min(numbers) == max(numbers):
+            validation = self._rows(options.validation).mapped(operator.itemgetter(0))
+        numbers = np.fromiter((example.target for example in train), "float64")
+        if numbers.min() == numbers.max():
             raise RunError(
                 f"{options.file}: {options.number_column!r} must hold two numbers at least in the "
                 f"rows of training; all {len(numbers):,} have {numbers[0]:g}."
             )
-        self.mean, self.deviation = float(np.mean(numbers)), deviation_of(np.array(numbers))
+        self.mean, self.deviation = float(np.mean(numbers)), deviation_of(numbers)
         require_float32(
             f"{options.file}: the numbers of {options.number_column!r}", self.mean, self.deviation
         )
         console.print(
             f"{options.task}: {len(train):,} training and {len(validation):,} validation examples, "
-            f"numbers from {min(numbers):g} to {max(numbers):g}"
+            f"numbers from {numbers.min():g} to {numbers.max():g}"
         )
         return train, validation
 
     def _rows(self, path):
-        """Return the examples of a file, and the group of each for --folds."""
+        """Return each example of a file, and its group for --folds."""
         rows = self.rows(path)
         name = self.options.number_column
         decimal = self.options.decimals.signs().get(name)
-        numbers = [number_of(written, decimal) for _, _, written, _ in rows]
-        for number, (line, _, written, _) in zip(numbers, rows, strict=True):
+        for line, _, written, _ in rows:
+            number = number_of(written, decimal)
             if number is None or not math.isfinite(number):
                 texts, where = zip(*((text, f"line {at}") for at, _, text, _ in rows))
                 of_column = name, texts, where, decimal
@@ -90,15 +91,16 @@ class RegressionReading(LabelledTexts):
                     f"{path}, line {line}: {name!r} must be a number; found {written!r:.40}"
                     f"{'' if is_missing(written) else ways_to_read(*of_column)}."
                 )
-        return [
-            (Example(text, number), group)
-            for number, (_, text, _, group) in zip(numbers, rows, strict=True)
-        ]
+        return rows.mapped(lambda row: (Example(row[1], number_of(row[2], decimal)), row[3]))
 
-    def examples_of(self, paths: Sequence[Path | str], settings: Mapping[str, Any]) -> list[Any]:
+    def examples_of(
+        self, paths: Sequence[Path | str], settings: Mapping[str, Any]
+    ) -> Sequence[Any]:
         return [example for path in paths for example, _ in self._rows(path)]
 
-    def record(self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]) -> dict[str, Any]:
+    def record(
+        self, examples: Sequence[Any], tokenizers: Mapping[str, Tokenizer]
+    ) -> dict[str, Any]:
         return {
             "pipeline": "Classify",
             "limits": self.limits(),
@@ -109,8 +111,8 @@ class RegressionReading(LabelledTexts):
 class RegressionModelling(LabelledTextModelling):
     """Texts to a model that gives a number."""
 
-    def arrays(self, examples: list[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
-        targets = np.array([[example.target] for example in examples], "float32")
+    def arrays(self, examples: Sequence[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
+        targets = np.fromiter((example.target for example in examples), "float32")[:, np.newaxis]
         return self.text_inputs(examples, targets, run)
 
     def model(self, run: RunFiles) -> keras.Model:
@@ -146,14 +148,16 @@ class RegressionScoring(Scoring):
         "RMSE": ".4g",
     }
 
-    def validation_scores(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
+    def validation_scores(
+        self, examples: Sequence[Any], answers: Sequence[Any]
+    ) -> dict[str, float]:
         scores = self._scores(examples, answers)
         return {
             "Pearson's correlation": scores["pearson_correlation"],
             "Spearman's correlation": scores["spearman_correlation"],
         }
 
-    def scores_beside(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
+    def scores_beside(self, examples: Sequence[Any], answers: Sequence[Any]) -> dict[str, float]:
         return dict(zip(self.score_formats, self._scores(examples, answers).values(), strict=True))
 
     def _scores(self, examples, answers):
@@ -166,20 +170,20 @@ class RegressionScoring(Scoring):
             "root_mean_squared_error": float(root_mean_squared_error(predictions, targets)),
         }
 
-    def methods(self, train: list[Any], run: RunFiles) -> list[Method]:
+    def methods(self, train: Sequence[Any], run: RunFiles) -> list[Method]:
         numbered = [example for example in train if not math.isnan(example.target)]
         return numbers_of_texts(numbered, self.options.seed)
 
     def measure(self) -> Measure:
         return Measure("Pearson's correlation", _correlation, NUMBER)
 
-    def sums(self, examples: list[Any], answers: Sequence[Any]) -> np.ndarray:
+    def sums(self, examples: Sequence[Any], answers: Sequence[Any]) -> np.ndarray:
         return _moments(examples, answers)
 
     def sample(self, example: Any, answer: Any) -> dict[str, str]:
         return super().sample(example, answer) | {"answer": f"{answer.score:.4g}"}
 
-    def scores(self, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]) -> dict[str, Any]:
+    def scores(self, answered: Mapping[str, tuple[Sequence[Any], Sequence[Any]]]) -> dict[str, Any]:
         [(examples, answers)] = answered.values()
         return {"examples": len(examples)} | self._scores(examples, answers)
 

@@ -78,8 +78,8 @@ class Several(Task):
     def prepared(
         self,
         folder: Path,
-        examples: list[Any],
-        kept: list[Any],
+        examples: Sequence[Any],
+        kept: Sequence[Any],
         tokenizers: Mapping[str, Tokenizer],
     ) -> tuple[Any, Any]:
         runs, answers = {}, {}
@@ -90,7 +90,7 @@ class Several(Task):
         return SeveralRuns(self, runs), SeveralAnswers(self.modelling, runs, answers)
 
     def fitting(
-        self, run: Any, folder: Path, kept: list[Any], answer: Any, model: keras.Model
+        self, run: Any, folder: Path, kept: Sequence[Any], answer: Any, model: keras.Model
     ) -> Any:
         fitting = {}
         for name, task in self.tasks.items():
@@ -111,7 +111,7 @@ class SeveralReading(Reading):
         super().__init__(options)
         self.tasks = tasks
 
-    def read(self) -> tuple[list[Any], list[Any]]:
+    def read(self) -> tuple[Sequence[Any], Sequence[Any]]:
         self.pretrained = Pretrained.read(self.options.pretrained)
         parts = {name: self._read(name, task) for name, task in self.tasks.items()}
         train, validation = (
@@ -127,16 +127,18 @@ class SeveralReading(Reading):
             option = f"validation = … in the table [{name}] of {self.options.file}"
             raise NoneHeldOutError(*error.reasons, option=option) from error
 
-    def tokenizers(self, examples: list[Any]) -> dict[str, Tokenizer]:
+    def tokenizers(self, examples: Sequence[Any]) -> dict[str, Tokenizer]:
         return {"text": self.pretrained.tokenizer}
 
     def texts_read(
-        self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]
+        self, examples: Sequence[Any], tokenizers: Mapping[str, Tokenizer]
     ) -> Iterator[tuple[str, str, Iterable[str]]]:
         for name, task in self.tasks.items():
             yield from task.reading.texts_read(_of_task(name, examples), tokenizers)
 
-    def record(self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]) -> dict[str, Any]:
+    def record(
+        self, examples: Sequence[Any], tokenizers: Mapping[str, Tokenizer]
+    ) -> dict[str, Any]:
         """Return the record of the whole, which no pipeline serves."""
         runs = [f"{FOLDER}/{name}" for name in self.tasks]
         return {"pipeline": "", "limits": {}, "settings": {RUNS: runs}}
@@ -151,7 +153,7 @@ class SeveralModelling(Modelling):
         self.tasks = {name: task.modelling for name, task in reading.tasks.items()}
         self._model, self._parts = None, {}
 
-    def batches(self, examples: list[Any], run: Any) -> Batches:
+    def batches(self, examples: Sequence[Any], run: Any) -> Batches:
         parts = [
             modelling.arrays(_of_task(name, examples), run.runs[name])
             for name, modelling in self.tasks.items()
@@ -225,7 +227,9 @@ class SeveralScoring(Scoring):
             for score, form in scoring.score_formats.items()
         }
 
-    def validation_scores(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
+    def validation_scores(
+        self, examples: Sequence[Any], answers: Sequence[Any]
+    ) -> dict[str, float]:
         named, firsts = {}, []
         for name, scoring in self.tasks.items():
             pairs = zip(examples, answers, strict=True)
@@ -238,11 +242,11 @@ class SeveralScoring(Scoring):
     def sample(self, example: Any, answer: Any) -> dict[str, str]:
         return {"task": example.task, **self.tasks[example.task].sample(example.own, answer)}
 
-    def tests(self, validation: list[Any]) -> Iterable[tuple[str, list[Any]]]:
+    def tests(self, validation: Sequence[Any]) -> Iterable[tuple[str, list[Any]]]:
         for name in self.tasks:
             yield name, [example for example in validation if example.task == name]
 
-    def scores(self, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]) -> dict[str, Any]:
+    def scores(self, answered: Mapping[str, tuple[Sequence[Any], Sequence[Any]]]) -> dict[str, Any]:
         pairs = [pair for both in answered.values() for pair in zip(*both, strict=True)]
         examples, answers = map(list, zip(*pairs))
         mean = self.validation_scores(examples, answers)[MEAN]
@@ -255,8 +259,8 @@ class SeveralScoring(Scoring):
     def beside(
         self,
         scores: dict[str, Any],
-        train: list[Any],
-        answered: Mapping[str, tuple[list[Any], Sequence[Any]]],
+        train: Sequence[Any],
+        answered: Mapping[str, tuple[Sequence[Any], Sequence[Any]]],
         run: Any,
     ) -> dict[str, Any]:
         named = {}
@@ -271,7 +275,7 @@ class SeveralScoring(Scoring):
     def calibrated(
         self,
         model: keras.Model,
-        answered: Mapping[str, tuple[list[Any], Sequence[Any]]],
+        answered: Mapping[str, tuple[Sequence[Any], Sequence[Any]]],
         run: Any,
     ) -> dict[str, Any] | None:
         """Calibrate the head of each task; see `Scoring.calibrated`.

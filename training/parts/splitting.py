@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from seqkeras.data.stored import taken
 from seqkeras.runs import RunError
 from seqkeras.training.wording import counted
 
@@ -38,17 +39,17 @@ def nothing_left(file: object, held_out: str, way_out: str = "") -> RunError:
 
 
 def split(
-    examples: list[Any],
+    examples: Sequence[Any],
     options: Any,
     labels_of: Callable[[Any], Iterable[Any]] = lambda example: (),
     noun: str = "row",
     label: str = "label",
     way_out: str = "",
-) -> tuple[list[Any], list[Any]]:
+) -> tuple[Sequence[Any], Sequence[Any]]:
     """Return the examples without those that are held out, and those, both in their order.
 
     Args:
-        examples: a list.
+        examples: a list, or a `seqkeras.data.stored.Stored`; and so are the results.
         options: have `held_out`, their share, of which one is held out at least; a `seed`; and
             `file`, for the error.
         labels_of: a function: example -> its distinct labels. An example with a label that no other
@@ -60,15 +61,20 @@ def split(
         NoneHeldOutError: if each example has a label that no other has.
         RunError: if all examples are held out.
     """
-    left = Counter(label for example in examples for label in labels_of(example))
-    wanted, held_out = max(1, round(options.held_out * len(examples))), set()
-    for index in np.random.default_rng(options.seed).permutation(len(examples)).tolist():
+    number_of: dict[tuple[Any, ...], int] = {}  # of each of the sets of labels that there are
+    sets = (number_of.setdefault((*labels_of(example),), len(number_of)) for example in examples)
+    numbers = np.fromiter(sets, "int64")
+    left = Counter()
+    for labels, count in zip(number_of, np.bincount(numbers)):
+        left.update(dict.fromkeys(labels, int(count)))
+    wanted, held_out, of_labels = max(1, round(options.held_out * len(examples))), [], [*number_of]
+    for index in map(int, np.random.default_rng(options.seed).permutation(len(examples))):
         if len(held_out) == wanted:
             break
-        labels = labels_of(examples[index])
+        labels = of_labels[numbers[index]]
         if all(left[label] > 1 for label in labels):
             left.subtract(labels)
-            held_out.add(index)
+            held_out.append(index)
     if examples and not held_out:
         raise NoneHeldOutError(
             f"{options.file}: each {noun} has a {label} that no other has, so that none can be "
@@ -78,17 +84,18 @@ def split(
     if examples and len(held_out) == len(examples):
         rows = counted(len(examples), f"{noun}s are", f"{noun} is")
         raise nothing_left(options.file, rows, way_out)
-    train = [example for index, example in enumerate(examples) if index not in held_out]
-    return train, [examples[index] for index in sorted(held_out)]
+    is_held_out = np.zeros(len(examples), bool)
+    is_held_out[held_out] = True
+    return parted(examples, is_held_out)
 
 
 def folds_apart(
-    examples: list[Any], groups: Sequence[Any], options: Any
-) -> tuple[list[Any], list[Any]]:
+    examples: Sequence[Any], groups: Sequence[Any], options: Any
+) -> tuple[Sequence[Any], Sequence[Any]]:
     """Return the examples without one part of several, and that part, both in their order.
 
     Args:
-        examples: a list.
+        examples: see `split`.
         groups: for each example what it has in common with those that stay in one part with it.
         options: have `folds`, how many parts there are; `fold`, which one is held out, from 1; and
             a `seed`.
@@ -104,7 +111,10 @@ def folds_apart(
         )
     order = np.random.default_rng(options.seed).permutation(len(names)).tolist()
     number_of = {names[name]: number for number, name in enumerate(order)}
-    parts = [], []
-    for example, group in zip(examples, groups, strict=True):
-        parts[number_of[group] % options.folds == options.fold - 1].append(example)
-    return parts
+    held_out = (number_of[group] % options.folds == options.fold - 1 for group in groups)
+    return parted(examples, np.fromiter(held_out, bool))
+
+
+def parted(examples: Sequence[Any], held_out: np.ndarray) -> tuple[Sequence[Any], Sequence[Any]]:
+    """Return the examples that are not held out, and those that are, by an array of booleans."""
+    return taken(examples, np.flatnonzero(~held_out)), taken(examples, np.flatnonzero(held_out))

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import functools
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from seqkeras.data.batches import Sequences
 from seqkeras.data.conll import continued
-from seqkeras.serving.text import Subwords
-from seqkeras.training.parts.encoded_texts import AT_ONCE, MOST_WORDS
+from seqkeras.tokenizers.encode_all import special_ids_around, splits_at_spaces
+from seqkeras.training.parts.encoded_texts import MOST_WORDS, in_parts
 from seqkeras.training.parts.read_words import read_words, read_words_and_parts
 
 if TYPE_CHECKING:
     from seqkeras.runs import RunFiles
-    from seqkeras.serving.text import Tokenizer
     from seqkeras.training.parts.tagged_sentences import Example
 
 NO_TAG = -1  # the target of a token that is not the first of its word
@@ -46,18 +44,15 @@ class TaggedRows:
         labels = run.record.settings["labels"]
         self._index_of = {label: index for index, label in enumerate(labels)}
         tokenizer = run.tokenizers["text"]
-        self._reads_by_word = _splits_at_spaces(tokenizer)
-        encoding = tokenizer.analyze("a")  # any word: what stands around it is of each text
-        is_special = [offset is None for offset in encoding.offsets]
-        start, end = is_special.index(False), len(is_special) - is_special[::-1].index(False)
-        self._inner = slice(start, end - len(is_special) or None)
-        self._before, self._after = encoding.token_ids[:start], encoding.token_ids[end:]
+        self._reads_by_word = splits_at_spaces(tokenizer)
+        self._before, self._after = special_ids_around(tokenizer)
+        self._inner = slice(len(self._before), -len(self._after) or None)
         self._of_word = functools.lru_cache(MOST_WORDS)(self._word)
 
     def __call__(self, examples: Sequence[Example]) -> tuple[Sequences, Sequences]:
         parts = []
-        for start in range(0, max(1, len(examples)), AT_ONCE):
-            pairs = [self._read(row.text, row.target) for row in examples[start : start + AT_ONCE]]
+        for some in in_parts(examples):
+            pairs = [self._read(row.text, row.target) for row in some]
             parts.append(
                 (
                     Sequences([token_ids for token_ids, _ in pairs]),
@@ -109,13 +104,3 @@ def gives_parts_tags(scheme: str | None) -> bool:
     """Return whether the parts of a word have tags of their own beside that of its first token,
     which in IOBES and BILOU would be another one for a word of several parts."""
     return scheme in ("IOB2", None)
-
-
-def _splits_at_spaces(tokenizer: Tokenizer) -> bool:
-    """Return whether a text has the tokens that its words have alone: it has with BERT's rules."""
-    if not isinstance(tokenizer, Subwords) or not tokenizer.is_word_piece:
-        return False
-    content = json.loads(tokenizer.to_json())
-    kinds = [(content[part] or {}).get("type") for part in ("normalizer", "pre_tokenizer")]
-    is_of_words = not any(len(token.split()) > 1 for token in tokenizer.added_tokens)
-    return is_of_words and kinds == ["BertNormalizer", "BertPreTokenizer"]

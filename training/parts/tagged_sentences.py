@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from seqkeras.data.conll import (
     begun_inside,
     intended_tag,
@@ -17,6 +19,7 @@ from seqkeras.data.conll import (
     scheme_of,
     to_iob2,
 )
+from seqkeras.data.stored import Stored
 from seqkeras.data.texts import DataError
 from seqkeras.serving.entities import is_tag
 from seqkeras.terminal import one_line
@@ -43,8 +46,9 @@ class Example(NamedTuple):
     document: int = 0
 
 
-def in_documents(examples: Sequence[Example], held_out: float) -> tuple[str, list[list[Example]]]:
-    """Return the noun of neighbouring examples that stay in one part, and lists of such examples.
+def in_documents(examples: Sequence[Example], held_out: float) -> tuple[str, list[range]]:
+    """Return the noun of neighbouring examples that stay in one part, and the places of each such
+    group.
 
     Documents, where the file marks two or more; else blocks of `BLOCK` sentences, or of fewer in a
     small file, so that the held-out part has several blocks; single sentences in a tiny one.
@@ -53,15 +57,13 @@ def in_documents(examples: Sequence[Example], held_out: float) -> tuple[str, lis
         examples: the `Example`s of a file, in its order.
         held_out: share of the examples that is held out.
     """
-    documents = itertools.groupby(examples, lambda example: example.document)
-    groups = [[*group] for _, group in documents]
-    if len(groups) > 1:
-        return "document", groups
+    numbers, places = np.array([example.document for example in examples]), range(len(examples))
+    firsts = (np.flatnonzero(np.diff(numbers)) + 1).tolist()
+    if firsts:
+        return "document", [places[slice(*ends)] for ends in itertools.pairwise([0, *firsts, None])]
     size = int(min(BLOCK, max(1, held_out * len(examples) // FEWEST_BLOCKS)))
-    starts = range(0, len(examples), size)
-    return "block" if size > 1 else "sentence", [
-        [*examples[start : start + size]] for start in starts
-    ]
+    groups = [places[start : start + size] for start in places[::size]]
+    return "block" if size > 1 else "sentence", groups
 
 
 class TaggedSentences:
@@ -73,24 +75,33 @@ class TaggedSentences:
         has_token: a function: word -> whether the tokenizer finds a token in it.
 
     Attributes:
-        sentences: a list of `seqkeras.data.conll.Sentence`.
+        sentences: a `Stored` of `seqkeras.data.conll.Sentence`.
         left_out: what was wrong with those that are not among them, as texts.
     """
 
     def __init__(self, path: Path | str, options: Any, has_token: Callable[[str], bool]):
         self.path, self.skip_bad = path, options.skip_bad
         columns = options.word_column, options.tag_column
-        read, self.left_out = read_sentences(path, *columns, options.skip_bad)
         of_known_word = functools.lru_cache(MOST_WORDS)(has_token)
-        self.sentences = [_with_tokens(sentence, of_known_word) for sentence in read]
-        tags = [sentence.tags for sentence in self.sentences]
-        counts = Counter(itertools.chain.from_iterable(tags))
+        counts, lost = Counter(), []
+
+        def keep(sentences):
+            return Stored(map(with_tokens, sentences))
+
+        def with_tokens(sentence):
+            kept = _with_tokens(sentence, of_known_word)
+            counts.update(kept.tags)
+            lost.append(len(sentence.words) - len(kept.words))
+            return kept
+
+        self.sentences, self.left_out = read_sentences(path, *columns, options.skip_bad, keep)
         self.scheme = scheme_of(counts, ODD)
         self._odd_tags = {tag for tag in counts if self.scheme and not is_tag(tag, self.scheme)}
-        self._is_iob1 = self.scheme == "IOB2" and is_iob1(tags)
+        self._is_iob1 = self.scheme == "IOB2" and is_iob1(
+            sentence.tags for sentence in self.sentences
+        )
         self._in_iob2 = functools.lru_cache(MOST_WORDS)(to_iob2)
         self._count_begun_inside = functools.lru_cache(MOST_WORDS)(begun_inside)
-        lost = [len(old.words) - len(sentence.words) for old, sentence in zip(read, self.sentences)]
         how = "sentences are read without such words"
         self._say(lost, "words have no token", "word has no token", how)
         if self.scheme is None:

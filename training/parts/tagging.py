@@ -14,6 +14,7 @@ from rich.table import Table
 from seqkeras.data.batches import Batches, Sequences
 from seqkeras.data.conll import continued, scheme_of
 from seqkeras.data.left_out import usable
+from seqkeras.data.stored import Stored, taken
 from seqkeras.data.texts import DataError
 from seqkeras.losses import ChainLoss, SmoothedCrossEntropy
 from seqkeras.metrics import TokenAccuracy, class_scores, entity_f1, entity_scores, tag_accuracy
@@ -39,6 +40,7 @@ from seqkeras.training.parts.tagged_rows import NO_TAG, TaggedRows, gives_parts_
 from seqkeras.training.parts.tagged_sentences import TaggedSentences, in_documents
 from seqkeras.training.parts.text_logits import logits_of_texts
 from seqkeras.training.parts.varied_subwords import varied_inputs
+from seqkeras.training.parts.vocabularies import Texts
 from seqkeras.training.task import Scoring
 from seqkeras.training.wording import counted, listed
 
@@ -54,7 +56,7 @@ class TaggingReading(EncodedTexts):
     frames = None  # `Frames`, where inputs are no texts
     scheme = None  # the scheme of the training tags, from `scheme_of`
 
-    def read(self) -> tuple[list[Any], list[Any]]:
+    def read(self) -> tuple[Sequence[Any], Sequence[Any]]:
         options = self.options
         if options.recordings.reads_frames(options.file):
             self.frames = self._frames()
@@ -101,15 +103,19 @@ class TaggingReading(EncodedTexts):
             examples: examples of the file.
             pieces: what else the user of recordings may do where none can be held out.
         """
-        noun, groups = self.unit, [[example] for example in examples]
+        noun, groups = self.unit, [range(row, row + 1) for row in range(len(examples))]
         if not self.frames and self.options.split == "documents":
             noun, groups = in_documents(examples, self.options.held_out)
         way_out = pieces if noun == self.unit else ", or choose --split sentences"
-        parts = split(groups, self.options, _tags_of, noun, "tag", way_out)
+
+        def tags_of(rows):
+            return {tag for row in rows for tag in examples[row].target}
+
+        parts = split(groups, self.options, tags_of, noun, "tag", way_out)
         if noun != self.unit:
             held_out = counted(len(parts[1]), f"{noun}s are", f"{noun} is")
             console.print(f"  {held_out} held out of {len(groups):,}")
-        return tuple([*itertools.chain(*part)] for part in parts)
+        return tuple(taken(examples, np.array([*itertools.chain(*part)], int)) for part in parts)
 
     @property
     def unit(self) -> str:
@@ -137,13 +143,15 @@ class TaggingReading(EncodedTexts):
         them."""
         return examples if self.options.carry_every else self._in_pieces(examples)
 
-    def examples_of(self, paths: Sequence[Path | str], settings: Mapping[str, Any]) -> list[Any]:
+    def examples_of(
+        self, paths: Sequence[Path | str], settings: Mapping[str, Any]
+    ) -> Sequence[Any]:
         if self.options.recordings.reads_frames(paths[0]) or settings.get("rows"):
             self.frames = self._frames().of_settings(settings)
         labels = settings["labels"]
         self.scheme = scheme_of(labels)
-        parts = [self._examples(path, labels, "what was trained") for path in paths]
-        return self._validated([example for part in parts for example in part])
+        parts = (self._examples(path, labels, "what was trained") for path in paths)
+        return self._validated([*itertools.chain.from_iterable(parts)])
 
     def _examples(self, path, labels=None, source=None):
         """Return the examples of a file.
@@ -175,25 +183,28 @@ class TaggingReading(EncodedTexts):
                 )
             return example
 
-        examples, left_out = usable(path, zip(rows), known, self.unit, options.skip_bad)
+        keep = list if self.frames else Stored
+        examples, left_out = usable(path, zip(rows), known, self.unit, options.skip_bad, keep)
         say_left_out([*before, *left_out], self.unit)
         return examples
 
-    def tokenizers(self, examples: list[Any]) -> dict[str, Tokenizer]:
+    def tokenizers(self, examples: Sequence[Any]) -> dict[str, Tokenizer]:
         if self.frames:
             return {}
-        return self.tokenizer_of([" ".join(example.text) for example in examples])
+        return self.tokenizer_of(examples, _texts_of)
 
     def texts_read(
-        self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]
+        self, examples: Sequence[Any], tokenizers: Mapping[str, Tokenizer]
     ) -> Iterator[tuple[str, str, Iterable[str]]]:
         if not self.frames:
-            yield "inputs", "text", [" ".join(example.text) for example in examples]
+            yield "inputs", "text", Texts(examples, _texts_of)
 
-    def kept(self, validation: list[Any]) -> list[Any]:
+    def kept(self, validation: Sequence[Any]) -> Sequence[Any]:
         return self.frames.kept(validation) if self.frames else validation
 
-    def record(self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]) -> dict[str, Any]:
+    def record(
+        self, examples: Sequence[Any], tokenizers: Mapping[str, Tokenizer]
+    ) -> dict[str, Any]:
         labels, settings = _labels(examples), {}
         scheme = scheme_of(labels)
         if not self.frames and gives_parts_tags(scheme):
@@ -213,7 +224,7 @@ class TaggingReading(EncodedTexts):
 class TaggingModelling(FrameModelling):
     """Sentences or frames to a model that gives each tag a logit."""
 
-    def arrays(self, examples: list[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
+    def arrays(self, examples: Sequence[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
         index_of = {label: index for index, label in enumerate(run.record.settings["labels"])}
         limit = run.record.limits["source_length"]
         if self.reading.frames:
@@ -232,7 +243,7 @@ class TaggingModelling(FrameModelling):
     def varied(self, inputs: Any, targets: Any, run: RunFiles) -> Any:
         return varied_inputs(self.options, inputs, targets, run)
 
-    def batches(self, examples: list[Any], run: RunFiles) -> Batches:
+    def batches(self, examples: Sequence[Any], run: RunFiles) -> Batches:
         if not self.carries_state():
             return super().batches(examples, run)
         index_of = {label: index for index, label in enumerate(run.record.settings["labels"])}
@@ -241,7 +252,9 @@ class TaggingModelling(FrameModelling):
 
     delays: Delays | None = None  # of a causal model of frames
 
-    def measure(self, model: keras.Model, examples: list[Any], run: RunFiles) -> dict[str, float]:
+    def measure(
+        self, model: keras.Model, examples: Sequence[Any], run: RunFiles
+    ) -> dict[str, float]:
         self.delays = self.delays or Delays()
         return self.delays(self, model, examples, run)
 
@@ -287,7 +300,7 @@ class TaggingScoring(Scoring):
         return None if self.reading.frames else "tag"
 
     def evidence(
-        self, model: keras.Model, examples: list[Any], answers: Sequence[Any], run: RunFiles
+        self, model: keras.Model, examples: Sequence[Any], answers: Sequence[Any], run: RunFiles
     ) -> Evidence:
         labels, texts = run.record.settings["labels"], [example.text for example in examples]
         place_of = {label: place for place, label in enumerate(labels)}
@@ -327,7 +340,9 @@ class TaggingScoring(Scoring):
             "answer": answer.line(),
         }
 
-    def certainty(self, examples: list[Any], answers: Sequence[Any]) -> list[tuple[float, bool]]:
+    def certainty(
+        self, examples: Sequence[Any], answers: Sequence[Any]
+    ) -> list[tuple[float, bool]]:
         pairs = []
         for example, answer in zip(examples, answers, strict=True):
             starts = range(len(example.text)) if self.reading.frames else _starts(example.text)
@@ -335,7 +350,9 @@ class TaggingScoring(Scoring):
             pairs += [(word.score, word.tag == target_of.get(word.start)) for word in answer.words]
         return pairs
 
-    def validation_scores(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
+    def validation_scores(
+        self, examples: Sequence[Any], answers: Sequence[Any]
+    ) -> dict[str, float]:
         tags, targets = self._tags_of(examples, answers)
         words = "frames" if self.reading.frames else "words"
         scores = {f"{words} right": tag_accuracy(tags, targets)}
@@ -343,14 +360,14 @@ class TaggingScoring(Scoring):
             return {"F1 of entities": entity_f1(tags, targets)} | scores
         return scores
 
-    def scores_beside(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
+    def scores_beside(self, examples: Sequence[Any], answers: Sequence[Any]) -> dict[str, float]:
         scores = self.validation_scores(examples, answers)
         if not self.reading.scheme:
             return scores
         of_entities = entity_scores(*self._tags_of(examples, answers))
         return {name: of_entities[name] for name in ("precision", "recall")} | scores
 
-    def methods(self, train: list[Any], run: RunFiles) -> list[Method]:
+    def methods(self, train: Sequence[Any], run: RunFiles) -> list[Method]:
         if self.reading.frames:
             return tags_of_frames(train, self.options.seed)
         return tags_of_words(train, lambda example: _starts(example.text))
@@ -359,12 +376,12 @@ class TaggingScoring(Scoring):
         words = "frames" if self.reading.frames else "words"
         return Measure("F1 of entities" if self.reading.scheme else f"{words} right", ratio)
 
-    def sums(self, examples: list[Any], answers: Sequence[Any]) -> np.ndarray:
+    def sums(self, examples: Sequence[Any], answers: Sequence[Any]) -> np.ndarray:
         tags, targets = self._tags_of(examples, answers)
         count = _common_entities if self.reading.scheme else _right_tags
         return np.array([*map(count, tags, targets)], "float64")
 
-    def scores(self, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]) -> dict[str, Any]:
+    def scores(self, answered: Mapping[str, tuple[Sequence[Any], Sequence[Any]]]) -> dict[str, Any]:
         [(examples, answers)] = answered.values()
         tags, targets = self._tags_of(examples, answers)
         words = "frames" if self.reading.frames else "words"
@@ -446,8 +463,8 @@ def _labels(examples):
     return sorted({*itertools.chain.from_iterable(example.target for example in examples)})
 
 
-def _tags_of(examples):
-    return {tag for example in examples for tag in example.target}
+def _texts_of(example):
+    return (" ".join(example.text),)
 
 
 def _cells(scores):

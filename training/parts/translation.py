@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
+import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,6 +12,7 @@ import numpy as np
 
 from seqkeras.data.batches import Batches, FrameSequences, Sequences
 from seqkeras.data.mixing import MixedBatches
+from seqkeras.data.stored import taken
 from seqkeras.losses import SmoothedCrossEntropy
 from seqkeras.metrics import (
     TokenAccuracy,
@@ -22,8 +23,9 @@ from seqkeras.metrics import (
 )
 from seqkeras.runs import RunError
 from seqkeras.serving.text.characters import WITHOUT_SPACES
-from seqkeras.tokenizers import PAD, encode_all, learn_tokenizer, special_ids
-from seqkeras.training.answering.translate import frames_of, rows_of, source_ids
+from seqkeras.tokenizers import PAD, learn_tokenizer, special_ids
+from seqkeras.tokenizers.encode_all import Encoder
+from seqkeras.training.answering.translate import frames_of, marks_sources, rows_of
 from seqkeras.training.console import console
 from seqkeras.training.options.sizes import SMALL
 from seqkeras.training.parts.encoded_texts import encoded_in_parts
@@ -35,7 +37,7 @@ from seqkeras.training.parts.translation_maps import draw_attention
 from seqkeras.training.parts.translation_models import model_of, tuned_model_of
 from seqkeras.training.parts.translation_rows import learned_rows, require_known
 from seqkeras.training.parts.varied_subwords import seed_of, varied_texts
-from seqkeras.training.parts.vocabularies import learned_from
+from seqkeras.training.parts.vocabularies import Texts, learned_from, learned_on
 from seqkeras.training.starting import StartOfTranslator, read_translator
 from seqkeras.training.task import Modelling, Reading, Scoring
 
@@ -55,12 +57,12 @@ class Pairs(NamedTuple):
     Attributes:
         sources: `Sequences` of token ids, or `FrameSequences`.
         targets: `Sequences` of token ids, with the start and the end.
-        examples: list of texts, frames or rows with their targets.
+        examples: texts, frames or rows with their targets.
     """
 
     sources: Sequences
     targets: Sequences
-    examples: list[Any]
+    examples: Sequence[Any]
 
 
 class TranslationReading(Reading):
@@ -82,7 +84,7 @@ class TranslationReading(Reading):
         """The id behind a target, which is not learned."""
         return PAD if self.start is None else self.start.padding_id
 
-    def read(self) -> tuple[list[Any], list[Any]]:
+    def read(self) -> tuple[Sequence[Any], Sequence[Any]]:
         options = self.options
         if options.pretrained is not None:
             self.pretrained = self._encoder()
@@ -149,7 +151,9 @@ class TranslationReading(Reading):
                 "--bleu-tokenizer zh, or char, counts characters"
             )
 
-    def examples_of(self, paths: Sequence[Path | str], settings: Mapping[str, Any]) -> list[Any]:
+    def examples_of(
+        self, paths: Sequence[Path | str], settings: Mapping[str, Any]
+    ) -> Sequence[Any]:
         if len(paths) > 2:
             raise RunError(f"{paths[2]}: one file of pairs, or two of sources and of targets.")
         examples = examples_to_answer(self.options, *paths)
@@ -157,12 +161,12 @@ class TranslationReading(Reading):
             require_known(rows, examples)
         return examples
 
-    def tokenizers(self, examples: list[Any]) -> dict[str, Tokenizer]:
+    def tokenizers(self, examples: Sequence[Any]) -> dict[str, Tokenizer]:
         options = self.options
         if self.start is not None:
             return self.start.tokenizers
-        sources = [example.text for example in examples]
-        targets = [example.target for example in examples]
+        few = examples if options.sources_are_numbers else learned_on(examples)
+        sources, targets = Texts(few, _source), Texts(few, _target)
         kind, size = options.target_tokens or options.tokens, options.target_vocab_size
         of_targets = {} if size is None else {"option": "--target-vocab-size"}
         learned = (kind, targets, size or options.vocab_size)
@@ -173,7 +177,7 @@ class TranslationReading(Reading):
             target = own if options.pretrained_decoder else self._learned(*learned, **of_targets)
             tokenizers = {"source": own, "target": target}
         elif options.joint:
-            joint = self._learned(options.tokens, sources + targets, options.vocab_size)
+            joint = self._learned(options.tokens, Texts(few, _source, _target), options.vocab_size)
             tokenizers = {"source": joint, "target": joint}
         else:
             tokenizers = {
@@ -189,11 +193,11 @@ class TranslationReading(Reading):
             return learn_tokenizer(kind, texts, size, self.options.lowercase)
 
     def texts_read(
-        self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]
+        self, examples: Sequence[Any], tokenizers: Mapping[str, Tokenizer]
     ) -> Iterator[tuple[str, str, Iterable[str]]]:
         if "source" in tokenizers:
-            yield "inputs", "source", [example.text for example in examples]
-        yield "targets", "target", [text for example in examples for text in example.targets]
+            yield "inputs", "source", Texts(examples, _source)
+        yield "targets", "target", Texts(examples, operator.attrgetter("targets"))
 
     @property
     def way_out_of_unknown(self) -> str:
@@ -210,13 +214,15 @@ class TranslationReading(Reading):
             f"{kind} unigram, bpe or byte-pairs."
         )
 
-    def kept(self, validation: list[Any]) -> list[Any]:
+    def kept(self, validation: Sequence[Any]) -> Sequence[Any]:
         if not self.options.sources_are_numbers:
             return validation
         places = np.linspace(0, len(validation) - 1, min(KEPT, len(validation))).astype(int)
         return [validation[place] for place in places]
 
-    def record(self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]) -> dict[str, Any]:
+    def record(
+        self, examples: Sequence[Any], tokenizers: Mapping[str, Tokenizer]
+    ) -> dict[str, Any]:
         options = self.options
         limit = options.max_length
         longest = limit
@@ -242,11 +248,11 @@ class TranslationModelling(Modelling):
 
     validation_loss = True
 
-    def batches(self, examples: list[Any], run: RunFiles) -> Batches:
+    def batches(self, examples: Sequence[Any], run: RunFiles) -> Batches:
         options = self.options
         pairs = self._kept(examples, run)
         inputs, targets, lengths = self._arrays(pairs)
-        corpora = np.array([example.corpus for example in pairs.examples])
+        corpora = np.fromiter((example.corpus for example in pairs.examples), "int64")
         orders, offsets = [], []
         for number, file in enumerate((options.file, *options.also)):
             of_corpus = lengths[corpora == number]
@@ -295,7 +301,7 @@ class TranslationModelling(Modelling):
         least = LEAST_STEPS * self.options.gradient_accumulation
         return max(passes * batches.order.batches_per_pass, least)
 
-    def arrays(self, examples: list[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
+    def arrays(self, examples: Sequence[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
         return self._arrays(self._kept(examples, run))
 
     def _arrays(self, pairs):
@@ -309,16 +315,18 @@ class TranslationModelling(Modelling):
     def _kept(self, examples, run):
         """Return the `Pairs` that are not too long."""
         limit = self.options.max_length
-        texts, longest = [example.text for example in examples], limit
+        texts, longest = (example.text for example in examples), limit
         if "source" in run.tokenizers:
-            encode_sources = functools.partial(source_ids, run.tokenizers["source"])
-            sources = encoded_in_parts(encode_sources, texts)
+            tokenizer = run.tokenizers["source"]
+            encode = Encoder(tokenizer, special_tokens=marks_sources(tokenizer))
+            sources = encoded_in_parts(encode, texts)
         else:
-            sources = FrameSequences(frames_of(rows_of(run.record.settings), texts))
+            sources = FrameSequences(frames_of(rows_of(run.record.settings), [*texts]))
             longest = run.record.limits["source_length"]
+        encode = Encoder(run.tokenizers["target"])
         targets = encoded_in_parts(
-            lambda some: _framed(encode_all(run.tokenizers["target"], some), run),
-            [example.target for example in examples],
+            lambda some: _framed(encode(some), run),
+            (example.target for example in examples),
         )
         fit = (sources.lengths <= longest) & (targets.lengths <= limit + 1)
         if cut := len(fit) - int(fit.sum()):
@@ -332,7 +340,7 @@ class TranslationModelling(Modelling):
                 f"--max-length {limit}: each of {len(fit):,} pairs has more tokens, the shortest "
                 f"{least}. Choose a larger one."
             )
-        kept = [example for example, fits in zip(examples, fit, strict=True) if fits]
+        kept = taken(examples, np.flatnonzero(fit))
         return Pairs(sources.chosen(fit), targets.chosen(fit), kept)
 
     def model(self, run: RunFiles) -> keras.Model:
@@ -359,7 +367,9 @@ class TranslationScoring(Scoring):
     lower_is_better = ("phoneme error", "word error")
     score_formats = {"BLEU": ".2f", "chrF": ".2f"}
 
-    def validation_scores(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
+    def validation_scores(
+        self, examples: Sequence[Any], answers: Sequence[Any]
+    ) -> dict[str, float]:
         texts, targets = _texts_of(examples, answers)
         if self.options.error_rates:
             whole, token = self.options.error_rates
@@ -372,7 +382,7 @@ class TranslationScoring(Scoring):
             "chrF": 100 * signed_chrf(texts, targets)[0],
         }
 
-    def scores(self, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]) -> dict[str, Any]:
+    def scores(self, answered: Mapping[str, tuple[Sequence[Any], Sequence[Any]]]) -> dict[str, Any]:
         """Return the scores in percent, as they are published, with sacrebleu's signatures."""
         [(examples, answers)] = answered.values()
         texts, targets = _texts_of(examples, answers)
@@ -413,6 +423,14 @@ class TranslationScoring(Scoring):
                 f"{scores[f'{token}_error_rate']:.2f} % of their {token}s"
             )
         return f"BLEU is {scores['bleu']:.2f}, chrF {scores['chrf']:.2f}"
+
+
+def _source(example):
+    return (example.text,)
+
+
+def _target(example):
+    return (example.target,)
 
 
 def _framed(rows, run):

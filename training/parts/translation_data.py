@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import itertools
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from seqkeras.data.columns import read_columns
-from seqkeras.data.parallel import read_parallel, read_pronunciations, read_tab_separated
+from seqkeras.data.columns import each_row, read_columns
+from seqkeras.data.parallel import each_parallel, each_tab_separated, read_pronunciations
 from seqkeras.data.recordings import read_table
+from seqkeras.data.stored import Stored
 from seqkeras.data.texts import suffix_of
 from seqkeras.runs import RunError
-from seqkeras.training.parts.splitting import nothing_left
+from seqkeras.training.parts.splitting import nothing_left, parted
 from seqkeras.training.parts.translation_rows import read_source_rows, with_known_categories
 from seqkeras.training.wording import counted
 
@@ -48,8 +50,8 @@ class Example(NamedTuple):
         return self.text if isinstance(self.text, str) else self.text.tobytes()
 
 
-def training_examples(options: FitOptions) -> tuple[list[Example], list[Example]]:
-    """Return two lists of `Example`s, of training and of validation, from the files that options
+def training_examples(options: FitOptions) -> tuple[Sequence[Example], Sequence[Example]]:
+    """Return `Example`s of training and of validation, from the files that options
     name.
 
     Raises:
@@ -69,22 +71,28 @@ def training_examples(options: FitOptions) -> tuple[list[Example], list[Example]
         held_out = {example.source for example in validation}
         validation = _grouped(validation) if options.several_targets else validation
     targets = options.also_targets or (None,) * len(options.also)
+    corpora = [train]
     for number, paths in enumerate(zip(options.also, targets, strict=True), start=1):
-        further = [
-            example._replace(corpus=number)
-            for example in _read(options, *paths)
-            if example.source not in held_out
-        ]
+        further = _kept(
+            options,
+            (
+                example._replace(corpus=number)
+                for example in _read(options, *paths)
+                if example.source not in held_out
+            ),
+        )
         if not further:
             raise RunError(f"{paths[0]}: all of its sources are held out of {options.file}.")
-        train += further
+        corpora.append(further)
+    if options.also:
+        train = _kept(options, itertools.chain.from_iterable(corpora))
     return train, validation
 
 
 def examples_to_answer(
     options: FitOptions, path: Path | str, targets: Path | str | None = None
-) -> list[Example]:
-    """Return a list of `Example`s of a file, or of two whose lines belong together.
+) -> Sequence[Example]:
+    """Return the `Example`s of a file, or of two whose lines belong together.
 
     Raises:
         DataError: if a file can not be read.
@@ -94,18 +102,23 @@ def examples_to_answer(
 
 
 def _read(options, path, targets):
-    rows = [
+    rows = (
         Example(*pair, where=f"{path}, line {line}" if options.reads_rows else "")
         for line, pair in _rows(options, path, targets)
-    ]
-    if not options.lowercase:
-        return rows
-    return [row._replace(target=row.target.lower()) for row in rows]
+    )
+    if options.lowercase:
+        rows = (row._replace(target=row.target.lower()) for row in rows)
+    return _kept(options, rows)
+
+
+def _kept(options, examples):
+    """Return examples as a sequence: texts as they take the least memory."""
+    return [*examples] if options.sources_are_numbers else Stored(examples)
 
 
 def _rows(options, path, targets):
     if targets is not None:
-        return read_parallel(path, targets)
+        return each_parallel(path, targets)
     if options.format == "cmudict":
         return read_pronunciations(path, options.stress)
     if options.reads_rows:
@@ -114,8 +127,8 @@ def _rows(options, path, targets):
         return _recordings(path, options.frames_column, options.target_column or "target")
     names = options.source_column, options.target_column
     if suffix_of(path) in WITH_HEADER or any(names):
-        return read_columns(path, [names[0] or "source", names[1] or "target"])
-    return read_tab_separated(path, OF_TWO_FILES)
+        return each_row(path, [names[0] or "source", names[1] or "target"])
+    return each_tab_separated(path, OF_TWO_FILES)
 
 
 def _recordings(path, frames_column, target_column):
@@ -131,15 +144,16 @@ def _recordings(path, frames_column, target_column):
 def _held_out(options, examples):
     """Return training and validation examples; those of one source are all in the one or the
     other."""
-    sources = [*dict.fromkeys(example.source for example in examples)]
-    count = max(1, round(options.held_out * len(sources)))
-    if count >= len(sources):
-        held_out = counted(len(sources), "different sources are", "source is")
+    hashes = np.fromiter((hash(example.source) for example in examples), "int64")
+    _, first, numbers = np.unique(hashes, return_index=True, return_inverse=True)
+    size = len(first)
+    count = max(1, round(options.held_out * size))
+    if count >= size:
+        held_out = counted(size, "different sources are", "source is")
         raise nothing_left(options.file, held_out)
-    order = np.random.default_rng(options.seed).permutation(len(sources))
-    held_out = {sources[index] for index in order[:count]}
-    train = [example for example in examples if example.source not in held_out]
-    return train, [example for example in examples if example.source in held_out]
+    order = np.random.default_rng(options.seed).permutation(size)
+    held_out = np.argsort(first)[order[:count]]  # numbers in the order of the file
+    return parted(examples, np.isin(numbers, held_out))
 
 
 def _grouped(examples):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,7 @@ def learned_rows(options: Any, rows: list[dict]) -> Rows:
 
 
 def with_known_categories(
-    options: Any, train: list[Any], held_out: list[Any]
+    options: Any, train: Sequence[Any], held_out: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
     """Return training and validation examples; what is held out with a category that no training
     example has goes back to training.
@@ -74,7 +75,7 @@ def with_known_categories(
     return [*train, *back], [*itertools.compress(held_out, is_known)]
 
 
-def require_known(rows: Rows, examples: list[Any]) -> None:
+def require_known(rows: Rows, examples: Sequence[Any]) -> None:
     """Raise a `RunError` if an example has a category that is not in the rows of training."""
     for example in examples:
         if unknown := rows.unknown((example.text,), example.where):

@@ -52,7 +52,7 @@ class Example(NamedTuple):
 class TreeReading(Reading):
     """Trees with a label at every node, or over plain texts with a label."""
 
-    def read(self) -> tuple[list[Any], list[Any]]:
+    def read(self) -> tuple[Sequence[Any], Sequence[Any]]:
         options = self.options
         train = self._examples(options.file, options.shape)
         if options.validation is not None:
@@ -73,7 +73,9 @@ class TreeReading(Reading):
         )
         return train, validation
 
-    def examples_of(self, paths: Sequence[Path | str], settings: Mapping[str, Any]) -> list[Any]:
+    def examples_of(
+        self, paths: Sequence[Path | str], settings: Mapping[str, Any]
+    ) -> Sequence[Any]:
         examples = []
         for path in paths:
             trees = self._examples(path, settings.get("tree_shape"))
@@ -123,15 +125,17 @@ class TreeReading(Reading):
             )
         return max(most, 2)
 
-    def tokenizers(self, examples: list[Any]) -> dict[str, Tokenizer]:
+    def tokenizers(self, examples: Sequence[Any]) -> dict[str, Tokenizer]:
         return word_table(self.options, examples, self.options.min_count)
 
     def texts_read(
-        self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]
+        self, examples: Sequence[Any], tokenizers: Mapping[str, Tokenizer]
     ) -> Iterator[tuple[str, str, Iterable[str]]]:
         yield "inputs", "words", map(words_in, examples)
 
-    def record(self, examples: list[Any], tokenizers: Mapping[str, Tokenizer]) -> dict[str, Any]:
+    def record(
+        self, examples: Sequence[Any], tokenizers: Mapping[str, Tokenizer]
+    ) -> dict[str, Any]:
         shape = self.options.shape
         made = {} if shape is None else {"tree_shape": shape}
         return {
@@ -151,7 +155,7 @@ class TreeModelling(Modelling):
         """The name of the network, see `TreeClassifier`."""
         return self.options.cell
 
-    def arrays(self, examples: list[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
+    def arrays(self, examples: Sequence[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
         lookup = run.tokenizers["words"].lookup
         index_of = {label: index for index, label in enumerate(run.record.settings["labels"])}
         rows = [example.nodes for example in examples]
@@ -202,7 +206,9 @@ class TreeScoring(Scoring):
 
     asked = {"nodes": True}
 
-    def validation_scores(self, examples: list[Any], answers: Sequence[Any]) -> dict[str, float]:
+    def validation_scores(
+        self, examples: Sequence[Any], answers: Sequence[Any]
+    ) -> dict[str, float]:
         scores = self.scores({"validation": (examples, answers)})
         by_part = {
             f"{name.replace('_', ' ')} right": scores[name] for name in ("roots", "all_nodes")
@@ -215,16 +221,16 @@ class TreeScoring(Scoring):
         }
         return right | binary
 
-    def methods(self, train: list[Any], run: RunFiles) -> list[Method]:
+    def methods(self, train: Sequence[Any], run: RunFiles) -> list[Method]:
         return classes_of_trees(train, run.record.settings["labels"], self.options.seed)
 
     def measure(self) -> Measure:
         return Measure("roots right", ratio)
 
-    def sums(self, examples: list[Any], answers: Sequence[Any]) -> np.ndarray:
+    def sums(self, examples: Sequence[Any], answers: Sequence[Any]) -> np.ndarray:
         return right_labels(examples, answers)
 
-    def scores(self, answered: Mapping[str, tuple[list[Any], Sequence[Any]]]) -> dict[str, Any]:
+    def scores(self, answered: Mapping[str, tuple[Sequence[Any], Sequence[Any]]]) -> dict[str, Any]:
         [(examples, answers)] = answered.values()
         roots = [(answer, example.target) for example, answer in zip(examples, answers)]
         nodes = [
@@ -267,7 +273,7 @@ def labelled_tree(words: list[str], shape: str, label: str) -> Tree:
     return dataclasses.replace(tree_over(words, shape), label=label)
 
 
-def word_table(options: Any, examples: list[Any], min_count: int = 1) -> dict[str, Tokenizer]:
+def word_table(options: Any, examples: Sequence[Any], min_count: int = 1) -> dict[str, Tokenizer]:
     """Return a dictionary of the table of the words that `Example`s have."""
     words = itertools.chain.from_iterable(map(words_in, examples))
     table = WordTable.learn(words, options.lowercase, min_count)

@@ -11,6 +11,7 @@ from seqkeras.data.batches import Sequences
 from seqkeras.runs import RunError
 from seqkeras.tokenizers import SentencePieces
 from seqkeras.tokenizers.varied import VariedWordPieces, require_varied, varied_pieces
+from seqkeras.training.parts.encoded_texts import in_parts
 
 if TYPE_CHECKING:
     from seqkeras.runs import RunFiles
@@ -41,18 +42,22 @@ def varied_inputs(
     tokenizer, limit = run.tokenizers["text"], run.record.limits["source_length"]
     require_ways("text", tokenizer)
     vary = VariedWordPieces(tokenizer, options.subword_dropout)
-    rows = inputs[TOKENS].rows()
+    along = {name: values for name, values in inputs.items() if name not in (TOKENS, LENGTHS)}
 
     def of_pass(number):
-        cut = vary(rows, seed_of(options.seed, number), limit)
-        token_ids = Sequences([ids for ids, _ in cut])
-        places = [np.array(places) for _, places in cut]
-        made = {TOKENS: token_ids, LENGTHS: token_ids.lengths}
-        others = {
-            name: _along(values, places) for name, values in inputs.items() if name not in made
-        }
-        varied = {name: made[name] if name in made else others[name] for name in inputs}
-        return varied, _along(targets, places, of_first=True)
+        cut = vary.each(inputs[TOKENS].each_row(), seed_of(options.seed, number), limit)
+        token_ids, of_others, of_targets, start = [], [], [], 0
+        for some in in_parts(cut):
+            rows = slice(start, start + len(some))
+            start = rows.stop
+            places = [np.array(places) for _, places in some]
+            token_ids.append(Sequences([ids for ids, _ in some]))
+            of_others.append([_along(values, rows, places) for values in along.values()])
+            of_targets.append(_along(targets, rows, places, of_first=True))
+        ids = Sequences.joined(token_ids)
+        made = {TOKENS: ids, LENGTHS: ids.lengths}
+        made |= zip(along, map(_joined, zip(*of_others, strict=True)), strict=True)
+        return {name: made[name] for name in inputs}, _joined(of_targets)
 
     return of_pass
 
@@ -98,19 +103,26 @@ def require_ways(role: str, tokenizer: Tokenizer) -> None:
         raise RunError(f"--subword-dropout: the {role} {error} Leave it out.") from error
 
 
-def _along(values, places, of_first=False):
+def _along(values, part, places, of_first=False):
     """Return values of tokens for tokens that are cut anew; what a row has stays.
 
     Args:
+        values: of all rows.
+        part: a slice of the rows.
         places: for each row the indices of the first tokens of the tokens' words.
         of_first: whether the other tokens of a word have none but the padding.
     """
     if not isinstance(values, Sequences):
-        return values
+        return values[part]
     rows = []
-    for row, place in zip(values.rows(), places, strict=True):
+    for row, place in zip(values.chosen(part).each_row(), places, strict=True):
         taken = np.array(row)[place]
         if of_first:
             taken[1:][place[1:] == place[:-1]] = values.padding
         rows.append(taken)
     return Sequences(rows, padding=values.padding)
+
+
+def _joined(parts):
+    is_of_tokens = isinstance(parts[0], Sequences)
+    return Sequences.joined(parts) if is_of_tokens else np.concatenate(parts)

@@ -1,11 +1,43 @@
-"""Messages on a vocabulary that a user's files do not make."""
+"""The texts that a vocabulary is learned on, and messages on one that they do not make."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+from seqkeras.data.stored import taken
 from seqkeras.runs import RunError
+from seqkeras.spreading import evenly_spread
 from seqkeras.tokenizers.learn import NoRoomError
+from seqkeras.training.console import console
+
+MOST_LEARNED = 500_000  # examples that a vocabulary is learned on
+
+
+class Texts:
+    """The texts of examples, one after another, as often as they are asked for.
+
+    Args:
+        examples: a sequence of examples.
+        texts_of: functions: example -> its texts. All texts of the first function come first.
+    """
+
+    def __init__(self, examples: Sequence[Any], *texts_of: Callable[[Any], Iterable[str]]):
+        self._examples, self._texts_of = examples, texts_of
+
+    def __iter__(self) -> Iterator[str]:
+        return (text for of in self._texts_of for each in self._examples for text in of(each))
+
+
+def learned_on(examples: Sequence[Any]) -> Sequence[Any]:
+    """Return the examples that a vocabulary is learned on: at most `MOST_LEARNED`, evenly spread,
+    which a line says."""
+    if len(examples) <= MOST_LEARNED:
+        return examples
+    console.print(f"  the vocabulary is learned on {MOST_LEARNED:,} of {len(examples):,} examples")
+    return taken(examples, np.array(evenly_spread(MOST_LEARNED, len(examples))))
 
 
 @contextlib.contextmanager

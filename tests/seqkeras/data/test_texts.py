@@ -41,7 +41,8 @@ READERS = {
 
 @pytest.mark.parametrize("name", READERS)
 def test_a_line_that_is_too_long_is_named_by_every_reader(name, write):
-    content = b"a,b\n\n" + b"x" * (MOST_OF_LINE + 1) + b"\nc,d\n"
+    first = {"rows.tsv": b"a\tb", "series.csv": b"a,b", "rows.csv": b"a,b"}.get(name, b"")
+    content = first + b"\n\n" + b"x" * (MOST_OF_LINE + 1) + b"\nc,d\n"
     path = write(name, content)
     with pytest.raises(DataError) as error:
         READERS[name](path)

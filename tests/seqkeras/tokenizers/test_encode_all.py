@@ -1,9 +1,23 @@
+import importlib
+import random
+
 import pytest
 
 from seqkeras.tokenizers import TOKENIZERS, SentencePieces, encode_all, learn_tokenizer
+from seqkeras.tokenizers.encode_all import Encoder
 from tests.seqkeras.tokenizers.texts import random_texts
 
 TEXTS = random_texts(60)
+encode_all_module = importlib.import_module("seqkeras.tokenizers.encode_all")
+# Marks apart, joiners, both sigmas, a word of many letters, other spaces, special tokens.
+ODD = [
+    " \u0301a \u0301",
+    "a\u200d b",
+    "\u03a3 \u03c2\u03a3",
+    "x" * 101,
+    "a\u2028b\u00a0c",
+    "[MASK] [SEP]",
+]
 MORE = ["", "caf\u00e9 na\u00efve", "the \U0001f600 cat", " a  b\t", "\u65e5\u672c\u8a9e"]
 
 
@@ -29,8 +43,26 @@ def test_a_vocabulary_beside_the_pieces_tells_the_ids():
     assert encode_all(tokenizer, texts, special_tokens=True) == whole
 
 
+@pytest.mark.parametrize("most_parts", [1, 30, encode_all_module.MOST_PARTS])
+@pytest.mark.parametrize("kind", sorted(TOKENIZERS))
+def test_an_encoder_of_lists_gives_the_ids_of_each_text(kind, most_parts, monkeypatch):
+    monkeypatch.setattr(encode_all_module, "MOST_PARTS", most_parts)
+    tokenizer, draw = learn_tokenizer(kind, TEXTS, 2000), random.Random(kind)
+    special_tokens = kind != "characters"
+    encode = Encoder(tokenizer, special_tokens)
+    texts = [*TEXTS, *MORE, *ODD]
+    for _ in range(20):
+        some = [" ".join(draw.choices(texts, k=draw.randint(1, 4))) for _ in range(10)]
+        plain = [tokenizer.encode(text) for text in some]
+        whole = [tokenizer.analyze(text).token_ids for text in some] if special_tokens else plain
+        assert encode(some) == whole
+        assert Encoder(tokenizer)(some) == plain
+    assert encode([]) == []
+
+
+@pytest.mark.parametrize("encode", [encode_all, lambda kind, texts: Encoder(kind)(texts)])
 @pytest.mark.parametrize("kind", ["bpe", "word-piece"])
 @pytest.mark.parametrize("text", [3, "\ud800"])
-def test_what_is_no_text_is_refused(kind, text):
+def test_what_is_no_text_is_refused(kind, text, encode):
     with pytest.raises(ValueError, match="string|surrogate"):
-        encode_all(learn_tokenizer(kind, TEXTS, 2000), ["a", text])
+        encode(learn_tokenizer(kind, TEXTS, 2000), ["a", text])
