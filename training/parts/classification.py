@@ -12,7 +12,7 @@ import keras
 import numpy as np
 from rich.table import Table
 
-from seqkeras.data.stored import Stored
+from seqkeras.data.stored import Stored, taken
 from seqkeras.losses import SmoothedCrossEntropy
 from seqkeras.metrics import TokenAccuracy, class_scores, exact_match, matthews_correlation
 from seqkeras.models import ClassificationHead
@@ -373,7 +373,8 @@ class ClassificationScoring(Scoring):
 
     def methods(self, train: Sequence[Any], run: RunFiles) -> list[Method]:
         methods = classes_of_frames if self.reading.frames else classes_of_texts
-        labelled = [example for example in train if example.target is not None]
+        has_label = np.fromiter((example.target is not None for example in train), bool)
+        labelled = taken(train, np.flatnonzero(has_label))
         return methods(labelled, run.record.settings["labels"], self.options.seed)
 
     def beside(

@@ -10,6 +10,7 @@ import keras
 import numpy as np
 
 from seqkeras.data.series import ways_to_read
+from seqkeras.data.stored import taken
 from seqkeras.losses import ForecastLoss
 from seqkeras.metrics import (
     mean_absolute_error,
@@ -171,8 +172,8 @@ class RegressionScoring(Scoring):
         }
 
     def methods(self, train: Sequence[Any], run: RunFiles) -> list[Method]:
-        numbered = [example for example in train if not math.isnan(example.target)]
-        return numbers_of_texts(numbered, self.options.seed)
+        has_number = np.fromiter((not math.isnan(example.target) for example in train), bool)
+        return numbers_of_texts(taken(train, np.flatnonzero(has_number)), self.options.seed)
 
     def measure(self) -> Measure:
         return Measure("Pearson's correlation", _correlation, NUMBER)

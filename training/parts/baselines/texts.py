@@ -29,14 +29,19 @@ def classes_of_texts(examples: Sequence[Any], labels: Sequence[str], seed: int) 
         labels: labels of the model.
         seed: of the rows on which the penalty is chosen.
     """
-    texts = [example.text for example in examples]
-    most = len(examples) * most_characters(labels) / max(_characters(texts), 1)
-    kept, learned_on = sampled(examples, most)
+    kept, learned_on = _learned(examples, most_characters(labels))
 
     def answer(others):
         return classifier_of_texts(kept, labels, seed)([other.text for other in others])
 
-    return [most_frequent(examples, labels), Method(name_of_features(texts), answer, learned_on)]
+    name = name_of_features([example.text for example in kept])
+    return [most_frequent(examples, labels), Method(name, answer, learned_on)]
+
+
+def _learned(examples, most):
+    """Return examples whose texts have so many characters at most, and in words which these are."""
+    characters = _characters(example.text for example in examples)
+    return sampled(examples, len(examples) * most / max(characters, 1))
 
 
 def most_characters(labels: Sized) -> float:
@@ -64,11 +69,8 @@ def classifier_of_texts(
 def numbers_of_texts(examples: Sequence[Any], seed: int) -> list[Method]:
     """Return the `Method`s of texts, or tuples of texts, with a number each; see
     `classes_of_texts` for the arguments."""
-    texts = [example.text for example in examples]
-    kept, learned_on = sampled(
-        examples, len(examples) * MOST_CHARACTERS / max(_characters(texts), 1)
-    )
-    mean = float(np.mean([example.target for example in examples]))
+    kept, learned_on = _learned(examples, MOST_CHARACTERS)
+    mean = float(np.mean(np.fromiter((example.target for example in examples), "float64")))
 
     def answer(others):
         texts, targets = _columns(kept)
@@ -80,7 +82,7 @@ def numbers_of_texts(examples: Sequence[Any], seed: int) -> list[Method]:
 
     return [
         Method("mean", lambda others: [Classification((), mean, {})] * len(others)),
-        Method(name_of_features(texts), answer, learned_on),
+        Method(name_of_features([example.text for example in kept]), answer, learned_on),
     ]
 
 
