@@ -31,7 +31,8 @@ seqkeras/data/series.py: seqkeras.data serving.categories serving.rows serving.t
     serving.written_numbers | numpy
 seqkeras/data/time_steps.py: serving.times | numpy
 seqkeras/data/conll.py: seqkeras.data serving.entities |
-seqkeras/data/token_records.py: seqkeras.data seqkeras.files seqkeras.folders serving.text | numpy
+seqkeras/data/token_records.py: seqkeras.data seqkeras.files seqkeras.folders
+    seqkeras.tokenizers.encode_all serving.text | numpy
 seqkeras/data/: seqkeras.data seqkeras.files seqkeras.targets serving.categories serving.parsing
     serving.text | NUMERIC
 seqkeras/tokenizers/learn_pieces.py: serving.text | sentencepiece
