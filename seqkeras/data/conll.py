@@ -36,6 +36,7 @@ NUMBER_ONE = re.compile(r"1(-\d+)?")  # of the first word of CoNLL-U, or of a ra
 SIGNS = "[-_:|./\u2010-\u2015\u2212]"  # between letter and label; all but the first are meant as it
 LETTER_FIRST = re.compile(f"([BIMESLUbimeslu]){SIGNS}(.+)", re.DOTALL)  # of an entity's tag
 LETTER_LAST = re.compile(f"(.+){SIGNS}([BIMESLU])", re.DOTALL)
+MOST_LINES = 1_000_000  # that tell the width of all
 OF_COMMAS = "; expected spaces or tabs between columns, or a .jsonl"
 
 
@@ -134,7 +135,7 @@ class _Columns(NamedTuple):
     Attributes:
         path: path of the file, for errors.
         separator: between columns, None for spaces.
-        width: how many there are: as most lines have.
+        width: how many there are: as most of the first `MOST_LINES` lines have.
         numbered: whether the first column has the numbers of CoNLL-U.
         places: indices of the words and of the tags.
         words, tags: a field -> the word or the tag in it, of those that were read.
@@ -157,7 +158,7 @@ class _Columns(NamedTuple):
         are_rows = first.startswith("#")  # as no line is anything else
         widths = Counter(
             len(content.split(separator))
-            for _, content, _ in _contents(path)
+            for _, content, _ in itertools.islice(_contents(path), MOST_LINES)
             if content and (are_rows or not content.startswith("#"))
         )
         [(width, _)] = widths.most_common(1)

@@ -2,6 +2,7 @@
 
 import contextlib
 import gzip
+import io
 import re
 import unicodedata
 import zlib
@@ -13,6 +14,7 @@ from seqkeras.serving.parsing import MOST_OF_LINE, TOO_LONG, utf8_of
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 COMPRESSED = ".gz"
+BYTES_AT_ONCE = 2**20  # of a file that is read line by line
 LINES_AT_ONCE = 2**20  # characters of a text that are split into lines at once
 HALF_A_CHARACTER = re.compile("[\ud800-\udfff]")  # a surrogate without the other one
 
@@ -82,20 +84,24 @@ def read_lines(path: Path | str) -> Iterator[str]:
         ['one\\n', 'two\\n']
     """
     path = Path(path)
-    is_empty = True
+    number, is_empty = 1, True
     with _opened(path) as file:
         if file.read(len(BYTE_ORDER_MARK)) != BYTE_ORDER_MARK:
             file.seek(0)
-        for number, line in enumerate(iter(lambda: file.readline(MOST_OF_LINE + 1), b""), start=1):
-            if len(line) > MOST_OF_LINE and line[MOST_OF_LINE:] != b"\n":
-                raise too_long(path, number)
+        while content := file.read(BYTES_AT_ONCE):
+            begin = content.rfind(b"\n") + 1
+            if begin < len(content):
+                content += file.readline(MOST_OF_LINE + 1)
+                if len(content.removesuffix(b"\n")) - begin > MOST_OF_LINE:
+                    raise too_long(path, number + content.count(b"\n", 0, begin))
             try:
-                text = line.decode()
+                text = content.decode()
             except UnicodeDecodeError:
                 read_text(path)  # tells what is wrong
                 raise
             is_empty = is_empty and not text.strip()
-            yield text if text.endswith("\n") else f"{text}\n"
+            yield from io.StringIO(text if text.endswith("\n") else f"{text}\n", newline="\n")
+            number += content.count(b"\n")
     if is_empty:
         raise DataError(f"{path}: the file is empty.")
 

@@ -85,3 +85,20 @@ def test_lines_are_those_of_the_whole_text(at_once, monkeypatch):
         text = "".join(draw.choices(["a", "b", "\u2028", "\n", "\r\n"], k=draw.randint(0, 12)))
         lines = text.replace("\r\n", "\n").split("\n")
         assert texts.lines_of(text) == (lines if lines[-1] else lines[:-1])
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 7, texts.BYTES_AT_ONCE])
+def test_a_file_is_read_line_by_line_as_it_is_read_at_once(at_once, monkeypatch, write):
+    monkeypatch.setattr(texts, "BYTES_AT_ONCE", at_once)
+    draw = random.Random(at_once)
+    for number in range(200):
+        parts = draw.choices(
+            ["a", "é", "\u2028", "\x0b", "\r", "\n", "\r\n", " "], k=draw.randint(1, 12)
+        )
+        text = "".join(["b", *parts])
+        path = write(f"{number}.txt{draw.choice(['', '.gz'])}", draw.choice(["", "\ufeff"]) + text)
+        lines = [f"{line}\n" for line in read_text(path).split("\n")]
+        assert [*texts.read_lines(path)] == (lines[:-1] if lines[-1] == "\n" else lines)
+    for content, message in ((b" \r\n\n", "the file is empty"), (b"a\n\xff\n", "line 2: the byte")):
+        with pytest.raises(DataError, match=message):
+            [*texts.read_lines(write("wrong.txt", content))]
