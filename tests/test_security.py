@@ -35,10 +35,15 @@ SOURCES = [
     if not {"build", "node_modules"} & {*path.parts}
 ]
 # Modules that run what they read, start programs or fetch files, and who may import them: dates
-# read the names of months from the files of the package Babel.
+# read the names of months from the files of the package Babel, and stored examples come from a file
+# without a name that the same process has written.
 MODULES = dict.fromkeys(
     ("marshal", "shelve", "dill", "joblib", "cloudpickle", "subprocess", "requests", "httpx"), ()
-) | {"pickle": ("seqkeras/data/date_noise.py",), "urllib.request": (), "http.client": ()}
+) | {
+    "pickle": ("seqkeras/data/date_noise.py", "seqkeras/data/stored.py"),
+    "urllib.request": (),
+    "http.client": (),
+}
 NAMES = {"eval", "exec", "enable_unsafe_deserialization", "register_custom_ops_library", "popen"}
 OPTIONS = {"allow_pickle": False, "safe_mode": True, "trust_remote_code": False}
 

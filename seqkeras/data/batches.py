@@ -12,7 +12,7 @@ import keras
 import numpy as np
 from keras import tree
 
-from seqkeras.data.batching import few_sizes, rounded_up
+from seqkeras.data.batching import WORTH, few_sizes, rounded_up
 from seqkeras.data.nested import NestedSequences
 from seqkeras.data.stored import GrowingArray
 from seqkeras.targets import counts
@@ -178,8 +178,9 @@ class Batches(keras.utils.PyDataset):
             `NestedSequences`, or a dictionary of these.
         order: the rows of each batch, such as `seqkeras.data.BucketedBatches`.
         few_shapes: pad to few sizes, for backends that compile a step for each shape; None: where
-            the backend is not TensorFlow. Batches of one number of rows have at most six shapes
-            (`seqkeras.data.batching.few_sizes`); other batches have sizes that are `rounded_up`.
+            the backend is not TensorFlow. Batches of one number of rows have at most six shapes,
+            fewer where there are few batches (`seqkeras.data.batching.few_sizes`); other batches
+            have sizes that are `rounded_up`.
         tokens: (rows,) integers, the number of tokens of each row, by which speed is counted; None:
             the length of the first array that has one, targets before inputs.
         vary: number of a pass -> inputs and targets of this pass, of the same rows and forms; None:
@@ -314,7 +315,9 @@ class Batches(keras.utils.PyDataset):
         batches = self.order.of_pass(0)
         return [
             [
-                few_sizes([axis[rows].max() for rows in batches], longest=axis.max(initial=1))
+                few_sizes(
+                    [axis[rows].max() for rows in batches], longest=axis.max(initial=1), worth=WORTH
+                )
                 for axis in _sizes(array).T
             ]
             for array in tree.flatten(self.arrays)

@@ -11,6 +11,7 @@ import numpy as np
 
 POOL = 50  # batches that are sorted together
 MOST_SIZES = 6  # sizes of batches, for backends that compile a step for each
+WORTH = 64.0  # batches of a pass that compiling a step takes as long as
 
 
 class Order(Protocol):
@@ -210,7 +211,10 @@ def rounded_up(lengths: Sequence[int] | np.ndarray | int) -> np.ndarray:
 
 
 def few_sizes(
-    lengths: Sequence[int] | np.ndarray, most: int = MOST_SIZES, longest: int | None = None
+    lengths: Sequence[int] | np.ndarray,
+    most: int = MOST_SIZES,
+    longest: int | None = None,
+    worth: float = 0.0,
 ) -> np.ndarray:
     """Return few sizes, in order, to which batches are padded with the least padding.
 
@@ -220,19 +224,23 @@ def few_sizes(
         lengths: (batches,) integers, the length of each batch's longest row.
         most: how many sizes there may be.
         longest: what a later batch may need too; None: the longest of these.
+        worth: how many batches of the mean length each size must save in padding.
     """
     longest = int(np.max(lengths, initial=longest or 1))
     rounded = np.minimum(rounded_up([*lengths, longest]), longest)
     sizes, rows = np.unique(rounded, return_counts=True)
     behind = np.cumsum(rows)  # rows of this size and the smaller ones
     least, before = behind * sizes, []  # of all up to each size, which is the last of so many
+    costs = [least[-1]]
     for _ in range(min(most, len(sizes)) - 1):
         # [j, i]: sizes j and, of those below it, i
         sums = least + (behind[:, np.newaxis] - behind) * sizes[:, np.newaxis]
         sums[np.triu_indices(len(sizes))] = np.iinfo(sums.dtype).max
         before.append(np.argmin(sums, axis=1))
         least = np.minimum(least, np.min(sums, axis=1))
+        costs.append(least[-1])
+    number = np.argmin(np.array(costs) / rounded.mean() + worth * np.arange(len(costs)))
     chosen = [len(sizes) - 1]
-    for places in reversed(before):
+    for places in reversed(before[:number]):
         chosen.append(places[chosen[-1]])
     return sizes[sorted({*chosen})]

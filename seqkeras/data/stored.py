@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import array
 import copy
+import io
 import itertools
 import pickle
 import tempfile
@@ -27,7 +28,8 @@ class Stored(Sequence):
     examples there, which share what is stored. It is equal to a list of the same examples.
 
     Args:
-        examples: an iterable of objects that `pickle` takes.
+        examples: an iterable of tuples, texts, numbers, lists and dictionaries of these; a tuple
+            may be a named one of this library.
 
     Example:
         >>> import numpy as np
@@ -116,7 +118,18 @@ class _Blocks:
         with self._lock:
             self._file.seek(start)
             content = self._file.read(end - start)
-        return pickle.loads(content)
+        return _Unpickler(io.BytesIO(content)).load()
+
+
+class _Unpickler(pickle.Unpickler):
+    """Makes objects of our own classes alone, and ranges."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if module.split(".")[0] != "seqkeras" and (module, name) != ("builtins", "range"):
+            raise pickle.UnpicklingError(
+                f"Stored: must hold plain examples; found {module}.{name}."
+            )
+        return super().find_class(module, name)
 
 
 def taken(examples: Sequence[Any], rows: np.ndarray) -> Sequence[Any]:

@@ -122,6 +122,18 @@ def test_no_other_few_sizes_have_less_padding(most):
         assert len(sizes) <= most and sizes[-1] == last and padded(rounded, sizes) == least
 
 
+def test_a_size_must_save_as_much_padding_as_it_is_worth():
+    lengths = [8] * 100 + [16] * 100
+    mean = 12
+    assert few_sizes(lengths, worth=100 * 8 / mean - 1).tolist() == [8, 16]
+    assert few_sizes(lengths, worth=100 * 8 / mean + 1).tolist() == [16]
+    draw = np.random.default_rng(0)
+    for _ in range(20):
+        lengths = draw.integers(1, 200, draw.integers(1, 3000))
+        few = [len(few_sizes(lengths, worth=worth)) for worth in (0, 8, 64, 512, 10**6)]
+        assert few == sorted(few, reverse=True) and few[-1] == 1
+
+
 def test_the_last_size_holds_what_a_later_batch_needs_and_no_more():
     assert few_sizes([3, 9], longest=19).tolist() == [3, 10, 19]
     assert few_sizes([3, 17], longest=17)[-1] == 17  # the positions of a model may end there

@@ -1,7 +1,9 @@
 """Examples and arrays that are kept packed are what a list, or one array, would be."""
 
+import pickle
 import random
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -37,6 +39,25 @@ def test_stored_examples_are_those_of_a_list(size, most_in_memory):
     doubled = kept.mapped(lambda row: row[0]).mapped(lambda number: 2 * number)
     assert [*doubled[::7]] == [2 * number for number in range(0, size, 7)]
     assert [*kept] == rows
+
+
+class Touches:
+    """An object whose pickle makes a file when it is read."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+def test_nothing_but_examples_is_read(tmp_path):
+    kept = Stored([Touches(tmp_path / "touched")])
+    with pytest.raises(
+        pickle.UnpicklingError, match="must hold plain examples; found pathlib.Path"
+    ):
+        kept[0]
+    assert not (tmp_path / "touched").exists()
 
 
 def test_several_threads_read_what_is_stored(most_in_memory):
