@@ -36,7 +36,7 @@ from tests.serving.http.served import as_process, ask
 from tests.training.test_translation import sentences as translated_sentences
 
 HERE = Path(__file__).parent
-OTHERS = ("test_", "__", "pages")
+OTHERS = ("test_", "conftest", "__", "pages")
 SCRIPTS = sorted(each for each in HERE.glob("*.py") if not each.name.startswith(OTHERS))
 ANSWERS = ["good", "bad"]  # to what the scripts ask of a bundle of reviews
 
