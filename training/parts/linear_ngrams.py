@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from keras import ops
 
+from seqkeras.decoding import compiled
 from seqkeras.metrics.calibration import fitted_temperature, log_softmax
 from seqkeras.models import LinearNgrams
 from seqkeras.models.linear_ngrams import MOST_BUCKETS
@@ -113,9 +114,10 @@ def counted_ngrams(layer: LinearNgrams, rows: Sequences, texts: np.ndarray) -> A
     from scipy import sparse
 
     parts, order = [], []
+    grams = compiled(lambda token_ids: [*layer.grams(token_ids)])
     for chosen, token_ids in _in_batches(rows, texts):
         pairs = []
-        for buckets, real in layer.grams(token_ids):
+        for buckets, real in grams(token_ids):
             row, column = np.nonzero(ops.convert_to_numpy(real))
             pairs.append((row, ops.convert_to_numpy(buckets)[row, column]))
         places, hit = map(np.concatenate, zip(*pairs, strict=True))
@@ -128,9 +130,9 @@ def counted_ngrams(layer: LinearNgrams, rows: Sequences, texts: np.ndarray) -> A
 
 def logits_of_ngrams(layer: LinearNgrams, rows: Sequences) -> np.ndarray:
     """Return the (texts, K) logits of rows of token ids."""
-    logits = np.empty((len(rows.lengths), layer.units))
+    logits, logits_of = np.empty((len(rows.lengths), layer.units)), compiled(layer)
     for chosen, token_ids in _in_batches(rows, np.arange(len(logits))):
-        logits[chosen] = ops.convert_to_numpy(layer(token_ids))
+        logits[chosen] = ops.convert_to_numpy(logits_of(token_ids))
     return logits
 
 
