@@ -21,9 +21,7 @@ from seqkeras.data.texts import (
     DataError,
     first_line,
     holds_half_a_character,
-    lines_of,
     read_lines,
-    read_text,
     suffix_of,
 )
 from seqkeras.serving.parsing import MOST_OF_LINE, about_separators
@@ -278,11 +276,8 @@ def _next_of(reader):
 
 def _not_csv(path, error, begin, line):
     """Return what is wrong with a row that begins in one line and can not be read on in `line`."""
-    text = read_text(path)
-    if "\r" in text and "\n" not in text:
-        return f"{path}: its lines end in CR alone; save it with line ends of Unix or Windows."
     quotes = 'a field that holds a quote stands in quotes, and the quote is written twice: ""'
-    if line > len(lines_of(text)):
+    if line > sum(1 for _ in read_lines(path)):
         return f"{path}, line {begin}: a quote of the row that begins here never closes; {quotes}."
     row = "" if line == begin else f" in the row that begins in line {begin}"
     if "field limit" in str(error):

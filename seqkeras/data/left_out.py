@@ -23,7 +23,6 @@ def usable(
         read: a function that returns the value of a row, or raises a `DataError`.
         noun: noun of a row, for errors.
         skip_bad: leave out the rows that can not be used; without it the first is an error.
-
         keep: what makes the result of an iterable of values, such as
             `seqkeras.data.stored.Stored`.
 

@@ -11,6 +11,7 @@ All in UTF-8, plain or .gz. Columns with names: `seqkeras.data.columns`.
 Reference: https://tatoeba.org, https://github.com/cmusphinx/cmudict
 """
 
+import itertools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -60,13 +61,13 @@ def each_parallel(
         (1, ('Guten Tag', 'Guten Tag'))
     """
     paths = source_path, target_path
-    sizes = [sum(1 for _ in read_lines(path)) for path in paths]
-    if sizes[0] != sizes[1]:
-        raise DataError(
-            f"{source_path} and {target_path}: must have as many lines as each other; they have "
-            f"{sizes[0]:,} and {sizes[1]:,}."
-        )
-    for line, lines in enumerate(zip(*map(read_lines, paths)), start=1):
+    for line, lines in enumerate(itertools.zip_longest(*map(read_lines, paths)), start=1):
+        if None in lines:
+            sizes = [sum(1 for _ in read_lines(path)) for path in paths]
+            raise DataError(
+                f"{source_path} and {target_path}: must have as many lines as each other; they "
+                f"have {sizes[0]:,} and {sizes[1]:,}."
+            )
         source, target = (text.removesuffix("\n").removesuffix("\r") for text in lines)
         for path, text in zip(paths, (source, target)):
             if not text.strip():

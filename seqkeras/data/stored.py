@@ -6,6 +6,7 @@ Such a file lies in the folder of temporary files (TMPDIR), and is gone when the
 from __future__ import annotations
 
 import array
+import contextlib
 import copy
 import io
 import itertools
@@ -16,6 +17,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+
+from seqkeras.data.texts import DataError
 
 MOST_IN_MEMORY = 2**28  # bytes
 BLOCK = 128  # examples that are packed, and read, together
@@ -110,7 +113,9 @@ class _Blocks:
         self._file.close()
 
     def append(self, examples):
-        self._file.write(pickle.dumps(examples, pickle.HIGHEST_PROTOCOL))
+        with _room():
+            self._file.write(pickle.dumps(examples, pickle.HIGHEST_PROTOCOL))
+            self._file.flush()
         self._ends.append(self._file.tell())
 
     def __getitem__(self, number: int) -> list[Any]:
@@ -130,6 +135,18 @@ class _Unpickler(pickle.Unpickler):
                 f"Stored: must hold plain examples; found {module}.{name}."
             )
         return super().find_class(module, name)
+
+
+@contextlib.contextmanager
+def _room():
+    """Turn an error of a temporary file that is written within into one of its folder."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError(
+            f"{tempfile.gettempdir()}: examples that are too many for memory need a temporary file "
+            f"there ({error.strerror}); make room, or name another folder by TMPDIR."
+        ) from error
 
 
 def taken(examples: Sequence[Any], rows: np.ndarray) -> Sequence[Any]:
@@ -184,6 +201,7 @@ class GrowingArray:
             return np.memmap(self._file, self._dtype, "r", shape=self._shape)
 
     def _write(self):
-        self._file.writelines(np.ascontiguousarray(part, self._dtype) for part in self._parts)
-        self._file.flush()
+        with _room():
+            self._file.writelines(np.ascontiguousarray(part, self._dtype) for part in self._parts)
+            self._file.flush()
         self._parts, self._size = [], 0

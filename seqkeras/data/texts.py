@@ -3,6 +3,7 @@
 import contextlib
 import gzip
 import io
+import os
 import re
 import unicodedata
 import zlib
@@ -86,6 +87,7 @@ def read_lines(path: Path | str) -> Iterator[str]:
     path = Path(path)
     number, is_empty = 1, True
     with _opened(path) as file:
+        before = _state(file)
         if file.read(len(BYTE_ORDER_MARK)) != BYTE_ORDER_MARK:
             file.seek(0)
         while content := file.read(BYTES_AT_ONCE):
@@ -96,14 +98,32 @@ def read_lines(path: Path | str) -> Iterator[str]:
                     raise too_long(path, number + content.count(b"\n", 0, begin))
             try:
                 text = content.decode()
-            except UnicodeDecodeError:
+            except UnicodeDecodeError as error:
                 read_text(path)  # tells what is wrong
-                raise
+                raise _changed(path) from error
+            if number == 1 and "\n" not in text and "\r" in text.strip():
+                raise DataError(
+                    f"{path}: its lines end in CR alone; save it with line ends of Unix or Windows."
+                )
             is_empty = is_empty and not text.strip()
+            if is_empty and not file.peek(1):
+                break
             yield from io.StringIO(text if text.endswith("\n") else f"{text}\n", newline="\n")
             number += content.count(b"\n")
+        if _state(file) != before:
+            raise _changed(path)
     if is_empty:
         raise DataError(f"{path}: the file is empty.")
+
+
+def _state(file):
+    """Return what tells that a file has changed."""
+    state = os.fstat(file.fileno())
+    return state.st_size, state.st_mtime_ns
+
+
+def _changed(path):
+    return DataError(f"{path}: has changed while it was read; start again.")
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ from seqkeras.serving.text import SentencePieces, Subwords, Tokenizer
 from seqkeras.serving.text.subwords import require_text
 
 MOST_PARTS = 2**18  # whose ids an `Encoder` remembers
+LONGEST_PART = 32  # characters; texts without spaces are longer, and hardly come twice
 
 
 def encode_all(
@@ -81,7 +82,11 @@ class Encoder:
             new = [*parts]
         self._ids_of.update(zip(new, encode_all(self._tokenizer, new), strict=True))
         (before, after), ids_of = self._around, self._ids_of.__getitem__
-        return [[*before, *itertools.chain.from_iterable(map(ids_of, row)), *after] for row in rows]
+        ids = [[*before, *itertools.chain.from_iterable(map(ids_of, row)), *after] for row in rows]
+        for part in new:
+            if len(part) > LONGEST_PART:
+                del self._ids_of[part]
+        return ids
 
 
 def splits_at_spaces(tokenizer: Tokenizer) -> bool:
@@ -90,7 +95,7 @@ def splits_at_spaces(tokenizer: Tokenizer) -> bool:
         return False
     content = json.loads(tokenizer.to_json())
     kinds = [(content[part] or {}).get("type") for part in ("normalizer", "pre_tokenizer")]
-    is_of_words = not any(len(token.split()) > 1 for token in tokenizer.added_tokens)
+    is_of_words = not any(map(str.isspace, "".join(tokenizer.added_tokens)))
     return is_of_words and kinds == ["BertNormalizer", "BertPreTokenizer"]
 
 

@@ -3,6 +3,7 @@
 The same texts make the same vocabulary every time. It leaves out sampling: every text is read.
 """
 
+import itertools
 import json
 from collections import Counter
 from collections.abc import Iterable
@@ -14,6 +15,7 @@ from seqkeras.serving.text.subwords import require_library as require_tokenizers
 from seqkeras.serving.text.vocabularies import SPECIAL_TOKENS as SPECIAL_WORDS
 from seqkeras.serving.text.word_piece import SPECIAL_TOKENS, word_piece
 from seqkeras.serving.text.words import WordTable
+from seqkeras.tokenizers.encode_all import LONGEST_PART
 
 AT_ONCE = 1_000  # times that a word stands in a text
 SPECIAL_BYTE_PAIRS = {  # the first ids of a learned vocabulary; those that are set after it
@@ -103,7 +105,11 @@ def _counted_words(tokenizer, texts):
     two spaces is read once."""
     parts, words = Counter(), Counter()
     for text in texts:
-        parts.update(text.split(" "))
+        of_text = text.split(" ")
+        if len(max(of_text, key=len)) > LONGEST_PART:  # such hardly come twice
+            words.update(itertools.chain.from_iterable(map(tokenizer.words, of_text)))
+        else:
+            parts.update(of_text)
     for part, count in parts.items():
         for word in tokenizer.words(part):
             words[word] += count

@@ -3,7 +3,6 @@
 import csv
 import json
 import random
-import types
 from collections import Counter
 
 import numpy as np
@@ -13,9 +12,7 @@ from seqkeras import serving
 from seqkeras.data.texts import DataError
 from seqkeras.runs import RunError
 from seqkeras.serving.results import Classification as Answer
-from seqkeras.tokenizers import learn_word_piece
 from seqkeras.training.__main__ import main as train
-from seqkeras.training.parts import encoded_texts, labelled_texts
 from seqkeras.training.parts.classification import Example
 from seqkeras.training.tasks.classification import ClassificationOptions
 from tests.training.commands import exported, printed, refusal, refused_files, scores_of
@@ -125,24 +122,6 @@ def test_texts_over_the_limit_are_cut_counted_and_left_out_of_validation(glue):
     assert all(len(example["input"]) == 2 for example in examples)
     assert not any("very" in example["input"][0] for example in examples)
     assert scores_of(folder)["examples"] == 23
-
-
-@pytest.mark.parametrize("at_once", [1, 7, 10_000])
-def test_ids_of_many_texts_are_those_of_each_one_cut_at_the_limit(at_once, monkeypatch):
-    draw, words = (
-        random.Random(at_once),
-        ["good", "bad", "unheard-of", "é", "日本", "[SEP]", "\x1c"],
-    )
-    texts = [" ".join(draw.choices(words, k=draw.randint(1, 12))) for _ in range(40)]
-    run = types.SimpleNamespace(
-        tokenizers={"text": learn_word_piece(texts, 60)},
-        record=types.SimpleNamespace(limits={"source_length": 9}, settings={}),
-    )
-    monkeypatch.setattr(encoded_texts, "AT_ONCE", at_once)
-    rows = labelled_texts._token_ids(run, texts).rows()
-    assert rows == [labelled_texts.text_encoding(run, text).token_ids for text in texts]
-    assert max(map(len, rows)) == 9 > min(map(len, rows))
-    assert labelled_texts._token_ids(run, []).shape == (0, None)
 
 
 def long_reviews(path, count):

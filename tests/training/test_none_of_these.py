@@ -14,7 +14,7 @@ from seqkeras.export.run import read_run
 from seqkeras.models import Bert, ClassificationHead, WithHeads
 from seqkeras.runs import RunFiles
 from seqkeras.training.none_of_these import Neighbours, chosen, fewest, threshold_of, with_none
-from seqkeras.training.parts.labelled_texts import text_encoding
+from seqkeras.training.parts.text_rows import text_encoding
 from seqkeras.training.tasks.classification import ClassificationOptions
 from tests.arrays import floats, numbers, randomize
 from tests.conftest import others_long

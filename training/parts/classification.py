@@ -29,7 +29,7 @@ from seqkeras.training.parts.carried_windows import in_training
 from seqkeras.training.parts.delays import Delays
 from seqkeras.training.parts.features import require_features
 from seqkeras.training.parts.frames import FrameModelling, Frames
-from seqkeras.training.parts.labelled_texts import LabelledTextModelling, LabelledTexts, parts
+from seqkeras.training.parts.labelled_texts import LabelledTextModelling, LabelledTexts
 from seqkeras.training.parts.linear_ngrams import (
     FEWEST_TEXTS,
     MOST_LABELS,
@@ -38,6 +38,7 @@ from seqkeras.training.parts.linear_ngrams import (
     logits_of_ngrams,
 )
 from seqkeras.training.parts.splitting import folds_apart, split
+from seqkeras.training.parts.text_rows import parts
 from seqkeras.training.task import Scoring
 from seqkeras.training.wording import counted, listed
 

@@ -17,12 +17,12 @@ from seqkeras.runs import RunError
 from seqkeras.training.console import console
 from seqkeras.training.parts.classification import UNLABELLED
 from seqkeras.training.parts.classification import Example as Labelled
-from seqkeras.training.parts.labelled_texts import parts
 from seqkeras.training.parts.pretrained import spread
 from seqkeras.training.parts.read_words import read_words
 from seqkeras.training.parts.regression import Example as Numbered
 from seqkeras.training.parts.tagging import NO_TAG
 from seqkeras.training.parts.teacher import Teacher
+from seqkeras.training.parts.text_rows import parts
 from seqkeras.training.task import Modelling, Reading, Task
 from seqkeras.training.wording import counted
 

@@ -14,6 +14,7 @@ from seqkeras.data.batches import Sequences
 from seqkeras.serving.text import Tokenizer
 from seqkeras.serving.text.word_piece import SPECIAL_TOKENS, word_piece
 from seqkeras.tokenizers import learn_word_piece
+from seqkeras.tokenizers.encode_all import LONGEST_PART
 from seqkeras.training.console import console
 from seqkeras.training.parts.pretrained import Pretrained, known_tokenizer
 from seqkeras.training.parts.vocabularies import Texts, learned_from, learned_on
@@ -76,7 +77,12 @@ class EncodedTexts(Reading):
         if tokenizer is None:
             lowercase = self.options.lowercase is not False
             tokenizer = word_piece(SPECIAL_TOKENS, lowercase, in_texts=())
-        return functools.lru_cache(MOST_WORDS)(lambda word: bool(tokenizer.encode(word)))
+
+        def is_read(word):
+            return bool(tokenizer.encode(word))
+
+        remembered = functools.lru_cache(MOST_WORDS)(is_read)
+        return lambda word: (remembered if len(word) <= LONGEST_PART else is_read)(word)
 
 
 def encoded_in_parts(

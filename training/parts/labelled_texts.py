@@ -10,18 +10,18 @@ import numpy as np
 
 from seqkeras.attention import StructuredSelfAttention
 from seqkeras.data.columns import each_row
-from seqkeras.data.stored import Stored, taken
+from seqkeras.data.stored import Stored
 from seqkeras.runs import RunError, RunFiles
 from seqkeras.serving.categories import category_text
-from seqkeras.serving.text import Encoding, Tokenizer
+from seqkeras.serving.text import Tokenizer
 from seqkeras.tensors import Tensor
 from seqkeras.terminal import one_line
-from seqkeras.tokenizers.encode_all import Encoder
 from seqkeras.training.console import console, say_merged
 from seqkeras.training.options.labelled_texts import WAYS_OUT
-from seqkeras.training.parts.encoded_texts import EncodedTexts, encoded_in_parts
+from seqkeras.training.parts.encoded_texts import EncodedTexts
 from seqkeras.training.parts.encoders import encoded
-from seqkeras.training.parts.pretrained import inputs_of, inputs_of_ids
+from seqkeras.training.parts.pretrained import inputs_of_ids
+from seqkeras.training.parts.text_rows import TextRows, parts
 from seqkeras.training.parts.varied_subwords import varied_inputs
 from seqkeras.training.parts.vocabularies import Texts
 from seqkeras.training.task import Modelling
@@ -146,29 +146,19 @@ class LabelledTextModelling(Modelling):
             targets: an array of each example's.
         """
         options, pretrained = self.options, self.reading.pretrained
-        if options.stride is None and options.pair_column is None:
-            texts = (example.text for example in examples)
-            inputs = inputs_of_ids(_token_ids(run, texts), pretrained)
-        else:
-            rows = [text_encodings(run, example.text) for example in examples]
-            encodings = [window for row in rows for window in row]
-            inputs = inputs_of(encodings, options.pair_column is not None, pretrained)
-            targets = np.repeat(targets, [len(row) for row in rows], axis=0)
-        lengths = inputs["token_ids"].lengths
-        if options.stride is None:
-            self._say_what_is_cut(examples, lengths, run)
-        return inputs, targets, lengths
+        rows = TextRows(run)
+        token_ids, segment_ids, counts = rows(example.text for example in examples)
+        inputs = inputs_of_ids(token_ids, pretrained)
+        if options.pair_column is not None and (pretrained is None or pretrained.has_segments):
+            inputs["segment_ids"] = segment_ids
+        if rows.cut:
+            more = f"of more than --max-length {run.record.limits['source_length']} tokens"
+            cut = counted(rows.cut, f"texts {more} are", f"text {more} is")
+            console.print(f"  {cut} cut")
+        return inputs, np.repeat(targets, counts, axis=0), token_ids.lengths
 
     def varied(self, inputs: Any, targets: Any, run: RunFiles) -> Any:
         return varied_inputs(self.options, inputs, targets, run)
-
-    def _say_what_is_cut(self, examples, lengths, run):
-        tokenizer, limit = run.tokenizers["text"], run.record.limits["source_length"]
-        full = taken(examples, np.flatnonzero(lengths == limit))
-        cut = sum(len(tokenizer.analyze(*parts(example.text))) > limit for example in full)
-        if cut:
-            more = f"of more than --max-length {limit} tokens"
-            console.print(f"  {counted(cut, f'texts {more} are', f'text {more} is')} cut")
 
     def summarized(self, inputs: Tensor, hidden: Tensor, real: Tensor) -> Tensor:
         """Return the vector of a text, by attention over its tokens (B, T, D); (B, hops D)."""
@@ -184,41 +174,5 @@ class LabelledTextModelling(Modelling):
         return inputs, self.summarized(inputs, hidden, real)
 
 
-def parts(text: Any) -> tuple[str, ...]:
-    """Return a text, or two, as a tuple."""
-    return text if isinstance(text, tuple) else (text,)
-
-
 def _texts_of(example):
     return parts(example.text)
-
-
-def _token_ids(run, texts):
-    """Return the ids of an iterable of texts, cut off at the run's limit."""
-    limit = run.record.limits["source_length"]
-    encode = Encoder(run.tokenizers["text"], special_tokens=True)
-
-    def cut_off(some):
-        rows = encode(some)
-        return [
-            text_encoding(run, text).token_ids if len(row) > limit else row
-            for text, row in zip(some, rows, strict=True)
-        ]
-
-    return encoded_in_parts(cut_off, texts)
-
-
-def text_encodings(run: RunFiles, text: Any) -> list[Encoding]:
-    """Return the `Encoding`s that a model reads of a text, or of a tuple of two: one, or with a
-    stride those of a text's windows."""
-    stride = run.record.settings.get("stride")
-    if stride is None:
-        return [text_encoding(run, text)]
-    return run.tokenizers["text"].windows(None, text, run.record.limits["source_length"], stride)
-
-
-def text_encoding(run: RunFiles, text: Any) -> Encoding:
-    """Return the `Encoding` of a text, or of a tuple of two; what is over the run's limit is cut
-    off."""
-    limit = run.record.limits["source_length"]
-    return run.tokenizers["text"].analyze(*parts(text), max_length=limit, truncate=True)

@@ -11,8 +11,8 @@ from seqkeras.runs import RunFiles
 from seqkeras.tokenizers import pad
 from seqkeras.training.answering.graphs import graph_of
 from seqkeras.training.console import progress_bar
-from seqkeras.training.parts.labelled_texts import text_encoding
 from seqkeras.training.parts.read_words import read_words
+from seqkeras.training.parts.text_rows import text_encoding
 
 BATCH = 64  # texts at once
 

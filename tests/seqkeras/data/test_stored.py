@@ -1,7 +1,11 @@
 """Examples and arrays that are kept packed are what a list, or one array, would be."""
 
+import errno
+import io
+import os
 import pickle
 import random
+import tempfile
 import threading
 from pathlib import Path
 
@@ -11,6 +15,7 @@ import pytest
 from seqkeras.data import stored
 from seqkeras.data.batches import FrameSequences, Sequences
 from seqkeras.data.stored import GrowingArray, Stored, taken
+from seqkeras.data.texts import DataError
 
 SIZES = [0, 1, stored.BLOCK - 1, stored.BLOCK, stored.BLOCK + 1, 5 * stored.BLOCK + 3]
 
@@ -102,3 +107,21 @@ def test_sequences_that_are_joined_are_padded_alike_in_memory_and_in_a_file(most
     ]
     frames = [FrameSequences([np.full((size, 2), size)]) for size in (1, 3)]
     assert FrameSequences.joined(frames)[np.array([0, 1])].sum(axis=(1, 2)).tolist() == [2, 18]
+
+
+@pytest.mark.parametrize("keep", [Stored, lambda rows: GrowingArray().append(np.array(rows))])
+def test_a_full_folder_of_temporary_files_is_named(keep, monkeypatch, tmp_path):
+    class Full(io.BytesIO):
+        def write(self, content):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        writelines = write
+
+    monkeypatch.setattr(stored, "MOST_IN_MEMORY", 0)
+    monkeypatch.setattr(tempfile, "TemporaryFile", Full)
+    monkeypatch.setattr(tempfile, "SpooledTemporaryFile", lambda size: Full())
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
+    with pytest.raises(
+        DataError, match=f"^{tmp_path}: examples .* \\(No space left on device\\); ma"
+    ):
+        keep([1, 2])

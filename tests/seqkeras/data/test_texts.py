@@ -95,10 +95,26 @@ def test_a_file_is_read_line_by_line_as_it_is_read_at_once(at_once, monkeypatch,
         parts = draw.choices(
             ["a", "é", "\u2028", "\x0b", "\r", "\n", "\r\n", " "], k=draw.randint(1, 12)
         )
-        text = "".join(["b", *parts])
+        text = "".join(["b\n", *parts])
         path = write(f"{number}.txt{draw.choice(['', '.gz'])}", draw.choice(["", "\ufeff"]) + text)
         lines = [f"{line}\n" for line in read_text(path).split("\n")]
         assert [*texts.read_lines(path)] == (lines[:-1] if lines[-1] == "\n" else lines)
     for content, message in ((b" \r\n\n", "the file is empty"), (b"a\n\xff\n", "line 2: the byte")):
         with pytest.raises(DataError, match=message):
             [*texts.read_lines(write("wrong.txt", content))]
+
+
+def test_a_file_that_changes_while_it_is_read_is_told(write, monkeypatch):
+    monkeypatch.setattr(texts, "BYTES_AT_ONCE", 4)
+    path = write("lines.txt", "one\n" * 9)
+    lines = texts.read_lines(path)
+    assert next(lines) == "one\n"
+    path.write_text("one\n" * 5, encoding="utf-8")
+    with pytest.raises(DataError, match="lines.txt: has changed while it was read; start again."):
+        list(lines)
+
+
+def test_lines_that_end_in_cr_alone_are_told_by_every_reader_of_lines(write):
+    for name in ("rows.tsv", "pairs.txt", "words.conll", "rows.csv"):
+        with pytest.raises(DataError, match="its lines end in CR alone; save it with line ends of"):
+            READERS[name](write(name, "a,b\tc\rd,e\tf\r"))
