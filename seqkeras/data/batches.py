@@ -57,6 +57,13 @@ class Sequences:
         self.values = _narrow(np.fromiter(itertools.chain.from_iterable(rows), self.dtype))
 
     @classmethod
+    def flat(cls, values: np.ndarray, lengths: np.ndarray, padding: float = 0) -> Self:
+        """Return rows of the lengths (rows,) int64, whose values lie one row after the other."""
+        rows = cls([], padding=padding)
+        rows.values, rows.lengths, rows.starts = values, lengths, np.cumsum(lengths) - lengths
+        return rows
+
+    @classmethod
     def joined(cls, parts: Iterable[Self]) -> Self:
         """Return the rows of some of these, one at least, one after the other; all else is the
         first's. Many values lie in a file (`seqkeras.data.stored`)."""

@@ -55,6 +55,7 @@ class VariedWordPieces:
         self.goes_on = [token.startswith(INNER) and token != INNER for token in tokens]
         special = {*tokenizer.special_tokens, *tokenizer.added_tokens, UNKNOWN}
         self.special = [token in special for token in tokens]
+        self.is_whole = [len(token) == 1 or token in special for token in tokens]
         self.longest = max(map(len, tokens))
         self._ways = functools.lru_cache(MOST_WORDS)(self._ways_of)
 
@@ -72,12 +73,21 @@ class VariedWordPieces:
 
     def _varied(self, row, draw, most):
         ids, places, start = [], [], 0
-        while start < len(row):
-            end = start + 1
-            while end < len(row) and self.goes_on[row[end]]:
+        goes_on, is_whole, size = self.goes_on, self.is_whole, len(row)
+        while start < size:
+            index, end, passed_over = row[start], start + 1, 0
+            if (end == size or not goes_on[row[end]]) and not goes_on[index]:
+                # A word of one token, as most are: its longest token is drawn here.
+                if is_whole[index] or draw() >= self.rate:
+                    ids.append(index)
+                    places.append(start)
+                    start = end
+                    continue
+                passed_over = 1
+            while end < size and goes_on[row[end]]:
                 end += 1
             word = tuple(row[start:end])
-            cut = word if self.special[word[0]] else self._cut(word, draw)
+            cut = word if self.special[index] else self._cut(word, draw, passed_over)
             ids += cut
             places += [start] * len(cut)
             start = end
@@ -98,11 +108,16 @@ class VariedWordPieces:
         kept = [place for place in range(len(ids)) if place not in dropped]
         return [ids[place] for place in kept], [places[place] for place in kept]
 
-    def _cut(self, word, draw):
-        """Return the ids of a word that is cut anew; as it was, if what is left can not be cut."""
+    def _cut(self, word, draw, passed_over=0):
+        """Return the ids of a word that is cut anew; as it was, if what is left can not be cut.
+
+        Args:
+            passed_over: how many of the longest tokens have been passed over at the first place.
+        """
         ways, place, ids = self._ways(word), 0, []
         while place < len(ways):
-            taken = (way for way in ways[place] if way[1] == 1 or draw() >= self.rate)
+            here = ways[place] if place else ways[place][passed_over:]
+            taken = (way for way in here if way[1] == 1 or draw() >= self.rate)
             index, length = next(taken, (None, 0))
             if index is None:
                 return word

@@ -50,8 +50,8 @@ def varied_inputs(
         for some in in_parts(cut):
             rows = slice(start, start + len(some))
             start = rows.stop
-            places = [np.array(places) for _, places in some]
             token_ids.append(Sequences([ids for ids, _ in some]))
+            places = Sequences([places for _, places in some])
             of_others.append([_along(values, rows, places) for values in along.values()])
             of_targets.append(_along(targets, rows, places, of_first=True))
         ids = Sequences.joined(token_ids)
@@ -109,18 +109,18 @@ def _along(values, part, places, of_first=False):
     Args:
         values: of all rows.
         part: a slice of the rows.
-        places: for each row the indices of the first tokens of the tokens' words.
+        places: `Sequences`, for each token of these rows the index of its word's first token.
         of_first: whether the other tokens of a word have none but the padding.
     """
     if not isinstance(values, Sequences):
         return values[part]
-    rows = []
-    for row, place in zip(values.chosen(part).each_row(), places, strict=True):
-        taken = np.array(row)[place]
-        if of_first:
-            taken[1:][place[1:] == place[:-1]] = values.padding
-        rows.append(taken)
-    return Sequences(rows, padding=values.padding)
+    starts, lengths = values.starts[part], places.lengths
+    taken = values.values[np.repeat(starts, lengths) + places.values]
+    if of_first:
+        is_of_before = np.append(False, places.values[1:] == places.values[:-1])[: len(taken)]
+        is_of_before[places.starts[lengths > 0]] = False
+        taken = np.where(is_of_before, values.padding, taken)
+    return Sequences.flat(taken, lengths, values.padding)
 
 
 def _joined(parts):
