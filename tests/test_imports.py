@@ -33,6 +33,7 @@ seqkeras/data/time_steps.py: serving.times | numpy
 seqkeras/data/conll.py: seqkeras.data serving.entities |
 seqkeras/data/token_records.py: seqkeras.data seqkeras.files seqkeras.folders
     seqkeras.tokenizers.encode_all serving.text | numpy
+seqkeras/data/token_streams.py: seqkeras.data seqkeras.tokenizers.encode_all serving.text | numpy
 seqkeras/data/: seqkeras.data seqkeras.files seqkeras.targets serving.categories serving.parsing
     serving.text | NUMERIC
 seqkeras/tokenizers/learn_pieces.py: serving.text | sentencepiece

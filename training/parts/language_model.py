@@ -201,7 +201,7 @@ class LanguageModelModelling(Modelling):
         count = len(examples) - len(self.reading.further)
         corpora = [examples[:count], *([text] for text in self.reading.further)]
         streams = [self._stream(texts, run) for texts in corpora]
-        tokens = np.concatenate(streams)
+        tokens = np.concatenate(streams) if len(streams) > 1 else streams[0]
         size = options.context, options.batch_size
         try:
             if self.carries_state():
