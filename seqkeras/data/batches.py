@@ -320,10 +320,11 @@ class Batches(keras.utils.PyDataset):
         if self.order.batch_size is None or not hasattr(self.order, "of_pass"):
             return None
         batches = self.order.of_pass(0)
+        worth = 0.0 if keras.backend.backend() == "torch" else WORTH  # PyTorch compiles no step
         return [
             [
                 few_sizes(
-                    [axis[rows].max() for rows in batches], longest=axis.max(initial=1), worth=WORTH
+                    [axis[rows].max() for rows in batches], longest=axis.max(initial=1), worth=worth
                 )
                 for axis in _sizes(array).T
             ]

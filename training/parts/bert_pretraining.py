@@ -13,10 +13,7 @@ from seqkeras.data.documents import Corpus
 from seqkeras.data.masking import IGNORED, Masking, mask_token_of
 from seqkeras.data.pretraining import EveryRow, PretrainingBatches
 from seqkeras.data.sentence_pairs import FullSentences, SentencePairs
-from seqkeras.data.token_records import (
-    ShardTokens,
-    encoder_of_sentences,
-)
+from seqkeras.data.token_records import ShardTokens, encoder_of_sentences
 from seqkeras.metrics import TokenAccuracy
 from seqkeras.models import Bert, MaskedLMHead, NextSentenceHead, WithHeads
 from seqkeras.runs import RunError, RunRecord

@@ -7,7 +7,6 @@ import pickle
 import random
 import tempfile
 import threading
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ from seqkeras.data import stored
 from seqkeras.data.batches import FrameSequences, Sequences
 from seqkeras.data.stored import GrowingArray, Stored, taken
 from seqkeras.data.texts import DataError
+from tests.test_security import Touches
 
 SIZES = [0, 1, stored.BLOCK - 1, stored.BLOCK, stored.BLOCK + 1, 5 * stored.BLOCK + 3]
 
@@ -44,16 +44,6 @@ def test_stored_examples_are_those_of_a_list(size, most_in_memory):
     doubled = kept.mapped(lambda row: row[0]).mapped(lambda number: 2 * number)
     assert [*doubled[::7]] == [2 * number for number in range(0, size, 7)]
     assert [*kept] == rows
-
-
-class Touches:
-    """An object whose pickle makes a file when it is read."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def __reduce__(self):
-        return Path.touch, (self.path,)
 
 
 def test_nothing_but_examples_is_read(tmp_path):
