@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 TARGETS = "targets"
 MOST_TEXTS = 100_000  # of a use, in which unknown tokens are counted
+MOST_CHARACTERS = 2**25  # of these texts; the last one may have more
 SHOWN = 5  # unknown tokens in a message
 
 
@@ -39,8 +40,7 @@ def tell_unknown_tokens(
     for use, role, some in task.reading.texts_read(examples, tokenizers):
         texts.setdefault((use, role), []).append(some)
     for (use, role), parts in texts.items():
-        few = itertools.islice(itertools.chain.from_iterable(parts), MOST_TEXTS)
-        unknown = unknown_tokens(tokenizers[role], few)
+        unknown = unknown_tokens(tokenizers[role], _few(itertools.chain.from_iterable(parts)))
         if use not in unknown_by_use or unknown.share > unknown_by_use[use].share:
             unknown_by_use[use] = unknown
     shares = [
@@ -52,6 +52,16 @@ def tell_unknown_tokens(
         line = one_line(f"{source}: the vocabulary does not know {' and '.join(shares)}")
         console.print(f"  {line}")
     return unknown_by_use
+
+
+def _few(texts):
+    """Yield texts up to the limits."""
+    left = MOST_CHARACTERS
+    for text in itertools.islice(texts, MOST_TEXTS):
+        if left <= 0:
+            break
+        yield text
+        left -= len(text)
 
 
 def require_known_targets(task: Task, found: Mapping[str, UnknownTokens], most: float) -> None:

@@ -205,3 +205,13 @@ class GrowingArray:
             self._file.writelines(np.ascontiguousarray(part, self._dtype) for part in self._parts)
             self._file.flush()
         self._parts, self._size = [], 0
+
+
+def joined(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    """Return arrays one behind the other, those of `GrowingArray.whole`; one array as it is."""
+    if len(arrays) == 1:
+        return arrays[0]
+    whole = GrowingArray()
+    for part in arrays:
+        whole.append(part)
+    return whole.whole()

@@ -1,13 +1,14 @@
 """The text of a user's file, plain or compressed by gzip, and what is wrong with it in a line."""
 
 import contextlib
+import copy
 import gzip
 import io
 import os
 import re
 import unicodedata
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -84,10 +85,81 @@ def read_lines(path: Path | str) -> Iterator[str]:
         >>> [*read_lines("texts.txt")]
         ['one\\n', 'two\\n']
     """
-    path = Path(path)
+    for number, text in enumerate(_read_blocks(Path(path))):
+        if not number and "\n" not in text and "\r" in text.strip():
+            raise DataError(
+                f"{path}: its lines end in CR alone; save it with line ends of Unix or Windows."
+            )
+        yield from io.StringIO(text if text.endswith("\n") else f"{text}\n", newline="\n")
+
+
+class TextFile:
+    """What `read_text` returns of a file, or its beginning, read anew whenever it is asked for.
+
+    Iterating gives its text in parts of several lines.
+
+    Args:
+        path: path of the file.
+
+    Raises:
+        DataError: as `read_text` raises it; and where the file has changed since.
+
+    Example:
+        >>> import pathlib
+        >>> from seqkeras.data.texts import TextFile
+        >>> _ = pathlib.Path("texts.txt").write_text("one\\ntwo\\n")
+        >>> text = TextFile("texts.txt")
+        >>> len(text), [*text], [*text.cut(5)], text.rest(5)
+        (8, ['one\\ntwo\\n'], ['one\\nt'], 'wo\\n')
+    """
+
+    def __init__(self, path: Path | str):
+        self.path = Path(path)
+        self._size = sum(map(len, _read_blocks(self.path)))
+        self._state = _state(self.path.stat())
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __iter__(self) -> Iterator[str]:
+        left = self._size
+        for block in self._blocks():
+            if not left:
+                break
+            part = block[:left]
+            yield part
+            left -= len(part)
+
+    def cut(self, size: int) -> "TextFile":
+        """Return its first characters, so many."""
+        some = copy.copy(self)
+        some._size = size
+        return some
+
+    def rest(self, size: int) -> str:
+        """Return the text of the file without its first characters, so many."""
+        parts = []
+        for block in self._blocks():
+            parts.append(block[size:])
+            size = max(size - len(block), 0)
+        return "".join(parts)
+
+    def _blocks(self):
+        if _state(self.path.stat()) != self._state:
+            raise _changed(self.path)
+        return _read_blocks(self.path)
+
+
+def parts_of(text: str | TextFile) -> Iterable[str]:
+    """Return the parts of a text: itself, or those of its file, which end with lines."""
+    return [text] if isinstance(text, str) else text
+
+
+def _read_blocks(path):
+    """Yield the text of a file in parts that end with lines."""
     number, is_empty = 1, True
     with _opened(path) as file:
-        before = _state(file)
+        before = _state(os.fstat(file.fileno()))
         if file.read(len(BYTE_ORDER_MARK)) != BYTE_ORDER_MARK:
             file.seek(0)
         while content := file.read(BYTES_AT_ONCE):
@@ -101,25 +173,20 @@ def read_lines(path: Path | str) -> Iterator[str]:
             except UnicodeDecodeError as error:
                 read_text(path)  # tells what is wrong
                 raise _changed(path) from error
-            if number == 1 and "\n" not in text and "\r" in text.strip():
-                raise DataError(
-                    f"{path}: its lines end in CR alone; save it with line ends of Unix or Windows."
-                )
             is_empty = is_empty and not text.strip()
             if is_empty and not file.peek(1):
                 break
-            yield from io.StringIO(text if text.endswith("\n") else f"{text}\n", newline="\n")
+            yield text
             number += content.count(b"\n")
-        if _state(file) != before:
+        if _state(os.fstat(file.fileno())) != before:
             raise _changed(path)
     if is_empty:
         raise DataError(f"{path}: the file is empty.")
 
 
-def _state(file):
+def _state(status):
     """Return what tells that a file has changed."""
-    state = os.fstat(file.fileno())
-    return state.st_size, state.st_mtime_ns
+    return status.st_size, status.st_mtime_ns
 
 
 def _changed(path):

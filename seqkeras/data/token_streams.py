@@ -10,21 +10,23 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from seqkeras.data.stored import GrowingArray
-from seqkeras.serving.text import SentencePieces, WordTable
-from seqkeras.tokenizers.encode_all import encode_all
+from seqkeras.data.texts import TextFile, parts_of
+from seqkeras.serving.text import CharacterTable, SentencePieces, WordTable
+from seqkeras.tokenizers.encode_all import Encoder
 
 if TYPE_CHECKING:
     from seqkeras.serving.text import Tokenizer
 
 CHUNK = 2**20  # characters that are encoded at once: libraries take much memory for a token
-AT_ONCE = 10_000  # lines that are encoded at once
 BEFORE_WORD = re.compile(r"(?<=\S)(?= \S)")  # where no tokenizer here has a token across
+MOST = 2**22  # characters: longer texts without such a place are cut behind a line
+AT_ONCE = 10_000  # lines that are encoded at once
 
 
 def keeps_white_space(tokenizer: Tokenizer) -> bool:
@@ -33,11 +35,11 @@ def keeps_white_space(tokenizer: Tokenizer) -> bool:
     return not isinstance(tokenizer, SentencePieces | WordTable)
 
 
-def token_stream(texts: Sequence[str], tokenizer: Tokenizer, end_id: int) -> np.ndarray:
+def token_stream(texts: Sequence[str | TextFile], tokenizer: Tokenizer, end_id: int) -> np.ndarray:
     """Return the token ids of texts.
 
     Args:
-        texts: a list of strings.
+        texts: a list of strings, or of `seqkeras.data.texts.TextFile`s.
         tokenizer: a tokenizer of `seqkeras.tokenizers`.
         end_id: the id of <eos>.
 
@@ -56,29 +58,46 @@ def token_stream(texts: Sequence[str], tokenizer: Tokenizer, end_id: int) -> np.
     for number, text in enumerate(texts):
         if whole and number:
             stream.append(np.array([end_id], "int32"))
-        pieces = iter(pieces_read(text, tokenizer))
-        while some := [*itertools.islice(pieces, 1 if whole else AT_ONCE)]:
-            rows = encode_all(tokenizer, some)
-            if not whole:
-                rows = ([*row, end_id] for row in rows)
-            stream.append(np.fromiter(itertools.chain.from_iterable(rows), "int32"))
+        for ids in _encoded(pieces_read(text, tokenizer), tokenizer, None if whole else end_id):
+            stream.append(ids)
     return stream.whole()
 
 
-def pieces_read(text: str, tokenizer: Tokenizer) -> Iterable[str]:
+def _encoded(pieces, tokenizer, end_id):
+    """Yield the ids of pieces in arrays; `end_id`, unless it is None, stands behind each piece."""
+    if isinstance(tokenizer, CharacterTable):
+        yield from map(tokenizer.encode_long, pieces)
+        return
+    pieces, encode = iter(pieces), Encoder(tokenizer)
+    while some := [*itertools.islice(pieces, 1 if end_id is None else AT_ONCE)]:
+        rows = encode(some)
+        if end_id is not None:
+            rows = ([*row, end_id] for row in rows)
+        yield np.fromiter(itertools.chain.from_iterable(rows), "int32")
+
+
+def pieces_read(text: str | TextFile, tokenizer: Tokenizer) -> Iterable[str]:
     """Return the pieces of a text that a tokenizer reads one by one: its lines, or long parts where
     white space is part of the tokens."""
-    return _chunks(text) if keeps_white_space(tokenizer) else _lines(text)
+    return chunks(text) if keeps_white_space(tokenizer) else _lines(text)
 
 
 def _lines(text):
-    return text.removesuffix("\n").split("\n")
+    for part in parts_of(text):
+        yield from part.removesuffix("\n").split("\n")
 
 
-def _chunks(text):
-    start = 0
-    while start < len(text):
-        match = BEFORE_WORD.search(text, start + CHUNK)
-        end = match.start() if match else len(text)
-        yield text[start:end]
-        start = end
+def chunks(text: str | TextFile) -> Iterator[str]:
+    """Yield a text in long parts, of which the tokens are those of the text."""
+    rest = ""
+    for part in parts_of(text):
+        rest, start = rest + part, 0
+        while match := BEFORE_WORD.search(rest, start + CHUNK):
+            yield rest[start : match.start()]
+            start = match.start()
+        rest = rest[start:]
+        if len(rest) > MOST and (end := rest.rfind("\n") + 1):
+            yield rest[:end]
+            rest = rest[end:]
+    if rest:
+        yield rest

@@ -16,6 +16,7 @@ import numpy as np
 
 from seqkeras.data.batches import Batches
 from seqkeras.data.mixing import MixedBatches
+from seqkeras.data.stored import joined
 
 NO_TARGET = -1
 
@@ -45,10 +46,10 @@ class PrefixTargets(Windows):
 
     Args:
         tokens, length: see `Windows`, of targets.
-        prefix_lengths: (tokens,) integers, of the window that starts there.
+        prefix_lengths: the `PrefixLengths`.
     """
 
-    def __init__(self, tokens: np.ndarray, length: int, prefix_lengths: np.ndarray):
+    def __init__(self, tokens: np.ndarray, length: int, prefix_lengths: "PrefixLengths"):
         super().__init__(tokens, length, 1)
         self.prefix_lengths = prefix_lengths
 
@@ -58,13 +59,30 @@ class PrefixTargets(Windows):
         return np.where(is_seen, NO_TARGET, super().__getitem__(starts))
 
 
-class RandomOrders:
-    """The order of the positions of each window: a permutation for each row of each batch.
+class PrefixLengths:
+    """The length of the prefix of each window, from 1 to T: a draw for each row of each batch.
 
     Args:
         num_tokens: number of tokens of the stream.
         length: T, of a window.
         seed: seed of what is drawn; what is drawn depends on it and on the starts of the batch.
+    """
+
+    dtype = np.dtype("int64")
+
+    def __init__(self, num_tokens: int, length: int, seed: int):
+        self.shape, self.most, self.seed = (num_tokens,), length, seed
+
+    def __getitem__(self, starts: np.ndarray) -> np.ndarray:
+        """Return (len(starts),) int64."""
+        generator = np.random.default_rng([self.seed, *starts])
+        return generator.integers(1, self.most + 1, size=len(starts))
+
+
+class RandomOrders:
+    """The order of the positions of each window: a permutation for each row of each batch.
+
+    Args: see `PrefixLengths`.
     """
 
     dtype = np.dtype("int64")
@@ -77,6 +95,24 @@ class RandomOrders:
         generator = np.random.default_rng([self.seed, *starts])
         positions = np.arange(self.shape[1], dtype=self.dtype)
         return generator.permuted(np.tile(positions, (len(starts), 1)), axis=1)
+
+
+class Begins:
+    """Whether a part of the stream begins at a token.
+
+    Args:
+        num_tokens: number of tokens of the stream.
+        starts: where the parts begin.
+    """
+
+    dtype = np.dtype(bool)
+
+    def __init__(self, num_tokens: int, starts: np.ndarray):
+        self.shape, self.starts = (num_tokens,), starts
+
+    def __getitem__(self, starts: np.ndarray) -> np.ndarray:
+        """Return (len(starts),) booleans."""
+        return np.isin(starts, self.starts)
 
 
 class RandomStarts:
@@ -117,7 +153,7 @@ class ConsecutiveStarts:
     Args: see `RandomStarts`, without seed: nothing is drawn.
 
     Attributes:
-        begins: (tokens,) booleans, True where a part begins.
+        starts: (batch_size,), where the parts begin.
         batches_per_pass: how many batches a part has.
 
     Raises:
@@ -131,8 +167,6 @@ class ConsecutiveStarts:
         self.starts = np.arange(batch_size) * size
         self.steps = np.arange(size // length) * length
         self.batches_per_pass = len(self.steps)
-        self.begins = np.zeros(num_tokens, bool)
-        self.begins[self.starts] = True
 
     def from_step(self, step: int) -> Iterator[np.ndarray]:
         """Yield (batch_size,) starts for `step`, `step + 1`, and so on without end."""
@@ -196,14 +230,14 @@ def mixed_windows(
     sizes = [len(stream) for stream in streams]
     orders = [RandomStarts(size, length, batch_size, seed) for size in sizes]
     offsets = np.cumsum([0, *sizes[:-1]])
-    order, tokens = MixedBatches(orders, offsets, weights, seed), np.concatenate(streams)
+    order, tokens = MixedBatches(orders, offsets, weights, seed), joined(streams)
     return Batches({"token_ids": Windows(tokens, length)}, Windows(tokens, length, 1), order)
 
 
 def with_prefixes(windows: Batches, seed: int) -> Batches:
     """Return windows that begin with a prefix: its inner tokens are no targets.
 
-        P(s) ~ uniform on 1 ... T, the length of the prefix of the window that starts at s
+        P ~ uniform on 1 ... T, the length of a window's prefix, for each row of each batch
 
     Args:
         windows: `random_windows`.
@@ -224,7 +258,7 @@ def with_prefixes(windows: Batches, seed: int) -> Batches:
     """
     inputs: Any = windows.arrays[0]
     (num_tokens, length), tokens = inputs["token_ids"].shape, inputs["token_ids"].tokens
-    prefix_lengths = np.random.default_rng(seed).integers(1, length + 1, size=num_tokens)
+    prefix_lengths = PrefixLengths(num_tokens, length, seed)
     targets = PrefixTargets(tokens, length, prefix_lengths)
     return Batches({**inputs, "prefix_lengths": prefix_lengths}, targets, windows.order)
 
@@ -280,7 +314,7 @@ def consecutive_windows(tokens: np.ndarray, length: int, batch_size: int) -> Bat
         [[3, 4, 5], [9, 10, 11]]
     """
     order = ConsecutiveStarts(len(tokens), length, batch_size)
-    inputs = {"token_ids": Windows(tokens, length), "begins": order.begins}
+    inputs = {"token_ids": Windows(tokens, length), "begins": Begins(len(tokens), order.starts)}
     return Batches(inputs, Windows(tokens, length, 1), order)
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 from collections.abc import Sequence
 
 from seqkeras.serving.text import SentencePieces, Subwords, Tokenizer
@@ -9,6 +10,7 @@ from seqkeras.serving.text.subwords import require_text
 
 MOST_PARTS = 2**18  # whose ids an `Encoder` remembers
 LONGEST_PART = 32  # characters; texts without spaces are longer, and hardly come twice
+AFTER_WORD = re.compile(r"(?<=\S)(?=[ \n])")  # where byte pairs have no token across
 
 
 def encode_all(
@@ -41,7 +43,7 @@ def encode_all(
 
 class Encoder:
     """`encode_all` for list after list of texts. A tokenizer of words reads what stands between two
-    spaces once.
+    spaces once, byte pairs a word with what white space stands before it.
 
     Args:
         tokenizer, special_tokens: see `encode_all`.
@@ -66,15 +68,15 @@ class Encoder:
     def __init__(self, tokenizer: Tokenizer, special_tokens: bool = False):
         self._tokenizer, self._special_tokens = tokenizer, special_tokens
         self._ids_of: dict[str, list[int]] = {}
-        self._reads_parts = splits_at_spaces(tokenizer)
+        self._parts_of = _parts_of(tokenizer)
         self._around = special_ids_around(tokenizer) if special_tokens else ([], [])
 
     def __call__(self, texts: Sequence[str]) -> list[list[int]]:
-        if not self._reads_parts:
+        if self._parts_of is None:
             return encode_all(self._tokenizer, texts, self._special_tokens)
         for text in texts:
             require_text("Subwords", text)
-        rows = [text.split(" ") for text in texts]
+        rows = [*map(self._parts_of, texts)]
         parts = {*itertools.chain.from_iterable(rows)}
         new = [*parts - self._ids_of.keys()]
         if len(self._ids_of) + len(new) > MOST_PARTS:
@@ -91,12 +93,25 @@ class Encoder:
 
 def splits_at_spaces(tokenizer: Tokenizer) -> bool:
     """Return whether a text has the tokens that its words have alone: it has with BERT's rules."""
-    if not isinstance(tokenizer, Subwords) or not tokenizer.is_word_piece:
-        return False
+    return _rules(tokenizer) == ["BertNormalizer", "BertPreTokenizer"] and tokenizer.is_word_piece
+
+
+def _parts_of(tokenizer):
+    """Return a function: text -> its parts, which have the tokens of the text; None if there is
+    none."""
+    if splits_at_spaces(tokenizer):
+        return lambda text: text.split(" ")
+    return AFTER_WORD.split if _rules(tokenizer) == [None, "ByteLevel"] else None
+
+
+def _rules(tokenizer):
+    """Return the types of the normalizer and the pre-tokenizer of `Subwords`, where no added token
+    holds a space; None of other ones."""
+    if not isinstance(tokenizer, Subwords) or re.search(r"\s", "".join(tokenizer.added_tokens)):
+        return None
     content = json.loads(tokenizer.to_json())
-    kinds = [(content[part] or {}).get("type") for part in ("normalizer", "pre_tokenizer")]
-    is_of_words = not any(map(str.isspace, "".join(tokenizer.added_tokens)))
-    return is_of_words and kinds == ["BertNormalizer", "BertPreTokenizer"]
+    rules = [content[part] or {} for part in ("normalizer", "pre_tokenizer")]
+    return [rule.get("type") for rule in rules] if rules[1].get("use_regex", True) else None
 
 
 def special_ids_around(tokenizer: Tokenizer) -> tuple[list[int], list[int]]:

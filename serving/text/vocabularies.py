@@ -6,12 +6,17 @@ and tensorflow-text. Does not handle characters of several code points that have
 """
 
 import collections
+import functools
+import itertools
 import json
 import os
+import sys
 import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self
+
+import numpy as np
 
 from ..parsing import parse_json
 
@@ -182,6 +187,19 @@ class CharacterTable(Table):
         """Return the id of each code point of `text` in NFC, as a list."""
         return [self.lookup(character) for character in unicodedata.normalize("NFC", text)]
 
+    def encode_long(self, text: str) -> np.ndarray:
+        """Return what `encode` returns as an array, int32, with less time for each code point."""
+        composed = unicodedata.normalize("NFC", text).encode("utf-32-le", "surrogatepass")
+        return self._id_of_code[np.frombuffer(composed, "<u4")]
+
+    @functools.cached_property
+    def _id_of_code(self):
+        """(code points,) int32."""
+        ids = np.full(sys.maxunicode + 1, UNK, "int32")
+        for character in self._ids:
+            ids[ord(character)] = self.lookup(character)
+        return ids
+
     def decode(self, token_ids: Iterable[int]) -> str:
         """Return the text of `token_ids` up to the first <eos>; special tokens have no text.
 
@@ -203,7 +221,7 @@ class CharacterTable(Table):
 
         Lone surrogates are left out: UTF-8 can not encode them.
         """
-        characters = set().union(*texts)
+        characters = set(itertools.chain.from_iterable(texts))
         return cls(SPECIAL_TOKENS + tuple(sorted(filter(cls.is_entry, characters))))
 
     @staticmethod

@@ -113,7 +113,7 @@ def test_a_language_model_reads_several_corpora_and_holds_out_of_the_first(tmp_p
     options = {"files": (str(paths[0]),), "also": (str(paths[1]),), "weights": (1.0, 3.0)}
     task = LanguageModelOptions(context=7, batch_size=5, **options).make()
     texts, validation = task.reading.read()
-    assert "b" in texts[1] and not any("b" in passage.text for passage in validation)
+    assert "b" in "".join(texts[1]) and not any("b" in passage.text for passage in validation)
     tokenizers = task.reading.tokenizers(texts)
     record = collections.namedtuple("Record", "decoding")(
         task.reading.record(texts, tokenizers)["decoding"]

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import math
 import random
 import re
 from pathlib import Path
@@ -11,12 +12,14 @@ import numpy as np
 import pytest
 
 from seqkeras import serving
+from seqkeras.data import texts, token_streams
 from seqkeras.models import GPT, PermutedGPT, RNNLanguageModel
 from seqkeras.pretrained import save_hugging_face
 from seqkeras.runs import RunError
 from seqkeras.tokenizers import learn_byte_pairs, read_tokenizer
 from seqkeras.tokenizers.of_stream import STREAM_TOKENIZERS
 from seqkeras.training.carried import CarriedTokens
+from seqkeras.training.parts import language_model, plain_texts
 from seqkeras.training.parts.language_model import LanguageModelModelling
 from seqkeras.training.starting import read_start
 from seqkeras.training.tasks.language_model import LanguageModelOptions
@@ -182,10 +185,40 @@ def test_several_files_are_one_text_and_may_be_compressed(tmp_path):
     second.write_bytes(gzip.compress(b"seven eight nine ten eleven twelve\n"))
     options = LanguageModelOptions(files=(str(first), str(second)), held_out=0.25)
     train, passages = options.make().reading.read()
-    assert train == ["one two three four five six\n", "seven eight nine te"]
+    parts = [["one two three four five six\n"], ["seven eight nine te"]]
+    assert [[*text] for text in train] == parts
     whole = "".join(part.before + part.text + part.rest for part in passages)
     assert whole == "n eleven twelve\n"
     assert passages[0].before == "n "
+
+
+def test_of_a_long_text_a_million_characters_are_held_out(tmp_path, monkeypatch):
+    monkeypatch.setattr(plain_texts, "MOST_CHARACTERS", 100)
+    file = text_file(tmp_path / "text.txt")
+    size = len(Path(file).read_text(encoding="utf-8"))
+    for held_out, left in ((None, 100), (0.1, math.ceil(size / 10))):
+        options = LanguageModelOptions(files=(file,), held_out=held_out)
+        [text], passages = options.make().reading.read()
+        assert len(text) == size - left
+        assert sum(map(len, (each.before + each.text + each.rest for each in passages))) == left
+
+
+@pytest.mark.parametrize("tokens", STREAM_TOKENIZERS)
+def test_subwords_are_learned_on_parts_of_a_long_text(tokens, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(texts, "BYTES_AT_ONCE", 100)
+    monkeypatch.setattr(token_streams, "CHUNK", 100)
+    file = tmp_path / "text.txt"
+    file.write_text("".join(f"the {chr(97 + place % 26) * 20}\n" * 5 for place in range(26)))
+    options = LanguageModelOptions(files=(str(file),), tokens=tokens, vocab_size=300)
+    tokenizers = []
+    for most in (language_model.MOST_LEARNED, 500):
+        monkeypatch.setattr(language_model, "MOST_LEARNED", most)
+        reading = options.make().reading
+        tokenizers.append(reading.tokenizers(reading.read()[0])["text"])
+    is_of_parts = tokens not in ("characters", "words")
+    assert (tokenizers[0] != tokenizers[1]) == is_of_parts
+    told = "the vocabulary is learned on 16.7% of the text" in capsys.readouterr().out
+    assert told == is_of_parts
 
 
 @pytest.mark.parametrize("kind", STREAM_TOKENIZERS)

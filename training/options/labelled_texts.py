@@ -6,8 +6,9 @@ from typing import Any
 import click
 
 from seqkeras.data.columns import WaysOut, require_columns
-from seqkeras.training.options import FRACTION, DataFile, Options, at_least, option, shown
+from seqkeras.training.options import DataFile, Options, at_least, option, shown
 from seqkeras.training.options.encoders import OF_ENCODER
+from seqkeras.training.options.held_out import held_out_option
 from seqkeras.training.options.spaces import OTHER_SIZE
 
 FORMS = ("csv", "tsv", "jsonl")
@@ -21,7 +22,7 @@ class LabelledTextOptions(Options):
     command have a `file`, a column of targets and a `DistillationOptions`, too."""
 
     validation: str | None = option(None, DataFile(), "Validation file. Default: rows of FILE.")
-    held_out: float = option(0.1, FRACTION, "Share of FILE's rows that is held out.")
+    held_out: float | None = held_out_option("FILE's rows")
     folds: int | None = option(
         None, at_least(2), "Number of parts of FILE for cross-validation; one of them is held out."
     )

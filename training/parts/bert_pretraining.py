@@ -45,7 +45,6 @@ KEPT = 200  # validation sentences that stay with the run
 SHOWN = 5  # rows in samples.txt
 MOST_ROWS = 2000  # of validation, with fixed masks
 MOST_FILLED = 1000  # validation sentences whose masks are filled in the end
-MOST_LEARNED = 2**25  # characters of which WordPieces are learned
 LEAST_FOLLOWING = 0.4  # share of pairs whose second text goes on, of which nothing is said
 
 

@@ -1,5 +1,6 @@
 """Plain text of the user's to features of words, by a language model in both directions."""
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ from keras import ops
 from seqkeras.data.batches import Batches
 from seqkeras.data.batching import InOrder
 from seqkeras.data.nested import NestedSequences
-from seqkeras.data.texts import lines_of, read_text
+from seqkeras.data.texts import each_line, parts_of, read_text
 from seqkeras.losses import SmoothedCrossEntropy
 from seqkeras.models import BiLM
 from seqkeras.runs import RunError, RunFiles
@@ -55,7 +56,7 @@ class BiLMReading(Reading):
         """Yield the lines that have words; of a line with too many, its parts."""
         most = self.options.max_length
         for text in texts:
-            for line in lines_of(text):
+            for line in itertools.chain.from_iterable(map(each_line, parts_of(text))):
                 places = word_places(line)
                 for first in range(0, len(places), most):
                     last = places[min(first + most, len(places)) - 1]

@@ -17,11 +17,10 @@ from seqkeras.runs import RunError
 from seqkeras.terminal import one_line
 from seqkeras.tokenizers import Subwords
 from seqkeras.training.console import console
+from seqkeras.training.parts.plain_texts import MOST_LEARNED
 from seqkeras.training.preparing import prepare
 from seqkeras.training.task import Modelling, Reading
 from seqkeras.training.wording import counted
-
-MOST_LEARNED = 2**25  # characters of which tokens are learned
 
 
 class DocumentReading(Reading):

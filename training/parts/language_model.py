@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,8 +14,9 @@ import keras
 import numpy as np
 
 from seqkeras.analysis.text_likelihood import TextLikelihood
-from seqkeras.data.texts import read_text
-from seqkeras.data.token_streams import pieces_read, token_stream
+from seqkeras.data.stored import joined
+from seqkeras.data.texts import TextFile, parts_of, read_text
+from seqkeras.data.token_streams import chunks, pieces_read, token_stream
 from seqkeras.data.windows import (
     NO_TARGET,
     consecutive_windows,
@@ -32,7 +34,12 @@ from seqkeras.training.carried import CarriedTokens
 from seqkeras.training.console import console
 from seqkeras.training.first_weights import places_in_both, take_rows, vocabularies
 from seqkeras.training.options.positions import POSITION_KINDS
-from seqkeras.training.parts.plain_texts import MeasuredScoring, perplexity, read_texts
+from seqkeras.training.parts.plain_texts import (
+    MOST_LEARNED,
+    MeasuredScoring,
+    perplexity,
+    read_texts,
+)
 from seqkeras.training.parts.vocabularies import learned_from
 from seqkeras.training.starting import read_start, tokenizer_of
 from seqkeras.training.task import Modelling, Reading
@@ -72,12 +79,12 @@ class Passage(NamedTuple):
 class LanguageModelReading(Reading):
     """Plain text to a model of what follows."""
 
-    further: list = []  # the texts of --also, the last ones of training
+    further: list = []  # the files of --also, the last ones of training
 
     def read(self) -> tuple[Sequence[Any], Sequence[Any]]:
         texts, held_out = read_texts(self.options, self.options.task)
         prompt = self._most_of_prompt()
-        self.further = [read_text(path) for path in self.options.also]
+        self.further = [*map(TextFile, self.options.also)]
         is_cut = self.options.validation is None
         return texts + self.further, [
             passage
@@ -112,12 +119,23 @@ class LanguageModelReading(Reading):
         if options.tokenizer is not None:
             return tokenizer_of(options.tokenizer)
         with learned_from(" and ".join(options.files)):
-            return STREAM_TOKENIZERS[options.tokens](examples, options.vocab_size)
+            return STREAM_TOKENIZERS[options.tokens](self._sample(examples), options.vocab_size)
+
+    def _sample(self, texts):
+        """Return parts of training texts, of which tokens are learned: all of them; for subwords,
+        whose learning takes long, evenly spread ones of a long text."""
+        cut = chunks if self.options.tokens == "byte-pairs" else parts_of
+        parts = itertools.chain.from_iterable(map(cut, texts))
+        every = math.ceil(sum(map(len, texts)) / MOST_LEARNED)
+        if every == 1 or self.options.tokens in ("characters", "words"):
+            return parts
+        console.print(f"  the vocabulary is learned on {1 / every:.1%} of the text")
+        return itertools.islice(parts, 0, None, every)
 
     def texts_read(
         self, examples: Sequence[Any], tokenizers: Mapping[str, Tokenizer]
     ) -> Iterator[tuple[str, str, Iterable[str]]]:
-        texts = examples if examples and isinstance(examples[0], str) else _texts(examples)
+        texts = examples if examples and isinstance(examples[0], TextFile) else _texts(examples)
         use = "inputs and targets" if self._learns_words() else "targets"
         for text in texts:
             yield use, "text", pieces_read(text, tokenizers["text"])
@@ -201,15 +219,14 @@ class LanguageModelModelling(Modelling):
         count = len(examples) - len(self.reading.further)
         corpora = [examples[:count], *([text] for text in self.reading.further)]
         streams = [self._stream(texts, run) for texts in corpora]
-        tokens = np.concatenate(streams) if len(streams) > 1 else streams[0]
         size = options.context, options.batch_size
         try:
             if self.carries_state():
-                windows = consecutive_windows(tokens, *size)
+                windows = consecutive_windows(joined(streams), *size)
             elif self.reading.further:
                 windows = mixed_windows(streams, *size, options.corpora.mixture(), options.seed)
             else:
-                windows = random_windows(tokens, *size, options.seed)
+                windows = random_windows(streams[0], *size, options.seed)
         except ValueError as error:
             sizes = " and ".join(f"{len(stream):,}" for stream in streams)
             raise RunError(
@@ -224,7 +241,7 @@ class LanguageModelModelling(Modelling):
             windows = with_orders(windows, options.seed)
         kind = "rows that go on from batch to batch" if self.carries_state() else "random windows"
         console.print(
-            f"  {len(tokens):,} tokens of {len(run.tokenizers['text']):,}; {kind} of "
+            f"  {sum(map(len, streams)):,} tokens of {len(run.tokenizers['text']):,}; {kind} of "
             f"{options.context}{', in random orders' if mask == 'permutation' else ''}"
         )
         return windows
@@ -321,7 +338,7 @@ class LanguageModelModelling(Modelling):
         """Return the likelihood of the validation text; it is compiled once."""
         if self.likelihood is None or self.likelihood[0] is not examples:
             start_id = run.record.decoding["start_id"]
-            tokens = [start_id, *self._stream(_texts(examples), run).tolist()]
+            tokens = np.append([start_id], self._stream(_texts(examples), run))
             likelihood = TextLikelihood(tokens, self.options.context, self.options.stride)
             self.likelihood = examples, likelihood
         return self.likelihood[1]

@@ -6,10 +6,13 @@ from typing import Any
 
 from rich.table import Table
 
-from seqkeras.data.texts import read_text
+from seqkeras.data.texts import TextFile, read_text
 from seqkeras.runs import RunError
 from seqkeras.training.console import console
+from seqkeras.training.options.held_out import MOST_CHARACTERS, share_held_out
 from seqkeras.training.task import Scoring
+
+MOST_LEARNED = 2**25  # characters of which subwords are learned
 
 
 class MeasuredScoring(Scoring):
@@ -46,8 +49,9 @@ def perplexity(loss: float) -> float:
     return math.exp(min(loss, 700.0))
 
 
-def read_texts(options: Any, task: str, at_lines: bool = False) -> tuple[list[str], list[str]]:
-    """Return two lists of texts, of training and of validation; a line says how long they are.
+def read_texts(options: Any, task: str, at_lines: bool = False) -> tuple[list[TextFile], list[str]]:
+    """Return the texts of training, which are read from their files, and those of validation; a
+    line says how long they are.
 
     Args:
         options: have `files`, `validation`, and `held_out`, the last share of the files that is
@@ -59,12 +63,13 @@ def read_texts(options: Any, task: str, at_lines: bool = False) -> tuple[list[st
         DataError: if a file can not be read.
         RunError: if one of the two would be empty.
     """
-    texts = [read_text(path) for path in options.files]
+    texts = [*map(TextFile, options.files)]
     if options.validation is None:
-        texts, held_out = _split(texts, options.held_out, at_lines)
+        share = share_held_out(options, sum(map(len, texts)), most=MOST_CHARACTERS)
+        texts, held_out = _split(texts, share, at_lines)
         if not texts or not held_out:
             raise RunError(
-                f"{' and '.join(options.files)}: --held-out {options.held_out} leaves nothing "
+                f"{' and '.join(options.files)}: --held-out {share} leaves nothing "
                 f"for {'validation' if texts else 'training'}."
             )
     else:
@@ -79,10 +84,22 @@ def _split(texts, held_out, at_lines):
     train, left = [], int((1 - held_out) * sum(map(len, texts)))
     for index, text in enumerate(texts):
         if len(text) > left:
+            first = text.cut(left)
+            rest = text.rest(left)
             if at_lines:
-                left = text.rfind("\n", 0, left) + 1
-            both = [[*train, text[:left]], [text[left:], *texts[index + 1 :]]]
-            return [[part for part in parts if part.strip()] for parts in both]
+                first, rest = _at_line(first, rest)
+            parts = [rest, *("".join(file) for file in texts[index + 1 :])]
+            train = [part for part in (*train, first) if any(map(str.strip, part))]
+            return train, [part for part in parts if part.strip()]
         train.append(text)
         left -= len(text)
     return train, []
+
+
+def _at_line(first, rest):
+    """Return the two parts of a file, so that the second one begins with the last line of the
+    first."""
+    line = ""
+    for part in first:
+        line = (line + part).rpartition("\n")[2]
+    return first.cut(len(first) - len(line)), line + rest

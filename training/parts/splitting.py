@@ -8,6 +8,7 @@ import numpy as np
 
 from seqkeras.data.stored import taken
 from seqkeras.runs import RunError
+from seqkeras.training.options.held_out import share_held_out
 from seqkeras.training.wording import counted
 
 
@@ -45,6 +46,7 @@ def split(
     noun: str = "row",
     label: str = "label",
     way_out: str = "",
+    size: int | None = None,
 ) -> tuple[Sequence[Any], Sequence[Any]]:
     """Return the examples without those that are held out, and those, both in their order.
 
@@ -56,6 +58,7 @@ def split(
             has left stays, so that fewer may be held out.
         noun, label: what the error calls an example, and one of its labels.
         way_out: what the user may do instead of naming a file of validation.
+        size: number of examples, where each of these is a group of several.
 
     Raises:
         NoneHeldOutError: if each example has a label that no other has.
@@ -67,7 +70,8 @@ def split(
     left = Counter()
     for labels, count in zip(number_of, np.bincount(numbers)):
         left.update(dict.fromkeys(labels, int(count)))
-    wanted, held_out, of_labels = max(1, round(options.held_out * len(examples))), [], [*number_of]
+    share = share_held_out(options, size or len(examples))
+    wanted, held_out, of_labels = max(1, round(share * len(examples))), [], [*number_of]
     for index in map(int, np.random.default_rng(options.seed).permutation(len(examples))):
         if len(held_out) == wanted:
             break

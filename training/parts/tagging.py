@@ -27,6 +27,7 @@ from seqkeras.training.baselines import Measure, Method, ratio
 from seqkeras.training.calibration import Chains, Chances, Evidence, Softmaxes
 from seqkeras.training.console import add_rows, console, say_left_out, say_single
 from seqkeras.training.options.frames import TAG
+from seqkeras.training.options.held_out import share_held_out
 from seqkeras.training.parts.baselines.tags import tags_of_frames, tags_of_words
 from seqkeras.training.parts.carried_windows import in_training
 from seqkeras.training.parts.delays import Delays
@@ -105,13 +106,13 @@ class TaggingReading(EncodedTexts):
         """
         noun, groups = self.unit, [range(row, row + 1) for row in range(len(examples))]
         if not self.frames and self.options.split == "documents":
-            noun, groups = in_documents(examples, self.options.held_out)
+            noun, groups = in_documents(examples, share_held_out(self.options, len(examples)))
         way_out = pieces if noun == self.unit else ", or choose --split sentences"
 
         def tags_of(rows):
             return {tag for row in rows for tag in examples[row].target}
 
-        parts = split(groups, self.options, tags_of, noun, "tag", way_out)
+        parts = split(groups, self.options, tags_of, noun, "tag", way_out, len(examples))
         if noun != self.unit:
             held_out = counted(len(parts[1]), f"{noun}s are", f"{noun} is")
             console.print(f"  {held_out} held out of {len(groups):,}")
@@ -136,7 +137,7 @@ class TaggingReading(EncodedTexts):
         """Return the only recording, or sentence, in parts of which some are held out."""
         if self.options.carry_every is None or self.options.max_length is not None:
             return self._in_pieces([example])
-        return example.pieces(math.ceil(len(example) * (self.options.held_out or 1)))
+        return example.pieces(math.ceil(len(example) * (share_held_out(self.options, 1) or 1)))
 
     def _validated(self, examples):
         """Return recordings as they are validated: whole, where training carries the state through

@@ -15,6 +15,7 @@ from seqkeras.data.recordings import read_table
 from seqkeras.data.stored import Stored
 from seqkeras.data.texts import suffix_of
 from seqkeras.runs import RunError
+from seqkeras.training.options.held_out import OF_SOURCES, share_held_out
 from seqkeras.training.parts.splitting import nothing_left, parted
 from seqkeras.training.parts.translation_rows import read_source_rows, with_known_categories
 from seqkeras.training.wording import counted
@@ -147,7 +148,7 @@ def _held_out(options, examples):
     hashes = np.fromiter((hash(example.source) for example in examples), "int64")
     _, first, numbers = np.unique(hashes, return_index=True, return_inverse=True)
     size = len(first)
-    count = max(1, round(options.held_out * size))
+    count = max(1, round(share_held_out(options, size, OF_SOURCES) * size))
     if count >= size:
         held_out = counted(size, "different sources are", "source is")
         raise nothing_left(options.file, held_out)

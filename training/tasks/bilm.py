@@ -1,7 +1,6 @@
 """`seqkeras train bilm`: its options, and what it is made of."""
 
 from seqkeras.training.options import (
-    FRACTION,
     POSITIVE,
     DataFile,
     FitOptions,
@@ -10,6 +9,7 @@ from seqkeras.training.options import (
     at_least,
     option,
 )
+from seqkeras.training.options.held_out import MOST_CHARACTERS, held_out_option
 from seqkeras.training.options.spaces import DROPOUT, LAYERS, OTHER_SIZE, SIZE
 from seqkeras.training.task import Task
 
@@ -31,7 +31,9 @@ class BiLMOptions(FitOptions, task="bilm"):
 
     files: tuple = argument(DataFile(), "Training files: plain text or .gz.", several=True)
     validation: str | None = option(None, DataFile(), "Validation file. Default: the text's end.")
-    held_out: float = option(0.1, FRACTION, "Share of the text, from its end, that is held out.")
+    held_out: float | None = held_out_option(
+        "the text, from its end,", most=f"{MOST_CHARACTERS:,} characters"
+    )
     vocab_size: int = option(
         10_000,
         at_least(5),

@@ -18,6 +18,7 @@ from seqkeras.training.options import (
     shown,
 )
 from seqkeras.training.options.corpora import CorporaOptions
+from seqkeras.training.options.held_out import MOST_CHARACTERS, held_out_option
 from seqkeras.training.options.positions import position_kind_option
 from seqkeras.training.options.pretrained import LanguageModelFolder
 from seqkeras.training.options.spaces import CHOICE, DROPOUT, LAYERS, LENGTH, OTHER_SIZE, SIZE
@@ -50,13 +51,16 @@ class LanguageModelOptions(FitOptions, task="language-model"):
         First Citizen:
         Before we proceed any further, hear me speak.
 
-    The last tenth of the text is held out for validation. The model is a GPT, or a recurrent
-    network that carries the state of each row from batch to batch; --tokens names what it reads.
+    The last tenth of the text, at most a million characters, is held out for validation. The model
+    is a GPT, or a recurrent network that carries the state of each row from batch to batch;
+    --tokens names what it reads.
     """
 
     files: tuple = argument(DataFile(), "Training files: plain text or .gz.", several=True)
     validation: str | None = option(None, DataFile(), "Validation file. Default: the text's end.")
-    held_out: float = option(0.1, FRACTION, "Share of the text, from its end, that is held out.")
+    held_out: float | None = held_out_option(
+        "the text, from its end,", most=f"{MOST_CHARACTERS:,} characters"
+    )
     corpora: CorporaOptions = part(CorporaOptions)
     tokens: str = option(
         "characters",

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 
 from seqkeras.training.options import (
-    FRACTION,
     DataFile,
     FitOptions,
     Names,
@@ -15,6 +14,7 @@ from seqkeras.training.options import (
     part,
 )
 from seqkeras.training.options.calibration import CalibrationOptions
+from seqkeras.training.options.held_out import held_out_option
 from seqkeras.training.options.pretrained import PooledOptions
 from seqkeras.training.options.spaces import DROPOUT
 from seqkeras.training.task import Task
@@ -39,7 +39,7 @@ class MultipleChoiceOptions(FitOptions, task="multiple-choice"):
 
     file: str = argument(DataFile(), "Training file: .csv, .tsv or .jsonl.")
     validation: str | None = option(None, DataFile(), "Validation file. Default: rows of FILE.")
-    held_out: float = option(0.1, FRACTION, "Share of FILE's rows that is held out.")
+    held_out: float | None = held_out_option("FILE's rows")
     tuning: PooledOptions = part(PooledOptions)
     surety: CalibrationOptions = part(CalibrationOptions)
     text_column: str = option("text", str, "Column, or key, of texts.")

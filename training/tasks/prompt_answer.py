@@ -15,6 +15,7 @@ from seqkeras.training.options import (
     at_least,
     option,
 )
+from seqkeras.training.options.held_out import held_out_option
 from seqkeras.training.options.pretrained import LanguageModelFolder
 from seqkeras.training.task import Task
 from seqkeras.training.tasks.language_model import MASKS
@@ -39,7 +40,7 @@ class PromptAnswerOptions(FitOptions, task="prompt-answer"):
         None, LanguageModelFolder(), "Run, or a GPT-2 folder of Hugging Face, whose model is tuned."
     )
     validation: str | None = option(None, DataFile(), "Validation file. Default: lines of FILE.")
-    held_out: float = option(0.1, FRACTION, "Share of FILE's lines that is held out.")
+    held_out: float | None = held_out_option("FILE's lines")
     prompt_column: str = option("prompt", str, "Column, or key, of prompts.")
     answer_column: str = option("answer", str, "Column, or key, of answers.")
     unknown_targets: float = option(

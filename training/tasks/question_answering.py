@@ -6,7 +6,6 @@ import click
 
 from seqkeras.data.squad import OFFSETS
 from seqkeras.training.options import (
-    FRACTION,
     DataFile,
     FitOptions,
     Number,
@@ -17,6 +16,7 @@ from seqkeras.training.options import (
     part,
 )
 from seqkeras.training.options.calibration import CalibrationOptions
+from seqkeras.training.options.held_out import held_out_option
 from seqkeras.training.options.pretrained import PretrainedOptions
 from seqkeras.training.options.spaces import CHOICE, DROPOUT, OTHER_SIZE, SIZE
 from seqkeras.training.task import Task
@@ -54,7 +54,7 @@ class QuestionAnsweringOptions(FitOptions, task="question-answering"):
 
     file: str = argument(DataFile(), "Training file: .json in SQuAD's form, or .jsonl.")
     validation: str | None = option(None, DataFile(), "Validation file. Default: contexts of FILE.")
-    held_out: float = option(0.1, FRACTION, "Share of FILE's contexts that is held out.")
+    held_out: float | None = held_out_option("FILE's contexts")
     tuning: PretrainedOptions = part(PretrainedOptions)
     surety: CalibrationOptions = part(CalibrationOptions)
     offsets: str = option(

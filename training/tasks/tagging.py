@@ -6,7 +6,6 @@ from pathlib import Path
 import click
 
 from seqkeras.training.options import (
-    FRACTION,
     DataFile,
     FitOptions,
     Options,
@@ -20,6 +19,7 @@ from seqkeras.training.options.calibration import CalibrationOptions
 from seqkeras.training.options.distillation import DistillationOptions
 from seqkeras.training.options.encoders import OF_ENCODER
 from seqkeras.training.options.frames import TAG, FrameOptions
+from seqkeras.training.options.held_out import held_out_option
 from seqkeras.training.options.members import MemberOptions
 from seqkeras.training.options.pretrained import PretrainedOptions
 from seqkeras.training.options.sizes import SizeOptions
@@ -67,7 +67,7 @@ class TaggingOptions(FitOptions, task="tagging"):
     validation: str | None = option(
         None, DataFile(), "Validation file. Default: sentences of FILE."
     )
-    held_out: float = option(0.1, FRACTION, "Share of FILE's sentences that is held out.")
+    held_out: float | None = held_out_option("FILE's sentences")
     split: str = option(
         "documents",
         click.Choice(("documents", "sentences")),

@@ -23,6 +23,7 @@ from seqkeras.training.options import (
 )
 from seqkeras.training.options.corpora import CorporaOptions, DataFiles
 from seqkeras.training.options.decimals import DecimalOptions
+from seqkeras.training.options.held_out import OF_SOURCES, held_out_option
 from seqkeras.training.options.positions import position_kind_option
 from seqkeras.training.options.pretrained import SourceEncoderOptions, TranslatorFolder
 from seqkeras.training.options.sizes import SizeOptions
@@ -125,7 +126,7 @@ class TranslationOptions(FitOptions, task="translation"):
     validation_targets: str | None = option(
         None, DataFile(), "File of targets, a line for each line of --validation."
     )
-    held_out: float = option(0.05, FRACTION, "Share of the sources that is held out.")
+    held_out: float | None = held_out_option("the sources", OF_SOURCES)
     format: str = option(
         "auto",
         click.Choice(["auto", "cmudict"]),

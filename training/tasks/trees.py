@@ -6,7 +6,6 @@ import click
 
 from seqkeras.serving.text.trees import SHAPES
 from seqkeras.training.options import (
-    FRACTION,
     DataFile,
     FitOptions,
     Number,
@@ -18,6 +17,7 @@ from seqkeras.training.options import (
     shown,
 )
 from seqkeras.training.options.baselines import BaselineOptions
+from seqkeras.training.options.held_out import held_out_option
 from seqkeras.training.options.spaces import DROPOUT, OTHER_CHOICE, OTHER_SIZE, SIZE
 from seqkeras.training.task import Task
 
@@ -43,7 +43,7 @@ class TreesOptions(FitOptions, task="trees"):
 
     file: str = argument(DataFile(), "Training file: a tree in each line, or texts and labels.")
     validation: str | None = option(None, DataFile(), "Validation file. Default: trees of FILE.")
-    held_out: float = option(0.1, FRACTION, "Share of FILE's trees that is held out.")
+    held_out: float | None = held_out_option("FILE's trees")
     beside: BaselineOptions = part(BaselineOptions)
     batch_size: int = option(25, at_least(1), "Trees in a batch.")
     passes: int = option(10, at_least(1), "Passes over the training trees (epochs).")

@@ -104,6 +104,28 @@ def test_a_file_is_read_line_by_line_as_it_is_read_at_once(at_once, monkeypatch,
             [*texts.read_lines(write("wrong.txt", content))]
 
 
+@pytest.mark.parametrize("at_once", [1, 7, texts.BYTES_AT_ONCE])
+def test_a_file_is_cut_anywhere_as_its_text_is(at_once, monkeypatch, write):
+    monkeypatch.setattr(texts, "BYTES_AT_ONCE", at_once)
+    draw = random.Random(at_once)
+    for number in range(100):
+        text = "".join(["b", *draw.choices(["a", "é ", "😀", "\r", "\n", "\r\n"], k=20)])
+        file = texts.TextFile(write(f"{number}.txt", draw.choice(["", "\ufeff"]) + text))
+        cut = draw.randint(0, len(text))
+        assert len(file) == len(text) and len(file.cut(cut)) == cut
+        assert "".join(file) == text and "".join(file.cut(cut)) == text[:cut]
+        assert file.rest(cut) == text[cut:]
+        assert all(part.endswith("\n") for part in [*file][:-1])
+
+
+def test_a_file_that_changes_between_two_readings_is_told(write):
+    file = texts.TextFile(write("text.txt", "one\n"))
+    write("text.txt", "one, two\n")
+    for read in (lambda: [*file], lambda: file.rest(1)):
+        with pytest.raises(DataError, match="text.txt: has changed while it was read; start again"):
+            read()
+
+
 def test_a_file_that_changes_while_it_is_read_is_told(write, monkeypatch):
     monkeypatch.setattr(texts, "BYTES_AT_ONCE", 4)
     path = write("lines.txt", "one\n" * 9)

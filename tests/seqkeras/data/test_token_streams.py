@@ -1,9 +1,11 @@
 """Texts as streams of tokens, beside the tokens of the whole."""
 
+import random
+
 import numpy as np
 import pytest
 
-from seqkeras.data import token_streams
+from seqkeras.data import texts, token_streams
 from seqkeras.data.token_streams import token_stream
 from seqkeras.tokenizers import CharacterTable, special_ids
 from seqkeras.tokenizers.of_stream import STREAM_TOKENIZERS
@@ -21,6 +23,29 @@ def test_a_stream_that_keeps_white_space_decodes_to_its_texts(kind, monkeypatch)
         monkeypatch.setattr(token_streams, "CHUNK", chunk)
         np.testing.assert_array_equal(token_stream(TEXTS, tokenizer, end_id), whole)
     assert [tokenizer.decode(part) for part in (whole[: whole.index(end_id)],)] == TEXTS[:1]
+
+
+@pytest.mark.parametrize("kind", ["characters", "byte-pairs", "words", "bpe"])
+def test_the_stream_of_a_file_is_that_of_its_text(kind, monkeypatch, write):
+    draw = random.Random(0)
+    parts = ["a", "an ", "  ", " bee", "\n", "\n\n", ". ", "é"]
+    whole = ["".join(draw.choices(parts, k=400)) for _ in range(2)]
+    tokenizer = STREAM_TOKENIZERS[kind](whole, 300)
+    expected = token_stream(whole, tokenizer, 3)
+    for at_once, chunk in ((3, 5), (50, 20), (20, 50)):
+        monkeypatch.setattr(texts, "BYTES_AT_ONCE", at_once)
+        monkeypatch.setattr(token_streams, "CHUNK", chunk)
+        files = [texts.TextFile(write(f"{place}.txt", text)) for place, text in enumerate(whole)]
+        np.testing.assert_array_equal(token_stream(files, tokenizer, 3), expected)
+
+
+def test_a_text_without_spaces_is_read_in_parts_that_end_with_lines(monkeypatch, write):
+    monkeypatch.setattr(texts, "BYTES_AT_ONCE", 8)
+    monkeypatch.setattr(token_streams, "MOST", 20)
+    text = "東京\n" * 20
+    parts = [*token_streams.chunks(texts.TextFile(write("text.txt", text)))]
+    assert "".join(parts) == text and len(parts) > 1
+    assert all(part.endswith("\n") and len(part) <= 20 + 6 for part in parts)
 
 
 @pytest.mark.parametrize("kind", ["words", "unigram", "bpe"])

@@ -33,6 +33,7 @@ def test_text_is_composed_before_each_code_point_is_looked_up():
 
 @pytest.mark.parametrize("text", ["z", "\0", "\ud800", "\U0010ffff"])
 def test_an_unknown_character_is_unk(text):
+    assert CharacterTable.learn(["a"]).encode_long(f"a{text}a").tolist() == [4, UNK, 4]
     assert CharacterTable.learn(["a"]).encode(f"a{text}a") == [4, UNK, 4]
 
 
