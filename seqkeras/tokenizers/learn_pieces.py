@@ -154,7 +154,7 @@ def _trained_pieces(lines, options, log):
         log: the path of a file that is written.
     """
     sentencepiece, written = require_sentencepiece(), io.BytesIO()
-    with log.open("w+", encoding="utf-8", errors="replace") as said:
+    with log.open("w") as said:
         try:
             sentencepiece.SentencePieceTrainer.train(
                 sentence_iterator=lines,
@@ -165,9 +165,8 @@ def _trained_pieces(lines, options, log):
             )
         except RuntimeError as error:
             raise ValueError(f"learn_sentence_pieces: {_refusal(error, options)}.") from error
-        finally:
-            said.seek(0)
-            messages = re.findall(r"^W.*?\] (.+)$", said.read(), re.MULTILINE)
+    said = log.read_text(encoding="utf-8", errors="replace")
+    messages = re.findall(r"^W.*?\] (.+)$", said, re.MULTILINE)
     for warning in dict.fromkeys(messages):
         if warning.strip() != FEWER_PIECES:  # the length of the vocabulary says so
             warnings.warn(f"learn_sentence_pieces: sentencepiece warns: {warning}", stacklevel=3)
