@@ -78,11 +78,11 @@ class Sequences:
         whole.values = values.whole()
         return whole
 
-    def chosen(self, are_chosen: np.ndarray | slice) -> Self:
-        """Return the rows for which an array of booleans has True, or of a slice; the values are
-        shared."""
+    def chosen(self, rows: np.ndarray | slice) -> Self:
+        """Return the rows of an array of integers, or for which one of booleans has True, or of a
+        slice; the values are shared."""
         some = copy.copy(self)
-        some.starts, some.lengths = self.starts[are_chosen], self.lengths[are_chosen]
+        some.starts, some.lengths = self.starts[rows], self.lengths[rows]
         return some
 
     def without_ends(self, first: int = 0, last: int = 0, padding: float = 0) -> Self:
@@ -190,8 +190,8 @@ class Batches(keras.utils.PyDataset):
             have sizes that are `rounded_up`.
         tokens: (rows,) integers, the number of tokens of each row, by which speed is counted; None:
             the length of the first array that has one, targets before inputs.
-        vary: number of a pass -> inputs and targets of this pass, of the same rows and forms; None:
-            all passes have the same inputs and targets.
+        vary: (number of a batch, its rows) -> inputs and targets of these rows, in their order, of
+            the same forms; None: a row is the same whenever it is taken.
 
     Example:
         >>> import numpy as np
@@ -210,7 +210,7 @@ class Batches(keras.utils.PyDataset):
         order: Order,
         few_shapes: bool | None = None,
         tokens: Sequence[int] | np.ndarray | None = None,
-        vary: Callable[[int], tuple[Any, Any]] | None = None,
+        vary: Callable[[int, np.ndarray], tuple[Any, Any]] | None = None,
     ):
         super().__init__()
         self.arrays = inputs, targets
@@ -221,7 +221,7 @@ class Batches(keras.utils.PyDataset):
         self.few_shapes = few_shapes
         self.number = -1  # of the pass; Keras looks at two batches before the first one begins
         self.group, self.ignored = None, None
-        self._varied = None if vary is None else functools.lru_cache(1)(vary)
+        self.vary = vary
 
     def __len__(self) -> int:
         return self.order.batches_per_pass
@@ -235,7 +235,7 @@ class Batches(keras.utils.PyDataset):
         number = max(self.number, 0)
         rows = self.order.of_pass(number)[index]
         more = int(index == 1 and keras.backend.backend() == "tensorflow")
-        return self._batch(rows, more, self._arrays_of(number))
+        return self._numbered(number * len(self) + index, rows, more)
 
     def on_epoch_begin(self) -> None:
         self.number += 1  # `on_epoch_end` is called once before the first epoch too
@@ -292,19 +292,18 @@ class Batches(keras.utils.PyDataset):
         return batches.prefetch(2).with_options(options)
 
     def _batches_from(self, number):
-        rows_of_batches = self.order.from_step(number)
-        if self._varied is None:
-            yield from map(self._batch, rows_of_batches)
-            return
-        for index, rows in enumerate(rows_of_batches, number):
-            yield self._batch(rows, arrays=self._arrays_of(index // self.order.batches_per_pass))
+        return itertools.starmap(self._numbered, enumerate(self.order.from_step(number), number))
 
-    def _arrays_of(self, number):
-        """Return the inputs and targets of a pass."""
-        return self.arrays if self._varied is None else self._varied(number)
+    def _numbered(self, number, rows, more=0):
+        """Return the batch of a number, which may vary its rows."""
+        if self.vary is None:
+            return self._batch(rows, more)
+        return self._padded(self.vary(number, rows), np.arange(len(rows)), more)
 
-    def _batch(self, rows, more=0, arrays=None):
-        arrays = self.arrays if arrays is None else arrays
+    def _batch(self, rows, more=0):
+        return self._padded(self.arrays, rows, more)
+
+    def _padded(self, arrays, rows, more):
         flat = tree.flatten(arrays)
         sizes = self._few_sizes(flat, rows) if self.few_shapes else len(flat) * [None]
         taken = [

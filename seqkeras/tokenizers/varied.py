@@ -6,7 +6,7 @@ as before. Does not support tokens of whole words or characters, and byte-level 
 
 import functools
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from seqkeras.serving.text import SentencePieces, Subwords, Tokenizer
@@ -30,7 +30,7 @@ class VariedWordPieces:
     A row that becomes too long loses the last tokens of its longer text, as a tokenizer truncates.
 
     Call arguments:
-        rows: lists of token ids, with special tokens around texts.
+        rows: an iterable of lists of token ids, with special tokens around texts.
         seed: seed of the draws.
         most: the most tokens of a row; None for any number.
 
@@ -60,16 +60,10 @@ class VariedWordPieces:
         self._ways = functools.lru_cache(MOST_WORDS)(self._ways_of)
 
     def __call__(
-        self, rows: Sequence[Sequence[int]], seed: int, most: int | None = None
-    ) -> list[tuple[list[int], list[int]]]:
-        return [*self.each(rows, seed, most)]
-
-    def each(
         self, rows: Iterable[Sequence[int]], seed: int, most: int | None = None
-    ) -> Iterator[tuple[list[int], list[int]]]:
-        """Yield what a call returns; the rows are an iterable."""
+    ) -> list[tuple[list[int], list[int]]]:
         draw = random.Random(seed).random
-        return (self._varied(row, draw, most) for row in rows)
+        return [self._varied(row, draw, most) for row in rows]
 
     def _varied(self, row, draw, most):
         ids, places, start = [], [], 0
@@ -138,26 +132,23 @@ class VariedWordPieces:
         return ways
 
 
-def varied_pieces(
-    tokenizer: SentencePieces,
-    texts: Sequence[str],
-    rate: float,
-    seed: int,
-    special_tokens: bool = False,
-) -> list[list[int]]:
-    """Return ids of texts whose words are cut as it is drawn.
+class VariedPieces:
+    """Sampled cuts of SentencePiece's models.
 
         unigram:  p(cut) ~ (product of p(piece))^alpha, alpha = 0.02 / rate
         bpe:      each merge is left out with probability `rate`
 
-    The same seed gives the same ids.
-
     Args:
         tokenizer: a tokenizer with ids of its own.
-        texts: strings that the tokenizer can read.
         rate: above 0; at 0.1 both kinds give a quarter more tokens.
-        seed: a number.
         special_tokens: with those around each text, as `analyze` sets them.
+
+    Call arguments:
+        texts: strings that the tokenizer can read.
+        seed: seed of the draws.
+
+    Returns:
+        A list of ids for each text.
 
     Raises:
         ValueError: if the tokenizer has the ids of another vocabulary.
@@ -165,24 +156,24 @@ def varied_pieces(
     Reference: Kudo 2018, section 3.3, https://arxiv.org/abs/1804.10959 (unigram); Provilkov et al.
     2020, section 3, https://arxiv.org/abs/1910.13267 (BPE)
     """
-    require_varied(tokenizer)
-    library = require_library()
-    processor = library.SentencePieceProcessor(model_proto=tokenizer.model)
-    alpha = rate if _is_bpe(tokenizer.model) else SHARPNESS / rate
 
-    def draw():
-        library.set_random_generator_seed(seed % 2**32)
-        sampling = {"enable_sampling": True, "alpha": alpha, "nbest_size": -1}
-        return processor.encode([*texts], **sampling, num_threads=1)
+    def __init__(self, tokenizer: SentencePieces, rate: float, special_tokens: bool = False):
+        require_varied(tokenizer)
+        self._library = require_library()
+        self._processor = self._library.SentencePieceProcessor(model_proto=tokenizer.model)
+        self._alpha = rate if _is_bpe(tokenizer.model) else SHARPNESS / rate
+        around = (tokenizer.prefix, tokenizer.suffix) if special_tokens else ((), ())
+        self._prefix, self._suffix = ([*map(tokenizer.id_of, tokens)] for tokens in around)
 
-    with ThreadPoolExecutor(1) as thread:  # the library seeds its generator once in a thread
-        drawn = thread.submit(draw).result()
-    if not special_tokens:
-        return drawn
-    prefix, suffix = (
-        [*map(tokenizer.id_of, part)] for part in (tokenizer.prefix, tokenizer.suffix)
-    )
-    return [[*prefix, *ids, *suffix] for ids in drawn]
+    def __call__(self, texts: Sequence[str], seed: int) -> list[list[int]]:
+        with ThreadPoolExecutor(1) as thread:  # the library seeds its generator once in a thread
+            drawn = thread.submit(self._drawn, texts, seed).result()
+        return [[*self._prefix, *ids, *self._suffix] for ids in drawn]
+
+    def _drawn(self, texts, seed):
+        self._library.set_random_generator_seed(seed % 2**32)
+        sampling = {"enable_sampling": True, "alpha": self._alpha, "nbest_size": -1}
+        return self._processor.encode([*texts], **sampling, num_threads=1)
 
 
 def _is_bpe(model):

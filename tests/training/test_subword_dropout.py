@@ -1,10 +1,13 @@
 """--subword-dropout: words that each pass cuts anew, and targets that stay with them."""
 
 import itertools
+from collections import Counter
 
+import keras
 import numpy as np
 import pytest
 
+from seqkeras.tokenizers.varied import VariedWordPieces
 from seqkeras.training.commands import command
 from seqkeras.training.options import TASKS
 from tests.training.commands import assert_goes_on, refusal
@@ -76,6 +79,52 @@ def test_the_first_token_of_a_word_keeps_its_tag(tmp_path):
     per_pass = np.sum(np.reshape(lengths, (3, -1)), axis=1)
     assert len({*per_pass.tolist()}) == 3
     assert min(per_pass) > batches.arrays[0]["token_ids"].lengths.sum()
+
+
+@pytest.mark.parametrize("task", COMMANDS)
+def test_a_batch_is_the_same_whatever_was_taken_before(task, tmp_path):
+    batches, _ = batches_of(task, tmp_path)
+    size = len(batches)
+    taken = [*itertools.islice(batches.from_step(0), 2 * size)]
+    for step in (1, size, 2 * size - 1):
+        alone = next(batches.from_step(step))
+        for a, b in zip(keras.tree.flatten(alone), keras.tree.flatten(taken[step]), strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_batches_cut_words_as_often_as_all_texts_at_once(tmp_path):
+    batches, run = batches_of("tagging", tmp_path)
+    tokenizer, counts = run.tokenizers["text"], (Counter(), Counter())
+    whole = batches.arrays[0]["token_ids"].rows()
+    at_once = VariedWordPieces(tokenizer, RATE[1])(100 * whole, seed=1)
+    in_batches = itertools.islice(batches.from_step(0), 100 * len(batches))
+    rows = itertools.chain.from_iterable(inputs["token_ids"].tolist() for inputs, _ in in_batches)
+    for count, cut in zip(counts, (rows, (ids for ids, _ in at_once)), strict=True):
+        count.update(word for ids in cut for word in words_of(tokenizer, ids))
+    words = [Counter(), Counter()]
+    for of_words, count in zip(words, counts, strict=True):
+        for cut, times in count.items():
+            of_words[tokenizer.decode(cut)] += times
+    assert len(counts[1]) > 2 * len(TAGS)
+    for cut in {*counts[0], *counts[1]}:
+        word = tokenizer.decode(cut)
+        (few, of_few), (many, of_many) = (
+            (count[cut], of_words[word]) for count, of_words in zip(counts, words, strict=True)
+        )
+        share = (few + many) / (of_few + of_many)
+        error = (share * (1 - share) * (1 / of_few + 1 / of_many)) ** 0.5
+        assert few / of_few == pytest.approx(many / of_many, abs=5 * error)
+
+
+def words_of(tokenizer, ids):
+    """The words of a row without special tokens, each a tuple of its token ids."""
+    words = []
+    for index in ids:
+        if tokenizer.token_of(index).startswith("##"):
+            words[-1] = (*words[-1], index)
+        elif index > 4:
+            words.append((index,))
+    return words
 
 
 def test_both_sides_of_a_pair_are_cut_and_stay_together(tmp_path):

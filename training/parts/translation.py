@@ -269,30 +269,34 @@ class TranslationModelling(Modelling):
         return Batches(inputs, targets, order, vary=self._varied(pairs, run))
 
     def _varied(self, pairs, run):
-        """Return a function: number of a pass -> inputs and targets of pairs whose words are cut
-        anew; None without --subword-dropout."""
+        """Return a function: (number of a batch, its rows) -> inputs and targets of pairs whose
+        words are cut anew; None without --subword-dropout."""
         rate, seed, limit = self.options.subword_dropout, self.options.seed, self.options.max_length
         if not rate:
             return None
-        old_sources, old_targets = pairs.sources.rows(), pairs.targets.without_ends(1, 1).rows()
+        inner = pairs.targets.without_ends(1, 1)
         sources, targets = (
-            varied_texts(role, run.tokenizers[role], texts, rows, rate, role == "source")
-            for role, texts, rows in (
-                ("source", [example.text for example in pairs.examples], old_sources),
-                ("target", [example.target for example in pairs.examples], old_targets),
+            varied_texts(role, run.tokenizers[role], texts, encoded, rate, role == "source")
+            for role, texts, encoded in (
+                ("source", (example.text for example in pairs.examples), pairs.sources),
+                ("target", (example.target for example in pairs.examples), inner),
             )
         )
 
-        def of_pass(number):
-            new_sources = sources(seed_of(seed, number, 0))
-            new_targets = targets(seed_of(seed, number, 1))
-            for row, (source, target) in enumerate(zip(new_sources, new_targets, strict=True)):
-                if len(source) > limit or len(target) >= limit:
-                    new_sources[row], new_targets[row] = old_sources[row], old_targets[row]
+        def of_batch(number, rows):
+            old = zip(pairs.sources.chosen(rows).each_row(), inner.chosen(rows).each_row())
+            new = zip(
+                sources(rows, seed_of(seed, number, 0)), targets(rows, seed_of(seed, number, 1))
+            )
+            kept = [
+                varied if len(varied[0]) <= limit and len(varied[1]) < limit else whole
+                for varied, whole in zip(new, old, strict=True)
+            ]
+            new_sources, new_targets = zip(*kept)
             framed = Sequences(_framed(new_targets, run))
-            return self._arrays(Pairs(Sequences(new_sources), framed, pairs.examples))[:2]
+            return self._arrays(Pairs(Sequences(new_sources), framed, ()))[:2]
 
-        return of_pass
+        return of_batch
 
     def num_steps(self, batches: Batches) -> int:
         if self.options.passes is not None:

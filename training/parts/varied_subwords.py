@@ -1,8 +1,8 @@
-"""Training texts whose words each pass cuts into other subwords."""
+"""Training texts whose words each batch cuts into other subwords."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,8 +10,8 @@ import numpy as np
 from seqkeras.data.batches import Sequences
 from seqkeras.runs import RunError
 from seqkeras.tokenizers import SentencePieces
-from seqkeras.tokenizers.varied import VariedWordPieces, require_varied, varied_pieces
-from seqkeras.training.parts.encoded_texts import in_parts
+from seqkeras.tokenizers.varied import VariedPieces, VariedWordPieces, require_varied
+from seqkeras.training.parts.encoded_texts import encoded_in_parts
 
 if TYPE_CHECKING:
     from seqkeras.runs import RunFiles
@@ -23,9 +23,9 @@ TOKENS, LENGTHS = "token_ids", "lengths"
 
 def varied_inputs(
     options: FitOptions, inputs: Mapping[str, Any], targets: Any, run: RunFiles
-) -> Callable[[int], tuple[Any, Any]] | None:
-    """Return a function: number of a pass -> inputs and targets, with words that are cut anew; None
-    without --subword-dropout.
+) -> Callable[[int, np.ndarray], tuple[Any, Any]] | None:
+    """Return a function: (number of a batch, its rows) -> their inputs and targets, with words that
+    are cut anew; None without --subword-dropout.
 
     Args:
         options: options of the task.
@@ -44,54 +44,53 @@ def varied_inputs(
     vary = VariedWordPieces(tokenizer, options.subword_dropout)
     along = {name: values for name, values in inputs.items() if name not in (TOKENS, LENGTHS)}
 
-    def of_pass(number):
-        cut = vary.each(inputs[TOKENS].each_row(), seed_of(options.seed, number), limit)
-        token_ids, of_others, of_targets, start = [], [], [], 0
-        for some in in_parts(cut):
-            rows = slice(start, start + len(some))
-            start = rows.stop
-            token_ids.append(Sequences([ids for ids, _ in some]))
-            places = Sequences([places for _, places in some])
-            of_others.append([_along(values, rows, places) for values in along.values()])
-            of_targets.append(_along(targets, rows, places, of_first=True))
-        ids = Sequences.joined(token_ids)
+    def of_batch(number, rows):
+        whole = inputs[TOKENS].chosen(rows).each_row()
+        ids, places = map(Sequences, zip(*vary(whole, seed_of(options.seed, number), limit)))
         made = {TOKENS: ids, LENGTHS: ids.lengths}
-        made |= zip(along, map(_joined, zip(*of_others, strict=True)), strict=True)
-        return {name: made[name] for name in inputs}, _joined(of_targets)
+        made |= {name: _along(values, rows, places) for name, values in along.items()}
+        return {name: made[name] for name in inputs}, _along(targets, rows, places, of_first=True)
 
-    return of_pass
+    return of_batch
 
 
 def varied_texts(
     role: str,
     tokenizer: Tokenizer,
-    texts: Sequence[str],
-    rows: Sequence[Sequence[int]],
+    texts: Iterable[str],
+    encoded: Sequences,
     rate: float,
     special_tokens: bool,
-) -> Callable[[int], list[list[int]]]:
-    """Return a function: seed -> token ids of texts whose words are cut anew.
+) -> Callable[[np.ndarray, int], list[list[int]]]:
+    """Return a function: (rows, seed) -> token ids of their texts, with words that are cut anew.
 
     Args:
         role: role of the tokenizer.
         tokenizer: what cuts the texts.
         texts: texts of training.
-        rows: token ids of the texts, as the tokenizer cuts them.
+        encoded: token ids of the texts, as the tokenizer cuts them.
         rate: the rate of --subword-dropout.
-        special_tokens: whether the rows have special tokens around the text.
+        special_tokens: whether the token ids have special tokens around the text.
 
     Raises:
         RunError: if the tokenizer cuts words in one way only.
     """
     require_ways(role, tokenizer)
     if isinstance(tokenizer, SentencePieces):
-        return lambda seed: varied_pieces(tokenizer, texts, rate, seed, special_tokens)
+        vary_texts = VariedPieces(tokenizer, rate, special_tokens)
+        characters = encoded_in_parts(lambda some: [*map(str.encode, some)], texts)
+
+        def of_texts(rows, seed):
+            whole = characters.chosen(rows).each_row()
+            return vary_texts([bytes(row).decode() for row in whole], seed)
+
+        return of_texts
     vary = VariedWordPieces(tokenizer, rate)
-    return lambda seed: [ids for ids, _ in vary(rows, seed)]
+    return lambda rows, seed: [ids for ids, _ in vary(encoded.chosen(rows).each_row(), seed)]
 
 
 def seed_of(*numbers: int) -> int:
-    """Return the seed of what a pass draws, of the training's seed and the number of the pass."""
+    """Return the seed of what a batch draws, of the training's seed and the batch's number."""
     return int(np.random.default_rng(numbers).integers(2**63))
 
 
@@ -103,26 +102,21 @@ def require_ways(role: str, tokenizer: Tokenizer) -> None:
         raise RunError(f"--subword-dropout: the {role} {error} Leave it out.") from error
 
 
-def _along(values, part, places, of_first=False):
+def _along(values, rows, places, of_first=False):
     """Return values of tokens for tokens that are cut anew; what a row has stays.
 
     Args:
         values: of all rows.
-        part: a slice of the rows.
+        rows: integers, which of them.
         places: `Sequences`, for each token of these rows the index of its word's first token.
         of_first: whether the other tokens of a word have none but the padding.
     """
     if not isinstance(values, Sequences):
-        return values[part]
-    starts, lengths = values.starts[part], places.lengths
+        return values[rows]
+    starts, lengths = values.starts[rows], places.lengths
     taken = values.values[np.repeat(starts, lengths) + places.values]
     if of_first:
         is_of_before = np.append(False, places.values[1:] == places.values[:-1])[: len(taken)]
         is_of_before[places.starts[lengths > 0]] = False
         taken = np.where(is_of_before, values.padding, taken)
     return Sequences.flat(taken, lengths, values.padding)
-
-
-def _joined(parts):
-    is_of_tokens = isinstance(parts[0], Sequences)
-    return Sequences.joined(parts) if is_of_tokens else np.concatenate(parts)

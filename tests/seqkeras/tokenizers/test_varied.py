@@ -8,7 +8,7 @@ from sentencepiece import sentencepiece_model_pb2
 
 from seqkeras.serving.text import SentencePieces, WordTable, word_piece
 from seqkeras.tokenizers import learn_byte_pairs, learn_sentence_pieces, learn_word_piece
-from seqkeras.tokenizers.varied import VariedWordPieces, require_varied, varied_pieces
+from seqkeras.tokenizers.varied import VariedPieces, VariedWordPieces, require_varied
 from tests.refusals import refusals
 
 LETTERS = ["a", "b", "c", "##a", "##b", "##c"]
@@ -168,21 +168,21 @@ def test_a_unigram_model_draws_a_cut_by_its_probability(rate):
     walk(0, (), 0.0)
     assert len(weights) > 3
     total = sum(weights.values())
-    drawn = varied_pieces(tokenizer, ["lowest newer"] * DRAWS, rate, seed=5)
+    drawn = VariedPieces(tokenizer, rate)(["lowest newer"] * DRAWS, seed=5)
     close(shares(drawn), {cut: weight / total for cut, weight in weights.items()})
 
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
 def test_texts_of_sentence_pieces_stay_what_they_are(kind):
     tokenizer, unseen = pieces_of(kind), texts(50, seed=1)
-    few, many = (varied_pieces(tokenizer, unseen, rate, seed=0) for rate in (0.05, 0.5))
+    few, many = (VariedPieces(tokenizer, rate)(unseen, seed=0) for rate in (0.05, 0.5))
     assert [tokenizer.decode(ids) for ids in many] == unseen
     plain = tokenizer.encode_all(unseen)
     lengths = [sum(map(len, rows)) for rows in (plain, few, many)]
     assert lengths == sorted({*lengths})
-    assert many == varied_pieces(tokenizer, unseen, 0.5, seed=0)
-    assert many != varied_pieces(tokenizer, unseen, 0.5, seed=1)
-    ended = varied_pieces(tokenizer, unseen, 0.5, seed=0, special_tokens=True)
+    varied = VariedPieces(tokenizer, 0.5)
+    assert many == varied(unseen, seed=0) == varied(unseen, seed=0) != varied(unseen, seed=1)
+    ended = VariedPieces(tokenizer, 0.5, special_tokens=True)(unseen, seed=0)
     assert ended == [[*ids, tokenizer.id_of("</s>")] for ids in many]
 
 
@@ -196,9 +196,6 @@ WAYS = "needs tokens of the kinds word-piece, unigram or bpe, which cut a word i
 test_tokens_of_one_way_are_refused = refusals(
     (lambda: require_varied(WordTable(["<pad>", "<unk>"])), f"{WAYS}received a WordTable."),
     (lambda: VariedWordPieces(learn_byte_pairs(texts(), 300), 0.1), f"{WAYS}received a Subwords."),
-    (
-        lambda: varied_pieces(with_other_ids(), ["now"], 0.1, 0),
-        f"{WAYS}received a SentencePieces with",
-    ),
+    (lambda: VariedPieces(with_other_ids(), 0.1), f"{WAYS}received a SentencePieces with"),
     (lambda: VariedWordPieces(pieces_of("bpe"), 0.1), "VariedWordPieces: needs a WordPiece"),
 )
