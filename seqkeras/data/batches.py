@@ -85,6 +85,14 @@ class Sequences:
         some.starts, some.lengths = self.starts[rows], self.lengths[rows]
         return some
 
+    def compact(self, rows: np.ndarray) -> Self:
+        """Return the rows of an array of integers, whose values lie one row after the other in an
+        array of their own."""
+        starts, lengths = self.starts[rows], self.lengths[rows]
+        ends = np.cumsum(lengths)
+        places = np.repeat(starts - ends + lengths, lengths) + np.arange(lengths.sum())
+        return self.flat(self.values[places], lengths, self.padding)
+
     def without_ends(self, first: int = 0, last: int = 0, padding: float = 0) -> Self:
         """Return the rows without some first and last values; the values are shared.
 

@@ -179,22 +179,22 @@ class _Columns(NamedTuple):
     def groups(self):
         """Yield for each sentence a list of (number of the line, fields), and its document."""
         rows, of_rows = [], 0
+        separator, width, numbered = self.separator, self.width, self.numbered
         for line, content, document in itertools.chain(_contents(self.path), [(0, "", 0)]):
-            fields = content.split(self.separator)
             if not content:
                 if rows:
                     yield rows, of_rows
-                rows = []
-            elif self._is_comment(content, fields):
+                    rows = []
                 continue
-            elif not self.numbered or len(fields) != self.width or fields[0].isdecimal():
+            fields = content.split(separator)
+            if content[0] == "#" and self._is_comment(content, fields):
+                continue
+            if not numbered or len(fields) != width or fields[0].isdecimal():
                 rows.append((line, fields))
                 of_rows = document
 
     def _is_comment(self, content, fields):
         """Return whether a line that begins with # can not be a row."""
-        if not content.startswith("#"):
-            return False
         if self.separator and (self.numbered or len(fields) == 1 or " " in fields[0]):
             return True
         others = not self.separator and "\t" in content or len(fields) != self.width
@@ -204,15 +204,16 @@ class _Columns(NamedTuple):
         """Return the `Sentence` of such a list and its document."""
         words, tags = [], []
         of_word, of_tag = self.places
+        width, known_words, known_tags = self.width, self.words, self.tags
         for line, fields in rows:
-            if len(fields) != self.width:
+            if len(fields) != width:
                 raise DataError(
-                    f"{self.path}, line {line}: expected {self.width} columns, as most lines have; "
+                    f"{self.path}, line {line}: expected {width} columns, as most lines have; "
                     f"found {len(fields)}{OF_COMMAS if suffix_of(self.path) == '.csv' else ''}."
                 )
             word, tag = fields[of_word], fields[of_tag]
-            words.append(self.words.get(word) or self._word(line, word))
-            tags.append(self.tags.get(tag) or self._tag(line, tag, words[-1]))
+            words.append(known_words.get(word) or self._word(line, word))
+            tags.append(known_tags.get(tag) or self._tag(line, tag, words[-1]))
         first, last = rows[0][0], rows[-1][0]
         lines: Sequence[int] = range(first, last + 1)
         if len(lines) != len(rows):  # there are others between them

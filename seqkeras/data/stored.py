@@ -67,7 +67,10 @@ class Stored(Sequence):
         if latest != number:
             block = self._blocks[number]
             self._latest = number, block
-        return next(self._made([block[place]]))
+        example = block[place]
+        for function in self._functions:
+            example = function(example)
+        return example
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, list | Stored) and [*self] == [*other]
@@ -76,19 +79,16 @@ class Stored(Sequence):
         return f"<Stored: {len(self):,} examples>"
 
     def __iter__(self) -> Iterator[Any]:
-        return self._made(self._each())
+        examples = self._each()
+        for function in self._functions:
+            examples = map(function, examples)
+        return iter(examples)
 
     def mapped(self, function: Callable[[Any], Any]) -> Stored:
         """Return what a function makes of each example, whenever it is asked for."""
         made = copy.copy(self)
         made._functions += (function,)
         return made
-
-    def _made(self, examples):
-        """Return an iterator over what the functions make of stored examples."""
-        for function in self._functions:
-            examples = map(function, examples)
-        return iter(examples)
 
     def _each(self):
         """Yield the stored examples; of a block that is asked for in a row, all at once."""

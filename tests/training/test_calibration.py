@@ -244,7 +244,7 @@ def choice(index, score):
 CERTAIN = {
     "tagging": (
         TaggingOptions(file="a.conll"),
-        [Tagged(("New", "York", "is"), ["B-X", "I-X", "O"], "")],
+        [Tagged(("New", "York", "is"), ["B-X", "I-X", "O"])],
         # "is" is cut off, and a part of "New" is no word of the file
         [
             Tagging(

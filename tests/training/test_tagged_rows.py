@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from seqkeras.tokenizers import learn_byte_pairs, learn_word_piece
+from seqkeras.training.parts import encoded_texts, tagged_rows
 from seqkeras.training.parts.read_words import read_words_and_parts
 from seqkeras.training.parts.tagged_rows import NO_TAG, TaggedRows
 from seqkeras.training.parts.tagged_sentences import Example
@@ -31,7 +32,6 @@ def examples_of(draw, count):
         Example(
             tuple(word_of(draw) for _ in range(size)),
             tuple(draw.choices(LABELS, k=size)),
-            f"x.conll, line {size}",
         )
         for size in sizes
     ]
@@ -67,9 +67,20 @@ def test_words_have_the_tokens_that_they_have_in_their_sentence(learn, scheme, l
         assert (ids, indices) == (whole.token_ids, expected), example
 
 
+def test_words_that_are_forgotten_are_read_anew(monkeypatch):
+    draw = random.Random(0)
+    examples = examples_of(draw, 100)
+    run = run_of(learn_word_piece([" ".join(example.text) for example in examples], 400), None, 256)
+    token_ids, targets = TaggedRows(run)(examples)
+    monkeypatch.setattr(encoded_texts, "AT_ONCE", 7)
+    monkeypatch.setattr(tagged_rows, "MOST_PARTS", 30)
+    others, other_targets = TaggedRows(run)(examples)
+    assert (others.rows(), other_targets.rows()) == (token_ids.rows(), targets.rows())
+
+
 def test_sentences_that_lose_words_are_counted():
     rows = TaggedRows(run_of(learn_word_piece(["a b c"], 50), None, 4))
     words = [("a",), ("a", "b"), ("a", "b", "c")]
-    token_ids, _ = rows([Example(text, ("O",) * len(text), "") for text in words])
+    token_ids, _ = rows([Example(text, ("O",) * len(text)) for text in words])
     assert rows.cut == 1
     assert token_ids.lengths.tolist() == [3, 4, 4]

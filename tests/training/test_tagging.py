@@ -234,7 +234,7 @@ def test_documents_that_can_not_be_held_out_may_be_split(tmp_path):
 def test_a_file_without_entities_is_not_said_to_be_right():
     task = TaggingOptions().make()
     task.reading.scheme = "IOB2"
-    examples = [Example(("a", "b"), ["O", "O"], "")]
+    examples = [Example(("a", "b"), ["O", "O"])]
     answers = [Answer(words((("a", "O"), ("b", "O"))), ())]
     scores = task.scoring.validation_scores(examples, answers)
     assert scores == {"F1 of entities": 0.0, "words right": 1.0}
@@ -248,8 +248,8 @@ def test_precision_and_recall_of_entities_are_told_by_label(capsys):
     task = TaggingOptions(file="names.txt").make()
     task.reading.scheme = "IOB2"
     examples = [
-        Example(("Ada", "saw", "Oslo"), ["B-PER", "O", "B-LOC"], "line 1"),
-        Example(("in", "Bergen"), ["O", "B-LOC"], "line 5"),
+        Example(("Ada", "saw", "Oslo"), ["B-PER", "O", "B-LOC"]),
+        Example(("in", "Bergen"), ["O", "B-LOC"]),
     ]
     rows = (("Ada", "B-PER"), ("saw", "B-PER"), ("Oslo", "B-LOC")), (("in", "O"), ("Bergen", "O"))
     answers = [Answer(words(row), ()) for row in rows]
@@ -279,7 +279,7 @@ def words(row):
 
 
 def test_samples_show_words_with_their_tags():
-    example = Example(("Ada", "left"), ["B-PER", "O"], "line 1")
+    example = Example(("Ada", "left"), ["B-PER", "O"])
     answer = Answer(words((("Ada", "O"), ("left", "O"))), ())
     assert TaggingOptions(file="names.txt").make().scoring.sample(example, answer) == {
         "input": "Ada left",

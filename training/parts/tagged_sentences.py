@@ -37,12 +37,10 @@ INSIDE = {"IOB2": "I-", "IOBES": "I- or E-", "BILOU": "I- or L-", "BMES": "M- or
 
 
 class Example(NamedTuple):
-    """The words of a sentence, their tags, the place in the file, and the number of the
-    document."""
+    """The words of a sentence, their tags, and the number of the document."""
 
     text: tuple[str, ...]
     target: Sequence[str]
-    where: str
     document: int = 0
 
 
@@ -100,7 +98,6 @@ class TaggedSentences:
         self._is_iob1 = self.scheme == "IOB2" and is_iob1(
             sentence.tags for sentence in self.sentences
         )
-        self._in_iob2 = functools.lru_cache(MOST_WORDS)(to_iob2)
         self._count_begun_inside = functools.lru_cache(MOST_WORDS)(begun_inside)
         how = "sentences are read without such words"
         self._say(lost, "words have no token", "word has no token", how)
@@ -117,12 +114,12 @@ class TaggedSentences:
         Raises:
             DataError: if it can not be used, or, with --skip-bad, is not as it should be.
         """
-        where, scheme = f"{self.path}, line {sentence.line}", self.scheme
+        scheme, tags = self.scheme, sentence.tags
         if not sentence.words:
-            raise DataError(f"{where}: no word of the sentence has a token.")
-        if not self._odd_tags.isdisjoint(sentence.tags):
-            number = next(n for n, tag in enumerate(sentence.tags) if tag in self._odd_tags)
-            tag = sentence.tags[number]
+            raise DataError(f"{self._where(sentence)}: no word of the sentence has a token.")
+        if not self._odd_tags.isdisjoint(tags):
+            number = next(n for n, tag in enumerate(tags) if tag in self._odd_tags)
+            tag = tags[number]
             meant = intended_tag(tag)
             way_out = f"; write {meant!r:.40}" if is_tag(meant, scheme) else ""
             raise DataError(
@@ -131,9 +128,14 @@ class TaggedSentences:
                 f"{scheme}{way_out}."
             )
         if self.skip_bad and self._begun_inside(sentence):
+            where = self._where(sentence)
             raise DataError(f"{where}: an entity of the sentence begins with {INSIDE[scheme]}.")
-        tags = self._in_iob2(sentence.tags) if scheme == "IOB2" else sentence.tags
-        return Example(sentence.words, tags, where, sentence.document)
+        if scheme == "IOB2" and self._count_begun_inside(tags):
+            tags = to_iob2(tags)
+        return Example(sentence.words, tags, sentence.document)
+
+    def _where(self, sentence):
+        return f"{self.path}, line {sentence.line}"
 
     def _begun_inside(self, sentence):
         """Return how many entities begin with the tag of an inside or an end; in IOB1 they may."""

@@ -173,8 +173,9 @@ class TaggingReading(EncodedTexts):
             tags = () if labels is None else enumerate(example.target)
             unknown = next((where for where, tag in tags if tag not in labels), None)
             if unknown is not None:
-                named = f"{example.where}: the recording"
-                if not self.frames:
+                if self.frames:
+                    named = f"{example.where}: the recording"
+                else:
                     named = (
                         f"{path}, line {row.lines[unknown]}: the word {row.words[unknown]!r:.40}"
                     )
