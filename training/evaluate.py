@@ -219,7 +219,7 @@ def _bundle(folder, evaluation):
     def answer(texts, advance):
         answers = []
         for start in range(0, len(texts), BATCH):
-            answers += pipeline(texts[start : start + BATCH], **options, **task.scoring.asked)
+            answers += pipeline([*texts[start : start + BATCH]], **options, **task.scoring.asked)
             advance(len(answers) - start)
         return answers
 

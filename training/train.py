@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import operator
 import shlex
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from seqkeras import files
+from seqkeras.data.stored import mapped
 from seqkeras.locking import locked
 from seqkeras.runs import CHECKPOINT, MODEL, SCORES, RunError
 from seqkeras.terminal import one_line
@@ -289,7 +291,7 @@ def answered(tests: Iterable[tuple[str, list[Any]]], answer: Callable[..., Any])
         for name, examples in tests:
             part = bar.add_task(f"scoring {name}", total=len(examples))
             answers = answer(
-                [example.text for example in examples],
+                mapped(examples, operator.attrgetter("text")),
                 lambda rows, part=part: bar.advance(part, rows),
             )
             answers_by_name[name] = examples, answers

@@ -156,6 +156,20 @@ def taken(examples: Sequence[Any], rows: np.ndarray) -> Sequence[Any]:
     return [examples[row] for row in rows.tolist()]
 
 
+def mapped(examples: Sequence[Any], function: Callable[[Any], Any]) -> Sequence[Any]:
+    """Return what a function makes of each example: a list for a list."""
+    return examples.mapped(function) if isinstance(examples, Stored) else [*map(function, examples)]
+
+
+def joined(parts: Iterable[Sequence[Any]]) -> Sequence[Any]:
+    """Return the examples of some parts, one after the other: a `Stored` if all parts are such."""
+    parts = [*parts]
+    if len(parts) == 1:
+        return parts[0]
+    keep = Stored if all(isinstance(part, Stored) for part in parts) else list
+    return keep(itertools.chain.from_iterable(parts))
+
+
 class GrowingArray:
     """An array that grows, of a dtype that holds all of its parts.
 

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from seqkeras import serving
+from seqkeras.data.stored import Stored
 from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.models import WithHeads
 from seqkeras.runs import RunError
+from seqkeras.training.parts.several import Example, Examples
 from seqkeras.training.tasks.several import SeveralOptions
 from tests.training.commands import assert_goes_on, printed, refusal, scores_of
 from tests.training.pretrained_folders import hugging_face_folder
@@ -51,6 +53,15 @@ def folder(tmp_path_factory):
 def trained(folder, out, tables="two.toml", *arguments):
     common = [folder / tables, "--pretrained", folder / "tiny", "--out", out, *FAST]
     return printed("several", *common, *arguments)
+
+
+def test_examples_of_all_tasks_are_those_of_a_list():
+    parts = {"moods": Stored(range(300)), "none": [], "names": ["Ada", "Bob"]}
+    examples = Examples(parts)
+    expected = [Example(name, own) for name, part in parts.items() for own in part]
+    assert [*examples] == [examples[index] for index in range(len(examples))] == expected
+    with pytest.raises(IndexError):
+        examples[302]
 
 
 @pytest.mark.long

@@ -54,7 +54,7 @@ class SinglePass:
         """
         pipeline, answers = self.pipeline(model), []
         for start in range(0, len(texts), AT_ONCE):
-            answers += pipeline(texts[start : start + AT_ONCE], **self.options)
+            answers += pipeline([*texts[start : start + AT_ONCE]], **self.options)
             if advance:
                 advance(len(answers) - start)
         return answers

@@ -124,7 +124,7 @@ def frames_of(rows: Rows | None, sources: Sequence[Any]) -> list[Any]:
 
 def source_ids(tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[int]]:
     """Return for each text the ids that an encoder reads, with the special tokens around them."""
-    return encode_all(tokenizer, texts, special_tokens=marks_sources(tokenizer))
+    return encode_all(tokenizer, [*texts], special_tokens=marks_sources(tokenizer))
 
 
 def marks_sources(tokenizer: Tokenizer) -> bool:

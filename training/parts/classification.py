@@ -12,7 +12,7 @@ import keras
 import numpy as np
 from rich.table import Table
 
-from seqkeras.data.stored import Stored, taken
+from seqkeras.data.stored import Stored, joined, taken
 from seqkeras.losses import SmoothedCrossEntropy
 from seqkeras.metrics import TokenAccuracy, class_scores, exact_match, matthews_correlation
 from seqkeras.models import ClassificationHead
@@ -184,11 +184,8 @@ class ClassificationReading(LabelledTexts):
                 "--none-label: null is no answer of this model; train it with --none-of-these, or "
                 "leave the option out."
             )
-        examples = [
-            example
-            for path in paths
-            for example in self._of_known_labels(path, settings["labels"], "what was trained")
-        ]
+        known = settings["labels"], "what was trained"
+        examples = joined(self._of_known_labels(path, *known) for path in paths)
         if all(example.target is None for example in examples):
             raise RunError(
                 f"{paths[0]}: must hold a row with a label; all {len(examples):,} rows have "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +12,7 @@ import numpy as np
 
 from seqkeras.data.augmenting import altered
 from seqkeras.data.batches import Batches, FrameSequences, Sequences
+from seqkeras.data.stored import Stored, joined, mapped, taken
 from seqkeras.losses import DistanceLoss
 from seqkeras.models import Distillation
 from seqkeras.models.distillation import LOGITS
@@ -63,9 +66,9 @@ class DistilledReading(Reading):
         train, validation = self.inner.read()
         if options.keep_layers is not None:
             self.inner.pretrained = self.inner.pretrained.with_layers(options.keep_layers)
-        return [*train, *self.unlabelled(train)], validation
+        return joined([train, *filter(None, [self.unlabelled(train)])]), validation
 
-    def unlabelled(self, train: Sequence[Any]) -> list[Any]:
+    def unlabelled(self, train: Sequence[Any]) -> Sequence[Any]:
         """Return examples without labels."""
         return []
 
@@ -85,8 +88,8 @@ class DistilledReading(Reading):
     def record(
         self, examples: Sequence[Any], tokenizers: Mapping[str, Tokenizer]
     ) -> dict[str, Any]:
-        labelled = [example for example in examples if example.target is not None]
-        record = self.inner.record(labelled, tokenizers)
+        has_label = np.fromiter((example.target is not None for example in examples), bool)
+        record = self.inner.record(taken(examples, np.flatnonzero(has_label)), tokenizers)
         theirs = self.teacher.run.record.settings
         for name in ("labels", "pairs"):
             example, other = record["settings"].get(name), theirs.get(name)
@@ -114,7 +117,9 @@ class DistilledTexts(DistilledReading):
 
     pipeline = "Classify"
 
-    def unlabelled(self, train: Sequence[Any]) -> list[Any]:
+    def unlabelled(self, train: Sequence[Any]) -> Sequence[Any]:
+        if self.options.unlabelled is None and not self.options.augment:
+            return []
         texts = {example.text: None for example in train}
         known = len(texts)
         texts |= dict.fromkeys(self._more())
@@ -131,7 +136,7 @@ class DistilledTexts(DistilledReading):
                 len(texts) - known, "texts without a label are", "text without a label is"
             )
             console.print(f"  {more} the teacher's")
-        return [self.without_label(text) for text in [*texts][known:]]
+        return Stored(map(self.without_label, itertools.islice(texts, known, None)))
 
     def without_label(self, text: Any) -> Any:
         """Return the example of a text."""
@@ -181,7 +186,8 @@ class DistilledModelling(Modelling):
 
     def arrays(self, examples: Sequence[Any], run: RunFiles) -> tuple[Any, Any, np.ndarray]:
         inputs, labels, lengths = self.inner.arrays(examples, run)
-        answers = self.reading.teacher.answers([example.text for example in examples], self.folder)
+        texts = mapped(examples, operator.attrgetter("text"))
+        answers = self.reading.teacher.answers(texts, self.folder)
         logits, soft = self.soft_targets(answers, examples, run)
         targets = {"labels": labels, "soft": soft}
         targets |= {name: np.zeros(len(examples), "float32") for name in self.reading.compared}

@@ -10,7 +10,7 @@ import keras
 import numpy as np
 
 from seqkeras.data.series import ways_to_read
-from seqkeras.data.stored import taken
+from seqkeras.data.stored import joined, taken
 from seqkeras.losses import ForecastLoss
 from seqkeras.metrics import (
     mean_absolute_error,
@@ -97,7 +97,7 @@ class RegressionReading(LabelledTexts):
     def examples_of(
         self, paths: Sequence[Path | str], settings: Mapping[str, Any]
     ) -> Sequence[Any]:
-        return [example for path in paths for example, _ in self._rows(path)]
+        return joined(self._rows(path).mapped(operator.itemgetter(0)) for path in paths)
 
     def record(
         self, examples: Sequence[Any], tokenizers: Mapping[str, Tokenizer]

@@ -54,6 +54,30 @@ class Example(NamedTuple):
         return self.own.target
 
 
+class Examples(Sequence):
+    """The examples of all tasks, one task after another.
+
+    Args:
+        parts: name of a task -> its examples.
+    """
+
+    def __init__(self, parts: Mapping[str, Sequence[Any]]):
+        self.parts = parts
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts.values()))
+
+    def __getitem__(self, index: Any) -> Any:
+        for name, part in self.parts.items():
+            if index < len(part):
+                return Example(name, part[index])
+            index -= len(part)
+        raise IndexError(index)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (Example(name, own) for name, part in self.parts.items() for own in part)
+
+
 class Several(Task):
     """Classes or numbers of texts and tags of words, with a head each on one encoder: a task of
     tasks.
@@ -115,8 +139,7 @@ class SeveralReading(Reading):
         self.pretrained = Pretrained.read(self.options.pretrained)
         parts = {name: self._read(name, task) for name, task in self.tasks.items()}
         train, validation = (
-            [Example(name, example) for name, part in parts.items() for example in part[index]]
-            for index in (0, 1)
+            Examples({name: part[index] for name, part in parts.items()}) for index in (0, 1)
         )
         return train, validation
 
@@ -383,6 +406,8 @@ class SeveralAnswers:
 
 def _of_task(name, examples):
     """Return the examples of one task, as it read them."""
+    if isinstance(examples, Examples):
+        return examples.parts[name]
     return [example.own for example in examples if example.task == name]
 
 

@@ -14,7 +14,7 @@ from rich.table import Table
 from seqkeras.data.batches import Batches, Sequences
 from seqkeras.data.conll import continued, scheme_of
 from seqkeras.data.left_out import usable
-from seqkeras.data.stored import Stored, taken
+from seqkeras.data.stored import Stored, joined, taken
 from seqkeras.data.texts import DataError
 from seqkeras.losses import ChainLoss, SmoothedCrossEntropy
 from seqkeras.metrics import TokenAccuracy, class_scores, entity_f1, entity_scores, tag_accuracy
@@ -152,7 +152,7 @@ class TaggingReading(EncodedTexts):
         labels = settings["labels"]
         self.scheme = scheme_of(labels)
         parts = (self._examples(path, labels, "what was trained") for path in paths)
-        return self._validated([*itertools.chain.from_iterable(parts)])
+        return self._validated(joined(parts))
 
     def _examples(self, path, labels=None, source=None):
         """Return the examples of a file.

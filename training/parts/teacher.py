@@ -143,7 +143,10 @@ class Teacher:
 
     def _name_of(self, texts):
         """Return a name for its answers: another model, or other texts, have another one."""
-        return hashlib.sha256((self._digest + json.dumps(texts)).encode()).hexdigest()
+        digest = hashlib.sha256(self._digest.encode())
+        for text in texts:
+            digest.update(json.dumps(text).encode())
+        return digest.hexdigest()
 
     @functools.cached_property
     def _digest(self):

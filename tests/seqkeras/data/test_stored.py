@@ -13,7 +13,7 @@ import pytest
 
 from seqkeras.data import stored
 from seqkeras.data.batches import FrameSequences, Sequences
-from seqkeras.data.stored import GrowingArray, Stored, taken
+from seqkeras.data.stored import GrowingArray, Stored, joined, mapped, taken
 from seqkeras.data.texts import DataError
 from tests.test_security import Touches
 
@@ -115,3 +115,13 @@ def test_a_full_folder_of_temporary_files_is_named(keep, monkeypatch, tmp_path):
         DataError, match=f"^{tmp_path}: examples .* \\(No space left on device\\); ma"
     ):
         keep([1, 2])
+
+
+@pytest.mark.parametrize("kinds", [(list,), (Stored,), (Stored, Stored), (list, Stored)])
+def test_parts_are_joined_and_mapped_as_lists_are(kinds):
+    parts = [kind((index, number) for number in range(300)) for index, kind in enumerate(kinds)]
+    expected = [pair for part in parts for pair in part]
+    whole = joined(parts)
+    sums = mapped(whole, sum)
+    assert whole == expected and sums == [*map(sum, expected)]
+    assert {type(whole), type(sums)} == {list if list in kinds else Stored}
