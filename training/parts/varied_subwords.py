@@ -11,7 +11,7 @@ from seqkeras.data.batches import Sequences
 from seqkeras.runs import RunError
 from seqkeras.tokenizers import SentencePieces
 from seqkeras.tokenizers.varied import VariedPieces, VariedWordPieces, require_varied
-from seqkeras.training.parts.encoded_texts import encoded_in_parts
+from seqkeras.training.parts.encoded_texts import in_parts
 
 if TYPE_CHECKING:
     from seqkeras.runs import RunFiles
@@ -78,15 +78,22 @@ def varied_texts(
     require_ways(role, tokenizer)
     if isinstance(tokenizer, SentencePieces):
         vary_texts = VariedPieces(tokenizer, rate, special_tokens)
-        characters = encoded_in_parts(lambda some: [*map(str.encode, some)], texts)
+        content = Sequences.joined(map(_in_utf8, in_parts(texts)))
 
         def of_texts(rows, seed):
-            whole = characters.chosen(rows).each_row()
+            whole = content.chosen(rows).each_row()
             return vary_texts([bytes(row).decode() for row in whole], seed)
 
         return of_texts
     vary = VariedWordPieces(tokenizer, rate)
     return lambda rows, seed: [ids for ids, _ in vary(encoded.chosen(rows).each_row(), seed)]
+
+
+def _in_utf8(texts):
+    """Return the bytes of texts as `Sequences`."""
+    rows = [*map(str.encode, texts)]
+    lengths = np.fromiter(map(len, rows), "int64")
+    return Sequences.flat(np.frombuffer(b"".join(rows), "uint8"), lengths)
 
 
 def seed_of(*numbers: int) -> int:
