@@ -221,7 +221,7 @@ class GrowingArray:
         self._parts, self._size = [], 0
 
 
-def joined(arrays: Sequence[np.ndarray]) -> np.ndarray:
+def joined_arrays(arrays: Sequence[np.ndarray]) -> np.ndarray:
     """Return arrays one behind the other, those of `GrowingArray.whole`; one array as it is."""
     if len(arrays) == 1:
         return arrays[0]

@@ -16,7 +16,7 @@ import numpy as np
 
 from seqkeras.data.batches import Batches
 from seqkeras.data.mixing import MixedBatches
-from seqkeras.data.stored import joined
+from seqkeras.data.stored import joined_arrays
 
 NO_TARGET = -1
 
@@ -230,7 +230,7 @@ def mixed_windows(
     sizes = [len(stream) for stream in streams]
     orders = [RandomStarts(size, length, batch_size, seed) for size in sizes]
     offsets = np.cumsum([0, *sizes[:-1]])
-    order, tokens = MixedBatches(orders, offsets, weights, seed), joined(streams)
+    order, tokens = MixedBatches(orders, offsets, weights, seed), joined_arrays(streams)
     return Batches({"token_ids": Windows(tokens, length)}, Windows(tokens, length, 1), order)
 
 

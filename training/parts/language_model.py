@@ -14,7 +14,7 @@ import keras
 import numpy as np
 
 from seqkeras.analysis.text_likelihood import TextLikelihood
-from seqkeras.data.stored import joined
+from seqkeras.data.stored import joined_arrays
 from seqkeras.data.texts import TextFile, parts_of, read_text
 from seqkeras.data.token_streams import chunks, pieces_read, token_stream
 from seqkeras.data.windows import (
@@ -222,7 +222,7 @@ class LanguageModelModelling(Modelling):
         size = options.context, options.batch_size
         try:
             if self.carries_state():
-                windows = consecutive_windows(joined(streams), *size)
+                windows = consecutive_windows(joined_arrays(streams), *size)
             elif self.reading.further:
                 windows = mixed_windows(streams, *size, options.corpora.mixture(), options.seed)
             else:
