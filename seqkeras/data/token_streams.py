@@ -23,7 +23,7 @@ from seqkeras.tokenizers.encode_all import Encoder
 if TYPE_CHECKING:
     from seqkeras.serving.text import Tokenizer
 
-CHUNK = 2**20  # characters that are encoded at once: libraries take much memory for a token
+CHUNK = 2**16  # characters that are encoded at once: libraries take much memory for a token
 BEFORE_WORD = re.compile(r"(?<=\S)(?= \S)")  # where no tokenizer here has a token across
 MOST = 2**22  # characters: longer texts without such a place are cut behind a line
 AT_ONCE = 10_000  # lines that are encoded at once

@@ -1,6 +1,5 @@
 """The tokens of texts that a vocabulary does not know, and their number."""
 
-import itertools
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
@@ -10,7 +9,8 @@ from seqkeras.serving.text import UNK, CharacterTable, Subwords, Tokenizer, Word
 from seqkeras.tokenizers.encode_all import encode_all
 from seqkeras.tokenizers.special import special_ids
 
-AT_ONCE = 4096  # texts that are encoded together
+AT_ONCE = 4096  # texts that are encoded together, of so many characters at most
+CHARACTERS_AT_ONCE = 2**20
 MOST_ANALYZED = 1000  # texts with unknown tokens in which these are looked for
 
 
@@ -41,7 +41,8 @@ def unknown_tokens(tokenizer: Tokenizer, texts: Iterable[Any]) -> UnknownTokens:
         texts: yields strings; for a table of words also tuples of words.
 
     Returns:
-        `UnknownTokens`; of byte pairs and of a vocabulary without an unknown token none is unknown.
+        `UnknownTokens`; of byte pairs and of a vocabulary without an unknown token none is unknown,
+        and no text is read.
 
     Raises:
         ValueError: if the tokenizer can not read a text.
@@ -49,10 +50,10 @@ def unknown_tokens(tokenizer: Tokenizer, texts: Iterable[Any]) -> UnknownTokens:
     if isinstance(tokenizer, CharacterTable | WordTable):
         return _of_table(tokenizer, texts)
     unknown_id = special_ids(tokenizer).unknown_id
-    if isinstance(tokenizer, Subwords) and tokenizer.is_byte_level:
-        unknown_id = None
-    count, total, analyzed, parts, texts = 0, 0, 0, Counter(), iter(texts)
-    while some := [*itertools.islice(texts, AT_ONCE)]:
+    if unknown_id is None or (isinstance(tokenizer, Subwords) and tokenizer.is_byte_level):
+        return UnknownTokens(0, 0, ())
+    count, total, analyzed, parts = 0, 0, 0, Counter()
+    for some in _batches(texts):
         for text, token_ids in zip(some, encode_all(tokenizer, some), strict=True):
             total += len(token_ids)
             if unknown_id not in token_ids:
@@ -62,6 +63,18 @@ def unknown_tokens(tokenizer: Tokenizer, texts: Iterable[Any]) -> UnknownTokens:
             if analyzed <= MOST_ANALYZED:
                 parts.update(_unknown_parts(tokenizer.analyze(text), unknown_id))
     return UnknownTokens(count, total, _ranked(parts))
+
+
+def _batches(texts):
+    """Yield lists of texts that are encoded together."""
+    some, size = [], 0
+    for text in texts:
+        some.append(text)
+        size += len(text)
+        if len(some) == AT_ONCE or size >= CHARACTERS_AT_ONCE:
+            yield some
+            some, size = [], 0
+    yield some
 
 
 def _of_table(table, texts):
