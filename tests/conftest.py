@@ -70,7 +70,7 @@ def public_data(name):
 
 LONG = {"benchmarks", "journeys", "learning"}  # folders of what `make test-all` alone runs
 # What another backend computes otherwise shows in these properties.
-ELSEWHERE = {f"test_{name}.py" for name in ("rows", "padding", "past", "steps", "gradients")}
+ELSEWHERE = {f"test_{name}.py" for name in ("padding", "past", "gradients")}
 
 
 def pytest_ignore_collect(collection_path, config):
@@ -106,7 +106,11 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 # What tests share -> words of the files that share it.
-SHARED = {"dates": ("dates_run", "dates_bundle"), "text models": ("text_models",)}
+SHARED = {
+    "dates": ("dates_run", "dates_bundle"),
+    "text models": ("text_models",),
+    "letters": ("letters_bundle",),
+}
 
 
 def _shared(nodeid):
@@ -243,3 +247,12 @@ def dates_bundle(dates_run, tmp_path_factory):
     folder = tmp_path_factory.mktemp("bundles") / "dates"
     assert main([str(dates_run), str(folder)]) == 0
     return folder
+
+
+@pytest.fixture(scope="session")
+def letters_bundle(tmp_path_factory):
+    """A function of "Generate" or "Translate": a bundle of letters, made once, to read only."""
+    from tests.serving.exported import write_letters
+
+    parent = tmp_path_factory.mktemp("letters")
+    return functools.cache(lambda kind: write_letters(parent / kind, kind))

@@ -122,7 +122,7 @@ def graphs(case):
 FIRST = [seq2seq.BAHDANAU[0], seq2seq.CLASSICAL[3], seq2seq.HEADS[1]]
 OTHERS = [*seq2seq.BAHDANAU, *seq2seq.CLASSICAL, *seq2seq.LUONG, seq2seq.HARD[1], *seq2seq.HEADS]
 EXPORTED = [*FIRST, *(case for case in OTHERS if case not in FIRST)]
-every_model = pytest.mark.parametrize("case", others_long(EXPORTED, 3), ids=lambda case: case.name)
+every_model = pytest.mark.parametrize("case", others_long(EXPORTED), ids=lambda case: case.name)
 WITH_SIMPLE_CELLS = "RNNSeq2Seq(initial_state alone)"
 # What runs: nodes after ONNX Runtime's basic optimizations, and those of them that multiply.
 COUNTS = {

@@ -105,7 +105,7 @@ def test_the_n_best_of_enough_beams_are_those_of_all_sequences():
         assert found["generated_ids"][0, row, :length].tolist() == [*prompt, *sequence]
 
 
-@pytest.mark.parametrize("pipeline", MODELS)
+@pytest.mark.parametrize("pipeline", others_long(MODELS))
 @pytest.mark.parametrize(
     "options", others_long([GREEDY, FREE | {"temperature": 1e-4}, FREE | {"top_p": 1e-6}])
 )
@@ -118,7 +118,7 @@ def test_the_most_probable_token_alone_is_greedy_search(pipeline, options):
     assert (found["generated_lengths"] == greedy["generated_lengths"]).all()
 
 
-@pytest.mark.parametrize("pipeline", MODELS)
+@pytest.mark.parametrize("pipeline", others_long(MODELS))
 def test_a_seed_gives_a_row_the_same_result_in_any_batch(pipeline):
     make, token_ids, lengths = MODELS[pipeline]
     sample = signatures_of(make(7), 9)["sample"]

@@ -10,6 +10,7 @@ from seqkeras.serving.manifest import DecodingDefaults, TensorSpec, TextPrefix
 from seqkeras.serving.pipelines.pieces import Detokenizer
 from seqkeras.serving.text import CharacterTable, pad
 from tests.arrays import close
+from tests.conftest import others_long
 from tests.export.test_text_graphs import pieces, wordpieces
 from tests.export.text_models import DECODING, LIMITS, PIPELINES, TEXTS, ask, in_graphs, saved
 
@@ -85,7 +86,9 @@ def of_text(score):
     return Signature(generate, specs, [])
 
 
-@pytest.mark.parametrize("pipeline", ["Generate", "Translate", "Translate of characters"])
+@pytest.mark.parametrize(
+    "pipeline", others_long(["Generate", "Translate", "Translate of characters"])
+)
 def test_texts_are_generated_by_the_beams_that_are_the_default(pipeline):
     both = {"generate": of_text(-1.0), "generate_beam": of_text(-2.0)}
     pipeline, _, of_characters = pipeline.partition(" of ")

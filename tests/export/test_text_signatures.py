@@ -58,6 +58,7 @@ def test_classes_are_those_of_keras():
         assert [each.decode() for each in actual["label"]] == best
 
 
+@pytest.mark.long  # `tests/random_inputs` compares tags in `make test`
 def test_tags_lie_where_their_tokens_do():
     model, _, tokenizers, _ = saved("Tag")
     inputs, encodings = read(tokenizers["text"], TEXTS)
@@ -115,9 +116,8 @@ def spans_around(first, last):
     return Signature(span, [TensorSpec("token_ids", "int64", ("batch", "length"))], [])
 
 
-@pytest.mark.parametrize(
-    ("first", "last"), others_long([(10, 11), (11, 12), (13, 13), (11, 17), (16, 14)])
-)
+@pytest.mark.long
+@pytest.mark.parametrize(("first", "last"), [(10, 11), (11, 12), (13, 13), (11, 17), (16, 14)])
 def test_an_answer_has_no_white_space_around_it_and_is_more_than_that(first, last):
     tokenizer = pairs("roberta")
     question = "the cat sat"  # longer than a context

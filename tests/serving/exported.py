@@ -2,9 +2,15 @@
 
 from seqkeras.export.families import plan_export
 from seqkeras.export.onnx_files import save
+from seqkeras.models import GPT, Transformer
 from seqkeras.serving.manifest import DecodingDefaults, GraphFile, Limits
+from seqkeras.serving.text import CharacterTable
+from tests.arrays import randomize
 from tests.export.running import graphs_of
 from tests.serving.written import write
+
+LETTERS = CharacterTable.learn(["abcdefghijklm"])
+LIMIT = 40  # tokens of a text of letters
 
 
 def export_graphs(folder, parts, generate=None):
@@ -57,3 +63,13 @@ def write_bundle(
 
     graphs = export_graphs(folder, parts, one_graph if generate else None)
     return write(folder, pipeline, graphs, tokenizers, state=parts.state, **fields)
+
+
+def write_letters(folder, kind):
+    """Write the bundle of a model of letters with random weights, whose pipeline has that name."""
+    generates, size, sizes = kind == "Generate", len(LETTERS), (32, 2, 4, 40)
+    model = GPT(size, *sizes, LIMIT) if generates else Transformer(size, size, *sizes, LIMIT)
+    model.build({"token_ids": (None, None)} if generates else None)
+    randomize(model)
+    tokenizers = dict.fromkeys(["text"] if generates else ["source", "target"], LETTERS)
+    return write_bundle(folder, model, kind, tokenizers, limits=Limits(LIMIT, LIMIT))

@@ -8,18 +8,13 @@ import numpy as np
 import pytest
 
 from seqkeras import serving
-from seqkeras.models import GPT, Transformer
 from seqkeras.serving.decoding import Memory, Size, Together
 from seqkeras.serving.decoding import together as together_module
-from seqkeras.serving.manifest import DecodingDefaults, Limits
 from seqkeras.serving.pipelines import generate, jobs
 from seqkeras.serving.slots import Slots
-from seqkeras.serving.text import CharacterTable
-from tests.arrays import randomize
-from tests.serving.exported import write_bundle
+from tests.conftest import others_long
+from tests.serving.exported import LIMIT
 
-TABLE = CharacterTable.learn(["abcdefghijklm"])
-V, LIMIT = len(TABLE), 40
 GREEDY, BEAMS = {"num_beams": 1}, {"num_beams": 3, "length_penalty": 0.7}
 SAMPLES = {"sample": True, "n_best": 2, "seed": 5, "temperature": 0.8}
 LONG = {"regex": "[a-d]{20,30}"}
@@ -29,21 +24,9 @@ OPTIONS = {
 }
 
 
-def write_toy(folder, kind):
-    """Write the bundle of a model with random weights, whose pipeline has that name."""
-    generates = kind == "Generate"
-    sizes = 32, 2, 4, 40
-    model = GPT(V, *sizes, LIMIT) if generates else Transformer(V, V, *sizes, max_length=LIMIT)
-    model.build({"token_ids": (None, None)} if generates else None)
-    randomize(model)
-    tokenizers = {"text": TABLE} if generates else {"source": TABLE, "target": TABLE}
-    limits = Limits(LIMIT, LIMIT)
-    return write_bundle(folder, model, kind, tokenizers, limits=limits, decoding=DecodingDefaults())
-
-
 @pytest.fixture(scope="module", params=["Generate", "Translate"])
-def pipeline(request, tmp_path_factory):
-    return serving.load(write_toy(tmp_path_factory.mktemp("bundles") / "toy", request.param))
+def pipeline(request, letters_bundle):
+    return serving.load(letters_bundle(request.param))
 
 
 def random_texts(draw, count):
@@ -83,7 +66,7 @@ def test_answers_are_those_of_each_alone(pipeline, seed):
     assert count >= 12
 
 
-@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("share", others_long([0.0, 0.3, 1.0]))
 def test_inputs_of_a_list_begin_as_others_end(share, pipeline, monkeypatch):
     monkeypatch.setattr(jobs._Pace, "best_share", share)
     begin, beside = Together.begin, []
@@ -282,8 +265,8 @@ def test_prompts_are_read_in_parts_between_the_steps_of_others(pipeline):
 
 
 @pytest.mark.parametrize("n_best", [1, 3])
-def test_a_long_prompt_is_read_in_parts(n_best, tmp_path, monkeypatch):
-    pipeline = serving.load(write_toy(tmp_path / "toy", "Generate"))
+def test_a_long_prompt_is_read_in_parts(n_best, letters_bundle, monkeypatch):
+    pipeline = serving.load(letters_bundle("Generate"))
     options = SAMPLES | {"n_best": n_best, "max_new_tokens": 5}
     text = "abcdefghijklm" * 2
     alone = pipeline(text, **options)

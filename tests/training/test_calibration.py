@@ -37,7 +37,6 @@ from seqkeras.training.tasks.multiple_choice import MultipleChoiceOptions
 from seqkeras.training.tasks.question_answering import QuestionAnsweringOptions
 from seqkeras.training.tasks.tagging import TaggingOptions
 from tests.arrays import numbers, randomize
-from tests.conftest import others_long
 from tests.training.commands import exported, printed, scores_of
 from tests.training.questions import PLACES, encoder_folder, questions, write
 
@@ -441,7 +440,8 @@ def test_the_temperature_of_chains_is_the_best_of_those_between_its_ends(factor)
     assert loss(chains.fitted(everyone)) == pytest.approx(best, rel=2e-3)
 
 
-@pytest.mark.parametrize("pretrained", others_long([False, True]))
+@pytest.mark.long
+@pytest.mark.parametrize("pretrained", [False, True])
 def test_the_scores_of_chains_of_tags_are_calibrated(pretrained, tmp_path):
     file = noisy_tags(tmp_path / "own.conll", "was VERB", "dog NOUN", "out ADJ")
     options = CHEAP

@@ -109,7 +109,7 @@ def test_a_row_that_begins_anew_knows_nothing_of_the_recording_before(name):
     assert np.abs(found[1] - expected[1]).max() > 1e-3
 
 
-@pytest.mark.parametrize("name", OF_EACH_KIND)
+@pytest.mark.parametrize("name", OF_FAST_KINDS)
 def test_a_window_as_long_as_the_recording_has_the_gradients_of_the_usual_step(name):
     model, frames = tagger(**ENCODERS[name]), floats(B, T, D)
     carried = carrying(model)

@@ -260,17 +260,17 @@ def test_options_that_do_not_go_together_are_refused(given, message):
     assert message in problem
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        "--batch-tokens 64 --schedule constant --optimizer adamw --beta1 0.8 --beta2 0.9 --ema 0.9 "
-        "--weight-decay 0.01 --clip-norm 0.5 --patience 3 --passes 1",
-        "--batch-tokens 64 --gradient-accumulation 2 --schedule inverse-root --optimizer lion "
-        "--warmup-share 0.1 --average-checkpoints 2 --keep last --steps-per-save 2",
-        "--schedule linear --last-learning-rate 1e-5 --optimizer adafactor --steps-per-look 3 "
-        "--best-by validation_loss --mixed-precision bfloat16 --freeze *bias",
-    ],
-)
+TOGETHER = [
+    "--batch-tokens 64 --schedule constant --optimizer adamw --beta1 0.8 --beta2 0.9 --ema 0.9 "
+    "--weight-decay 0.01 --clip-norm 0.5 --patience 3 --passes 1",
+    "--batch-tokens 64 --gradient-accumulation 2 --schedule inverse-root --optimizer lion "
+    "--warmup-share 0.1 --average-checkpoints 2 --keep last --steps-per-save 2",
+    "--schedule linear --last-learning-rate 1e-5 --optimizer adafactor --steps-per-look 3 "
+    "--best-by validation_loss --mixed-precision bfloat16 --freeze *bias",
+]
+
+
+@pytest.mark.parametrize("options", others_long(TOGETHER))
 def test_options_of_a_training_work_together_in_the_command(options, tmp_path):
     words = "good bad fine dull nice poor".split()
     rows = [f"{' '.join(words[place % 6 :] * (1 + place % 7))},{place % 2}" for place in range(60)]

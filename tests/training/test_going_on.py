@@ -101,7 +101,7 @@ RATES = {"beta2": 0.9, "last_learning_rate": 1e-4}
             (1, {}),
             (5, {"patience": 3}),
         ],
-        short=3,
+        short=2,
     ),
 )
 def test_a_training_that_was_stopped_ends_as_one_that_was_not(saves, given, tmp_path):

@@ -25,7 +25,7 @@ from seqkeras.serving.http.worker import Worker
 from tests.serving.http.served import ask, served, until
 from tests.serving.http.test_abandoned import ABANDONED
 from tests.serving.http.test_faults import connected, send
-from tests.serving.test_together import BEAMS, GREEDY, LONG, SAMPLES, random_texts, write_toy
+from tests.serving.test_together import BEAMS, GREEDY, LONG, SAMPLES, random_texts
 
 KINDS = [GREEDY | LONG, BEAMS | LONG, GREEDY, SAMPLES, LONG | {"sample": True, "seed": 3}]
 ATTENDING = {"attention": True}
@@ -36,8 +36,8 @@ ANSWERED = re.compile(ABANDONED.pattern.replace("abandoned", "answered"))
 
 
 @pytest.fixture(scope="module", params=["Generate", "Translate"])
-def folder(request, tmp_path_factory):
-    return write_toy(tmp_path_factory.mktemp("bundles") / "toy", request.param)
+def folder(request, letters_bundle):
+    return letters_bundle(request.param)
 
 
 def read_stream(port, content):
@@ -122,8 +122,8 @@ def test_what_nobody_waits_for_leaves_the_others(folder):
         until(is_abandoned)
 
 
-def test_streams_go_on_beside_a_batch_that_is_answered_apart(tmp_path):
-    folder = write_toy(tmp_path / "toy", "Translate")
+def test_streams_go_on_beside_a_batch_that_is_answered_apart(letters_bundle):
+    folder = letters_bundle("Translate")
     heavy = {"inputs": ["abc"] * 128, "options": ATTENDING | LONG | {"num_beams": 13}}
     with served({"toy": folder}) as port, concurrent.futures.ThreadPoolExecutor(1) as client:
         answered = client.submit(ask, port, "/v1/bundles/toy", heavy)
@@ -168,8 +168,8 @@ def test_no_more_inputs_are_on_their_way_than_the_bounds_allow():
         assert [shared.room(work, light) for work in (1, 30, 1000)] == [7, 3, 1]
 
 
-def test_short_answers_do_not_wait_for_long_ones_that_began_with_them(tmp_path):
-    pipeline, delivered = serving.load(write_toy(tmp_path / "toy", "Generate"), threads=1), {}
+def test_short_answers_do_not_wait_for_long_ones_that_began_with_them(letters_bundle):
+    pipeline, delivered = serving.load(letters_bundle("Generate"), threads=1), {}
     options = {"sample": True, "seed": 3, "regex": "[a-d]{1,30}"}
 
     def deliver(inputs, answers, seconds, count):
