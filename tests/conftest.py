@@ -110,6 +110,7 @@ SHARED = {
     "dates": ("dates_run", "dates_bundle"),
     "text models": ("text_models",),
     "letters": ("letters_bundle",),
+    "classifier": ("classifier_bundle",),
 }
 
 
@@ -256,3 +257,15 @@ def letters_bundle(tmp_path_factory):
 
     parent = tmp_path_factory.mktemp("letters")
     return functools.cache(lambda kind: write_letters(parent / kind, kind))
+
+
+@pytest.fixture(scope="session")
+def classifier_bundle(tmp_path_factory):
+    """The bundle of `tests.zoo.classify`, with SavedModels, to read only; beside it, the run."""
+    from seqkeras.export.bundle import export
+    from tests.zoo import classify
+
+    folder = tmp_path_factory.mktemp("classifier")
+    classify(folder / "run")
+    export(folder / "run", folder / "reviews")
+    return folder / "reviews"

@@ -29,33 +29,37 @@ BUNDLES = {  # what an example may open, as bundles/NAME: a small model with ran
     "gestures": zoo.classify_frames,
     "masks": zoo.fill_mask,
     "questions": zoo.answer_of_words,
-    "reviews": zoo.classify,
     "sentences": zoo.embed,
     "stories": zoo.generate,
     "weather": zoo.forecast,
 }
 STREAMS = ("gestures",)  # bundles that are exported with a stream
-SAVED_MODELS = ("reviews",)  # and with SavedModels, which take most of the time
 OPEN_MANY = {f"seqkeras.serving.{name}" for name in ("pipelines", "results", "streams")}
 CHECKPOINT = "checkpoints/tiny-bert"  # of Google's BERT, which an example may load
 
 
 @pytest.fixture(scope="module")
-def bundles(tmp_path_factory):
-    """A function of a folder and a name: puts the bundle of that name into the folder, once."""
+def bundles(tmp_path_factory, request):
+    """A function of a folder and a name: puts the bundle of that name into the folder, once.
+
+    Only "reviews", `classifier_bundle`, has SavedModels, which take most of the time.
+    """
     from seqkeras.export.bundle import ExportOptions, export
 
     made = tmp_path_factory.mktemp("bundles")
 
     def put(folder, name):
-        if not (made / name).exists():
+        bundle = made / name
+        if name == "reviews":
+            bundle = request.getfixturevalue("classifier_bundle")
+        elif not bundle.exists():
             run = tmp_path_factory.mktemp("runs") / name
             BUNDLES[name](run)
-            options = ExportOptions(stream=name in STREAMS, saved_models=name in SAVED_MODELS)
-            export(run, made / name, options=options)
+            options = ExportOptions(stream=name in STREAMS, saved_models=False)
+            export(run, bundle, options=options)
         place = folder / "bundles" / name
         place.parent.mkdir(exist_ok=True)
-        place.symlink_to(made / name)
+        place.symlink_to(bundle)
 
     return put
 
@@ -111,7 +115,7 @@ def test_every_example_prints_what_it_says(module, bundles, tmp_path, monkeypatc
     found = public_members(module).items()
     tests = [test for name, value in found for test in examples_of(name, value)]
     shown = "".join(test.docstring for test in tests)
-    for name in BUNDLES.keys() & set(re.findall(r"bundles/(\w+)", shown)):
+    for name in {"reviews", *BUNDLES} & set(re.findall(r"bundles/(\w+)", shown)):
         bundles(tmp_path, name)
     if CHECKPOINT in shown:
         write_checkpoint(tmp_path / CHECKPOINT)

@@ -21,23 +21,26 @@ INT8 = ExportOptions(precisions=("int8",), tolerances=UNLIMITED, saved_models=Fa
 
 
 @pytest.mark.parametrize("make", others_long(MAKERS), ids=lambda make: make.__name__)
-def test_a_run_becomes_a_bundle_that_answers(make, tmp_path):
-    inputs = make(tmp_path / "run")
-    export(tmp_path / "run", tmp_path / "bundle")
-    manifest = read_manifest(tmp_path / "bundle")
-    verify_files(tmp_path / "bundle", manifest)
+def test_a_run_becomes_a_bundle_that_answers(make, tmp_path, request):
+    if make is classify:
+        folder, inputs = request.getfixturevalue("classifier_bundle"), TEXTS
+    else:
+        folder, inputs = tmp_path / "bundle", make(tmp_path / "run")
+        export(tmp_path / "run", folder)
+    manifest = read_manifest(folder)
+    verify_files(bundle, manifest)
     differences = [v for name, v in manifest.parity.items() if name.endswith("_difference")]
     assert len(differences) >= 2  # ONNX and SavedModel
     assert 0 <= max(differences) <= 1e-4
     if "saved_model_text/1" in manifest.saved_models:
         assert manifest.parity["saved_model_text_refused"] == 0
-    answers = serving.load(tmp_path / "bundle")(inputs)
+    answers = serving.load(folder)(inputs)
     assert len(answers) == len(inputs)
-    card = (tmp_path / "bundle/README.md").read_text(encoding="utf-8")
+    card = (folder / "README.md").read_text(encoding="utf-8")
     [command] = [line for line in card.splitlines() if line.startswith("seqkeras ")]
     # Where the card says that it works. Numbers of a batch differ in their last digits from those
     # of an input alone.
-    found, expected = in_shell(command, tmp_path).split(), as_line(answers[0]).split()
+    found, expected = in_shell(command, folder.parent).split(), as_line(answers[0]).split()
     assert [each[:5] for each in found[: len(expected)]] == [each[:5] for each in expected]
 
 

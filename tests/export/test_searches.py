@@ -66,6 +66,12 @@ def traced(function, inputs):
     return in_graph(Signature(function, inputs, ()))
 
 
+@functools.cache
+def searches(make, vocab_size):
+    """The signatures of a model that every test reads."""
+    return signatures_of(make(vocab_size), 9)
+
+
 MODELS = {
     "Generate": (language_model, [[2, 4, 5], [2, 6, 0]], [3, 2]),
     "Translate": (transformer, [[4, 5, 6], [6, 4, 0]], [3, 2]),
@@ -111,7 +117,7 @@ def test_the_n_best_of_enough_beams_are_those_of_all_sequences():
 )
 def test_the_most_probable_token_alone_is_greedy_search(pipeline, options):
     make, token_ids, lengths = MODELS[pipeline]
-    signatures = signatures_of(make(7), 9)
+    signatures = searches(make, 7)
     greedy = ask(signatures["generate"], token_ids, lengths)
     found = ask(signatures["sample"], token_ids, lengths, **options)
     assert (found["generated_ids"] == greedy["generated_ids"]).all()
@@ -121,7 +127,7 @@ def test_the_most_probable_token_alone_is_greedy_search(pipeline, options):
 @pytest.mark.parametrize("pipeline", others_long(MODELS))
 def test_a_seed_gives_a_row_the_same_result_in_any_batch(pipeline):
     make, token_ids, lengths = MODELS[pipeline]
-    sample = signatures_of(make(7), 9)["sample"]
+    sample = searches(make, 7)["sample"]
     alone = ask(sample, token_ids[:1], lengths[:1], **FREE)
     several = np.array(token_ids)[[0, 1, 0, 0]], np.array(lengths)[[0, 1, 0, 0]]
     ids = ask(sample, *several, **FREE | {"seed": [0, 0, 1, 0]})["generated_ids"]

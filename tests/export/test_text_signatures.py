@@ -58,7 +58,6 @@ def test_classes_are_those_of_keras():
         assert [each.decode() for each in actual["label"]] == best
 
 
-@pytest.mark.long  # `tests/random_inputs` compares tags in `make test`
 def test_tags_lie_where_their_tokens_do():
     model, _, tokenizers, _ = saved("Tag")
     inputs, encodings = read(tokenizers["text"], TEXTS)

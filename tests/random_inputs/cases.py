@@ -152,10 +152,10 @@ def answer(folder):
 
 FIRST = 3  # cases, of texts, rows and frames, that `make test` draws inputs of
 CASES = [
-    Case(zoo.tag, inputs.text, by_keras.tags),
+    Case(zoo.classify, inputs.pair, by_keras.classes),
     Case(tables.forecast_rows, tables.tables(), tables.forecast),
     Case(masked_frames, inputs.frames(FEATURES), by_keras.frame_classes),
-    Case(zoo.classify, inputs.pair, by_keras.classes),
+    Case(zoo.tag, inputs.text, by_keras.tags),
     Case(zoo.generate_by_characters, inputs.text, by_keras.generation),
     Case(zoo.fill_mask, inputs.masked("[MASK]"), by_keras.fillings),
     Case(zoo.choose, inputs.choices, by_keras.choice),
