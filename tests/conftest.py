@@ -69,7 +69,7 @@ def public_data(name):
 
 
 LONG = {"benchmarks", "journeys", "learning"}  # folders of what `make test-all` alone runs
-# What another backend computes otherwise shows in these properties.
+# What another backend computes otherwise shows in these properties of layers, not of models.
 ELSEWHERE = {f"test_{name}.py" for name in ("padding", "past", "gradients")}
 
 
@@ -85,8 +85,17 @@ def pytest_collection_modifyitems(items):
     for item in items:
         folders = set(item.path.parent.relative_to(CHECKOUT / "tests").parts)
         elsewhere = BACKEND != "tensorflow" and "properties" in folders
-        if LONG & folders or (elsewhere and item.path.name not in ELSEWHERE):
+        if LONG & folders or (elsewhere and not _is_of_a_layer(item)):
             item.add_marker(pytest.mark.long)
+
+
+def _is_of_a_layer(item):
+    """Whether a test is of `ELSEWHERE`, and its case no model."""
+    import keras
+
+    case = getattr(item, "callspec", None) and item.callspec.params.get("case")
+    is_model = case is not None and issubclass(case.layer_class, keras.Model)
+    return item.path.name in ELSEWHERE and not is_model
 
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist

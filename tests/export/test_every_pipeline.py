@@ -28,7 +28,7 @@ def test_a_run_becomes_a_bundle_that_answers(make, tmp_path, request):
         folder, inputs = tmp_path / "bundle", make(tmp_path / "run")
         export(tmp_path / "run", folder)
     manifest = read_manifest(folder)
-    verify_files(bundle, manifest)
+    verify_files(folder, manifest)
     differences = [v for name, v in manifest.parity.items() if name.endswith("_difference")]
     assert len(differences) >= 2  # ONNX and SavedModel
     assert 0 <= max(differences) <= 1e-4

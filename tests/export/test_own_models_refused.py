@@ -12,6 +12,7 @@ from seqkeras import serving
 from seqkeras.export.__main__ import main
 from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.export.tolerances import UNLIMITED
+from tests.conftest import others_long
 from tests.export.test_own_models import IDS, TOKENIZER, OwnClassifier, save
 from tests.export.test_refusals import pooled, refusal
 from tests.zoo import TEXTS
@@ -84,14 +85,14 @@ class OfSixTokens(OwnClassifier):
         return self.out(self.pooling(x))
 
 
-@pytest.mark.parametrize(
-    "kind, message",
-    [
-        (OfATable, "the model reads .*table_handle, which is neither an input nor a weight, as a"),
-        (OfAVariable, "saved_model/1: the model can not be traced with open sizes and with weig"),
-        (OfSixTokens, "onnx/model.onnx: onnxruntime .*of_six_tokens.*Nothing was written.\n$"),
-    ],
-)
+UNTRACED = [
+    (OfATable, "the model reads .*table_handle, which is neither an input nor a weight, as a"),
+    (OfAVariable, "saved_model/1: the model can not be traced with open sizes and with weig"),
+    (OfSixTokens, "onnx/model.onnx: onnxruntime .*of_six_tokens.*Nothing was written.\n$"),
+]
+
+
+@pytest.mark.parametrize("kind, message", others_long(UNTRACED, short=2))
 def test_a_model_that_can_not_be_traced_is_refused(kind, message, tmp_path, capsys):
     model = kind()
     model(IDS)

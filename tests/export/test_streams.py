@@ -60,7 +60,7 @@ def saved(folder, name, **sizes):
     return model
 
 
-@pytest.fixture(scope="module", params=others_long(PIPELINES, short=3))
+@pytest.fixture(scope="module", params=others_long(PIPELINES))
 def streaming(request, tmp_path_factory):
     """A model, and the bundle that streams it."""
     folder = tmp_path_factory.mktemp("streams")

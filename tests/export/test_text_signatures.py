@@ -58,6 +58,7 @@ def test_classes_are_those_of_keras():
         assert [each.decode() for each in actual["label"]] == best
 
 
+@pytest.mark.long
 def test_tags_lie_where_their_tokens_do():
     model, _, tokenizers, _ = saved("Tag")
     inputs, encodings = read(tokenizers["text"], TEXTS)
@@ -83,6 +84,7 @@ def test_vectors_have_length_1():
     close(ask("Embed", text=TEXTS)["embedding"], expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.long
 def test_an_answer_is_the_best_span_of_the_context():
     model, _, tokenizers, _ = saved("Answer")
     questions = ["the cat", "a line", "tabs"]

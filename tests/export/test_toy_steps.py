@@ -74,7 +74,7 @@ def compare(found, rows, scores):
 
 @pytest.mark.parametrize("search", others_long(SEARCHES))
 @pytest.mark.parametrize("road", others_long(ROADS))
-@every_model
+@pytest.mark.parametrize("name", others_long(MODELS))
 def test_searches_are_those_of_hugging_face(name, road, search, tmp_path):
     prompts = PROMPTS[:, : 3 if search == "prompt" else 1]
     expected = STORED[f"beam/{search}/token_ids"][:, 0]

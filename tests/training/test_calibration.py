@@ -309,6 +309,7 @@ def test_a_bundle_gives_the_softmax_at_the_temperature(both):
         assert answer.scores == pytest.approx(dict(zip(LABELS, expected)), abs=1e-5)
 
 
+@pytest.mark.long
 def test_the_scores_of_tags_are_calibrated(tmp_path):
     """The sum over tags needs the logits of words, which a bundle does not show."""
     file = noisy_tags(tmp_path / "own.conll", "runs VERB", "dog NOUN", "old ADJ")

@@ -128,6 +128,7 @@ def test_a_bundle_gives_the_bands_about_the_same_median(both):
         close(answer.quantiles[quantile], expected, 1e-4)
 
 
+@pytest.mark.long
 def test_a_training_that_begins_with_widened_bands_widens_them_further(both, tmp_path):
     folder, _ = both
     options = arguments(**COLUMNS | SIZES, quantiles=QUANTILES, max_steps=1, held_out=0.3)

@@ -170,16 +170,16 @@ def test_looks_are_spread_over_the_training(tmp_path):
     assert sorted(validation.seen) == [10, 20, 30]
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ({"steps_per_save": 15, "steps_per_look": 5}, [5, 10, 15, 20, 25, 30]),
-        ({"steps_per_save": 10, "steps_per_look": 4}, [4, 8, 12, 16, 20, 24, 28, 30]),
-        ({"steps_per_save": 5, "steps_per_look": 8}, [8, 16, 24, 30]),
-        ({"steps_per_save": 15, "steps_per_look": 4, "gradient_accumulation": 2}, [4, 8, 12]),
-        ({"steps_per_save": 9, "steps_per_look": 6, "average_checkpoints": 2}, [6, 12, 18, 24, 30]),
-    ],
-)
+LOOKS = [
+    ({"steps_per_save": 10, "steps_per_look": 4}, [4, 8, 12, 16, 20, 24, 28, 30]),
+    ({"steps_per_save": 15, "steps_per_look": 4, "gradient_accumulation": 2}, [4, 8, 12]),
+    ({"steps_per_save": 15, "steps_per_look": 5}, [5, 10, 15, 20, 25, 30]),
+    ({"steps_per_save": 5, "steps_per_look": 8}, [8, 16, 24, 30]),
+    ({"steps_per_save": 9, "steps_per_look": 6, "average_checkpoints": 2}, [6, 12, 18, 24, 30]),
+]
+
+
+@pytest.mark.parametrize(("given", "expected"), others_long(LOOKS, short=2))
 def test_looks_are_at_their_steps_wherever_checkpoints_are(given, expected, tmp_path):
     validation = Scored([0.1] * 40, every=1)
     last = expected[-1]

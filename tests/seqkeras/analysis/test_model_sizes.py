@@ -125,7 +125,7 @@ def constants(graphs):
     return sum(array.nbytes for array in arrays.values())
 
 
-@pytest.mark.parametrize("name", others_long(TRAINED, 2))
+@pytest.mark.parametrize("name", others_long(TRAINED))
 def test_int8_saves_the_bytes_that_the_exported_graphs_lose(name):
     model = TRAINED[name]()
     model.build(None)

@@ -37,7 +37,7 @@ def test_a_gpt_predicts_each_token_from_its_window(stride):
     np.testing.assert_allclose(found, -total / (len(TOKENS) - 1), rtol=1e-5)
 
 
-@pytest.mark.parametrize("cell", others_long(["lstm", "qrnn", "gru", "simple_rnn"], short=2))
+@pytest.mark.parametrize("cell", others_long(["lstm", "qrnn", "gru", "simple_rnn"]))
 def test_a_recurrent_model_predicts_each_token_from_all_of_its_row(cell):
     keras.utils.set_random_seed(0)
     model = RNNLanguageModel(VOCAB_SIZE, 5, 7, 2, cell=cell)

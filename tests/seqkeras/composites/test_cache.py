@@ -48,7 +48,7 @@ def test_a_token_attends_to_itself_and_to_what_is_before():
 @pytest.mark.parametrize(
     "pre_norm, window", others_long([(False, None), (True, 2), (False, 2), (True, None)], 2)
 )
-@pytest.mark.parametrize("pieces", others_long([[2, 1, 2], [1] * T, [T]], 2), ids=str)
+@pytest.mark.parametrize("pieces", others_long([[2, 1, 2], [1] * T, [T]]), ids=str)
 @pytest.mark.parametrize("distances", DISTANCES.values(), ids=DISTANCES)
 def test_some_tokens_at_a_time_are_all_at_once(pieces, pre_norm, window, distances):
     layer = decoder(pre_norm=pre_norm, attention_window=window, **distances)

@@ -30,7 +30,7 @@ def as_floats(inputs):
 
 
 @needs_tensorflow
-@pytest.mark.parametrize("case", others_long(MODELS, 3), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", others_long(MODELS), ids=lambda case: case.name)
 def test_a_model_is_built_from_the_mean_of_several_replicas_inputs(case):
     from keras.src.backend import compute_output_spec  # what `fit` under a strategy calls
 
