@@ -445,7 +445,7 @@ def test_all_reference_questions_and_5000_real_sentences_are_split_as_in_serving
 
 
 @needs_data
-@pytest.mark.parametrize("name", ["WordPiece", "byte pairs"])
+@pytest.mark.parametrize("name", others_long(["byte pairs", "WordPiece"]))
 def test_the_edge_cases_of_the_references_are_split_as_there(name):
     family = {"WordPiece": "bert_uncased", "byte pairs": "gpt2"}[name]
     cases = json.loads((DATA / f"reference-tokenization/{family}_edge_cases.json").read_bytes())

@@ -342,6 +342,7 @@ def test_no_name_or_number_of_the_table_is_cut_at_80_columns(value, names):
     assert "ridge on 50 of 272 windows" in text
 
 
+@pytest.mark.long
 def test_baselines_are_left_out_on_request(tmp_path):
     file = series(tmp_path / "x.csv")
     options = (*SMALL, "--baselines", "false", "--out", tmp_path / "run")

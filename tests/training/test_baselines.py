@@ -427,6 +427,7 @@ def test_the_model_card_has_the_table_and_the_line(trained):
     assert row in card and f"\n{comparison['summary']}.\n" in card
 
 
+@pytest.mark.long
 def test_numbers_are_compared_by_correlation(files):
     printed("regression", files / "number.csv", *SMALL, "--out", files / "numbers")
     comparison = scores_of(files / "numbers")["baselines"]
@@ -439,6 +440,7 @@ def test_numbers_are_compared_by_correlation(files):
     assert 0 < comparison["methods"]["words and pairs"]["MAE"] < mean["MAE"] < mean["RMSE"]
 
 
+@pytest.mark.long
 def test_tags_are_compared_by_entities(files):
     lines = []
     for place in range(60):
@@ -456,6 +458,7 @@ def test_tags_are_compared_by_entities(files):
     assert comparison["ahead"] == pytest.approx(model - 1)
 
 
+@pytest.mark.long
 def test_trees_are_compared_by_roots(files):
     draw = random.Random(0)
     lines = []

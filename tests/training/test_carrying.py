@@ -290,7 +290,8 @@ def test_pieces_of_a_windows_length_without_a_state_do_not_learn_it(remembering,
     assert scores_of(tmp_path / "run")["accuracy"] < 0.75
 
 
-@pytest.mark.parametrize("name", others_long(sorted(KINDS, key=lambda name: name != "qrnn")))
+@pytest.mark.long
+@pytest.mark.parametrize("name", KINDS)
 def test_a_classifier_learns_the_label_at_the_end_of_each_window(name, tmp_path):
     file = as_rows(tmp_path / "sensors.csv", recordings(41), {(0, 0), (3, 2)})
     given = arguments(**ENCODERS[name], carry_every=4, passes=12, held_out=0.2, looks=1)
@@ -352,7 +353,7 @@ def summed_up(**given):
 
 @pytest.mark.parametrize(
     ("model_of", "given", "is_streamed"),
-    [(tagger, {}, True), (summed_up, {}, True), (tagger, {"causal": False}, False)],
+    others_long([(tagger, {}, True), (summed_up, {}, True), (tagger, {"causal": False}, False)], 2),
     ids=["each frame", "whole recording", "looks ahead"],
 )
 def test_a_long_recording_is_answered_in_chunks(model_of, given, is_streamed, monkeypatch):

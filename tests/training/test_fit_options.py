@@ -17,16 +17,15 @@ from tests.training.commands import printed
 from tests.training.stops import stopped_behind_a_checkpoint
 from tests.training.test_going_on import Scored, classifier, history, same, stopped, trained
 
+KEPT = [
+    {"ema": 0.8, "freeze": ("*kernel",)},
+    {"average_checkpoints": 3},
+    {"mixed_precision": "float16"},
+    {"mixed_precision": "bfloat16"},
+]
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"ema": 0.8, "freeze": ("*kernel",)},
-        {"average_checkpoints": 3},
-        pytest.param({"mixed_precision": "float16"}, marks=pytest.mark.long),
-        pytest.param({"mixed_precision": "bfloat16"}, marks=pytest.mark.long),
-    ],
-)
+
+@pytest.mark.parametrize("given", others_long(KEPT))
 def test_what_an_option_keeps_survives_a_stop(given, tmp_path):
     whole = trained(tmp_path / "whole", keep="last", **given)
     stopped(tmp_path / "stopped", 4, keep="last", **given)

@@ -259,7 +259,7 @@ def test_the_name_of_an_optimizer_makes_it(name):
     assert optimizer.global_clipnorm == 0.1
 
 
-@pytest.mark.parametrize("name", others_long(KERAS, short=2))
+@pytest.mark.parametrize("name", others_long(KERAS))
 def test_an_optimizer_trains_as_that_of_keras(name, tmp_path):
     given = {"learning_rate": 0.02, "clip_norm": 0.1, "schedule": "constant", "keep": "last"}
     model = trained(tmp_path, 10, optimizer=name, **given)

@@ -257,6 +257,7 @@ def test_it_goes_on_from_another_run_with_its_tokenizer_and_weights(words, tmp_p
     assert tokenizers[0].read_text() == tokenizers[1].read_text()
 
 
+@pytest.mark.long
 def test_it_goes_on_with_tokens_learned_anew(words, tmp_path):
     run, _, _ = words
     file = tmp_path / "more.txt"
@@ -299,6 +300,7 @@ def test_mixed_precision_and_accumulation_are_those_of_a_training_that_goes_on(
     assert [int(row.split(",")[0]) for row in rows] == [2, 4]
 
 
+@pytest.mark.long
 def test_it_goes_on_from_a_folder_of_hugging_face(tmp_path):
     file = text_file(tmp_path / "text.txt", 60)
     tokenizer = learn_byte_pairs([Path(file).read_text(encoding="utf-8")], 280)

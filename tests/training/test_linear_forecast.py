@@ -243,6 +243,7 @@ def test_a_file_alone_beats_the_naive_forecasts_and_leaves_as_keras_answers(tmp_
     np.testing.assert_allclose(answer.values, numbers.unscaled(values)[..., 1], rtol=1e-4)
 
 
+@pytest.mark.long
 def test_a_run_without_cycles_is_evaluated_on_another_file(tmp_path):
     file = monthly(tmp_path / "sales.csv")
     _, scores = trained(tmp_path, file, "--cycles", "none", "--max-steps", "2")
@@ -252,6 +253,7 @@ def test_a_run_without_cycles_is_evaluated_on_another_file(tmp_path):
     assert record["settings"]["rows"]["time"] is None
 
 
+@pytest.mark.long
 def test_shops_at_one_and_a_thousand_are_forecast_alike(tmp_path):
     file = monthly(tmp_path / "sales.csv", series=("corner", "mall"))
     _, scores = trained(tmp_path, file, "--series-column", "shop")

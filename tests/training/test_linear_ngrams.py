@@ -26,6 +26,7 @@ from seqkeras.training.parts.linear_ngrams import (
 )
 from seqkeras.training.parts.text_logits import logits_of_texts
 from tests.arrays import numbers
+from tests.conftest import others_long
 from tests.training.commands import exported, printed, refusal, scores_of
 
 ENDINGS = {"verb": ("ieren", "elt"), "noun": ("ung", "heit"), "adjective": ("lich", "bar")}
@@ -61,7 +62,7 @@ def test_words_that_training_lacks_are_told_by_their_endings():
     assert np.mean(right) > 0.9
 
 
-@pytest.mark.parametrize("kinds", [2, 3])
+@pytest.mark.parametrize("kinds", others_long([3, 2]))
 def test_its_logits_are_those_of_a_support_vector_machine_times_a_scale(kinds):
     texts, labels = words(300)
     kept = [place for place, label in enumerate(labels) if label in [*ENDINGS][:kinds]]
@@ -214,6 +215,7 @@ def test_many_labels_have_none():
     assert fitted(texts, labels)[0] is None
 
 
+@pytest.mark.long
 def test_start_from_takes_the_network_and_finds_the_linear_part_anew(folder, tmp_path):
     """The other file has other letters, so that no n-gram has the bucket that it has there."""
     texts, labels = words(300, seed=2)

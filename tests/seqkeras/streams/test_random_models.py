@@ -10,6 +10,7 @@ from seqkeras.attention import RestrictedSelfAttention, StructuredSelfAttention
 from seqkeras.streams import StreamError, Streaming
 from seqkeras.transformer import EncoderBlock, LayerNorm
 from tests.arrays import floats, numbers
+from tests.conftest import others_long
 from tests.seqkeras.streams.test_streaming import CHUNKS, D, T, model_of, of_prefixes, streamed
 
 WIDTH = 4  # of every hidden layer, for residuals
@@ -94,7 +95,7 @@ def random_model(seed):
 
 
 @pytest.mark.filterwarnings("ignore:Layer ")
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", others_long(range(12), short=6))
 def test_it_streams_or_is_refused(seed):
     make, names = random_model(seed)
     model = make()

@@ -11,6 +11,7 @@ from seqkeras.models import Forecaster
 from seqkeras.streams import StreamError, Streaming
 from seqkeras.transformer import Encoder, EncoderBlock, LayerNorm
 from tests.arrays import close, floats, numbers, randomize
+from tests.conftest import others_long
 
 B, T, D = 2, 13, 3
 CHUNKS = [[T], [1] * T, [5, 1, 4, 3]]
@@ -274,14 +275,6 @@ LAYERS_OF_LAYERS = {
         keras.layers.Dense(6),
         Encoder(EncoderBlock(6, 2, 5, attention_window=3, causal=True, pre_norm=True), 2),
     ],
-    "encoder of distances": lambda: [
-        keras.layers.Dense(6),
-        Encoder(
-            EncoderBlock(6, 2, 5, attention_window=3, causal=True, relative_clip=2),
-            2,
-            DistanceBias(2, 3, 3, bidirectional=False),
-        ),
-    ],
     "model in a model": lambda: [
         model_of(recurrent.GRU(5, return_sequences=True)),
         keras.layers.Dense(2),
@@ -293,10 +286,18 @@ LAYERS_OF_LAYERS = {
         keras.layers.TimeDistributed(keras.layers.Dense(5)),
         keras.layers.Activation("softmax"),
     ],
+    "encoder of distances": lambda: [
+        keras.layers.Dense(6),
+        Encoder(
+            EncoderBlock(6, 2, 5, attention_window=3, causal=True, relative_clip=2),
+            2,
+            DistanceBias(2, 3, 3, bidirectional=False),
+        ),
+    ],
 }
 
 
-@pytest.mark.parametrize("name", LAYERS_OF_LAYERS)
+@pytest.mark.parametrize("name", others_long(LAYERS_OF_LAYERS, short=7))
 def test_layers_of_layers_are_taken_apart(name):
     model, frames = model_of(*LAYERS_OF_LAYERS[name]()), floats(B, T, D, seed=3)
     streaming, expected = Streaming(model), numbers(model(frames))
