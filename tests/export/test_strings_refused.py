@@ -94,11 +94,15 @@ def prompts(tokenizer, texts, signature="serving_default", **options):
 
 
 def test_a_prompt_may_be_empty():
+    table = CharacterTable.learn(["ab"])
+    assert prompts(table, ["", "b"], start_id=2) == [[2], table.encode("b")]
+
+
+@pytest.mark.long
+def test_a_prompt_without_a_token_is_empty():
     the, space = pairs().encode("the"), pairs().encode(" ")
     assert prompts(pairs(), ["", "the", " "]) == [[0], the, space]
     assert prompts(wordpieces(), ["\u200b"]) == [wordpieces().encode("[CLS]")]
-    table = CharacterTable.learn(["ab"])
-    assert prompts(table, ["", "b"], start_id=2) == [[2], table.encode("b")]
 
 
 def test_a_prompt_begins_with_the_start_once():

@@ -189,10 +189,13 @@ def require_the_same(tokenizer, function, texts, special_ids=(), decode=True):
             assert decoded[row].numpy().decode() == tokenizer.decode(token_ids), ascii(text)
 
 
+VARIANTS = ("WordPiece, ", "byte pairs, RoBERTa", "byte pairs, learned with masks")  # are long
+
+
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=pytest.mark.long if name.startswith("WordPiece, ") else ())
+        pytest.param(name, marks=pytest.mark.long if name.startswith(VARIANTS) else ())
         for name in TOKENIZERS
     ],
 )
@@ -296,7 +299,7 @@ def nasty_texts(number, seed=0):
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=pytest.mark.long if name.endswith("trimmed") else ())
+        pytest.param(name, marks=pytest.mark.long if name.endswith(("trimmed", "prefix")) else ())
         for name in (*NASTY, "unigrams", "merged pieces", "Marian")
     ],
 )

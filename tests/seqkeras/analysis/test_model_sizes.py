@@ -96,7 +96,7 @@ EXPECTED = {  # parameters by part, multiply-adds of a text, and all parameters 
 FIRST = sorted(MODELS, key=lambda name: name not in ("bert-base", "gpt2"))
 
 
-@pytest.mark.parametrize("name", others_long(FIRST, 2))
+@pytest.mark.parametrize("name", others_long(FIRST))
 def test_a_published_model_has_the_sizes_of_its_paper(name):
     by_part, multiply_adds, published_size = EXPECTED[name]
     model = published(name)

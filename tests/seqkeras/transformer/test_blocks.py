@@ -6,6 +6,7 @@ from tests import vectors
 from tests.agreement import DTYPES, arrays_of, assert_agrees
 from tests.arrays import close, floats, randomize, right_padded
 from tests.complex_step import assert_is_the_formula
+from tests.conftest import others_long
 from tests.references import transformer as references
 from tests.refusals import refusals
 
@@ -97,7 +98,7 @@ def in_window(window, mask):
 
 
 @every_norm
-@pytest.mark.parametrize("window", [None, 2, 7])
+@pytest.mark.parametrize("window", others_long([None, 2, 7], short=2))
 def test_an_encoder_block_attends_to_its_window_under_either_form_of_mask(window, pre_norm):
     def make():
         return EncoderBlock(**SIZES, **OPTIONS, pre_norm=pre_norm, attention_window=window)
