@@ -23,7 +23,6 @@ from tests.training import test_bert_pretraining as bert
 from tests.training import test_frames as frames
 from tests.training import test_language_model as language
 from tests.training import test_tagging as tagging
-from tests.training import test_translation as translation
 from tests.training.commands import evaluated, exported, printed, refusal, scores_of_both
 from tests.training.test_causal_forecasting import COLUMNS, SIZES, arguments, hourly
 from tests.training.test_transformer_options import (
@@ -32,8 +31,8 @@ from tests.training.test_transformer_options import (
     SHORT,
     continued,
     model_of,
+    proved_translator,
     reviews,
-    translated,
 )
 
 NOT_USUAL = {"gpt": ["bias", "relative", "sinusoid"], "other": ["bias", "relative", "learned"]}
@@ -77,18 +76,8 @@ def test_a_gpt_reads_past_its_windows_and_is_tuned_to_answer(kind, window, tmp_p
 @pytest.mark.long
 @pytest.mark.parametrize("kind", NOT_USUAL["other"])
 def test_a_translator_answers_as_the_whole_model_does(kind, tmp_path):
-    file = translation.tab_separated(tmp_path)
-    options = ["--hidden-dim", 12, "--num-layers", 1, "--num-heads", 2, "--tokens", "words"]
-    options += ["--num-beams", 1, "--max-length", 9, *SHORT, "--position-kind", kind]
-    printed("translation", file, *options, "--out", tmp_path / "run")
-    model = model_of(tmp_path / "run")
+    model = proved_translator(tmp_path, "--position-kind", kind)
     assert model.options["positions"] == kind
-    tokenizers = {
-        role: read_tokenizer(next((tmp_path / "run/tokenizer").glob(f"{role}.*")))
-        for role in ("source", "target")
-    }
-    answer = serving.load(exported(tmp_path), threads=1)("The old book is here.")
-    assert answer.text == translated(model, tokenizers, "The old book is here.", 9)
 
 
 @pytest.mark.long

@@ -76,6 +76,22 @@ def translated(model, tokenizers, text, count):
     return tokenizers["target"].decode(target_ids[1:])
 
 
+def proved_translator(folder, *given):
+    """The model of a training with these options, whose bundle answers as the whole model does."""
+    file, text = translation.tab_separated(folder), "The old book is here."
+    options = ["--hidden-dim", 12, "--num-layers", 1, "--num-heads", 2, "--tokens", "words"]
+    options += ["--num-beams", 1, "--max-length", 9, *SHORT, *given]
+    printed("translation", file, *options, "--out", folder / "run")
+    model = model_of(folder / "run")
+    tokenizers = {
+        role: read_tokenizer(next((folder / "run/tokenizer").glob(f"{role}.*")))
+        for role in ("source", "target")
+    }
+    answer = serving.load(exported(folder), threads=1)(text)
+    assert answer.text == translated(model, tokenizers, text, 9)
+    return model
+
+
 @pytest.mark.long
 def test_a_gpt_of_a_window_goes_on_as_the_whole_model_does(tmp_path):
     file = language.text_file(tmp_path / "text.txt")
@@ -202,18 +218,8 @@ def test_an_attention_to_the_past_needs_a_state_that_falls_into_its_parts(
 
 @pytest.mark.long
 def test_a_translator_of_a_window_answers_as_the_whole_model_does(tmp_path):
-    file = translation.tab_separated(tmp_path)
-    options = ["--hidden-dim", 12, "--num-layers", 1, "--num-heads", 2, "--tokens", "words"]
-    options += ["--num-beams", 1, "--attention-window", 2, "--max-length", 9, *SHORT]
-    printed("translation", file, *options, "--out", tmp_path / "run")
-    model = model_of(tmp_path / "run")
+    model = proved_translator(tmp_path, "--attention-window", 2)
     assert model.block_options["attention_window"] == 2
-    tokenizers = {
-        role: read_tokenizer(next((tmp_path / "run/tokenizer").glob(f"{role}.*")))
-        for role in ("source", "target")
-    }
-    answer = serving.load(exported(tmp_path), threads=1)("The old book is here.")
-    assert answer.text == translated(model, tokenizers, "The old book is here.", 9)
 
 
 @pytest.mark.long
