@@ -93,7 +93,7 @@ def _is_of_a_layer(item):
     """Whether a test is of `ELSEWHERE`, and its case no model."""
     import keras
 
-    case = getattr(item, "callspec", None) and item.callspec.params.get("case")
+    case = item.callspec.params.get("case") if hasattr(item, "callspec") else None
     is_model = case is not None and issubclass(case.layer_class, keras.Model)
     return item.path.name in ELSEWHERE and not is_model
 
