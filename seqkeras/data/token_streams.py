@@ -53,22 +53,24 @@ def token_stream(texts: Sequence[str | TextFile], tokenizer: Tokenizer, end_id: 
         >>> token_stream(["to be\\nor not"], table, end_id=3).tolist()  # <eos> ends each line
         [5, 4, 3, 7, 6, 3]
     """
-    whole, stream = keeps_white_space(tokenizer), GrowingArray()
+    whole, stream, encode = keeps_white_space(tokenizer), GrowingArray(), Encoder(tokenizer)
     stream.append(np.zeros(0, "int32"))
     for number, text in enumerate(texts):
         if whole and number:
             stream.append(np.array([end_id], "int32"))
-        for ids in _encoded(pieces_read(text, tokenizer), tokenizer, None if whole else end_id):
+        pieces = pieces_read(text, tokenizer)
+        if isinstance(tokenizer, CharacterTable):
+            parts = map(tokenizer.encode_long, pieces)
+        else:
+            parts = _encoded(pieces, encode, None if whole else end_id)
+        for ids in parts:
             stream.append(ids)
     return stream.whole()
 
 
-def _encoded(pieces, tokenizer, end_id):
+def _encoded(pieces, encode, end_id):
     """Yield the ids of pieces in arrays; `end_id`, unless it is None, stands behind each piece."""
-    if isinstance(tokenizer, CharacterTable):
-        yield from map(tokenizer.encode_long, pieces)
-        return
-    pieces, encode = iter(pieces), Encoder(tokenizer)
+    pieces = iter(pieces)
     while some := [*itertools.islice(pieces, 1 if end_id is None else AT_ONCE)]:
         rows = encode(some)
         if end_id is not None:

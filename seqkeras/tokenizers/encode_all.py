@@ -10,6 +10,7 @@ from seqkeras.serving.text.subwords import require_text
 
 MOST_PARTS = 2**18  # whose ids an `Encoder` remembers
 LONGEST_PART = 32  # characters; texts without spaces are longer, and hardly come twice
+OF_BERT, OF_BYTES = ["BertNormalizer", "BertPreTokenizer"], [None, "ByteLevel"]  # `_rules`
 AFTER_WORD = re.compile(r"(?<=\S)(?=[ \n])")  # where byte pairs have no token across
 
 
@@ -93,15 +94,16 @@ class Encoder:
 
 def splits_at_spaces(tokenizer: Tokenizer) -> bool:
     """Return whether a text has the tokens that its words have alone: it has with BERT's rules."""
-    return _rules(tokenizer) == ["BertNormalizer", "BertPreTokenizer"] and tokenizer.is_word_piece
+    return _rules(tokenizer) == OF_BERT and tokenizer.is_word_piece
 
 
 def _parts_of(tokenizer):
     """Return a function: text -> its parts, which have the tokens of the text; None if there is
     none."""
-    if splits_at_spaces(tokenizer):
+    rules = _rules(tokenizer)
+    if rules == OF_BERT and tokenizer.is_word_piece:
         return lambda text: text.split(" ")
-    return AFTER_WORD.split if _rules(tokenizer) == [None, "ByteLevel"] else None
+    return AFTER_WORD.split if rules == OF_BYTES else None
 
 
 def _rules(tokenizer):

@@ -10,6 +10,7 @@ from seqkeras.training.parts.splitting import split
 @pytest.mark.parametrize(
     ("count", "share", "size", "held_out"),
     [
+        (0, None, None, 0),
         (40, None, None, 4),
         (40, 0.5, None, 20),
         (200_000, None, None, 10_000),

@@ -60,6 +60,7 @@ def test_examples_of_all_tasks_are_those_of_a_list():
     examples = Examples(parts)
     expected = [Example(name, own) for name, part in parts.items() for own in part]
     assert [*examples] == [examples[index] for index in range(len(examples))] == expected
+    assert [examples[index] for index in range(-len(examples), 0)] == expected
     with pytest.raises(IndexError):
         examples[302]
 

@@ -25,4 +25,4 @@ def share_held_out(options: Any, size: int, share: float = SHARE, most: int = MO
         size: number of examples.
         share, most: the share by default, and the examples that are held out then at most.
     """
-    return min(share, most / size) if options.held_out is None else options.held_out
+    return min(share, most / max(size, 1)) if options.held_out is None else options.held_out

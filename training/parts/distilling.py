@@ -66,7 +66,8 @@ class DistilledReading(Reading):
         train, validation = self.inner.read()
         if options.keep_layers is not None:
             self.inner.pretrained = self.inner.pretrained.with_layers(options.keep_layers)
-        return joined([train, *filter(None, [self.unlabelled(train)])]), validation
+        more = self.unlabelled(train)
+        return joined([train, more]) if more else train, validation
 
     def unlabelled(self, train: Sequence[Any]) -> Sequence[Any]:
         """Return examples without labels."""

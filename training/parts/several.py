@@ -68,11 +68,11 @@ class Examples(Sequence):
         return sum(map(len, self.parts.values()))
 
     def __getitem__(self, index: Any) -> Any:
+        index = range(len(self))[index]
         for name, part in self.parts.items():
             if index < len(part):
                 return Example(name, part[index])
             index -= len(part)
-        raise IndexError(index)
 
     def __iter__(self) -> Iterator[Any]:
         return (Example(name, own) for name, part in self.parts.items() for own in part)
