@@ -28,6 +28,8 @@ from collections.abc import Sequence
 import keras
 from keras import ops
 
+from seqkeras.gradients import hold_gradient
+
 __all__ = ["Adafactor", "Adam", "AdamW", "Lion", "SGD"]
 
 
@@ -177,7 +179,9 @@ def _over_replicas(gradients):
     replica = tf.distribute.get_replica_context()
     if replica is None or replica.num_replicas_in_sync == 1:
         return gradients
-    return replica.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
+    sums = replica.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
+    hold_gradient(sums[0])
+    return sums
 
 
 @keras.saving.register_keras_serializable("seqkeras")

@@ -159,7 +159,7 @@ def pytest_collection_finish():
     """Spare the garbage collector what the libraries have made while they were imported, and the
     objects of graphs: by default it takes a seventh of the time of tests that trace."""
     gc.collect()
-    gc.freeze()
+    _freeze()
     gc.set_threshold(100_000, 20, 100)
 
 
@@ -189,7 +189,12 @@ def _seeded():
 
 @pytest.fixture(autouse=True, scope="module")
 def _let_go(request):
-    """Models, graphs and sessions that the tests of a module share go with the last of them."""
+    """Models, graphs and sessions that the tests of a module share go after the last of them."""
+    # The last test of the module before has let its fixtures go only now.
+    if gc.get_freeze_count() > _frozen:  # `seqkeras train` froze what is garbage meanwhile
+        gc.unfreeze()
+    gc.collect()
+    _freeze()  # modules imported meanwhile, and what the session shares: not looked at again
     yield
     folder = request.module.__name__.rpartition(".")[0]
     file = Path(request.module.__file__).relative_to(CHECKOUT).as_posix()
@@ -199,8 +204,23 @@ def _let_go(request):
             for value in list(vars(module).values()):
                 if hasattr(value, "cache_clear") and value.__module__ == name:
                     value.cache_clear()
-    gc.collect()
-    gc.freeze()  # modules imported meanwhile, and what the session shares: not looked at again
+    if "tensorflow" in sys.modules:
+        _forget_gradients()
+
+
+def _freeze():
+    """Let the garbage collector look no more at what there is."""
+    global _frozen
+    gc.freeze()
+    _frozen = gc.get_freeze_count()
+
+
+def _forget_gradients():
+    """Let graphs of Keras's optimizers go: https://github.com/tensorflow/tensorflow/issues/97697"""
+    from tensorflow.python.framework.ops import gradient_registry
+
+    for name in [name for name in gradient_registry.list() if name.startswith("CustomGradient-")]:
+        del gradient_registry._registry[name]
 
 
 def in_shell(line, folder):

@@ -41,7 +41,9 @@ seqkeras/tokenizers/varied.py: serving.text seqkeras.tokenizers | sentencepiece
 seqkeras/tokenizers/: seqkeras.tokenizers serving.text | NUMERIC
 seqkeras/composites/checking.py: seqkeras.composites | NUMERIC jax torch
 seqkeras/composites/consistency.py: seqkeras.composites | NUMERIC jax
-seqkeras/composites/: seqkeras.composites seqkeras.masks seqkeras.values | NUMERIC
+seqkeras/composites/: seqkeras.composites seqkeras.gradients seqkeras.masks seqkeras.values |
+    NUMERIC
+seqkeras/optimizers.py: seqkeras.gradients | NUMERIC
 seqkeras/recurrent/: seqkeras.composites seqkeras.recurrent seqkeras.shapes seqkeras.values |
     NUMERIC
 seqkeras/masks.py: seqkeras.values | NUMERIC
@@ -119,7 +121,7 @@ PRIVATE = {
         "export/freezing.py",
         "export/keras_layers.py",
         "seqkeras/analysis/operations.py",
-        "seqkeras/composites/gradients.py",
+        "seqkeras/gradients.py",
         "seqkeras/composites/nodes.py",
         "training/strategies.py",
     },

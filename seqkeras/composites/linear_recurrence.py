@@ -12,9 +12,9 @@ where `end` is again a linear recurrence, C times shorter. Nothing is divided by
 import keras
 from keras import ops, tree
 
-from seqkeras.composites.gradients import custom_gradient
 from seqkeras.composites.nodes import composite, tracing_nodes
 from seqkeras.composites.recurrent import keras_rnn
+from seqkeras.gradients import custom_gradient
 from seqkeras.tensors import Tensor
 from seqkeras.values import is_symbol
 

@@ -13,8 +13,8 @@ import numpy as np
 from keras import ops, tree
 from keras.src.backend import rnn as keras_rnn  # a test holds its signature
 
-from seqkeras.composites.gradients import custom_gradient
 from seqkeras.composites.nodes import tracing_nodes
+from seqkeras.gradients import custom_gradient
 
 # More steps than there are: Keras's loop ends with the sequence, but without a limit it would count
 # the batch in a sequence that is time-major.

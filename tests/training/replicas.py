@@ -1,10 +1,12 @@
 """Trainings on one device and by two replicas on logical CPUs: run as a module.
 
 `python -m tests.training.replicas NAME ...` prints a line of JSON: for each case how far losses
-and weights of the two trainings are apart.
+and weights of the two trainings are apart, and how many gradients of graphs TensorFlow keeps at
+the end, though their models have gone.
 """
 
 import csv
+import gc
 import json
 import sys
 from pathlib import Path
@@ -13,6 +15,7 @@ from tempfile import TemporaryDirectory
 import keras
 import numpy as np
 import tensorflow as tf
+from tensorflow.python.framework.ops import gradient_registry
 
 from seqkeras import optimizers
 from seqkeras.data.batches import Batches, Sequences
@@ -208,7 +211,9 @@ def main():
         (losses, weights), (others, other_weights) = (CASES[name](where) for where in devices)
         pairs = [(losses, others), *zip(weights, other_weights, strict=True)]
         differences[name] = max(float(np.abs(np.subtract(*pair)).max(initial=0)) for pair in pairs)
-    print(json.dumps(differences))
+    gc.collect()
+    kept = sum(name.startswith("CustomGradient-") for name in gradient_registry.list())
+    print(json.dumps(differences | {"gradients of graphs that are kept": kept}))
 
 
 if __name__ == "__main__":

@@ -23,14 +23,18 @@ def custom_gradient(function):
 
     def with_gradient(*tensors):
         results = differentiated(*tensors)
-        _hold_gradient(tree.flatten(results)[0])
+        hold_gradient(tree.flatten(results)[0])
         return results
 
     return with_gradient
 
 
-def _hold_gradient(tensor):
-    """Let the operation that a traced tensor is of hold its gradient, and not the registry."""
+def hold_gradient(tensor):
+    """Let the operation that made a traced tensor hold its gradient, and not the registry.
+
+    Args:
+        tensor: a result of a function of `tf.custom_gradient`; an eager one has nothing to hold.
+    """
     import tensorflow as tf
     from tensorflow.python.framework.ops import gradient_registry
 
