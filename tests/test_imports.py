@@ -107,6 +107,7 @@ for line in re.split(r"\n(?! )", TABLE.strip()):  # a line that is indented goes
 # Not part of a public interface, so a new version may move it.
 PRIVATE = {
     "keras.src": {
+        "seqkeras/analysis/operations.py",
         "seqkeras/composites/cudnn.py",
         "seqkeras/composites/recurrent.py",
         "seqkeras/embeddings/ids.py",

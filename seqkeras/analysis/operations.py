@@ -4,6 +4,7 @@ Left out: what is no product of matrices, such as sums, activations and look-ups
 TensorFlow alone has such graphs.
 """
 
+import contextlib
 import dataclasses
 import math
 
@@ -55,9 +56,20 @@ def count_operations(function, **inputs):
         return _Counter(graph).count(outputs)
 
 
+@contextlib.contextmanager
 def weightless():
-    """Return a scope in which layers are built without values: their weights have shapes alone."""
-    return keras.StatelessScope(initialize_variables=False)
+    """Build layers without values: their weights have shapes alone, in this context and later."""
+    from keras.src.backend.common import global_state
+
+    # Keras gives values to all that wait for them at the end of the next scope that anybody opens.
+    waiting = "uninitialized_variables"
+    before = global_state.get_global_attribute(waiting, [])
+    global_state.set_global_attribute(waiting, [])
+    try:
+        with keras.StatelessScope(initialize_variables=False):
+            yield
+    finally:
+        global_state.set_global_attribute(waiting, before)
 
 
 class _Counter:

@@ -2,6 +2,7 @@
 
 import keras
 import pytest
+from keras import ops
 
 from seqkeras import recurrent
 from seqkeras.analysis.operations import count_operations, weightless
@@ -78,3 +79,17 @@ def test_a_loop_whose_turns_depend_on_the_inputs_is_named():
 
     with pytest.raises(ValueError, match="count_operations: the turns of the loop .* depend on"):
         count_operations(function, x=((T, T), "float32"), turns=((), "int32"))
+
+
+def test_weights_without_values_get_none_at_the_end_of_another_scope():
+    asked = []
+
+    def initializer(shape, dtype=None):
+        asked.append(shape)
+        return ops.zeros(shape, dtype)
+
+    with weightless():
+        keras.layers.Dense(3, kernel_initializer=initializer).build((None, 5))
+    with keras.StatelessScope():
+        keras.layers.Dense(3, kernel_initializer=initializer).build((None, 7))
+    assert asked == [(7, 3)]
