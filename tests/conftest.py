@@ -187,6 +187,15 @@ def _seeded():
     random.seed(0)
 
 
+@pytest.fixture(autouse=True)
+def _let_go_of_trainings(request):
+    """What a command of a long test made goes with it, and not with the module."""
+    yield
+    if request.node.get_closest_marker("long") and gc.get_freeze_count() > _frozen:
+        gc.unfreeze()  # the command froze it
+        gc.collect()
+
+
 @pytest.fixture(autouse=True, scope="module")
 def _let_go(request):
     """Models, graphs and sessions that the tests of a module share go after the last of them."""
