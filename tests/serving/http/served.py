@@ -37,6 +37,22 @@ def on_socket(service, application=None, send_buffer=None):
             thread.join()
 
 
+def in_place_of(folder, answer, **options):
+    """Serve a bundle of letters, as `on_socket` does; a function answers what an application does.
+
+    `answer` takes what ASGI gives an application; `options` are those of `Service`.
+    """
+    service = Service([("letters", folder)], log=False, **options)
+    application = Application(service)
+    before = application._app
+
+    async def answers(scope, receive, send):
+        await (before if scope["type"] == "lifespan" else answer)(scope, receive, send)
+
+    application._app = answers
+    return on_socket(service, application)
+
+
 def served(bundles, **options):
     """Serve bundles, name -> folder, with options of `Service`, as `on_socket` does."""
     options = {"opening": Opening(threads=1), "log": False} | options

@@ -18,7 +18,7 @@ from seqkeras.serving.http.streams import Streams
 from seqkeras.serving.pipelines import open_bundle
 from tests.conftest import others_long
 from tests.serving import toy_language_model
-from tests.serving.http.served import as_process, ask, on_socket, served, until
+from tests.serving.http.served import as_process, ask, in_place_of, on_socket, served, until
 from tests.serving.http.test_faults import Slow, connected, read_all, send
 from tests.serving.pipelines import toys
 from tests.serving.written import model_of
@@ -136,19 +136,14 @@ def test_a_stream_that_outlasts_the_server_is_told_so(folders, capfd):
 
 
 def test_what_the_end_of_the_server_interrupts_is_no_error_of_it(folders, capfd):
-    service = Service([("letters", folders["letters"])], bounds=Bounds(timeout=0.5), log=False)
-    application = Application(service)
-    before, asked = application._app, threading.Event()
+    asked = threading.Event()
 
     async def waits(scope, receive, send):
-        if scope["type"] == "lifespan":
-            return await before(scope, receive, send)
         asked.set()
         await asyncio.Event().wait()
 
-    application._app = waits
     with contextlib.ExitStack() as stack:
-        with on_socket(service, application) as port:
+        with in_place_of(folders["letters"], waits, bounds=Bounds(timeout=0.5)) as port:
             connection = stack.enter_context(connected(port))
             connection.sendall(b"GET / HTTP/1.1\r\n\r\n")
             assert asked.wait(60)

@@ -14,11 +14,10 @@ import pytest
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 
 from seqkeras.serving.http.application import Application, Service
-from seqkeras.serving.http.bounds import Bounds
 from seqkeras.serving.http.connection import REST, Connection
 from seqkeras.serving.http.departure import FEWEST, Deadlines, until_gone
 from seqkeras.serving.http.server import _config
-from tests.serving.http.served import ask, on_socket, served, until
+from tests.serving.http.served import ask, in_place_of, served, until
 from tests.serving.http.test_faults import (
     POST,
     connected,
@@ -31,15 +30,19 @@ from tests.serving.http.test_plain import assert_same
 from tests.serving.zoo import INPUTS, STRANGE
 
 GOOD = {"input": "up|bad"}
-BODIES = [
+OF_LETTERS = [
     *({"input": value} for value in ("", " ", "sideways|bad", "up|" + 20 * "abc", 5, None, {})),
     *({"input": value} for value in (["up|bad"], {"text": "up|bad"}, {"text": 3}, True)),
     {"input": "up|bad", "options": {}},
     {"input": "up|bad", "options": {"num_beams": 3, "n_best": 2}},
     {"inputs": ["up|bad", "up|x"]},
-    {},
-    [],
+    *({}, [], b"", b"{", b'{"input": "\xff"}', b'{"input": NaN}', b'{"input": "\\ud800"}'),
+    b"\xef\xbb\xbf{}",
 ]
+REQUESTS = [("letters", content) for content in OF_LETTERS]
+REQUESTS += [(name, {"input": value}) for name, values in INPUTS.items() for value in values]
+for text in STRANGE.values():
+    REQUESTS += [(name, {"input": text}) for name in ("letters", "classes", "tags")]
 
 
 def answered(port, name, body, headers=()):
@@ -53,7 +56,10 @@ def answered(port, name, body, headers=()):
     return response.status, told, text
 
 
-def assert_equal_answers(port, client, name, body):
+@pytest.mark.parametrize(("name", "content"), REQUESTS, ids=ascii)
+def test_a_request_is_answered_as_in_the_application(name, content, port, client):
+    is_raw = isinstance(content, bytes)
+    body = content if is_raw else json.dumps(content, ensure_ascii=False).encode()
     expected = client.post(f"/v1/bundles/{name}", content=body)
     status, headers, text = answered(port, name, body)
     assert status == expected.status_code and text.endswith("\n")
@@ -61,39 +67,6 @@ def assert_equal_answers(port, client, name, body):
     assert abs(int(found.pop("content-length")) - int(wanted.pop("content-length"))) < 40  # digits
     assert found == wanted
     assert_same(json.loads(text), expected.json())
-
-
-@pytest.mark.parametrize("name", INPUTS)
-def test_every_pipeline_answers_as_in_the_application(name, port, client):
-    for value in INPUTS[name]:
-        assert_equal_answers(port, client, name, json.dumps({"input": value}).encode())
-
-
-@pytest.mark.parametrize("text", STRANGE.values(), ids=STRANGE)
-def test_strange_texts_are_answered_as_in_the_application(text, port, client):
-    for name in ("letters", "classes", "tags"):
-        body = json.dumps({"input": text}, ensure_ascii=False).encode()
-        assert_equal_answers(port, client, name, body)
-
-
-@pytest.mark.parametrize("content", BODIES, ids=json.dumps)
-def test_other_bodies_are_answered_as_in_the_application(content, port, client):
-    assert_equal_answers(port, client, "letters", json.dumps(content).encode())
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"{",
-        b'{"input": "\xff"}',
-        b'{"input": NaN}',
-        b'{"input": "\\ud800"}',
-        b"\xef\xbb\xbf{}",
-    ],
-)
-def test_broken_bodies_are_answered_as_in_the_application(body, port, client):
-    assert_equal_answers(port, client, "letters", body)
 
 
 def status_of(port, *pieces, pause=0.02):
@@ -114,9 +87,6 @@ def pieces_of(content, cuts=()):
 
 
 def test_a_plain_request_passes_no_application(folders):
-    service = Service([("letters", folders["letters"])], log=False)
-    application = Application(service)
-
     async def refuses(scope, receive, send):
         while (await receive())["more_body"]:
             pass
@@ -126,33 +96,39 @@ def test_a_plain_request_passes_no_application(folders):
 
     large = {"input": HIGH_WATER_LIMIT * "x"}
     passes, fails = "HTTP/1.1 200 OK", "HTTP/1.1 418 I'm a Teapot"
-    with on_socket(service, application) as port:
-        application._app, before = refuses, application._app
-        try:
-            for content, status in ((GOOD, passes), (GOOD | {"options": {}}, fails)):
-                assert status_of(port, b"".join(pieces_of(content))) == status
-                assert status_of(port, *pieces_of(content)) == status
-                assert status_of(port, *pieces_of(content, cuts=[3, 7])) == status
-            assert status_of(port, *pieces_of(large)) == fails
-            many = pieces_of(GOOD, cuts=[2, 4, 6, 8])
-            assert status_of(port, *many, pause=REST / 3) == fails
-        finally:
-            application._app = before
+    with in_place_of(folders["letters"], refuses) as port:
+        for content, status in ((GOOD, passes), (GOOD | {"options": {}}, fails)):
+            assert status_of(port, b"".join(pieces_of(content))) == status
+            assert status_of(port, *pieces_of(content)) == status
+            assert status_of(port, *pieces_of(content, cuts=[3, 7])) == status
+        assert status_of(port, *pieces_of(large)) == fails
+        many = pieces_of(GOOD, cuts=[2, 4, 6, 8])
+        assert status_of(port, *many, pause=REST / 3) == fails
 
 
-def test_requests_whose_bodies_come_with_the_next_head_are_answered(port):
-    (head, body), (_, other) = pieces_of(GOOD), pieces_of({"input": "up|cab"})
+(HEAD, BODY), (_, OTHER) = pieces_of(GOOD), pieces_of({"input": "up|cab"})
+
+
+@pytest.mark.parametrize(
+    ("pieces", "pause"),
+    [
+        ([HEAD, BODY + HEAD, OTHER + HEAD, BODY], 0.02),
+        ([HEAD + BODY + HEAD + OTHER + HEAD + BODY], 0),
+        ([HEAD, BODY + HEAD, OTHER + HEAD, BODY], 3 * REST),
+    ],
+    ids=["bodies with the next head", "one piece", "bodies that come later"],
+)
+def test_requests_in_any_pieces_are_answered_in_order(pieces, pause, port):
     with connected(port) as connection:
-        for piece in (head, body + head, other + head, body):
+        for piece in pieces:
             connection.sendall(piece)
-            time.sleep(0.02)
+            time.sleep(pause)
         stream = connection.makefile("rb")
-        found = []
-        while len(found) < 3:
-            line = stream.readline()
-            if line.endswith(b"}\n"):
-                found.append(json.loads(line)["input"])
-        assert found == ["up|bad", "up|cab", "up|bad"]
+        for text in ("up|bad", "up|cab", "up|bad"):
+            assert stream.readline() == b"HTTP/1.1 200 OK\r\n"
+            head = [*iter(stream.readline, b"\r\n")]
+            [size] = (int(line[16:]) for line in head if line.startswith(b"content-length: "))
+            assert json.loads(stream.read(size))["input"] == text
 
 
 @pytest.mark.parametrize("pause", [0.02, 3 * REST], ids=["at once", "later"])
@@ -163,20 +139,6 @@ def test_who_leaves_within_a_body_is_counted(pause, folders):
             time.sleep(pause)
         line = 'seqkeras_requests_total{api="plain",status="499"} 1.0'
         until(lambda: line in ask(port, "/metrics")[1])
-
-
-def test_requests_in_one_piece_are_answered_in_order(port):
-    texts = ["up|bad", "up|cab", "up|bad"]
-    bodies = [json.dumps({"input": text}) for text in texts]
-    pieces = [f"{POST}content-length: {len(body)}\r\n\r\n{body}" for body in bodies]
-    with connected(port) as connection:
-        connection.sendall("".join(pieces).encode())
-        stream = connection.makefile("rb")
-        for text in texts:
-            assert stream.readline() == b"HTTP/1.1 200 OK\r\n"
-            head = [*iter(stream.readline, b"\r\n")]
-            [size] = (int(line[16:]) for line in head if line.startswith(b"content-length: "))
-            assert json.loads(stream.read(size))["input"] == text
 
 
 def test_access_is_refused_as_in_the_application(folders):
@@ -191,7 +153,9 @@ def test_access_is_refused_as_in_the_application(folders):
             (good | {"content-encoding": "gzip"}, 415),
         ):
             body = json.dumps(GOOD).encode()
-            assert answered(port, "letters", body, headers)[0] == expected
+            status, _, text = answered(port, "letters", body, headers)
+            assert status == expected
+        assert json.loads(text) == {"error": "the body must not be compressed"}
         origin = good | {"origin": "https://a.example"}
         _, headers, _ = answered(port, "letters", body, origin)
         assert headers["access-control-allow-origin"] == "https://a.example"
@@ -208,7 +172,7 @@ def test_a_request_out_of_time_is_told_and_frees_its_place(slow):  # noqa: F811
         assert bundle.worker.waiting == 0
 
 
-def test_a_full_queue_is_told_and_who_leaves_is_counted(slow):  # noqa: F811
+def test_a_full_queue_is_told_and_who_leaves_is_counted_and_frees_his_place(slow):  # noqa: F811
     port, bundle = slow
     with connected(port) as first:
         send(first, {"input": "first", "options": {"waits": True}})
@@ -217,22 +181,20 @@ def test_a_full_queue_is_told_and_who_leaves_is_counted(slow):  # noqa: F811
             status, headers, text = answered(port, "letters", json.dumps({"input": "x"}).encode())
             assert (status, headers["retry-after"]) == (429, "1")
             assert "3 inputs wait already" in text
-        bundle.pipeline.go.set()
-        assert first.makefile("rb").readline() == b"HTTP/1.1 200 OK\r\n"
+            assert ask(port, "/v1/bundles/letters", {"inputs": [*"abc"]})[0] == 429
+        with connected(port) as last:
+            send(last, {"inputs": [*"abc"]})
+            until(lambda: bundle.worker.waiting == 3)
+            bundle.pipeline.go.set()
+            for connection in (first, last):
+                assert connection.makefile("rb").readline() == b"HTTP/1.1 200 OK\r\n"
+    assert bundle.pipeline.asked == ["first", "a", "b", "c"]
     metrics = ask(port, "/metrics")[1]
-    for status, count in ((429, 1), (499, 3)):
+    for status, count in ((429, 2), (499, 3)):
         line = rf'seqkeras_requests_total{{api="plain",status="{status}"}} (\d+)'
         assert int(re.search(line, metrics)[1]) == count
-    assert 'seqkeras_inputs_total{bundle="letters",outcome="refused"} 1.0' in metrics
-
-
-def test_a_body_that_comes_later_than_its_head_is_answered(port):
-    body = json.dumps(GOOD)
-    with connected(port) as connection:
-        connection.sendall(f"{POST}content-length: {len(body)}\r\n\r\n".encode())
-        time.sleep(3 * REST)
-        connection.sendall(body.encode())
-        assert connection.makefile("rb").readline() == b"HTTP/1.1 200 OK\r\n"
+    for line in ('inputs_total{bundle="letters",outcome="refused"} 4', 'kind="inputs"} 0.0'):
+        assert line in metrics
 
 
 def test_a_connection_stays_open_behind_a_request_that_is_refused_at_once(folders):
@@ -248,20 +210,14 @@ def test_a_connection_stays_open_behind_a_request_that_is_refused_at_once(folder
 
 def told(folders, request, headers, *parts):
     """All bytes until the connection ends, when an application sends a body in parts."""
-    service = Service([("letters", folders["letters"])], log=False)
-    application = Application(service)
-    before = application._app
 
     async def sends(scope, receive, send):
-        if scope["type"] == "lifespan":
-            return await before(scope, receive, send)
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         for part in parts:
             await send({"type": "http.response.body", "body": part, "more_body": True})
         await send({"type": "http.response.body"})
 
-    application._app = sends
-    with on_socket(service, application) as port, connected(port) as connection:
+    with in_place_of(folders["letters"], sends) as port, connected(port) as connection:
         connection.sendall(request)
         return connection.makefile("rb").read()
 
@@ -278,13 +234,9 @@ def test_a_client_of_http_1_0_gets_no_chunks(folders):
 
 
 def test_many_pieces_for_a_client_that_has_gone_are_not_told_in_the_log(folders, caplog):
-    service = Service([("letters", folders["letters"])], log=False)
-    application = Application(service)
-    before, left, sent = application._app, threading.Event(), threading.Event()
+    left, sent = threading.Event(), threading.Event()
 
     async def sends(scope, receive, send):
-        if scope["type"] == "lifespan":
-            return await before(scope, receive, send)
         piece = {"type": "http.response.body", "body": b"x", "more_body": True}
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send(piece)
@@ -294,8 +246,7 @@ def test_many_pieces_for_a_client_that_has_gone_are_not_told_in_the_log(folders,
         await send({"type": "http.response.body"})
         sent.set()
 
-    application._app = sends
-    with on_socket(service, application) as port:
+    with in_place_of(folders["letters"], sends) as port:
         with connected(port) as connection:
             connection.sendall(b"GET / HTTP/1.1\r\n\r\n")
             while not connection.recv(65536).endswith(b"x\r\n"):
@@ -304,28 +255,6 @@ def test_many_pieces_for_a_client_that_has_gone_are_not_told_in_the_log(folders,
         left.set()
         assert sent.wait(60)
     assert caplog.text == ""
-
-
-class Transport:
-    """Keeps what is written to it."""
-
-    def __init__(self):
-        self.written = []
-
-    def write(self, data):
-        self.written.append(data)
-
-    def close(self):
-        pass
-
-    def is_closing(self):
-        return False
-
-    def get_write_buffer_size(self):
-        return 0
-
-    def get_extra_info(self, name, default=None):
-        return default
 
 
 def exchanged(folders, body, look):
@@ -340,16 +269,23 @@ def exchanged(folders, body, look):
             connections=set(), tasks=set(), default_headers=[], total_requests=0
         )
         connection = Connection(config=config, server_state=state, app_state={})
-        transport = Transport()
+        written = []  # all that the connection writes
+        transport = SimpleNamespace(
+            write=written.append,
+            close=lambda: None,
+            is_closing=lambda: False,
+            get_write_buffer_size=lambda: 0,
+            get_extra_info=lambda name, default=None: default,
+        )
         connection.connection_made(transport)
         for count in (1, 2):
             connection.data_received(request)
-            while len(transport.written) < count or state.tasks:
+            while len(written) < count or state.tasks:
                 await asyncio.sleep(0.001)
             if count == 1:
                 look(connection)
         connection.connection_lost(None)
-        return transport.written
+        return written
 
     written = asyncio.run(exchange())
     application.bundles.close()
@@ -405,9 +341,3 @@ def test_blocks_that_have_ended_are_not_kept():
             return len(deadlines._blocks)
 
     assert asyncio.run(many()) <= FEWEST
-
-
-def test_bounds_of_a_request_hold(folders):
-    with served({"letters": folders["letters"]}, bounds=Bounds(max_tokens=2)) as port:
-        status, content = ask(port, "/v1/bundles/letters", GOOD)
-    assert status == 413 and content["error"] == "an input may have 2 tokens; it has 6"

@@ -198,11 +198,6 @@ def test_unusual_targets_are_told_in_the_usual_form(line, status, port):
     assert answer.startswith(f"HTTP/1.1 {status} ") and "application/json" in answer
 
 
-def test_a_compressed_body_is_refused(narrow):
-    status, content = ask(narrow, "/v1/bundles/letters", b"x", {"content-encoding": "gzip"})
-    assert (status, content) == (415, {"error": "the body must not be compressed"})
-
-
 class Slow:
     """A pipeline that answers when it is told to; its streams have no end."""
 
@@ -239,9 +234,6 @@ def slow(folders, request):
             bundle.pipeline.go.set()
 
 
-short_of_time = pytest.mark.parametrize("slow", [2.0], indirect=True, ids=["timeout 2 s"])
-
-
 def request_of(content, path="", headers=""):
     body = json.dumps(content).encode()
     head = f"{POST}{headers}content-length: {len(body)}\r\n\r\n"
@@ -263,25 +255,7 @@ def three_waiting(port, bundle):
     until(lambda: bundle.worker.waiting == 0)
 
 
-def test_who_leaves_frees_his_place(slow):
-    port, bundle = slow
-    with connected(port) as first:
-        send(first, {"input": "first", "options": {"waits": True}})
-        until(lambda: bundle.pipeline.asked)
-        with three_waiting(port, bundle):
-            refused = ask(port, "/v1/bundles/letters", {"inputs": [*"abc"]})
-            assert refused[0] == 429
-        line = 'seqkeras_waiting{bundle="letters",kind="inputs"} 0.0'
-        assert line in ask(port, "/metrics")[1]
-        with connected(port) as last:
-            send(last, {"inputs": [*"abc"]})
-            until(lambda: bundle.worker.waiting == 3)
-            bundle.pipeline.go.set()
-            assert last.makefile("rb").readline() == b"HTTP/1.1 200 OK\r\n"
-    assert bundle.pipeline.asked == ["first", "a", "b", "c"]
-
-
-@short_of_time
+@pytest.mark.parametrize("slow", [2.0], indirect=True, ids=["timeout 2 s"])
 def test_a_reader_that_reads_nothing_holds_back_only_its_stream(slow):
     port, bundle = slow
     with connected(port) as connection:

@@ -76,17 +76,20 @@ def test_clients_get_the_answers_of_each_alone(folder):
 
 
 def test_a_refused_input_fails_alone(folder):
-    with served({"toy": folder}) as port:
-        content = {"inputs": ["abc", 5, "ml"], "options": GREEDY | LONG}
+    with served({"toy": folder}, bounds=Bounds(max_tokens=20)) as port:
+        content = {"inputs": ["abc", 5, "ml", 30 * "a"], "options": GREEDY | LONG}
         status, answer = ask(port, "/v1/bundles/toy", content)
         assert status == 200
-        first, refused, last = answer["answers"]
+        first, refused, last, long = answer["answers"]
         assert first["text"] and last["text"]
         assert refused["error"].endswith("t must be a string; received int 5.")  # prompt, or text
-        status, answer = ask(port, "/v1/bundles/toy", content | {"options": {"num_beams": 0}})
-        assert status == 400 and "num_beams" in answer["error"]
-        status, answer = ask(port, "/v1/bundles/toy", {"input": "abc", "options": {"attention": 0}})
-        assert status == 400 and "attention must be" in answer["error"]
+        assert long["error"] == "an input may have 20 tokens; it has 30"
+        for options, message in (
+            ({"num_beams": 0}, "num_beams"),
+            ({"attention": 0}, "attention mu"),
+        ):
+            status, answer = ask(port, "/v1/bundles/toy", {"input": "abc", "options": options})
+            assert status == 400 and message in answer["error"]
 
 
 def test_a_fault_of_ours_fails_what_is_on_its_way_and_no_later_request(folder, monkeypatch, capfd):
@@ -134,13 +137,21 @@ def test_streams_go_on_beside_a_batch_that_is_answered_apart(letters_bundle):
     assert ["".join(each) for each in pieces] == 3 * [text]
 
 
+async def in_worker(pipeline, use):
+    """Return what a function of a worker gives."""
+    worker = Worker(pipeline, Bounds(), BundleMetrics(Metrics(), "toy"), Wanted())
+    try:
+        return await asyncio.wait_for(use(worker), 60)
+    finally:
+        for thread in worker.close():
+            await asyncio.to_thread(thread.join)
+
+
 def test_what_joins_does_not_put_off_the_next_step(folder, monkeypatch):
     pipeline, short, most, begun = serving.load(folder, threads=1), {"regex": "[a-d]"}, 300, []
     begin = Shared.begin
 
-    async def running():
-        worker, loop = Worker(pipeline, Bounds(), BundleMetrics(Metrics(), "toy"), Wanted()), None
-
+    async def use(worker):
         async def ask_again():
             worker.add(["ab"], short, "short")
 
@@ -155,10 +166,8 @@ def test_what_joins_does_not_put_off_the_next_step(folder, monkeypatch):
         [answer] = worker.add(["abc"], GREEDY | LONG, "long")
         await ask_again()
         assert (await answer).text
-        for thread in worker.close():
-            await asyncio.to_thread(thread.join)
 
-    asyncio.run(asyncio.wait_for(running(), 60))
+    asyncio.run(in_worker(pipeline, use))
     assert len(begun) < most
 
 
@@ -188,16 +197,6 @@ def test_short_answers_do_not_wait_for_long_ones_that_began_with_them(letters_bu
     for text, (step, answer) in delivered.items():
         alone = pipeline(text, **options)
         assert answer.text == alone.text and step == alone.num_new_tokens
-
-
-async def in_worker(pipeline, use):
-    """Return what a function of a worker gives."""
-    worker = Worker(pipeline, Bounds(), BundleMetrics(Metrics(), "toy"), Wanted())
-    try:
-        return await asyncio.wait_for(use(worker), 60)
-    finally:
-        for thread in worker.close():
-            await asyncio.to_thread(thread.join)
 
 
 def test_requests_for_many_answers_are_not_among_the_light_ones(folder, monkeypatch):
