@@ -33,6 +33,33 @@ def random_texts(draw, count):
     return ["".join(draw.choice([*"abcdefghijklm"], draw.integers(1, 12))) for _ in range(count)]
 
 
+def joined(pipeline, together, texts, **options):
+    """The jobs of texts, which begin among others one by one."""
+    found = [job for text in texts for job in pipeline.jobs([text], **options)]
+    for job in found:
+        job.join(together, pipeline.step)
+    return found
+
+
+def end(together):
+    while len(together):
+        together.step()
+
+
+def require_as_alone(pipeline, job, text, **options):
+    """Assert that the job of one text has the text that the pipeline answers to it alone."""
+    [answer] = job.results([0])
+    assert answer.text == pipeline(text, **options).text
+
+
+def require_same(answer, alone):
+    assert [answer.text, *(each.text for each in answer.alternatives)] == [
+        alone.text,
+        *(each.text for each in alone.alternatives),
+    ]
+    assert answer.score == pytest.approx(alone.score, rel=1e-4)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_answers_are_those_of_each_alone(pipeline, seed):
     draw, together = np.random.default_rng(seed), Together(pipeline.step)
@@ -56,12 +83,7 @@ def test_answers_are_those_of_each_alone(pipeline, seed):
     for job, texts, options in found:
         assert job.search.error is None
         for text, answer in zip(texts, job.results(range(len(texts))), strict=True):
-            alone = pipeline(text, **options)
-            assert [answer.text, *(each.text for each in answer.alternatives)] == [
-                alone.text,
-                *(each.text for each in alone.alternatives),
-            ]
-            assert answer.score == pytest.approx(alone.score, rel=1e-4)
+            require_same(answer, pipeline(text, **options))
             count += 1
     assert count >= 12
 
@@ -81,12 +103,7 @@ def test_inputs_of_a_list_begin_as_others_end(share, pipeline, monkeypatch):
     for options in [*OPTIONS[type(pipeline).__name__], of_many_lengths]:
         answers = pipeline(texts, token_budget=190, **options)
         for text, answer in zip(texts, answers, strict=True):
-            alone = pipeline(text, **options)
-            assert [answer.text, *(each.text for each in answer.alternatives)] == [
-                alone.text,
-                *(each.text for each in alone.alternatives),
-            ]
-            assert answer.score == pytest.approx(alone.score, rel=1e-4)
+            require_same(answer, pipeline(text, **options))
     assert any(beside) or share == 1.0
 
 
@@ -106,20 +123,14 @@ def test_an_error_of_a_step_is_that_of_the_list(pipeline, monkeypatch):
 
 
 def test_one_that_leaves_changes_no_other(pipeline):
-    together = Together(pipeline.step)
-    jobs = [
-        job for text in ("abc", "ml", "dead") for job in pipeline.jobs([text], num_beams=2, **LONG)
-    ]
-    for job in jobs:
-        job.join(together, pipeline.step)
+    together, options = Together(pipeline.step), {"num_beams": 2} | LONG
+    first, second, third = joined(pipeline, together, ["abc", "ml", "dead"], **options)
     together.step()
-    together.leave(jobs[1].search)
-    while len(together):
-        together.step()
-    for job, text in ((jobs[0], "abc"), (jobs[2], "dead")):
-        [answer] = job.results([0])
-        assert answer.text == pipeline(text, num_beams=2, **LONG).text
-    assert not jobs[1].search.is_over
+    together.leave(second.search)
+    end(together)
+    require_as_alone(pipeline, first, "abc", **options)
+    require_as_alone(pipeline, third, "dead", **options)
+    assert not second.search.is_over
 
 
 def test_the_error_of_a_step_is_that_of_each_search_in_it(pipeline):
@@ -132,29 +143,22 @@ def test_the_error_of_a_step_is_that_of_each_search_in_it(pipeline):
         return pipeline.step(*arguments)
 
     together = Together(step)
-    jobs = [job for text in ("abc", "ml") for job in pipeline.jobs([text], num_beams=1, **LONG)]
-    for job in jobs:
-        job.join(together, pipeline.step)
-    while len(together):
-        together.step()
+    jobs = joined(pipeline, together, ["abc", "ml"], num_beams=1, **LONG)
+    end(together)
     assert [str(job.search.error) for job in jobs] == ["no memory"] * 2
 
 
 def test_an_error_of_what_one_search_makes_of_a_step_ends_it_alone(pipeline):
-    together = Together(pipeline.step)
-    jobs = [job for text in ("abc", "ml") for job in pipeline.jobs([text], num_beams=1, **LONG)]
-    for job in jobs:
-        job.join(together, pipeline.step)
+    together, options = Together(pipeline.step), {"num_beams": 1} | LONG
+    first, second = joined(pipeline, together, ["abc", "ml"], **options)
 
     def extend(candidates, length):
         raise MemoryError("none left")
 
-    jobs[0].search.results.extend = extend
-    while len(together):
-        together.step()
-    assert str(jobs[0].search.error) == "none left" and jobs[1].search.error is None
-    [answer] = jobs[1].results([0])
-    assert answer.text == pipeline("ml", num_beams=1, **LONG).text
+    first.search.results.extend = extend
+    end(together)
+    assert str(first.search.error) == "none left" and second.search.error is None
+    require_as_alone(pipeline, second, "ml", **options)
 
 
 def test_memory_that_runs_out_as_a_search_joins_ends_it_alone(pipeline, monkeypatch):
@@ -165,20 +169,16 @@ def test_memory_that_runs_out_as_a_search_joins_ends_it_alone(pipeline, monkeypa
 
     before = Slots._fit
     monkeypatch.setattr(Slots, "_fit", fit)
-    together, texts = Together(pipeline.step), ["abc", "ml", "dead", "beef"]
-    found = [job for text in texts for job in pipeline.jobs([text], num_beams=2, **LONG)]
-    for job in found[:3]:
-        job.join(together, pipeline.step)
-    while min(job.search.length for job in found[:3]) < 3:
+    together, options = Together(pipeline.step), {"num_beams": 2} | LONG
+    leaves, *others = joined(pipeline, together, ["abc", "ml", "dead"], **options)
+    while min(job.search.length for job in (leaves, *others)) < 3:
         together.step()
-    together.leave(found[0].search)
-    found[3].join(together, pipeline.step)
-    while len(together):
-        together.step()
-    assert str(found[3].search.error) == "none left"
-    for job, text in zip(found[1:3], texts[1:3], strict=True):
-        [answer] = job.results([0])
-        assert answer.text == pipeline(text, num_beams=2, **LONG).text
+    together.leave(leaves.search)
+    [late] = joined(pipeline, together, ["beef"], **options)
+    end(together)
+    assert str(late.search.error) == "none left"
+    for job, text in zip(others, ["ml", "dead"], strict=True):
+        require_as_alone(pipeline, job, text, **options)
 
 
 def test_searches_wait_though_no_memory_is_left_to_let_go_of_some(pipeline, monkeypatch):
@@ -187,12 +187,8 @@ def test_searches_wait_though_no_memory_is_left_to_let_go_of_some(pipeline, monk
 
     monkeypatch.setattr(Slots, "trim", trim)
     together = Together(pipeline.step, of_toy(pipeline, monkeypatch, 4))
-    texts = ["abc", "ml", "dead"]
-    found = [job for text in texts for job in pipeline.jobs([text], num_beams=2, **LONG)]
-    for job in found:
-        job.join(together, pipeline.step)
-    while len(together):
-        together.step()
+    found = joined(pipeline, together, ["abc", "ml", "dead"], num_beams=2, **LONG)
+    end(together)
     assert [job.search.error for job in found] == [None] * 3
 
 
@@ -206,10 +202,8 @@ def test_light_searches_have_half_of_the_time_beside_heavy_ones(pipeline):
 
     together = Together(step, clock=lambda: clock[0])
     for num_beams in (8, 1):
-        for job in pipeline.jobs(["ab"], num_beams=num_beams, **LONG):
-            job.join(together, step)
-    while len(together):
-        together.step()
+        joined(pipeline, together, ["ab"], num_beams=num_beams, **LONG)
+    end(together)
     heavy_ones = [index for index, beams in enumerate(rows) if beams == 8]
     assert np.diff(heavy_ones[:4]).tolist() == [9, 9, 9]
 
@@ -234,8 +228,7 @@ def test_a_light_search_does_not_share_the_steps_of_many_inputs(pipeline):
         together.step()
     assert set(rows) == {1, 16}
     assert clock[0] - begun <= 2 * light[0].search.length + 16
-    while len(together):
-        together.step()
+    end(together)
     answers = heavy[0].results(range(16)) + light[0].results([0])
     assert {answer.text for answer in answers} == {pipeline("ab", **beside).text}
 
@@ -258,8 +251,7 @@ def test_prompts_are_read_in_parts_between_the_steps_of_others(pipeline):
     while not many.search.length:
         together.step()
     assert len(read) >= 3 and max(read.values()) < 3 * together_module.CHUNK
-    while len(together):
-        together.step()
+    end(together)
     for text, answer in zip(texts, many.results(range(60)), strict=True):
         assert answer.text == pipeline(text, **options).text
 
@@ -283,13 +275,9 @@ def test_a_long_prompt_is_read_in_parts(n_best, letters_bundle, monkeypatch):
     [beside] = pipeline.jobs(["ab"], num_beams=1, max_new_tokens=30)
     for job in [beside, *found]:
         job.join(together, step)
-    while len(together):
-        together.step()
+    end(together)
     [answer] = found[-1].results([0])
-    assert [answer.text, *(each.text for each in answer.alternatives)] == [
-        alone.text,
-        *(each.text for each in alone.alternatives),
-    ]
+    require_same(answer, alone)
     assert max(read) <= 7
 
 
@@ -337,9 +325,7 @@ def test_searches_wait_for_memory(pipeline, monkeypatch):
     memory, options = of_toy(pipeline, monkeypatch, 4), {"num_beams": 2} | LONG
     together = Together(pipeline.step, memory)
     texts = random_texts(np.random.default_rng(0), 9)
-    found = [job for text in texts for job in pipeline.jobs([text], **options)]
-    for job in found:
-        job.join(together, pipeline.step)
+    found = joined(pipeline, together, texts, **options)
     most = 0
     while len(together):
         together.step()
@@ -349,25 +335,21 @@ def test_searches_wait_for_memory(pipeline, monkeypatch):
         assert sum(held) <= memory.most
     assert most == 2
     for job, text in zip(found, texts, strict=True):
-        [answer] = job.results([0])
-        assert answer.text == pipeline(text, **options).text
+        require_as_alone(pipeline, job, text, **options)
 
 
 def test_a_state_is_let_go_with_its_last_search_though_another_one_opens(pipeline):
-    together = Together(pipeline.step)
-    first, second = (pipeline.jobs([text], num_beams=2, **LONG)[0] for text in ("abc", "ml"))
-    first.join(together, pipeline.step)
+    together, options = Together(pipeline.step), {"num_beams": 2} | LONG
+    [first] = joined(pipeline, together, ["abc"], **options)
     while first.search.length < 3:
         together.step()
     [lane] = together._lanes.values()
     state = weakref.ref(lane._state)
-    second.join(together, pipeline.step)
+    [second] = joined(pipeline, together, ["ml"], **options)
     together.leave(first.search)
     assert state() is None and len(lane) == 1
-    while len(together):
-        together.step()
-    [answer] = second.results([0])
-    assert answer.text == pipeline("ml", num_beams=2, **LONG).text
+    end(together)
+    require_as_alone(pipeline, second, "ml", **options)
 
 
 def test_light_searches_do_not_wait_behind_a_heavy_one_that_waits_for_its_like(
@@ -376,11 +358,9 @@ def test_light_searches_do_not_wait_behind_a_heavy_one_that_waits_for_its_like(
     together = Together(pipeline.step, of_toy(pipeline, monkeypatch, 6))
     options = {"num_beams": 1} | LONG
     heavy = [job for _ in range(2) for job in pipeline.jobs(4 * ["ab"], **options)]
-    light = [job for _ in range(3) for job in pipeline.jobs(["abc"], **options)]
     for job in heavy:
         job.join(together, pipeline.step, light=False)
-    for job in light:
-        job.join(together, pipeline.step)
+    light = joined(pipeline, together, 3 * ["abc"], **options)
     ended = []
     while len(together):
         together.step()
@@ -429,7 +409,4 @@ def test_an_answer_that_is_done_stands_while_others_go_on(pipeline, kind):
         together.step()
     assert early and len(seen) == len(texts)
     for place, text in enumerate(texts):
-        alone = pipeline(text, **options)
-        assert seen[place].text == alone.text
-        assert len(seen[place].alternatives) == len(alone.alternatives)
-        assert seen[place].score == pytest.approx(alone.score, rel=1e-4)
+        require_same(seen[place], pipeline(text, **options))
