@@ -73,13 +73,6 @@ def without_eos(ids):
     return [token for token in ids if token != EOS]
 
 
-def test_the_length_penalty_is_gnmts():
-    assert length_divisor(1, alpha=0.6) == 1
-    assert length_divisor(7, alpha=1.0) == 2
-    assert length_divisor(19, alpha=0.5) == 2
-    assert length_divisor(11, alpha=0.0) == 1
-
-
 @pytest.mark.parametrize("alpha", [0.0, 0.7])
 @pytest.mark.parametrize("seed", range(5))
 def test_a_beam_that_holds_everything_finds_the_best_targets_there_are(seed, alpha):
@@ -147,14 +140,6 @@ def test_fewer_are_returned_when_the_model_allows_fewer():
 
     [found] = searched(only_eos, None, 1, num_beams=3, n_best=3)
     assert [(h.token_ids, h.score, h.attention_weights) for h in found] == [([], 0.0, None)]
-
-
-def test_a_model_that_gives_no_number_gives_no_hypothesis():
-    def broken(token_ids, beam_index, k, state, reads):
-        shape = (*token_ids.shape, k)
-        return Candidates(np.full(shape, np.nan), np.full(shape, 5)), state
-
-    assert searched(broken, None, 2, num_beams=3) == [[], []]
 
 
 PROMPTS = [[4, EOS, 5], [6], [], [5, 5, EOS], [EOS]]

@@ -91,12 +91,6 @@ def test_answers_are_those_of_the_keras_model(served, num_beams, length_penalty)
         assert answer.score == pytest.approx(score, rel=1e-4)
 
 
-def test_pieces_of_a_stream_are_the_answer(served):
-    _, _, pipeline = served
-    for text in TEXTS:
-        assert "".join(pipeline.stream(text)) == pipeline(text, num_beams=1).text
-
-
 @pytest.mark.parametrize("num_beams", [1, 3])
 def test_attention_is_that_of_the_keras_model(served, num_beams):
     name, model, pipeline = served

@@ -100,13 +100,6 @@ def test_a_text_over_the_limit_names_the_option_of_the_command(run, arguments):
     assert run("predict", "--truncate", *arguments, "up|aaaaaaaaaaa")[0] == 0
 
 
-@pytest.mark.parametrize("options", [[], ["--stream"]])
-def test_a_bad_argument_fails_alone(run, options):
-    error = "seqkeras predict: argument 2: text is empty; write something to answer.\n"
-    found = run("predict", "up|bad", "", "down|cab", *options)
-    assert found == (1, "cbe\n\ndbc\n", error)
-
-
 def test_an_argument_that_names_a_file_is_no_text(run, pipeline, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "new ones").write_text("up|bad\n")

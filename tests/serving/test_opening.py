@@ -15,8 +15,7 @@ from seqkeras.serving.manifest import (
     write_manifest,
 )
 from seqkeras.serving.opening import CPU, SLOWER_ON_CPU, Runtime, open_session
-from seqkeras.serving.text import word_piece
-from tests.serving.pipelines.toys import TOKENS, Toy, write_bundle
+from tests.serving.pipelines.toys import Toy, write_bundle
 from tests.serving.written import model_of, specs
 
 CUDA, XNNPACK = "CUDAExecutionProvider", "XnnpackExecutionProvider"
@@ -166,22 +165,6 @@ def test_a_provider_that_does_not_start_is_refused(embed, monkeypatch):
     message = "has CUDAExecutionProvider and can not start it. Are its driver and libraries inst"
     with pytest.raises(serving.BundleError, match=message):
         serving.load(embed, providers="CUDA")
-
-
-def test_a_failure_of_onnxruntime_is_one_line(embed, tmp_path):
-    longer = word_piece([*TOKENS, "zebra"])
-    longer.to_file(embed / "tokenizer/text.json")
-    manifest = dataclasses.replace(read_manifest(embed), files=describe_files(embed))
-    write_manifest(embed, manifest)
-    message = (
-        rf"model.onnx: onnxruntime {ONNXRUNTIME} can not run it: .*indices element out of data .* "
-        "If ids are out of its bounds, the tokenizer is another model's: export the bundle again; "
-    )
-    embed = serving.load(embed)
-    with pytest.raises(serving.BundleError, match=message) as caught:
-        embed("the zebra")
-    assert "\n" not in str(caught.value)
-    assert embed("the cat").vector.any()
 
 
 def test_threads_go_to_onnxruntime_and_an_input_that_is_not_optional_is_missed(embed):

@@ -6,12 +6,8 @@ import numpy as np
 import pytest
 
 from seqkeras import serving
-from seqkeras.serving.manifest import read_manifest
-from seqkeras.serving.opening import Runtime
 from seqkeras.serving.results import Embedding, Forecasting, Generation, Translation, WordFeatures
-from seqkeras.serving.session import EncoderDecoder
 from seqkeras.serving.text import CharacterTable, WordTable, word_piece
-from tests.serving.toy_language_model import write_bundle
 
 ONES = np.ones((2, 3), "float32")
 SAID = {
@@ -45,20 +41,3 @@ def test_a_pipeline_and_its_manifest_name_the_bundle(shared_bundle):
         r"<Manifest 'toy': Translate, float32, 5 files of [\d,]+ bytes, made 2026-01-02T.*>",
         repr(pipeline.manifest),
     )
-
-
-def test_sessions_name_their_graphs_and_where_they_run(shared_bundle):
-    manifest = read_manifest(shared_bundle)
-    session = EncoderDecoder(shared_bundle, manifest, Runtime())
-    for role in ("encoder", "decoder_step"):
-        file = str(shared_bundle / f"onnx/{role}.onnx")
-        assert f"<session {role}: {file!r}, on CPU>" in repr(session)
-    state = session.encode(np.ones((2, 5), "int64"), np.array([5, 3]))
-    assert repr(state).startswith("State(beam={'position': <float32 (2, 1, 1)>, 'memory': ")
-    assert repr(state).endswith("batch_size=2, num_beams=1)")
-
-
-def test_a_state_with_a_cache_says_its_shape(tmp_path):
-    graphs = serving.load(write_bundle(tmp_path / "toy"))._graphs
-    assert re.fullmatch(r"LanguageModel\(<session decoder_step: '.*', on CPU>\)", repr(graphs))
-    assert "tensor(float) (3, " in repr(graphs.begin(3)) or "float32 (3, " in repr(graphs.begin(3))

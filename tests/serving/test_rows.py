@@ -46,14 +46,6 @@ def test_times_are_of_the_kind_of_training():
         rows.window(given, "series")
 
 
-def test_categories_are_known_however_they_are_written():
-    rows = Rows((Column("load"), Column("holiday", ("false", "true")), Column("zone", ("1", "2"))))
-    given = ((0, True, 1.0), (0, "True", "1"), (0, np.True_, np.int64(1)), (0, "true", "1.00"))
-    window, _ = rows.window(given, "series")
-    np.testing.assert_array_equal(window, [[0, 0, 1, 1, 0]] * 4)
-    assert rows.unknown(given, "series") == []
-
-
 def test_unknown_categories_are_counted_and_missing_ones_are_none():
     rows = Rows((*COLUMNS, Column("zone", ("1",))))
     given = [(1, "E", 1), (1, None, 2), (1, "E", math.nan), (1, "NA", "2.0"), (1, "S", "x")]
@@ -104,11 +96,6 @@ def test_cycles_are_sine_and_cosine_of_the_time_s_phase():
         np.testing.assert_allclose(row, expected, atol=1e-6)
     np.testing.assert_allclose(future[1], [0, 1, 0, 1], atol=1e-6)  # the new year
     assert (rows.num_features, rows.num_known) == (5, 4)
-
-
-def test_a_week_begins_on_monday():
-    [phases] = TimeColumn(("t",), cycles=("week",)).phases(np.array(["2024-01-01"], "M8[s]"))
-    np.testing.assert_allclose(phases, [0, 1], atol=1e-6)
 
 
 @pytest.mark.parametrize(

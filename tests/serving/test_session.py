@@ -1,40 +1,17 @@
 import dataclasses
 import re
 
-import numpy as np
 import onnx
 import pytest
 
-from seqkeras.serving.manifest import BundleError, TensorSpec, describe_files, read_manifest
-from seqkeras.serving.opening import Runtime
+from seqkeras.serving.manifest import (
+    BundleError,
+    StateEntry,
+    TensorSpec,
+    describe_files,
+    read_manifest,
+)
 from seqkeras.serving.session import EncoderDecoder
-from seqkeras.serving.text import BOS, pad
-from tests.serving.toy_bundle import SOURCE, TARGET
-
-
-@pytest.fixture(scope="module")
-def graphs(shared_bundle):
-    return EncoderDecoder(shared_bundle, read_manifest(shared_bundle), Runtime(threads=1))
-
-
-def encode(graphs, *texts):
-    return graphs.encode(*pad([SOURCE.encode(text) for text in texts]))
-
-
-def test_no_more_is_computed_than_there_is_and_than_is_asked_for(graphs):
-    candidates, _ = graphs.step(np.array([[BOS]]), np.array([[0]]), 99, encode(graphs, "up|a"))
-    assert candidates.attention_weights is None
-    assert candidates.token_ids.shape == (1, 1, len(TARGET))
-
-
-def test_beams_share_what_their_source_holds(graphs):
-    texts = ("up|a", "up|bad", "down|cab")
-    state = encode(graphs, *texts)
-    first = np.array([[0, 0], [2, 2]])  # two beams each; the second source has left
-    _, state = graphs.step(np.full((2, 2), BOS), first, 1, state)
-    assert state.source["keys"].shape[:2] == (2, 8)
-    assert state.beam["memory"].shape[:2] == (2, 2)
-    np.testing.assert_array_equal(state.source["lengths"], [4, 8])
 
 
 def with_graph(manifest, role, **changes):
@@ -73,6 +50,13 @@ def test_a_graph_that_differs_from_the_manifest_is_refused_with_every_difference
         "bundle again",
     ):
         EncoderDecoder(bundle, with_graph(manifest, "encoder", inputs=inputs))
+
+
+def test_a_state_that_a_graph_lacks_is_refused(bundle):
+    manifest = read_manifest(bundle)
+    state = (*manifest.state, StateEntry("more", "beam"))
+    with refused(bundle, "it lacks more; it lacks next_more"):
+        EncoderDecoder(bundle, dataclasses.replace(manifest, state=state))
 
 
 @pytest.mark.parametrize(

@@ -83,18 +83,6 @@ def test_no_answer_is_one_where_the_margin_is_not_over_the_threshold(tmp_path, c
     assert ask((QUESTION, context), no_answer_threshold=margin + 1e-3).alternatives == ()
 
 
-def test_a_list_is_answered_in_its_order_with_the_windows_of_all_in_common_batches(tmp_path):
-    ask = answerer(tmp_path, no_answer=True)
-    inputs = [(QUESTION, context_of(count, seed=count)) for count in (31, 2, 19, 40, 1)]
-    inputs += [{"question": "where?", "context": "the cat sat"}]
-    together = ask(inputs, token_budget=64)
-    for each, found in zip(inputs, together, strict=True):
-        alone = ask(each)
-        assert (found.text, found.start) == (alone.text, alone.start)
-        assert found.score == pytest.approx(alone.score, rel=1e-5)
-    assert ask([]) == []
-
-
 def answerer_of(folder, tokenizer, toy=None):
     """Of contexts of 37 tokens, and of answers of up to 9."""
     toy = toy or Toy(2, vocab_size=len(tokenizer))

@@ -39,18 +39,6 @@ def test_all_choices_of_an_input_are_read_at_once_whatever_the_budget(choose, ca
     assert sorted(shapes) == [(1, 2, 5), (1, 19, 5), (1, 19, 5)]
 
 
-def test_an_input_may_be_a_dictionary(choose):
-    choices = ["the dog", "he ran"]
-    assert choose({"text": "the cat", "choices": choices}) == choose(("the cat", choices))
-    assert choose([]) == []
-
-
-def test_what_is_too_long_is_cut_when_asked(choose):
-    choices = ["cat", "dog " * 11]
-    expected = tuple(scores_of("the " * 20, choices))
-    assert choose(("the " * 20, choices), truncate=True).scores == pytest.approx(expected, abs=0.2)
-
-
 @pytest.mark.parametrize(
     "given, message",
     [

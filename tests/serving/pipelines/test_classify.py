@@ -81,6 +81,7 @@ def test_the_logits_of_a_text_in_windows_are_the_mean_of_theirs(tmp_path, stride
             assert answer.scores == pytest.approx(expected, rel=1e-5)
         else:
             assert answer.score == pytest.approx(logits[0], rel=1e-4)
+            assert (answer.labels, answer.scores) == ((), {})
         assert classify(text, truncate=True).score == pytest.approx(answer.score, rel=1e-5)
     assert 1 in counts and len(counts) > 2
     with pytest.raises(ValueError, match="text must be one text, and no pair"):
@@ -130,14 +131,6 @@ def test_the_last_logit_is_that_of_none_of_the_labels(tmp_path):
         assert answer.line() == "\t".join(line[:2])
         found.add(is_none)
     assert found == {True, False}
-
-
-def test_a_regression_gives_its_number(tmp_path):
-    regress = load(tmp_path, "Classify", Toy(1).graph("pooled"))
-    answer = regress("the old cat")
-    [expected] = Toy(1).pooled(TOKENIZER.analyze("the old cat"))
-    assert answer.score == pytest.approx(expected, rel=1e-5)
-    assert (answer.labels, answer.scores) == ((), {})
 
 
 @pytest.mark.parametrize(

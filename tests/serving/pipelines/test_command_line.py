@@ -140,19 +140,6 @@ def test_top_prints_the_most_probable_labels_with_their_scores(bundle, command):
     assert (status, error) == (1, "seqkeras predict: Tag has no option --top.\n")
 
 
-@pytest.mark.parametrize("pipeline", [*KINDS, "Forecast"])
-@pytest.mark.parametrize("options", [(), ("--json",)])
-def test_an_empty_line_fails_alone(bundle, command, pipeline, options):
-    folder, line = bundle[pipeline], dict(KINDS, Forecast=("", "[1, 2, 3]"))[pipeline][1]
-    expected = command("predict", folder, line, *options)[1]
-    status, output, error = command("predict", folder, *options, stdin=f"{line}\n\n{line}\n")
-    first, refused, last = output.splitlines()
-    assert (status, f"{first}\n", f"{last}\n") == (1, expected, expected)
-    assert refused == "" if not options else json.loads(refused).keys() == {"error"}
-    assert error.startswith("seqkeras predict: standard input, line 2: ")
-    assert error.count("\n") == 1
-
-
 def test_answers_are_marked_in_their_contexts_and_entities_in_their_texts(bundle, command):
     folder = bundle["Answer"]
     answer = serving.load(folder)(("who?", "the cat sat"), n_best=3)

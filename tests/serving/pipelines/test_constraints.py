@@ -85,14 +85,6 @@ def test_an_answer_is_one_of_the_choices_and_the_likelier_one(translate):
         assert answer.score == pytest.approx(scores[answer.text], rel=1e-4)
 
 
-def test_attention_and_the_others_of_a_batch_change_nothing(translate):
-    together = translate(TEXTS, regex=REGEX, attention=True)
-    for text, answer in zip(TEXTS, together):
-        alone = translate(text, regex=REGEX)
-        assert (answer.text, len(answer.attention)) == (alone.text, len(alone.text))
-        assert answer.score == pytest.approx(alone.score, rel=1e-5)
-
-
 def test_a_bundle_has_a_default_that_a_call_may_replace(tmp_path):
     decoding = DecodingDefaults(regex="gg|fff")
     translate = serving.load(toy_bundle.write_bundle(tmp_path / "b", decoding=decoding))

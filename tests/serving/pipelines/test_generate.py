@@ -5,7 +5,6 @@ import pytest
 
 from seqkeras import serving
 from seqkeras.serving.manifest import DecodingDefaults, Limits
-from seqkeras.serving.printing import as_content
 from seqkeras.serving.text import BOS, EOS, CharacterTable
 from tests.serving import references
 from tests.serving.pipelines.toys import of_bytes as bytes_tokenizer
@@ -108,12 +107,6 @@ def test_a_text_ends_before_what_stops_it(generate):
         assert stopped.score > answer.score  # nothing is generated behind it
 
 
-def test_the_prompt_may_be_echoed(generate):
-    pipeline, _ = generate
-    for prompt, answer in zip(PROMPTS, pipeline(PROMPTS)):
-        assert pipeline(prompt, echo=True).text == prompt + answer.text
-
-
 @pytest.mark.parametrize(
     "options",
     [{}, {"echo": True}, {"stop": "cc"}, {"sample": True, "seed": 3, "stop": ["ab", "d"]}],
@@ -131,20 +124,6 @@ def test_the_pieces_of_a_stream_are_the_answer(generate, options):
         returned = ended.value.value
         assert (returned.text, returned.finish) == (answer.text, answer.finish)
         assert returned.num_new_tokens == answer.num_new_tokens
-
-
-def test_tokens_are_counted(generate):
-    pipeline, _ = generate
-    for options in ({}, {"max_new_tokens": 3}, {"stop": "a", "echo": True}):
-        for prompt, answer in zip(PROMPTS, pipeline(PROMPTS, **options)):
-            assert answer.num_prompt_tokens == len(pipeline.encode(prompt))
-            text = answer.text[len(prompt) :] if "echo" in options else answer.text
-            stop = len(options["stop"]) if answer.finish == "stop" else 0
-            written = len(text) + stop + (answer.finish == "end")
-            assert answer.num_new_tokens >= written  # special tokens have no text
-            if "max_new_tokens" in options and answer.finish == "length":
-                assert answer.num_new_tokens == 3
-            assert as_content(answer).keys() == {"text", "score", "finish"}
 
 
 def test_a_stream_of_bytes_gives_whole_characters(of_bytes):

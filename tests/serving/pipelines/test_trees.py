@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from seqkeras.serving import BundleError
-from seqkeras.serving.lines import inputs
 from seqkeras.serving.printing import as_line
 from seqkeras.serving.text import CharacterTable
 from tests.serving.pipelines.toys import TREE, Toy, load, tree_graph
@@ -18,12 +17,6 @@ def classifier(folder, n=2, tokenizers=None, **settings):
     return load(
         folder, "Classify", tree_graph(n)[1], settings, tokenizer=tokenizers or {"words": WORDS}
     )
-
-
-def test_a_tab_within_a_tree_is_white_space_on_a_line_too(tmp_path):
-    classify, line = classifier(tmp_path), TREE.replace(" ", "\t")
-    [(_, value)] = inputs(classify, [("line 1", line)])
-    assert classify(value) == classify(TREE)
 
 
 def test_a_tree_has_the_classes_of_its_root_and_on_request_those_of_its_nodes(tmp_path):

@@ -80,11 +80,6 @@ def test_what_has_no_automaton_is_refused_in_a_line(expression, message):
     assert "\n" not in str(refused.value) and len(str(refused.value)) < 200
 
 
-def test_no_texts_are_no_pattern():
-    with pytest.raises(ValueError, match=r"^choices must be one text at least; received none\.$"):
-        Pattern.of_texts([])
-
-
 CLASSES = r"[a-z] [^k] k [\u0130-\u0131ſ] [Ⓐ-Ⓗ] \w [\W_] [µ-ÿ] [^\W\d] .".split()
 
 

@@ -5,13 +5,6 @@ import pytest
 from seqkeras.serving.text import BOS, EOS, PAD, SPECIAL_TOKENS, UNK, CharacterTable
 
 
-def test_the_special_tokens_are_the_first_four():
-    table = CharacterTable.learn(["ba"])
-    assert table.characters == ("<pad>", "<unk>", "<bos>", "<eos>", "a", "b")
-    assert (PAD, UNK, BOS, EOS) == (0, 1, 2, 3)
-    assert len(table) == 6
-
-
 def test_characters_are_learned_in_the_order_of_unicode():
     table = CharacterTable.learn(["béa", "日a\ud800", "😀"])  # no surrogate is learned
     assert table.characters[4:] == ("a", "b", "é", "日", "😀")
