@@ -66,10 +66,3 @@ def test_the_exact_kernel_is_asked_for_only_where_it_is_needed(monkeypatch, over
         with pytest.raises(RuntimeError, match="does not have configuration"):
             options.get_session_config_entry(EXACT_INT8)
     assert options.get_session_config_entry("session.force_spinning_stop") == "1"
-
-
-def test_the_probe_is_asked_once_a_process(calls):
-    int8.overflows.cache_clear()
-    opened = calls(int8.onnxruntime, "InferenceSession")
-    assert [int8.overflows() for _ in range(3)] == 3 * [int8.overflows()]
-    assert len(opened) == 1

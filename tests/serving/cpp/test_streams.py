@@ -23,6 +23,7 @@ from seqkeras.serving.rows import NOTHING
 from seqkeras.serving.streams import StreamState
 from tests.arrays import floats
 from tests.serving import test_streams as toys
+from tests.serving.answers import assert_same
 from tests.serving.cpp.built import answer, command_of, library_of_wheel, program
 from tests.serving.cpp.test_cpp import changed, other
 from tests.serving.javascript import streams as others
@@ -158,21 +159,6 @@ def chunks_of(frames, seed):
 def content_of(answers):
     """The JSON content of answers."""
     return json.loads(as_json(as_content(answers)))
-
-
-def assert_same(found, expected):
-    """Assert that answers have the same structure, and the same numbers within float32."""
-    if isinstance(expected, dict):
-        assert list(found) == list(expected)
-        found, expected = list(found.values()), list(expected.values())
-    if isinstance(expected, (list, tuple)):
-        assert len(found) == len(expected)
-        for one, other_one in zip(found, expected):
-            assert_same(one, other_one)
-    elif isinstance(expected, float):
-        assert found == pytest.approx(expected, rel=1e-5, abs=1e-6)
-    else:
-        assert found == expected
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -17,6 +17,7 @@ from seqkeras.serving.http.application import Application, Service
 from seqkeras.serving.http.connection import REST, Connection
 from seqkeras.serving.http.departure import FEWEST, Deadlines, until_gone
 from seqkeras.serving.http.server import _config
+from tests.serving.answers import assert_same
 from tests.serving.http.served import ask, in_place_of, served, until
 from tests.serving.http.test_faults import (
     POST,
@@ -26,7 +27,6 @@ from tests.serving.http.test_faults import (
     slow,  # noqa: F401
     three_waiting,
 )
-from tests.serving.http.test_plain import assert_same
 from tests.serving.zoo import INPUTS, STRANGE
 
 GOOD = {"input": "up|bad"}

@@ -4,6 +4,7 @@ import pytest
 
 from seqkeras import serving
 from seqkeras.serving.__main__ import main
+from tests.serving.answers import assert_same
 from tests.serving.zoo import INPUTS
 
 
@@ -14,22 +15,6 @@ def post(client, name, content, status=200):
     assert response.headers["content-type"] == "application/json"
     assert response.text.count("\n") == 1 and response.text.endswith("\n")
     return response.json()
-
-
-def assert_same(found, expected):
-    """The same content; numbers may differ by what a batch of another size rounds."""
-    assert type(found) is type(expected)
-    if isinstance(found, dict):
-        assert list(found) == list(expected)
-        found, expected = [*found.values()], [*expected.values()]
-    if isinstance(found, list):
-        assert len(found) == len(expected)
-        for one, other in zip(found, expected):
-            assert_same(one, other)
-    else:
-        assert found == (
-            pytest.approx(expected, abs=1e-5) if isinstance(found, float) else expected
-        )
 
 
 @pytest.mark.parametrize("name", INPUTS)

@@ -118,11 +118,6 @@ def test_each_row_is_drawn_by_its_own_options(client, searched):
     assert found["text"][1] == found["text"][2] != found["text"][4]
 
 
-def test_a_translator_does_not_sample(client):
-    message = 'Serving signature name: "sample" not found in signature def'
-    assert predict(client, "letters", "sample", {"text": ["up|bad"], **ROWS}, 400) == message
-
-
 @pytest.mark.parametrize(
     "change, message",
     [

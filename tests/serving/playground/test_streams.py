@@ -127,16 +127,6 @@ def test_the_accelerometer_is_heard_in_the_order_of_the_model(browser, stream_bu
         assert stream(page).locator(".time").inner_text().startswith("1 frame · ")
 
 
-def test_the_chart_follows_the_colours_of_the_page(browser, stream_bundles):
-    with served_page(browser, stream_bundles, "#/Tag", color_scheme="light") as page:
-        played(page, csv(FRAMES))
-        stream(page).get_by_text("40 frames · ").wait_for()
-        light = stream(page).locator("canvas").evaluate(PICTURE)
-        page.emulate_media(color_scheme="dark")
-        page.wait_for_timeout(300)
-        assert stream(page).locator("canvas").evaluate(PICTURE) != light
-
-
 def test_forecasts_of_rows_are_those_of_python(browser, stream_bundles):
     rows = [{"load": load, "kind": kind} for load, kind in (("2.5", "a"), ("", "b"), ("3", "a"))]
     with served_page(browser, stream_bundles, "#/Forecast") as page:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from seqkeras.serving.text import (
-    UNREACHABLE,
     CharacterTable,
     Pattern,
     SentencePieces,
@@ -115,43 +114,6 @@ def test_what_is_allowed_is_what_decodes_to_a_match(tokenizer):
             if writes and re.fullmatch(expression, tokenizer.decode(token_ids)):
                 expected.add(token_ids)
     assert {each for each in found if set(each) <= set(some[:14])} == expected
-
-
-def test_a_target_ends_before_there_is_no_room():
-    table = CharacterTable.learn(["ab"])
-    automaton = TokenAutomaton(Pattern.of_expression("(ab)+"), text_trees(table), 3, len(table))
-    a, b, eos = table.id_of("a"), table.id_of("b"), 3
-    assert automaton.distances[automaton.first] == 3
-    assert not automaton.allowed(automaton.first, 2).any()
-    assert np.flatnonzero(automaton.allowed(automaton.first, 3)).tolist() == [a]
-    end_of_ab = automaton.advance(
-        np.array(automaton.advance(np.array(automaton.first), np.array(a))), np.array(b)
-    )
-    assert np.flatnonzero(automaton.allowed(end_of_ab, 2)).tolist() == [eos]
-    assert np.flatnonzero(automaton.allowed(end_of_ab, 3)).tolist() == [eos, a]
-    assert automaton.advance(np.array(end_of_ab), np.array(eos)) == automaton.ended
-    assert not automaton.allowed(automaton.ended, 9).any()
-    assert not automaton.allowed(automaton.dead, 9).any()
-
-
-def test_what_the_vocabulary_can_not_finish_is_never_begun():
-    table = CharacterTable.learn(["abx"])
-    texts = text_trees(table)
-    automaton = TokenAutomaton(Pattern.of_expression("xyz|ab"), texts, 3, len(table))
-    assert np.flatnonzero(automaton.allowed(automaton.first, 9)).tolist() == [table.id_of("a")]
-    nothing = TokenAutomaton(Pattern.of_expression("xyz"), texts, 3, len(table))
-    assert nothing.distances[nothing.first] == UNREACHABLE
-    choices = TokenAutomaton(Pattern.of_texts(["ab", "xyz", "x"]), texts, 3, len(table))
-    assert [choices.writes(each) for each in ("ab", "xyz", "x", "a")] == [True, False, True, False]
-
-
-def test_a_first_token_loses_its_space_and_one_behind_a_prompt_keeps_it():
-    tokenizer = sentence_pieces()
-    cat = tokenizer.id_of("▁cat")
-    for expression, at_first, behind in (("cat", True, False), (" cat", False, True)):
-        automaton = automaton_of(Pattern.of_expression(expression), tokenizer)
-        assert automaton.allowed(automaton.first, 9)[cat] == at_first
-        assert automaton.allowed(automaton.continuing, 9)[cat] == behind
 
 
 def test_a_large_vocabulary_gives_up_rows_that_it_keeps(monkeypatch):
