@@ -38,14 +38,10 @@ def test_processors_are_those_of_hugging_face(name):
     np.testing.assert_allclose(processed[:, 0], STORED[f"processor/{name}"], rtol=1e-6)
 
 
-def table_step(token_ids, beam_index, state):
-    """Logits by the place that the tokens so far lead to, which is the state."""
-    places = (7 * state.reshape(-1)[beam_index] + token_ids) % PLACES
-    return STORED["table"][places], None, places
-
-
 def table_candidates(token_ids, beam_index, k, state, reads):
-    logits, _, places = table_step(token_ids, beam_index, state)
+    """Candidates by the place that the tokens so far lead to, which is the state."""
+    places = (7 * state.reshape(-1)[beam_index] + token_ids) % PLACES
+    logits = STORED["table"][places]
     if reads == {ours.LOGITS}:
         return Candidates(logits=logits), places
     log_probs = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))

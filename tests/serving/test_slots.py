@@ -77,6 +77,14 @@ def assert_equal(slots, copies):
     assert len(slots.lengths) == slots.rows.size == sum(map(len, copies.beams))
 
 
+def step(draw, slots, copies, beam_index):
+    """Let beams follow others and read a token; both states hold the same then."""
+    slots.follow(np.array(beam_index))
+    copies.follow(beam_index)
+    write(draw, slots, copies)
+    assert_equal(slots, copies)
+
+
 def some_sources(draw, count):
     """Return in order the numbers of some of the sources, at least one."""
     kept = np.flatnonzero(draw.random(count) < 0.8)
@@ -89,8 +97,8 @@ def test_beams_and_sources_are_those_of_whole_copies(seed, num_beams):
     draw = np.random.default_rng(seed)
     slots, copies = of_sources(draw, 4, 3)
     beams = 1
-    for step in range(90):
-        if step % 10 == 9:  # others come, which have read tokens of their own
+    for count in range(90):
+        if count % 10 == 9:  # others come, which have read tokens of their own
             more, their_copies = of_sources(
                 draw, int(draw.integers(1, 4)), int(draw.integers(1, 6))
             )
@@ -106,21 +114,15 @@ def test_beams_and_sources_are_those_of_whole_copies(seed, num_beams):
             copies.join(their_copies)
         kept = some_sources(draw, len(copies.beams))
         beam_index = beams * kept[:, np.newaxis] + draw.integers(beams, size=(len(kept), num_beams))
-        slots.follow(beam_index)
-        copies.follow(beam_index)
+        step(draw, slots, copies, beam_index)
         beams = num_beams
-        write(draw, slots, copies)
-        assert_equal(slots, copies)
 
 
 def test_one_prompt_may_become_many_sources():
     draw = np.random.default_rng(0)
     slots, copies = of_sources(draw, 2, 3)
     for beam_index in ([[0], [1]], [[0], [0], [1], [1], [1]], [[4], [1]], [[1], [0]]):
-        slots.follow(np.array(beam_index))
-        copies.follow(beam_index)
-        write(draw, slots, copies)
-        assert_equal(slots, copies)
+        step(draw, slots, copies, beam_index)
 
 
 def test_sources_that_find_no_memory_change_nothing(monkeypatch):
@@ -142,10 +144,7 @@ def test_sources_that_find_no_memory_change_nothing(monkeypatch):
         slots.join(more)
     monkeypatch.undo()
     for beam_index in ([[0], [1]], [[1], [0]]):
-        slots.follow(np.array(beam_index))
-        copies.follow(beam_index)
-        write(draw, slots, copies)
-        assert_equal(slots, copies)
+        step(draw, slots, copies, beam_index)
 
 
 def test_buffers_shrink_when_most_of_what_they_hold_has_left():
@@ -159,10 +158,7 @@ def test_buffers_shrink_when_most_of_what_they_hold_has_left():
         write(draw, slots, copies)
     most = slots.num_bytes
     for beam_index in ([[3], [16]], [[1], [0]]):
-        slots.follow(np.array(beam_index))
-        copies.follow(beam_index)
-        write(draw, slots, copies)
-        assert_equal(slots, copies)
+        step(draw, slots, copies, beam_index)
     assert slots.num_bytes < most / 6
     held = slots.num_bytes
     slots.follow(np.array([[1]]))

@@ -11,11 +11,6 @@ def choose(tmp_path):
     return load(tmp_path, "Choose", Toy(1).graph("choice"))
 
 
-def scores_of(text, choices):
-    logits = [float(Toy(1).pooled(TOKENIZER.analyze(text, choice))[0]) for choice in choices]
-    return np.exp(logits) / np.exp(logits).sum()
-
-
 def test_inputs_of_any_number_of_choices_are_answered_in_their_order(choose):
     texts = texts_of_many_lengths(60, most=13)
     random, inputs = np.random.default_rng(0), []
@@ -24,7 +19,8 @@ def test_inputs_of_any_number_of_choices_are_answered_in_their_order(choose):
         inputs.append((texts.pop(), [texts.pop() for _ in range(size)]))
     assert len({len(choices) for _, choices in inputs}) > 1
     for (text, choices), answer in zip(inputs, choose(inputs, token_budget=80), strict=True):
-        expected = scores_of(text, choices)
+        logits = [float(Toy(1).pooled(TOKENIZER.analyze(text, choice))[0]) for choice in choices]
+        expected = np.exp(logits) / np.exp(logits).sum()
         assert answer.scores == pytest.approx(tuple(expected), rel=1e-4)
         assert answer.index == expected.argmax()
         assert answer.text == choices[answer.index]

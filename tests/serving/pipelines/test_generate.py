@@ -165,15 +165,6 @@ def test_a_failure_of_onnxruntime_is_one_line(generate, monkeypatch):
         generate[0]("a")
 
 
-def test_prompts_of_very_different_lengths_are_not_one_batch(generate, calls):
-    pipeline, _ = generate
-    sizes = calls(pipeline._graphs, "begin")
-    pipeline(["a", "abcdefga", "ab", "abcdefgb"], max_new_tokens=2)
-    assert [size for size, _ in sizes] == [2, 2]
-    pipeline(["a", "abcdefga", "ab", "abcdefgb"], max_new_tokens=8)
-    assert [size for size, _ in sizes[2:]] == [4]
-
-
 def refused(message):
     return pytest.raises(ValueError, match=f"^{re.escape('Generate: ')}{message}")
 
@@ -325,13 +316,6 @@ def test_the_coldest_sample_is_greedy(generate, cold):
     pipeline, _ = generate
     greedy = [each.text for each in pipeline(PROMPTS)]
     assert [each.text for each in pipeline(PROMPTS, sample=True, seed=1, **cold)] == greedy
-
-
-def test_a_prompt_is_read_once_for_all_its_samples(generate, calls):
-    pipeline, _ = generate
-    read = calls(pipeline._graphs._decoder, "_run")
-    pipeline("deadbeef", sample=True, n_best=5, max_new_tokens=1)
-    assert [token_ids.shape for token_ids, *_ in read] == [(1, 1, 7), (5, 1, 1)]
 
 
 def test_samples_are_drawn_by_batches_of_the_token_budget_and_are_the_same(generate, calls):
