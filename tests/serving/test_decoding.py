@@ -169,12 +169,3 @@ def test_beams_go_on_from_a_prompt_of_each_source(early_stopping, n_best, alpha)
         scores, token_ids = zip(*beams[:n_best])
         assert [each.token_ids + [EOS] * each.ended for each in hypotheses] == [*token_ids]
         np.testing.assert_allclose([each.score for each in hypotheses], scores)
-
-
-def test_each_source_has_its_own_limit():
-    max_lengths = np.array([1, 4, 2])
-    for num_beams in (1, 3):
-        model = PrefixModel(seed=3, eos=-99)
-        found = model.search(range(3), max_lengths=max_lengths, num_beams=num_beams)
-        assert [len(best.token_ids) for best, *_ in found] == [1, 4, 2]
-        assert not any(best.ended for best, *_ in found)
