@@ -118,13 +118,6 @@ def test_beams_and_sources_are_those_of_whole_copies(seed, num_beams):
         beams = num_beams
 
 
-def test_one_prompt_may_become_many_sources():
-    draw = np.random.default_rng(0)
-    slots, copies = of_sources(draw, 2, 3)
-    for beam_index in ([[0], [1]], [[0], [0], [1], [1], [1]], [[4], [1]], [[1], [0]]):
-        step(draw, slots, copies, beam_index)
-
-
 def test_sources_that_find_no_memory_change_nothing(monkeypatch):
     draw = np.random.default_rng(0)
     (slots, copies), (more, _) = of_sources(draw, 2, 3), of_sources(draw, 5, 4)
@@ -168,18 +161,3 @@ def test_buffers_shrink_when_most_of_what_they_hold_has_left():
     assert slots.num_bytes < held
     write(draw, slots, copies)
     assert_equal(slots, copies)
-
-
-def test_sources_that_meet_are_copied_only_when_there_is_no_room(monkeypatch):
-    draw = np.random.default_rng(0)
-    slots, copies = of_sources(draw, 2, 3)
-    made, moved = [], slots_module._Buffers.moved
-    monkeypatch.setattr(
-        slots_module._Buffers, "moved", lambda *args: made.append(args) or moved(*args)
-    )
-    for length in 30 * [3, 5, 2]:
-        more, theirs = of_sources(draw, 1, length)
-        slots.join(more)
-        copies.join(theirs)
-    assert_equal(slots, copies)
-    assert len(made) < 24  # of two kinds of buffers

@@ -292,23 +292,12 @@ def exchanged(folders, body, look):
     return written
 
 
-each_path = pytest.mark.parametrize("more", [{}, {"options": {}}], ids=["direct", "application"])
-
-
-@each_path
-def test_an_answer_is_one_write(more, folders):
-    written = exchanged(folders, json.dumps(GOOD | more), lambda connection: None)
-    assert len(written) == 2
-    for part in written:
-        assert part.startswith(b"HTTP/1.1 200 OK\r\n") and b'\r\n\r\n{"input"' in part
-
-
-@each_path
-def test_an_answered_request_is_let_go(more, folders):
+@pytest.mark.parametrize("more", [{}, {"options": {}}], ids=["direct", "application"])
+def test_an_answer_is_one_write_and_its_request_is_let_go(more, folders):
     seen = []
     gc.disable()
     try:
-        exchanged(
+        written = exchanged(
             folders,
             json.dumps(GOOD | more),
             lambda connection: seen.append(weakref.ref(connection.cycle)),
@@ -316,6 +305,9 @@ def test_an_answered_request_is_let_go(more, folders):
         assert seen[0]() is None
     finally:
         gc.enable()
+    assert len(written) == 2
+    for part in written:
+        assert part.startswith(b"HTTP/1.1 200 OK\r\n") and b'\r\n\r\n{"input"' in part
 
 
 def test_a_block_ends_when_its_time_is_over():
