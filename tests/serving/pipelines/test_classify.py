@@ -22,16 +22,6 @@ def softmax(logits):
     return [each / sum(exps) for each in exps]
 
 
-def test_the_scores_are_the_softmax_of_the_models_logits(classify):
-    texts = texts_of_many_lengths(23)
-    for text, answer in zip(texts, classify(texts), strict=True):
-        expected = dict(zip(LABELS, softmax(Toy(3).pooled(TOKENIZER.analyze(text)))))
-        assert answer.scores == pytest.approx(expected, rel=1e-5)
-        assert [*answer.scores] == sorted(expected, key=expected.get, reverse=True)
-        assert answer.labels == (max(expected, key=expected.get),)
-        assert answer.score == max(answer.scores.values())
-
-
 @pytest.mark.parametrize("top", [1, 2, 3, 7])
 def test_top_leaves_the_most_probable_labels_and_changes_no_number(tmp_path, classify, top):
     texts = texts_of_many_lengths(5)

@@ -35,15 +35,6 @@ def softmax_rows(logits):
     return exps / exps.sum(axis=-1, keepdims=True)
 
 
-def test_words_may_be_given_and_a_text_or_its_words_in_a_dictionary(tmp_path):
-    tag, words = tagger(tmp_path), ("the", "dogs,", "he", "ran")
-    answer = tag(words)
-    assert tuple(word.text for word in answer.words) == words
-    assert [word.start for word in answer.words] == [0, 4, 10, 13]
-    for text in ("the dogs", ("the", "dogs")):
-        assert tag([{"text": text}]) == [tag(text)]
-
-
 @pytest.fixture
 def byte_tagger(tmp_path):
     """Makes a tagger of a token for each byte, with settings; and its toy."""
@@ -97,6 +88,7 @@ def test_a_word_begins_behind_the_space_that_is_part_of_its_token(tmp_path):
     assert [word.text for word in words] == text.split()
     tag = tagger(tmp_path / "given")
     assert [word.text for word in tag(tuple(text.split())).words] == text.split()
+    assert tag([{"text": tuple(text.split())}]) == [tag(tuple(text.split()))]
 
 
 def test_an_entity_is_its_words_and_the_mean_of_their_scores(tmp_path):

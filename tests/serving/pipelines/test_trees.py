@@ -51,14 +51,6 @@ def test_trees_of_many_sizes_are_answered_in_their_order(tmp_path):
             assert node.scores == pytest.approx(other.scores)
 
 
-def test_a_tree_may_have_a_number(tmp_path):
-    regress = load(tmp_path, "Classify", tree_graph(1)[1], {}, tokenizer={"words": WORDS})
-    answer = regress("(3 (2 a) (1 film))", nodes=True)
-    assert answer.score == pytest.approx(10, abs=5)
-    assert [node.labels for node in answer.nodes] == [(), (), ()]
-    assert as_line(answer).count("\n") == 3
-
-
 @pytest.mark.parametrize(
     "tree, message",
     [
