@@ -81,17 +81,6 @@ def test_a_bad_line_has_an_empty_one_in_its_place_and_a_report(
     assert error.count("\n") == 1
 
 
-def test_every_bad_line_is_reported_and_all_others_are_answered_in_order(run, pipeline):
-    texts = 60 * ["up|bad", "", "up|a", "xx|a", "down|feed"]  # two batches
-    good = [text for text in texts if text[:2] in ("up", "do")]
-    answers = dict(zip(good, pipeline(good)))
-    status, output, error = run("predict", stdin="\n".join(texts).encode())
-    assert (status, error.count("\n")) == (1, 120)
-    assert output.splitlines() == [answers[text].text if text in answers else "" for text in texts]
-    status, output, error = run("predict", stdin=b"\n\n")
-    assert (status, output, error.count("\n")) == (1, "\n\n", 2)
-
-
 @pytest.mark.parametrize("arguments", [[], ["--stream"]])
 def test_a_text_over_the_limit_names_the_option_of_the_command(run, arguments):
     status, _, error = run("predict", *arguments, "up|aaaaaaaaaaa")
