@@ -10,7 +10,6 @@ from seqkeras.models import Bert
 from seqkeras.serving.manifest import TensorSpec
 from seqkeras.transformer import DecoderBlock, EncoderBlock
 from tests.arrays import close, floats, randomize, right_padded
-from tests.conftest import others_long
 from tests.export.running import converted, optimized, require_agreement, run
 
 B, N, T, S, H = 2, 3, 5, 7, 11
@@ -36,41 +35,36 @@ MASKS = {  # name -> the mask, its symbolic shape
 }
 
 
-@pytest.mark.parametrize("options", others_long([{}, {"scale": 0.7}, {"causal": True}]), ids=str)
+@pytest.mark.parametrize(
+    "biased, options",
+    [
+        (False, {}),
+        (True, {}),
+        (True, {"causal": True}),
+        pytest.param(False, {"scale": 0.7}, marks=pytest.mark.long),
+        pytest.param(False, {"causal": True}, marks=pytest.mark.long),
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("name", MASKS)
-def test_attention_becomes_one_node_that_agrees(name, options):
+def test_attention_becomes_one_node_that_agrees(name, biased, options):
     mask, shape = MASKS[name]
 
-    def function(query, key, value, mask=None):
-        return {"context": composites.attention(query, key, value, mask, **options)}
+    def function(query, key, value, mask=None, bias=None):
+        return {"context": composites.attention(query, key, value, mask, bias, **options)}
 
-    masks = [TensorSpec("mask", "bool", shape)] if shape else []
-    graph = converted(function, QUERY, *KEYS, *masks)
-    assert graph.node_counts()["MultiHeadAttention"] == 1
-    assert not {"Softmax", "MatMul", "Einsum"} & set(graph.node_counts())
+    more = [TensorSpec("mask", "bool", shape)] if shape else []
     inputs = {"query": floats(B, N, T, H), "key": floats(B, N, S, H, seed=1)}
     inputs |= {"value": floats(B, N, S, H, seed=2)} | ({"mask": mask} if shape else {})
+    if biased:
+        more += [TensorSpec("bias", "float32", (1, N, "target_length", "source_length"))]
+        inputs["bias"] = 3 * floats(1, N, T, S, seed=3)
+    graph = converted(function, QUERY, *KEYS, *more)
+    assert graph.node_counts()["MultiHeadAttention"] == 1
+    assert not {"Softmax", "MatMul", "Einsum"} & set(graph.node_counts())
     context = require_agreement(graph, function, inputs)["context"]
     if name in ("padding", "of positions", "of heads"):
         assert not np.any(context[0, 0, 0])  # it may attend to nothing
-
-
-@pytest.mark.parametrize("causal", [False, True], ids=["whole", "causal"])
-@pytest.mark.parametrize("name", MASKS)
-def test_a_bias_is_added_in_the_same_node(name, causal):
-    mask, shape = MASKS[name]
-
-    def function(query, key, value, bias, mask=None):
-        return {"context": composites.attention(query, key, value, mask, bias, causal=causal)}
-
-    masks = [TensorSpec("mask", "bool", shape)] if shape else []
-    bias = TensorSpec("bias", "float32", (1, N, "target_length", "source_length"))
-    graph = converted(function, QUERY, *KEYS, bias, *masks)
-    assert graph.node_counts()["MultiHeadAttention"] == 1
-    assert not {"Softmax", "MatMul", "Einsum"} & set(graph.node_counts())
-    inputs = {"query": floats(B, N, T, H), "key": floats(B, N, S, H, seed=1)}
-    inputs |= {"value": floats(B, N, S, H, seed=2), "bias": 3 * floats(1, N, T, S, seed=3)}
-    require_agreement(graph, function, inputs | ({"mask": mask} if shape else {}))
 
 
 SEQUENCE = TensorSpec("sequence", "float32", ("batch", "length", D))

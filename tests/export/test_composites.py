@@ -2,7 +2,6 @@ import dataclasses
 import functools
 import itertools
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -13,7 +12,7 @@ from onnx import TensorProto
 from seqkeras.export.composites.layouts import LAYOUTS
 from seqkeras.export.onnx_graphs import convert
 from seqkeras.export.quantize import quantize
-from seqkeras.recurrent import GRU, LSTM, Bidirectional, SimpleRNN
+from seqkeras.recurrent import LSTM, Bidirectional, SimpleRNN
 from seqkeras.serving.manifest import TensorSpec
 from tests.arrays import close, floats, randomize, right_padded
 from tests.catalogue.recurrent import CELL_CLASSES
@@ -201,46 +200,11 @@ def test_a_computed_weight_is_refused(place, name):
         convert(function, network.input_specs(), network.output_specs(), "network")
 
 
-def test_composites_in_a_functional_model_become_native_nodes():
-    token_ids = keras.Input((None,), dtype="int64", name="token_ids")
-    x = keras.layers.Embedding(13, D, mask_zero=True)(token_ids)
-    x = Bidirectional(LSTM(U, return_sequences=True))(x)
-    x = GRU(U, go_backwards=True)(x)
-    model = randomize(keras.Model(token_ids, keras.layers.Dense(17)(x)))
-
-    def function(token_ids):
-        return {"y": model(token_ids)}
-
-    graph = converted(function, TensorSpec("token_ids", "int64", ("batch", "length")))
-    counts = graph.node_counts()
-    assert (counts["LSTM"], counts["GRU"]) == (1, 1)
-    assert not {"Loop", "Scan"} & set(counts)
-    ids = np.random.default_rng(0).integers(1, 13, (B, T))
-    for mask in (MASK, ~MASK, ids % 3 > 0):
-        require_agreement(graph, function, {"token_ids": np.where(mask, ids, 0)})
-
-
 @pytest.mark.parametrize(("precision", "most"), [("float16", 2e-3), ("int8", 0.05)])
-def test_gaps_are_right_in_other_precisions(precision, most):
-    network, graph = exported("lstm", "bidirectional")
-    made = quantize({"model": graph}, precision)["model"]
-    inputs = network.inputs() | {"mask": ~MASK}
-    expected = run(graph, inputs)
-    for name, value in run(made, inputs).items():
-        assert np.abs(value - expected[name]).max() < most
-    kinds = {
-        attribute.g.output[0].type.tensor_type.elem_type
-        for node in made.nodes
-        if node.op_type == "If"
-        for attribute in node.attribute
-    }
-    assert kinds == {TensorProto.FLOAT16 if precision == "float16" else TensorProto.FLOAT}
-
-
-@pytest.mark.parametrize(("precision", "most"), [("float16", 2e-3), ("int8", 0.05)])
-def test_a_simple_network_is_right_in_other_precisions(precision, most):
+@pytest.mark.parametrize("layer_class", [LSTM, SimpleRNN])
+def test_gaps_are_right_in_other_precisions(layer_class, precision, most):
     features, units = 29, 31  # smaller weights stay in float32
-    layer = Bidirectional(SimpleRNN(units, return_sequences=True))
+    layer = Bidirectional(layer_class(units, return_sequences=True))
     layer.build((None, None, features))
     layer.set_weights([0.3 * weight for weight in randomize(layer).get_weights()])
 
@@ -256,3 +220,10 @@ def test_a_simple_network_is_right_in_other_precisions(precision, most):
     inputs = {"sequence": floats(B, T, features), "mask": ~MASK}
     expected = run(graph, inputs)["y"]
     assert 0 < np.abs(run(made, inputs)["y"] - expected).max() < most
+    kinds = {
+        attribute.g.output[0].type.tensor_type.elem_type
+        for node in made.nodes
+        if node.op_type == "If"
+        for attribute in node.attribute
+    }
+    assert kinds == {TensorProto.FLOAT16 if precision == "float16" else TensorProto.FLOAT}

@@ -1,13 +1,14 @@
-"""Rewrites on toy functions: the nodes that are left, and the same numbers."""
+"""Rewrites on functions and dilated convolutions: the nodes that are left, the same numbers."""
 
 import numpy as np
 import pytest
-from keras import ops
+import tensorflow as tf
+from keras import layers, ops
 
 from seqkeras.serving.manifest import TensorSpec
 from seqkeras.values import BANNED_LOGIT
-from tests.arrays import close, floats
-from tests.export.running import converted, run
+from tests.arrays import close, floats, randomize
+from tests.export.running import converted, require_agreement, run
 
 ROWS = TensorSpec("x", "float32", ("batch", "length", 6))
 ALLOWED = np.array([False, True, True, False, True])
@@ -48,3 +49,48 @@ def test_reshapes_to_equal_sizes_compute_them_once():
     assert (counts["Reshape"], counts["Concat"], counts["Shape"]) == (4, 1, 1)
     expected = (np.tanh(X) ** 2 * np.exp(X) ** 2).reshape(2, 3, 2, 3).sum(axis=-1)
     close(run(graph, {"x": X})["y"], expected)
+
+
+SEQUENCES = TensorSpec("x", "float32", ("batch", "length", 8))
+IMAGES = TensorSpec("x", "float32", ("batch", "height", "width", 8))
+DILATED = [
+    *(layers.Conv1D(6, 4, dilation_rate=3, padding=each) for each in ("same", "valid", "causal")),
+    layers.SeparableConv1D(6, 3, dilation_rate=2, padding="same"),
+    layers.SeparableConv1D(6, 3, dilation_rate=2, padding="valid"),
+    layers.DepthwiseConv1D(3, depth_multiplier=2, dilation_rate=2, padding="same"),
+    layers.DepthwiseConv1D(3, dilation_rate=5, padding="valid"),
+    layers.Conv2D(5, 3, padding="same", dilation_rate=(2, 3)),
+]
+
+
+@pytest.mark.parametrize(
+    "layer", DILATED, ids=lambda each: f"{type(each).__name__}, {each.padding}"
+)
+def test_a_dilated_convolution_is_one_node(layer):
+    of_images = isinstance(layer, layers.Conv2D)
+    layer.build((None, None, None, 8) if of_images else (None, None, 8))
+    randomize(layer)
+
+    def function(x):
+        return {"y": layer(x)}
+
+    graph = converted(function, IMAGES if of_images else SEQUENCES)
+    counts = graph.node_counts()
+    assert counts["Conv"] == (2 if isinstance(layer, layers.SeparableConv1D) else 1)
+    assert not {"Reshape", "SpaceToDepth", "DepthToSpace", "Shape"} & {*counts}
+    for length in (11, 12, 13, 17):
+        sizes = (11, length) if of_images else (length,)
+        require_agreement(graph, function, {"x": floats(2, *sizes, 8)})
+
+
+def test_paddings_that_are_made_of_the_length_stay_computed():
+    kernel = floats(3, 8, 5)
+
+    def function(x):
+        paddings = [[2, 2 - tf.shape(x)[1] % 2]]
+        apart = tf.space_to_batch(x, [2], paddings)
+        return {"y": tf.batch_to_space(tf.nn.conv1d(apart, kernel, 1, "VALID"), [2], [[0, 0]])}
+
+    graph = converted(function, SEQUENCES)
+    for length in (7, 8):
+        require_agreement(graph, function, {"x": floats(2, length, 8)})
