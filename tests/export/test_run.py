@@ -8,7 +8,7 @@ from keras import layers, ops
 from seqkeras import losses
 from seqkeras.export import save_run
 from seqkeras.models import RNNSeq2Seq
-from seqkeras.schedules import Constant, InverseSigmoidDecay, LinearDecay
+from seqkeras.schedules import InverseSigmoidDecay
 from tests.conftest import run_python
 
 READ = """
@@ -48,14 +48,7 @@ def own_loss(y_true, y_pred):
     return ops.mean(ops.square(y_true - y_pred), axis=-1)
 
 
-WITH = {
-    "a schedule": lambda: {"optimizer": keras.optimizers.Adam(OwnSchedule()), "loss": "mse"},
-    "a metric": lambda: {"loss": "mse", "metrics": [OwnMetric()]},
-    "a loss": lambda: {"loss": own_loss},
-}
-
-
-def functional(arguments):
+def functional(**arguments):
     token_ids = keras.Input((None,), dtype="int64", name="token_ids")
     x = layers.GlobalAveragePooling1D()(layers.Embedding(11, 7)(token_ids))
     model = keras.Model({"token_ids": token_ids}, layers.Dense(5)(x))
@@ -63,8 +56,8 @@ def functional(arguments):
     return model, {"token_ids": np.array([[1, 2, 3], [4, 5, 6]])}
 
 
-def forced(schedule):
-    model = RNNSeq2Seq.bahdanau(11, 13, 3, 5, 7, teacher_forcing=schedule)
+def forced():
+    model = RNNSeq2Seq.bahdanau(11, 13, 3, 5, 7, teacher_forcing=InverseSigmoidDecay(7.0))
     inputs = {
         "token_ids": np.array([[1, 2, 3], [4, 5, 0]]),
         "lengths": np.array([3, 2]),
@@ -75,23 +68,19 @@ def forced(schedule):
     return model, inputs
 
 
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    """A run of each model."""
-    made = {name: functional(arguments()) for name, arguments in WITH.items()}
-    for schedule in (Constant(0.5), LinearDecay(1.0, 0.1), InverseSigmoidDecay(7.0)):
-        made[type(schedule).__name__] = forced(schedule)
-    folder = tmp_path_factory.mktemp("runs")
-    for name, (model, inputs) in made.items():
-        given = "Classify", [{"input": "a"}], {"source_length": 3}
-        save_run(folder / name, model, *given, check_export=False)  # no pipeline serves it
-        np.savez(folder / name / "inputs.npz", **inputs)
-        np.save(folder / name / "outputs.npy", model(inputs))
-    return [folder / name for name in made]
-
-
 @pytest.mark.long
-def test_a_run_is_read_whatever_its_model_was_compiled_with(runs):
-    finished = run_python("-c", READ, *runs)
+def test_a_run_is_read_whatever_its_model_was_compiled_with(tmp_path):
+    runs = {
+        "schedule": functional(optimizer=keras.optimizers.Adam(OwnSchedule()), loss="mse"),
+        "metric": functional(loss="mse", metrics=[OwnMetric()]),
+        "loss": functional(loss=own_loss),
+        "forced": forced(),
+    }
+    for name, (model, inputs) in runs.items():
+        given = "Classify", [{"input": "a"}], {"source_length": 3}
+        save_run(tmp_path / name, model, *given, check_export=False)  # no pipeline serves it
+        np.savez(tmp_path / name / "inputs.npz", **inputs)
+        np.save(tmp_path / name / "outputs.npy", model(inputs))
+    finished = run_python("-c", READ, *(tmp_path / name for name in runs))
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout.split() == ["False"] * len(runs)

@@ -19,41 +19,6 @@ def recall(examples, length, random, symbols=2):
     return np.concatenate([one_hot, marks], axis=-1), tokens[:, 0]
 
 
-def adding(examples, length, random):
-    """The sum of the two numbers that are marked, one in each half.
-
-    Returns:
-        (N, length, 2) inputs, numbers in [0, 1] beside marks, and the (N,) sums. Always to answer 1
-        errs by 1/6 (mean square).
-
-    Reference: Hochreiter and Schmidhuber 1997, section 5.4
-    """
-    numbers = random.uniform(size=(examples, length))
-    marks = np.zeros((examples, length))
-    rows, half = np.arange(examples), length // 2
-    marks[rows, random.integers(half, size=examples)] = 1
-    marks[rows, random.integers(half, length, size=examples)] = 1
-    inputs = np.stack([numbers, marks], axis=-1).astype("float32")
-    return inputs, np.sum(numbers * marks, axis=1).astype("float32")
-
-
-def brackets(examples, length, random):
-    """Whether the brackets are balanced: every second example is.
-
-    All have as many of ( as of ), so that to count them is not enough: the order matters.
-
-    Returns:
-        (N, length) token ids, 0 for ( and 1 for ), and the (N,) answers.
-    """
-    rows = []
-    while len(rows) < examples:
-        tokens = random.permutation(np.repeat([0, 1], length // 2))
-        balanced = np.cumsum(1 - 2 * tokens).min() >= 0
-        if balanced == (len(rows) % 2 == 0):
-            rows.append(tokens)
-    return np.stack(rows), (np.arange(examples) + 1) % 2
-
-
 def near(examples, length, distance, random, vocab_size=19):
     """Whether token 0 stands within so many positions of each position.
 
