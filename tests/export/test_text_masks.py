@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from seqkeras.export.pipelines.fill_mask import Masks
 from tests.arrays import close, numbers
-from tests.export.test_text_graphs import pairs, wordpieces
+from tests.export.test_text_graphs import wordpieces
 from tests.export.text_models import ask, read, saved
 from tests.serving.pipelines.test_fill_mask import CONTINUED, SPACED, roberta
 
@@ -47,23 +47,6 @@ def filled_by(tokenizer, mask, texts, token_ids, counts=None):
     return [text.decode() for text in filled.numpy()]
 
 
-@pytest.mark.parametrize(
-    ("texts", "fillers", "expected"),
-    [
-        (
-            ["the [MASK] [MASK].", "[MASK]", "a \u3000[MASK]"],
-            ["cat", "##s", "##s", "##ing"],
-            ["the cats.", "s", "aing"],
-        ),
-        (["[MASK][MASK] "], ["the", "cat"], ["thecat "]),
-    ],
-)
-def test_word_pieces_that_go_on_a_word_join_it(texts, fillers, expected):
-    tokenizer = wordpieces()
-    token_ids = [tokenizer.id_of(filler) for filler in fillers]
-    assert filled_by(tokenizer, "[MASK]", texts, token_ids) == expected
-
-
 def test_masks_that_were_cut_stay():
     tokenizer = wordpieces()
     texts = ["the [MASK] [MASK] [MASK].", "", "[MASK] a", "[MASK][MASK]"]
@@ -77,15 +60,6 @@ def test_word_pieces_stand_where_serving_puts_them(text, expected):
     tokenizer = wordpieces()
     fillers = [tokenizer.id_of("##s")] * text.count("[MASK]")
     assert filled_by(tokenizer, "[MASK]", [text], fillers) == [expected]
-
-
-def test_byte_pairs_begin_with_a_space_or_join():
-    tokenizer = pairs("roberta")
-    texts = ["at <mask> at", "at <mask>", "at<mask>", "<mask><mask>", " <mask>\n <mask>", " <mask>"]
-    fillers = ["\u0120the", "the", *["\u0120the"] * 3, "the", "the", "\u0120the"]
-    token_ids = [tokenizer.id_of(filler) for filler in fillers]
-    expected = ["at the at", "atthe", "at the", "the the", " the\n the", " the"]
-    assert filled_by(tokenizer, "<mask>", texts, token_ids) == expected
 
 
 @pytest.mark.parametrize("trim_offsets", [False, True])

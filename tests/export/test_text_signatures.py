@@ -155,21 +155,6 @@ def test_where_no_answer_is_better_there_is_none(threshold):
     assert (found["start"][0] == -1) == (found["answer"][0] == b"") == (threshold > 0)
 
 
-@pytest.mark.long
-def test_the_choice_is_the_best_of_its_row():
-    model, _, tokenizers, _ = saved("Choose")
-    choices = [["the mat", "a line", "tabs!"], ["sat", "cats", "the cat sat"], ["!", "a", "on"]]
-    pairs_of = [(text, each) for text, row in zip(TEXTS, choices, strict=True) for each in row]
-    inputs, _ = read(tokenizers["text"], *zip(*pairs_of, strict=True))
-    inputs = {name: value.reshape(3, 3, *value.shape[1:]) for name, value in inputs.items()}
-    expected = numbers(keras.ops.softmax(model(inputs)["choice"]))
-    actual = ask("Choose", text=TEXTS, choices=choices)
-    close(actual["scores"], expected, rtol=1e-4, atol=1e-5)
-    assert actual["index"].tolist() == expected.argmax(-1).tolist()
-    best = [row[place] for row, place in zip(choices, expected.argmax(-1), strict=True)]
-    assert [each.decode() for each in actual["choice"]] == best
-
-
 REFUSED = [
     ("Classify", {"text": ""}, "text: must not be empty or blank"),
     ("Classify", {"text": b"a\xff"}, "text: must be UTF-8"),
