@@ -29,10 +29,9 @@ from seqkeras.training.evaluate import EVALUATE, evaluate_command
 from seqkeras.training.options import DataFile, RunFolder
 from seqkeras.training.tasks import TASKS
 from seqkeras.training.tuning.command import TUNE, tune_command
-from tests.conftest import in_shell
+from tests.conftest import CHECKOUT, in_shell
 from tests.public_names import is_constant, public_names
 
-CHECKOUT = Path(__file__).resolve().parents[1]
 README = (CHECKOUT / "README.md").read_text(encoding="utf-8")
 DOCS = CHECKOUT / "docs"
 PAGES = [
@@ -125,14 +124,11 @@ def test_layers_of_keras_become_ours_as_the_page_of_layers_shows():
 CHINESE = (CHECKOUT / "docs/zh.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", sorted(set(re.findall(r"`(seqkeras\.[\w.]+)`", CHINESE))))
-def test_the_chinese_page_names_modules_that_are_there(name):
-    assert pkgutil.resolve_name(name)
-
-
-@pytest.mark.parametrize("name", sorted(set(re.findall(r"`seqkeras figure ([a-z-]+)`", CHINESE))))
-def test_the_chinese_page_names_figures_that_are_there(name):
-    assert name in FIGURES
+def test_the_chinese_page_names_modules_and_figures_that_are_there():
+    modules = re.findall(r"`(seqkeras\.[\w.]+)`", CHINESE)
+    assert modules and all(map(pkgutil.resolve_name, modules))
+    figures = set(re.findall(r"`seqkeras figure ([a-z-]+)`", CHINESE))
+    assert figures and figures <= FIGURES.keys()
 
 
 @pytest.mark.parametrize("task, options", re.findall(r"`seqkeras train ([\w-]+)(.*?)`", CHINESE))
@@ -214,11 +210,7 @@ def test_a_file_of_five_lines_becomes_an_answer_by_the_commands_of_the_readme(tm
 
 SEVERAL = re.compile(r"[|&;()<>]+")  # what stands between commands of a line, or before a file
 PROGRAM = re.compile(r"(\S*/)?seqkeras(-serving)?")
-PATHS = (
-    click.Path,
-    DataFile,
-    RunFolder,
-)  # files that a reader of a page has, and this test has not
+PATHS = (click.Path, DataFile, RunFolder)  # files that a reader of a page has, this test has not
 
 
 def typed(text):
@@ -294,33 +286,24 @@ def parse(name, words, monkeypatch):
         raise argparse.ArgumentError(None, f"unexpected {others}")
 
 
-@pytest.mark.parametrize(
-    "words, error",
-    [
-        ("classification reviews.csv --outt runs/reviews", "No such option"),
-        ("classification reviews.csv --encoder lsmt --out runs/reviews", "'lsmt' is not one of"),
-        ("classification --out runs/reviews", "Missing"),
-        ("classification reviews.csv more.csv --out runs/reviews", "unexpected"),
-    ],
-)
-def test_a_command_that_training_does_not_know_is_found(words, error, monkeypatch):
-    with pytest.raises(click.ClickException) as raised:
-        parse_training("train", words.split(), monkeypatch)
-    assert error in raised.value.format_message()
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_a_command_that_the_program_does_not_know_is_found(monkeypatch):
+    for words, error in {
+        "classification reviews.csv --outt runs/reviews": "No such option",
+        "classification reviews.csv --encoder lsmt --out runs/reviews": "'lsmt' is not one of",
+        "classification --out runs/reviews": "Missing",
+        "classification reviews.csv more.csv --out runs/reviews": "unexpected",
+    }.items():
+        with pytest.raises(click.ClickException) as raised:
+            parse_training("train", words.split(), monkeypatch)
+        assert error in raised.value.format_message()
+    for line in (
         "predict bundles/reviews --top three",
         "export runs/reviews bundles/reviews --int8",
         "figure tanh --out x.png --ink red",
-    ],
-)
-def test_a_command_that_another_program_does_not_know_is_found(line, monkeypatch):
-    name, *words = line.split()
-    with pytest.raises(argparse.ArgumentError):
-        parse(name, words, monkeypatch)
+    ):
+        name, *words = line.split()
+        with pytest.raises(argparse.ArgumentError):
+            parse(name, words, monkeypatch)
 
 
 IMPORTED = sorted(
@@ -381,16 +364,13 @@ def test_the_page_of_fine_tuning_makes_the_folder_of_minilm(tmp_path):
 WRITTEN = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
 
 
-@pytest.mark.parametrize(
-    "name", sorted(set(re.findall(r"python -m ((?:seqkeras|benchmarks|tests)[\w.]*)", WRITTEN)))
-)
-def test_a_module_that_a_page_runs_is_there(name):
-    assert importlib.util.find_spec(name)
-
-
-@pytest.mark.parametrize("name", sorted(set(re.findall(r"`make ([a-z-]+)[` ]", WRITTEN))))
-def test_what_a_page_makes_is_a_target(name):
+def test_modules_that_a_page_runs_and_targets_that_it_makes_are_there():
+    modules = set(re.findall(r"python -m ((?:seqkeras|benchmarks|tests)[\w.]*)", WRITTEN))
+    assert modules and [name for name in modules if not importlib.util.find_spec(name)] == []
     makefile = (CHECKOUT / "Makefile").read_text(encoding="utf-8")
     targets = re.findall(r"^([a-z%-]+(?: [a-z%-]+)*):", makefile, re.MULTILINE)
     patterns = [target.replace("%", "*") for line in targets for target in line.split()]
-    assert any(fnmatch.fnmatch(name, pattern) for pattern in patterns)
+    made = set(re.findall(r"`make ([a-z-]+)[` ]", WRITTEN))
+    assert made
+    for name in made:
+        assert any(fnmatch.fnmatch(name, pattern) for pattern in patterns), name

@@ -8,6 +8,7 @@ import nbformat
 import pytest
 
 from tests.notebooks import CHECKOUT, METADATA, NOTEBOOKS, code_of, pictures, printed
+from tests.test_docs import anchors
 
 MOST_LINES, MOST_BYTES = 59, 150_000
 # What a machine, a failure or a library leaves in an output: a path from the root (a server's path
@@ -62,13 +63,7 @@ def test_a_link_of_a_notebook_leads_somewhere(path):
     text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     links = re.findall(r"\]\(([^)#]*)#?([^)]*)\)", text)
     assert links and [link for link, _ in links if not (path.parent / link).is_file()] == []
-    assert [pair for pair in links if pair[1] not in anchors(path.parent / pair[0])] == []
-
-
-def anchors(path):
-    """Return the anchors of a page's headings, as GitHub makes them, and the empty one."""
-    titles = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
-    return {"", *(re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles)}
+    assert all(anchor in {"", *anchors(path.parent / link)} for link, anchor in links)
 
 
 def test_a_page_of_the_site_has_the_text_the_code_and_what_cells_show():

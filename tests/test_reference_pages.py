@@ -3,16 +3,15 @@
 import importlib.util
 import re
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
 from seqkeras.export.__main__ import ARGUMENTS
 from seqkeras.training.options import options_of
 from seqkeras.training.tasks import TASKS
+from tests.conftest import CHECKOUT
 from tests.public_names import public_names
 
-CHECKOUT = Path(__file__).resolve().parents[1]
 PAGES = {
     path: re.findall(r"^::: (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
     for path in sorted((CHECKOUT / "docs/reference").glob("*.md"))
@@ -170,7 +169,7 @@ def test_the_pages_of_commands_are_made_of_their_options():
     assert not stale, f"{', '.join(stale)}: run make reference"
 
 
-def test_the_page_of_a_command_begins_with_what_must_be_given():
+def test_the_page_of_a_command_begins_with_what_must_be_given_and_shows_the_defaults():
     pages = loaded("commands").pages()
     for name, usage in {
         "predict": "seqkeras predict BUNDLE [INPUT ...] [OPTIONS]",
@@ -180,10 +179,6 @@ def test_the_page_of_a_command_begins_with_what_must_be_given():
         "train-tune": "seqkeras train tune TASK FILE --out DIRECTORY [OPTIONS]",
     }.items():
         assert f"```\n{usage}\n```" in pages[f"{name}.md"]
-
-
-def test_a_table_of_options_shows_the_defaults_and_no_empty_column():
-    pages = loaded("commands").pages()
     assert "| `--port` | `PORT` | 8000 |" in pages["serve.md"]
     assert "0.004 for AdamW, otherwise 0; with `--pretrained` 0.01" in pages["train-tagging.md"]
     assert "| option | what it is |" in pages["inspect.md"]
@@ -213,23 +208,24 @@ def test_a_docstring_becomes_markdown_that_reads_the_same():
     assert actual == MARKDOWN
 
 
-def test_a_heading_may_say_more_in_brackets():
-    actual = as_markdown("Call arguments (one dictionary):\n    token_ids: (B, T).", call="call(x)")
-    assert actual == "**Call arguments** (one dictionary): `call(x)`\n\n- `token_ids`: (B, T)."
-
-
-def test_two_columns_stay_two_columns():
-    told = "run.json         the record\nmodel.keras      the model,\n                 trained"
-    assert as_markdown(f"Files.\n\n{told}") == f"Files.\n\n```text\n{told}\n```"
-
-
-def test_a_block_of_python_is_shown_as_python():
-    assert as_markdown("Use:\n\n    import keras\n") == "Use:\n\n```python\nimport keras\n```"
-
-
-def test_a_block_right_behind_a_colon_is_no_part_of_the_paragraph():
-    assert as_markdown("As\nthis:\n    a b\n") == "As this:\n\n```text\na b\n```"
-
-
-def test_a_list_stays_a_list():
-    assert as_markdown("- one_two\n- `three`") == "- one&#95;two\n- `three`"
+@pytest.mark.parametrize(
+    "docstring, markdown",
+    [
+        (
+            "Call arguments (one dictionary):\n    token_ids: (B, T).",
+            "**Call arguments** (one dictionary): `call(x)`\n\n- `token_ids`: (B, T).",
+        ),
+        (
+            "Files.\n\nrun.json         the record\nmodel.keras      the model,\n"
+            "                 trained",
+            "Files.\n\n```text\nrun.json         the record\nmodel.keras      the model,\n"
+            "                 trained\n```",
+        ),
+        ("Use:\n\n    import keras\n", "Use:\n\n```python\nimport keras\n```"),
+        ("As\nthis:\n    a b\n", "As this:\n\n```text\na b\n```"),
+        ("- one_two\n- `three`", "- one&#95;two\n- `three`"),
+    ],
+    ids=["heading", "columns", "python", "block", "list"],
+)
+def test_a_part_of_a_docstring_stays_what_it_is(docstring, markdown):
+    assert as_markdown(docstring, call="call(x)") == markdown
