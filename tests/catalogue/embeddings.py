@@ -9,6 +9,7 @@ from tests.catalogue.case import B, Case, D, S
 W = 3  # characters of the longest word
 PIECES = [[], [1], [], [], [4], [5, 6], [4], [5, 6, 7], [8], [9], [9, 4]]  # of each token id
 GOES_ON = [6, 7, 9]  # of them those that go on with a word
+SPELLED = {"token_ids": np.array([[2, 4, 7, 6, 3, 8, 3], [2, 10, 1, 3, 5, 9, 3]])}
 
 
 def characters(vocab_size, length=S, seed=0):
@@ -33,16 +34,6 @@ def character_case(activation):
     )
 
 
-def spelled_case():
-    def make():
-        return WordCharacters(
-            17, 7, [2, 5], [3, 11], PIECES, GOES_ON, word_length=7, activation="relu"
-        )
-
-    token_ids = np.array([[2, 4, 7, 6, 3, 8, 3], [2, 10, 1, 3, 5, 9, 3]])
-    return Case("WordCharacters", make, lambda: {"token_ids": token_ids})
-
-
 CASES = [
     character_case("tanh"),
     character_case("relu"),
@@ -53,5 +44,11 @@ CASES = [
         {"inputs": 1},
         past=("inputs",),
     ),
-    spelled_case(),
+    Case(
+        "WordCharacters",
+        lambda: WordCharacters(
+            17, 7, [2, 5], [3, 11], PIECES, GOES_ON, word_length=7, activation="relu"
+        ),
+        lambda: SPELLED,
+    ),
 ]

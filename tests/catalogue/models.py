@@ -18,7 +18,7 @@ from seqkeras.recurrent import QRNN
 from tests.arrays import floats
 from tests.catalogue.case import B, Case, D, S, T
 from tests.catalogue.cells import MinimalGatedCell
-from tests.catalogue.embeddings import GOES_ON, PIECES, characters
+from tests.catalogue.embeddings import GOES_ON, PIECES, SPELLED, characters
 
 LENGTHS = np.array([5, 3])
 
@@ -57,45 +57,8 @@ def bilm(boundary_ids=None):
     )
 
 
-def bilm_case(name, boundary_ids=None):
-    inputs = {"character_ids": characters(17), "lengths": LENGTHS}
-    return Case(name, lambda: bilm(boundary_ids), lambda: inputs, {"character_ids": 1})
-
-
-def features_case():
-    def make():
-        return BiLMFeatures(bilm([2, 3]), PIECES, GOES_ON, word_length=7, train=True)
-
-    inputs = {
-        "token_ids": np.array([[2, 4, 7, 6, 3, 8, 3], [2, 10, 1, 3, 5, 9, 3]]),
-        "segment_ids": np.array([[0, 0, 0, 0, 0, 1, 1], [0, 0, 0, 0, 1, 1, 1]]),
-    }
-    return Case("BiLMFeatures", make, lambda: inputs)
-
-
-def mix_case():
-    inputs = {"layers": floats(B, 3, S, D)}
-    return Case(
-        "LayerMix", lambda: LayerMix(layer_norm=True, l2=0.1), lambda: inputs, {"layers": 2}
-    )
-
-
-def bidaf_case():
-    def make():
-        return BiDAF(
-            vocab_size=19,
-            embedding_dim=7,
-            character_vocab_size=17,
-            character_dim=5,
-            character_filters=13,
-            units=11,
-            character_width=2,
-            num_highways=1,
-            num_modelling_layers=3,
-            dropout=0.3,
-        )
-
-    inputs = {
+def bidaf_inputs():
+    return {
         "context_ids": ids(19, S),
         "context_characters": characters(17, S),
         "context_lengths": LENGTHS,
@@ -103,8 +66,6 @@ def bidaf_case():
         "query_characters": characters(17, T, seed=1),
         "query_lengths": np.array([2, 3]),
     }
-    lengths = {name: 1 for name in inputs if not name.endswith("lengths")}
-    return Case("BiDAF", make, lambda: inputs, lengths)
 
 
 def forecaster_case(decoder, cell, quantiles, num_known, make_cell=None):
@@ -131,34 +92,6 @@ def forecaster_case(decoder, cell, quantiles, num_known, make_cell=None):
     return Case(name, make, lambda: inputs, {"window": 1})
 
 
-def widths_case():
-    return Case(
-        "BandWidths",
-        lambda: BandWidths([0.1, 0.3, 0.7], num_targets=2),
-        lambda: {"values": floats(B, T, 2, 3)},
-    )
-
-
-def linear_case():
-    inputs = {"window": floats(B, S, D), "known": floats(B, T, 3)}
-    return Case(
-        "LinearForecast",
-        lambda: LinearForecast(T, num_targets=2, known=[4, 2, 3], orders=[2]),
-        lambda: inputs,
-        scale=30,
-    )
-
-
-def ngrams_case():
-    pieces = [[], [1], [], [2], [4], [5, 6], [4], [5, 6, 7], [8], [9], [9, 4]]  # of each token id
-    return Case(
-        "LinearNgrams",
-        lambda: LinearNgrams(3, 31, pieces, [6, 7, 9], longest=3, word_length=7),
-        lambda: {"token_ids": np.array([[2, 4, 7, 6, 3, 8, 3], [2, 10, 1, 3, 5, 9, 3]])},
-        scale=30,
-    )
-
-
 LANGUAGE = [
     language_case("simple_rnn"),
     language_case("gru", tie_weights=True),
@@ -175,14 +108,40 @@ PAST_LANGUAGE = [
         attention_window=3,
     ),
 ]
-BILM = [bilm_case("BiLM"), bilm_case("BiLM(boundaries)", [2, 3])]
+BILM = [
+    Case(
+        name,
+        lambda boundary_ids=boundary_ids: bilm(boundary_ids),
+        lambda: {"character_ids": characters(17), "lengths": LENGTHS},
+        {"character_ids": 1},
+    )
+    for name, boundary_ids in (("BiLM", None), ("BiLM(boundaries)", [2, 3]))
+]
 FORECASTERS = [
     forecaster_case("direct", "lstm", [], 0),
     forecaster_case("direct", "simple_rnn", [0.1, 0.5, 0.7], 5),
     forecaster_case("recurrent", "lstm", [0.2, 0.9], 5),
     forecaster_case("recurrent", "simple_rnn", [], 0),
 ]
-BIDAF = [bidaf_case()]
+BIDAF = [
+    Case(
+        "BiDAF",
+        lambda: BiDAF(
+            vocab_size=19,
+            embedding_dim=7,
+            character_vocab_size=17,
+            character_dim=5,
+            character_filters=13,
+            units=11,
+            character_width=2,
+            num_highways=1,
+            num_modelling_layers=3,
+            dropout=0.3,
+        ),
+        bidaf_inputs,
+        {f"{side}_{part}": 1 for side in ("context", "query") for part in ("ids", "characters")},
+    )
+]
 ANY_CELL_LANGUAGE = [
     language_case("Keras's GRUCell", lambda: keras.layers.GRUCell(3, reset_after=False)),
     language_case("a cell of the user's", lambda: MinimalGatedCell(3), tie_weights=True),
@@ -195,17 +154,45 @@ ANY_CELL_FORECASTERS = [
     forecaster_case("recurrent", "a cell of the user's", [], 5, lambda: MinimalGatedCell(3)),
     forecaster_case("direct", "qrnn", [0.3], 5),
 ]
+OTHERS = [
+    Case(
+        "BiLMFeatures",
+        lambda: BiLMFeatures(bilm([2, 3]), PIECES, GOES_ON, word_length=7, train=True),
+        lambda: SPELLED | {"segment_ids": np.array([[0] * 5 + [1] * 2, [0] * 4 + [1] * 3])},
+    ),
+    Case(
+        "LayerMix",
+        lambda: LayerMix(layer_norm=True, l2=0.1),
+        lambda: {"layers": floats(B, 3, S, D)},
+        {"layers": 2},
+    ),
+    Case(
+        "LinearForecast",
+        lambda: LinearForecast(T, num_targets=2, known=[4, 2, 3], orders=[2]),
+        lambda: {"window": floats(B, S, D), "known": floats(B, T, 3)},
+        scale=30,
+    ),
+    Case(
+        "BandWidths",
+        lambda: BandWidths([0.1, 0.3, 0.7], num_targets=2),
+        lambda: {"values": floats(B, T, 2, 3)},
+    ),
+    Case(
+        "LinearNgrams",
+        lambda: LinearNgrams(
+            3, 31, [*PIECES[:3], [2], *PIECES[4:]], GOES_ON, longest=3, word_length=7
+        ),
+        lambda: SPELLED,
+        scale=30,
+    ),
+]
 CASES = [
     *LANGUAGE,
     *PAST_LANGUAGE,
     *BILM,
-    features_case(),
-    mix_case(),
     *BIDAF,
     *FORECASTERS,
-    linear_case(),
-    widths_case(),
-    ngrams_case(),
+    *OTHERS,
     *ANY_CELL_LANGUAGE,
     *ANY_CELL_FORECASTERS,
 ]

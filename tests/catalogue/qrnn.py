@@ -1,21 +1,12 @@
 """Quasi-recurrent networks."""
 
 from seqkeras.recurrent import QRNN, Bidirectional
-from tests.arrays import floats, right_padded
-from tests.catalogue.case import B, Case, D, S, U
-
-
-def sequence_inputs():
-    return {"sequences": floats(B, S, D), "mask": right_padded([5, 3], S)}
-
-
-def sequence_case(name, make, past=()):
-    lengths = {"sequences": 1, "mask": 1}
-    return Case(name, make, sequence_inputs, lengths, mask="mask", past=past)
+from tests.catalogue.case import U
+from tests.catalogue.recurrent import sequence_case
 
 
 def qrnn_case(name, past=(), **options):
-    return sequence_case(name, lambda: QRNN(U, **options), past)
+    return sequence_case(name, lambda: QRNN(U, **options), past=past)
 
 
 # They return the outputs of all steps, in the order of the inputs, and the states.

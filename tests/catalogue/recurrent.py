@@ -1,5 +1,7 @@
 """Cells and the layers made of them."""
 
+import functools
+
 import keras
 
 from seqkeras.recurrent import (
@@ -60,11 +62,12 @@ def sequence_case(name, make, **options):
     return Case(name, make, sequence_inputs, lengths, mask="mask", **options)
 
 
-def recurrent_case(layer_class):
-    def make():
-        return layer_class(U, return_sequences=True, return_state=True, **DROPOUT)
-
-    return sequence_case(layer_class.__name__, make)
+def of_each(name, past=(), **options):
+    """Return a case of each layer of `LAYER_CLASSES`, whose class the name holds."""
+    return [
+        sequence_case(name.format(each.__name__), functools.partial(each, U, **options), past=past)
+        for each in LAYER_CLASSES
+    ]
 
 
 def bidirectional_case(layer_class):
@@ -72,24 +75,6 @@ def bidirectional_case(layer_class):
         return Bidirectional(layer_class(U, return_sequences=True, return_state=True))
 
     return sequence_case(f"Bidirectional({layer_class.__name__})", make)
-
-
-def forward_case(layer_class):
-    def make():
-        return layer_class(U, return_sequences=True)
-
-    return sequence_case(f"{layer_class.__name__}, forwards", make, past=("sequences",))
-
-
-def backward_case(layer_class):
-    def make():
-        return layer_class(U, return_state=True, go_backwards=True)
-
-    return sequence_case(f"{layer_class.__name__}, backwards", make)
-
-
-def last_output_case(layer_class):
-    return sequence_case(f"{layer_class.__name__}, last output", lambda: layer_class(U))
 
 
 def cell_case(cell_class, suffix="", **options):
@@ -114,7 +99,7 @@ GENERAL_CELLS = [cell_case(each, ", general", **general(each)) for each in CELL_
 STACKED = Case("StackedCells", stacked_cells, step_inputs(U, U, 13, 17))
 # They return the outputs of all steps, in the order of the inputs, and the states.
 RECURRENT = [
-    *(recurrent_case(each) for each in LAYER_CLASSES),
+    *of_each("{}", return_sequences=True, return_state=True, **DROPOUT),
     sequence_case(
         "RNN(StackedCells)", lambda: RNN(stacked_cells(), return_sequences=True, return_state=True)
     ),
@@ -132,9 +117,9 @@ CASES = [
     *GENERAL_CELLS,
     STACKED,
     *RECURRENT,
-    *(forward_case(each) for each in LAYER_CLASSES),
-    *(backward_case(each) for each in LAYER_CLASSES),
-    *(last_output_case(each) for each in LAYER_CLASSES),
+    *of_each("{}, forwards", ("sequences",), return_sequences=True),
+    *of_each("{}, backwards", return_state=True, go_backwards=True),
+    *of_each("{}, last output"),
     sequence_case("RNN, backwards", lambda: RNN(GRUCell(U), return_state=True, go_backwards=True)),
     sequence_case(
         "RNN(Keras's cell)",
@@ -147,13 +132,8 @@ CASES = [
         "GRU, general, backwards",
         lambda: GRU(U, **general(GRUCell), unroll=True, go_backwards=True),
     ),
-    *(
-        sequence_case(
-            f"{each.__name__}, outputs repeated",
-            lambda each=each: each(U, return_sequences=True, zero_output_for_mask=False),
-            past=("sequences",),
-        )
-        for each in LAYER_CLASSES
+    *of_each(
+        "{}, outputs repeated", ("sequences",), return_sequences=True, zero_output_for_mask=False
     ),
     sequence_case(
         "RNN, outputs repeated",
@@ -173,10 +153,7 @@ CASES = [
 ]
 # What they give depends on the call before, so that no property can be asked of them.
 STATEFUL = [
-    *(
-        sequence_case(f"{each.__name__}, stateful", lambda each=each: each(U, stateful=True))
-        for each in LAYER_CLASSES
-    ),
+    *of_each("{}, stateful", stateful=True),
     sequence_case("RNN, stateful", lambda: RNN(GRUCell(U), stateful=True)),
     sequence_case("QRNN, stateful", lambda: QRNN(U, stateful=True)),
     sequence_case("Bidirectional, stateful", lambda: Bidirectional(GRU(U, stateful=True))),

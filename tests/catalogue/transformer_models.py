@@ -29,6 +29,7 @@ from tests.catalogue.transformer import HIDDEN, LENGTH, LENGTHS, F, N, ids
 
 SIZES = {"hidden_dim": HIDDEN, "num_layers": 2, "num_heads": N, "feed_forward_dim": F}
 C = 3  # choices
+LENGTH_OF = {"token_ids": 1, "segment_ids": 1}  # the axis
 ORDER = np.array([[3, 0, 6, 1, 2, 5, 4], [6, 5, 4, 3, 2, 1, 0]])
 
 
@@ -50,13 +51,6 @@ def gpt_case(pre_norm, activation, **options):
     kinds = [f", {value}" for value in options.values()]
     name = f"GPT({activation}, {pre_norm}{''.join(kinds)})"
     return Case(name, make, lambda: inputs, {"token_ids": 1}, past=("token_ids",))
-
-
-def masked_gpt_case(mask, inputs, **options):
-    def make():
-        return GPT(17, **SIZES, max_length=13, mask=mask, **options)
-
-    return Case(f"GPT({mask})", make, lambda: {"token_ids": ids(17, LENGTH), **inputs})
 
 
 T5 = {"norm": "rms", "use_bias": False, "gated": True, "head_dim": 4, "pre_norm": True}
@@ -138,14 +132,6 @@ def head_case(make, *shape, **options):
     return Case(type(make()).__name__, make, lambda: inputs, lengths, **options)
 
 
-def several_heads():
-    return {
-        "masked": MaskedLMHead(17, epsilon=1e-3),
-        "next": NextSentenceHead(),
-        "span": SpanHead(),
-    }
-
-
 def classifier():
     return WithHeads(make_bert(), {"label": ClassificationHead(5, dropout=0.1)})
 
@@ -159,7 +145,11 @@ GPTS = [
     gpt_case(True, "gelu", positions="paper"),
 ]
 MASKED_GPTS = [
-    masked_gpt_case("prefix", {"prefix_lengths": np.array([3, 5])}, attention_window=3),
+    Case(
+        "GPT(prefix)",
+        lambda: GPT(17, **SIZES, max_length=13, mask="prefix", attention_window=3),
+        lambda: {"token_ids": ids(17, LENGTH), "prefix_lengths": np.array([3, 5])},
+    ),
     Case(
         "PermutedGPT",
         lambda: PermutedGPT(17, **SIZES, max_length=13, pre_norm=False, attention_dropout=0.2),
@@ -195,21 +185,11 @@ TRANSFORMERS = [
     transformer_case("bias", "source", ", T5", **T5),
 ]
 BERTS = [
-    Case("Bert", make_bert, bert_inputs, {"token_ids": 1, "segment_ids": 1}),
-    Case("Bert, first position", make_roberta, bert_inputs, {"token_ids": 1, "segment_ids": 1}),
-    Case(
-        "Bert, restricted",
-        lambda: make_bert(attention_window=2),
-        bert_inputs,
-        {"token_ids": 1, "segment_ids": 1},
-    ),
+    Case("Bert", make_bert, bert_inputs, LENGTH_OF),
+    Case("Bert, first position", make_roberta, bert_inputs, LENGTH_OF),
+    Case("Bert, restricted", lambda: make_bert(attention_window=2), bert_inputs, LENGTH_OF),
     *(
-        Case(
-            f"Bert, {kind}",
-            lambda kind=kind: make_bert(positions=kind),
-            bert_inputs,
-            {"token_ids": 1, "segment_ids": 1},
-        )
+        Case(f"Bert, {kind}", lambda kind=kind: make_bert(positions=kind), bert_inputs, LENGTH_OF)
         for kind in ("relative", "bias", "paper")
     ),
     Case("Bert, tokens alone", make_distilbert, text_inputs, {"token_ids": 1}),
@@ -224,7 +204,14 @@ SENTENCES = [
     for pooling, make in (("mean", make_distilbert), ("cls", make_roberta))
 ]
 WITH_HEADS = [
-    heads_case("several", several_heads),
+    heads_case(
+        "several",
+        lambda: {
+            "masked": MaskedLMHead(17, epsilon=1e-3),
+            "next": NextSentenceHead(),
+            "span": SpanHead(),
+        },
+    ),
     heads_case(
         "layers", lambda: {"low": HiddenStateHead(0, 5), "high": HiddenStateHead(1)}, frozen=True
     ),
@@ -244,13 +231,13 @@ DISTILLATIONS = [
             classifier(), classifier(), [(0, 0), (1, 1)], [(1, 1)], temperature=3.0
         ),
         bert_inputs,
-        {"token_ids": 1, "segment_ids": 1},
+        LENGTH_OF,
     ),
     Case(
         "Distillation(logits)",
         lambda: Distillation(classifier(), soft="mse", scale=1.7),
         lambda: {**bert_inputs(), "teacher_logits": floats(B, 5)},
-        {"token_ids": 1, "segment_ids": 1},
+        LENGTH_OF,
     ),
 ]
 HEADS = [
@@ -268,9 +255,7 @@ HEADS = [
         past=("logits",),
     ),
     Case(
-        "MultipleChoiceHead",
-        lambda: MultipleChoiceHead(dropout=0.1),
-        lambda: {"pooled": floats(B, C, D)},
+        "MultipleChoiceHead", lambda: MultipleChoiceHead(0.1), lambda: {"pooled": floats(B, C, D)}
     ),
     Case(
         "SpanHead",
