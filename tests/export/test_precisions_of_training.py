@@ -6,17 +6,13 @@ import onnx
 import pytest
 from keras import layers
 
-from seqkeras.export import save_run
 from seqkeras.export.__main__ import main
 from seqkeras.export.bundle import export
-from seqkeras.export.policies import in_float32
 from seqkeras.export.run import read_run
-from seqkeras.models import RNNSeq2Seq
-from tests.arrays import randomize
 from tests.conftest import others_long
 from tests.export.bundles import ONNX_ALONE
 from tests.export.test_own_models import LABELS, TOKENIZER, save, sequential
-from tests.zoo import TEXTS, classify, forecast, generate, generate_by_characters, translate
+from tests.zoo import classify, forecast, generate, generate_by_characters, translate
 
 OTHERS = (onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16, onnx.TensorProto.DOUBLE)
 
@@ -60,19 +56,9 @@ def own(model):
     return lambda folder: save(folder, model())
 
 
-def translate_recurrently(folder):
-    model = RNNSeq2Seq.bahdanau(len(TOKENIZER), len(TOKENIZER), 5, 7, 7, cell="lstm")
-    model.build()
-    examples, tokenizers = [{"text": text, "target": text} for text in TEXTS], ("source", "target")
-    limits, decoding = {"source_length": 24, "target_length": 9}, {"start_id": 2, "end_id": 3}
-    given = examples, limits, dict.fromkeys(tokenizers, TOKENIZER)
-    save_run(folder, randomize(model), "Translate", *given, decoding=decoding)
-
-
 CASES = {
     "classifier": (classify, "mixed_float16", "mixed_float16"),
     "characters": (generate_by_characters, "mixed_bfloat16", "mixed_bfloat16"),
-    "recurrent": (translate_recurrently, "mixed_float16", "mixed_float16"),
     "transformer": (translate, "mixed_bfloat16", "mixed_bfloat16"),
     "gpt": (generate, "float64", "float64"),
     "forecaster": (forecast, "mixed_float16", "mixed_float16"),
@@ -104,20 +90,12 @@ def test_a_model_of_another_precision_leaves_in_float32(make, policy, names, tmp
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("policy", ["mixed_float16"], indirect=True)
-def test_the_command_says_so_and_makes_saved_models_too(policy, tmp_path, capsys):
+@pytest.mark.parametrize("policy", ["mixed_float16", "float32"], indirect=True)
+def test_the_command_says_what_is_exported_in_float32_and_makes_saved_models_too(
+    policy, tmp_path, capsys
+):
     classify(tmp_path / "run")
     assert main([str(tmp_path / "run"), str(tmp_path / "bundle")]) == 0, capsys.readouterr().err
     line = "  the model was trained in mixed_float16; it is exported in float32\n"
-    assert line in capsys.readouterr().out
-
-
-@pytest.mark.long
-def test_a_model_in_float32_is_read_from_where_it_lies(tmp_path):
-    classify(tmp_path / "run")
-    with in_float32() as others:
-        keras.models.load_model(tmp_path / "run/model.keras")
-    assert others == set()
-    said = []
-    export(tmp_path / "run", tmp_path / "bundle", say=said.append, options=ONNX_ALONE)
-    assert not any("trained in" in line for line in said)
+    output = capsys.readouterr().out
+    assert (line in output) == ("trained in" in output) == (policy == "mixed_float16")
