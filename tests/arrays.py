@@ -43,6 +43,12 @@ def randomize(layer, seed=0):
     return layer
 
 
+def built(layer, *shapes):
+    """A layer or model with random weights for inputs of these shapes."""
+    layer.build(*shapes or (None,))
+    return randomize(layer)
+
+
 def gradients(layer, function):
     """Of `function(layer)`, a number, by the layer's trainable weights."""
     if BACKEND == "tensorflow":

@@ -9,7 +9,7 @@ from seqkeras.attention import MultiHeadAttention
 from seqkeras.models import Bert
 from seqkeras.serving.manifest import TensorSpec
 from seqkeras.transformer import DecoderBlock, EncoderBlock
-from tests.arrays import close, floats, randomize, right_padded
+from tests.arrays import built, close, floats, right_padded
 from tests.export.running import converted, optimized, require_agreement, run
 
 B, N, T, S, H = 2, 3, 5, 7, 11
@@ -70,11 +70,6 @@ def test_attention_becomes_one_node_that_agrees(name, biased, options):
 SEQUENCE = TensorSpec("sequence", "float32", ("batch", "length", D))
 ENCODED = TensorSpec("encoded", "float32", ("batch", "source_length", 17))
 LENGTHS = TensorSpec("lengths", "int64", ("batch",))
-
-
-def built(layer, *shapes):
-    layer.build(*shapes)
-    return randomize(layer)
 
 
 def test_an_encoder_block_is_attention_and_a_handful_of_nodes():

@@ -8,7 +8,7 @@ from keras import ops
 
 from seqkeras.export.families.decoders import encoder_decoder_graphs, language_model_graphs
 from seqkeras.models import GPT, RNNLanguageModel, Transformer
-from tests.arrays import close, numbers, randomize
+from tests.arrays import built, close, numbers
 from tests.export.running import graphs_of, run
 
 B, S, V = 3, 7, 31
@@ -49,11 +49,6 @@ SHORT = ("transformer", "gpt", "rnn language model")
 
 def options_long(names):
     return [pytest.param(name, marks=() if name in SHORT else pytest.mark.long) for name in names]
-
-
-def built(model):
-    model.build(None)
-    return randomize(model)
 
 
 @functools.cache

@@ -34,6 +34,8 @@ def test_a_run_becomes_a_bundle_that_answers(make, tmp_path, request):
     assert 0 <= max(differences) <= 1e-4
     if "saved_model_text/1" in manifest.saved_models:
         assert manifest.parity["saved_model_text_refused"] == 0
+        said = (folder / "tensorflow_serving/README.md").read_text(encoding="utf-8")
+        assert make is not classify or "U+FDD0 to U+FDEF is refused" in said
     answers = serving.load(folder)(inputs)
     assert len(answers) == len(inputs)
     card = (folder / "README.md").read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ from seqkeras.export.families import plan_export
 from seqkeras.export.generation import one_graph
 from seqkeras.models import GPT, RNNLanguageModel, RNNSeq2Seq, Transformer
 from seqkeras.serving.manifest import DecodingDefaults
-from tests.arrays import close, numbers, randomize
+from tests.arrays import built, close, numbers
 from tests.conftest import others_long
 from tests.export.running import graphs_of, run
 
@@ -36,9 +36,7 @@ ENCODER_DECODERS = ("transformer", "rnn", "qrnn")
 @functools.cache
 def exported(name):
     """A model, the signatures of its graphs, and the graphs."""
-    model = MODELS[name]()
-    model.build(None if name in ENCODER_DECODERS else {"token_ids": (None, None)})
-    randomize(model)
+    model = built(MODELS[name](), None if name in ENCODER_DECODERS else {"token_ids": (None, None)})
     model.set_weights([3 * weight for weight in model.get_weights()])  # fewer repetitions
     signatures = plan_export(model, max_length=LONGEST).graphs
     return model, signatures, graphs_of(signatures)

@@ -11,7 +11,7 @@ from seqkeras.export.graph import attributes_of
 from seqkeras.export.half_precision import to_float16
 from seqkeras.models import Transformer
 from seqkeras.values import BANNED_LOGIT
-from tests.arrays import floats, randomize
+from tests.arrays import built, floats
 from tests.export.running import evaluate, graphs_of
 from tests.export.test_quantize import inputs_of, relative
 from tests.export.written import graph
@@ -22,9 +22,7 @@ B, S, V = 3, 7, 61
 @functools.cache
 def portable():
     """The float32 graphs of a Transformer, in operators that the reference evaluator knows."""
-    model = Transformer(V, V, 12, 1, 3, 17, max_length=600)
-    model.build(None)
-    randomize(model)
+    model = built(Transformer(V, V, 12, 1, 3, 17, max_length=600))
     return graphs_of(encoder_decoder_graphs(model), portable=True)
 
 

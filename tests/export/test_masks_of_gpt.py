@@ -6,7 +6,7 @@ import pytest
 from seqkeras.export.bundle import ExportOptions
 from seqkeras.models import GPT, PermutedGPT
 from seqkeras.tokenizers.learn import learn_byte_pairs
-from tests.arrays import numbers, randomize
+from tests.arrays import built, numbers
 from tests.export.bundles import ONNX_ALONE, bundled
 from tests.zoo import LIMIT, TEXTS
 
@@ -21,11 +21,8 @@ GIVEN = {
 
 def model_of(mask, **options):
     if mask == "permutation":
-        model = PermutedGPT(len(TOKENIZER), 16, 2, 2, 24, LIMIT, **options)
-    else:
-        model = GPT(len(TOKENIZER), 16, 2, 2, 24, LIMIT, mask=mask, **options)
-    model.build()
-    return randomize(model)
+        return built(PermutedGPT(len(TOKENIZER), 16, 2, 2, 24, LIMIT, **options))
+    return built(GPT(len(TOKENIZER), 16, 2, 2, 24, LIMIT, mask=mask, **options))
 
 
 def continued(model, text):

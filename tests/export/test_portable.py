@@ -5,7 +5,7 @@ import pytest
 
 from seqkeras.export.families import plan_export
 from seqkeras.models import GPT, Bert, ClassificationHead, Transformer, WithHeads
-from tests.arrays import close, numbers, randomize
+from tests.arrays import built, close, numbers
 from tests.conftest import others_long
 from tests.export.running import evaluate, graphs_of
 
@@ -15,9 +15,7 @@ BEAM_INDEX = np.array([[0], [1]])
 
 
 def exported(model):
-    model.build(None)
-    randomize(model)
-    graphs = graphs_of(plan_export(model, max_length=5).graphs, portable=True)
+    graphs = graphs_of(plan_export(built(model), max_length=5).graphs, portable=True)
     for graph in graphs.values():
         assert {node.domain for node in graph.nodes} == {""}
         assert [opset.domain for opset in graph.model.opset_import] == [""]

@@ -12,7 +12,7 @@ from seqkeras.export.families import plan_export
 from seqkeras.export.quantize import BLOCK, PRECISIONS, quantize
 from seqkeras.models import GPT, Bert, RNNLanguageModel, Transformer
 from seqkeras.values import BANNED_LOGIT
-from tests.arrays import close, floats, randomize
+from tests.arrays import built, close, floats, randomize
 from tests.conftest import others_long
 from tests.export.running import graphs_of, optimized, run
 from tests.export.written import graph
@@ -30,10 +30,7 @@ every_model = pytest.mark.parametrize("name", others_long(MODELS, 2))
 @functools.cache
 def exported(name):
     """The float32 graphs of a tiny model by role."""
-    model = MODELS[name]()
-    model.build(None)
-    randomize(model)
-    return graphs_of(plan_export(model, max_length=6).graphs)
+    return graphs_of(plan_export(built(MODELS[name]()), max_length=6).graphs)
 
 
 def inputs_of(graph, past=5):

@@ -17,7 +17,7 @@ from seqkeras.export.signatures import Signature
 from seqkeras.models import RNNLanguageModel, Transformer
 from seqkeras.serving.manifest import DecodingDefaults, Limits, read_manifest
 from seqkeras.tokenizers import CharacterTable, pad
-from tests.arrays import close, randomize
+from tests.arrays import built, close
 from tests.conftest import others_long
 from tests.export.text_models import in_graph
 
@@ -28,9 +28,7 @@ FREE = GREEDY | {"top_k": 0}
 
 
 def language_model(vocab_size):
-    model = RNNLanguageModel(vocab_size, 5, 7)
-    model.build(None)
-    return randomize(model)
+    return built(RNNLanguageModel(vocab_size, 5, 7))
 
 
 def save_language_model(folder, characters):
@@ -43,9 +41,7 @@ def save_language_model(folder, characters):
 
 def transformer(vocab_size):
     sizes = {"hidden_dim": 12, "num_layers": 1, "num_heads": 2, "feed_forward_dim": 14}
-    model = Transformer(vocab_size, vocab_size, **sizes, max_length=29)
-    model.build(None)
-    return randomize(model)
+    return built(Transformer(vocab_size, vocab_size, **sizes, max_length=29))
 
 
 def signatures_of(model, max_length, searches=BOTH):

@@ -10,7 +10,7 @@ from seqkeras.models import GPT, RNNLanguageModel, Transformer
 from seqkeras.serving.opening import Runtime
 from seqkeras.serving.session import STEP, EncoderDecoder, LanguageModel
 from seqkeras.serving.slots import ROLE
-from tests.arrays import randomize
+from tests.arrays import built
 from tests.conftest import others_long
 from tests.export.running import graphs_of
 from tests.serving.exported import LETTERS
@@ -24,12 +24,6 @@ WITHOUT = {
     "a prefix": lambda: GPT(V, 24, 1, 3, 40, 12, mask="prefix"),
     "vectors of distances": lambda: GPT(V, 24, 1, 3, 40, 12, positions="relative"),
 }
-
-
-def built(model):
-    model.build(None if hasattr(model, "encode") else {"token_ids": (None, None)})
-    randomize(model)
-    return model
 
 
 @pytest.fixture
@@ -47,7 +41,8 @@ def in_both_ways(letters_bundle):
 
 def graphs_of_steps(model, **options):
     """The graphs of a step alone, by role."""
-    signatures = plan_export(built(model)).graphs
+    shapes = None if hasattr(model, "encode") else {"token_ids": (None, None)}
+    signatures = plan_export(built(model, shapes)).graphs
     steps = {role: signatures[role] for role in (STEP, ROLE) if role in signatures}
     return graphs_of(steps, **options)
 

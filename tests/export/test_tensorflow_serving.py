@@ -2,9 +2,7 @@
 
 import dataclasses
 import json
-import re
 import shlex
-import shutil
 import tempfile
 from pathlib import Path
 
@@ -23,7 +21,6 @@ from seqkeras.export.tensorflow_serving.inputs import Inputs
 from seqkeras.export.tensorflow_serving.notes import notes
 from seqkeras.serving import manifest as manifests
 from seqkeras.serving.manifest import TensorSpec
-from seqkeras.tokenizers.learn import learn_byte_pairs
 from tests.serving.written import write
 
 IDS = TensorSpec("token_ids", "int64", ("batch", "length"))
@@ -287,21 +284,3 @@ def test_a_bundle_without_saved_models_gets_no_files(bundle, tmp_path):
     manifest = dataclasses.replace(bundle[1], saved_models={})
     assert write_serving_files(Exported(tmp_path, manifest)) == {}
     assert not list(tmp_path.iterdir())
-
-
-def test_the_notes_tell_of_the_bundle_s_own_tokenizer(bundle, tmp_path):
-    """Byte-level pairs, of which a special token takes the space behind it."""
-    shutil.copytree(bundle[0] / "saved_model_text", tmp_path / "saved_model_text")
-    tokenizer = learn_byte_pairs(["a few words of text"], 270, form="roberta", masks=True)
-    tokenizer.to_file(tmp_path / "plain.json")
-    content = (tmp_path / "plain.json").read_text()
-    changed = re.sub(r'"rstrip":\s*false', '"rstrip": true', content)
-    assert changed != content
-    (tmp_path / "spaced.json").write_text(changed)
-    token, names = json.loads(changed)["added_tokens"][0]["content"], {"saved_model_text/1": "b"}
-    files = manifests.describe_files(tmp_path)
-    for name in ("plain", "spaced"):
-        manifest = dataclasses.replace(bundle[1], tokenizers={"text": f"{name}.json"}, files=files)
-        said = notes(tmp_path, manifest, names, Inputs(manifest, []), batched=())["README.md"]
-        assert "U+FDD0 to U+FDEF is refused" in said
-        assert (f"A text that holds {token}" in said) == (name == "spaced")
