@@ -19,18 +19,6 @@ def recall(examples, length, random, symbols=2):
     return np.concatenate([one_hot, marks], axis=-1), tokens[:, 0]
 
 
-def near(examples, length, distance, random, vocab_size=19):
-    """Whether token 0 stands within so many positions of each position.
-
-    Returns:
-        (N, length) token ids, and the (N, length) answers.
-    """
-    token_ids = random.integers(vocab_size, size=(examples, length))
-    padded = np.pad(token_ids == 0, [(0, 0), (distance, distance)])
-    windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * distance + 1, axis=1)
-    return token_ids, windows.any(axis=-1).astype(int)
-
-
 def enclosed(examples, random, kinds=6, noise=2):
     """Sentences whose first word says the last one and how long they are, and the other way round.
 
