@@ -124,16 +124,7 @@ def over_steps():
     return keras.Model(token_ids, layers.TimeDistributed(layers.Dense(len(TAGS)))(x))
 
 
-def convolutions():
-    """The usual network of convolutions over words, without what they make of padding."""
-    token_ids = keras.Input((None,), dtype="int64", name="token_ids")
-    real = ops.cast(token_ids != 0, "float32")[..., None]
-    x = real * layers.Embedding(len(TOKENIZER), 7)(token_ids)
-    x = real * layers.Conv1D(6, 5, padding="same", dilation_rate=2, activation="relu")(x)
-    return keras.Model(token_ids, layers.Dense(len(LABELS))(layers.GlobalMaxPooling1D()(x)))
-
-
-MAKERS = [tagger, functional, classifier, of_x, sequential, convolutions, over_steps]
+MAKERS = [tagger, functional, classifier, of_x, sequential, over_steps]
 
 
 @pytest.mark.parametrize("make", others_long(MAKERS))

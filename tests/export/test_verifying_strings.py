@@ -10,7 +10,6 @@ import tensorflow as tf
 from seqkeras.export import bundle
 from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.export.exported import Exported
-from seqkeras.export.feeds import SINGLE_PASS
 from seqkeras.export.pipelines import record_of
 from seqkeras.export.pipelines.record import ExpectedAnswer, expected_text
 from seqkeras.export.verifying import ParityError
@@ -20,19 +19,10 @@ from seqkeras.export.verifying.strings import (
     compare_on_strings,
     split_otherwise,
 )
-from seqkeras.serving.manifest import PIPELINE_TEXTS, read_manifest
+from seqkeras.serving.manifest import read_manifest
 from seqkeras.serving.results import Classification, Embedding, Span, Tagging, Word
 from tests.export.test_text_graphs import pieces, wordpieces
 from tests.zoo import classify
-
-
-def test_every_pipeline_that_has_signatures_on_strings_is_compared():
-    for record in map(record_of, PIPELINE_TEXTS):
-        if record.model_kind == SINGLE_PASS:
-            assert bool(record.expected) == bool(record.strings)
-        else:
-            assert record.strings and not record.expected
-
 
 SCORES = {"b": 0.5, "a": 0.3, "c": 0.2}
 CLASSIFIED = Classification(("b",), 0.5, SCORES)
