@@ -14,9 +14,7 @@ from tests.export.running import graphs_of, run
 B, S, V = 3, 7, 31
 MODELS = {
     "gpt": lambda: GPT(V, 24, 2, 3, 40, 17),
-    "gpt, post-norm": lambda: GPT(V, 24, 2, 3, 40, 17, activation="gelu", pre_norm=False),
     "gpt, restricted": lambda: GPT(V, 24, 2, 3, 40, 17, attention_window=3),
-    "gpt, sinusoid": lambda: GPT(V, 24, 2, 3, 40, 17, positions="paper"),
     "gpt, relative": lambda: GPT(V, 24, 2, 3, 40, 17, positions="relative"),
     "gpt, bias": lambda: GPT(V, 24, 2, 3, 40, 17, positions="bias"),
     "gpt, restricted, relative": lambda: GPT(

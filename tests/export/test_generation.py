@@ -25,8 +25,6 @@ MODELS = {
     "qrnn": lambda: RNNSeq2Seq.bahdanau(V, V, 13, 8, 11, cell="qrnn", decoder_cell="gru"),
     "gpt": lambda: GPT(V, 24, 2, 3, 40, LONGEST),
     "gpt, restricted": lambda: GPT(V, 24, 2, 3, 40, LONGEST, attention_window=2),
-    "gpt, relative": lambda: GPT(V, 24, 2, 3, 40, LONGEST, positions="relative"),
-    "gpt, bias": lambda: GPT(V, 24, 2, 3, 40, LONGEST, positions="bias"),
     "key-value": lambda: RNNLanguageModel(V, 13, 12, attention="key_value", attention_window=2),
     "rnn language model": lambda: RNNLanguageModel(V, 13, 11, num_layers=2),
 }
