@@ -57,15 +57,6 @@ def test_the_first_cell_installs_the_checkout_where_it_is_missing_and_is_the_sam
     assert (path.parent / ".." / "pyproject.toml").is_file()
 
 
-@SEVERAL
-def test_a_link_of_a_notebook_leads_somewhere(path):
-    notebook = nbformat.read(path, as_version=4)
-    text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-    links = re.findall(r"\]\(([^)#]*)#?([^)]*)\)", text)
-    assert links and [link for link, _ in links if not (path.parent / link).is_file()] == []
-    assert all(anchor in {"", *anchors(path.parent / link)} for link, anchor in links)
-
-
 def test_a_page_of_the_site_has_the_text_the_code_and_what_cells_show():
     path = CHECKOUT / "examples/translator.ipynb"
     page = run_path(str(CHECKOUT / "docs/theme/notebooks.py"))["page_of"](path)
@@ -132,17 +123,16 @@ SAID = {
 
 
 @SEVERAL
-def test_what_a_notebook_shows_is_what_its_text_says(path):
-    SAID[path.stem](printed(nbformat.read(path, as_version=4)))
-
-
-@SEVERAL
-def test_a_text_names_the_seconds_that_its_training_took(path):
+def test_what_a_notebook_shows_is_what_its_text_says_and_its_links_lead_somewhere(path):
     notebook = nbformat.read(path, as_version=4)
-    text = " ".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    SAID[path.stem](printed(notebook))
+    text = "\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     said = numbers(r"takes about (\d+) seconds", " ".join(text.split()))
     took = numbers(r"\d steps in (\d+) s\n", printed(notebook))
     assert said == pytest.approx(took, rel=0.2)
+    links = re.findall(r"\]\(([^)#]*)#?([^)]*)\)", text)
+    assert links and [link for link, _ in links if not (path.parent / link).is_file()] == []
+    assert all(anchor in {"", *anchors(path.parent / link)} for link, anchor in links)
 
 
 def test_the_notebook_of_hosts_has_asked_node():

@@ -12,9 +12,8 @@ from seqkeras.export.families import plan_export
 from seqkeras.recurrent import LSTM, Bidirectional
 from seqkeras.serving.manifest import TensorSpec, read_manifest
 from seqkeras.tokenizers.learn import learn_word_piece
-from tests.arrays import floats, randomize
+from tests.arrays import randomize
 from tests.conftest import CHECKOUT, others_long, run_python
-from tests.export.bundles import bundled
 from tests.zoo import TEXTS
 
 LABELS = ["low", "middle", "high"]
@@ -207,19 +206,6 @@ def test_a_lambda_becomes_a_bundle_by_what_refusals_say(tmp_path):
             assert said in finished.stdout
         else:
             assert said in finished.stderr and finished.stderr.count("\n") == 1
-
-
-@pytest.mark.long
-def test_frames_of_zeros_between_others_are_masked_in_a_bundle(tmp_path):
-    given = keras.Input((None, 5), name="frames")
-    x = Bidirectional(LSTM(7, return_sequences=True))(layers.Masking()(given))
-    model = randomize(keras.Model(given, layers.Dense(len(LABELS))(LSTM(6)(x))))
-    frames = [floats(length, 5) for length in (6, 9, 4, 7)]
-    frames[1][4] = frames[3][0] = 0
-    classify = bundled(tmp_path, model, "Classify", frames, 9, settings={"labels": LABELS})
-    frames.append(np.zeros((3, 5), "float32"))
-    for each, answer in zip(frames, classify(frames)):
-        require_scores(answer, model(each[None]))
 
 
 @pytest.mark.long

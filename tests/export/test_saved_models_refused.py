@@ -76,9 +76,7 @@ def test_more_tokens_than_positions_are_refused(name):
     refused(function, given, "token_ids: at most 13 in a row")
 
 
-@pytest.fixture(scope="module")
-def plain(tmp_path_factory):
-    """The loaded signature of a Keras model that is none of ours."""
+def test_ids_and_lengths_of_a_plain_model_are_known_by_name(tmp_path):
     token_ids = keras.Input((None,), dtype="int64", name="token_ids")
     lengths = keras.Input((), dtype="int32", name="lengths")
     x = keras.layers.Embedding(17, 6)(token_ids)
@@ -88,25 +86,21 @@ def plain(tmp_path_factory):
         TensorSpec("token_ids", "int64", ("batch", "length")),
         TensorSpec("lengths", "int32", ("batch",)),
     ]
-    folder = tmp_path_factory.mktemp("plain")
-    saved_model.write(model, plan_export(model, inputs).saved_model, folder)
-    return tf.saved_model.load(str(folder)).signatures["serving_default"]
-
-
-@pytest.mark.parametrize(
-    ("token_ids", "lengths", "message"),
-    [
+    saved_model.write(model, plan_export(model, inputs).saved_model, tmp_path)
+    plain = tf.saved_model.load(str(tmp_path)).signatures["serving_default"]
+    one_column = "(token_ids: must have a column at least|lengths: each must be)"
+    one_batch = "token_ids, lengths: must have the same size along batch"
+    inside = "lengths: each must be from 1 to the length of token_ids"
+    for token_ids, lengths, message in (
         ([[5, -1]], [2], "token_ids: each must be from 0 on"),
-        (np.ones((1, 0)), [1], "(token_ids: must have a column at least|lengths: each must be)"),
-        ([[5, 6]], [2, 1], "token_ids, lengths: must have the same size along batch"),
-        ([[5, 6], [7, 8]], [2], "token_ids, lengths: must have the same size along batch"),
-        ([[5, 6]], [3], "lengths: each must be from 1 to the length of token_ids"),
-        ([[5, 6]], [0], "lengths: each must be from 1 to the length of token_ids"),
-    ],
-)
-def test_ids_and_lengths_of_a_plain_model_are_known_by_name(plain, token_ids, lengths, message):
-    given = {"token_ids": tf.constant(token_ids, "int64"), "lengths": tf.constant(lengths, "int32")}
-    refused(plain, given, message)
+        (np.ones((1, 0)), [1], one_column),
+        ([[5, 6]], [2, 1], one_batch),
+        ([[5, 6], [7, 8]], [2], one_batch),
+        ([[5, 6]], [3], inside),
+        ([[5, 6]], [0], inside),
+    ):
+        given = {"token_ids": tf.constant(token_ids, "int64"), "lengths": tf.constant(lengths)}
+        refused(plain, given, message)
 
 
 @pytest.mark.parametrize("token_ids", [[[5, -1]], np.ones((1, 0))])

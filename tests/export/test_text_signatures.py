@@ -30,7 +30,7 @@ from tests.export.text_models import (
     saved,
 )
 
-# Tokens become classes, tags and spans; `test_text_generation` and `test_text_masks` have others.
+# Random inputs have classes, spans and choices: tests/random_inputs.
 SHORT = ("Classify", "Tag", "Answer")
 
 
@@ -42,20 +42,6 @@ def test_beside_the_core_it_holds_the_operators_of_its_tokenizer(pipeline):
     if pipeline == "Generate":  # byte-level pairs
         operators = set()
     assert foreign_operators(saved(pipeline)[-1]) == operators
-
-
-def test_classes_are_those_of_keras():
-    model, _, tokenizers, _ = saved("Classify")
-    for signature, texts in {
-        "serving_default": {"text": TEXTS},
-        "pair": {"text": TEXTS, "pair": TEXTS[::-1]},
-    }.items():
-        inputs, _ = read(tokenizers["text"], *texts.values())
-        expected = numbers(keras.ops.softmax(model(inputs)["label"]))
-        actual = ask("Classify", signature, **texts)
-        close(actual["scores"], expected, rtol=1e-4, atol=1e-5)
-        best = ["xyz"[place] for place in expected.argmax(-1)]
-        assert [each.decode() for each in actual["label"]] == best
 
 
 @pytest.mark.long
