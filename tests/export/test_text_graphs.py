@@ -120,11 +120,7 @@ TOKENIZERS = {
     "byte pairs": pairs,
     "byte pairs, RoBERTa": lambda: pairs("roberta"),
     "WordPiece, learned": lambda: learn_word_piece(learned_texts(), 300),
-    "WordPiece, learned with masks": lambda: learn_word_piece(learned_texts(), 300, masks=True),
     "byte pairs, learned": lambda: learn_byte_pairs(learned_texts(), 400),
-    "byte pairs, learned with masks": lambda: learn_byte_pairs(
-        learned_texts(), 400, form="roberta", masks=True
-    ),
     "unigrams, learned": lambda: learn_tokenizer("unigram", learned_texts(), 120),
     "merged pieces, learned": lambda: learn_tokenizer("bpe", learned_texts(), 300),
     "words, learned": lambda: learn_words_of_lines(learned_texts(), 60),
@@ -189,7 +185,7 @@ def require_the_same(tokenizer, function, texts, special_ids=(), decode=True):
             assert decoded[row].numpy().decode() == tokenizer.decode(token_ids), ascii(text)
 
 
-VARIANTS = ("WordPiece, ", "byte pairs, RoBERTa", "byte pairs, learned with masks")  # are long
+VARIANTS = ("WordPiece, ", "byte pairs, RoBERTa")  # are long
 
 
 @pytest.mark.parametrize(
