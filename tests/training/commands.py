@@ -46,26 +46,63 @@ def refusal(*arguments, out, status=1):
     return line
 
 
+class Fixtures:
+    """The values of fixtures, by their names."""
+
+    def __init__(self, request):
+        self.request = request
+
+    def __getitem__(self, name):
+        return self.request.getfixturevalue(name)
+
+
+def assert_refused(request, given, message, status):
+    """A command is refused by a line that has a message, in which three dots stand for anything.
+
+    In both {NAME} is the value of the fixture NAME.
+    """
+    fixtures = Fixtures(request)
+    line = refusal(
+        *given.format_map(fixtures).split(), out=fixtures["tmp_path"] / "run", status=status
+    )
+    parts = message.format_map(fixtures).split("...")
+    assert re.search(".*".join(map(re.escape, parts)), line), line
+
+
+def refused_options(given, *table, status=2):
+    """Return a test: options of a command are refused by a line that has a message.
+
+    Args:
+        given: the task, its file, and the options of each row.
+        table: pairs of further options and a message, as `assert_refused` takes them.
+        status: the exit status of each row.
+    """
+
+    @pytest.mark.parametrize("more, message", table, ids=[row[-1] for row in table])
+    def refused(more, message, request):
+        assert_refused(request, f"{given} {more}", message, status)
+
+    return refused
+
+
 def refused_files(task, name, *table, options="", beside=None, status=1):
     """Return a test: a file of each content is refused by a line that has a message.
 
     Args:
-        table: tuples of a content (text or bytes), options and a message; in all but the bytes,
-            {folder} is the folder of the file; in a message, three dots stand for anything.
+        table: tuples of a content (text or bytes), options and a message; the options and the
+            message are as `assert_refused` takes them, and {tmp_path} is the folder of the file.
         options: of each row.
         beside: a dictionary, name -> content of another file of the folder.
         status: the exit status of each row.
     """
 
     @pytest.mark.parametrize("content, more, message", table, ids=[row[-1] for row in table])
-    def refused(content, more, message, tmp_path):
+    def refused(content, more, message, request, tmp_path):
         files = {name: content, **(beside or {})}
         for path, text in files.items():
             (tmp_path / path).write_bytes(text if isinstance(text, bytes) else text.encode())
-        given = f"{options} {more}".format(folder=tmp_path).split()
-        line = refusal(task, tmp_path / name, *given, out=tmp_path / "run", status=status)
-        parts = message.format(folder=tmp_path).split("...")
-        assert re.search(".*".join(map(re.escape, parts)), line), line
+        given = f"{task} {tmp_path / name} {options} {more}"
+        assert_refused(request, given, message, status)
 
     return refused
 

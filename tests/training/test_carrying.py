@@ -11,13 +11,11 @@ from keras import ops
 
 from seqkeras import recurrent, serving
 from seqkeras.export.bundle import export
-from seqkeras.runs import RunError
-from seqkeras.training import streamed, train
+from seqkeras.training import streamed
 from seqkeras.training.answering import graphs
 from seqkeras.training.carried import CarriedFrames
 from seqkeras.training.parts import frames as parts_of_frames
 from seqkeras.training.parts.encoders import encoded_frames
-from seqkeras.training.strategies import OneDevice
 from seqkeras.training.tasks.classification import ClassificationOptions
 from seqkeras.training.tasks.tagging import TaggingOptions
 from tests.arrays import close, floats, gradients, needs_tensorflow, numbers, randomize
@@ -28,7 +26,7 @@ from tests.training.commands import (
     evaluated,
     exported,
     printed,
-    refusal,
+    refused_options,
     scores_of,
 )
 from tests.training.test_causal_forecasting import STREAM
@@ -455,39 +453,22 @@ def test_xla_compiles_the_step_of_a_window(name):
         close(step(window), expected, rtol=1e-4)
 
 
-def test_rows_that_go_on_are_refused_on_several_devices(tmp_path, monkeypatch):
-    file, devices = as_rows(tmp_path / "sensors.csv", recordings(9)), OneDevice()
-    devices.num_replicas = 2
-    monkeypatch.setattr(train, "strategy", lambda name: devices)
-    named = {"file": file, "numbers": ("x", "y", "z"), "series_column": "series"}
-    task = TaggingOptions(**named, causal=True, carry_every=4).make()
-    message = "^--carry-every: not with several devices: .*; choose --max-length, or --strategy"
-    with pytest.raises(RunError, match=message):
-        train.train(task, tmp_path / "run")
+@pytest.fixture
+def sensors(tmp_path):
+    return as_rows(tmp_path / "sensors.csv", recordings(9))
 
 
-@pytest.mark.parametrize(
-    ("task", "options", "message"),
-    [
-        ("tagging", "", "--carry-every is for --causal models of frames."),
-        ("classification", "", "--carry-every is for --causal models of frames."),
-        ("classification", "--causal true --max-length 9", "reads whole recordings; leave out --m"),
-        ("tagging", "--causal true --batch-tokens 99", "each row goes on; choose --batch-size, no"),
-    ],
+ROWS = "{sensors} --numbers x,y,z --series-column series --carry-every 4"
+test_what_does_not_go_together_is_refused = refused_options(
+    "",
+    (f"tagging {ROWS}", "--carry-every is for --causal models of frames."),
+    (f"classification {ROWS}", "--carry-every is for --causal models of frames."),
+    (f"classification {ROWS} --causal true --max-length 9", "reads whole recordings; leave out"),
+    (f"tagging {ROWS} --causal true --batch-tokens 99", "each row goes on; choose --batch-size"),
+    ("forecasting {table} --targets x --carry-every 7", "--carry-every is for --causal models."),
 )
-def test_what_does_not_go_together_is_refused(task, options, message, tmp_path):
-    file = as_rows(tmp_path / "sensors.csv", recordings(9))
-    given = [*SENSORS, "--carry-every", 4, *options.split()]
-    assert message in refusal(task, file, *given, out=tmp_path / "run", status=2)
-
-
-def test_a_forecaster_that_is_not_causal_and_too_few_frames_are_refused(tmp_path):
-    options = arguments(**COLUMNS, **SIZES, carry_every=7)
-    line = refusal(
-        "forecasting", hourly(tmp_path / "load.csv"), *options, out=tmp_path / "run", status=2
-    )
-    assert "--carry-every is for --causal models." in line
-    file = as_rows(tmp_path / "sensors.csv", recordings(9))
-    given = [*KEEPING, "--carry-every", 4, "--batch-size", 999]
-    line = refusal("tagging", file, *given, out=tmp_path / "run")
-    assert line.endswith("fewer than the 999 rows of a batch; choose a smaller --batch-size.")
+test_too_few_frames_are_refused = refused_options(
+    f"tagging {ROWS} --causal true",
+    ("--batch-size 999", "fewer than the 999 rows of a batch; choose a smaller --batch-size."),
+    status=1,
+)

@@ -201,7 +201,7 @@ test_a_file_that_nothing_can_be_learned_from_gets_one_line = refused_files(
     ("text,b,label\na,b,x\na,\u200b,y\n", "--pair-column b", "line 3: 'b' has no token"),
     (HEAD + "".join(FORTY), "--vocab-size 9", "rows.csv: --vocab-size must be at least 25, for"),
     (HEAD + "a a a a,x\na a a a,y\n" * 20, "--max-length 4", "no validation text has from 1 to"),
-    (THREE, "--validation {folder}/others.csv", "others.csv, line 2: the label 'z' is not in "),
+    (THREE, "--validation {tmp_path}/others.csv", "others.csv, line 2: the label 'z' is not in "),
     (THREE, "--pair-column text", "the columns must be distinct;"),
     beside={"others.csv": "text,label\na,z\n"},
 )

@@ -251,13 +251,13 @@ test_a_text_that_can_not_be_learned_from_is_one_line = refused_files(
     (" \n", "", "the file is empty"),
     ("a b c\nd e f\n" * 9, "", "one document at least must be for validation; there are 0"),
     (AB, "--vocab-size 5", "vocab_size must be at least 7"),
-    (AB, "--vocabulary {folder}/text.txt", "text.txt: "),
+    (AB, "--vocabulary {tmp_path}/text.txt", "text.txt: "),
     (
         "the\n\n" * 40,
-        "--vocabulary {folder}/the.json",
+        "--vocabulary {tmp_path}/the.json",
         "no row of two tokens is left for validation",
     ),
-    ("\u200b\n\n" * 40, "--vocabulary {folder}/the.json", "left for validation; hold longer"),
+    ("\u200b\n\n" * 40, "--vocabulary {tmp_path}/the.json", "left for validation; hold longer"),
     options=" ".join(TINY),
     beside={"the.json": WORDS.to_json()},
 )
@@ -267,7 +267,7 @@ test_options_that_do_not_go_together_are_one_line = refused_files(
     (AB, "--shuffle-sentences true", "--shuffle-sentences is for --noise infilling"),
     (AB, "--num-heads 5", "--num-heads must divide --hidden-dim"),
     (AB, "--max-length 900 --noise-share 0.5 --span-length 1", "450 spans, and there are 100"),
-    (AB, "--start-from {folder}", "no encoder-decoder; expected a finished run, or a T5"),
+    (AB, "--start-from {tmp_path}", "no encoder-decoder; expected a finished run, or a T5"),
     options=" ".join(TINY),
     status=2,
 )

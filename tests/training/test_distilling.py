@@ -16,7 +16,7 @@ from seqkeras.training.parts.teacher import Teacher
 from seqkeras.training.run import TEACHER
 from seqkeras.training.tasks.classification import ClassificationOptions
 from tests.conftest import others_long
-from tests.training.commands import exported, printed, refusal, scores_of
+from tests.training.commands import exported, printed, refusal, refused_options, scores_of
 from tests.training.pretrained_folders import VOCABULARY, hugging_face_folder, tiny_bert
 from tests.training.stops import stopped_behind_a_checkpoint
 
@@ -197,50 +197,51 @@ def test_tags_are_learned_from_a_teacher_of_other_tokens(tmp_path):
     assert labels == [("the book", "PER"), ("oslo", "LOC")]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "status", "message"),
-    [
-        ("--distil-hidden 1", 2, "--distil-hidden: compares the layers of two BERTs, and --encode"),
-        ("--frozen true {tuned} --distil-attention 1", 2, "of a --frozen encoder do not"),
-        ("--keep-layers 1", 2, "--keep-layers needs --pretrained, whose layers are kept"),
-        ("--keep-layers 9 {tuned}", 1, "--keep-layers 9: {teacher} has 2; choose at m"),
-        ("--distil-temperature 3 --distil-loss mse", 2, "--distil-temperature: is of --distil-los"),
-        ("--encoder bert --vocab-size 99", 2, "--vocab-size: --encoder bert reads the teacher's t"),
-        ("--encoder bert --heads 3", 2, "--heads must divide --embedding-dim; received 3 and 128."),
-        ("--encoder bert --distil-attention 1", 1, "have the 3 heads of the teacher; it has 4."),
-        ("--numbers x --series-column y", 2, "--teacher: reads texts; sequences of numbers have n"),
-        (
-            "--pretrained {other} --distil-hidden 1",
-            1,
-            "vocabulary is not the vocabulary of {other}",
-        ),
-        ("--pair-column more", 1, "must have the pairs of"),
-        ("--label-column kind", 1, "must have the labels of"),
-    ],
-)
-def test_what_a_teacher_can_not_teach_gets_one_line(arguments, status, message, teacher, tmp_path):
-    other = tmp_path / "other"
-    if "{other}" in arguments:
-        tokenizer = word_piece([*VOCABULARY[:-1], "##x"], lowercase=True)
-        save_hugging_face(tiny_bert(), other, tokenizers={"text": tokenizer})
-    names = {"teacher": teacher, "other": other, "tuned": f"--pretrained {teacher}"}
+@pytest.fixture
+def own(tmp_path):
+    """A table with columns of other texts and of other labels."""
     file = tmp_path / "own.csv"
     header, *rows = Path(reviews(file)).read_text().splitlines()
     rows = [f"{row},a book,{'xy'[place % 2]}" for place, row in enumerate(rows)]
     file.write_text("\n".join([f"{header},more,kind", *rows]))
-    given = [file, "--teacher", teacher, *arguments.format(**names).split()]
-    line = refusal("classification", *given, out=tmp_path / "run", status=status)
-    assert message.format(**names) in line
+    return file
 
 
-@pytest.mark.parametrize(
-    "option", ["--distil-weight 1", "--unlabelled {file}", "--augment 2", "--encoder bert"]
+@pytest.fixture
+def other(tmp_path):
+    """An encoder of another vocabulary."""
+    tokenizer = word_piece([*VOCABULARY[:-1], "##x"], lowercase=True)
+    save_hugging_face(tiny_bert(), tmp_path / "other", tokenizers={"text": tokenizer})
+    return tmp_path / "other"
+
+
+TAUGHT, TUNED_BY = "classification {own} --teacher {teacher}", "--pretrained {teacher}"
+test_options_that_do_not_go_with_a_teacher_get_one_line = refused_options(
+    TAUGHT,
+    ("--distil-hidden 1", "--distil-hidden: compares the layers of two BERTs, and --encode"),
+    (f"--frozen true {TUNED_BY} --distil-attention 1", "of a --frozen encoder do not"),
+    ("--keep-layers 1", "--keep-layers needs --pretrained, whose layers are kept"),
+    ("--distil-temperature 3 --distil-loss mse", "--distil-temperature: is of --distil-los"),
+    ("--encoder bert --vocab-size 99", "--vocab-size: --encoder bert reads the teacher's t"),
+    ("--encoder bert --heads 3", "--heads must divide --embedding-dim; received 3 and 128."),
+    ("--numbers x --series-column y", "--teacher: reads texts; sequences of numbers have n"),
 )
-def test_options_of_distillation_need_a_teacher(option, tmp_path):
-    file = reviews(tmp_path / "own.csv")
-    name, value = option.format(file=file).split()
-    line = refusal("classification", file, name, value, out=tmp_path / "run", status=2)
-    assert name in line and "--teacher" in line
+test_what_a_teacher_can_not_teach_gets_one_line = refused_options(
+    TAUGHT,
+    (f"--keep-layers 9 {TUNED_BY}", "--keep-layers 9: {teacher} has 2; choose at m"),
+    ("--encoder bert --distil-attention 1", "have the 3 heads of the teacher; it has 4."),
+    ("--pretrained {other} --distil-hidden 1", "vocabulary is not the vocabulary of {other}"),
+    ("--pair-column more", "must have the pairs of"),
+    ("--label-column kind", "must have the labels of"),
+    status=1,
+)
+test_options_of_distillation_need_a_teacher = refused_options(
+    "classification {own}",
+    *(
+        (option, f"{option.split()[0]}...--teacher")
+        for option in ("--distil-weight 1", "--unlabelled {own}", "--augment 2", "--encoder bert")
+    ),
+)
 
 
 def test_a_teacher_of_another_task_gets_one_line(teacher, tmp_path):

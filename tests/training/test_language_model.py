@@ -25,12 +25,11 @@ from seqkeras.training.starting import read_start
 from seqkeras.training.tasks.language_model import LanguageModelOptions
 from tests.conftest import CHECKOUT
 from tests.training.commands import (
-    assert_goes_on,
     evaluated,
     exported,
     printed,
-    refusal,
     refused_files,
+    refused_options,
     scores_of,
 )
 from tests.training.exporting import refusals_of_run
@@ -170,13 +169,6 @@ def test_a_state_goes_on_until_its_row_begins_anew(tmp_path):
     anew = carried({"token_ids": token_ids[:, :5], "begins": np.array([True, False, True])})
     np.testing.assert_allclose(anew[::2], first[::2], rtol=1e-5, atol=1e-6)
     assert np.abs(anew[1] - first[1]).max() > 1e-3
-
-
-@pytest.mark.long
-def test_rows_that_go_on_go_on_in_a_training_that_was_stopped(tmp_path):
-    sizes = "--model gru --num-layers 1 --hidden-dim 7 --dropout 0.1 --context 5 --batch-size 3"
-    options = [*sizes.split(), "--max-steps", 6, "--steps-per-save", 3]
-    assert_goes_on(tmp_path, "language-model", text_file(tmp_path / "text.txt"), *options)
 
 
 def test_several_files_are_one_text_and_may_be_compressed(tmp_path):
@@ -325,32 +317,29 @@ test_what_can_not_be_trained_gets_one_line = refused_files(
     ("a short text", "--held-out 0", "--held-out 0.0 leaves nothing for validation."),
     ("a short text", "--held-out 1", "--held-out 1.0 leaves nothing for training."),
     ("a b " * 99, "--tokens byte-pairs --vocab-size 9", "--vocab-size must be at least 257, for"),
-    ("a b " * 99, "--tokenizer {folder}/nothing", "nothing: no tokenizer; expected tokenizer"),
+    ("a b " * 99, "--tokenizer {tmp_path}/nothing", "nothing: no tokenizer; expected tokenizer"),
 )
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ("--windows consecutive", "--windows consecutive carries a state on, which a GPT has none"),
-        ("--num-heads 3", "--hidden-dim must be a multiple of --num-heads; received 128 and 3."),
-        ("--stride 65", "--stride must be at most --context; received 65 and 64."),
-        ("--start-from {folder}/nothing", "nothing: no language model; expected a finished run, o"),
-        ("--start-from {folder}", ": no language model; expected a finished run, or a GPT-2 folde"),
-        ("{start} --tokenizer a", "--start-from brings its tokenizer; leave --tokenizer out."),
-        ("{start} --model lstm", "--model: --start-from brings its own; leave it out."),
-        ("{start} --hidden-dim 9", "--hidden-dim: --start-from brings its own; leave it out."),
-        ("{start} --tokens words", "--tokens: --start-from brings its tokens; add --new-tokens tr"),
-        ("--new-tokens true", "--new-tokens needs --start-from, the run of other tokens."),
-    ],
-)
-def test_options_that_do_not_go_together_are_refused(options, message, tmp_path):
-    file = text_file(tmp_path / "text.txt", 1)
+@pytest.fixture
+def begun(tmp_path):
     (tmp_path / "begun").mkdir()
     (tmp_path / "begun/run.json").write_text("{}")
-    options = options.format(folder=tmp_path, start=f"--start-from {tmp_path / 'begun'}")
-    line = refusal("language-model", file, *options.split(), out=tmp_path / "run", status=2)
-    assert message in line
+    return f"--start-from {tmp_path / 'begun'}"
+
+
+test_options_that_do_not_go_together_are_refused = refused_options(
+    "language-model {table}",
+    ("--windows consecutive", "--windows consecutive carries a state on, which a GPT has none"),
+    ("--num-heads 3", "--hidden-dim must be a multiple of --num-heads; received 128 and 3."),
+    ("--stride 65", "--stride must be at most --context; received 65 and 64."),
+    ("--start-from {tmp_path}/nothing", "nothing: no language model; expected a finished run"),
+    ("--start-from {tmp_path}", ": no language model; expected a finished run, or a GPT-2 folde"),
+    ("{begun} --tokenizer a", "--start-from brings its tokenizer; leave --tokenizer out."),
+    ("{begun} --model lstm", "--model: --start-from brings its own; leave it out."),
+    ("{begun} --tokens words", "--tokens: --start-from brings its tokens; add --new-tokens tr"),
+    ("--new-tokens true", "--new-tokens needs --start-from, the run of other tokens."),
+)
 
 
 @pytest.mark.long

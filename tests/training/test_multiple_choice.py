@@ -4,8 +4,17 @@ import pytest
 
 from seqkeras import serving
 from tests.conftest import long_fixture
-from tests.training.commands import evaluated, exported, printed, refusal, scores_of, scores_of_both
+from tests.training.commands import (
+    evaluated,
+    exported,
+    printed,
+    refusal,
+    refused_options,
+    scores_of,
+    scores_of_both,
+)
 from tests.training.exams import exam
+from tests.training.exporting import refusals_of_run
 from tests.training.questions import encoder_folder
 
 SMALL = "--batch-size 10 --learning-rate 5e-3 --looks 2 --tensorboard false".split()
@@ -46,18 +55,28 @@ def test_columns_of_any_names_are_read(trained, tmp_path):
     assert scores["accuracy"] == 1 and scores["most_frequent_place"] == 1
 
 
-@pytest.mark.parametrize(
-    "options, status, message",
-    [
-        ("", 2, "--pretrained is missing: the folder of the encoder"),
-        ("--pretrained {encoder} --max-length 99", 1, "has 37 positions"),
-        ("--pretrained {encoder} --choice-columns x,y", 1, "'answer'; --text-column chooses it."),
-    ],
+@pytest.fixture
+def given(tmp_path):
+    return f"{exam(tmp_path / 'train.csv', 20)} --pretrained {encoder_folder(tmp_path / 'encoder')}"
+
+
+test_a_model_needs_an_encoder = refused_options(
+    "multiple-choice {table}", ("", "--pretrained is missing: the folder of the encoder")
 )
-def test_what_can_not_be_trained_is_one_line(tmp_path, options, status, message):
-    given = options.format(encoder=encoder_folder(tmp_path / "encoder")).split()
-    given.insert(0, exam(tmp_path / "train.csv", 20))
-    assert message in refusal("multiple-choice", *given, out=tmp_path / "run", status=status)
+test_what_can_not_be_trained_is_one_line = refused_options(
+    "multiple-choice {given}",
+    ("--max-length 99", "has 37 positions"),
+    ("--choice-columns x,y", "'answer'; --text-column chooses it."),
+    status=1,
+)
+
+
+def test_two_steps_make_a_run_that_export_takes(given, tmp_path):
+    short = "--max-steps 2 --looks 1 --tensorboard false"
+    run = tmp_path / "run"
+    printed("multiple-choice", *given.split(), *short.split(), "--out", run)
+    assert refusals_of_run(run) == [] and scores_of(run)
+    assert len((run / "history.csv").read_text().splitlines()) == 2
 
 
 def test_a_row_that_can_not_be_used_names_its_line_or_is_left_out(trained, tmp_path):

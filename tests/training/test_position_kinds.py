@@ -18,12 +18,19 @@ from seqkeras.training.answering.generate import Generate
 from seqkeras.training.options.positions import POSITION_KINDS
 from seqkeras.training.parts.pretrained import Pretrained
 from tests.arrays import numbers, randomize
-from tests.conftest import CHECKOUT, others_long
+from tests.conftest import CHECKOUT
 from tests.training import test_bert_pretraining as bert
 from tests.training import test_frames as frames
 from tests.training import test_language_model as language
 from tests.training import test_tagging as tagging
-from tests.training.commands import evaluated, exported, printed, refusal, scores_of_both
+from tests.training.commands import (
+    evaluated,
+    exported,
+    printed,
+    refusal,
+    refused_options,
+    scores_of_both,
+)
 from tests.training.test_causal_forecasting import COLUMNS, SIZES, arguments, hourly
 from tests.training.test_transformer_options import (
     ENCODER,
@@ -101,15 +108,6 @@ def tokenizer_of(folder):
     return next((folder / "run/tokenizer").glob("text.*"))
 
 
-@pytest.mark.parametrize("kind", others_long(NOT_USUAL["other"], short=0))
-def test_a_tagger_has_the_scores_of_its_run(kind, tmp_path):
-    file = tagging.sentences(tmp_path / "train.txt", 41)
-    options = [*ENCODER, *SHORT, "--position-kind", kind]
-    printed("tagging", file, *options, "--out", tmp_path / "run")
-    exported(tmp_path)
-    scores_of_both(tmp_path, file)
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ["relative", "bias"])
 def test_a_classifier_of_frames_streams_where_distances_count(kind, tmp_path):
@@ -124,17 +122,6 @@ def test_a_classifier_of_frames_streams_where_distances_count(kind, tmp_path):
         answers = [stream.push([row])[-1] for row in rows]
         whole = classify(tuple(rows))
         assert answers[-1].scores == pytest.approx(whole.scores, abs=1e-4)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("kind", NOT_USUAL["other"])
-def test_a_classifier_of_frames_has_the_scores_of_its_run(kind, tmp_path):
-    file = frames.as_rows(tmp_path / "sensors.csv", frames.recordings(19))
-    options = [*frames.SENSORS, *frames.TINY, "--passes", 2, "--encoder", "transformer"]
-    options += ["--position-kind", kind]
-    printed("classification", file, *options, "--out", tmp_path / "run")
-    exported(tmp_path)
-    scores_of_both(tmp_path, file)
 
 
 @pytest.mark.long
@@ -156,16 +143,30 @@ def test_a_bert_reads_past_its_rows_fills_masks_and_is_tuned(kind, tmp_path):
     scores_of_both(tmp_path / "tuned", file)
 
 
+def tagged(folder):
+    return ["tagging", tagging.sentences(folder / "train.txt", 41), *ENCODER, *SHORT]
+
+
+def with_sensors(folder):
+    file = frames.as_rows(folder / "sensors.csv", frames.recordings(19))
+    options = [*frames.SENSORS, *frames.TINY, "--passes", 2, "--encoder", "transformer"]
+    return ["classification", file, *options]
+
+
+def forecast(folder):
+    options = COLUMNS | SIZES | {"model": "transformer", "units": 8, "num_heads": 2, "passes": 1}
+    return ["forecasting", hourly(folder / "load.csv"), *arguments(**options)]
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("kind", NOT_USUAL["other"])
-def test_a_forecaster_has_the_scores_of_its_run(kind, tmp_path):
-    file = hourly(tmp_path / "load.csv")
-    options = COLUMNS | SIZES | {"model": "transformer", "units": 8, "num_heads": 2, "passes": 1}
-    options["position_kind"] = kind
-    printed("forecasting", file, "--out", tmp_path / "run", *arguments(**options))
-    of_run, of_bundle = (evaluated(each, file) for each in (tmp_path / "run", exported(tmp_path)))
-    of_run, of_bundle = (tree.flatten(scores) for scores in (of_run, of_bundle))
-    assert of_run == pytest.approx(of_bundle, rel=1e-4)
+@pytest.mark.parametrize(("command_of", "most"), [(tagged, 0), (with_sensors, 0), (forecast, 1e-4)])
+def test_a_bundle_has_the_scores_of_its_run(command_of, most, kind, tmp_path):
+    command = command_of(tmp_path)
+    printed(*command, "--position-kind", kind, "--out", tmp_path / "run")
+    subjects = (tmp_path / "run", exported(tmp_path))
+    of_run, of_bundle = (tree.flatten(evaluated(subject, command[1])) for subject in subjects)
+    assert of_run == pytest.approx(of_bundle, rel=most, abs=0)
 
 
 def test_a_student_keeps_the_biases_of_its_encoder():
@@ -180,41 +181,37 @@ def test_a_student_keeps_the_biases_of_its_encoder():
     np.testing.assert_array_equal(*tables)
 
 
-GPT_ALONE = "--position-kind is for --model gpt; leave it out with --model gru."
-TRANSFORMER_ALONE = "--position-kind is for --model transformer; leave it out with --model l"
-ENCODER_ALONE = "--position-kind is for --encoder transformer; leave it out with --encoder g"
+ALONE = "--position-kind is for {0} {1}; leave it out with {0} {2}."
 ENDLESS = "--causal reads {} without an end; choose relative or bias, or leave it out."
 CAUSAL = "--position-kind sinusoid --causal true --attention-window 3"
-
-
-@pytest.mark.parametrize(
-    ("task", "options", "message"),
-    [
-        ("language-model", "--position-kind bias --model gru", GPT_ALONE),
-        ("translation", "--position-kind bias --model luong", f"{TRANSFORMER_ALONE}uong."),
-        ("classification", "--position-kind bias --encoder gru", f"{ENCODER_ALONE}ru."),
-        ("classification", f"{CAUSAL} --encoder transformer", ENDLESS.format("frames")),
-        (
-            "forecasting",
-            "--targets a --position-kind bias --model lstm",
-            f"{TRANSFORMER_ALONE}stm.",
-        ),
-        (
-            "forecasting",
-            f"--targets a {CAUSAL} --model transformer",
-            ENDLESS.format("series"),
-        ),
-        (
-            "bert-pretraining",
-            "--position-kind bias --positions 64",
-            "--positions: --position-kind bias reads any length; leave it out, or choose --positi",
-        ),
-    ],
+test_a_kind_of_positions_is_for_a_transformer = refused_options(
+    "",
+    (
+        "language-model {table} --position-kind bias --model gru",
+        ALONE.format("--model", "gpt", "gru"),
+    ),
+    (
+        "translation {table} --position-kind bias --model luong",
+        ALONE.format("--model", "transformer", "luong"),
+    ),
+    (
+        "classification {table} --position-kind bias --encoder gru",
+        ALONE.format("--encoder", "transformer", "gru"),
+    ),
+    (
+        "forecasting {table} --targets a --position-kind bias --model lstm",
+        ALONE.format("--model", "transformer", "lstm"),
+    ),
+    (f"classification {{table}} {CAUSAL} --encoder transformer", ENDLESS.format("frames")),
+    (
+        f"forecasting {{table}} --targets a {CAUSAL} --model transformer",
+        ENDLESS.format("series"),
+    ),
+    (
+        "bert-pretraining {table} --position-kind bias --positions 64",
+        "--positions: --position-kind bias reads any length; leave it out, or choose --positi",
+    ),
 )
-def test_a_kind_of_positions_is_for_a_transformer(task, options, message, tmp_path):
-    (tmp_path / "a.tsv").write_text("text\tlabel\n")
-    line = refusal(task, tmp_path / "a.tsv", *options.split(), out=tmp_path / "run", status=2)
-    assert message in line
 
 
 @pytest.mark.long

@@ -18,7 +18,7 @@ from seqkeras.training.options.pretrained import PretrainedOptions
 from seqkeras.training.parts.pretrained import Pretrained, inputs_of
 from seqkeras.training.tasks.classification import ClassificationOptions
 from tests.arrays import close, numbers
-from tests.training.commands import assert_goes_on, evaluated, exported, printed, refusal
+from tests.training.commands import assert_goes_on, evaluated, printed, refused_options
 from tests.training.pretrained_folders import (
     VOCABULARY,
     google_folder,
@@ -136,15 +136,6 @@ def test_naming_the_folder_alone_gives_the_defaults_of_fine_tuning(folder, revie
 
 
 @pytest.mark.long
-def test_a_head_may_read_the_mean_and_is_served_so(folder, reviews, tmp_path):
-    asked = [reviews, "--pretrained", folder, "--pooling", "mean", *FAST, "--passes", "1"]
-    printed("classification", *asked, "--out", tmp_path / "run")
-    model = keras.models.load_model(tmp_path / "run/model.keras", compile=False)
-    assert model.pooling == "mean" and model.encoder.pooler is None
-    exported(tmp_path)
-
-
-@pytest.mark.long
 def test_steps_of_warm_up_that_are_given_stand_before_the_share(folder, reviews, tmp_path):
     arguments = [reviews, "--pretrained", folder, "--out", tmp_path / "run", *FAST]
     printed("classification", *arguments, "--passes", "1", "--warmup-steps", "2")
@@ -200,34 +191,24 @@ def test_pairs_of_an_encoder_without_segments_are_fed_without_them(tmp_path):
     assert model.encoder.config["pooler"] == "relu"  # as DistilBERT's classifier in transformers
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("--vocab-size 99", "--vocab-size: --pretrained brings its own; leave it out."),
-        ("--encoder gru", "--encoder: --pretrained brings its own; leave it out."),
-        ("--lowercase false", "--lowercase: --pretrained brings its own; leave it out."),
-        ("--frozen true --layer-decay 0.9", "--frozen: the encoder learns at no rate; leave "),
-        ("--optimizer keras-adam --layer-decay 0.9", "keras-adam has one rate for all layers"),
-        ("--numbers x --series-column y", "--pretrained: reads texts; sequences of numbers"),
-        ("--warmup-steps 3 --warmup-share 0.5", "--warmup-share and --warmup-steps are two"),
-        ("--pretrained {data}", "no pre-trained encoder: none of run.json, bert_config.json, "),
-        ("--pretrained {data}/none", "/none: there is no such folder."),
-    ],
+test_options_that_contradict_the_folder_are_refused = refused_options(
+    "classification {reviews} --pretrained {folder}",
+    ("--vocab-size 99", "--vocab-size: --pretrained brings its own; leave it out."),
+    ("--encoder gru", "--encoder: --pretrained brings its own; leave it out."),
+    ("--frozen true --layer-decay 0.9", "--frozen: the encoder learns at no rate; leave "),
+    ("--optimizer keras-adam --layer-decay 0.9", "keras-adam has one rate for all layers"),
+    ("--numbers x --series-column y", "--pretrained: reads texts; sequences of numbers"),
+    ("--warmup-steps 3 --warmup-share 0.5", "--warmup-share and --warmup-steps are two"),
+    ("--pretrained {tmp_path}", "no pre-trained encoder: none of run.json, bert_config.json, "),
+    ("--pretrained {tmp_path}/none", "/none: there is no such folder."),
 )
-def test_options_that_contradict_the_folder_are_refused(
-    arguments, message, folder, reviews, tmp_path
-):
-    given = [reviews, "--pretrained", folder, *arguments.format(data=Path(reviews).parent).split()]
-    assert message in refusal("classification", *given, out=tmp_path / "run", status=2)
-
-
-@pytest.mark.parametrize(
-    "option", ["--frozen true", "--layer-decay 0.9", "--unfreeze-every 5", "--pooling mean"]
+test_options_of_fine_tuning_need_a_folder = refused_options(
+    "classification {reviews}",
+    *(
+        (option, f"{option.split()[0]} needs --pretrained, the folder of an encoder.")
+        for option in ("--frozen true", "--layer-decay 0.9", "--unfreeze-every 5", "--pooling mean")
+    ),
 )
-def test_options_of_fine_tuning_need_a_folder(option, reviews, tmp_path):
-    name, value = option.split()
-    line = refusal("classification", reviews, name, value, out=tmp_path / "run", status=2)
-    assert f"{name} needs --pretrained, the folder of an encoder." in line
 
 
 def with_vocabulary(path, entries):

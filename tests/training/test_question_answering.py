@@ -15,7 +15,14 @@ from seqkeras.serving.pipelines.questions import SubwordQuestions, WordQuestions
 from seqkeras.tokenizers import CharacterTable, WordTable, read_vocabulary, word_piece
 from seqkeras.training.parts.answer_windows import places_in_windows, tokens_of
 from tests.conftest import long_fixture
-from tests.training.commands import exported, printed, refusal, scores_of, scores_of_both
+from tests.training.commands import (
+    exported,
+    printed,
+    refusal,
+    refused_files,
+    scores_of,
+    scores_of_both,
+)
 from tests.training.questions import VOCABULARY, as_squad, encoder_folder, questions, write
 
 SMALL = "--batch-size 10 --learning-rate 5e-3 --looks 2 --tensorboard false".split()
@@ -155,37 +162,28 @@ TUNED = "--pretrained {encoder} --batch-size 5 " + " ".join(WINDOWS)
 NO_ROOM = "settings.window and limits.source_length must leave room"
 
 
-@pytest.mark.parametrize(
-    "content, options, status, message",
-    [
-        (SQUAD, "", 2, "--pretrained is missing: the folder of an encoder; or choose --model bid"),
-        (SQUAD, "--model bidaf --frozen true", 2, "--frozen needs --pretrained"),
-        (SQUAD, f"{TUNED} --model bidaf", 2, "--model bidaf learns from FILE alone"),
-        (SQUAD, f"{TUNED} --units 3", 2, "--units: --pretrained brings its own"),
-        (SQUAD, "--pretrained {encoder} --max-length 64", 2, "must leave room for a context"),
-        (SQUAD, "--offsets lines", 2, "'lines' is not one of 'characters', 'bytes', 'utf-16'"),
-        (SQUAD, "--pretrained {encoder} --question-length 36", 1, f"--question-length: {NO_ROOM}"),
-        (changed(questions(20), text="Rome"), TUNED, 1, "question 1 (q0): the answer 'Rome'"),
-        (SQUAD, f"{TUNED} --question-length 3", 1, "no validation question has from 1 to --questi"),
-        (SQUAD, f"{TUNED} --max-length 99", 1, "has 37 positions"),
-        (json.dumps(as_squad(questions(1))), TUNED, 1, "there is one context only, and nothing to"),
-        (
-            json.dumps(as_squad(questions(20, without=1.0))),
-            TUNED,
-            1,
-            "no question has an answer, so",
-        ),
-        (HALF, "--model bidaf", 1, "--model bidaf always answers, and this question has no answer"),
-    ],
+test_options_that_do_not_go_together_are_one_line = refused_files(
+    "question-answering",
+    "train.json",
+    (SQUAD, "", "--pretrained is missing: the folder of an encoder; or choose --model bid"),
+    (SQUAD, "--model bidaf --frozen true", "--frozen needs --pretrained"),
+    (SQUAD, f"{TUNED} --model bidaf", "--model bidaf learns from FILE alone"),
+    (SQUAD, f"{TUNED} --units 3", "--units: --pretrained brings its own"),
+    (SQUAD, "--pretrained {encoder} --max-length 64", "must leave room for a context"),
+    (SQUAD, "--offsets lines", "'lines' is not one of 'characters', 'bytes', 'utf-16'"),
+    status=2,
 )
-def test_what_can_not_be_learned_from_is_one_line(
-    content, options, status, message, encoder, tmp_path
-):
-    path = tmp_path / "train.json"
-    path.write_text(content, encoding="utf-8")
-    given = options.format(encoder=encoder).split()
-    line = refusal("question-answering", path, *given, out=tmp_path / "run", status=status)
-    assert message in line
+test_what_can_not_be_learned_from_is_one_line = refused_files(
+    "question-answering",
+    "train.json",
+    (SQUAD, "--pretrained {encoder} --question-length 36", f"--question-length: {NO_ROOM}"),
+    (changed(questions(20), text="Rome"), TUNED, "question 1 (q0): the answer 'Rome'"),
+    (SQUAD, f"{TUNED} --question-length 3", "no validation question has from 1 to --questi"),
+    (SQUAD, f"{TUNED} --max-length 99", "has 37 positions"),
+    (json.dumps(as_squad(questions(1))), TUNED, "there is one context only, and nothing to"),
+    (json.dumps(as_squad(questions(9, without=1.0))), TUNED, "no question has an answer, so"),
+    (HALF, "--model bidaf", "--model bidaf always answers, and this question has no answer"),
+)
 
 
 def test_questions_that_can_not_be_used_are_left_out_and_counted(trained, tmp_path):

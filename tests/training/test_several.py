@@ -13,7 +13,14 @@ from seqkeras.models import WithHeads
 from seqkeras.runs import RunError
 from seqkeras.training.parts.several import Example, Examples
 from seqkeras.training.tasks.several import SeveralOptions
-from tests.training.commands import assert_goes_on, printed, refusal, scores_of
+from tests.training.commands import (
+    assert_goes_on,
+    printed,
+    refusal,
+    refused_files,
+    refused_options,
+    scores_of,
+)
 from tests.training.pretrained_folders import hugging_face_folder
 from tests.training.test_distilling import NUMBERS, named_people, reviews
 
@@ -220,30 +227,29 @@ def test_a_file_of_which_nothing_can_be_held_out_names_the_line_of_its_table(fol
 
 
 TAGGING = '[a]\ntask = "tagging"\n'
-
-
-@pytest.mark.parametrize(
-    ("content", "arguments", "message"),
-    [
-        ("[a", "", "tables.toml is not a TOML file: "),
-        (TAGGING, "", "must hold a table for each of two tasks at least; found a"),
-        ('a = 1\n[b]\ntask = "x"', "", "a: must be a table, and its name a letter and then "),
-        ('[a]\ntask = "dates"\n[b]\n', "", "a: task must be one of classification, regression, ta"),
-        (f"{TAGGING}passes = 3\n[b]\n", "", "a: 'passes' is an option of the command,"),
-        (f"{TAGGING}numbers = 3\n[b]\n", "", "a: 'numbers' is unknown; known are "),
-        (f"{TAGGING}[b]\n", "", "a: file is missing."),
-        (f'{TAGGING}file = "no"\n[b]\n', "", "a: Invalid value for 'FILE': no: no s"),
-        (f'{TAGGING}file = "x"\nweight = -1\n[b]\n', "", "a: weight: -1.0 is not in the range 0<x"),
-        (None, "--gradient-accumulation 2", "--gradient-accumulation: batches have examples of "),
-        (None, "--alpha 0.3 --batches mixed", "--alpha: draws the task of a batch; --batches mixe"),
-        (None, "--best-by accuracy", "--best-by must be a validation score, mean, mood: valid"),
-    ],
+test_tables_that_name_no_tasks_get_one_line = refused_files(
+    "several",
+    "tables.toml",
+    ("[a", "", "tables.toml is not a TOML file: "),
+    (TAGGING, "", "must hold a table for each of two tasks at least; found a"),
+    ('a = 1\n[b]\ntask = "x"', "", "a: must be a table, and its name a letter and then "),
+    ('[a]\ntask = "dates"\n[b]\n', "", "a: task must be one of classification, regression, ta"),
+    (f"{TAGGING}passes = 3\n[b]\n", "", "a: 'passes' is an option of the command,"),
+    (f"{TAGGING}numbers = 3\n[b]\n", "", "a: 'numbers' is unknown; known are "),
+    (f"{TAGGING}[b]\n", "", "a: file is missing."),
+    (f'{TAGGING}file = "no"\n[b]\n', "", "a: Invalid value for 'FILE': no: no s"),
+    (f'{TAGGING}file = "x"\nweight = -1\n[b]\n', "", "a: weight: -1.0 is not in the range 0<x"),
+    options="--pretrained {folder}/tiny",
+    status=2,
 )
-def test_tables_that_name_no_tasks_get_one_line(content, arguments, message, folder, tmp_path):
-    file = folder / "two.toml"
-    if content is not None:
-        file = tmp_path / "tables.toml"
-        file.write_text(content)
-    given = [file, "--pretrained", folder / "tiny", *FAST, *arguments.split()]
-    status = 1 if "accuracy" in arguments else 2
-    assert message in refusal("several", *given, out=tmp_path / "run", status=status)
+TWO = "several {folder}/two.toml --pretrained {folder}/tiny"
+test_options_that_do_not_go_together_get_one_line = refused_options(
+    TWO,
+    ("--gradient-accumulation 2", "--gradient-accumulation: batches have examples of "),
+    ("--alpha 0.3 --batches mixed", "--alpha: draws the task of a batch; --batches mixe"),
+)
+test_a_score_that_nobody_measures_gets_one_line = refused_options(
+    TWO,
+    ("--best-by accuracy", "--best-by must be a validation score, mean, mood: valid"),
+    status=1,
+)

@@ -11,8 +11,8 @@ from seqkeras.training import train as training
 from seqkeras.training.options import FitOptions
 from seqkeras.training.strategies import OneDevice, Replicas, Workers, _with_weights, strategy
 from seqkeras.training.tasks.language_model import LanguageModelOptions
+from seqkeras.training.tasks.tagging import TaggingOptions
 from tests.conftest import run_python
-from tests.training.commands import refusal
 
 
 def replicas(*names):
@@ -95,23 +95,28 @@ def test_an_option_that_replicas_can_not_take_is_refused_with_the_reason(options
         devices.refuse(FitOptions(**{"batch_size": 8} | options))
 
 
-def test_a_state_that_is_carried_on_is_refused_on_several_devices(tmp_path, monkeypatch):
-    path, devices = tmp_path / "text.txt", OneDevice()
-    path.write_text("abcd " * 200, encoding="utf-8")
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        (
+            LanguageModelOptions(files=("text.txt",), model="lstm", context=5),
+            "--windows consecutive: not with several devices: .* random",
+        ),
+        (
+            TaggingOptions(file="frames.npz", causal=True, carry_every=4),
+            "--carry-every: not with several devices: .*; choose --max-length, or --strategy",
+        ),
+    ],
+)
+def test_a_state_that_is_carried_on_is_refused_on_several_devices(
+    options, message, tmp_path, monkeypatch
+):
+    devices = OneDevice()
     devices.num_replicas = 2
     monkeypatch.setattr(training, "strategy", lambda name: devices)
-    task = LanguageModelOptions(files=(str(path),), model="lstm", context=5).make()
-    with pytest.raises(
-        RunError, match="--windows consecutive: not with several devices: .* random"
-    ):
-        training.train(task, tmp_path / "run")
-
-
-@pytest.mark.long
-def test_a_worker_without_its_fellow_says_so_on_the_command_line(tmp_path, monkeypatch):
-    monkeypatch.delenv("TF_CONFIG", raising=False)
-    file = tmp_path / "reviews.csv"
-    file.write_text("text,label\n" + "a fine film,good\na dull film,bad\n" * 9)
-    command = ["classification", file, "--batch-size", 7, "--strategy", "multi-worker"]
-    line = refusal(*command, out=tmp_path / "run")
-    assert line.startswith("seqkeras train: --strategy multi-worker: the environment varia")
+    (tmp_path / "text.txt").write_text("abcd " * 200, encoding="utf-8")
+    frames = np.random.default_rng(0).normal(size=(97, 7, 2))
+    np.savez(tmp_path / "frames.npz", frames=frames, labels=frames[..., 0] > 0)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(RunError, match=message):
+        training.train(options.make(), tmp_path / "run")

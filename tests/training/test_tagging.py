@@ -21,7 +21,6 @@ from tests.training.commands import (
     refused_files,
     scores_of_both,
 )
-from tests.training.exporting import refusals_of_run
 
 TINY = "--units 11 --embedding-dim 12 --learning-rate 0.03 --batch-size 7 --passes 6".split()
 NAMES = {"PER": ["Ada Lovelace", "Alan Turing", "Grace"], "LOC": ["Oslo", "New York"]}
@@ -122,8 +121,8 @@ test_a_file_that_can_not_be_learned_from_is_one_line = refused_files(
     ("a B-X\nb O\n\nc o\n", "", "'c' has the tag 'o'; nearly all others are of IOB2; write 'O'."),
     (
         "a NN\n\nb B-\n\n" * 9,
-        "--validation {folder}/others.txt",
-        "others.txt, line 2: the word 'a' has the tag 'VB', which is not in {folder}/train.txt; "
+        "--validation {tmp_path}/others.txt",
+        "others.txt, line 2: the word 'a' has the tag 'VB', which is not in {tmp_path}/train.txt; "
         "that has 'B-', 'NN'. With --skip-bad true it is left out.",
     ),
     beside={"others.txt": "\na VB\n\nb VB\n"},
@@ -305,12 +304,3 @@ def test_characters_of_words_tell_names_that_training_never_saw(tmp_path):
     scores = tagged(tmp_path, *files, "--character-filters", 7, "--vocab-size", 60)
     assert scores["entity_f1"] > 0.95
     assert evaluated(exported(tmp_path), files[-1]) == scores
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("encoder", ["gru", "rnn", "convolution", "transformer"])
-def test_every_encoder_learns_and_leaves(tmp_path, encoder):
-    options = ["--encoder", encoder, "--layers", 2, "--dropout", 0.1, "--heads", 3]
-    scores = tagged(tmp_path, sentences(tmp_path / "train.txt", 120), *options)
-    assert scores["entity_f1"] > 0.9
-    assert refusals_of_run(tmp_path / "run") == []

@@ -4,8 +4,6 @@ import json
 
 import keras
 import numpy as np
-import onnx
-import onnxruntime
 import pytest
 
 from seqkeras import serving
@@ -17,15 +15,13 @@ from seqkeras.training.answering.generate import Generate
 from tests.arrays import numbers
 from tests.training import test_bert_pretraining as bert
 from tests.training import test_language_model as language
-from tests.training import test_tagging as tagging
 from tests.training import test_translation as translation
 from tests.training.commands import (
     assert_goes_on,
     evaluated,
     exported,
     printed,
-    refusal,
-    scores_of_both,
+    refused_options,
 )
 
 SHORT = "--max-steps 12 --steps-per-save 6 --batch-size 7".split()
@@ -93,23 +89,11 @@ def proved_translator(folder, *given):
 
 
 @pytest.mark.long
-def test_a_gpt_of_a_window_goes_on_as_the_whole_model_does(tmp_path):
-    file = language.text_file(tmp_path / "text.txt")
-    options = [*LANGUAGE, *SHORT, "--attention-window", "3"]
-    printed("language-model", file, *options, "--out", tmp_path / "run")
-    model = model_of(tmp_path / "run")
-    assert model.config["attention_window"] == 3
-    tokenizer = read_tokenizer(tmp_path / "run/tokenizer/text.json")
-    generate = serving.load(exported(tmp_path), threads=1)
-    answer = generate("the old house", max_new_tokens=8)
-    assert answer.text == continued(model, tokenizer, tokenizer.encode("the old house"), 8)
-
-
-@pytest.mark.long
 def test_a_prompt_is_read_both_ways_in_training_in_the_run_and_in_the_bundle(tmp_path):
     file = language.text_file(tmp_path / "text.txt")
     options = [*LANGUAGE, *SHORT, "--mask", "prefix", "--attention-window", 4]
     printed("language-model", file, *options, "--out", tmp_path / "run")
+    assert model_of(tmp_path / "run").config["attention_window"] == 4
     of_run, of_bundle = (evaluated(each, file) for each in (tmp_path / "run", exported(tmp_path)))
     assert of_run == pytest.approx(of_bundle, rel=1e-5)
     (tmp_path / "answers.jsonl").write_text(
@@ -159,27 +143,19 @@ def test_a_permuted_model_goes_on_from_left_to_right_as_the_whole_model_does(tmp
             assert answer.text == whole and answered.text.startswith(whole)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (
-            "--mask prefix --model gru",
-            "--mask is for --model gpt; leave it out with --model gru.",
-        ),
-        (
-            "--mask permutation --model lstm",
-            "--mask is for --model gpt; leave it out with --model lstm.",
-        ),
-        (
-            "--mask permutation --attention-window 3",
-            "--attention-window: --mask permutation sees what is earlier in the order, however far",
-        ),
-    ],
+test_a_mask_is_for_a_gpt_and_an_attention_to_the_past_for_a_state_of_its_parts = refused_options(
+    "language-model {table}",
+    ("--mask prefix --model gru", "--mask is for --model gpt; leave it out with --model gru."),
+    (
+        "--mask permutation --attention-window 3",
+        "--attention-window: --mask permutation sees what is earlier in the order, however far",
+    ),
+    ("--attention key-value", "--attention key-value is for recurrent models; leave it out wi"),
+    (
+        "--attention key-value-predict --model gru --hidden-dim 8",
+        "--hidden-dim must be a multiple of 3 with --attention key-value-predict; received 8.",
+    ),
 )
-def test_a_mask_is_for_a_gpt_without_a_window(options, message, tmp_path):
-    file = language.text_file(tmp_path / "text.txt", 1)
-    given = [file, *options.split()]
-    assert message in refusal("language-model", *given, out=tmp_path / "run", status=2)
 
 
 @pytest.mark.long
@@ -198,24 +174,6 @@ def test_a_recurrent_model_that_attends_to_its_past_goes_on_as_the_whole_model_d
     assert answer.text == continued(model, tokenizer, tokenizer.encode("the old house"), 8)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ("--attention key-value", "--attention key-value is for recurrent models; leave it out wi"),
-        (
-            "--attention key-value-predict --model gru --hidden-dim 8",
-            "--hidden-dim must be a multiple of 3 with --attention key-value-predict; received 8.",
-        ),
-    ],
-)
-def test_an_attention_to_the_past_needs_a_state_that_falls_into_its_parts(
-    options, message, tmp_path
-):
-    file = language.text_file(tmp_path / "text.txt", 1)
-    given = [file, *options.split()]
-    assert message in refusal("language-model", *given, out=tmp_path / "run", status=2)
-
-
 @pytest.mark.long
 def test_a_translator_of_a_window_answers_as_the_whole_model_does(tmp_path):
     model = proved_translator(tmp_path, "--attention-window", 2)
@@ -223,39 +181,18 @@ def test_a_translator_of_a_window_answers_as_the_whole_model_does(tmp_path):
 
 
 @pytest.mark.long
-def test_texts_are_read_in_windows_whose_graph_grows_linearly(tmp_path):
+def test_texts_are_read_in_windows(tmp_path):
     file = reviews(tmp_path / "reviews.csv")
     options = [*ENCODER, *SHORT, "--attention-window", "2", "--max-length", "1024"]
     printed("classification", file, *options, "--out", tmp_path / "run")
-    bundle = exported(tmp_path)
-    answer = serving.load(bundle, threads=1)("so so fine it is it is", truncate=True)
-    tokenizer = read_tokenizer(tmp_path / "run/tokenizer/text.json")
-    token_ids = tokenizer.analyze("so so fine it is it is").token_ids
-    logits = numbers(model_of(tmp_path / "run")({"token_ids": np.array([token_ids])}))[0]
+    model, text = model_of(tmp_path / "run"), "so so fine it is it is"
+    [encoder] = [layer for layer in model.layers if hasattr(layer, "blocks")]
+    assert encoder.blocks[0].attention_window == 2
+    answer = serving.load(exported(tmp_path), threads=1)(text, truncate=True)
+    token_ids = read_tokenizer(tmp_path / "run/tokenizer/text.json").analyze(text).token_ids
+    logits = numbers(model({"token_ids": np.array([token_ids])}))[0]
     expected = np.exp(logits) / np.exp(logits).sum()
     assert sorted(answer.scores.values()) == pytest.approx(sorted(expected), abs=1e-5)
-    small, large = (largest_of_attention(bundle / "onnx/model.onnx", n) for n in (256, 1024))
-    assert large == 4 * small
-
-
-def largest_of_attention(path, length):
-    """The most numbers that a tensor of a graph has for a text of so many tokens."""
-    model = onnx.load(path)
-    names = [name for node in model.graph.node for name in node.output if name]
-    known = {output.name for output in model.graph.output}
-    model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names if name not in known)
-    session = onnxruntime.InferenceSession(model.SerializeToString())
-    inputs = {"token_ids": np.full((1, length), 5, "int64")}
-    given = {each.name: inputs[each.name] for each in session.get_inputs()}
-    return max(value.size for value in session.run(None, given) if value.dtype == np.float32)
-
-
-@pytest.mark.long
-def test_a_tagger_of_a_window_has_the_scores_of_its_run(tmp_path):
-    file = tagging.sentences(tmp_path / "train.txt", 41)
-    printed("tagging", file, *ENCODER, *SHORT, "--attention-window", 2, "--out", tmp_path / "run")
-    exported(tmp_path)
-    scores_of_both(tmp_path, file)
 
 
 @pytest.mark.long
@@ -272,17 +209,18 @@ def test_a_bert_of_a_window_fills_masks_as_its_run_does_and_is_tuned(tmp_path):
     assert model_of(tmp_path / "tuned").encoder.config["attention_window"] == 2
 
 
-@pytest.mark.parametrize(
-    ("task", "options", "message"),
-    [
-        ("language-model", "--model gru", "is for --model gpt; leave it out with --model gru, or"),
-        ("translation", "--model luong", "is for --model transformer; leave it out with --model l"),
-        ("classification", "--encoder qrnn", "is for --encoder transformer; leave it out with --e"),
-        ("tagging", "--encoder gru", "is for --encoder transformer; leave it out with --encoder g"),
-    ],
+test_a_window_is_for_a_transformer = refused_options(
+    "",
+    *(
+        (
+            f"{task} {{table}} {model} --attention-window 3",
+            f"--attention-window is for {models}; leave it out with {model}",
+        )
+        for task, model, models in (
+            ("language-model", "--model gru", "--model gpt"),
+            ("translation", "--model luong", "--model transformer"),
+            ("classification", "--encoder qrnn", "--encoder transformer"),
+            ("tagging", "--encoder gru", "--encoder transformer"),
+        )
+    ),
 )
-def test_a_window_is_for_a_transformer(task, options, message, tmp_path):
-    (tmp_path / "a.tsv").write_text("text\tlabel\n")
-    given = [tmp_path / "a.tsv", *options.split(), "--attention-window", 3]
-    line = refusal(task, *given, out=tmp_path / "run", status=2)
-    assert f"--attention-window {message}" in line

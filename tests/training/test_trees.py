@@ -197,7 +197,7 @@ test_a_file_that_can_not_be_learned_from_is_one_line = refused_files(
     (f"{TREE}(3 (4 a) (5 b))\n", "--batch-size 1", "each tree has a label that no other has"),
     (
         TREE * 3,
-        "--validation {folder}/dev.txt --batch-size 2",
+        "--validation {tmp_path}/dev.txt --batch-size 2",
         "dev.txt, line 2: the label '9' is not among those that are trained, '1', '2'",
     ),
     beside={"dev.txt": f"{TREE}(9 (2 a) (2 b))\n"},

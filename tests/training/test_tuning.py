@@ -25,7 +25,7 @@ from seqkeras.training.tuning.spaces import (
     values_to_try,
 )
 from seqkeras.training.validation import Compared
-from tests.training.commands import printed, scores_of
+from tests.training.commands import printed, refused_options, scores_of
 
 WORDS = {"good": "fine nice lovely great".split(), "bad": "awful poor dull grim".split()}
 
@@ -371,26 +371,16 @@ def test_what_can_not_be_trained_is_told_or_left_out(tmp_path, trained, monkeypa
     assert "empty.csv" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "more, message",
-    [
-        (["--search", "horizon"], "--search must be of "),
-        (["--search", "dropout", "--dropout", "0.2"], "--dropout is given; leave one out"),
-        (["--trials", "0"], "'--trials'"),
-    ],
+test_what_can_not_be_searched_is_refused = refused_options(
+    "tune classification {table}",
+    ("--search horizon", "--search must be of "),
+    ("--search dropout --dropout 0.2", "--dropout is given; leave one out"),
+    ("--trials 0", "'--trials'"),
 )
-def test_refusals(tmp_path, capsys, more, message):
-    file = reviews(tmp_path / "reviews.csv")
-    command = ["tune", "classification", file, *more, "--out", str(tmp_path / "tuned")]
-    assert main(command) == 2
-    assert message in capsys.readouterr().err
-    assert not (tmp_path / "tuned").exists()
 
 
-def test_folders_of_others_and_other_studies_are_refused(tmp_path, trained, capsys):
-    tune(tmp_path, "--trials", "1")
-    file = reviews(tmp_path / "reviews.csv")
-    command = ["tune", "classification", file, "--search", "learning_rate,dropout"]
+def test_a_folder_of_others_is_refused(tmp_path, capsys):
+    command = ["tune", "classification", reviews(tmp_path / "reviews.csv")]
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").write_text("dear")
     assert main([*command, "--overwrite", "--out", str(tmp_path / "mine")]) == 1
