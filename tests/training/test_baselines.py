@@ -61,6 +61,10 @@ def features_of(rows, others):
     )
 
 
+def logistic(penalty):
+    return OneVsRestClassifier(LogisticRegression(C=penalty, solver="liblinear", tol=1e-2))
+
+
 def chosen(kind, penalties, x, y, seed):
     """The penalty that scores best on a tenth of the rows, by a loop."""
     order = np.random.default_rng(seed).permutation(len(y))
@@ -78,10 +82,7 @@ def test_words_and_pairs_are_logistic_regression_of_scikit_learn():
     x, asked = features_of(rows, others)
     y = np.array([row.target for row in rows])
 
-    def kind(penalty):
-        return OneVsRestClassifier(LogisticRegression(C=penalty, solver="liblinear", tol=1e-2))
-
-    model = kind(chosen(kind, texts.PENALTIES, x, y, 3)).fit(x, y)
+    model = logistic(chosen(logistic, texts.PENALTIES, x, y, 3)).fit(x, y)
     expected = model.predict_proba(asked)
     found = [[answer.scores[label] for label in model.classes_] for answer in answers]
     np.testing.assert_allclose(found, expected, rtol=1e-6)
@@ -158,18 +159,17 @@ def test_recordings_are_summed_up_by_mean_deviation_and_last_frame():
     x = np.stack([texts.summary_of(recording.numbers) for recording in recordings])
     y = np.array([recording.target for recording in recordings])
 
-    def kind(penalty):
-        return OneVsRestClassifier(LogisticRegression(C=penalty, solver="liblinear", tol=1e-2))
-
     order = np.random.default_rng(5).permutation(83)
     held, rest = order[:8], order[8:]
     scaled = StandardScaler().fit(x[rest])
     scores = [
-        kind(c).fit(scaled.transform(x[rest]), y[rest]).score(scaled.transform(x[held]), y[held])
+        logistic(c)
+        .fit(scaled.transform(x[rest]), y[rest])
+        .score(scaled.transform(x[held]), y[held])
         for c in texts.OF_NUMBERS
     ]
     scaled = StandardScaler().fit(x)
-    model = kind(texts.OF_NUMBERS[int(np.argmax(scores))]).fit(scaled.transform(x), y)
+    model = logistic(texts.OF_NUMBERS[int(np.argmax(scores))]).fit(scaled.transform(x), y)
     found = [[*answer.scores.values()] for answer in method.answer(recordings)]
     np.testing.assert_allclose(found, model.predict_proba(scaled.transform(x)), rtol=1e-6)
 
@@ -213,10 +213,7 @@ def test_frames_are_tagged_by_logistic_regression_of_scikit_learn():
     y = np.array([tag for recording in recordings for tag in recording.target])
 
     def kind(penalty):
-        return make_pipeline(
-            StandardScaler(),
-            OneVsRestClassifier(LogisticRegression(C=penalty, solver="liblinear", tol=1e-2)),
-        )
+        return make_pipeline(StandardScaler(), logistic(penalty))
 
     model = kind(chosen(kind, texts.OF_NUMBERS, x, y, 5)).fit(x, y)
     found = [word.tag for answer in method.answer(recordings) for word in answer.words]
@@ -249,10 +246,7 @@ def test_nodes_of_trees_are_classified_by_the_words_under_them():
     x, y = TfidfVectorizer(analyzer="char_wb", ngram_range=(1, 4), sublinear_tf=True), []
     x, y = x.fit_transform([row.text for row in rows]), np.array([row.target for row in rows])
 
-    def kind(penalty):
-        return OneVsRestClassifier(LogisticRegression(C=penalty, solver="liblinear", tol=1e-2))
-
-    model = kind(chosen(kind, texts.PENALTIES, x, y, 3)).fit(x, y)
+    model = logistic(chosen(logistic, texts.PENALTIES, x, y, 3)).fit(x, y)
     answers = method.answer(examples)
     assert method.name == "1 to 4 characters"  # of single words
     assert [answer.labels[0] for answer in answers] == model.predict(x[:61]).tolist()

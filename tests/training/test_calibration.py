@@ -99,23 +99,19 @@ def test_what_is_told_is_cross_fitted_and_better():
     assert told["risk"][0] < told["risk"][-1]
 
 
-def test_a_temperature_that_brings_nothing_is_left_out():
-    assert calibrated(Softmaxes([]), seed=0) is None
-    assert calibrated(Softmaxes(drawn(3.0, 19)), seed=0) is None
-    assert calibrated(Softmaxes(drawn(3.0, 190, rows=10)), seed=0) is None
-    assert calibrated(Softmaxes(drawn(1.0, 60)), seed=0) is None
-
-
 @pytest.mark.parametrize(
     "chances, why",
     [
+        ([], "0 examples; 20 are needed"),
         (drawn(3.0, 19), "19 examples; 20 are needed"),
         (drawn(3.0, 10, rows=10), "1 example; 20 are needed"),
+        (drawn(3.0, 190, rows=10), "19 examples; 20 are needed"),
         (drawn(1.0, 60), "a temperature does not lower their loss"),
     ],
-    ids=("few", "one", "calibrated"),
+    ids=("none", "few", "one", "few of many rows", "calibrated"),
 )
-def test_why_scores_stay_as_they_are(chances, why):
+def test_a_temperature_that_brings_nothing_is_left_out_and_why(chances, why):
+    assert calibrated(Softmaxes(chances), seed=0) is None
     assert left_in_words(Softmaxes(chances)) == f"scores stay as they are: {why}"
 
 
@@ -190,7 +186,7 @@ def both(tmp_path_factory):
     }
 
 
-def test_a_run_tells_what_its_temperature_brings(both):
+def test_a_run_tells_what_its_temperature_brings_if_it_has_one(both):
     folder, line = both["true"]
     told = scores_of(folder / "run")["calibration"]
     before, after = (told[time]["negative_log_likelihood"] for time in ("before", "after"))
@@ -206,6 +202,9 @@ def test_a_run_tells_what_its_temperature_brings(both):
         assert row.endswith(f" | {count:,.0f} | {score:.1%} | {right:.1%} |")
     assert f"| 50% | {told['risk'][9]:.1%} |" in card
     assert f"| 100% | {told['risk'][19]:.1%} |" in card
+    folder, line = both["false"]
+    assert "calibration" not in scores_of(folder / "run") and "temperature" not in line
+    assert not (folder / "run" / "calibration.png").exists()
 
 
 def test_evaluate_tells_the_calibration_of_a_file(both, tmp_path):
@@ -290,13 +289,6 @@ def test_a_score_that_is_no_number_has_no_part_in_the_calibration():
     assert certainty_of([(np.nan, False)]) is certainty_of([]) is None
 
 
-def test_scores_are_left_as_they_are_on_request(both):
-    folder, line = both["false"]
-    assert "calibration" not in scores_of(folder / "run")
-    assert "temperature" not in line
-    assert not (folder / "run" / "calibration.png").exists()
-
-
 def test_a_bundle_gives_the_softmax_at_the_temperature(both):
     """Of the logits of the model that was not calibrated."""
     (folder, _), (plain, _) = both["true"], both["false"]
@@ -310,19 +302,25 @@ def test_a_bundle_gives_the_softmax_at_the_temperature(both):
 
 
 @pytest.mark.long
-def test_the_scores_of_tags_are_calibrated(tmp_path):
+@pytest.mark.parametrize("crf, pretrained", [(False, False), (True, False), (True, True)])
+def test_the_scores_of_tags_are_calibrated(crf, pretrained, tmp_path):
     """The sum over tags needs the logits of words, which a bundle does not show."""
-    file = noisy_tags(tmp_path / "own.conll", "runs VERB", "dog NOUN", "old ADJ")
+    file = noisy_tags(tmp_path / "own.conll", "was VERB", "dog NOUN", "out ADJ")
+    options = [*CHEAP, "--crf", str(crf).lower()]
+    if pretrained:
+        options[: len(CHEAP)] = ["--pretrained", encoder_folder(tmp_path / "encoder"), *SHORT[2:]]
     for name in ("true", "false"):
-        printed("tagging", file, *CHEAP, "--calibrate", name, "--out", tmp_path / name / "run")
+        out = tmp_path / name / "run"
+        printed("tagging", file, *options, "--calibrate", name, "--out", out)
     told = scores_of(tmp_path / "true" / "run")["calibration"]
     assert told["answers"] > 60
-    texts = [("old", "dog", "runs")]
+    texts = [("out", "dog", "was")]
     logits, plain = (logits_in(tmp_path / name, texts) for name in ("true", "false"))
     np.testing.assert_allclose(logits[0], plain[0] / told["temperature"], rtol=1e-4, atol=1e-5)
-    answer = serving.load(exported(tmp_path / "true"), threads=1)("old dog runs")
-    expected = np.exp(log_softmax(plain[0], told["temperature"])).max(axis=1)
-    np.testing.assert_allclose([word.score for word in answer.words], expected, atol=1e-5)
+    if not crf:
+        answer = serving.load(exported(tmp_path / "true"), threads=1)("out dog was")
+        expected = np.exp(log_softmax(plain[0], told["temperature"])).max(axis=1)
+        np.testing.assert_allclose([word.score for word in answer.words], expected, atol=1e-5)
 
 
 def doubtful(count, seed):
@@ -439,19 +437,3 @@ def test_the_temperature_of_chains_is_the_best_of_those_between_its_ends(factor)
     grid = TRIED[0] * (TRIED[-1] / TRIED[0]) ** np.linspace(0, 1, 200)
     best = min(map(loss, grid))
     assert loss(chains.fitted(everyone)) == pytest.approx(best, rel=2e-3)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("pretrained", [False, True])
-def test_the_scores_of_chains_of_tags_are_calibrated(pretrained, tmp_path):
-    file = noisy_tags(tmp_path / "own.conll", "was VERB", "dog NOUN", "out ADJ")
-    options = CHEAP
-    if pretrained:
-        options = ["--pretrained", encoder_folder(tmp_path / "encoder"), *SHORT[2:]]
-    for name in ("true", "false"):
-        out = tmp_path / name / "run"
-        printed("tagging", file, *options, "--crf", "true", "--calibrate", name, "--out", out)
-    told = scores_of(tmp_path / "true" / "run")["calibration"]
-    texts = [("out", "dog", "was")]
-    potentials, plain = (logits_in(tmp_path / name, texts) for name in ("true", "false"))
-    np.testing.assert_allclose(potentials[0], plain[0] / told["temperature"], rtol=1e-4, atol=1e-5)

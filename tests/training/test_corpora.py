@@ -145,12 +145,3 @@ def test_a_recurrent_model_that_goes_on_takes_no_second_corpus(tmp_path):
     file = tab_separated(tmp_path)
     command = ["language-model", file, "--also", file, "--model", "gru"]
     assert "choose --windows random" in refusal(*command, out=tmp_path / "run", status=2)
-
-
-def test_a_small_file_is_trained_on_for_a_thousand_steps_unless_passes_are_given(tmp_path):
-    task = TranslationOptions(file=tab_separated(tmp_path), batch_size=5).make()
-    train, validation = task.reading.read()
-    run = run_files(task, tmp_path, train, validation, task.reading.tokenizers(train))
-    assert task.modelling.num_steps(task.modelling.batches(train, run)) == 1000
-    task = TranslationOptions(file=tab_separated(tmp_path), batch_size=5, passes=2).make()
-    assert task.modelling.num_steps(task.modelling.batches(train, run)) == 2 * (len(train) // 5)

@@ -17,7 +17,7 @@ from seqkeras.training.__main__ import main
 from seqkeras.training.run import open_run
 from seqkeras.training.tasks.dates import DatesOptions
 from tests.conftest import CHECKOUT, SMALL, run_python
-from tests.training.commands import outcome, printed, refusal
+from tests.training.commands import outcome, printed, refusal, refused_files, refused_options
 
 # Small enough to train in seconds; what it learns does not matter.
 TINY = (
@@ -78,18 +78,6 @@ def test_a_run_and_its_bundle_are_scored_on_a_file_of_dates(dates_run, dates_bun
         assert message in refusal(*given, out=tmp_path / "scores.json")
 
 
-def test_a_finished_run_says_so_and_is_left_alone(dates_run):
-    before = (dates_run / "model.keras").stat().st_mtime_ns
-    for options in (SMALL, ["--config", dates_run / "options.json"]):
-        assert "finished already" in printed("dates", *options, "--out", dates_run)[-1]
-    assert (dates_run / "model.keras").stat().st_mtime_ns == before
-
-
-def test_other_options_are_refused_on_the_same_folder(dates_run):
-    line = refusal("dates", *SMALL, "--units", "33", out=dates_run)
-    assert "other options: units is 32 there and 33 here" in line and "--overwrite" in line
-
-
 @pytest.mark.long
 def test_a_killed_run_goes_on_and_ends_with_the_same_scores(tmp_path):
     whole, folder = tmp_path / "whole", tmp_path / "killed"
@@ -106,55 +94,33 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_scores(tmp_path):
     assert (folder / "scores.json").read_bytes() == (whole / "scores.json").read_bytes()
 
 
-def test_a_config_file_sets_options_and_the_command_line_goes_before_it(tmp_path):
-    config, run = tmp_path / "config.json", tmp_path / "run"
-    config.write_text(json.dumps({"units": 33, "decoder_units": 34, "locales": ["de"]}))
-    run.mkdir()
-    (run / "options.json").write_text(
-        json.dumps({"task": "dates", "units": 64, "decoder_units": 64})
-    )
-    line = refusal("dates", "--config", config, "--decoder-units", "35", out=run)
-    assert "units is 64 there and 33 here" in line and "there and ['de'] here" in line
-    assert "decoder_units is 64 there and 35 here" in line
-
-
-@pytest.mark.parametrize(
-    ("option", "value", "message"),
-    [
-        ("--units", "0", "'--units': 0 is not in the range x>=1"),
-        ("--cell", "elman", "'elman' is not one of 'gru', 'lstm'"),
-        ("--locales", "de,xx", "unknown locale 'xx'; known: en_US"),
-        ("--seed", "99999999999", "99999999999 is not in the range"),
-        ("--learning-rate", "nan", "nan is not in the range 0<x<inf"),
-        ("--locales", "de,de", "needs one locale or more, each once"),
-        ("--noisy", "nan", "nan is not in the range 0<=x<=1"),
-        ("--examples", "9", "--examples must be at least --batch-size, 128; received 9."),
-        ("--unitz", "3", "No such option '--unitz'"),
-        ("--config", "nothing.json", "nothing.json' does not exist"),
-    ],
+test_a_wrong_option_gets_one_line = refused_options(
+    "dates",
+    ("--units 0", "'--units': 0 is not in the range x>=1"),
+    ("--cell elman", "'elman' is not one of 'gru', 'lstm'"),
+    ("--locales de,xx", "unknown locale 'xx'; known: en_US"),
+    ("--seed 99999999999", "99999999999 is not in the range"),
+    ("--learning-rate nan", "nan is not in the range 0<x<inf"),
+    ("--locales de,de", "needs one locale or more, each once"),
+    ("--noisy nan", "nan is not in the range 0<=x<=1"),
+    ("--examples 9", "--examples must be at least --batch-size, 128; received 9."),
+    ("--unitz 3", "No such option '--unitz'"),
+    ("--config nothing.json", "nothing.json' does not exist"),
 )
-def test_a_wrong_option_gets_one_line(option, value, message, tmp_path):
-    assert message in refusal("dates", option, value, out=tmp_path / "run", status=2)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ('{"locales": 5}', "config.json: locales must be a list; received 5"),
-        ('{"batch_size": null}', "batch_size must be a whole number; received null."),
-        ('{"batch_size": 16.9}', "config.json: batch_size must be a whole number; received"),
-        ('{"batch_size": true}', "batch_size must be a whole number; received true."),
-        ('{"dropout": "0.1"}', 'config.json: dropout must be a number; received "0.1".'),
-        ("[" * 1000 + "]" * 1000, "JSON file: it is nested over 100 levels deep"),
-        ("{", "config.json is not a JSON file"),
-        ("[1]", "config.json must hold a JSON object"),
-        ('{"unitz": 3}', "unitz is unknown (did you mean units?)"),
-    ],
+test_a_wrong_config_gets_one_line = refused_files(
+    "dates --config",
+    "config.json",
+    ('{"locales": 5}', "", "config.json: locales must be a list; received 5"),
+    ('{"batch_size": null}', "", "batch_size must be a whole number; received null."),
+    ('{"batch_size": 16.9}', "", "config.json: batch_size must be a whole number; received"),
+    ('{"batch_size": true}', "", "batch_size must be a whole number; received true."),
+    ('{"dropout": "0.1"}', "", 'config.json: dropout must be a number; received "0.1".'),
+    ("[" * 1000 + "]" * 1000, "", "JSON file: it is nested over 100 levels deep"),
+    ("{", "", "config.json is not a JSON file"),
+    ("[1]", "", "config.json must hold a JSON object"),
+    ('{"unitz": 3}', "", "unitz is unknown (did you mean units?)"),
+    status=2,
 )
-def test_a_wrong_config_gets_one_line(content, message, tmp_path):
-    (tmp_path / "config.json").write_text(content)
-    given = ["dates", "--config", tmp_path / "config.json"]
-    assert message in refusal(*given, out=tmp_path / "run", status=2)
 
 
 RUN = {"options.json": '{"task": "dates"}'}
@@ -182,16 +148,6 @@ def test_what_is_no_run_is_refused_and_never_removed(files, message, tmp_path):
         (run / name).write_text(content)
     assert message in refusal("dates", "--overwrite", out=run)
     assert {name: (run / name).read_text() for name in files} == files
-
-
-def test_a_damaged_checkpoint_is_refused(tmp_path, monkeypatch):
-    command, run = ["dates", *TINY], tmp_path / "run"
-    with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError):
-        patch.setattr("seqkeras.training.fit.Reseed", lambda *args, **kwargs: 1 / 0)
-        main([*command, "--out", str(run)])
-    (run / "checkpoint.keras").write_bytes(b"PK")
-    line = refusal(*command, out=run)
-    assert "checkpoint.keras: damaged" in line and "--overwrite" in line
 
 
 @pytest.mark.long

@@ -14,23 +14,20 @@ import pandas
 import pytest
 
 from seqkeras import serving
-from seqkeras.data import series as series_data
 from seqkeras.data.series import WindowArrays
 from seqkeras.data.texts import DataError
 from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.export.next_command import next_command
 from seqkeras.runs import RunError, RunFiles
-from seqkeras.serving.http.application import Service
 from seqkeras.serving.pipelines.forecast import forecasting_of
 from seqkeras.serving.printing import as_line
 from seqkeras.serving.results import Forecasting
-from seqkeras.training.parts import forecasting, forecasting_reading
+from seqkeras.training.parts import forecasting
 from seqkeras.training.parts.baselines.forecasts import forecasts, persistence
 from seqkeras.training.parts.forecasting_scores import forecast_scores, forecast_summary
 from seqkeras.training.tasks.forecasting import ForecastingOptions
 from tests.arrays import close
 from tests.conftest import in_shell, others_long
-from tests.serving.http.served import ask, on_socket
 from tests.training.commands import evaluated, exported, printed, refused_files, scores_of
 
 COLUMNS = {
@@ -119,6 +116,7 @@ def test_a_naive_forecast_without_an_error_is_told():
 def test_the_line_of_the_export_answers_the_file_of_the_training(trained, tmp_path):
     folder, file, _ = trained
     manifest = export(folder, tmp_path / "b", options=ExportOptions(saved_models=False))
+    assert "compute z and x in float64" in (tmp_path / "b/README.md").read_text()
     line = next_command(tmp_path / "b", manifest, folder)
     command, _, said = line.partition("  # ")
     assert command == f"seqkeras predict {tmp_path / 'b'} --examples" and in_shell(
@@ -195,9 +193,7 @@ def test_scores_are_those_of_loops_over_the_answers(trained):
 
 def test_the_last_value_is_repeated():
     past = np.arange(2 * 7 * 3).reshape(2, 7, 3)
-    found = persistence(past, 5)
-    for step in range(5):
-        np.testing.assert_array_equal(found[:, step], past[:, 6])
+    np.testing.assert_array_equal(persistence(past, 5), np.stack([past[:, 6]] * 5, axis=1))
 
 
 @pytest.mark.parametrize("period", [3, 13, 24, 190])  # shorter and longer than the context, 13
@@ -290,19 +286,6 @@ def test_what_is_held_out_changes_nothing_of_the_training(tmp_path):
     assert min(each.future.start for each in validation) == 190
 
 
-def test_numbers_of_a_file_are_read_once(tmp_path, monkeypatch):
-    """For what is learned of columns, for the linear part, and for the windows."""
-    read = []
-
-    def values_of(series, index, column):
-        read.append(column.name)
-        return series_data.values_of(series, index, column)
-
-    monkeypatch.setattr(forecasting_reading, "values_of", values_of)
-    task_of(hourly(tmp_path / "load.csv"))
-    assert [read.count(name) for name in ("load", "mild", "plan")] == [1, 1, 1]
-
-
 def test_cycles_of_none_need_no_time():
     ForecastingOptions(file="load.csv", targets=("load",), cycles=("none",)).check()
 
@@ -389,24 +372,6 @@ def test_every_model_forecasts_all_steps_and_targets(options, tmp_path):
     values = np.asarray(model(given))
     if own:
         assert (np.diff(values, axis=-1) > 0).all()
-
-
-def test_a_forecast_moves_with_the_scale_of_its_file(tmp_path):
-    """Loads in other units, the same weights: the forecasts are in these units."""
-    file = hourly(tmp_path / "load.csv", missing=0)
-    with open(file) as lines:
-        rows = [line.split(",") for line in lines]
-    for row in rows[1:]:
-        row[1] = str(1000 * float(row[1]) + 7)
-    (tmp_path / "other.csv").write_text("".join(map(",".join, rows)))
-    found = []
-    for path in (file, str(tmp_path / "other.csv")):
-        task, train, _ = task_of(path)
-        keras.utils.set_random_seed(0)
-        model, (inputs, _, _) = task.modelling.model(None), task.modelling.arrays(train, None)
-        answers = np.asarray(model({name: each[range(11)] for name, each in inputs.items()}))
-        found.append(np.stack([task.reading.rows.unscaled(answer) for answer in answers]))
-    close(found[1], 1000 * found[0] + 7, rtol=1e-4, atol=1)
 
 
 HOURS = "time,load,mild,plan,tariff\n" + "".join(
@@ -536,34 +501,6 @@ def test_series_of_two_spellings_are_told(tmp_path, capsys):
     options |= {"file": str(tmp_path / "load.csv")}
     ForecastingOptions(**options).make().reading.read()
     assert "'7', '7.0' of 'zone' are read as one, '7'" in capsys.readouterr().out
-
-
-@pytest.mark.long
-def test_a_column_of_booleans_is_known_where_it_is_served(tmp_path):
-    file = free_days(tmp_path / "load.jsonl")
-    options = arguments(context=14, horizon=7, batch_size=8, units=5, max_steps=2, **FREE)
-    printed("forecasting", file, *options, "--out", tmp_path / "run")
-    exported(tmp_path)
-    assert "compute z and x in float64" in (tmp_path / "bundle" / "README.md").read_text()
-    rows = [json.loads(line) for line in (tmp_path / "load.jsonl").read_text().splitlines()]
-    frame = pandas.read_json(file, lines=True)
-    series, known = rows[:14], [{"free": row["free"]} for row in rows[14:21]]
-    spelled = [{**row, "free": str(row["free"]), "zone": str(row["zone"])} for row in series]
-    of_pandas = frame[:14].to_dict("records")
-    forecast = serving.load(tmp_path / "bundle")
-    given = [{"series": own, "known": known} for own in (series, spelled, of_pandas)]
-    answers = forecast(given, strict=True)
-    others = forecast([{"series": series, "known": [{"free": "none of these"}] * 7}])
-    assert others[0].unknown == {"free": {"none of these": 7}}
-    with on_socket(Service([("load", tmp_path / "bundle")], log=False)) as port:
-        status, found = ask(port, "/v1/bundles/load", {"inputs": given[:2]})
-    assert status == 200
-    for answer in answers:
-        assert answer.unknown == {}
-        close(answer.values, answers[0].values, rtol=1e-6, atol=1e-6)
-    for answer in found["answers"]:
-        assert "unknown" not in answer
-        close(np.array(answer["values"]), answers[0].values, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.long

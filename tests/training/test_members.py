@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from seqkeras import serving
-from seqkeras.metrics.calibration import log_softmax
 from seqkeras.training.options import TASKS as TASK_OPTIONS
 from tests.arrays import close
 from tests.conftest import others_long
@@ -107,38 +106,16 @@ def test_another_training_does_not_begin_with_the_mean(trained, tmp_path):
     assert f"It is the mean of several members; begin with one: {way_out}." in line
 
 
-@pytest.mark.long
-def test_another_training_begins_with_one_of_them(trained, tmp_path):
-    folder, _ = trained("forecasting")
-    start = ["--start-from", folder / "run/members/1"]
-    printed(*TASKS["forecasting"](tmp_path), *start, "--out", tmp_path / "run")
-
-
-def answers_of(folder, text):
-    """The answer of the bundle in a folder, of one graph, and those of the members."""
-    bundle = exported(folder)
-    assert [path.name for path in (bundle / "onnx").glob("*.onnx")] == ["model.onnx"]
-    runs = [folder / f"run/members/{number + 1}" for number in range(COUNT)]
-    return serving.load(bundle, threads=1)(text), [answers_of_run(run, [text])[0] for run in runs]
-
-
 def test_a_bundle_forecasts_the_mean(trained):
     folder, _ = trained("forecasting")
     lines = (folder / "load.csv").read_text().splitlines()[1:19]
     rows = [line.split(",")[:-1] for line in lines]
     series = {"series": tuple(rows[:13]), "known": [row[-2:] for row in rows[13:]]}
-    whole, each = answers_of(folder, series)
-    close(whole.values, np.mean([answer.values for answer in each], axis=0), 1e-5)
-
-
-@pytest.mark.long
-def test_a_bundle_scores_by_the_mean_of_logits(tmp_path):
-    command = TASKS["classification"](tmp_path)
-    printed(*command, "--calibrate", "false", "--members", COUNT, "--out", tmp_path / "run")
-    whole, each = answers_of(tmp_path, "a fine film")
-    logits = [[np.log(answer.scores[label]) for label in whole.scores] for answer in each]
-    expected = np.exp(log_softmax(np.mean(logits, axis=0)[None]))[0]
-    close(np.array([*whole.scores.values()]), expected, 1e-4)
+    bundle = exported(folder)
+    assert [path.name for path in (bundle / "onnx").glob("*.onnx")] == ["model.onnx"]
+    runs = [folder / f"run/members/{number + 1}" for number in range(COUNT)]
+    each = [answers_of_run(run, [series])[0].values for run in runs]
+    close(serving.load(bundle, threads=1)(series).values, np.mean(each, axis=0), 1e-5)
 
 
 @pytest.mark.long

@@ -117,6 +117,9 @@ def test_few_pairs_are_learned_for_as_many_steps_as_before(tmp_path):
             for order in (SimpleNamespace(batches_per_pass=count) for count in (5, 500))
         )
         assert (few, many) == (1000, passes * 500)
+    given = TASKS["translation"].of(file=str(tmp_path / "pairs.tsv"), passes=2).make()
+    order = SimpleNamespace(order=SimpleNamespace(batches_per_pass=5))
+    assert given.modelling.num_steps(order) == 2 * 5
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,6 @@ from seqkeras.training.options import TASKS
 from seqkeras.training.train import train
 from tests.conftest import CHECKOUT, run_python
 from tests.training.exporting import refusals_of_run
-from tests.training.stops import stopped_behind_a_checkpoint
 
 PAGE = (CHECKOUT / "docs/training/own-task.md").read_text(encoding="utf-8")
 MIRROR, *_ = re.findall("```python\n(.*?)```", PAGE, re.DOTALL)
@@ -160,19 +159,6 @@ def test_a_pipeline_without_answers_in_training_is_refused(run):
     message = "pipeline must be .*Translate; received 'Spell'"
     with pytest.raises(ValueError, match=message):
         answerer(RunFiles(record, {}, [], {}))
-
-
-@pytest.mark.long
-def test_a_stopped_training_goes_on_and_ends_with_the_same_weights(run, words, tmp_path):
-    folder = tmp_path / "stopped"
-    with stopped_behind_a_checkpoint():
-        train(mirror(words), folder)
-    assert (folder / "checkpoint.keras").exists()
-    train(mirror(words), folder)
-    one, other = (keras.models.load_model(each / "model.keras") for each in (run, folder))
-    for weight, expected in zip(other.weights, one.weights, strict=True):
-        np.testing.assert_array_equal(weight, expected)
-    assert (folder / "samples.txt").read_text() == (run / "samples.txt").read_text()
 
 
 def test_what_can_not_be_read_leaves_an_older_run_as_it_is(run, words, tmp_path):

@@ -81,14 +81,12 @@ def trees(draw):
     ("section", "file", "content", "log", "least"),
     [
         ("Classification", "reviews.csv", reviews, "val_mcc", 0.9),
-        pytest.param("Tagging", "names.conll", names, "val_f1", 0.9, marks=pytest.mark.long),
-        pytest.param("Features of words", "tales.txt", tales, "loss", None, marks=pytest.mark.long),
-        pytest.param(
-            "Answers to prompts", "answers.jsonl", answers, "val_right", 0.9, marks=pytest.mark.long
-        ),
-        pytest.param("Translation", "pairs.tsv", pairs, "val_bleu", 0.5, marks=pytest.mark.long),
-        pytest.param("Forecasting", "load.csv", load, "val_mae", None, marks=pytest.mark.long),
-        pytest.param("Trees", "trees.txt", trees, "val_roots", 0.9, marks=pytest.mark.long),
+        ("Tagging", "names.conll", names, "val_f1", 0.9),
+        ("Features of words", "tales.txt", tales, "loss", None),
+        ("Answers to prompts", "answers.jsonl", answers, "val_right", 0.9),
+        ("Translation", "pairs.tsv", pairs, "val_bleu", 0.5),
+        ("Forecasting", "load.csv", load, "val_mae", None),
+        ("Trees", "trees.txt", trees, "val_roots", 0.9),
     ],
 )
 def test_a_section_trains_from_python(section, file, content, log, least, tmp_path, monkeypatch):

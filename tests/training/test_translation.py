@@ -15,22 +15,20 @@ from starlette.testclient import TestClient
 from seqkeras import serving
 from seqkeras.attention import DotScore
 from seqkeras.export.bundle import export
-from seqkeras.models import RNNSeq2Seq
 from seqkeras.runs import RunError, RunFiles
 from seqkeras.schedules import LinearDecay
 from seqkeras.serving.http.application import Application, Service
 from seqkeras.tokenizers import BOS, EOS, PAD, TOKENIZERS
-from seqkeras.training.__main__ import main
 from seqkeras.training.answering.translate import source_ids
 from seqkeras.training.parts.translation_models import model_of
 from seqkeras.training.tasks.translation import RECURRENT, TranslationOptions
-from tests.conftest import long_fixture, public_data
+from tests.conftest import long_fixture
 from tests.training.commands import (
     evaluated,
     exported,
     printed,
-    refusal,
     refused_files,
+    refused_options,
     scores_of,
     scores_of_both,
 )
@@ -74,12 +72,6 @@ def dictionary(folder):
     return str(folder / "words.dict")
 
 
-def config(folder, content):
-    """The option that gives a training these lines of TOML."""
-    (folder / "options.toml").write_text(content)
-    return ["--config", folder / "options.toml"]
-
-
 def trained(*arguments):
     """Return the lines of a training that ends well."""
     return printed("translation", *arguments, *TINY, *FAST)
@@ -103,7 +95,7 @@ def translator(tmp_path_factory):
     """A run of a Transformer on sentences, and its lines."""
     folder = tmp_path_factory.mktemp("sentences")
     options = ["--passes", 30, "--vocab-size", 60, "--held-out", 0.2, "--max-length", 23]
-    options += config(folder, "joint = true\nlowercase = true\n")
+    options += ["--joint", "true", "--lowercase", "true"]
     return folder / "run", trained(tab_separated(folder), "--out", folder / "run", *options)
 
 
@@ -113,7 +105,7 @@ def speller(tmp_path_factory):
     folder = tmp_path_factory.mktemp("words")
     file = dictionary(folder)
     options = ["--validation", file, "--format", "cmudict", "--passes", 8]
-    options += ["--model", "bahdanau", *config(folder, "several_targets = true\nstress = false")]
+    options += ["--model", "bahdanau", "--several-targets", "true", "--stress", "false"]
     options += ["--tokens", "characters", "--target-tokens", "words", "--max-length", 7]
     options += ["--teacher-forcing", 0.7, "--teacher-forcing-steps", 20]
     return folder / "run", trained(file, "--out", folder / "run", *options)
@@ -259,7 +251,7 @@ def test_every_model_answers_a_batch(name):
     assert list(model.never_generated) == [PAD, 1, BOS]
 
 
-def test_sizes_and_scheduled_sampling_reach_a_recurrent_model():
+def test_options_reach_a_recurrent_model():
     sizes = {"hidden_dim": 8, "embedding_dim": 5, "num_layers": 2, "cell": "gru"}
     sampling = {"teacher_forcing": 0.5, "teacher_forcing_steps": 50, "gradient_accumulation": 2}
     options = TranslationOptions(model="luong", attention="dot", **sizes, **sampling)
@@ -268,15 +260,12 @@ def test_sizes_and_scheduled_sampling_reach_a_recurrent_model():
     assert isinstance(model.decoder.attention.score, DotScore)
     assert model.source_embedding.output_dim == 5 and model.decoder.units == 8
     assert model.decoder.teacher_forcing.schedule == LinearDecay(1.0, 0.005, 0.5)  # of batches
-
-
-def test_tied_weights_reach_a_recurrent_model():
-    options = {"model": "bahdanau", "hidden_dim": 8, "embedding_dim": 5}
-    tied, untied = (
-        model_of(TranslationOptions(**options, tie_weights=value), 11, 13) for value in (True, None)
-    )
-    assert tied.decoder.tie_weights and not untied.decoder.tie_weights
-    assert len(untied.weights) - len(tied.weights) == 2  # the output's matrix and bias
+    plain = model_of(TranslationOptions(model="sutskever", hidden_dim=8, readout="tanh"), 11, 13)
+    assert plain.decoder.readout is not None and not plain.decoder.tie_weights
+    assert not plain.reverse_source
+    others = {"hidden_dim": 8, "embedding_dim": 8, "readout": "none", "reverse_source": True}
+    model = model_of(TranslationOptions(model="cho", tie_weights=True, **others), 11, 13)
+    assert model.decoder.readout is None and model.decoder.tie_weights and model.reverse_source
 
 
 AT_LEAST_6 = "must be at least 6, for the characters and special tok"
@@ -289,7 +278,7 @@ test_files_that_nothing_can_be_learned_from_get_one_line = refused_files(
     ("", "", "pairs.tsv: the file is empty."),
     ("a\tb\nc\td\n", "--held-out 1", "2 different sources are held out, so nothing is left f"),
     ("a\tb\na\td\n", "", "pairs.tsv: 1 source is held out, so nothing is left for training"),
-    ("a\tb\n", "--targets {folder}/other.de", "must have as many lines as each other; th"),
+    ("a\tb\n", "--targets {tmp_path}/other.de", "must have as many lines as each other; th"),
     ("a\tb\n", "--source-column en", "there is no column 'en'; there are 'a', 'b'."),
     ("a\tb\nc\td\n" * 40, f"{SMALL} --vocab-size 5", f"pairs.tsv: --vocab-size {AT_LEAST_6}"),
     ("a\tb\nc\td\n" * 40, f"{SMALL} --target-vocab-size 5", f"--target-vocab-size {AT_LEAST_6}"),
@@ -300,48 +289,38 @@ test_files_that_nothing_can_be_learned_from_get_one_line = refused_files(
 )
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ("{lowercase} --tokens characters", "characters keep their case"),
-        ("{joint} --target-tokens words", "one vocabulary has one kind of --tokens"),
-        ("{joint} --target-vocab-size 9", "one vocabulary has one --vocab-size"),
-        ("--validation-targets {file}", "--validation-targets needs --validation"),
-        ("--validation {file} --targets {file}", "--validation must be in the form of FILE"),
-        ("--cell lstm", "--cell is for recurrent models"),
-        ("--reverse-source true", "--reverse-source is for recurrent models; choose a --model of "),
-        ("--teacher-forcing 0.5", "--teacher-forcing is for recurrent models"),
-        ("--teacher-forcing 0.5 --model classical-context", "reads none of its own tokens"),
-        ("--num-heads 3 --hidden-dim 8", "--num-heads must divide --hidden-dim; received 3 and 8."),
-        ("--model cho --attention dot", "cho does not attend; choose bahdanau or luong."),
-        ("--model luong {tied} --embedding-dim 5", "luong computes logits of its state, so embedd"),
-        ("--model bahdanau --readout none {tied}", "as wide; choose --embedding-dim 256"),
-        ("--model luong --attention hard --teacher-forcing 0.5", "trained on the tokens given"),
-        ("--model luong --readout none", "--readout: luong has a hidden layer of its own"),
-        ("--frames-column a {joint}", "--joint: sources of --frames-column are no texts"),
-        ("--frames-column a --targets {file}", "--targets: sources of --frames-column are no te"),
-        ("--numbers a {joint}", "--joint: sources of --numbers are no texts; leave it out."),
-        ("--categories a --frames-column b", "--categories and --frames-column are two forms of a"),
-        ("--numbers a --decimal-comma b", "--decimal-comma must be of --numbers; received 'b'."),
-        ("--readout none", "--readout is for recurrent models; choose a --model of "),
-        ("--model classical-context {tied}", "--tie-weights: classical-context reads none of its"),
-        ("--model luong --decoder-units 7", "decoder of luong begins with the encoder's states"),
-        ("--targets nothing.de", "nothing.de: no such file."),
-    ],
+@pytest.fixture
+def pairs(tmp_path):
+    return tab_separated(tmp_path)
+
+
+test_options_that_do_not_go_together_get_one_line = refused_options(
+    "translation {pairs}",
+    ("--lowercase true --tokens characters", "characters keep their case"),
+    ("--joint true --target-tokens words", "one vocabulary has one kind of --tokens"),
+    ("--joint true --target-vocab-size 9", "one vocabulary has one --vocab-size"),
+    ("--validation-targets {pairs}", "--validation-targets needs --validation"),
+    ("--validation {pairs} --targets {pairs}", "--validation must be in the form of FILE"),
+    ("--cell lstm", "--cell is for recurrent models"),
+    ("--reverse-source true", "--reverse-source is for recurrent models; choose a --model of "),
+    ("--teacher-forcing 0.5", "--teacher-forcing is for recurrent models"),
+    ("--teacher-forcing 0.5 --model classical-context", "reads none of its own tokens"),
+    ("--num-heads 3 --hidden-dim 8", "--num-heads must divide --hidden-dim; received 3 and 8."),
+    ("--model cho --attention dot", "cho does not attend; choose bahdanau or luong."),
+    ("--model luong --tie-weights true --embedding-dim 5", "luong computes logits of its state"),
+    ("--model bahdanau --readout none --tie-weights true", "as wide; choose --embedding-dim 256"),
+    ("--model luong --attention hard --teacher-forcing 0.5", "trained on the tokens given"),
+    ("--model luong --readout none", "--readout: luong has a hidden layer of its own"),
+    ("--frames-column a --joint true", "--joint: sources of --frames-column are no texts"),
+    ("--frames-column a --targets {pairs}", "--targets: sources of --frames-column are no te"),
+    ("--numbers a --joint true", "--joint: sources of --numbers are no texts; leave it out."),
+    ("--categories a --frames-column b", "--categories and --frames-column are two forms of a"),
+    ("--numbers a --decimal-comma b", "--decimal-comma must be of --numbers; received 'b'."),
+    ("--readout none", "--readout is for recurrent models; choose a --model of "),
+    ("--model classical-context --tie-weights true", "--tie-weights: classical-context reads"),
+    ("--model luong --decoder-units 7", "decoder of luong begins with the encoder's states"),
+    ("--targets nothing.de", "nothing.de: no such file."),
 )
-def test_options_that_do_not_go_together_get_one_line(options, message, tmp_path):
-    words = {"file": tab_separated(tmp_path), "tied": "--tie-weights true"}
-    for name in ("joint", "lowercase"):
-        (tmp_path / f"{name}.toml").write_text(f"{name} = true\n")
-        words[name] = f"--config {tmp_path / name}.toml"
-    given = [words["file"], *options.format(**words).split()]
-    assert message in refusal("translation", *given, out=tmp_path / "run", status=2)
-
-
-def test_help_begins_with_the_form_of_the_file(capsys):
-    assert main(["translation", "--help"]) == 0
-    [_, first, *_] = capsys.readouterr().out.split("\n\n")
-    assert first.split() == TranslationOptions.__doc__.split("\n")[0].split()
 
 
 def served(folder):
@@ -395,21 +374,6 @@ def written(model, run, token_ids):
         outputs, state = model.step(np.array([ids[-1:]]), state)
         ids.append(int(np.argmax(outputs[0])))
     return run.tokenizers["target"].decode([each for each in ids[1:] if each != EOS])
-
-
-@pytest.mark.long
-def test_a_reversed_source_is_read_as_its_tokens_in_reverse_order(tmp_path):
-    run, bundle = bundle_of(tmp_path, "--model", "sutskever", "--reverse-source", "true")
-    model = keras.models.load_model(tmp_path / "run" / "model.keras", compile=False)
-    plain = RNNSeq2Seq.from_config({**model.get_config(), "reverse_source": False})
-    plain.build()
-    plain.set_weights(model.get_weights())
-    texts = [example["text"] for example in answered(tmp_path / "run")]
-    expected = [
-        written(plain, run, ids[::-1]) for ids in source_ids(run.tokenizers["source"], texts)
-    ]
-    assert [answer.text for answer in bundle(texts)] == expected
-    assert len({*expected}) > 1
 
 
 OWN_CALLS = {
@@ -488,22 +452,3 @@ def test_frames_are_scaled_by_the_means_and_deviations_of_training(tmp_path):
     mean, deviation = reading.of_frames["source_scaling"]
     np.testing.assert_allclose(mean, frames.mean(axis=0), rtol=1e-9)
     np.testing.assert_allclose(deviation, frames.std(axis=0), rtol=1e-9)
-
-
-def test_a_readout_is_between_features_and_logits_unless_it_is_none():
-    plain, hidden = (
-        model_of(TranslationOptions(model=name, hidden_dim=8, readout=readout), 11, 13).decoder
-        for name, readout in (("cho", "none"), ("sutskever", "tanh"))
-    )
-    assert plain.readout is None and plain.output_layer.kernel.shape == (8, 13)
-    assert hidden.readout is not None
-
-
-@pytest.mark.long
-def test_public_sentences_are_learned_a_little(tmp_path):
-    lines = public_data("tatoeba/eng-fra.txt").read_text(encoding="utf-8").split("\n")[:600]
-    (tmp_path / "pairs.txt").write_text("\n".join(lines), encoding="utf-8")
-    options = ["--passes", 4, "--vocab-size", 300, *config(tmp_path, "several_targets = true")]
-    trained(tmp_path / "pairs.txt", "--out", tmp_path / "run", *options)
-    scores = scores_of(tmp_path / "run")
-    assert scores["bleu_signature"].startswith("nrefs:var|") and scores["chrf"] > 5
