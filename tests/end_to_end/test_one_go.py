@@ -4,29 +4,21 @@ import numpy as np
 import pytest
 
 from seqkeras import models, serving
-from seqkeras.data.trees import Tree, tree_arrays
 from seqkeras.decoding import best_spans
 from seqkeras.export.families import plan_export
 from seqkeras.serving.manifest import Limits
 from seqkeras.serving.text import CharacterTable, WordTable, word_places
-from seqkeras.serving.text.trees import parse_tree
 from tests.arrays import numbers, randomize
 from tests.serving.exported import export_graphs
 from tests.serving.written import write
 
 LIMIT = 29
-LABELS = ["good", "bad", "neither"]
 
 
 def pipeline_of(model, folder, pipeline, settings, tokenizers):
     graphs = export_graphs(folder, plan_export(model))
     write(folder, pipeline, graphs, tokenizers, limits=Limits(LIMIT), settings=settings)
     return serving.load(folder, threads=2)
-
-
-def softmax(logits):
-    exps = np.exp(logits.astype("float64"))
-    return exps / exps.sum(axis=-1, keepdims=True)
 
 
 QUESTIONS = [
@@ -103,51 +95,3 @@ def test_answers_of_words_and_characters(tmp_path):
             ask(pair)
     expected = ask(("who " * 7, "cat " * 29))
     assert ask(("who " * 8, "cat " * 30), truncate=True) == expected
-
-
-TREES = [
-    "(3 (2 The) (4 (2 (2 old) (3 cat)) (1 -LRB-)))",
-    "(sat)",
-    "((the) ((unheard) (dog)))",
-    "(S (NP (DT the) (NN cat)) (VP (VBD sat)))",
-]
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("cell", ["binary", "child_sum"])
-def test_classes_of_trees_and_of_their_nodes(tmp_path, cell):
-    words = WordTable.learn(["the", "cat", "sat", "old", "dog", "("])
-    model = models.TreeClassifier(len(words), 5, 7, len(LABELS), cell=cell)
-    trees = [parse_tree(text) for text in TREES]
-    ids = {word: words.id_of(word) for word in words.words[2:]}
-
-    def numbered(tree):  # as the library's own trees are, which have numbers as labels
-        return Tree(0, tuple(map(numbered, tree.children)), tree.word and tree.word.lower())
-
-    own = [numbered(tree) for tree in trees]
-    inputs = tree_arrays(own, ids)
-    model(inputs)
-    randomize(model)
-    tables = {"words": WordTable(words.words, lowercase=True)}
-    classify = pipeline_of(model, tmp_path, "Classify", {"labels": LABELS}, tables)
-    expected = softmax(numbers(model(inputs)))
-    for tree, each, answer, scores in zip(own, TREES, classify(TREES, nodes=True), expected):
-        assert answer.scores == pytest.approx(dict(zip(LABELS, scores[0])), abs=1e-5)
-        assert classify(each).labels == answer.labels
-        assert classify(each).nodes == ()
-        written = list(nodes_of(tree))
-        assert len(answer.nodes) == len(written) == each.count("(")
-        for (words_under, _), node in zip(written, answer.nodes, strict=True):
-            assert node.text.lower() == words_under
-        # Alone each part of the tree has the same classes: what is above changes nothing below.
-        for (_, part), node in zip(written, answer.nodes, strict=True):
-            [alone] = softmax(numbers(model(tree_arrays([part], ids)))[:, 0])
-            assert node.scores == pytest.approx(dict(zip(LABELS, alone)), abs=1e-5)
-
-
-def nodes_of(tree):
-    """The words and the tree of each node, from the left and from above."""
-    below = [each for child in tree.children for each in nodes_of(child)]
-    leaves = [words for words, node in below if node.word]
-    yield tree.word or " ".join(leaves), tree
-    yield from below

@@ -55,29 +55,6 @@ def with_full_width_digits(text):
     return text.translate({ord("0") + digit: ord("０") + digit for digit in range(10)})
 
 
-def test_characters_become_a_class(tmp_path):
-    words = {"好": ["精彩", "好看", "感人"], "差": ["无聊", "难看", "乏味"]}
-    frames = ["这部{}很{}。", "真是{1}的{0}！", "《{}》，{}"]
-    rows = [
-        (frame.format(noun, word), label)
-        for label, several in words.items()
-        for frame, noun, word in itertools.product(frames, NOUNS, several)
-    ]
-    with open(tmp_path / "评论.csv", "w", encoding="utf-8-sig", newline="") as file:
-        csv.writer(file).writerows([("内容", "类别"), *rows])
-    columns = ["--text-column", "内容", "--label-column", "类别"]
-    sizes = "--encoder convolution --units 11 --embedding-dim 7 --passes 8".split()
-    out = ["--out", tmp_path / "run"]
-    printed("classification", tmp_path / "评论.csv", *columns, *sizes, *SMALL, *out)
-    classify = serving.load(exported(tmp_path), threads=1)
-    for text, label in (("这本书很感人，好看。", "好"), ("城市无聊", "差")):
-        answer = classify(text)
-        assert answer.labels == (label,)
-        expected = probabilities(tmp_path, text)
-        scores = [answer.scores[name] for name in classify.manifest.settings["labels"]]
-        close(np.array(scores), expected, rtol=1e-4, atol=1e-5)
-
-
 def spelled(name, label):
     """Return the lines of a name's characters in BMES."""
     letters = "S" if len(name) == 1 else "B" + "M" * (len(name) - 2) + "E"

@@ -62,6 +62,20 @@ def test_words_that_training_lacks_are_told_by_their_endings():
     assert np.mean(right) > 0.9
 
 
+def matching(logits, features, known, targets, **options):
+    """Of how many penalties a support vector machine, fitted on known features, has the logits but
+    for a scale."""
+    matches = []
+    for penalty in (0.1, 1.0):
+        machine = LinearSVC(C=penalty, tol=1e-2, random_state=0, **options).fit(known, targets)
+        decisions = machine.decision_function(features)
+        if decisions.ndim == 1:
+            decisions = np.stack([-decisions / 2, decisions / 2], axis=1)
+        scale = np.sum(logits * decisions) / np.sum(decisions**2)
+        matches.append(np.allclose(logits, scale * decisions, atol=1e-3) and scale > 0)
+    return sum(matches)
+
+
 @pytest.mark.parametrize("kinds", others_long([3, 2]))
 def test_its_logits_are_those_of_a_support_vector_machine_times_a_scale(kinds):
     texts, labels = words(300)
@@ -72,15 +86,7 @@ def test_its_logits_are_those_of_a_support_vector_machine_times_a_scale(kinds):
     shares = (counts > 0).sum(axis=0)
     features = counts * (np.log((1 + len(texts)) / (1 + shares)) + 1)
     logits = logits_of_ngrams(layer, rows)
-    matches = []
-    for penalty in (0.1, 1.0):
-        machine = LinearSVC(C=penalty, tol=1e-2, random_state=0).fit(features, targets)
-        decisions = machine.decision_function(features)
-        if kinds == 2:
-            decisions = np.stack([-decisions / 2, decisions / 2], axis=1)
-        scale = np.sum(logits * decisions) / np.sum(decisions**2)
-        matches.append(np.allclose(logits, scale * decisions, atol=1e-3) and scale > 0)
-    assert sum(matches) == 1
+    assert matching(logits, features, features, targets) == 1
 
 
 def test_weights_of_many_texts_are_those_of_nine_tenths_which_the_others_judge(monkeypatch):
@@ -94,15 +100,9 @@ def test_weights_of_many_texts_are_those_of_nine_tenths_which_the_others_judge(m
     rest = order[: len(texts) - round(0.1 * len(texts))]
     features = counted_ngrams(layer, rows, order)
     weigh(features)
-    ours = found[10][order]
-    matches = []
-    for penalty in (0.1, 1.0):
-        machine = LinearSVC(C=penalty, tol=1e-2, max_iter=50, random_state=0)
-        machine.fit(features[: len(rest)], targets[rest])
-        decisions = machine.decision_function(features)
-        scale = np.sum(ours * decisions) / np.sum(decisions**2)
-        matches.append(np.allclose(ours, scale * decisions, atol=1e-3) and scale > 0)
-    assert sum(matches) == 1 and not np.allclose(found[10], found[1000], atol=1e-3)
+    known = features[: len(rest)]
+    assert matching(found[10][order], features, known, targets[rest], max_iter=50) == 1
+    assert not np.allclose(found[10], found[1000], atol=1e-3)
 
 
 def test_a_text_counts_each_ngram_over_the_root_of_their_number():

@@ -22,6 +22,7 @@ from tests.training.commands import (
 from tests.training.test_calibration import noisy
 from tests.training.test_forecasting import COLUMNS, SIZES, arguments, hourly
 from tests.training.test_regression import rated
+from tests.training.test_subword_dropout import tagged
 
 COUNT = 2
 SHORT = ["--embedding-dim", 8, "--units", 8, "--max-steps", 5, "--baselines", "false"]
@@ -31,12 +32,6 @@ def forecasting(folder):
     options = arguments(**COLUMNS | SIZES, quantiles=(0.1, 0.5, 0.9), max_steps=4, held_out=0.3)
     options += ["--model", "qrnn", "--looks", 1, "--baselines", "false"]
     return ["forecasting", hourly(folder / "load.csv"), *options]
-
-
-def tagged(path):
-    sentences = ["old A\ndog N\nruns V\n", "a D\ndog N\n", "runs V\nold A\n"] * 20
-    path.write_text("\n".join(sentences))
-    return path
 
 
 TASKS = {

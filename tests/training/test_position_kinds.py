@@ -1,6 +1,5 @@
 """Where a Transformer's tokens stand, from --position-kind to an answer that is served."""
 
-import json
 import subprocess
 import sys
 
@@ -11,10 +10,8 @@ from keras import tree
 from seqkeras import serving
 from seqkeras.models import Bert
 from seqkeras.models.limits import most_tokens
-from seqkeras.runs import RunFiles
 from seqkeras.tokenizers import read_tokenizer
 from seqkeras.training.__main__ import main
-from seqkeras.training.answering.generate import Generate
 from seqkeras.training.options.positions import POSITION_KINDS
 from seqkeras.training.parts.pretrained import Pretrained
 from tests.arrays import numbers, randomize
@@ -38,8 +35,10 @@ from tests.training.test_transformer_options import (
     SHORT,
     continued,
     model_of,
+    proved_generator,
     proved_translator,
     reviews,
+    tuned_to_answer,
 )
 
 NOT_USUAL = {"gpt": ["bias", "relative", "sinusoid"], "other": ["bias", "relative", "learned"]}
@@ -61,23 +60,8 @@ def test_a_gpt_reads_past_its_windows_and_is_tuned_to_answer(kind, window, tmp_p
     prompt = ("the old house is here " * 4)[: 2 * CONTEXT]
     answer = serving.load(exported(tmp_path), threads=1)(prompt, max_new_tokens=8)
     assert answer.text == continued(model, tokenizer, tokenizer.encode(prompt), 8)
-    (tmp_path / "answers.jsonl").write_text(
-        "\n".join(
-            json.dumps({"prompt": f"the {kind} {noun} is where it was", "answer": f"is {kind}."})
-            for kind in ("old", "red", "small")
-            for noun in ("house", "book", "child")
-        )
-    )
-    tuned = [*"--user= --assistant= --max-steps 9 --batch-size 3 --mask prefix".split()]
-    tuned += ["--start-from", tmp_path / "run", "--out", tmp_path / "tuned/run"]
-    (tmp_path / "tuned").mkdir()
-    printed("prompt-answer", tmp_path / "answers.jsonl", *tuned)
-    run, model = RunFiles.read(tmp_path / "tuned/run"), model_of(tmp_path / "tuned/run")
-    prompts = ["the red book is where it was", "the old"]
-    answers = serving.load(exported(tmp_path / "tuned"), threads=1)(prompts, max_new_tokens=5)
-    for prompt, answer in zip(prompts, answers, strict=True):
-        token_ids = Generate(run).token_ids(prompt)
-        assert answer.text == continued(model, run.tokenizers["text"], token_ids, 5)
+    tuned = tuned_to_answer(tmp_path, "--mask", "prefix", more=" is where it was")
+    proved_generator(tuned, ["the red book is where it was", "the old"])
 
 
 @pytest.mark.long

@@ -69,46 +69,48 @@ def test_the_turns_are_part_of_the_run_and_export_takes_it(tuned):
     assert refusals_of_run(tuned[0]) == []
 
 
-def test_the_loss_is_that_of_the_answer_alone(tuned, start):
-    run, file = tuned
-    options = PromptAnswerOptions(file=str(file), start_from=str(start), user="U:", assistant="A:")
-    task, files = options.make(), RunFiles.read(run)
-    examples = task.reading.examples_of([str(file)], {})
-    example = next(example for example in examples if example.text == "aab")
-    inputs, targets, _ = task.modelling.arrays([example], files)
-    token_ids, labels = (rows[np.array([0])] for rows in (inputs["token_ids"], targets))
-    table = files.tokenizers["text"]
+@pytest.fixture
+def read(tuned, start):
+    """A function of a file and of a text: the loss, the tokenizer and the arrays of an example."""
+
+    def read(file, text=None):
+        given = {"file": str(file), "start_from": str(start), "user": "U:", "assistant": "A:"}
+        task, files = PromptAnswerOptions(**given).make(), RunFiles.read(tuned[0])
+        examples = task.reading.examples_of([str(file)], {})
+        example = next(own for own in examples if text in (None, own.text))
+        inputs, targets, lengths = task.modelling.arrays([example], files)
+        token_ids, labels = (rows[np.array([0])] for rows in (inputs["token_ids"], targets))
+        return task.modelling.loss(), files.tokenizers["text"], token_ids, labels, lengths
+
+    return read
+
+
+def test_the_loss_is_that_of_the_answer_alone(tuned, read):
+    loss, table, token_ids, labels, _ = read(tuned[1], "aab")
     whole = [*table.encode("U:aab\nA:AAB"), table.id_of("<eos>")]
     assert token_ids[0].tolist() == whole[:-1]
     assert labels[0].tolist() == [NO_TARGET] * 7 + whole[-4:]
-    model = keras.models.load_model(run / "model.keras")
+    model = keras.models.load_model(tuned[0] / "model.keras")
     logits = model({"token_ids": token_ids}).numpy().astype("float64")
     log_probs = logits[0] - np.log(np.exp(logits[0]).sum(-1, keepdims=True))
     expected = -log_probs[range(7, 11), whole[-4:]].mean()
-    np.testing.assert_allclose(task.modelling.loss()(labels, logits), expected, rtol=1e-4)
+    np.testing.assert_allclose(loss(labels, logits), expected, rtol=1e-4)
 
 
-def test_an_answer_of_weight_0_is_read_and_not_learned(tuned, start, tmp_path):
+def test_an_answer_of_weight_0_is_read_and_not_learned(read, tmp_path):
     turns = [("user", "a", {}), ("assistant", "B", {"weight": 0}), ("user", "b", {"name": "bob"})]
     turns.append(("assistant", "BA", {"weight": 1}))
     rows = {"messages": [{"role": role, "content": text, **more} for role, text, more in turns]}
-    file = tmp_path / "rows.jsonl"
-    file.write_text(json.dumps(rows), encoding="utf-8")
-    options = PromptAnswerOptions(file=str(file), start_from=str(start), user="U:", assistant="A:")
-    task, files = options.make(), RunFiles.read(tuned[0])
-    inputs, targets, lengths = task.modelling.arrays(
-        task.reading.examples_of([str(file)], {}), files
-    )
-    table = files.tokenizers["text"]
+    (tmp_path / "rows.jsonl").write_text(json.dumps(rows), encoding="utf-8")
+    loss, table, token_ids, labels, lengths = read(tmp_path / "rows.jsonl")
     whole = [*table.encode("U:a\nA:B\nU:b\nA:BA"), table.id_of("<eos>")]
-    assert inputs["token_ids"][np.array([0])].tolist() == [whole[:-1]]
-    assert targets[np.array([0])].tolist() == [[NO_TARGET] * 13 + whole[-3:]]
+    assert token_ids.tolist() == [whole[:-1]]
+    assert labels.tolist() == [[NO_TARGET] * 13 + whole[-3:]]
     assert lengths.tolist() == [len(whole) - 1]
     logits = floats(1, len(whole) - 1, len(table))
     others = logits.copy()
     others[:, :13] = floats(1, 13, len(table), seed=1)
-    losses = [task.modelling.loss()(targets[np.array([0])], own) for own in (logits, others)]
-    assert losses[0] == losses[1]
+    assert loss(labels, logits) == loss(labels, others)
 
 
 def test_samples_show_texts_and_an_empty_answer_as_one():

@@ -46,9 +46,9 @@ COMMANDS = {
 }
 
 
-def batches_of(task, folder):
+def batches_of(task, folder, arguments=None):
     """The task's batches of training, and its run."""
-    arguments = [*COMMANDS[task](folder), *RATE, "--out", folder / "run"]
+    arguments = [*(arguments or COMMANDS[task](folder)), *RATE, "--out", folder / "run"]
     asked = command(task, TASKS[task]).main([*map(str, arguments)], standalone_mode=False)
     made = asked[0].make()
     train, validation = made.reading.read()
@@ -175,16 +175,10 @@ def test_both_texts_of_a_pair_are_cut(tmp_path):
     lines = [line.replace("\t", ",") for line in paired(tmp_path / "p").read_text().splitlines()]
     rows = [f"{line},{'same' if place % 2 else 'other'}" for place, line in enumerate(lines)]
     (tmp_path / "own.csv").write_text("\n".join(["text,pair,label", *rows]))
-    given = ["--pair-column", "pair", *SIZES, *RATE, "--vocab-size", 40, "--max-length", 12]
-    options, *_ = command("classification", TASKS["classification"]).main(
-        [*map(str, [tmp_path / "own.csv", *given, "--out", tmp_path / "run"])],
-        standalone_mode=False,
-    )
-    made = options.make()
-    train, validation = made.reading.read()
-    run, _ = made.prepared(tmp_path, train, validation, made.reading.tokenizers(train))
+    given = ["--pair-column", "pair", *SIZES, "--vocab-size", 40, "--max-length", 12]
+    batches, run = batches_of("classification", tmp_path, [tmp_path / "own.csv", *given])
     tokenizer = run.tokenizers["text"]
-    for inputs, _ in itertools.islice(made.modelling.batches(train, run).from_step(0), 20):
+    for inputs, _ in itertools.islice(batches.from_step(0), 20):
         for ids, segments in zip(inputs["token_ids"], inputs["segment_ids"], strict=True):
             real = ids != 0
             assert real.sum() <= 12

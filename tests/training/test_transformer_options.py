@@ -72,6 +72,33 @@ def translated(model, tokenizers, text, count):
     return tokenizers["target"].decode(target_ids[1:])
 
 
+def proved_generator(folder, prompts=("the old house", "the red")):
+    """The model of a run whose answers go on as the whole model does, and whose bundle's too."""
+    model, run, prompts = model_of(folder / "run"), RunFiles.read(folder / "run"), [*prompts]
+    served = serving.load(exported(folder), threads=1)(prompts, max_new_tokens=5)
+    trained = Generate(run)(model, prompts)
+    for prompt, answer, answered in zip(prompts, served, trained, strict=True):
+        token_ids = Generate(run).token_ids(prompt)
+        whole = continued(model, run.tokenizers["text"], token_ids, 5)
+        assert answer.text == whole and answered.text.startswith(whole)
+    return model
+
+
+def tuned_to_answer(folder, *options, more=""):
+    """A folder with a run that begins with the run in another, and answers."""
+    rows = [
+        json.dumps({"prompt": f"the {kind} {noun}{more}", "answer": f"is {kind}."})
+        for kind in ("old", "red", "small")
+        for noun in ("house", "book", "child")
+    ]
+    (folder / "answers.jsonl").write_text("\n".join(rows))
+    (folder / "tuned").mkdir()
+    given = [*"--user= --assistant= --max-steps 9 --batch-size 3".split(), *options]
+    given += ["--start-from", folder / "run", "--out", folder / "tuned/run"]
+    printed("prompt-answer", folder / "answers.jsonl", *given)
+    return folder / "tuned"
+
+
 def proved_translator(folder, *given):
     """The model of a training with these options, whose bundle answers as the whole model does."""
     file, text = translation.tab_separated(folder), "The old book is here."
@@ -96,28 +123,8 @@ def test_a_prompt_is_read_both_ways_in_training_in_the_run_and_in_the_bundle(tmp
     assert model_of(tmp_path / "run").config["attention_window"] == 4
     of_run, of_bundle = (evaluated(each, file) for each in (tmp_path / "run", exported(tmp_path)))
     assert of_run == pytest.approx(of_bundle, rel=1e-5)
-    (tmp_path / "answers.jsonl").write_text(
-        "\n".join(
-            json.dumps({"prompt": f"the {kind} {noun}", "answer": f"is {kind}."})
-            for kind in ("old", "red", "small")
-            for noun in ("house", "book", "child")
-        )
-    )
-    tuned = [*"--user= --assistant= --max-length 23 --max-steps 9 --batch-size 3".split()]
-    (tmp_path / "tuned").mkdir()
-    tuned += ["--start-from", tmp_path / "run", "--out", tmp_path / "tuned/run"]
-    printed("prompt-answer", tmp_path / "answers.jsonl", *tuned)
-    for folder in (tmp_path, tmp_path / "tuned"):
-        model = model_of(folder / "run")
-        assert model.reads_prefix
-        prompts = ["the old house", "the red"]
-        answers = serving.load(exported(folder), threads=1)(prompts, max_new_tokens=5)
-        run = RunFiles.read(folder / "run")
-        trained = Generate(run)(model, prompts)
-        for prompt, answer, answered in zip(prompts, answers, trained, strict=True):
-            token_ids = Generate(run).token_ids(prompt)
-            whole = continued(model, run.tokenizers["text"], token_ids, 5)
-            assert answer.text == whole and answered.text.startswith(whole)
+    for folder in (tmp_path, tuned_to_answer(tmp_path, "--max-length", 23)):
+        assert proved_generator(folder).reads_prefix
 
 
 @pytest.mark.long
@@ -130,17 +137,9 @@ def test_a_permuted_model_goes_on_from_left_to_right_as_the_whole_model_does(tmp
     assert_goes_on(tmp_path / "tuned", "language-model", file, *options)
     (tmp_path / "tuned/stopped").rename(tmp_path / "tuned/run")
     for folder in (tmp_path, tmp_path / "tuned"):
-        model, run = model_of(folder / "run"), RunFiles.read(folder / "run")
-        assert isinstance(model, PermutedGPT)
         of_run, of_bundle = (evaluated(each, file) for each in (folder / "run", exported(folder)))
         assert of_run == pytest.approx(of_bundle, rel=1e-5)
-        prompts = ["the old house", "the red"]
-        answers = serving.load(exported(folder), threads=1)(prompts, max_new_tokens=5)
-        trained = Generate(run)(model, prompts)
-        for prompt, answer, answered in zip(prompts, answers, trained, strict=True):
-            token_ids = Generate(run).token_ids(prompt)
-            whole = continued(model, run.tokenizers["text"], token_ids, 5)
-            assert answer.text == whole and answered.text.startswith(whole)
+        assert isinstance(proved_generator(folder), PermutedGPT)
 
 
 test_a_mask_is_for_a_gpt_and_an_attention_to_the_past_for_a_state_of_its_parts = refused_options(
@@ -164,14 +163,10 @@ def test_a_recurrent_model_that_attends_to_its_past_goes_on_as_the_whole_model_d
     file = language.text_file(tmp_path / "text.txt")
     options = [*LANGUAGE, *SHORT, "--model", "lstm", "--attention", kind]
     printed("language-model", file, *options, "--attention-window", 3, "--out", tmp_path / "run")
-    model = model_of(tmp_path / "run")
+    model = proved_generator(tmp_path)
     assert model.attention.window == 3 and kind in model.attention.name.replace("_", "-")
-    tokenizer = read_tokenizer(tmp_path / "run/tokenizer/text.json")
-    bundle = exported(tmp_path)
     shapes = {entry.name: entry.shape for entry in model.state_entries}
     assert shapes["keys"] == (3, 12 // model.attention.num_parts)  # whatever was read
-    answer = serving.load(bundle, threads=1)("the old house", max_new_tokens=8)
-    assert answer.text == continued(model, tokenizer, tokenizer.encode("the old house"), 8)
 
 
 @pytest.mark.long

@@ -1,7 +1,6 @@
 """`seqkeras train tune`: what it searches, keeps, ends early, goes on with and refuses."""
 
 import json
-import random
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -26,19 +25,7 @@ from seqkeras.training.tuning.spaces import (
 )
 from seqkeras.training.validation import Compared
 from tests.training.commands import printed, refused_options, scores_of
-
-WORDS = {"good": "fine nice lovely great".split(), "bad": "awful poor dull grim".split()}
-
-
-def reviews(path, count=120):
-    """A CSV file of texts that one word tells apart."""
-    draw, lines = random.Random(0), ["text,label"]
-    for place in range(count):
-        label = [*WORDS][place % 2]
-        rest = [draw.choice(["the", "film", "a", "was"]) for _ in range(4)]
-        lines.append(f"{' '.join([*rest, draw.choice(WORDS[label])])},{label}")
-    path.write_text("\n".join(lines) + "\n")
-    return str(path)
+from tests.training.test_distilling import reviews
 
 
 @pytest.fixture
@@ -59,7 +46,7 @@ def trained(monkeypatch):
 
 
 def tune(folder, *more):
-    file = reviews(folder / "reviews.csv")
+    file = reviews(folder / "reviews.csv", 120)
     out = ["--search", "learning_rate,dropout", "--out", folder / "tuned"]
     return printed("tune", "classification", file, *out, *more)
 
@@ -220,35 +207,26 @@ def test_the_best_run_is_left_with_the_table_and_the_picture(tmp_path, trained, 
 
 
 @pytest.mark.parametrize(
-    ("scores", "varies"),
+    ("scores", "different", "varies"),
     [
-        ([0.5], False),
-        ([0.5] * 4, False),
-        ([0.5, 0.5 + 1e-16, 0.5 - 1e-16, 0.5], False),  # as the error of a look before any step
-        ([0.1, 0.2, 0.4, 0.9], False),  # too few
-        ([place / 9 for place in range(study.FEWEST - 1)], False),
-        ([place / 9 for place in range(study.FEWEST)], True),
+        ([0.5], 99, False),
+        ([0.5] * 4, 99, False),
+        ([0.5, 0.5 + 1e-16, 0.5 - 1e-16, 0.5], 99, False),  # as the error before any step
+        ([0.1, 0.2, 0.4, 0.9], 99, False),  # too few
+        ([place / 9 for place in range(study.FEWEST - 1)], 99, False),
+        ([place / 9 for place in range(study.FEWEST)], 99, True),
+        ([place % 7 for place in range(2 * study.FEWEST)], 7, False),  # the same options again
     ],
 )
-def test_scores_that_do_not_vary_have_no_importance(scores, varies):
+def test_scores_that_do_not_vary_have_no_importance(scores, different, varies):
     made = optuna.create_study(direction="maximize")
     space = {"units": optuna.distributions.FloatDistribution(0, 1)}
     for place, score in enumerate(scores):
-        values = {"units": place / 11}
+        values = {"units": place % different / 99}
         trial = optuna.trial.create_trial(params=values, distributions=space, value=score)
         made.add_trial(trial)
     found = study.importance_of(made, seed=0)
     assert found == ({"units": pytest.approx(1)} if varies else {})
-
-
-def test_trials_of_the_same_options_count_once_for_the_importance():
-    made = optuna.create_study(direction="maximize")
-    space = {"units": optuna.distributions.FloatDistribution(0, 1)}
-    for place in range(2 * study.FEWEST):
-        values = {"units": place % 7 / 7}
-        trial = optuna.trial.create_trial(params=values, distributions=space, value=place % 7)
-        made.add_trial(trial)
-    assert study.importance_of(made, seed=0) == {}
 
 
 def test_lines_tell_what_is_tried_the_score_by_its_name_and_the_time_that_is_left(
@@ -296,7 +274,7 @@ def test_a_lower_score_is_told_as_people_know_it(tmp_path, monkeypatch):
 
 
 def test_six_options_fit_into_80_columns(tmp_path, trained):
-    file = reviews(tmp_path / "reviews.csv")
+    file = reviews(tmp_path / "reviews.csv", 120)
     out = ["--out", tmp_path / "tuned", "--trials", "4"]
     lines = printed("tune", "classification", file, *out)
     places = [place for place, line in enumerate(lines) if "──" in line]
@@ -340,7 +318,7 @@ def test_a_trial_that_is_stopped_is_tried_again(tmp_path, trained, monkeypatch, 
         whole(task, *arguments, **named)
 
     monkeypatch.setattr(study, "train", stop)
-    file = reviews(tmp_path / "reviews.csv")
+    file = reviews(tmp_path / "reviews.csv", 120)
     options = ["--search", "learning_rate", "--trials", "4", "--storage", storage]
     command = ["tune", "classification", file, *options, "--out", str(tmp_path / "tuned")]
     assert main(command) == 130
@@ -380,7 +358,7 @@ test_what_can_not_be_searched_is_refused = refused_options(
 
 
 def test_a_folder_of_others_is_refused(tmp_path, capsys):
-    command = ["tune", "classification", reviews(tmp_path / "reviews.csv")]
+    command = ["tune", "classification", reviews(tmp_path / "reviews.csv", 120)]
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").write_text("dear")
     assert main([*command, "--overwrite", "--out", str(tmp_path / "mine")]) == 1
@@ -429,7 +407,7 @@ def test_a_study_that_is_older_than_an_option_or_a_value_goes_on(tmp_path, train
         del content["none_of_these"]  # as before there was such an option
         return content
 
-    more = ["classification", reviews(tmp_path / "reviews.csv"), "--search", "encoder"]
+    more = ["classification", reviews(tmp_path / "reviews.csv", 120), "--search", "encoder"]
     more += ["--out", tmp_path / "tuned"]
     with monkeypatch.context() as patched:
         patched.setattr(study, "options_content", older)
