@@ -23,9 +23,7 @@ import pytest
 from seqkeras import serving
 from seqkeras.models import Bert
 from seqkeras.pretrained import save_hugging_face
-from seqkeras.runs import RunFiles
 from seqkeras.tokenizers import learn_word_piece, pad, read_tokenizer
-from seqkeras.training.answering import answerer
 from tests.arrays import close
 from tests.conftest import CHECKOUT
 from tests.serving.http.served import as_process, ask
@@ -166,44 +164,6 @@ def test_own_sentences_become_a_classifier_of_others(of_reviews):
     for row, answer in zip(expected, answers, strict=True):
         scores = np.array([answer.scores[label] for label in ("bad", "good")])
         close(scores, row, rtol=1e-4, atol=1e-5)
-
-
-def commands_alone(name, folder, page, shorter=""):
-    """Run the commands of a page of docs/ that train, export and ask what has a name.
-
-    Args:
-        shorter: options with which the training takes less time than on a user's larger file.
-
-    Returns:
-        What the last one prints.
-    """
-    text = (CHECKOUT / f"docs/{page}.md").read_text(encoding="utf-8")
-    found = re.findall(rf"^seqkeras .* (?:runs|bundles)/{name}\b.*$", text, re.MULTILINE)
-    commands = [each for each in found if not {"evaluate", "describe"} & {*each.split()}][:3]
-    trained = run(f"{commands[0]} {shorter}", folder, CHECKOUT)
-    exported, answer = [run(command, folder, CHECKOUT) for command in commands[1:]]
-    assert trained.splitlines()[-1] == f"next: {commands[1]}"
-    assert f"next: seqkeras predict bundles/{name} " in exported
-    return answer
-
-
-def test_a_file_becomes_a_classifier_by_commands_alone(tmp_path):
-    reviews(tmp_path)
-    assert commands_alone("reviews", tmp_path, "tasks/classification").startswith("good\t")
-    scores = json.loads((tmp_path / "runs/reviews/scores.json").read_text(encoding="utf-8"))
-    card = (tmp_path / "bundles/reviews/README.md").read_text(encoding="utf-8")
-    assert f"\n{scores['baselines']['summary']}.\n" in card
-    for method in ("model", "most frequent class", "words and pairs"):
-        right = scores["baselines"]["methods"][method]["validation examples right"]
-        assert f"| {method} | {right:.2%} | " in card
-
-
-def test_a_file_becomes_a_translator_by_commands_alone(tmp_path):
-    parallel_text(tmp_path)
-    printed = commands_alone("en-de", tmp_path, "tasks/translation", "--max-steps 150")
-    model = keras.models.load_model(tmp_path / "runs/en-de/model.keras", compile=False)
-    [answer] = answerer(RunFiles.read(tmp_path / "runs/en-de"))(model, ["the red house is big"])
-    assert printed == f"{answer.text}\n"
 
 
 def test_parallel_text_becomes_a_translator(tmp_path):

@@ -5,7 +5,8 @@ import json
 import random
 import re
 
-from tests.journeys.test_journeys import commands_alone
+from tests.conftest import CHECKOUT
+from tests.journeys.test_journeys import run
 from tests.serving.http.served import as_process, ask
 
 TOPICS = {
@@ -30,7 +31,13 @@ def tickets(path, count=600):
 
 def test_a_file_becomes_a_server_that_answers_null_to_texts_of_other_topics(tmp_path):
     tickets(tmp_path / "tickets.csv")
-    printed = json.loads(commands_alone("tickets", tmp_path, "training/none-of-these"))
+    page = (CHECKOUT / "docs/training/none-of-these.md").read_text(encoding="utf-8")
+    found = re.findall(r"^seqkeras .* (?:runs|bundles)/tickets\b.*$", page, re.MULTILINE)
+    commands = [line for line in found if not {"evaluate", "describe"} & {*line.split()}][:3]
+    trained, exported, answer = [run(command, tmp_path, CHECKOUT) for command in commands]
+    assert trained.splitlines()[-1] == f"next: {commands[1]}"
+    assert "next: seqkeras predict bundles/tickets " in exported
+    printed = json.loads(answer)
     assert printed["labels"] == [None] and printed["score"] > max(printed["scores"].values())
     card = (tmp_path / "bundles/tickets/README.md").read_text(encoding="utf-8")
     assert re.search(r"^Null is the answer to \d+\.\d% of 60 held-out examples", card, re.MULTILINE)
