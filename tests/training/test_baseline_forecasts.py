@@ -88,18 +88,12 @@ def test_the_season_is_the_one_that_repeats(period, tmp_path):
     assert Calendar.of(validation, None).best_season(options.horizon) == period
 
 
-def with_short_series(path, rows=30):
-    """A file of a long series and of a short one that has no week of hours."""
-    header, *lines = Path(series(path, 900, period=168)).read_text().splitlines()
-    lines = [f"{line},{name}" for name, end in (("a", 900), ("b", rows)) for line in lines[:end]]
-    path.write_text("\n".join([f"{header},name", *lines]) + "\n")
-    return str(path)
-
-
 def test_a_short_series_takes_no_season_from_the_long_ones(tmp_path):
-    """It has the last value instead."""
-    file = with_short_series(tmp_path / "x.csv")
-    options, _, validation = windows_of(file, series_column="name")
+    """It has the last value instead, as 30 rows hold no week of hours."""
+    header, *lines = Path(series(tmp_path / "x.csv", 900, period=168)).read_text().splitlines()
+    lines = [f"{line},{name}" for name, end in (("a", 900), ("b", 30)) for line in lines[:end]]
+    (tmp_path / "x.csv").write_text("\n".join([f"{header},name", *lines]) + "\n")
+    options, _, validation = windows_of(str(tmp_path / "x.csv"), series_column="name")
     calendar = Calendar.of(validation, None)
     assert calendar.best_season(options.horizon) == 168
     found, _ = forecasts.forecasts(validation, options)

@@ -187,19 +187,9 @@ def test_a_word_has_its_most_frequent_tag():
     [method] = tags.tags_of_words(examples, lambda example: range(len(example.text)))
     asked = SimpleNamespace(text=("Oslo", "May", "Coslo", "thinks", "Zürich"))
     [answer] = method.answer([asked])
-    expected = []
-    for word in asked.text:
-        counts = []
-        for known in (word, word[-3:], ""):  # the word, the suffix, any word
-            seen = [
-                tag
-                for example in examples
-                for other, tag in zip(example.text, example.target)
-                if other == known or (known != word and other.endswith(known))
-            ]
-            counts += [min({*seen}, key=lambda tag: (-seen.count(tag), tag))] if seen else []
-        expected.append(counts[0])
-    assert [word.tag for word in answer.words] == expected == ["B-LOC", "B-PER", "B-LOC", "O", "O"]
+    # May has two tags as often; Coslo ends as Oslo; the others end as no word does.
+    expected = ["B-LOC", "B-PER", "B-LOC", "O", "O"]
+    assert [word.tag for word in answer.words] == expected
 
 
 def test_frames_are_tagged_by_logistic_regression_of_scikit_learn():

@@ -14,7 +14,6 @@ from seqkeras.data.token_records import TokenRecords, begin_records
 from seqkeras.optimizers import SGD
 from seqkeras.pretrained import load_hugging_face, save_hugging_face
 from seqkeras.tokenizers import read_tokenizer, word_piece
-from seqkeras.training.__main__ import main
 from seqkeras.training.fit import summed
 from seqkeras.training.parts.masked_samples import masked_samples
 from seqkeras.training.parts.masked_sentences import masked_sentences
@@ -24,6 +23,7 @@ from tests.training.commands import (
     assert_goes_on,
     evaluated,
     exported,
+    printed,
     refusal,
     refused_files,
     scores_of,
@@ -55,7 +55,7 @@ def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("bert")
     file = text_file(folder / "text.txt")
     options = [*TINY, "--passes", "50", "--steps-per-save", "100", "--looks", "2"]
-    assert main(["bert-pretraining", file, *options, "--out", str(folder / "run")]) == 0
+    printed("bert-pretraining", file, *options, "--out", folder / "run")
     exported(folder)
     return folder
 
@@ -125,9 +125,8 @@ def test_new_heads_are_put_on_the_encoder_as_it_was_trained(trained, tmp_path):
     rows = [f"the {word},{label}" for word, label in kinds.items()]
     file = tmp_path / "labels.csv"
     file.write_text("text,label\n" + "\n".join(rows * 8), encoding="utf-8")
-    options = ["--batch-size", "8", "--passes", "1", "--frozen", "true"]
-    options += ["--pretrained", str(trained / "run")]
-    assert main(["classification", str(file), *options, "--out", str(tmp_path / "tuned")]) == 0
+    options = ["--pretrained", trained / "run", *"--batch-size 8 --passes 1 --frozen true".split()]
+    printed("classification", file, *options, "--out", tmp_path / "tuned")
     tuned = keras.models.load_model(tmp_path / "tuned/model.keras").encoder
     before = keras.models.load_model(trained / "run/model.keras").encoder
     same = {"name": "", "trainable": True}
@@ -140,30 +139,27 @@ def test_new_heads_are_put_on_the_encoder_as_it_was_trained(trained, tmp_path):
 
 
 @pytest.mark.long
-def test_hugging_face_s_format_holds_the_run_and_brings_it_back(trained, tmp_path, capsys):
+def test_hugging_face_s_format_holds_the_run_and_brings_it_back(trained, tmp_path):
     model = keras.models.load_model(trained / "run/model.keras")
     tokenizer = read_tokenizer(trained / "run/tokenizer/text.json")
     save_hugging_face(model, tmp_path / "folder", tokenizers={"text": tokenizer})
     again = load_hugging_face(tmp_path / "folder")
     assert [*again.heads] == ["masked", "next"]
     options = "--max-length 23 --batch-size 7 --held-out 0.1 --max-steps 1 --learning-rate 1e-9"
-    given = ["--pretrained", str(tmp_path / "folder"), *options.split()]
-    out = ["--out", str(tmp_path / "more")]
-    assert main(["bert-pretraining", str(trained / "text.txt"), *given, *out]) == 0
+    given = ["--pretrained", tmp_path / "folder", *options.split(), "--out", tmp_path / "more"]
+    printed("bert-pretraining", trained / "text.txt", *given)
     found, expected = scores_of(tmp_path / "more"), scores_of(trained / "run")
     for name in ("validation_masked_loss", "validation_next_loss"):
         assert found[name] == pytest.approx(expected[name], rel=1e-4)
 
 
 @pytest.mark.long
-def test_longer_rows_go_on_from_the_run_with_its_records(trained, tmp_path, capsys):
-    options = [*TINY, "--max-length", "41", "--start-from", str(trained / "run")]
-    options += ["--max-steps", "2", "--learning-rate", "1e-9"]
-    out = ["--out", str(tmp_path / "longer")]
-    assert main(["bert-pretraining", str(trained / "run.records"), *options, *out]) == 0
-    printed = capsys.readouterr().out
-    assert " rows of 41" in printed
-    assert "run.records brings its own; --vocab-size, --held-out have no effect\n" in printed
+def test_longer_rows_go_on_from_the_run_with_its_records(trained, tmp_path):
+    options = [*TINY, "--max-length", 41, "--start-from", trained / "run", "--max-steps", 2]
+    given = [trained / "run.records", *options, "--learning-rate", 1e-9]
+    lines = "\n".join(printed("bert-pretraining", *given, "--out", tmp_path / "longer"))
+    assert " rows of 41" in lines
+    assert "run.records brings its own; --vocab-size, --held-out have no effect\n" in lines
     found = scores_of(tmp_path / "longer")
     assert found["validation_masked_accuracy"] > found["most_frequent_token"] + 0.2
     assert not (tmp_path / "longer.records").exists()
@@ -183,9 +179,9 @@ def test_without_pairs_there_is_one_head_and_one_document_is_enough(tmp_path):
     file, validation = tmp_path / "text.txt", tmp_path / "validation.txt"
     file.write_text("\n".join(lines * 4), encoding="utf-8")
     validation.write_text("\n".join(lines[::3]), encoding="utf-8")
-    options = [*TINY, "--pairs", "false", "--masks", "words", "--max-steps", "3"]
-    options += ["--validation", str(validation)]
-    assert main(["bert-pretraining", str(file), *options, "--out", str(tmp_path / "run")]) == 0
+    options = [*TINY, *"--pairs false --masks words --max-steps 3".split()]
+    out = ["--validation", validation, "--out", tmp_path / "run"]
+    printed("bert-pretraining", file, *options, *out)
     scores = scores_of(tmp_path / "run")
     assert {"validation_masked_loss", "most_frequent_token"} <= scores.keys()
     assert not {"validation_next_loss", "majority"} & scores.keys()
@@ -236,11 +232,10 @@ def test_accumulated_batches_make_the_step_of_a_large_one(trained):
 def test_several_processes_make_the_records_of_one(tmp_path):
     file = text_file(tmp_path / "text.txt", 200)
     other = text_file(tmp_path / "other.txt", 90)
-    options = [*TINY, "--max-steps", "1"]
     contents = []
-    for name, processes in (("one", "1"), ("two", "2")):
-        out = ["--processes", processes, "--out", str(tmp_path / name)]
-        assert main(["bert-pretraining", file, other, *options, *out]) == 0
+    for name, processes in (("one", 1), ("two", 2)):
+        out = ["--max-steps", 1, "--processes", processes, "--out", tmp_path / name]
+        printed("bert-pretraining", file, other, *TINY, *out)
         shards = sorted((tmp_path / f"{name}.records").glob("shard-*/*.npy"))
         contents.append([path.read_bytes() for path in shards])
     assert len(contents[0]) == 6 and contents[0] == contents[1]
@@ -301,17 +296,17 @@ def test_a_text_without_a_word_to_mask_is_not_scored(trained, tmp_path, name):
 
 
 @pytest.mark.long
-def test_lines_over_the_limit_are_read_in_parts(tmp_path, capsys):
+def test_lines_over_the_limit_are_read_in_parts(tmp_path):
     draw, words = random.Random(0), "the old cat sat on a red mat and then".split()
     lines = [" ".join(draw.choices(words, k=70)) for _ in range(30)]
     validation = text_file(tmp_path / "validation.txt", 9)
     (tmp_path / "text.txt").write_text("\n\n".join(lines), encoding="utf-8")
-    given = ["--max-steps", "2", "--validation", validation, "--out", str(tmp_path / "run")]
-    assert main(["bert-pretraining", str(tmp_path / "text.txt"), *TINY, *given]) == 0
+    given = ["--max-steps", 2, "--validation", validation, "--out", tmp_path / "run"]
+    told = printed("bert-pretraining", tmp_path / "text.txt", *TINY, *given)
     records = TokenRecords(tmp_path / "run.records")
     tokens, rows = records.num_tokens, SentencePairs(records.shards, 23, 2, 3)
     assert tokens >= 30 * 70 and sum(rows.counts) >= tokens / 20
-    assert f"{tokens:,} tokens in " in capsys.readouterr().out
+    assert f"{tokens:,} tokens in " in " ".join(told)
 
 
 def test_a_sentence_that_holds_a_mask_is_not_asked_for():

@@ -11,7 +11,6 @@ import pytest
 from seqkeras import serving
 from seqkeras.export.bundle import export
 from seqkeras.tokenizers import CharacterTable, read_tokenizer, word_places
-from seqkeras.training.__main__ import main
 from tests.arrays import close
 from tests.conftest import long_fixture
 from tests.training.commands import (
@@ -36,7 +35,7 @@ def trained(tmp_path_factory):
     """The folder of a run, of its bundle and of its file."""
     folder = tmp_path_factory.mktemp("bilm")
     file = text_file(folder / "text.txt")
-    assert main(["bilm", file, *TINY, "--passes", "7", "--out", str(folder / "run")]) == 0
+    printed("bilm", file, *TINY, "--passes", 7, "--out", folder / "run")
     exported(folder)
     return folder
 
@@ -202,16 +201,14 @@ def test_features_that_do_not_fit_are_refused_in_a_line(
 
 
 @pytest.mark.long
-def test_long_lines_are_read_in_parts_and_a_start_brings_what_it_knows(trained, tmp_path, capsys):
+def test_long_lines_are_read_in_parts_and_a_start_brings_what_it_knows(trained, tmp_path):
     file = tmp_path / "more.txt"
     file.write_text("the old house is new here.\n\n" * 9 + "the book was old " * 9, "utf-8")
-    options = [*TINY, "--batch-size", "5", "--max-length", "5", "--max-steps", "2"]
-    start = ["--start-from", str(trained / "run"), "--validation", str(file)]
-    run = tmp_path / "run"
-    assert main(["bilm", str(file), *options, *start, "--out", str(run)]) == 0
-    printed = " ".join(capsys.readouterr().out.split())
-    assert "12 of 13 words entries, " in printed  # all but "new"
-    validation = json.loads((run / "validation.json").read_text())
+    options = [*TINY, "--batch-size", 5, "--max-length", 5, "--max-steps", 2]
+    start = ["--start-from", trained / "run", "--validation", file, "--out", tmp_path / "run"]
+    told = " ".join(" ".join(printed("bilm", file, *options, *start)).split())
+    assert "12 of 13 words entries, " in told  # all but "new"
+    validation = json.loads((tmp_path / "run/validation.json").read_text())
     assert [example["input"] for example in validation[:2]] == ["the old house is new", "here."]
     assert validation[-1]["input"] == "old"  # the last of 36 words
 

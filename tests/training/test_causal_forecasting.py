@@ -8,8 +8,8 @@ import pytest
 from seqkeras import serving
 from seqkeras.data.series import WindowArrays
 from seqkeras.export.bundle import ExportOptions, export
-from seqkeras.training.__main__ import main
 from tests.conftest import others_long
+from tests.training.commands import printed
 from tests.training.test_forecasting import COLUMNS, SIZES, arguments, hourly, task_of
 
 STREAM = ExportOptions(saved_models=False, stream=True)
@@ -24,7 +24,7 @@ MODELS = {
 def test_a_stream_forecasts_after_each_row_what_the_series_up_to_it_forecasts(name, tmp_path):
     file = hourly(tmp_path / "load.csv")
     options = COLUMNS | SIZES | MODELS[name] | {"causal": "true", "passes": 4, "looks": 1}
-    assert main(["forecasting", file, "--out", str(tmp_path / "run"), *arguments(**options)]) == 0
+    printed("forecasting", file, "--out", tmp_path / "run", *arguments(**options))
     export(tmp_path / "run", tmp_path / "bundle", options=STREAM)
     forecast = serving.load(tmp_path / "bundle", threads=1)
     with open(file, newline="") as lines:

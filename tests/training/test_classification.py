@@ -16,7 +16,6 @@ from seqkeras.training.__main__ import main as train
 from seqkeras.training.parts.classification import Example
 from seqkeras.training.tasks.classification import ClassificationOptions
 from tests.training.commands import exported, printed, refusal, refused_files, scores_of
-from tests.training.exporting import refusals_of_run
 
 TINY = "--units 7 --embedding-dim 5 --hops 2 --learning-rate 0.05 --batch-size 11".split()
 
@@ -86,12 +85,6 @@ def test_it_learns_sentences_and_says_what_to_do_next(reviews):
     assert {label: of["f1"] for label, of in scores["by_label"].items()} == {"bad": 1, "good": 1}
     assert first == "classification: 87 training and 10 validation examples of 2 labels"
     assert following == f"next: seqkeras export {folder} bundles/run"
-
-
-@pytest.mark.long
-def test_export_takes_a_run_of_sentences_and_one_of_pairs(reviews, glue):
-    assert refusals_of_run(reviews[0]) == []
-    assert refusals_of_run(glue[0]) == []
 
 
 def test_every_row_is_in_training_or_held_out(reviews):
@@ -252,13 +245,6 @@ def test_a_number_is_one_label_however_it_is_written(name, labels, tmp_path, cap
     train, held_out = read(tmp_path / name)
     assert {*train, *held_out} == {*map(Example, "abcd", "1010")}
     assert f"{name}: '1', '1.0' of 'label' are read as one, '1'" in capsys.readouterr().out
-
-
-def test_groups_of_two_spellings_are_told(tmp_path, capsys):
-    file = tmp_path / "rows.csv"
-    file.write_text("text,label,group\na,x,1.10\nb,y,1.1\nc,x,2\nd,y,2\n")
-    read(file, group_column="group")
-    assert "'1.1', '1.10' of 'group' are read as one, '1.1'" in capsys.readouterr().out
 
 
 def test_labels_of_truth_are_those_of_json_python_and_spreadsheets(tmp_path):

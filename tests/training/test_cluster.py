@@ -70,12 +70,6 @@ def test_a_cluster_that_can_not_be_is_refused_with_the_reason(text, reason, monk
     assert reason in str(caught.value)
 
 
-def test_a_cluster_that_is_missing_is_refused_with_its_form(monkeypatch):
-    monkeypatch.delenv("TF_CONFIG", raising=False)
-    with pytest.raises(RunError, match="environment variable TF_CONFIG must name the workers"):
-        Cluster.of_environment()
-
-
 def test_processes_that_come_one_after_another_meet(monkeypatch):
     monkeypatch.setattr("seqkeras.training.cluster.SAID_AFTER", 1)
     said, (last, *others) = [], clusters(3)

@@ -9,6 +9,7 @@ import pytest
 
 from seqkeras.training.console import say_single
 from seqkeras.training.tasks.classification import ClassificationOptions
+from seqkeras.training.tasks.forecasting import ForecastingOptions
 from seqkeras.training.tasks.tagging import TaggingOptions
 from seqkeras.training.tasks.trees import TreesOptions
 
@@ -81,27 +82,44 @@ def test_few_labels_of_many_single_ones_are_named(capsys):
 
 
 @pytest.mark.parametrize(
-    "options, content, told",
+    "options, given, content, told",
     [
         (
             ClassificationOptions,
+            {},
             "text,label\n" + "a fine film,good\na dull film,badd\n" * 9 + "a bad film,bad\n",
             "1 label has a single row: 'bad' (near 'badd')",
         ),
         (
             TaggingOptions,
+            {},
             "Ada B-PERSON\nKing I-PERSON\nleft O\nOslo B-PLACE\n\n" * 9 + "Bea B-PERSN\n",
             "1 tag has a single word: 'PERSN' (near 'PERSON')",
         ),
         (
             TreesOptions,
+            {},
             "(3 (2 a) (3 fine))\n(1 (2 a) (1 dull))\n" * 9 + "(33 (2 a) (3 good))\n",
             "1 label has a single node: '33'",
         ),
+        (
+            ClassificationOptions,
+            {"group_column": "group", "batch_size": 1},
+            "text,label,group\na,x,1.10\nb,y,1.1\nc,x,2\nd,y,2\n",
+            "'1.1', '1.10' of 'group' are read as one, '1.1'",
+        ),
+        (
+            ForecastingOptions,
+            {"targets": ("load",), "series_column": "zone", "context": 13, "batch_size": 11},
+            "zone,load\n" + "".join(f"{'7' if n % 2 else '7.0'},{n % 11}\n" for n in range(99)),
+            "'7', '7.0' of 'zone' are read as one, '7'",
+        ),
     ],
 )
-def test_reading_tells_a_label_of_a_single_row(options, content, told, tmp_path, capsys):
-    file = tmp_path / ("own.csv" if options is ClassificationOptions else "own.txt")
+def test_reading_tells_labels_of_a_single_row_and_names_of_two_spellings(
+    options, given, content, told, tmp_path, capsys
+):
+    file = tmp_path / ("own.csv" if content[0] in "tz" else "own.txt")
     file.write_text(content)
-    options(file=str(file), seed=1).make().reading.read()
+    options(file=str(file), seed=1, **given).make().reading.read()
     assert capsys.readouterr().out.splitlines()[0] == f"  {file}: {told}"

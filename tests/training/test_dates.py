@@ -16,7 +16,7 @@ from seqkeras.serving.text import CharacterTable
 from seqkeras.training.__main__ import main
 from seqkeras.training.run import open_run
 from seqkeras.training.tasks.dates import DatesOptions
-from tests.conftest import CHECKOUT, SMALL, run_python
+from tests.conftest import CHECKOUT, run_python
 from tests.training.commands import outcome, printed, refusal, refused_files, refused_options
 
 # Small enough to train in seconds; what it learns does not matter.
@@ -24,17 +24,6 @@ TINY = (
     "--locales de --examples 640 --passes 2 --batch-size 32 --units 5 --decoder-units 7 "
     "--embedding-dim 3 --test-examples 20 --steps-per-save 10 --dropout 0.1"
 ).split()
-
-
-@pytest.mark.long
-def test_a_small_model_learns_dates_it_has_not_seen(tmp_path):
-    options = [*SMALL, "--examples", "8000", "--passes", "3", "--steps-per-save", "125"]
-    finished = run_python("-m", "training", "dates", "--out", tmp_path / "run", *options)
-    assert finished.returncode == 0, finished.stderr
-    scores = json.loads((tmp_path / "run/scores.json").read_text())
-    assert scores["clean"] >= 0.9
-    assert scores["noisy"] >= 0.75
-    assert scores["in text"] > 0
 
 
 def test_a_finished_run_holds_what_export_needs_and_no_checkpoint(dates_run):

@@ -3,6 +3,7 @@
 import json
 import random
 import shutil
+from types import SimpleNamespace
 
 import keras
 import numpy as np
@@ -105,18 +106,10 @@ def test_a_served_answer_is_keras_s(trained):
 
 
 def scores_of_answers(target, answer):
-    scoring = DenoisingPretrainingScoring(DenoisingPretrainingOptions(files=()), None, Modelling)
-    pair = {"validation": ([Text(target)], [Text(answer)])}
-    return scoring.scores(pair)["restored"]
-
-
-class Modelling:
-    validation = None
-
-
-class Text:
-    def __init__(self, text):
-        self.text = self.target = text
+    modelling = SimpleNamespace(validation=None)
+    scoring = DenoisingPretrainingScoring(DenoisingPretrainingOptions(files=()), None, modelling)
+    pair = [SimpleNamespace(target=target)], [SimpleNamespace(text=answer)]
+    return scoring.scores({"validation": pair})["restored"]
 
 
 def test_spans_are_compared_by_their_sentinels():
@@ -252,11 +245,7 @@ test_a_text_that_can_not_be_learned_from_is_one_line = refused_files(
     ("a b c\nd e f\n" * 9, "", "one document at least must be for validation; there are 0"),
     (AB, "--vocab-size 5", "vocab_size must be at least 7"),
     (AB, "--vocabulary {tmp_path}/text.txt", "text.txt: "),
-    (
-        "the\n\n" * 40,
-        "--vocabulary {tmp_path}/the.json",
-        "no row of two tokens is left for validation",
-    ),
+    ("the\n\n" * 40, "--vocabulary {tmp_path}/the.json", "no row of two tokens is left"),
     ("\u200b\n\n" * 40, "--vocabulary {tmp_path}/the.json", "left for validation; hold longer"),
     options=" ".join(TINY),
     beside={"the.json": WORDS.to_json()},

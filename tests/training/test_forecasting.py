@@ -239,22 +239,12 @@ def test_looks_at_a_part_of_the_windows_are_told(tmp_path, capsys):
 
 def test_numbers_that_people_write_are_the_same_numbers(tmp_path):
     """Loads with groups and units, and the percentages of another column."""
-    file = hourly(tmp_path / "load.csv", missing=0)
-    with open(file, newline="") as lines:
-        rows = [*csv.DictReader(lines)]
-    for row in rows:
-        load = round(100 * float(row["load"]))
-        row |= {"load": f"{load}", "mild": f"{float(row['mild']) / 100:.4f}"}
-    for name in ("plain", "people"):
-        if name == "people":
-            for place, row in enumerate(rows):
-                load = int(row["load"])
-                row["load"] = f"{load:,}" if place % 2 else f"{load / 1e8:.8f}亿"
-                row["mild"] = f"{100 * float(row['mild']):.2f} %".replace(".", ",")
-        with (tmp_path / f"{name}.csv").open("w", newline="") as out:
-            writer = csv.DictWriter(out, rows[0])
-            writer.writeheader()
-            writer.writerows(rows)
+    table = pandas.read_csv(hourly(tmp_path / "load.csv", missing=0))
+    loads, shares = (100 * table["load"]).round().astype(int), (table["mild"] / 100).round(4)
+    table.assign(load=loads, mild=shares).to_csv(tmp_path / "plain.csv", index=False)
+    written = [f"{n:,}" if place % 2 else f"{n / 1e8:.8f}亿" for place, n in enumerate(loads)]
+    percent = [f"{100 * share:.2f} %".replace(".", ",") for share in shares]
+    table.assign(load=written, mild=percent).to_csv(tmp_path / "people.csv", index=False)
     plain, train, _ = task_of(str(tmp_path / "plain.csv"))
     given = {"decimal_point": ("load",), "decimal_comma": ("mild",)}
     people, others, _ = task_of(str(tmp_path / "people.csv"), **given)
@@ -491,16 +481,6 @@ def test_categories_are_read_in_every_spelling(tmp_path, capsys):
     said = capsys.readouterr().out
     assert "load.csv: '1.0', '1.00' of 'zone' are read as one, '1'" in said
     assert "load.csv: 'zone' is '3' in 1 row and in none of training: the model reads no" in said
-
-
-@pytest.mark.long
-def test_series_of_two_spellings_are_told(tmp_path, capsys):
-    rows = [f"{'7' if place % 2 else '7.0'},{place % 11}" for place in range(99)]
-    (tmp_path / "load.csv").write_text("\n".join(["zone,load", *rows]))
-    options = dict(targets=("load",), series_column="zone", **SIZES)
-    options |= {"file": str(tmp_path / "load.csv")}
-    ForecastingOptions(**options).make().reading.read()
-    assert "'7', '7.0' of 'zone' are read as one, '7'" in capsys.readouterr().out
 
 
 @pytest.mark.long

@@ -50,11 +50,6 @@ def sentences(path, strangers=0, count=150):
     return path
 
 
-def held_out(run):
-    """The validation examples of a run."""
-    return json.loads((run / "validation.json").read_text())
-
-
 @pytest.mark.parametrize("count", [18, 19, 20, 39, 101, 997])
 @pytest.mark.parametrize("share", [0.05, 0.011, 0.5])
 def test_a_new_example_is_taken_for_a_stranger_as_seldom_as_asked(count, share):
@@ -184,7 +179,8 @@ def test_rows_without_a_label_are_no_class_and_are_told(both):
     scores = scores_of(folder / "run")
     assert sorted(scores["by_label"]) == sorted(WORDS)
     told = scores["none_of_these"]
-    assert told["out_of_scope"] == sum("target" not in row for row in held_out(folder / "run"))
+    held_out = json.loads((folder / "run/validation.json").read_text())
+    assert told["out_of_scope"] == sum("target" not in row for row in held_out)
     assert told["out_of_scope"] > 0 and told["told"] > 0.9
     assert f"null is the answer to {told['false_alarms']:.1%} of {told['examples']} ex" in lines
     assert f"{told['told']:.1%} of {told['out_of_scope']} examples out of scope" in lines

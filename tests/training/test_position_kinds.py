@@ -11,7 +11,6 @@ from seqkeras import serving
 from seqkeras.models import Bert
 from seqkeras.models.limits import most_tokens
 from seqkeras.tokenizers import read_tokenizer
-from seqkeras.training.__main__ import main
 from seqkeras.training.options.positions import POSITION_KINDS
 from seqkeras.training.parts.pretrained import Pretrained
 from tests.arrays import numbers, randomize
@@ -77,7 +76,8 @@ def test_a_classifier_of_texts_answers_as_its_run_does(kind, tmp_path):
     file = reviews(tmp_path / "reviews.csv")
     options = [*ENCODER, *SHORT, "--max-length", 17, "--position-kind", kind]
     printed("classification", file, *options, "--out", tmp_path / "run")
-    model, tokenizer = model_of(tmp_path / "run"), read_tokenizer(tokenizer_of(tmp_path))
+    model = model_of(tmp_path / "run")
+    tokenizer = read_tokenizer(tmp_path / "run/tokenizer/text.json")
     assert most_tokens(model) == (17 if kind == "learned" else None)
     token_ids = tokenizer.analyze("so so fine it is").token_ids
     logits = numbers(model({"token_ids": np.array([token_ids])}))[0]
@@ -86,10 +86,6 @@ def test_a_classifier_of_texts_answers_as_its_run_does(kind, tmp_path):
     for precision, most in (("float32", 1e-5), ("int8", 0.02)):
         answer = serving.load(bundle, threads=1, precision=precision)("so so fine it is")
         assert sorted(answer.scores.values()) == pytest.approx(expected, abs=most)
-
-
-def tokenizer_of(folder):
-    return next((folder / "run/tokenizer").glob("text.*"))
 
 
 @pytest.mark.long
@@ -114,7 +110,7 @@ def test_a_bert_reads_past_its_rows_fills_masks_and_is_tuned(kind, tmp_path):
     file = bert.text_file(tmp_path / "text.txt")
     place = bert.TINY.index("--positions")
     options = [*bert.TINY[:place], *bert.TINY[place + 2 :], "--position-kind", kind, *SHORT]
-    assert main([*map(str, ["bert-pretraining", file, *options, "--out", tmp_path / "run"])]) == 0
+    printed("bert-pretraining", file, *options, "--out", tmp_path / "run")
     model = model_of(tmp_path / "run")
     assert model.encoder.config["positions"] == POSITION_KINDS[kind] and most_tokens(model) is None
     of_run, of_bundle = (evaluated(each, file) for each in (tmp_path / "run", exported(tmp_path)))
@@ -165,32 +161,12 @@ def test_a_student_keeps_the_biases_of_its_encoder():
     np.testing.assert_array_equal(*tables)
 
 
-ALONE = "--position-kind is for {0} {1}; leave it out with {0} {2}."
 ENDLESS = "--causal reads {} without an end; choose relative or bias, or leave it out."
 CAUSAL = "--position-kind sinusoid --causal true --attention-window 3"
-test_a_kind_of_positions_is_for_a_transformer = refused_options(
+test_a_kind_of_positions_goes_with_what_is_read = refused_options(
     "",
-    (
-        "language-model {table} --position-kind bias --model gru",
-        ALONE.format("--model", "gpt", "gru"),
-    ),
-    (
-        "translation {table} --position-kind bias --model luong",
-        ALONE.format("--model", "transformer", "luong"),
-    ),
-    (
-        "classification {table} --position-kind bias --encoder gru",
-        ALONE.format("--encoder", "transformer", "gru"),
-    ),
-    (
-        "forecasting {table} --targets a --position-kind bias --model lstm",
-        ALONE.format("--model", "transformer", "lstm"),
-    ),
     (f"classification {{table}} {CAUSAL} --encoder transformer", ENDLESS.format("frames")),
-    (
-        f"forecasting {{table}} --targets a {CAUSAL} --model transformer",
-        ENDLESS.format("series"),
-    ),
+    (f"forecasting {{table}} --targets a {CAUSAL} --model transformer", ENDLESS.format("series")),
     (
         "bert-pretraining {table} --position-kind bias --positions 64",
         "--positions: --position-kind bias reads any length; leave it out, or choose --positi",

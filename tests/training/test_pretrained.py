@@ -1,7 +1,6 @@
 """Fine-tuning from a folder: what is read, what is refused, which layers learn how fast."""
 
 import json
-import random
 import shutil
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from tests.training.pretrained_folders import (
     keras_nlp_folder,
     tiny_bert,
 )
+from tests.training.test_distilling import reviews as rows_of_reviews
 
 FAST = "--learning-rate 0.01 --batch-size 11 --steps-per-save 3".split()
 
@@ -37,13 +37,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def reviews(tmp_path_factory):
-    path, draw = tmp_path_factory.mktemp("reviews") / "reviews.csv", random.Random(0)
-    rows = [
-        f"a {label} {draw.choice(['film', 'story', 'cast'])},{label}"
-        for label in ["bad", "good"] * 29
-    ]
-    path.write_text("text,label\n" + "\n".join(rows) + "\n")
-    return str(path)
+    return rows_of_reviews(tmp_path_factory.mktemp("reviews") / "reviews.csv", 58)
 
 
 def outputs(encoder, heads):
@@ -195,6 +189,7 @@ test_options_that_contradict_the_folder_are_refused = refused_options(
     "classification {reviews} --pretrained {folder}",
     ("--vocab-size 99", "--vocab-size: --pretrained brings its own; leave it out."),
     ("--encoder gru", "--encoder: --pretrained brings its own; leave it out."),
+    ("--lowercase false", "--lowercase: --pretrained brings its own; leave it out."),
     ("--frozen true --layer-decay 0.9", "--frozen: the encoder learns at no rate; leave "),
     ("--optimizer keras-adam --layer-decay 0.9", "keras-adam has one rate for all layers"),
     ("--numbers x --series-column y", "--pretrained: reads texts; sequences of numbers"),
@@ -253,10 +248,6 @@ PAD_PLACE = sorted(VOCABULARY).index("[PAD]")
         ),
         (with_another_vocabulary, f"line {OSLO} of vocab.txt is 'paris', and tokenizer.json has "),
         (lambda path: with_config(path, num_hidden_layers=4), "(: missing; .*){3}and 29 more.$"),
-        (
-            lambda path: (path / "model.safetensors").unlink(),
-            "must hold model.safetensors or model.safetensors.index.json; found neither.",
-        ),
         (
             lambda path: (path / "tokenizer.json").unlink(),
             "no tokenizer; expected tokenizer.json, or BERT's vocab.txt.$",

@@ -107,11 +107,7 @@ test_a_file_without_numbers_gets_one_line = refused_files(
     ("text,number\na,1\nb,nan\n", "", "line 3: 'number' must be a number; found 'nan'."),
     ("text,number\na,1\n\u200b,2\n", "", "rows.csv, line 3: 'text' has no token"),
     ('text,number\na,1\nb,"4,2"\n', "", "found '4,2'; --decimal-comma number reads it."),
-    (
-        'text,number\na,1\nb,"1,250"\n',
-        "",
-        "found '1,250'; --decimal-point number or --decimal-comma number reads it.",
-    ),
+    ('text,number\na,1\nb,"1,250"\n', "", "'1,250'; --decimal-point number or --decimal-comma"),
     (
         'text,number\na,78.0\nb,"1.234,50"\nc,9\n',
         "",

@@ -10,7 +10,6 @@ from seqkeras import serving
 from seqkeras.models import PermutedGPT
 from seqkeras.runs import RunFiles
 from seqkeras.tokenizers import BOS, EOS, read_tokenizer
-from seqkeras.training.__main__ import main
 from seqkeras.training.answering.generate import Generate
 from tests.arrays import numbers
 from tests.training import test_bert_pretraining as bert
@@ -147,7 +146,7 @@ test_a_mask_is_for_a_gpt_and_an_attention_to_the_past_for_a_state_of_its_parts =
     ("--mask prefix --model gru", "--mask is for --model gpt; leave it out with --model gru."),
     (
         "--mask permutation --attention-window 3",
-        "--attention-window: --mask permutation sees what is earlier in the order, however far",
+        "--attention-window: --mask permutation sees what is",
     ),
     ("--attention key-value", "--attention key-value is for recurrent models; leave it out wi"),
     (
@@ -194,7 +193,7 @@ def test_texts_are_read_in_windows(tmp_path):
 def test_a_bert_of_a_window_fills_masks_as_its_run_does_and_is_tuned(tmp_path):
     file = bert.text_file(tmp_path / "text.txt")
     options = [*bert.TINY, "--attention-window", "2", *SHORT]
-    assert main(["bert-pretraining", file, *options, "--out", str(tmp_path / "run")]) == 0
+    printed("bert-pretraining", file, *options, "--out", tmp_path / "run")
     assert model_of(tmp_path / "run").encoder.config["attention_window"] == 2
     of_run, of_bundle = (evaluated(each, file) for each in (tmp_path / "run", exported(tmp_path)))
     assert of_run["words_right"] == of_bundle["words_right"]
@@ -204,18 +203,23 @@ def test_a_bert_of_a_window_fills_masks_as_its_run_does_and_is_tuned(tmp_path):
     assert model_of(tmp_path / "tuned").encoder.config["attention_window"] == 2
 
 
-test_a_window_is_for_a_transformer = refused_options(
+test_a_window_and_a_kind_of_positions_are_for_a_transformer = refused_options(
     "",
     *(
         (
-            f"{task} {{table}} {model} --attention-window 3",
-            f"--attention-window is for {models}; leave it out with {model}",
+            f"{given} {option}",
+            f"{option.split()[0]} is for {models}; leave it out with {given.split('} ')[1]}",
         )
-        for task, model, models in (
-            ("language-model", "--model gru", "--model gpt"),
-            ("translation", "--model luong", "--model transformer"),
-            ("classification", "--encoder qrnn", "--encoder transformer"),
-            ("tagging", "--encoder gru", "--encoder transformer"),
+        for option in ("--attention-window 3", "--position-kind bias")
+        for given, models in (
+            ("language-model {table} --model gru", "--model gpt"),
+            ("translation {table} --model luong", "--model transformer"),
+            ("classification {table} --encoder qrnn", "--encoder transformer"),
+            ("tagging {table} --encoder gru", "--encoder transformer"),
         )
+    ),
+    (
+        "forecasting {table} --targets a --model lstm --position-kind bias",
+        "--position-kind is for --model transformer; leave it out with --model lstm",
     ),
 )

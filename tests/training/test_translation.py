@@ -10,14 +10,12 @@ import keras
 import numpy as np
 import pytest
 import sacrebleu
-from starlette.testclient import TestClient
 
 from seqkeras import serving
 from seqkeras.attention import DotScore
 from seqkeras.export.bundle import export
 from seqkeras.runs import RunError, RunFiles
 from seqkeras.schedules import LinearDecay
-from seqkeras.serving.http.application import Application, Service
 from seqkeras.tokenizers import BOS, EOS, PAD, TOKENIZERS
 from seqkeras.training.answering.translate import source_ids
 from seqkeras.training.parts.translation_models import model_of
@@ -358,14 +356,6 @@ def test_the_served_error_rate_is_the_trained_one(speller):
     assert 100 * np.mean(wrong) == pytest.approx(scores_of(run)["word_error_rate"])
 
 
-def bundle_of(folder, *options):
-    """Return a small run of a recurrent model, and its bundle with every graph, opened."""
-    options += ("--passes", 100, "--vocab-size", 60, "--num-beams", 1)
-    printed("translation", tab_separated(folder), "--out", folder / "run", *SMALLEST, *options)
-    export(folder / "run", folder / "bundle")
-    return RunFiles.read(folder / "run"), serving.load(folder / "bundle")
-
-
 def written(model, run, token_ids):
     """Return what a model writes to a source of token ids, by a loop over `model.step`."""
     source = np.array([token_ids])  # or frames
@@ -386,7 +376,11 @@ OWN_CALLS = {
 @pytest.mark.long
 @pytest.mark.parametrize("options", OWN_CALLS.values(), ids=OWN_CALLS)
 def test_what_is_served_is_what_a_loop_over_the_model_writes(options, tmp_path):
-    run, bundle = bundle_of(tmp_path, *options)
+    options += ("--passes", 100, "--vocab-size", 60, "--num-beams", 1)
+    file = tab_separated(tmp_path)
+    printed("translation", file, "--out", tmp_path / "run", *SMALLEST, *options)
+    export(tmp_path / "run", tmp_path / "bundle")
+    run, bundle = RunFiles.read(tmp_path / "run"), serving.load(tmp_path / "bundle")
     model = keras.models.load_model(tmp_path / "run" / "model.keras", compile=False)
     texts = [example["text"] for example in answered(tmp_path / "run")]
     expected = [written(model, run, ids) for ids in source_ids(run.tokenizers["source"], texts)]
@@ -432,10 +426,8 @@ def test_recordings_become_the_words_that_are_said(model, of_vectors, tmp_path):
     assert [answer.text for answer in bundle(frames)] == expected
     said = [line.split(",")[1] for line in table.read_text().splitlines()[1:]]
     assert np.mean([answer == words for answer, words in zip(expected, said)]) > 0.5
-    with TestClient(Application(Service([("toy", tmp_path / "bundle")], log=False))) as client:
-        inputs = [each.tolist() for each in frames[:3]]
-        response = client.post("/v1/bundles/toy", json={"inputs": inputs})
-    assert [answer["text"] for answer in response.json()["answers"]] == expected[:3]
+    lists = [each.tolist() for each in frames[:3]]
+    assert [answer.text for answer in bundle(lists)] == expected[:3]
     scores = scores_of_both(tmp_path, table)
     wrong = [answer != words for answer, words in zip(expected, said)]
     assert scores["sentence_error_rate"] == pytest.approx(100 * np.mean(wrong))

@@ -1,6 +1,5 @@
 """The picture of where a translator looks: the last layer, and the model's answers."""
 
-import dataclasses
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,15 +15,6 @@ ANSWERS = {
     "we are here": "我们在这里",
     "no": "",
 }
-
-
-@dataclasses.dataclass
-class Run:
-    """What the picture needs of a run."""
-
-    tokenizers: dict
-    validation: list
-    record: SimpleNamespace
 
 
 class Model:
@@ -45,10 +35,10 @@ class Model:
 def test_it_is_of_the_last_layer_and_the_answers_token_by_token(monkeypatch):
     source = learn_tokenizer("bpe", [*SOURCES] * 9, 60)
     target = learn_tokenizer("bpe", [*ANSWERS.values(), "别的译文"] * 9, 19)
-    run = Run(
-        {"source": source, "target": target},
-        [{"text": text, "target": "别的译文"} for text in SOURCES],
-        SimpleNamespace(decoding={"start_id": BOS}),
+    run = SimpleNamespace(
+        tokenizers={"source": source, "target": target},
+        validation=[{"text": text, "target": "别的译文"} for text in SOURCES],
+        record=SimpleNamespace(decoding={"start_id": BOS}),
     )
     answered, drawn = [], []
 

@@ -1,6 +1,5 @@
 """Rows of numbers and categories to texts: what is read, learned, served and refused."""
 
-import json
 import random
 
 import keras
@@ -8,12 +7,9 @@ import numpy as np
 import pytest
 from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
-from starlette.testclient import TestClient
 
 from seqkeras import serving
 from seqkeras.runs import RunFiles
-from seqkeras.serving.__main__ import main as serve
-from seqkeras.serving.http.application import Application, Service
 from seqkeras.training.tasks.translation import TranslationOptions
 from tests.training.commands import exported, printed, refused_files, scores_of_both
 from tests.training.test_translation import FAST, SMALLEST, written
@@ -64,7 +60,7 @@ def read_by_scikit_learn(train, rows):
 
 @pytest.mark.long
 @pytest.mark.parametrize("model", ["cho", "transformer"])
-def test_rows_become_the_texts_that_a_loop_over_the_model_writes(model, tmp_path, capsys):
+def test_rows_become_the_texts_that_a_loop_over_the_model_writes(model, tmp_path):
     table = titles(tmp_path / "titles.csv", 120, PINK)
     options = [*OF_ROWS, *SMALLEST, *FAST, "--passes", 30, "--num-beams", 1, "--num-heads", 2]
     printed("translation", table, "--out", tmp_path / "run", *options, "--model", model)
@@ -85,15 +81,6 @@ def test_rows_become_the_texts_that_a_loop_over_the_model_writes(model, tmp_path
     )
     one = written(model, run, [features])
     assert bundle(as_json).text == bundle((as_json,)).text == one
-    with TestClient(Application(Service([("toy", tmp_path / "bundle")], log=False))) as client:
-        response = client.post("/v1/bundles/toy", json={"inputs": [as_json, rows[0]]})
-        assert client.post("/v1/bundles/toy", json={"input": as_json}).json()["text"] == one
-    assert [answer["text"] for answer in response.json()["answers"]] == [one, expected[0]]
-    capsys.readouterr()
-    assert serve(["predict", str(tmp_path / "bundle"), str(new)]) == 0
-    assert capsys.readouterr().out.splitlines() == expected
-    assert serve(["predict", str(tmp_path / "bundle"), json.dumps(as_json)]) == 0
-    assert capsys.readouterr().out.splitlines() == [one]
     with pytest.raises(ValueError, match="'color' must be one of .*; received 'gold'"):
         bundle(as_json | {"color": "gold"})
     assert scores_of_both(tmp_path, new)["examples"] == 13

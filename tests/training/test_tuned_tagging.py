@@ -6,15 +6,14 @@ import keras
 import pytest
 
 from seqkeras import serving
-from seqkeras.data.conll import read_sentences
 from seqkeras.models import Bert
 from seqkeras.pretrained import save_hugging_face
 from seqkeras.tokenizers import word_piece
 from seqkeras.training.parts.tagging import NO_TAG
 from seqkeras.training.run_of_task import run_files
 from seqkeras.training.tasks.tagging import TaggingOptions
-from tests.conftest import others_long, public_data
-from tests.training.commands import exported, printed, refusal, scores_of, scores_of_both
+from tests.conftest import others_long
+from tests.training.commands import exported, printed, scores_of, scores_of_both
 from tests.training.pretrained_folders import SIZES
 
 PEOPLE, PLACES = "Ada Alan Grace".split(), "Oslo Rome Paris".split()
@@ -131,15 +130,6 @@ def test_the_first_token_of_a_word_has_its_tag(word, tag, of_others, folder, tmp
     assert list(inputs) == ["token_ids", "lengths"] and lengths.tolist() == [len(tokens)]
 
 
-def test_options_of_the_folder_are_not_given_again(folder, tmp_path):
-    file = write(tmp_path / "names.conll", names(9, bio2))
-    given, out = ["tagging", file, "--pretrained", folder], tmp_path / "run"
-    line = refusal(*given, "--lowercase", "true", out=out, status=2)
-    assert "--lowercase: --pretrained brings its own; leave it out." in line
-    line = refusal(*given, "--max-length", "32", "--batch-size", "2", out=out)
-    assert "--max-length 32: " in line
-
-
 @pytest.mark.parametrize(
     ("tags", "count", "letters"),
     [
@@ -175,9 +165,3 @@ def test_whether_a_word_has_a_token_is_told_by_the_tokenizer_that_reads_it(folde
     scored = TaggingOptions(lowercase=True).make().reading
     scored.known_tokenizers = {"text": tuned.pretrained.tokenizer}
     assert scored.has_token(accent)
-
-
-def test_wnut17_is_read_whole():
-    sentences = read_sentences(public_data("wnut17/wnut17train.conll")).sentences
-    assert len(sentences) == 3394
-    assert sum(len(sentence.words) for sentence in sentences) == 62_730

@@ -50,13 +50,10 @@ def test_a_line_tells_the_shares_and_the_most_frequent_unknown_tokens(capsys):
 
 
 def test_nothing_is_said_of_a_vocabulary_that_knows_all(capsys):
-    found = tell_unknown_tokens(Toy(), [("a", "x")], {**TOKENIZERS, "words": _knows_x()}, "a.csv")
+    tokenizers = {**TOKENIZERS, "words": WordTable.learn(["a", "x"])}
+    found = tell_unknown_tokens(Toy(), [("a", "x")], tokenizers, "a.csv")
     require_known_targets(Toy(), found, 0.0)
     assert capsys.readouterr().out == ""
-
-
-def _knows_x():
-    return WordTable.learn(["a", "x"])
 
 
 @pytest.mark.parametrize("name", sorted({*TASKS} - {*WITHOUT_TEXTS}))
