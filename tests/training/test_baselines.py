@@ -180,6 +180,7 @@ def test_a_word_has_its_most_frequent_tag():
         ("Oslo is big", "B-LOC O O"),
         ("Oslo Ibsen walks", "B-PER I-PER O"),
         ("May sings in May", "O O O B-PER"),
+        ("Moslo saw Moslo", "B-PER O B-PER"),
     ]
     examples = [
         SimpleNamespace(text=tuple(words.split()), target=tags.split()) for words, tags in sentences
@@ -187,8 +188,8 @@ def test_a_word_has_its_most_frequent_tag():
     [method] = tags.tags_of_words(examples, lambda example: range(len(example.text)))
     asked = SimpleNamespace(text=("Oslo", "May", "Coslo", "thinks", "Zürich"))
     [answer] = method.answer([asked])
-    # May has two tags as often; Coslo ends as Oslo; the others end as no word does.
-    expected = ["B-LOC", "B-PER", "B-LOC", "O", "O"]
+    # May has two tags as often; more words that end as Coslo are persons; none ends as the others.
+    expected = ["B-LOC", "B-PER", "B-PER", "O", "O"]
     assert [word.tag for word in answer.words] == expected
 
 
