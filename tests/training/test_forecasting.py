@@ -19,6 +19,7 @@ from seqkeras.data.texts import DataError
 from seqkeras.export.bundle import ExportOptions, export
 from seqkeras.export.next_command import next_command
 from seqkeras.runs import RunError, RunFiles
+from seqkeras.serving.http.application import Service
 from seqkeras.serving.pipelines.forecast import forecasting_of
 from seqkeras.serving.printing import as_line
 from seqkeras.serving.results import Forecasting
@@ -28,6 +29,7 @@ from seqkeras.training.parts.forecasting_scores import forecast_scores, forecast
 from seqkeras.training.tasks.forecasting import ForecastingOptions
 from tests.arrays import close
 from tests.conftest import in_shell, others_long
+from tests.serving.http.served import ask, on_socket
 from tests.training.commands import evaluated, exported, printed, refused_files, scores_of
 
 COLUMNS = {
@@ -116,7 +118,6 @@ def test_a_naive_forecast_without_an_error_is_told():
 def test_the_line_of_the_export_answers_the_file_of_the_training(trained, tmp_path):
     folder, file, _ = trained
     manifest = export(folder, tmp_path / "b", options=ExportOptions(saved_models=False))
-    assert "compute z and x in float64" in (tmp_path / "b/README.md").read_text()
     line = next_command(tmp_path / "b", manifest, folder)
     command, _, said = line.partition("  # ")
     assert command == f"seqkeras predict {tmp_path / 'b'} --examples" and in_shell(
@@ -481,6 +482,34 @@ def test_categories_are_read_in_every_spelling(tmp_path, capsys):
     said = capsys.readouterr().out
     assert "load.csv: '1.0', '1.00' of 'zone' are read as one, '1'" in said
     assert "load.csv: 'zone' is '3' in 1 row and in none of training: the model reads no" in said
+
+
+@pytest.mark.long
+def test_a_column_of_booleans_is_known_where_it_is_served(tmp_path):
+    file = free_days(tmp_path / "load.jsonl")
+    options = arguments(context=14, horizon=7, batch_size=8, units=5, max_steps=2, **FREE)
+    printed("forecasting", file, *options, "--out", tmp_path / "run")
+    exported(tmp_path)
+    assert "compute z and x in float64" in (tmp_path / "bundle" / "README.md").read_text()
+    rows = [json.loads(line) for line in (tmp_path / "load.jsonl").read_text().splitlines()]
+    frame = pandas.read_json(file, lines=True)
+    series, known = rows[:14], [{"free": row["free"]} for row in rows[14:21]]
+    spelled = [{**row, "free": str(row["free"]), "zone": str(row["zone"])} for row in series]
+    of_pandas = frame[:14].to_dict("records")
+    forecast = serving.load(tmp_path / "bundle")
+    given = [{"series": own, "known": known} for own in (series, spelled, of_pandas)]
+    answers = forecast(given, strict=True)
+    others = forecast([{"series": series, "known": [{"free": "none of these"}] * 7}])
+    assert others[0].unknown == {"free": {"none of these": 7}}
+    with on_socket(Service([("load", tmp_path / "bundle")], log=False)) as port:
+        status, found = ask(port, "/v1/bundles/load", {"inputs": given[:2]})
+    assert status == 200
+    for answer in answers:
+        assert answer.unknown == {}
+        close(answer.values, answers[0].values, rtol=1e-6, atol=1e-6)
+    for answer in found["answers"]:
+        assert "unknown" not in answer
+        close(np.array(answer["values"]), answers[0].values, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.long
