@@ -3,12 +3,13 @@ from keras import ops
 
 from seqkeras.values import BANNED_LOGIT
 from tests.arrays import close, floats, numbers
-from tests.catalogue import call, frames, options_long, seq2seq
+from tests.catalogue import call, frames, models, options_long, seq2seq
 from tests.catalogue.case import B, S
 from tests.catalogue.recurrent import BIDIRECTIONAL, RECURRENT
-from tests.catalogue.transformer_models import TRANSFORMERS
+from tests.catalogue.transformer_models import GPTS, TRANSFORMERS
 
 TRANSLATORS = [*seq2seq.CASES, *TRANSFORMERS, *frames.CASES]
+LANGUAGE = [*models.LANGUAGE, *models.PAST_LANGUAGE, *models.ANY_CELL_LANGUAGE, *GPTS]
 CACHE = 13  # `max_length` of a Transformer
 NEAR = {"rtol": 1e-4, "atol": 1e-5}
 
@@ -24,16 +25,19 @@ def steps_of(cell, sequences, mask, states, backwards=False):
     return ops.stack(outputs, axis=1), states
 
 
-def encoded(model, inputs):
-    source = "frames" if "frames" in inputs else "token_ids"
-    return numbers(model.encode(inputs[source], inputs["lengths"]))
+def begun(model, inputs):
+    """The state before the first token, and the tokens that a step reads."""
+    if "target_ids" not in inputs:
+        return numbers(model.initial_state(B)), inputs["token_ids"]
+    source = inputs["frames" if "frames" in inputs else "token_ids"]
+    return numbers(model.encode(source, inputs["lengths"])), inputs["target_ids"]
 
 
 def sizes(model, entry, inputs):
     """The shape of an entry of the state, without the axes of rows and beams."""
     source = inputs.get("frames", inputs.get("token_ids"))
     known = {"source_length": source.shape[1], "cache_length": CACHE}
-    known["window_length"] = getattr(model, "block_options", {}).get("attention_window")
+    known["window_length"] = model.get_config().get("attention_window")
     return tuple(known.get(size, size) for size in entry.shape)
 
 
@@ -58,22 +62,23 @@ def test_a_bidirectional_layer_is_two_cells_step_by_step(case):
     close(list(call(layer, inputs)), [ops.concatenate(halves, axis=-1), *states])
 
 
-@options_long(TRANSLATORS)
+@options_long(TRANSLATORS + LANGUAGE)
 def test_a_model_step_by_step_is_all_at_once(case):
     model, inputs = case.built(), case.inputs()
-    state, logits = encoded(model, inputs), []
-    for t in range(inputs["target_ids"].shape[1]):
-        (step_logits, *_), state = model.step(inputs["target_ids"][:, t : t + 1], state)
+    (state, token_ids), logits = begun(model, inputs), []
+    for t in range(token_ids.shape[1]):
+        (step_logits, *_), state = model.step(token_ids[:, t : t + 1], state)
         logits.append(step_logits)
-    expected = numbers(call(model, inputs))
-    expected[..., model.never_generated] = BANNED_LOGIT
+    given = inputs if case in TRANSLATORS else {"token_ids": token_ids}
+    expected = numbers(call(model, given))
+    expected[..., list(getattr(model, "never_generated", ()))] = BANNED_LOGIT
     close(ops.concatenate(logits, axis=1), expected, **NEAR)
 
 
-@options_long(TRANSLATORS)
+@options_long(TRANSLATORS + LANGUAGE)
 def test_beams_do_not_meet(case):
     model, inputs = case.built(), case.inputs()
-    start, K = encoded(model, inputs), 3
+    (start, _), K = begun(model, inputs), 3
     beams = {
         entry.name: _of_type(
             3 * floats(B, K, *sizes(model, entry, inputs), seed=place), entry.dtype
@@ -93,15 +98,17 @@ def test_beams_do_not_meet(case):
 
 
 def _of_type(array, dtype):
+    if dtype == "bool":
+        return array > 0
     return np.abs(array).astype(dtype) if "int" in dtype else array.astype(dtype)
 
 
 @options_long(TRANSLATORS)
 def test_the_state_is_what_the_entries_say(case):
     model, inputs = case.built(), case.inputs()
-    state = encoded(model, inputs)
+    state, token_ids = begun(model, inputs)
     assert list(state) == [entry.name for entry in model.state_entries]
-    _, after = model.step(inputs["target_ids"][:, :1], state)
+    _, after = model.step(token_ids[:, :1], state)
     for each in (state, numbers(after)):
         for entry in model.state_entries:
             leading = (B, 1) if entry.per == "beam" else (B,)

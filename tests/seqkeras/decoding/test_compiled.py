@@ -4,7 +4,15 @@ import keras
 import numpy as np
 import pytest
 
-from seqkeras.decoding import TopP, beam, compiled, greedy, sample
+from seqkeras.decoding import (
+    MinLength,
+    RepetitionPenalty,
+    TopP,
+    beam,
+    compiled,
+    greedy,
+    sample,
+)
 from seqkeras.models import RNNSeq2Seq
 from tests.arrays import BACKEND, close, floats, numbers, randomize
 from tests.conftest import others_long
@@ -52,6 +60,21 @@ def test_a_compiled_search_answers_as_python_does_before_and_after_training(sear
     after = numbers(fast(SOURCES, LENGTHS))
     assert np.any(after[2] != before[2])
     close(after, translate(SOURCES, LENGTHS), atol=1e-5)
+
+
+@pytest.mark.parametrize("policy", others_long(["mixed_float16", "mixed_bfloat16", "float64"]))
+def test_a_model_of_any_precision_decodes(policy, restored):
+    if policy == "float64":
+        if BACKEND == "jax":
+            pytest.skip("JAX computes in float64 only when told at its start")
+        keras.config.set_floatx("float64")
+    keras.config.set_dtype_policy(policy)
+    options = {"coverage_penalty": 0.2, "source_mask": np.arange(5) < LENGTHS[:, None]}
+    options["processors"] = [RepetitionPenalty(1.2), MinLength(5, EOS), TopP(0.9)]
+    options["prompt"] = np.array([[4, 5, 6], [7, 0, 0], [8, 9, 0]]), np.array([3, 1, 2])
+    translate = translation(make(), beam, num_beams=3, **options)
+    _, lengths, scores = numbers(translate(SOURCES, LENGTHS))
+    assert lengths.min() > 0 and scores.dtype == "float32" and np.isfinite(scores).all()
 
 
 def test_a_generator_goes_on_where_the_last_call_left_it():

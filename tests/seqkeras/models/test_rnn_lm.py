@@ -8,7 +8,7 @@ from tests.agreement import DTYPES
 from tests.arrays import close, numbers, right_padded
 from tests.catalogue import models, options_long
 from tests.catalogue.case import B, S
-from tests.catalogue.transformer_models import GPTS, SENTENCES
+from tests.catalogue.transformer_models import SENTENCES
 from tests.complex_step import assert_equals_loops
 from tests.conftest import others_long
 from tests.references.language_models import rnn_language_model
@@ -88,33 +88,6 @@ def test_the_state_is_that_behind_the_last_real_token(case):
     for row, length in enumerate(inputs["lengths"]):
         _, alone = model.read(inputs["token_ids"][row : row + 1, :length])
         close({name: each[row : row + 1] for name, each in state.items()}, alone)
-
-
-@options_long(MODELS + GPTS)
-def test_a_model_step_by_step_is_all_at_once(case):
-    model, token_ids = case.built(), case.inputs()["token_ids"]
-    state, logits = model.initial_state(B), []
-    for t in range(token_ids.shape[1]):
-        (step_logits,), state = model.step(token_ids[:, t : t + 1], state)
-        logits.append(step_logits)
-    expected = model({"token_ids": token_ids})
-    close(ops.concatenate(logits, axis=1), expected, rtol=1e-4, atol=1e-5)
-
-
-@every_model
-def test_beams_do_not_meet(case):
-    model, token_ids = case.built(), case.inputs()["token_ids"][:, :3]
-    _, start = model.read(token_ids)
-    state = {
-        name: ops.concatenate([each] * 3 if name == "real" else [each, 2 * each, -each], 1)
-        for name, each in start.items()
-    }
-    (logits,), new_state = model.step(token_ids, state)
-    for beam in range(3):
-        alone = {name: each[:, beam : beam + 1] for name, each in state.items()}
-        (one,), one_state = model.step(token_ids[:, beam : beam + 1], alone)
-        close(one, logits[:, beam : beam + 1])
-        close(one_state, {name: each[:, beam : beam + 1] for name, each in new_state.items()})
 
 
 @every_model
