@@ -7,9 +7,8 @@ from matplotlib.image import imread
 from seqkeras import analysis
 from seqkeras.analysis import AttentionMap, maps_of_heads, plot_attention_lines, plot_attention_maps
 from seqkeras.analysis.attention_maps import attention_figure, lines_figure
-from seqkeras.analysis.attention_page import MOST_PIXELS
 from seqkeras.serving.text import word_piece
-from tests.conftest import others_long, run_python
+from tests.conftest import run_python
 from tests.refusals import refusals
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -40,9 +39,6 @@ def attention_map(source, target="2014-05", title=None):
     return AttentionMap(source, target, weights / weights.sum(1, keepdims=True), title)
 
 
-WORDS = ["\u2581The", "agreement", "[SEP]", "", " ", "\n", "W" * 40, "2014\u5e74", "a$b$", "\u0939"]
-
-
 def test_a_png_is_written_with_a_panel_for_every_map(tmp_path):
     maps = [attention_map(source) for source in SOURCES]
     figure = attention_figure(maps)
@@ -55,25 +51,6 @@ def test_a_png_is_written_with_a_panel_for_every_map(tmp_path):
     height, width, _ = imread(tmp_path / "maps.png").shape
     np.testing.assert_allclose((width, height), figure.get_size_inches() * figure.dpi)
     assert (tmp_path / "maps.png").stat().st_size < 500_000
-
-
-@pytest.mark.parametrize("figure_of", [attention_figure, lines_figure])
-@pytest.mark.parametrize("source, target", others_long([(WORDS, WORDS[::-1]), ("ab", WORDS)]))
-def test_words_are_labels_that_stay_on_the_page_and_apart(source, target, figure_of):
-    maps = [attention_map(source, target), attention_map(source, target, title="layer 0, head 1")]
-    figure = figure_of(maps)
-    outer = [axes.get_window_extent() for axes in panels(figure)]
-    boxes = []
-    for axes in panels(figure):
-        assert len(axes.texts) == len(source) + len(target)
-        own = [text.get_window_extent() for text in axes.texts]
-        for box in own:
-            assert box.x0 >= 0 and box.y0 >= 0
-            assert box.x1 <= figure.bbox.x1 and box.y1 <= figure.bbox.y1
-            assert not any(box.overlaps(each) for each in outer)
-        boxes.append(own)
-    for one, other in itertools.product(*boxes):
-        assert not one.overlaps(other)
 
 
 def test_every_head_of_every_layer_gets_its_map_without_padding():
@@ -113,15 +90,6 @@ def test_characters_without_a_glyph_show_their_code_point():
     assert labels == ["09\n39", "09\n3F", "␣", "01F\n9FF", "x"]
 
 
-def test_the_scale_ends_at_the_largest_weight():
-    even = AttentionMap("abcde", "xy", np.full((2, 5), 0.2))
-    peak = AttentionMap("abcde", "xy", [[0.77, 0.23, 0, 0, 0]] * 2)
-    for maps, largest in (([even], 0.2), ([even, peak], 0.8)):
-        figure = attention_figure(maps)
-        assert all(axes.collections[0].get_clim() == (0, largest) for axes in panels(figure))
-        assert f"{largest}" in [text.get_text() for text in figure.texts]
-
-
 def test_words_that_a_tokenizer_splits_are_whole():
     tokenizer = word_piece("[UNK] [CLS] [SEP] play ##ing the cat ##s".split())
     encoding = tokenizer.analyze("Playing the", "cats")  # [CLS] play ##ing the [SEP] cat ##s [SEP]
@@ -137,11 +105,6 @@ def test_words_that_a_tokenizer_splits_are_whole():
 def softmaxes(*shape):
     exps = np.exp(np.random.default_rng(0).normal(size=shape))
     return exps / exps.sum(axis=-1, keepdims=True)
-
-
-def pixels(figure):
-    """The width and height of a figure."""
-    return np.array(figure.get_size_inches() * figure.dpi).round().astype(int)
 
 
 def test_a_line_joins_each_word_to_what_it_attends_to():
@@ -161,30 +124,6 @@ def test_a_line_joins_each_word_to_what_it_attends_to():
     assert [places[word][1] for word in ("eins", "zwei")] == [0.5, 1.5]
     assert [places[word][1] for word in ("one", "two", "three")] == [0.5, 1.5, 2.5]
     assert places["eins"][0] < 0 and places["one"][0] > right
-
-
-@pytest.mark.parametrize(
-    "figure_of, layers, length, labelled",
-    others_long(
-        [
-            (attention_figure, 1, 128, True),
-            (attention_figure, 6, 128, False),
-            (lines_figure, 1, 97, True),
-        ]
-    ),
-)
-def test_cells_shrink_until_the_picture_fits(figure_of, layers, length, labelled):
-    weights = np.full((layers, 12, length, length), 1 / length)
-    maps = maps_of_heads(weights, ["perfect"] * length)
-    figure = figure_of(maps)
-    assert MOST_PIXELS / 2 < max(pixels(figure)) <= MOST_PIXELS
-    for axes in panels(figure):
-        assert len(axes.texts) == (2 * length if labelled else 0)
-    if labelled:
-        height = panels(figure)[0].texts[0].get_window_extent().height
-        assert height >= 7
-    else:
-        assert "too small for labels" in " ".join(text.get_text() for text in figure.texts)
 
 
 @pytest.mark.parametrize("plot", [plot_attention_maps, plot_attention_lines])

@@ -72,20 +72,3 @@ def test_times_are_dates_on_the_axis():
     labels = [text.get_text() for text in axes.get_xticklabels()]
     assert "Mar" in labels and axes.get_xlabel() == ""
     assert axes.xaxis.get_offset_text().get_text() == "2024-Mar"
-
-
-def test_the_legend_stands_beside_the_data():
-    figure = forecast_figure(plot("a"), "y")
-    figure.canvas.draw()
-    [axes] = figure.axes
-    assert axes.get_legend().get_window_extent().x0 > axes.get_window_extent().x1
-
-
-def test_inner_bands_are_darker_and_lie_within():
-    outer, inner = forecast_figure(plot("a"), "y").axes[0].collections
-    assert outer.get_facecolor()[0, :3].sum() > inner.get_facecolor()[0, :3].sum()
-    (low, high), (inner_low, inner_high) = (
-        (band.get_paths()[0].vertices[:, 1].min(), band.get_paths()[0].vertices[:, 1].max())
-        for band in (outer, inner)
-    )
-    assert low < inner_low < inner_high < high

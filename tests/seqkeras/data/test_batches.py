@@ -15,8 +15,6 @@ from seqkeras.data.nested import NestedSequences
 from seqkeras.tokenizers import pad
 from tests.conftest import CHECKOUT
 
-ROWS = [[5, 7], [], [3], [2, 4, 6, 8, 10], [11, 13, 17]]
-
 
 def batches(count=23, batch_size=3):
     rows = [list(range(1, 2 + row % 7)) for row in range(count)]
@@ -25,24 +23,6 @@ def batches(count=23, batch_size=3):
     order = BucketedBatches(sequences.lengths, batch_size, seed=0)
     inputs = {"token_ids": sequences, "numbers": numbers}
     return Batches(inputs, Sequences(rows, width=9), order, few_shapes=False), rows, numbers
-
-
-@pytest.mark.parametrize("taken", [[0], [3, 0], [4, 2, 1, 0], [1], [2, 2, 4]])
-def test_what_is_taken_is_padded_to_its_longest(taken):
-    expected, lengths = pad([ROWS[row] for row in taken])
-    found = Sequences(ROWS)[np.array(taken)]
-    np.testing.assert_array_equal(found, expected)
-    assert found.dtype == expected.dtype
-    np.testing.assert_array_equal(Sequences(ROWS).lengths[taken], lengths)
-
-
-def test_rows_of_two_stand_one_behind_the_other():
-    parts = [[[3, 5], [7]], [[], [11, 13, 17]]]
-    joined = Sequences.joined([Sequences(rows, padding=-1) for rows in parts])
-    assert joined.shape == (4, None) and joined.lengths.tolist() == [2, 1, 0, 3]
-    np.testing.assert_array_equal(
-        joined[[3, 0, 2, 1]], [[11, 13, 17], [3, 5, -1], [-1, -1, -1], [7, -1, -1]]
-    )
 
 
 @given(
@@ -59,16 +39,16 @@ def test_rows_are_chosen_cut_and_joined_as_lists_are(drawn, cut):
     assert inner.chosen(are_chosen).rows() == chosen
     joined = Sequences.joined([inner.chosen(are_chosen), inner, whole])
     assert joined.rows() == chosen + expected + rows
-    padded = joined[np.arange(len(joined.lengths))].tolist()
-    longest = max(map(len, rows), default=0)
-    for row, values in zip(padded, chosen + expected + rows):
-        assert row[: len(values)] == values and {*row[len(values) :]} <= {-1}
-        assert len(row) <= longest
+    taken = np.arange(len(joined.lengths))[::-1]
+    ids, lengths = pad((chosen + expected + rows)[::-1])
+    np.testing.assert_array_equal(joined.lengths[taken], lengths)
+    real = np.arange(ids.shape[1]) < lengths[:, None]
+    np.testing.assert_array_equal(joined[taken], np.where(real, ids, -1))
 
 
 def test_a_row_over_the_width_is_refused():
     with pytest.raises(ValueError, match="^Sequences: rows must have at most 4 ids; received 5.$"):
-        Sequences(ROWS, width=4)
+        Sequences([[3], [2, 4, 6, 8, 10]], width=4)
 
 
 def test_a_batch_holds_the_rows_of_its_order():

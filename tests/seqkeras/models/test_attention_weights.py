@@ -5,7 +5,7 @@ import pytest
 from keras import ops
 
 from seqkeras.attention import LocalAttention
-from seqkeras.models import Bert, RNNLanguageModel, Transformer
+from seqkeras.models import Bert, RNNLanguageModel
 from tests import references
 from tests.agreement import weights_of
 from tests.arrays import close, numbers, randomize, right_padded
@@ -64,45 +64,20 @@ def test_the_encoders_weights_are_the_papers_formula():
         close(weights[:, level], expected, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("pre_norm", [False, True])
-def test_the_transformers_weights_are_those_of_its_steps(pre_norm):
-    model = Transformer(17, 13, **SIZES, max_length=7, pre_norm=pre_norm)
-    inputs = {
-        "token_ids": np.array([[3, 8, 16, 2, 5], [7, 1, 4, 0, 0]]),
-        "lengths": np.array([5, 3]),
-        "target_ids": np.array([[1, 9, 6], [1, 12, 3]]),
-    }
-    model(inputs)
-    randomize(model)
-    found = numbers(model.attention_weights(inputs))
-    assert {name: each.shape for name, each in found.items()} == {
-        "encoder": (2, 2, 3, 5, 5),
-        "decoder": (2, 2, 3, 3, 3),
-        "cross": (2, 2, 3, 3, 5),
-    }
-    assert not np.any(np.triu(found["decoder"], 1))
-    state = model.encode(inputs["token_ids"], inputs["lengths"])
-    for t in range(3):
-        (_, weights), state = model.step(inputs["target_ids"][:, t : t + 1], state)
-        close(weights[:, 0], found["cross"][:, -1, :, t].mean(axis=1), rtol=1e-4, atol=1e-5)
-
-
-WITHOUT_ATTENTION = [*(case.name for case in seq2seq.CLASSICAL), "RNNSeq2Seq(lstm, decoder gru)"]
-ATTENDING = [case for case in seq2seq.CASES if case.name not in WITHOUT_ATTENTION]
-
-
 @pytest.mark.parametrize(
     "case",
-    others_long(ATTENDING, 3),
+    others_long([*transformer_models.TRANSFORMERS[:2], *seq2seq.ATTENDING], 5),
     ids=lambda case: case.name,
 )
-def test_a_recurrent_decoders_weights_are_those_of_its_steps(case):
+def test_a_decoders_weights_are_those_of_its_steps(case):
     model, inputs = case.built(), case.inputs()
-    weights = numbers(model.attention_weights(inputs)["cross"])
+    found = numbers(model.attention_weights(inputs))
+    assert not np.any(np.triu(found.get("decoder", np.zeros((3, 3))), 1))
     state = model.encode(inputs["token_ids"], inputs["lengths"])
     for t in range(inputs["target_ids"].shape[1]):
         (_, given), state = model.step(inputs["target_ids"][:, t : t + 1], state)
-        close(given[:, 0], weights[:, 0, :, t].mean(axis=1))
+        expected = found["cross"][:, -1, :, t].mean(axis=1)
+        close(given[:, 0], expected, rtol=1e-4, atol=1e-5)
 
 
 def test_a_language_models_weights_lie_on_the_states_before():

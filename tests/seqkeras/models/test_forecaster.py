@@ -7,7 +7,7 @@ from seqkeras.models import Forecaster
 from tests.agreement import DTYPES
 from tests.arrays import close, floats, numbers, randomize
 from tests.catalogue import models
-from tests.catalogue.case import B, D, S, T
+from tests.catalogue.case import B, S, T
 from tests.complex_step import assert_equals_loops
 from tests.conftest import others_long
 from tests.references.forecaster import forecast
@@ -100,23 +100,6 @@ def test_a_window_without_a_step_gives_numbers(case):
     model, inputs = case.built(), case.inputs()
     predictions = numbers(model(inputs | {"lengths": np.array([S, 0])}))
     assert np.all(np.isfinite(predictions))
-
-
-@pytest.mark.parametrize("decoder", ["direct", "recurrent"])
-def test_a_scaled_forecast_moves_with_its_window(decoder):
-    model = Forecaster(**SIZES, decoder=decoder, num_targets=2, scale=True, quantiles=[0.2, 0.5])
-    window = floats(B, 13, D)
-    plain = numbers(model({"window": window}))
-    close(model({"window": 100 * window + 1000}), 100 * plain + 1000, rtol=1e-3)
-
-
-@pytest.mark.parametrize("decoder", ["direct", "recurrent"])
-def test_quantiles_never_cross(decoder):
-    model = Forecaster(**SIZES, decoder=decoder, quantiles=[0.1, 0.2, 0.5, 0.9])
-    window = floats(17, S, 1)
-    model({"window": window})
-    randomize(model)
-    assert np.all(np.diff(numbers(model({"window": 10 * window})), axis=-1) > 0)
 
 
 def test_the_decoder_reads_the_quantile_nearest_to_one_half():

@@ -49,8 +49,9 @@ def test_layers_of_choices_and_of_a_frozen_encoder_are_layers_too():
 def test_layers_are_given_only_where_a_head_takes_them():
     encoder = bert(2)
     assert set(encoder(TOKENS)) == {"hidden"}
-    states = encoder(TOKENS, hidden_states=True)["hidden_states"]
-    close(states, encoder.hidden_states(TOKENS))
+    outputs = encoder(TOKENS, hidden_states=True)
+    close(outputs["hidden_states"], encoder.hidden_states(TOKENS))
+    close(outputs["hidden_states"][-1], outputs["hidden"])
 
 
 def test_half_precision_ends_where_the_loss_begins():

@@ -1,12 +1,11 @@
 """The linear classifier of n-grams against strings and a loop in float64."""
 
-import keras
 import numpy as np
-import pytest
 
 from seqkeras.models import LinearNgrams
 from seqkeras.tokenizers import CharacterTable, learn_word_piece, pad, spelled_pieces
 from tests.arrays import close, numbers
+from tests.refusals import refusals
 
 TEXTS = ["a fine film, the finest of films", "dull", "the end", "two films end as one film does"]
 P, LONGEST, LENGTH = 8_191, 4, 6
@@ -95,26 +94,17 @@ def test_beside_a_network_that_trains_it_is_silent():
     assert not layer.trainable_variables
 
 
-def test_it_is_saved_with_its_weights(tmp_path):
-    layer, given = made(), keras.Input((None,), dtype="int64")
-    model = keras.Model(given, layer(given))
-    model.save(tmp_path / "model.keras")
-    loaded = keras.models.load_model(tmp_path / "model.keras")
-    close(loaded(token_ids(TEXTS)), model(token_ids(TEXTS)), 0)
+def sized(**arguments):
+    given = {"units": 2, "buckets": 8, "pieces": [[1]], "goes_on": []} | arguments
+    return lambda: LinearNgrams(**given)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"units": 0}, "units must be a positive integer"),
-        ({"buckets": 2**17}, "buckets must be at most 65,536, .* received 131,072, 5 and 16"),
-        ({"word_length": 29}, "longest <= word_length <= 28; received 8, 5 and 29"),
-        ({"longest": 1}, "2 <= longest <= .* received 8, 1 and 16"),
-        ({"longest": 17}, "2 <= longest <= .* received 8, 17 and 16"),
-        ({"longest": 0}, "longest must be a positive integer"),
-        ({"word_length": -1}, "word_length must be a positive integer"),
-    ],
+test_sizes_that_do_not_fit_are_refused = refusals(
+    (sized(units=0), "units must be a positive integer"),
+    (sized(buckets=2**17), "buckets must be at most 65,536, ... received 131,072, 5 and 16"),
+    (sized(word_length=29), "longest <= word_length <= 28; received 8, 5 and 29"),
+    (sized(longest=1), "2 <= longest <= ... received 8, 1 and 16"),
+    (sized(longest=17), "2 <= longest <= ... received 8, 17 and 16"),
+    (sized(longest=0), "longest must be a positive integer"),
+    (sized(word_length=-1), "word_length must be a positive integer"),
 )
-def test_sizes_that_do_not_fit_are_refused(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        LinearNgrams(**{"units": 2, "buckets": 8, "pieces": [[1]], "goes_on": []} | arguments)

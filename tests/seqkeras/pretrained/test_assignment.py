@@ -6,10 +6,6 @@ from keras import initializers
 from seqkeras.pretrained.assignment import (
     LINEAR,
     LINEAR_OF_HEADS,
-    MATRIX,
-    MATRIX_OF_HEADS,
-    ROW,
-    SAME,
     VECTOR,
     Link,
     Tensor,
@@ -46,50 +42,6 @@ def tensors(**arrays):
 
 
 TOY = {"q__weight": floats(N * H, D), "q__bias": floats(N * H), "out__weight": floats(F, N * H)}
-
-
-@pytest.mark.parametrize(
-    "layout, ours, theirs",
-    [
-        (SAME, (D, F), (D, F)),
-        (VECTOR, (N, H), (N * H,)),
-        (ROW, (D,), (1, D)),
-        (MATRIX, (D, N, H), (D, N * H)),
-        (MATRIX_OF_HEADS, (N, H, D), (N * H, D)),
-        (LINEAR, (D, N, H), (N * H, D)),
-        (LINEAR, (D, F), (F, D)),
-        (LINEAR_OF_HEADS, (N, H, D), (D, N * H)),
-    ],
-)
-def test_a_layout_goes_both_ways(layout, ours, theirs):
-    array = floats(*ours)
-    there = layout.to_theirs([array])
-    assert there.shape == theirs
-    (back,) = layout.to_ours(there, [ours])
-    np.testing.assert_array_equal(back, array)
-
-
-def test_heads_lie_in_a_linear_layer_one_after_the_other():
-    """torch: y = x W^T, where outputs n H + h are those of head n."""
-    (kernel,) = LINEAR.to_ours(TOY["q__weight"], [(D, N, H)])
-    x = floats(2, D)
-    by_heads = np.einsum("bd,dnh->bnh", x, kernel)
-    np.testing.assert_allclose(by_heads.reshape(2, -1), x @ TOY["q__weight"].T, 1e-4, 1e-6)
-    (kernel,) = LINEAR_OF_HEADS.to_ours(TOY["out__weight"], [(N, H, F)])
-    y = np.einsum("bnh,nhf->bf", by_heads, kernel)
-    expected = by_heads.reshape(2, -1) @ TOY["out__weight"].T
-    np.testing.assert_allclose(y, expected, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("layout", [MATRIX, VECTOR])
-def test_variables_stand_side_by_side(layout):
-    arrays = [floats(D, N, H, seed=seed) for seed in range(3)]
-    arrays = arrays if layout is MATRIX else [each[0] for each in arrays]
-    joined = layout.to_theirs(arrays)
-    assert joined.shape == ((D, 3 * N * H) if layout is MATRIX else (3 * N * H,))
-    parts = layout.to_ours(joined, [each.shape for each in arrays])
-    for part, each in zip(parts, arrays, strict=True):
-        np.testing.assert_array_equal(part, each)
 
 
 def test_no_random_numbers_are_drawn_and_each_tensor_is_read_once(monkeypatch):

@@ -3,7 +3,6 @@
 import re
 from pathlib import Path
 
-import keras
 import numpy as np
 import pytest
 from keras import ops
@@ -86,18 +85,3 @@ def test_the_program_has_the_gradients_of_the_library_in_full_and_truncated(chun
         close(gradient, wanted, rtol=RTOL, atol=ATOL)
     whole = by_the_page()[1]
     assert np.allclose(gradients[4], whole[4]) == (chunk is None)  # by U
-
-
-def test_the_program_has_the_gradients_of_kerass_lstm():
-    (x, h, c, *weights), out = values()
-    layer = keras.layers.LSTM(U, return_sequences=True, dtype=DTYPE)
-    layer.build((B, T, D))
-    layer.set_weights(weights)
-
-    def loss(given):
-        x, h, c = given
-        hidden = layer(ops.transpose(x, (1, 0, 2)), initial_state=[h, c])
-        return ops.sum(ops.transpose(hidden, (1, 0, 2)) * out)
-
-    for gradient, wanted in zip(by_the_page()[1][:3], gradients_of(loss, [x, h, c]), strict=True):
-        close(gradient, wanted, rtol=RTOL, atol=ATOL)

@@ -31,16 +31,6 @@ def sums(**options):
     return layer
 
 
-@every_layer
-def test_nothing_is_dropped_but_in_training(name):
-    layer_class, *_ = LAYERS[name]
-    plain = built(layer_class(U, return_sequences=True))
-    dropping = built(layer_class(U, return_sequences=True, dropout=RATE, recurrent_dropout=RATE))
-    sequences = floats(B, S, D)
-    close(dropping(sequences), plain(sequences))
-    assert np.max(np.abs(numbers(dropping(sequences, training=True) - plain(sequences)))) > 0.01
-
-
 def qrnn_of_small_sums(**options):
     """A QRNN whose z is small and linear and whose f is one half: outputs rise to z."""
     layer = QRNN(1, 1, "f", **options)

@@ -21,17 +21,6 @@ ODD = [
 MORE = ["", "caf\u00e9 na\u00efve", "the \U0001f600 cat", " a  b\t", "\u65e5\u672c\u8a9e"]
 
 
-@pytest.mark.parametrize("kind", sorted(TOKENIZERS))
-def test_many_texts_have_the_ids_of_each(kind):
-    tokenizer = learn_tokenizer(kind, TEXTS, 2000)
-    texts = [*TEXTS, *MORE]
-    assert encode_all(tokenizer, texts) == [tokenizer.encode(text) for text in texts]
-    if kind != "characters":
-        whole = [tokenizer.analyze(text).token_ids for text in texts]
-        assert encode_all(tokenizer, texts, special_tokens=True) == whole
-    assert encode_all(tokenizer, []) == []
-
-
 def test_a_vocabulary_beside_the_pieces_tells_the_ids():
     learned = learn_tokenizer("unigram", TEXTS, 2000)
     pieces = [learned.token_of(place) for place in range(len(learned))]
@@ -45,19 +34,20 @@ def test_a_vocabulary_beside_the_pieces_tells_the_ids():
 
 @pytest.mark.parametrize("most_parts", [1, 30, encode_all_module.MOST_PARTS])
 @pytest.mark.parametrize("kind", sorted(TOKENIZERS))
-def test_an_encoder_of_lists_gives_the_ids_of_each_text(kind, most_parts, monkeypatch):
+def test_many_texts_have_the_ids_of_each(kind, most_parts, monkeypatch):
     monkeypatch.setattr(encode_all_module, "MOST_PARTS", most_parts)
     tokenizer, draw = learn_tokenizer(kind, TEXTS, 2000), random.Random(kind)
     special_tokens = kind != "characters"
     encode = Encoder(tokenizer, special_tokens)
     texts = [*TEXTS, *MORE, *ODD]
-    for _ in range(20):
+    for number in range(21):
         some = [" ".join(draw.choices(texts, k=draw.randint(1, 4))) for _ in range(10)]
+        some = some if number else [*TEXTS, *MORE]
         plain = [tokenizer.encode(text) for text in some]
         whole = [tokenizer.analyze(text).token_ids for text in some] if special_tokens else plain
-        assert encode(some) == whole
-        assert Encoder(tokenizer)(some) == plain
-    assert encode([]) == []
+        assert encode(some) == encode_all(tokenizer, some, special_tokens) == whole
+        assert Encoder(tokenizer)(some) == encode_all(tokenizer, some) == plain
+    assert encode([]) == encode_all(tokenizer, []) == []
 
 
 @pytest.mark.parametrize("encode", [encode_all, lambda kind, texts: Encoder(kind)(texts)])

@@ -22,6 +22,7 @@ def roberta():
     [
         (lambda: tokenizers.CharacterTable.learn(["ab"]), (0, 1, 2, 3), (0, 1, 2)),
         (lambda: tokenizers.WordTable(["<pad>", "<unk>", "a"]), (0, 1, None, None), (0, 1)),
+        (lambda: tokenizers.learn_word_piece(TEXTS, 80), (0, 1, 2, 3), (0, 1, 2)),
         (lambda: tokenizers.learn_sentence_pieces(TEXTS, 60), (0, 1, 2, 3), (0, 1, 2)),
         (
             lambda: tokenizers.learn_sentence_pieces(TEXTS, 60, unk_id=0, bos_id=1, eos_id=2),
@@ -43,9 +44,3 @@ def test_what_both_begins_and_ends_a_text_may_be_generated():
     end = tokenizer.id_of("<|endoftext|>")
     assert tokenizers.special_ids(tokenizer) == tokenizers.SpecialIds(None, None, end, end)
     assert tokenizers.special_ids(tokenizer).never_generated == ()
-
-
-def test_word_pieces_have_berts_tokens():
-    tokenizer = tokenizers.learn_word_piece(TEXTS, 80)
-    names = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
-    assert tokenizers.special_ids(tokenizer) == tokenizers.SpecialIds(*map(tokenizer.id_of, names))
