@@ -84,23 +84,6 @@ def test_every_noise_comes_in_every_locale_that_can_have_it(noisy):
     }
 
 
-@pytest.mark.parametrize(
-    ("locale", "word", "own", "expected"),
-    [
-        ("en_US", "Janury", ("months", 0), True),
-        ("en_US", "Jn", ("months", 0), False),  # as near to Jun
-        ("en_US", "Jupe", ("months", 5), True),
-        ("en_US", "Juny", ("months", 5), False),  # as near to July
-        ("cs", "července", ("months", 6), True),
-        ("cs", "červene", ("months", 6), False),  # as near to June's nominative, červen
-        ("tr", "NİSN", ("months", 3), True),
-        ("ja", "曜日", ("days", 2), False),
-    ],
-)
-def test_a_word_as_near_to_another_name_is_refused(locale, word, own, expected):
-    assert date_noise.is_nearest(locale, word, own) is expected
-
-
 def test_two_digit_years_stand_last_or_are_marked(noisy):
     for example in noisy:
         if "two_digit_year" not in example.noise:
