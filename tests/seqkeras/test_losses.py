@@ -24,16 +24,6 @@ def negative_log_probability(logits, place):
     return np.log(np.exp(logits - logits.max()).sum()) + logits.max() - logits[place]
 
 
-def test_the_masked_loss_that_we_name_is_the_mean_over_real_tokens():
-    logits, targets = floats(2, 5, 7), np.array([[3, 1, 6, 0, 0], [2, 0, 0, 0, 0]])
-    loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=0)
-    rows, steps = np.nonzero(targets)
-    expected = [
-        negative_log_probability(logits[row, t], targets[row, t]) for row, t in zip(rows, steps)
-    ]
-    close(loss(targets, logits), np.mean(expected))
-
-
 def test_the_loss_of_a_span_is_minus_the_log_probability_of_its_ends():
     logits = floats(3, 11)
     logits[1, 7:] = -1e9

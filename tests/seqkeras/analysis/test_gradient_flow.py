@@ -20,18 +20,6 @@ def figure(measurements):
     return figure
 
 
-@pytest.mark.parametrize("radius", [0.5, 1.0, 1.25])
-def test_the_linear_recurrence_follows_its_eigenvalues(radius):
-    random = np.random.default_rng(0)
-    Q, eigenvalues = gradient_flow.symmetric_matrix(radius, UNITS, random)
-    U = Q.T @ np.diag(eigenvalues) @ Q
-    np.testing.assert_allclose(np.abs(np.linalg.eigvals(U)).max(), radius)
-    start = random.normal(size=UNITS)
-    for n, actual in enumerate(gradient_flow.linear_states(U, start, STEPS)):
-        expected = Q.T @ (eigenvalues**n * (Q @ start))
-        np.testing.assert_allclose(actual, expected, rtol=1e-9, atol=1e-12 * radius**n)
-
-
 def test_the_norms_are_powers_of_the_radius_and_tanh_only_takes_away(measurements):
     assert list(measurements.radii) == [0.9, 1.0, 1.1]
     for radius, each in measurements.radii.items():

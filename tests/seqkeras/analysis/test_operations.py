@@ -6,7 +6,6 @@ from keras import ops
 
 from seqkeras import recurrent
 from seqkeras.analysis.operations import count_operations, weightless
-from seqkeras.attention import RestrictedSelfAttention
 
 T, D, U = 19, 5, 7
 
@@ -55,17 +54,6 @@ def test_the_longer_way_counts_where_two_meet():
         return keras.ops.matmul(x, x) + three
 
     assert count_operations(function, x=((T, T), "float32")).sequential == 3
-
-
-def test_restricted_attention_grows_with_the_length_and_not_with_its_square():
-    layer = RestrictedSelfAttention(2, 3, window=4)
-    with weightless():
-        layer.build((None, None, D))
-    once, twice = (
-        count_operations(lambda x: layer(x), x=((1, length, D), "float32")).multiply_adds
-        for length in (160, 320)
-    )
-    assert twice == 2 * once
 
 
 def test_a_loop_whose_turns_depend_on_the_inputs_is_named():

@@ -221,12 +221,6 @@ def test_times_that_are_no_series_get_one_line(times, message, tmp_path):
         read(tmp_path, of_times(times.split(",")), TIME)
 
 
-def test_a_column_that_is_missing_is_named(tmp_path):
-    message = "load.csv: there is no column 'load'; there are 'time', 'mass'"
-    with pytest.raises(DataError, match=message):
-        read(tmp_path, "time,mass\n2024-01-01,1\n", TIME)
-
-
 def test_a_value_that_is_no_number_is_named_by_its_line(tmp_path):
     [series], _, _ = read(tmp_path, HOURS.replace(",4\n", ",4 kW\n"), TIME, gaps="fill")
     message = "load.csv, line 4: 'load' must be a number; received '4 kW'."

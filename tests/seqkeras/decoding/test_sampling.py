@@ -9,6 +9,7 @@ from seqkeras.decoding import BannedTokens, sample
 from seqkeras.decoding.sampling import inverse_cdf
 from tests.arrays import close, floats, numbers
 from tests.references import decoding as references
+from tests.refusals import refusals
 from tests.seqkeras.decoding.toys import BOS, EOS, Automaton
 
 IDS = {"start_id": BOS, "end_id": EOS}
@@ -120,19 +121,14 @@ def test_a_token_of_probability_zero_is_never_drawn_and_some_other_always(unifor
     assert numbers(drawn).tolist() == expected
 
 
-@pytest.mark.parametrize(
-    "options, message",
-    [
-        ({"temperature": 0}, "^Temperature: temperature must be above 0 and finite; received 0.$"),
-        ({"top_k": 0}, "^TopK: k must be at least 1; received 0.$"),
-        ({"top_p": 1.5}, "^TopP: p must be above 0 and at most 1; received 1.5.$"),
-        ({"max_length": 0}, "^sample: max_length must be a positive integer; received 0.$"),
-    ],
-)
-def test_what_can_not_be_sampled_is_refused_before_the_first_step(options, message):
-    def step(token_ids, state):
-        raise AssertionError
+def drawn(**options):
+    """A call that is refused before its first step."""
+    return lambda: sample(None, Automaton(0).initial_state, **IDS, **{"max_length": 3} | options)
 
-    options = {"max_length": 3} | options
-    with pytest.raises(ValueError, match=message):
-        sample(step, Automaton(0).initial_state, **IDS, **options)
+
+test_what_can_not_be_sampled_is_refused_before_the_first_step = refusals(
+    (drawn(temperature=0), "Temperature: temperature must be above 0 and finite; received 0."),
+    (drawn(top_k=0), "TopK: k must be at least 1; received 0."),
+    (drawn(top_p=1.5), "TopP: p must be above 0 and at most 1; received 1.5."),
+    (drawn(max_length=0), "sample: max_length must be a positive integer; received 0."),
+)

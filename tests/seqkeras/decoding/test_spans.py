@@ -4,7 +4,6 @@ import pytest
 from seqkeras.decoding import best_spans
 from tests.arrays import close, floats, numbers
 from tests.references.attention import softmax
-from tests.seqkeras.decoding.toys import compiled
 
 
 def best_of_all(start_logits, end_logits, max_length):
@@ -42,12 +41,6 @@ def test_a_span_lies_where_positions_can_be():
     starts, ends, scores = numbers(best_spans(start_logits, end_logits, 7))
     assert ends[0] < 4 and (starts[1], ends[1]) == (0, 0)
     close(scores[1], 0)
-
-
-def test_one_graph_serves_batches_and_lengths_of_any_size():
-    start_logits, end_logits = floats(3, 7), floats(3, 7, seed=1)
-    expected = best_spans(start_logits, end_logits, 5)
-    close(compiled(lambda *logits: best_spans(*logits, 5), start_logits, end_logits), expected)
 
 
 def test_no_length_at_all_is_refused():

@@ -84,12 +84,6 @@ def test_masked_tokens_are_predicted_with_the_encoders_embeddings_or_others(acti
     )
 
 
-def test_tied_embeddings_are_one_matrix_and_others_are_two():
-    for tied, count in ((True, 1), (False, 2)):
-        model = built({"masked": MaskedLMHead(V, tied=tied)})
-        assert len([each for each in model.weights if each.shape == (V, 6)]) == count
-
-
 def test_tied_embeddings_are_one_matrix_after_loading(tmp_path):
     model = built({"masked": MaskedLMHead(V)})
     model.save(tmp_path / "model.keras")

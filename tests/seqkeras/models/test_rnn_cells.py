@@ -3,7 +3,6 @@
 import keras
 import numpy as np
 import pytest
-from keras import ops
 
 from seqkeras.models import Forecaster, RecurrentStack, RNNLanguageModel
 from seqkeras.recurrent import QRNN, GRUCell, LSTMCell, StackedCells
@@ -109,31 +108,19 @@ def test_the_states_of_a_pattern_have_names():
 
 
 @pytest.mark.parametrize("cell", ["lstm", MinimalGatedCell], ids=["lstm", "a cell of the user's"])
-def test_a_stack_of_both_directions_is_its_layers_one_by_one(cell):
+def test_a_stack_of_both_directions_goes_on_from_the_states_of_each_layer(cell):
     cell = cell if isinstance(cell, str) else cell(3)
     stack = RecurrentStack(cell, U, 3, bidirectional=True)
     sequences, mask = floats(B, S, D), right_padded([5, 3], S)
     stack(sequences, mask=mask)
-    outputs, states = randomize(stack)(sequences, mask=mask)
-    x, expected = sequences, []
-    for layer in stack.recurrent_layers:
-        x, *final = layer(x, mask=mask)
-        expected.append(final)
-    close(outputs, x)
-    close(states, [each for final in expected for each in final])
-    of_layers = stack.last_states(states)
-    assert len(of_layers) == 3
-    for own, final in zip(of_layers, expected, strict=True):
-        count = len(final) // 2
-        sides = zip(final[:count], final[count:], strict=True)
-        close(own, [ops.concatenate(each, axis=-1) for each in sides])
-    start = [2 * each for each in states]
-    again, _ = stack(sequences, mask=mask, initial_state=start)
-    x = sequences
-    for level, layer in enumerate(stack.recurrent_layers):
-        size = len(start) // 3
-        x, *_ = layer(x, mask=mask, initial_state=start[level * size : (level + 1) * size])
-    close(again, x)
+    _, states = randomize(stack)(sequences, mask=mask)
+    outputs, final = stack(sequences, mask=mask, initial_state=[2 * each for each in states])
+    x, expected, size = sequences, [], len(states) // 3
+    for layer, level in zip(stack.recurrent_layers, (0, size, 2 * size), strict=True):
+        start = [2 * each for each in states[level : level + size]]
+        x, *own = layer(x, mask=mask, initial_state=start)
+        expected += own
+    close([outputs, *final], [x, *expected])
 
 
 def test_a_stack_drops_the_inputs_of_every_layer():

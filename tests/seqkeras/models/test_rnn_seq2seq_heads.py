@@ -4,41 +4,12 @@ import numpy as np
 import pytest
 
 from seqkeras.attention import MultiHeadAttention
-from seqkeras.models import LuongDecoder
 from tests import references
-from tests.agreement import difference
-from tests.arrays import close, floats, numbers, randomize, right_padded
+from tests.arrays import close, floats, numbers, right_padded
 from tests.catalogue import seq2seq
-from tests.catalogue.seq2seq import SIZES, model_of, translation_inputs
+from tests.catalogue.seq2seq import SIZES, model_of
 
 BOTH_DIRECTIONS = 2 * SIZES["units"]
-PLACES = {
-    "before": {},
-    "after": {"decoder": LuongDecoder},
-    "after, fed": {"decoder": LuongDecoder, "input_feeding": True},
-}
-
-
-@pytest.mark.parametrize("arguments", PLACES.values(), ids=PLACES)
-def test_one_head_that_projects_nothing_is_scaled_dot_attention(arguments):
-    arguments = arguments | {"decoder_units": BOTH_DIRECTIONS}
-    heads = MultiHeadAttention(1, BOTH_DIRECTIONS, use_bias=False)
-    ours = model_of(**arguments, attention=heads)
-    dot = model_of(**arguments, attention="scaled_dot")
-    inputs = translation_inputs()
-    ours(inputs), dot(inputs)
-    randomize(dot)
-    own = {id(weight) for weight in heads.weights}
-    rest = [weight for weight in ours.weights if id(weight) not in own]
-    for weight, other in zip(rest, dot.weights, strict=True):
-        weight.assign(other)
-    for weight in heads.weights:
-        weight.assign(np.eye(BOTH_DIRECTIONS).reshape(weight.shape))
-    assert difference(ours(inputs), dot(inputs)) < 1e-5
-    states = [model.encode(inputs["token_ids"], inputs["lengths"]) for model in (ours, dot)]
-    (_, weights), _ = ours.step(inputs["target_ids"][:, :1], states[0])
-    (_, expected), _ = dot.step(inputs["target_ids"][:, :1], states[1])
-    assert difference(weights, expected) < 1e-5
 
 
 @pytest.mark.parametrize("case", seq2seq.HEADS, ids=lambda case: case.name)

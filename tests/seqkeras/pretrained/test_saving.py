@@ -103,13 +103,6 @@ def translator(**options):
                 "shared_embeddings must be 'all' or 'target'; received 'none'",
             ],
         ),
-        (
-            lambda: translator(shared_embeddings="source"),
-            [
-                "positions must be 'marian'; received 'paper'",
-                "shared_embeddings must be 'all' or 'target'; received 'source'",
-            ],
-        ),
     ],
 )
 def test_a_model_that_they_do_not_have_is_not_saved(make, reasons, tmp_path):

@@ -50,8 +50,6 @@ CASES = {
     "what cross-attention gives": lambda: decoder_block("dropout"),
     "weights of cross-attention": lambda: decoder_block("attention_dropout"),
     "ClassificationHead": lambda: plain(models.ClassificationHead(3, RATE), pooled=floats(1, 6)),
-    "RegressionHead": lambda: plain(models.RegressionHead(3, RATE), pooled=floats(1, 6)),
-    "TaggingHead": lambda: plain(models.TaggingHead(3, RATE), hidden=floats(1, 4, 6)),
     "SpanHead": span_head,
     "MultipleChoiceHead": lambda: plain(models.MultipleChoiceHead(RATE), pooled=floats(1, 4, 6)),
 }
