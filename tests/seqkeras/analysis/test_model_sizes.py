@@ -2,7 +2,6 @@
 
 import pytest
 
-from seqkeras.analysis import model_size_bars
 from seqkeras.analysis.model_sizes import MODELS, operations_of, parts_of, published
 from seqkeras.export.families import plan_export
 from seqkeras.export.quantize import quantize
@@ -146,16 +145,3 @@ def test_weights_that_layers_share_count_once():
     model = Transformer(V, V, 32, 1, 2, 48, shared_embeddings="all")
     model.build(None)
     assert sum(part.parameters for part in parts_of(model)) == model.count_params()
-
-
-def test_a_bar_of_the_figure_is_as_long_as_a_parts_share(monkeypatch):
-    monkeypatch.setattr(model_size_bars, "MODELS", ["bert-base", "gpt2"])
-    sizes = model_size_bars.measured_sizes(T)
-    [axes] = model_size_bars.sizes_figure(sizes, T).axes
-    by_part = {bars.get_label(): [bar.get_width() for bar in bars] for bars in axes.containers}
-    for name, row in (("bert-base", 0), ("gpt2", 1)):
-        held, operations, whole = EXPECTED[name]
-        for part, numbers in held.items():
-            assert by_part[part][row] == pytest.approx(100 * numbers / whole)
-        texts = [text.get_text() for text in axes.texts if text.get_position()[1] == row]
-        assert f"{whole:,}" in texts and f"{operations / T / 1e6:,.0f}" in texts

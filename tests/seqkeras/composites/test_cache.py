@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from seqkeras.attention import DistanceBias
-from seqkeras.composites.cache import cache_distances, cache_mask, extend_cache
+from seqkeras.composites.cache import extend_cache
 from seqkeras.transformer import Decoder, DecoderBlock
 from tests.arrays import close, floats, numbers, randomize, right_padded
 from tests.conftest import others_long
@@ -22,27 +22,13 @@ def decoder(biased=False, **options):
     return randomize(layer)
 
 
-def test_entries_are_written_behind_what_each_row_holds():
-    cache, entries = floats(B, 3, C, 5), floats(B, 3, 4, 5, seed=1)
-    positions = np.array([2, 7])
+@pytest.mark.parametrize("length, positions", [(4, [2, 7]), (1, [0, C])])
+def test_entries_are_written_behind_what_each_row_holds_or_left_out(length, positions):
+    cache, entries = floats(B, 3, C, 5), floats(B, 3, length, 5, seed=1)
     expected = cache.copy()
     for row, position in enumerate(positions):
-        expected[row, :, position : position + 4] = entries[row]
-    close(extend_cache(cache, entries, positions), expected)
-
-
-def test_one_entry_is_written_where_it_belongs_or_left_out():
-    cache, entry = floats(B, 3, C, 5), floats(B, 3, 1, 5, seed=1)
-    expected = cache.copy()
-    expected[0, :, 0] = entry[0, :, 0]
-    close(extend_cache(cache, entry, np.array([0, C])), expected)
-
-
-def test_a_token_attends_to_itself_and_to_what_is_before():
-    distances = cache_distances(np.array([0, 3]), 2, 5)
-    mask = numbers(cache_mask(distances))
-    expected = [[[1, 0, 0, 0, 0], [1, 1, 0, 0, 0]], [[1, 1, 1, 1, 0], [1, 1, 1, 1, 1]]]
-    np.testing.assert_array_equal(mask, np.array(expected, bool))
+        expected[row, :, position : position + length] = entries[row, :, : C - position]
+    close(extend_cache(cache, entries, np.array(positions)), expected)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from seqkeras.decoding import BannedTokens, StateEntry, beam, generate, greedy, 
 from seqkeras.models import RNNLanguageModel, RNNSeq2Seq
 from tests import references
 from tests.arrays import close, numbers
-from tests.catalogue.transformer_models import GPTS
 from tests.conftest import others_long
 from tests.refusals import refusals
 from tests.seqkeras.decoding.toys import BOS, EOS, VOCAB_SIZE, Automaton, compiled
@@ -125,20 +124,6 @@ def test_the_entries_of_the_model_whose_step_it_is_need_not_be_given(function, o
     if function is greedy:
         options = IDS | {"max_length": MAX_LENGTH}
         close(greedy(bare(decoder), decoder.initial_state, **options), given)
-
-
-def test_one_beam_of_a_models_step_is_refused_what_its_cache_has_no_room_for():
-    """Before the first step, which in a compiled loop does not know where the cache is full."""
-    model = GPTS[0].built()
-
-    def generate(start_id):
-        state = model.initial_state(2, 7)
-        return greedy(model.step, state, start_id=start_id, end_id=2, max_length=8)
-
-    start_id = np.array([1, 3], "int32")
-    for each in (generate, lambda start_id: compiled(generate, start_id)):
-        with pytest.raises(ValueError, match="^decode: the state must have room for max_length, 8"):
-            each(start_id)
 
 
 @pytest.mark.parametrize("function", [greedy, beam, sample])

