@@ -72,20 +72,6 @@ def test_several_threads_read_what_is_stored(most_in_memory):
     assert not wrong
 
 
-@pytest.mark.parametrize("shape", [(), (3,)])
-def test_a_growing_array_holds_all_parts_in_a_dtype_for_all(shape, most_in_memory):
-    generator, parts = np.random.default_rng(0), []
-    grown = GrowingArray()
-    for size, dtype in ((4, "int32"), (0, "int32"), (7, "int32"), (5, "int64"), (3, "int32")):
-        high = 2**40 if dtype == "int64" else 100
-        parts.append(generator.integers(0, high, (size, *shape)).astype(dtype))
-        grown.append(parts[-1])
-        assert len(grown) == sum(map(len, parts))
-    whole = grown.whole()
-    assert whole.dtype == "int64" and whole.shape == (19, *shape)
-    np.testing.assert_array_equal(whole, np.concatenate(parts))
-
-
 def test_sequences_that_are_joined_are_padded_alike_in_memory_and_in_a_file(most_in_memory):
     rows = [[[5, 6, 7], [8]], [[]], [[2**31, -1], [1, 2, 3, 4]]]
     joined = Sequences.joined(Sequences(part) for part in rows)

@@ -131,6 +131,11 @@ def refusals_of_recurrent(kind):
     if "lengths" in inputs and "token_ids" in inputs:
         mask = inputs | {"lengths": np.ones(inputs["token_ids"].shape, bool)}
         yield lambda: case.built()(mask), f"{name}: ...lengths must have shape (batch), ...; rec"
+    for key, (_, limit) in getattr(case.make(), "id_limits", {}).items():
+        for wrong in (-1, limit):
+            given = inputs | {key: changed(inputs[key], wrong)}
+            message = f": {key} must be from 0 to {limit - 1}, as ...d {wrong}"
+            yield lambda given=given: case.built()(given), message
 
 
 test_what_a_model_of_tokens_can_not_read_is_refused = refusals(

@@ -11,7 +11,6 @@ from seqkeras.models import (
     RNNSeq2Seq,
 )
 from seqkeras.values import known_numbers
-from tests import catalogue
 from tests.arrays import needs_tensorflow, numbers
 from tests.conftest import others_long
 from tests.seqkeras.models.support import SIZES
@@ -61,34 +60,11 @@ def test_an_id_out_of_range_is_refused_before_anything_is_computed(method, name)
             assert not model.built
 
 
-@pytest.mark.parametrize("name", ["BiDAF", "BiLM", "TreeClassifier(binary)"])
-@pytest.mark.parametrize("below", [True, False], ids=["below", "beyond"])
-def test_models_of_other_inputs_look_at_their_ids_too(name, below):
-    [case] = [each for each in catalogue.CASES if each.name == name]
-    model, given = case.build(), case.inputs()
-    for inputs, (_, limit) in model.id_limits.items():
-        ids = given[inputs].copy()
-        ids[1, -1] = wrong = -1 if below else limit
-        message = f"{type(model).__name__}: {inputs} must be from 0 to {limit - 1}, as .*d {wrong}"
-        for read in (model, lambda each: model.predict(each, verbose=0)):
-            with pytest.raises(ValueError, match=message):
-                read(given | {inputs: ids})
-
-
-@pytest.mark.parametrize("inputs", ["token_ids", "target_ids"])
-def test_a_recurrent_model_looks_at_ids_when_it_is_called(inputs):
-    model = MODELS["RNNSeq2Seq"]()
-    given = with_wrong_id(model, inputs, 17)
-    with pytest.raises(ValueError, match=f"RNNSeq2Seq: {inputs} must be from 0 .* received 17"):
-        model(given)
-    if inputs == "token_ids":
-        with pytest.raises(ValueError, match="^RNNSeq2Seq: token_ids must be from 0 to 16"):
-            model.encode(given["token_ids"], given["lengths"])
-
-
 @pytest.mark.parametrize("wrong", [-1, 13])
-def test_a_recurrent_model_looks_at_the_ids_of_a_step(wrong):
+def test_a_recurrent_model_looks_at_the_ids_of_a_source_and_of_a_step(wrong):
     model = MODELS["RNNSeq2Seq"]()
+    with pytest.raises(ValueError, match="^RNNSeq2Seq: token_ids must be from 0 to 16"):
+        model.encode(with_wrong_id(model, "token_ids", 17)["token_ids"], GIVEN["lengths"])
     state = model.encode(GIVEN["token_ids"], GIVEN["lengths"])
     message = f"^RNNSeq2Seq: token_ids must be from 0 to 12, as target_vocab_.* received {wrong}"
     with pytest.raises(ValueError, match=message):
