@@ -41,15 +41,6 @@ def test_repeated_tokens_count_as_in_the_dense_gradient(name, clipped):
     close(ours, exact)
 
 
-@ON_TENSORFLOW
-@pytest.mark.parametrize("name", ["Adam", "AdamW"])
-def test_keras_still_squares_repeated_rows_one_by_one(name):
-    """The day that this fails, `_Mended.apply` has nothing to mend."""
-    keras_own = embedding(getattr(keras.optimizers, name)(0.1), 5)
-    exact = embedding(getattr(keras.optimizers, name)(0.1), 5, dense=True)
-    assert np.abs(keras_own - exact).max() > 0.01
-
-
 def walked(optimizer, gradients):
     """Weights after gradients were applied one by one, and the averages of them."""
     variable = keras.Variable(np.arange(6, dtype="float32").reshape(2, 3))
@@ -71,15 +62,6 @@ def test_accumulated_batches_are_one_large_batch(name):
     few = walked(kind(**options), gradients.mean(axis=1))
     close(many[0], few[0])
     close(many[1], few[1])
-
-
-def test_keras_still_counts_batches_where_updates_are_meant():
-    """The day that this fails, `_Mended._get_current_learning_rate` has nothing to mend."""
-    rate = keras.optimizers.schedules.PolynomialDecay(1.0, 10, 0.0)
-    optimizer = keras.optimizers.SGD(rate, gradient_accumulation_steps=2)
-    walked(optimizer, np.ones((4, 2, 3), "float32"))
-    assert float(numbers(optimizer.iterations)) == 2
-    close(optimizer.learning_rate, np.float32(0.6))
 
 
 def test_weight_decay_leaves_weights_of_one_axis_alone():

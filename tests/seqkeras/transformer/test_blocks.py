@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from seqkeras.transformer import DecoderBlock, Encoder, EncoderBlock, FeedForward
+from seqkeras.transformer import DecoderBlock, EncoderBlock, FeedForward
 from tests import vectors
 from tests.agreement import DTYPES, arrays_of, assert_agrees
-from tests.arrays import close, floats, randomize, right_padded
+from tests.arrays import floats, right_padded
 from tests.complex_step import assert_is_the_formula
 from tests.conftest import others_long
 from tests.references import transformer as references
@@ -35,22 +35,6 @@ def encoder_inputs():
 def decoder_inputs():
     encoded_mask = right_padded([7, 2], 7)
     return {"sequence": floats(2, 5, 6), "encoded": floats(2, 7, 13), "encoded_mask": encoded_mask}
-
-
-@every_norm
-def test_an_encoder_is_its_blocks_and_one_more_norm_behind_pre_norm_ones(pre_norm):
-    inputs = encoder_inputs()
-    layer = Encoder(EncoderBlock(**SIZES, **OPTIONS, pre_norm=pre_norm), 2)
-    layer(**inputs)
-    randomize(layer)
-    states = layer.hidden_states(**inputs)
-    middle, last = (
-        block(state, attention_mask=inputs["attention_mask"])
-        for block, state in zip(layer.blocks, [inputs["sequence"], states[1]])
-    )
-    expected = layer.final_norm(last) if pre_norm else last
-    close(states, [inputs["sequence"], middle, expected])
-    close(layer(**inputs), expected)
 
 
 @pytest.mark.parametrize("activation", references.ACTIVATIONS)

@@ -6,7 +6,7 @@ import pytest
 from seqkeras.transformer import Decoder, DecoderBlock, Encoder, EncoderBlock
 from tests import vectors
 from tests.agreement import DTYPES, arrays_of, assert_agrees
-from tests.arrays import floats
+from tests.arrays import close, floats
 
 INPUTS = ("source", "target", "source_mask", "target_mask")
 
@@ -49,8 +49,12 @@ every_stack = pytest.mark.parametrize("stack, block, options", STACKS.values(), 
 @every_stack
 def test_every_block_is_like_the_given_one_and_has_weights_of_its_own(stack, block, options):
     given = block(**OPTIONS, **options)
-    layer = stack(given, 3)
-    layer(floats(2, 5, 6))
+    layer, sequence = stack(given, 3), floats(2, 5, 6)
+    layer(sequence)
+    if stack is Encoder:
+        states = layer.hidden_states(sequence)
+        close(states[:2], [sequence, given(sequence)])
+        close(states[3], layer.final_norm(layer.blocks[2](states[2])))
     assert layer.blocks[0] is given and len(layer.blocks) == 3
     for other in layer.blocks[1:]:
         assert type(other) is block
