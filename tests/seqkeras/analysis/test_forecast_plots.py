@@ -13,11 +13,11 @@ from seqkeras.analysis.forecast_plots import ForecastPlot, forecast_figure, plot
 NAMES = ["東京 の きおん", "مبيعات", "price $ and a$b$"]
 
 
-def plot(title, count=1, times=None):
+def plot(title, count=1):
     numbers = np.arange(5.0)
     quantiles = {level: numbers + 10 * (level - 0.5) for level in (0.1, 0.25, 0.5, 0.75, 0.9)}
     naive = {"persistence": numbers * 0}
-    return [ForecastPlot(title, numbers, numbers, numbers + 1, quantiles, naive, times)] * count
+    return [ForecastPlot(title, numbers, numbers, numbers + 1, quantiles, naive)] * count
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -59,16 +59,3 @@ def test_series_share_a_legend_and_the_users_settings_are_not_heeded(tmp_path):
     with matplotlib.rc_context({"font.family": "no such font", "font.weight": "bold"}):
         plot_forecasts(plot("北京"), "y", tmp_path / "b.png")
     np.testing.assert_array_equal(imread(tmp_path / "a.png"), imread(tmp_path / "b.png"))
-
-
-def test_times_are_dates_on_the_axis():
-    times = np.arange("2024-02-26", "2024-03-07", dtype="M8[D]").astype("M8[us]")  # 5 and 5
-    figure = forecast_figure(plot("a", times=times), "y")
-    [axes] = figure.axes
-    figure.canvas.draw()
-    past, came, *_ = axes.get_lines()
-    np.testing.assert_array_equal(past.get_xdata(), times[:5])
-    np.testing.assert_array_equal(came.get_xdata(), times[5:])
-    labels = [text.get_text() for text in axes.get_xticklabels()]
-    assert "Mar" in labels and axes.get_xlabel() == ""
-    assert axes.xaxis.get_offset_text().get_text() == "2024-Mar"

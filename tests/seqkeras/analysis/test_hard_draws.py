@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from seqkeras.analysis.hard_draws import draws_figure, draws_of
+from seqkeras.analysis.hard_draws import draws_of
 
 
 def test_draws_follow_the_weights():
@@ -13,12 +13,3 @@ def test_draws_follow_the_weights():
     assert np.array_equal(np.sort(drawn, axis=-1)[..., -2:], np.tile([0.0, 1.0], (4000, 3, 1)))
     np.testing.assert_allclose(drawn.mean(axis=0), weights, atol=4 * 0.5 / np.sqrt(4000))
     np.testing.assert_array_equal(chosen.argmax(axis=-1), weights.argmax(axis=-1))
-
-
-def test_the_figure_shows_each_of_them():
-    weights = np.array([[0.25, 0.75]])
-    drawn, chosen = draws_of(weights, 7, seed=3)
-    figure = draws_figure(["a", "b"], ["c"], weights, drawn, chosen)
-    shown = [axes.collections[0].get_array() for axes in figure.axes]
-    expected = [weights, drawn[0], drawn[1], drawn.mean(axis=0), chosen]
-    np.testing.assert_array_equal(shown, expected)

@@ -6,6 +6,7 @@ import pytest
 
 from seqkeras.models import (
     ClassificationHead,
+    HiddenStateHead,
     MaskedLMHead,
     MultipleChoiceHead,
     NextSentenceHead,
@@ -29,8 +30,8 @@ TOKENS = {
 }
 
 
-def built(heads, **options):
-    model = WithHeads(bert(dropout=0.1), heads, **options)
+def built(heads, encoder=None, **options):
+    model = WithHeads(bert(dropout=0.1) if encoder is None else encoder, heads, **options)
     model(TOKENS)
     return randomize(model)
 
@@ -151,7 +152,53 @@ def test_a_multiple_choice_model_may_be_built_before_its_inputs_are_known():
     assert model({"token_ids": np.ones((B, 3, T), int)})["choice"].shape == (B, 3)
 
 
+def two_layers():
+    return bert(num_layers=2, pooler=None)
+
+
+def test_a_head_gives_its_layer_or_a_linear_map_of_it():
+    heads = {"low": HiddenStateHead(0), "middle": HiddenStateHead(1, 11)}
+    model = built(heads | {"high": HiddenStateHead(2)}, two_layers())
+    outputs, states = numbers(model(TOKENS)), numbers(model.encoder.hidden_states(TOKENS))
+    kernel, bias = model.heads["middle"].get_weights()
+    close(outputs["low"], states[0])
+    close(outputs["middle"], states[1] @ kernel + bias, rtol=1e-4, atol=1e-5)
+    close(outputs["high"], states[2])
+    assert not np.allclose(states[1], states[2], atol=0.1)
+
+
+def test_layers_of_choices_and_of_a_frozen_encoder_are_layers_too():
+    model = built({"low": HiddenStateHead(1)}, two_layers(), frozen=True)
+    assert not model.trainable_weights
+    choices = {name: np.stack([each, each[::-1]], axis=1) for name, each in TOKENS.items()}
+    expected = numbers(model(TOKENS)["low"])
+    close(numbers(model(choices)["low"]), np.stack([expected, expected[::-1]], axis=1))
+
+
+def test_layers_are_given_only_where_a_head_takes_them():
+    encoder = two_layers()
+    assert set(encoder(TOKENS)) == {"hidden"}
+    outputs = encoder(TOKENS, hidden_states=True)
+    close(outputs["hidden_states"], encoder.hidden_states(TOKENS))
+    close(outputs["hidden_states"][-1], outputs["hidden"])
+
+
+def test_half_precision_ends_where_the_loss_begins():
+    head = HiddenStateHead(1, dtype="mixed_bfloat16")
+    states = [keras.ops.cast(floats(2, 5, 6), "bfloat16")] * 2
+    assert keras.backend.standardize_dtype(head(states).dtype) == "float32"
+
+
 test_arguments_out_of_range_are_refused = refusals(
+    *(
+        (
+            lambda wrong=wrong: HiddenStateHead(wrong),
+            f"HiddenStateHead: layer must be an integer, at least 0; received {wrong!r}",
+        )
+        for wrong in (-1, "1", 1.5)
+    ),
+    (lambda: HiddenStateHead(1, 0), "HiddenStateHead: dim must be a positive integer; received 0"),
+    (lambda: built({"low": HiddenStateHead(3)}), "HiddenStateHead: layer must be at most"),
     (lambda: WithHeads(bert(), {}), "WithHeads: there must be a head at least; received {"),
     (lambda: TaggingHead(0), "TaggingHead: the number of outputs must be at least 1; received 0."),
     (
