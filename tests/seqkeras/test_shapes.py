@@ -1,36 +1,32 @@
 """Sizes and sequences that no layer can take are refused in the same words everywhere."""
 
 import numpy as np
+import pytest
 
 from seqkeras import attention, models
-from seqkeras.embeddings import CharacterCNN, LearnedPositions, TokenEmbedding
-from seqkeras.recurrent import GRU, LSTM, QRNN, RNN, Bidirectional, GRUCell, TreeLSTM
+from seqkeras.embeddings import CharacterCNN
+from seqkeras.recurrent import GRU, LSTM, QRNN, RNN, Bidirectional, GRUCell
 from seqkeras.shapes import require_positive
-from seqkeras.transformer import Decoder, DecoderBlock, Encoder, EncoderBlock, FeedForward
+from seqkeras.transformer import Decoder, DecoderBlock, Encoder, EncoderBlock
 from tests.arrays import floats, numbers
+from tests.catalogue import FIRST
 from tests.refusals import refusals
 
 DOT = attention.DotScore()
+# Integers of other ranges, and sizes that a part refuses, or refuses later.
+OTHERWISE = {
+    *("seed", "implementation", "layer", "num_highways", "num_known", "num_outputs"),
+    *("num_segments", "first_position", "character_vocab_size", "character_dim"),
+    *("CharacterCNN.vocab_size", "CharacterCNN.embedding_dim", "MaskedLMHead.vocab_size"),
+    *("WordCharacters.vocab_size", "WordCharacters.embedding_dim", "WordCharacters.word_length"),
+    *("BiLMFeatures.word_length", "RNNLanguageModel.attention_window", "Bridge.num_layers"),
+    *("GPT.num_layers", "PermutedGPT.num_layers", "GPT.max_length", "PermutedGPT.max_length"),
+    "Bert.max_length",
+}
 SIZED = {
-    "LSTMCell": LSTM,
-    "QRNN": QRNN,
-    "TreeLSTM": TreeLSTM,
-    "AdditiveScore": attention.AdditiveScore,
-    "KeyValueAttention": attention.KeyValueAttention,
-    "TokenEmbedding": lambda size: TokenEmbedding(size, 7),
-    "LearnedPositions": lambda size: LearnedPositions(size, 7),
-    "FeedForward": FeedForward,
     "Encoder": lambda size: Encoder(EncoderBlock(6, 3, 11), size),
     "Decoder": lambda size: Decoder(DecoderBlock(6, 3, 11), size),
-    "Transformer": lambda size: models.Transformer(17, size, 6, 1, 3, 11),
-    "MultiHeadAttention": lambda size: attention.MultiHeadAttention(2, size),
-    "RNNLanguageModel": lambda size: models.RNNLanguageModel(17, 7, size),
-    "RecurrentStack": lambda size: models.RecurrentStack("gru", size),
     "BahdanauDecoder": lambda size: models.BahdanauDecoder(17, 7, size, attention=DOT),
-    "Forecaster": lambda size: models.Forecaster(3, size),
-    "TreeClassifier": lambda size: models.TreeClassifier(17, 7, size, 3),
-    "BiDAF": lambda size: models.BiDAF(17, 7, 11, 5, 3, size),
-    "BiLM": lambda size: models.BiLM(size, 11, 5, [2], [3], 7, 5),
 }
 
 
@@ -41,6 +37,19 @@ RECURRENT = {
     "Bidirectional": lambda: Bidirectional(GRU(5)),
     "RestrictedSelfAttention": lambda: attention.RestrictedSelfAttention(2, 3, window=2),
 }
+
+
+def test_a_size_is_a_positive_integer_in_every_layer():
+    for case in FIRST:
+        config = case.make().get_config()
+        own = {name: config[name] for name in config.keys() - {"name", "trainable", "dtype"}}
+        if any(isinstance(value, dict) for value in own.values()):
+            continue  # made of layers
+        for name, size in own.items():
+            others = {name, f"{case.layer_class.__name__}.{name}"} & OTHERWISE
+            for wrong in (0, True, 1.5) if type(size) is int and size > 0 and not others else ():
+                with pytest.raises(ValueError, match=f"{name}.*received"):
+                    case.layer_class(**own | {name: wrong})
 
 
 def test_other_attentions_give_zeros_for_no_step():

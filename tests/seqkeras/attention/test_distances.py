@@ -155,7 +155,6 @@ def test_buckets_are_those_of_transformers(bidirectional, starts):
 
 POSITIVE = "must be a positive integer"
 test_what_makes_no_distances_is_refused = refusals(
-    (lambda: DistanceBias(0), f"DistanceBias: num_heads {POSITIVE}"),
     (lambda: DistanceBias(3, 2), "DistanceBias: num_buckets must be at least 4, and max_distance"),
     (lambda: DistanceBias(3, 32, 8), "max_distance more than half the buckets of a side; received"),
     (lambda: MultiHeadAttention(3, 2, relative_clip=0), f"relative_clip {POSITIVE}; received 0"),

@@ -64,7 +64,6 @@ def built(*shapes, horizon=2, **arguments):
 
 
 test_what_does_not_fit_is_refused = refusals(
-    (built(horizon=0), "horizon must be a positive integer"),
     (built(orders=[1]), "orders must be numbers of waves"),
     (built((3, None, 2)), "of a fixed length"),
     (built((3, 5, 2), num_targets=3), "3 features at least"),

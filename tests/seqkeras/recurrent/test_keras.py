@@ -7,7 +7,6 @@ from keras import ops
 
 from seqkeras.recurrent import (
     GRU,
-    LSTM,
     QRNN,
     RNN,
     Bidirectional,
@@ -158,19 +157,6 @@ def test_a_last_output_is_the_cells_and_not_its_state(mask):
     last, count = layer(floats(B, S, D), mask=mask)
     steps = [5, 5] if mask is None else mask.sum(axis=1)
     close([last[:, 0], count[:, 0]], [2.0 * np.array(steps), np.array(steps)])
-
-
-def test_a_stateful_layer_goes_on_where_the_last_batch_ended():
-    stateful = LSTM(U, return_sequences=True, stateful=True)
-    whole = LSTM(U, return_sequences=True)
-    sequences = floats(B, 2 * S, D)
-    expected = whole(sequences)
-    stateful.build((B, S, D))
-    stateful.set_weights([*whole.get_weights(), *([np.zeros((B, U))] * 2)][: len(stateful.weights)])
-    for _ in range(2):
-        halves = [stateful(each) for each in np.split(sequences, 2, axis=1)]
-        close(ops.concatenate(halves, axis=1), expected)
-        stateful.reset_state()
 
 
 def test_a_mask_leaves_in_the_order_of_the_outputs():

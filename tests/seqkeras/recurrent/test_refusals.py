@@ -106,7 +106,6 @@ test_layers_that_can_not_be_made_are_refused = refusals(
     (both_ways(Bidirectional(GRU(U, return_sequences=True))), WAY),
     (lambda: StackedCells([]), "StackedCells: cells must be a list of at least one cell; received"),
     (lambda: StackedCells([LSTM]), "cells must be a list of at least one cell; received [<class"),
-    (lambda: QRNN(U, window=1.5), "QRNN: window must be a positive integer; received 1.5."),
     (lambda: QRNN(U, pooling="of"), "QRNN: pooling must be one of ['f', 'fo', 'ifo']; received 'o"),
     (lambda: QRNN(U, zoneout=1), "QRNN: zoneout must be at least 0 and below 1; received 1."),
     (lambda: QRNN(U, dropout=-1), "QRNN: dropout must be at least 0 and below 1; received -1."),

@@ -59,7 +59,6 @@ def beyond(name, place):
 
 test_what_can_not_be_a_recursive_layer_is_refused = refusals(
     (lambda: TreeLSTM(3, "ternary"), "TreeLSTM: kind must be one of ...; received 'ternary'"),
-    (lambda: TreeRNN(0), "TreeRNN: units must be a positive integer; received 0"),
     (called(TreeLSTM(3, "binary"), ANY), "children must have shape (batch, nodes, 2)...received 3"),
     (called(TreeRNN(3), ANY, features=floats(2, 7)), "TreeRNN: features must have shape (batch, l"),
     *(

@@ -121,7 +121,6 @@ def test_a_decoder_block_attends_to_its_window_and_all_of_the_source(window, pre
 GIVEN = "DecoderBlock: encoded must be given with cross_attention, and only then"
 test_what_makes_no_block_is_refused = refusals(
     (lambda: EncoderBlock(6, 5, 7), "num_heads must divide hidden_dim; received num_heads=5, hidd"),
-    (lambda: DecoderBlock(6, 0, 7), "DecoderBlock: num_heads must be a positive integer; received"),
     (
         lambda: EncoderBlock(6, 3, 7, activation="gelu_new"),
         "FeedForward: activation must be one of ['gelu', ...]; received 'gelu_new'.",
