@@ -89,50 +89,35 @@ def masked_words(folder):
     return zoo.saved(folder, model, "Classify", table, zoo.TEXTS, settings=settings)
 
 
-def masked_frames(folder):
-    """A frame of zeros is masked wherever it stands."""
+def of_frames(folder, pipeline, labels, *layers):
+    """Layers behind a mask of the frames of zeros, wherever they stand."""
     model = keras.Sequential(
         [
             keras.Input((None, FEATURES), name="frames"),
             keras.layers.Masking(),
-            Bidirectional(LSTM(7, return_sequences=True)),
-            GRU(5),
+            *layers,
             keras.layers.Dense(3),
         ]
     )
     frames = [zoo.floats(length, FEATURES, seed=length) for length in (5, 7, 11)]
     frames[1][2] = 0
-    return zoo.saved(folder, model, "Classify", None, frames, settings={"labels": ["x", "y", "z"]})
+    return zoo.saved(folder, model, pipeline, None, frames, settings={"labels": labels})
+
+
+def masked_frames(folder):
+    both = Bidirectional(LSTM(7, return_sequences=True))
+    return of_frames(folder, "Classify", ["x", "y", "z"], both, GRU(5))
 
 
 def pooled_frames(folder):
     """The mean over frames that are all masked is 0 / 0."""
-    model = keras.Sequential(
-        [
-            keras.Input((None, FEATURES), name="frames"),
-            keras.layers.Masking(),
-            keras.layers.Dense(5),
-            keras.layers.GlobalAveragePooling1D(),
-            keras.layers.Dense(3),
-        ]
-    )
-    frames = [zoo.floats(length, FEATURES, seed=length) for length in (5, 7, 11)]
-    return zoo.saved(folder, model, "Classify", None, frames, settings={"labels": ["x", "y", "z"]})
+    pooling = keras.layers.GlobalAveragePooling1D()
+    return of_frames(folder, "Classify", ["x", "y", "z"], keras.layers.Dense(5), pooling)
 
 
 def tagged_frames(folder):
-    """The same of a tag for each frame."""
-    model = keras.Sequential(
-        [
-            keras.Input((None, FEATURES), name="frames"),
-            keras.layers.Masking(),
-            Bidirectional(LSTM(7, return_sequences=True)),
-            keras.layers.Dense(3),
-        ]
-    )
-    frames = [zoo.floats(length, FEATURES, seed=length) for length in (5, 7, 11)]
-    settings = {"labels": ["O", "B-X", "I-X"]}
-    return zoo.saved(folder, model, "Tag", None, frames, settings=settings)
+    both = Bidirectional(LSTM(7, return_sequences=True))
+    return of_frames(folder, "Tag", ["O", "B-X", "I-X"], both)
 
 
 def answer(folder):

@@ -18,6 +18,7 @@ from seqkeras.tokenizers import (
     learn_sentence_pieces,
     learn_word_piece,
 )
+from tests.refusals import refusals
 from tests.seqkeras.models.support import SIZES, bert
 
 TEXTS = ["Whether we'd 12 cats' día... don't!", "日本語 and more?! naïve ÉTÉ"]
@@ -82,33 +83,30 @@ def test_both_sides_of_a_translator_are_read_again(own, tmp_path):
     assert (folder / "target_vocab.json").exists() == own
 
 
-@pytest.mark.parametrize(
-    "given, model_type, reason",
-    [
-        (lambda: {"source": marian()[0]}, "bert", r"tokenizers must be \{'text': Subwords\} for t"),
-        (lambda: learn_word_piece(TEXTS, 150), "bert", r"tokenizers must be \{'text': Subwords\} "),
-        (
-            lambda: {"text": learn_word_piece(TEXTS, 150)},
-            "marian",
-            r"tokenizers must be \{'source': SentencePieces, 'target': SentencePieces\} for this",
-        ),
-        (
-            lambda: dict.fromkeys(("source", "target"), learn_sentence_pieces(TEXTS * 9, 35)),
-            "marian",
-            "the source tokenizer must have a vocabulary, and </s> after a text",
-        ),
-        (
-            lambda: {
-                "source": marian()[0],
-                "target": SentencePieces(
-                    marian()[0].model, {"</s>": 0, "<unk>": 1, "<pad>": 2}, suffix=["</s>"]
-                ),
-            },
-            "marian",
-            "</s>, <pad> must have one id in both languages",
-        ),
-    ],
+def other_ids():
+    pieces = {"</s>": 0, "<unk>": 1, "<pad>": 2}
+    return SentencePieces(marian()[0].model, pieces, suffix=["</s>"])
+
+
+def both(source, target):
+    return {"source": source, "target": target}
+
+
+SAVE = "save_hugging_face:"
+TEXT = f"{SAVE} tokenizers must be {{'text': Subwords}} for t"
+test_tokenizers_that_transformers_does_not_have_are_refused = refusals(
+    (lambda: tokenizer_files({"source": marian()[0]}, "bert"), TEXT),
+    (lambda: tokenizer_files(learn_word_piece(TEXTS, 150), "bert"), TEXT),
+    (
+        lambda: tokenizer_files({"text": learn_word_piece(TEXTS, 150)}, "marian"),
+        f"{SAVE} tokenizers must be {{'source': SentencePieces, 'target': SentencePieces}} for",
+    ),
+    (
+        lambda: tokenizer_files(both(*[learn_sentence_pieces(TEXTS * 9, 35)] * 2), "marian"),
+        f"{SAVE} the source tokenizer must have a vocabulary, and </s> after a text",
+    ),
+    (
+        lambda: tokenizer_files(both(marian()[0], other_ids()), "marian"),
+        f"{SAVE} </s>, <pad> must have one id in both languages",
+    ),
 )
-def test_tokenizers_that_transformers_does_not_have_are_refused(given, model_type, reason):
-    with pytest.raises(ValueError, match=f"^save_hugging_face: {reason}"):
-        tokenizer_files(given(), model_type)
