@@ -4,6 +4,7 @@ import pytest
 from seqkeras.analysis import gradient_flow
 from seqkeras.analysis.__main__ import main
 from seqkeras.analysis.gradient_flow_figure import gradient_flow_figure
+from tests.refusals import refusals
 
 UNITS, STEPS = 11, 30
 
@@ -65,14 +66,9 @@ def test_the_command_prints_its_figures_and_draws_them(tmp_path, capsys):
     assert path.stat().st_size < 500_000
 
 
-@pytest.mark.parametrize(
-    "radii, message",
-    [
-        ((1, 0), r"radii must be positive numbers whose power 4 is below 1e300; received 0\.$"),
-        ((1e80,), r"radii must be positive numbers whose power 4 is below 1e300; received 1e\+80"),
-        ((1,) * 50, r"radii must be from 1 to \d+ numbers; received 50\.$"),
-    ],
+POWER = "radii must be positive numbers whose power 4 is below 1e300; received"
+test_radii_that_can_not_be_are_refused = refusals(
+    (lambda: gradient_flow.measure(3, 4, radii=(1, 0)), f"{POWER} 0."),
+    (lambda: gradient_flow.measure(3, 4, radii=(1e80,)), f"{POWER} 1e+80"),
+    (lambda: gradient_flow.measure(3, 4, radii=(1,) * 50), "must be from 1 to ... received 50."),
 )
-def test_radii_that_can_not_be_are_refused(radii, message):
-    with pytest.raises(ValueError, match=message):
-        gradient_flow.measure(3, 4, radii=radii)

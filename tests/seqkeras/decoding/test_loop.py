@@ -98,24 +98,6 @@ def test_a_prompt_overrules_the_processors_and_may_fill_the_result():
     assert not set(token_ids[1]) & {4, 5}
 
 
-def test_source_entries_are_never_tiled():
-    decoder = Automaton(0)
-    beams = []
-
-    def step(token_ids, state):
-        assert state["logits"].shape == decoder.table.shape
-        assert state["place"].shape == token_ids.shape
-        beams.append(token_ids.shape[1])
-        return decoder.step(token_ids, state)
-
-    state = decoder.initial_state
-    entries = {"state_entries": decoder.state_entries}
-    beam(step, state, num_beams=3, max_length=5, **entries, **IDS)
-    assert set(beams) == {3}
-    greedy(step, state, max_length=5, **entries, **IDS)
-    assert beams[-1] == 1
-
-
 @pytest.mark.parametrize("function, options", [(greedy, {}), (beam, {"num_beams": 3})])
 def test_the_entries_of_the_model_whose_step_it_is_need_not_be_given(function, options):
     decoder = Automaton(0)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from seqkeras.metrics import area_under_risk_coverage
+from tests.refusals import refusals
 
 
 def by_loops(order, right):
@@ -38,14 +39,9 @@ def test_of_equal_scores_every_order_counts():
     assert area_under_risk_coverage(scores, right) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(
-    ("scores", "right", "message"),
-    [
-        ([], [], r"n at least 1; received \(0,\) and \(0,\)\.$"),
-        ([1.0, 2.0], [True], r"the same shape \(n,\), n at least 1; received \(2,\) and \(1,\)\.$"),
-        ([float("nan")], [True], r"scores must be numbers; received NaN\.$"),
-    ],
+SHAPE = "area_under_risk_coverage: ...the same shape (n,), n at least 1; received"
+test_what_can_not_be_measured_is_refused = refusals(
+    (lambda: area_under_risk_coverage([], []), f"{SHAPE} (0,) and (0,)."),
+    (lambda: area_under_risk_coverage([1.0, 2.0], [True]), f"{SHAPE} (2,) and (1,)."),
+    (lambda: area_under_risk_coverage([np.nan], [True]), "scores must be numbers; received NaN."),
 )
-def test_what_can_not_be_measured_is_refused(scores, right, message):
-    with pytest.raises(ValueError, match=f"^area_under_risk_coverage: .*{message}"):
-        area_under_risk_coverage(scores, right)
