@@ -9,7 +9,6 @@ from tests.agreement import DTYPES
 from tests.arrays import close, floats, numbers, randomize
 from tests.autodiff import gradients_of
 from tests.catalogue import models
-from tests.catalogue.case import S
 from tests.complex_step import assert_equals_loops
 from tests.references.language_models import bilm, layer_mix
 from tests.refusals import refusals
@@ -53,22 +52,6 @@ def logits_and_layers(model, inputs):
 def test_logits_representations_and_gradients_are_the_papers_formula(dtype):
     given = CASE.inputs(), weights_of, expected
     assert_equals_loops(CASE.build, dtype, *given, call=logits_and_layers)
-
-
-def test_no_direction_sees_the_words_that_it_predicts():
-    model, inputs = CASE.built(), CASE.inputs()
-    inputs = {"character_ids": inputs["character_ids"], "lengths": np.array([S, S])}
-    whole = numbers(model(inputs))
-    for t in range(S):
-        changed = np.array(inputs["character_ids"])
-        changed[:, t] = (changed[:, t] + 7) % 16 + 1
-        logits = numbers(model(inputs | {"character_ids": changed}))
-        forward, backward = (
-            np.abs(logits[name] - whole[name]).max(axis=(0, 2)) > 1e-6
-            for name in ("forward_logits", "backward_logits")
-        )
-        assert forward.tolist() == [each >= t for each in range(S)]
-        assert backward.tolist() == [each <= t for each in range(S)]
 
 
 def test_dropout_drops_in_training_only():

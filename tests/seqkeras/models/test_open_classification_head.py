@@ -41,18 +41,6 @@ def test_the_last_logit_is_that_of_the_definition(learned):
             np.testing.assert_allclose(logits, expected, rtol=1e-5, atol=1e-5)
 
 
-def test_the_last_class_wins_where_no_example_is_as_near_as_the_threshold():
-    head = OpenClassificationHead(K, 2, dim=2)
-    head.build((None, 2))
-    randomize(head)
-    head.projection.assign(np.eye(2))
-    head.examples.assign([[1.0, 0.0], [0.0, 1.0]])
-    head.slope.assign(100.0)
-    head.threshold.assign(0.5)
-    pooled = np.array([[3, 0.1], [0.1, 7], [2, 2], [-1, 0.0]], "float32")
-    assert (numbers(head(pooled)).argmax(axis=1) == K).tolist() == [False, False, True, True]
-
-
 def test_a_summary_of_zeros_has_no_direction_and_a_finite_logit():
     head = OpenClassificationHead(K, N, dim=R)
     head.build((None, D))

@@ -89,13 +89,6 @@ def test_a_blank_is_filled_from_both_sides(lengths):
         order = [*(t for t in range(T) if t != position), position]
         inputs = {"token_ids": TOKENS, "order": np.array([order] * 2), "lengths": lengths}
         close(logits[row], numbers(model(inputs))[row, position - 1], atol=1e-5)
-    for s in range(T):
-        changed = TOKENS.copy()
-        changed[:, s] = (changed[:, s] + 1) % 17
-        after = numbers(model.fill(changed, positions, lengths))
-        reads = (np.abs(after - logits) > 1e-6).any(axis=1)
-        real = T if lengths is None else lengths
-        np.testing.assert_array_equal(reads, (s != positions) & (s < real))
 
 
 @every_kind
