@@ -6,18 +6,12 @@ import pytest
 from seqkeras import composites
 from tests.arrays import close, gradients, needs_tensorflow
 from tests.catalogue import call
-from tests.catalogue.recurrent import (
-    BIDIRECTIONAL_NODES,
-    CELL_CLASSES,
-    LAYER_CLASSES,
-    RECURRENT,
-    backward_case,
-)
+from tests.catalogue.recurrent import BIDIRECTIONAL_NODES, CELL_CLASSES, RECURRENT, of_each
 from tests.conftest import others_long
 
 ALL = [f"{way}{name}" for way in ("", "bidirectional_") for name in CELL_CLASSES]
 *ONE_CELL, STACK = RECURRENT
-BACKWARDS = [backward_case(each) for each in LAYER_CLASSES]
+BACKWARDS = of_each("{}, backwards", return_state=True, go_backwards=True)
 every_layer = pytest.mark.parametrize(
     "case", [*ONE_CELL, *BACKWARDS, *BIDIRECTIONAL_NODES], ids=lambda case: case.name
 )
