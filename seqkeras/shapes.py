@@ -11,7 +11,7 @@ def require_sequence(layer, **shapes):
             )
 
 
-def require_positive(layer, **sizes):
+def require_positive(layer, /, **sizes):
     """Raise a ValueError with every named size that is no positive integer.
 
     It is one of Python's own, as Keras wants it: neither a boolean nor a number of NumPy.
@@ -20,13 +20,28 @@ def require_positive(layer, **sizes):
         raise ValueError(f"{type(layer).__name__}: {' '.join(problems)}")
 
 
+def require_counts(layer, /, **counts):
+    """Raise a ValueError with every named count that is no integer from 0 on."""
+    wrong = {name: count for name, count in counts.items() if not _is_integer(count, 0)}
+    if wrong:
+        problems = (
+            f"{name} must be an integer, at least 0; received {count!r}."
+            for name, count in wrong.items()
+        )
+        raise ValueError(f"{type(layer).__name__}: {' '.join(problems)}")
+
+
 def size_problems(**sizes):
     """Return a list of what is wrong with sizes, a sentence each."""
     return [
         f"{name} must be a positive integer; received {size!r}."
         for name, size in sizes.items()
-        if not isinstance(size, int) or isinstance(size, bool) or size < 1
+        if not _is_integer(size, 1)
     ]
+
+
+def _is_integer(value, least):
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
 def require_steps(layer, **sequences):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import keras
 from keras import ops
 
-from seqkeras.shapes import require_steps
+from seqkeras.shapes import require_positive, require_steps
 
 ACTIVATIONS = ("relu", "tanh")  # never under -1, which stands for "no window here" below
 
@@ -64,12 +64,9 @@ class CharacterCNN(keras.layers.Layer):
                 "CharacterCNN: widths and filters must be lists of one length; "
                 f"received {widths} and {filters}."
             )
-        if min(vocab_size, embedding_dim, *widths, *filters) < 1:
-            raise ValueError(
-                "CharacterCNN: every size must be at least 1; received "
-                f"vocab_size={vocab_size}, embedding_dim={embedding_dim}, widths={widths}, "
-                f"filters={filters}."
-            )
+        require_positive(self, vocab_size=vocab_size, embedding_dim=embedding_dim)
+        for width, number in zip(widths, filters, strict=True):
+            require_positive(self, widths=width, filters=number)
         if activation not in ACTIVATIONS:
             raise ValueError(
                 f"CharacterCNN: activation must be one of {ACTIVATIONS}; received {activation!r}."

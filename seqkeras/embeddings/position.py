@@ -5,7 +5,7 @@ import numpy as np
 from keras import ops
 
 from seqkeras.embeddings.ids import require_ids
-from seqkeras.shapes import require_positive
+from seqkeras.shapes import require_counts, require_positive
 from seqkeras.values import known_numbers
 
 FORMS = ("paper", "tensor2tensor", "marian")
@@ -137,10 +137,7 @@ class LearnedPositions(keras.layers.Layer):
     ):
         super().__init__(**kwargs)
         require_positive(self, max_length=max_length, dim=dim)
-        if first_position < 0:
-            raise ValueError(
-                f"LearnedPositions: first_position must be at least 0; received {first_position}."
-            )
+        require_counts(self, first_position=first_position)
         self.max_length = max_length
         self.dim = dim
         self.stddev = stddev

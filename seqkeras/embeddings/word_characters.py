@@ -7,6 +7,7 @@ from keras import ops
 
 from seqkeras.embeddings.character import CharacterCNN
 from seqkeras.embeddings.spelling import Spelling
+from seqkeras.shapes import require_positive
 
 
 @keras.saving.register_keras_serializable("seqkeras")
@@ -67,6 +68,7 @@ class WordCharacters(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
+        require_positive(self, word_length=word_length)
         self.of_words = CharacterCNN(
             vocab_size, embedding_dim, widths, filters, activation, dtype=self.dtype_policy
         )

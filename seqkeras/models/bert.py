@@ -17,7 +17,7 @@ from seqkeras.models.positions import (
     require_kind,
 )
 from seqkeras.models.token_model import TokenModel
-from seqkeras.shapes import require_steps
+from seqkeras.shapes import require_counts, require_positive, require_steps
 from seqkeras.transformer import Encoder, EncoderBlock, LayerNorm
 from seqkeras.transformer.block import require_heads
 from seqkeras.values import build_once
@@ -116,17 +116,16 @@ class Bert(TokenModel):
     ):
         super().__init__(**kwargs)
         require_heads(self, hidden_dim, num_heads)
+        require_positive(self, max_length=max_length)
+        require_counts(self, num_segments=num_segments, first_position=first_position)
         require_kind(self, positions)
         if first_position and positions != "learned":
             raise ValueError(
                 'Bert: first_position must be 0 unless positions is "learned"; received '
                 f"{first_position} and {positions!r}."
             )
-        if num_segments < 0 or pooler not in POOLERS:
-            raise ValueError(
-                f"Bert: num_segments must be at least 0 and pooler one of {POOLERS}; "
-                f"received {num_segments} and {pooler!r}."
-            )
+        if pooler not in POOLERS:
+            raise ValueError(f"Bert: pooler must be one of {POOLERS}; received {pooler!r}.")
         self.config: dict[str, Any] = {
             "vocab_size": vocab_size,
             "hidden_dim": hidden_dim,

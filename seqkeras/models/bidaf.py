@@ -9,7 +9,7 @@ from seqkeras.masks import padding_mask
 from seqkeras.models.recurrent_stack import values_dtype
 from seqkeras.models.token_model import TokenModel
 from seqkeras.recurrent import LSTM, Bidirectional
-from seqkeras.shapes import require_positive
+from seqkeras.shapes import require_counts, require_positive
 from seqkeras.values import BANNED_LOGIT, build_once
 
 INPUTS = [
@@ -103,8 +103,7 @@ class BiDAF(TokenModel):
             "num_modelling_layers": num_modelling_layers,
         }
         require_positive(self, **self.sizes)
-        if num_highways < 0:
-            raise ValueError(f"BiDAF: num_highways must be at least 0; received {num_highways}.")
+        require_counts(self, num_highways=num_highways)
         policy = self.dtype_policy.name
 
         def bidirectional_lstm():

@@ -13,7 +13,7 @@ from seqkeras.embeddings import CharacterCNN, Highway
 from seqkeras.masks import padding_mask
 from seqkeras.models.recurrent_stack import values_dtype
 from seqkeras.models.token_model import TokenModel
-from seqkeras.shapes import require_mask, require_positive, require_sequence
+from seqkeras.shapes import require_counts, require_mask, require_positive, require_sequence
 from seqkeras.values import build_once
 
 
@@ -175,6 +175,10 @@ class BiLM(TokenModel):
         **kwargs,
     ):
         super().__init__(**kwargs)
+        require_positive(
+            self, character_vocab_size=character_vocab_size, character_dim=character_dim
+        )
+        require_counts(self, num_highways=num_highways)
         if boundary_ids is not None and not (
             len(boundary_ids) == 2
             and all(0 < token < character_vocab_size for token in boundary_ids)

@@ -7,6 +7,7 @@ from keras import ops
 
 from seqkeras.embeddings.spelling import Spelling
 from seqkeras.models.bilm import LayerMix
+from seqkeras.shapes import require_positive
 from seqkeras.values import build_once, config_of_part
 
 
@@ -56,6 +57,7 @@ class BiLMFeatures(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
+        require_positive(self, word_length=word_length)
         self.bilm, self.train = bilm, train
         self.spell = Spelling(pieces, goes_on, word_length)
         self.mix = LayerMix(dtype=self.dtype_policy)

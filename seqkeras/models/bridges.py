@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from seqkeras.shapes import require_positive
+from seqkeras.shapes import require_counts, require_positive
 
 
 class FirstStates(keras.layers.Layer):
@@ -69,8 +69,7 @@ class Bridge(FirstStates):
 
     def __init__(self, units: int, num_layers: int = 1, cell_states: bool = False, **kwargs):
         super().__init__(units, cell_states, **kwargs)
-        if num_layers < 0:
-            raise ValueError(f"Bridge: num_layers must be at least 0; received {num_layers}.")
+        require_counts(self, num_layers=num_layers)
         self.num_layers = num_layers
 
     def require_width(self, width):

@@ -16,7 +16,7 @@ from seqkeras.masks import padding_mask
 from seqkeras.models.inputs import require_inputs
 from seqkeras.models.recurrent_stack import RecurrentStack, values_dtype
 from seqkeras.models.rnn_cells import config_of, is_qrnn, require_cell, with_objects
-from seqkeras.shapes import fits, require_positive
+from seqkeras.shapes import fits, require_counts, require_positive
 from seqkeras.values import build_once
 
 DECODERS = ("direct", "recurrent")
@@ -109,8 +109,7 @@ class Forecaster(keras.Model):
         }
         require_positive(self, **self.sizes)
         require_cell(self, cell)
-        if num_known < 0:
-            raise ValueError(f"Forecaster: num_known must be at least 0; received {num_known}.")
+        require_counts(self, num_known=num_known)
         if decoder not in DECODERS:
             raise ValueError(
                 f"Forecaster: decoder must be one of {DECODERS}; received {decoder!r}."

@@ -21,6 +21,7 @@ from seqkeras.models.positions import (
     require_kind,
 )
 from seqkeras.models.token_model import TokenModel
+from seqkeras.shapes import require_positive
 from seqkeras.transformer import Decoder, DecoderBlock
 from seqkeras.transformer.block import require_heads
 from seqkeras.values import build_once, known_numbers
@@ -124,6 +125,7 @@ class GPT(TokenModel):
     ):
         super().__init__(**kwargs)
         require_heads(self, hidden_dim, num_heads)
+        require_positive(self, num_layers=num_layers, max_length=max_length)
         require_kind(self, positions)
         if mask not in self.masks:
             raise ValueError(

@@ -5,6 +5,7 @@ from keras import ops
 
 from seqkeras.embeddings import TokenEmbedding
 from seqkeras.embeddings.ids import require_ids
+from seqkeras.shapes import require_positive
 from seqkeras.transformer import LayerNorm
 from seqkeras.transformer.feed_forward import ACTIVATIONS, require_activation
 from seqkeras.values import BANNED_LOGIT, build_once, without_padding
@@ -51,11 +52,7 @@ class _LinearHead(Head):
 
     def __init__(self, num_outputs: int, dropout: float = 0.0, **kwargs):
         super().__init__(**kwargs)
-        if num_outputs < 1:
-            raise ValueError(
-                f"{type(self).__name__}: the number of outputs must be at least 1; "
-                f"received {num_outputs}."
-            )
+        require_positive(self, num_outputs=num_outputs)
         self.num_outputs = num_outputs
         self.dropout = dropout
         self.drop = keras.layers.Dropout(dropout, dtype=self.dtype_policy)
@@ -386,6 +383,7 @@ class MaskedLMHead(Head):
     ):
         super().__init__(**kwargs)
         require_activation(self, activation)
+        require_positive(self, vocab_size=vocab_size)
         self.activation = activation
         self.vocab_size = vocab_size
         self.tied = tied

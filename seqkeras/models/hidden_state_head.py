@@ -4,7 +4,7 @@ import keras
 from keras import ops
 
 from seqkeras.models.heads import Head
-from seqkeras.shapes import require_positive
+from seqkeras.shapes import require_counts, require_positive
 from seqkeras.values import build_once
 
 
@@ -56,10 +56,7 @@ class HiddenStateHead(Head):
 
     def __init__(self, layer: int, dim: int | None = None, **kwargs):
         super().__init__(**kwargs)
-        if not isinstance(layer, int) or layer < 0:
-            raise ValueError(
-                f"HiddenStateHead: layer must be an integer, at least 0; received {layer!r}."
-            )
+        require_counts(self, layer=layer)
         if dim is not None:
             require_positive(self, dim=dim)
         self.layer = layer

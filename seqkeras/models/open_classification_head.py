@@ -70,7 +70,7 @@ class OpenClassificationHead(ClassificationHead):
         **kwargs,
     ):
         super().__init__(num_outputs + learned, dropout, **kwargs)
-        require_positive(self, num_examples=num_examples, dim=dim)
+        require_positive(self, num_outputs=num_outputs, num_examples=num_examples, dim=dim)
         self.num_classes, self.num_examples, self.dim = num_outputs, num_examples, dim
         self.learned = learned
 

@@ -44,8 +44,8 @@ def make(vocab_size=13, widths=(2, 3), filters=(3, 7), **options):
 test_arguments_that_do_not_fit_are_refused = refusals(
     (make(widths=[2]), "CharacterCNN: widths and filters must be lists of one length; received [2"),
     (make(widths=[], filters=[]), "widths and filters must ...; received [] and []."),
-    (make(filters=[3, 0]), "every size must be at least 1; received ...filters=[3, 0]."),
-    (make(vocab_size=0), "every size must be at least 1; received vocab_size=0, "),
+    (make(filters=[3, 0]), "CharacterCNN: filters must be a positive integer; received 0."),
+    (make(widths=[2, 1.5]), "CharacterCNN: widths must be a positive integer; received 1.5."),
     (make(activation="gelu"), "activation must be one of ('relu', 'tanh'); received 'gelu'"),
     (lambda: make()().build((2, 5)), "character_ids must have shape (batch, length, characters); "),
 )

@@ -37,5 +37,4 @@ test_positions_out_of_range_are_refused = refusals(
     (learned(1, 3, first_position=2), "positions must be from 0 to 2, as max_length is 3; receive"),
     (lambda: SinusoidalPositions(1), "SinusoidalPositions: dim must be at least 2; rec... 1."),
     (lambda: SinusoidalPositions(8, "cosine"), "form must be one of ('paper', ...); received 'cos"),
-    (lambda: LearnedPositions(3, 7, first_position=-1), "first_position must be at least 0; recei"),
 )

@@ -35,10 +35,7 @@ test_what_makes_no_model_is_refused = refusals(
     (lambda: EncoderBlock(**BLOCK), f"EncoderBlock: {DIVIDE}"),
     (lambda: DecoderBlock(**BLOCK), f"DecoderBlock: {DIVIDE}"),
     (lambda: Bert(17, **SIZES | {"num_heads": 0}), "Bert: num_heads must be a positive integer; r"),
-    (
-        lambda: Bert(17, **SIZES, num_segments=0, pooler="g"),
-        "Bert: num_segments must be at least 0 and pooler one of (...); received 0 and 'g'.",
-    ),
+    (lambda: Bert(17, **SIZES, pooler="g"), "Bert: pooler must be one of (...); received 'g'."),
     (transformer(never_generated=[0, 13]), "never_generated must be ids of the target, from 0 to"),
     (transformer(never_generated=[-1]), "ids of the target, from 0 to 12; received [-1]"),
     (transformer(never_generated=range(13)), f"Transformer: {LEFT}"),

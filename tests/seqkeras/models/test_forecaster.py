@@ -129,7 +129,6 @@ def called(window=(2, 5, 7), known=(2, 3, 5)):
 
 RISING = "quantiles must increase between 0 and 1; received"
 test_arguments_and_inputs_that_do_not_fit_are_refused = refusals(
-    (made(num_known=-1), "num_known must be at least 0; received -1."),
     (made(cell="q"), "Forecaster: cell must be one of ['gru', 'lstm', 'qrnn', 'simple_rnn'], ..."),
     (made(decoder="q"), "decoder must be one of ('direct', 'recurrent'); received 'q'."),
     (made(quantiles=[0.5, 0.5]), f"{RISING} [0.5, "),

@@ -233,7 +233,7 @@ test_arguments_that_do_not_go_together_are_refused = refusals(
         "RNNSeq2Seq: encoder must be a RecurrentStack; received 100. decoder must be a "
         "ClassicalDecoder, ...; received 120. ...presets... context must be ...; received 3.",
     ),
-    (of(bridge_layers=-1), "Bridge: num_layers must be at least 0; received -1"),
+    (of(bridge_layers=-1), "Bridge: num_layers must be an integer, at least 0; received -1"),
     (of(never_generated=(0, 19)), "ids of the target, from 0 to 18; received [0, 19]"),
     (of(never_generated=[-1]), "ids of the target, from 0 to 18; received [-1]"),
     (of(bridge_layers=0), "as wide as the decoder's; received 22 and 13"),
