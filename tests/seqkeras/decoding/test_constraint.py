@@ -9,7 +9,7 @@ from keras import ops
 
 from seqkeras import decoding
 from seqkeras.decoding import Constraint
-from seqkeras.tokenizers import CharacterTable
+from seqkeras.tokenizers import CharacterTable, WordTable
 from tests.arrays import close
 from tests.conftest import others_long
 from tests.references.decoding import log_softmax
@@ -100,6 +100,14 @@ def test_a_prompt_is_not_constrained_and_what_is_behind_it_is():
     for row, begin, text in zip(prompt[0], prompt[1], texts_of(token_ids)):
         assert text.startswith(TABLE.decode(row[:begin]))
         assert re.fullmatch("(ab|c)+", text[begin:])
+
+
+def test_a_word_at_the_begin_of_a_text_has_no_space_and_one_behind_a_prompt_has():
+    words = WordTable(["<pad>", "<unk>", "no", "yes"])
+    constraint = Constraint.of_regex("no( yes)*| yes( no)*", words, end_id=0)
+    states = constraint.begin(np.zeros((2, 1), "int32"), np.array([0, 1]))
+    allowed = ops.convert_to_numpy(constraint.allowed(states, 5))
+    assert [words.decode(np.flatnonzero(row[0])) for row in allowed] == ["no", "yes"]
 
 
 def test_choices_are_a_constraint():

@@ -11,7 +11,7 @@ from seqkeras import serving
 from seqkeras.serving.manifest import BundleError, DecodingDefaults
 from seqkeras.serving.text import EOS, CharacterTable
 from tests.serving import toy_bundle, toy_language_model
-from tests.serving.pipelines.toys import of_bytes
+from tests.serving.pipelines.toys import of_bytes, sentence_pieces
 from tests.serving.toy_bundle import SOURCE, TARGET, TARGET_LENGTH, ToyModel
 from tests.serving.toy_language_model import ToyLanguageModel
 
@@ -181,3 +181,15 @@ def test_half_a_character_is_always_finished(tmp_path):
 def test_the_command_line_takes_choices(shared_bundle, command):
     options = "--choices", "cbe", "--choices", "g"
     assert command("predict", shared_bundle, *options, "up|bad") == (0, "cbe\n", "")
+
+
+def test_a_word_at_the_begin_of_a_text_has_no_space_and_one_behind_a_prompt_has(tmp_path):
+    tokenizer = sentence_pieces(["the cat", "a dog"], vocab_size=20)
+    start, end = (tokenizer.id_of(token) for token in ("<s>", "</s>"))
+    model = ToyLanguageModel(len(tokenizer), LIMIT)
+    decoding = DecodingDefaults(start_id=start, end_id=end)
+    folder = toy_language_model.write_bundle(tmp_path / "b", model, tokenizer, decoding=decoding)
+    options = {"regex": "(cat| the| a)+", "max_new_tokens": 4, "num_beams": 5, "n_best": 5}
+    for answer in serving.load(folder)(["", "a", "the cat", "a dog"], **options):
+        for each in (answer, *answer.alternatives):
+            assert re.fullmatch(options["regex"], each.text)
