@@ -20,7 +20,7 @@ from tests.test_security import Touches
 SIZES = [0, 1, stored.BLOCK - 1, stored.BLOCK, stored.BLOCK + 1, 5 * stored.BLOCK + 3]
 
 
-@pytest.fixture(params=[0, stored.MOST_IN_MEMORY], ids=["file", "memory"])
+@pytest.fixture(params=[0, 70, stored.MOST_IN_MEMORY], ids=["file", "parts", "memory"])
 def most_in_memory(request, monkeypatch):
     monkeypatch.setattr(stored, "MOST_IN_MEMORY", request.param)
 
@@ -70,6 +70,18 @@ def test_several_threads_read_what_is_stored(most_in_memory):
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_a_growing_array_holds_all_parts_in_a_dtype_for_all(most_in_memory):
+    generator, parts, grown = np.random.default_rng(0), [], GrowingArray()
+    for size, dtype in ((4, "int32"), (0, "int32"), (7, "int32"), (5, "int64"), (2, "int32")):
+        high = 2**40 if dtype == "int64" else 100
+        parts.append(generator.integers(0, high, (size, 3)).astype(dtype))
+        grown.append(parts[-1])
+        assert len(grown) == sum(map(len, parts))
+    whole = grown.whole()
+    assert whole.dtype == "int64"
+    np.testing.assert_array_equal(whole, np.concatenate(parts))
 
 
 def test_sequences_that_are_joined_are_padded_alike_in_memory_and_in_a_file(most_in_memory):
