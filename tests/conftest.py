@@ -158,8 +158,10 @@ def long_fixture(function):
 def pytest_collection_finish():
     """Spare the garbage collector what the libraries have made while they were imported, and the
     objects of graphs: by default it takes a seventh of the time of tests that trace."""
+    global _frozen
     gc.collect()
-    _freeze()
+    gc.freeze()
+    _frozen = gc.get_freeze_count()
     gc.set_threshold(100_000, 20, 100)
 
 
@@ -191,19 +193,19 @@ def _seeded():
 def _let_go_of_trainings(request):
     """What a command of a long test made goes with it, and not with the module."""
     yield
-    if request.node.get_closest_marker("long") and gc.get_freeze_count() > _frozen:
-        gc.unfreeze()  # the command froze it
-        gc.collect()
+    if request.node.get_closest_marker("long") and gc.get_freeze_count():
+        _collect(0)
+
+
+MOST_FROZEN = 200_000  # objects, beside those of the libraries; to look at all takes 0.7 s
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _let_go(request):
     """Models, graphs and sessions that the tests of a module share go after the last of them."""
     # The last test of the module before has let its fixtures go only now.
-    if gc.get_freeze_count() > _frozen:  # `seqkeras train` froze what is garbage meanwhile
-        gc.unfreeze()
-    gc.collect()
-    _freeze()  # modules imported meanwhile, and what the session shares: not looked at again
+    _collect(MOST_FROZEN)
+    gc.freeze()  # modules imported meanwhile, and what the session shares: not looked at again
     yield
     folder = request.module.__name__.rpartition(".")[0]
     file = Path(request.module.__file__).relative_to(CHECKOUT).as_posix()
@@ -217,11 +219,15 @@ def _let_go(request):
         _forget_gradients()
 
 
-def _freeze():
-    """Let the garbage collector look no more at what there is."""
+def _collect(most_frozen):
+    """Free garbage, and what `seqkeras train` froze before it was garbage if that may be much."""
     global _frozen
-    gc.freeze()
-    _frozen = gc.get_freeze_count()
+    if gc.get_freeze_count() > _frozen + most_frozen:
+        gc.unfreeze()
+        gc.collect()
+        _frozen = len(gc.get_objects())
+    else:
+        gc.collect()
 
 
 def _forget_gradients():
