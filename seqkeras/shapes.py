@@ -16,32 +16,30 @@ def require_positive(layer, /, **sizes):
 
     It is one of Python's own, as Keras wants it: neither a boolean nor a number of NumPy.
     """
-    if problems := size_problems(**sizes):
-        raise ValueError(f"{type(layer).__name__}: {' '.join(problems)}")
+    _require_none(layer, size_problems(**sizes))
 
 
 def require_counts(layer, /, **counts):
     """Raise a ValueError with every named count that is no integer from 0 on."""
-    wrong = {name: count for name, count in counts.items() if not _is_integer(count, 0)}
-    if wrong:
-        problems = (
-            f"{name} must be an integer, at least 0; received {count!r}."
-            for name, count in wrong.items()
-        )
-        raise ValueError(f"{type(layer).__name__}: {' '.join(problems)}")
+    _require_none(layer, _problems(counts, "an integer, at least 0", 0))
 
 
 def size_problems(**sizes):
     """Return a list of what is wrong with sizes, a sentence each."""
+    return _problems(sizes, "a positive integer", 1)
+
+
+def _problems(values, expected, least):
     return [
-        f"{name} must be a positive integer; received {size!r}."
-        for name, size in sizes.items()
-        if not _is_integer(size, 1)
+        f"{name} must be {expected}; received {value!r}."
+        for name, value in values.items()
+        if not isinstance(value, int) or isinstance(value, bool) or value < least
     ]
 
 
-def _is_integer(value, least):
-    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+def _require_none(layer, problems):
+    if problems:
+        raise ValueError(f"{type(layer).__name__}: {' '.join(problems)}")
 
 
 def require_steps(layer, **sequences):

@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 from keras import ops
+from keras.src.backend.common import global_state
 from keras.src.backend.common.symbolic_scope import in_symbolic_scope
 
 BANNED_LOGIT = -1e9  # the logit of a banned token, or of a padded position
@@ -31,6 +32,17 @@ def build_once(layer, *shapes):
     """Build a layer unless it is built already, like one from a file."""
     if not layer.built:
         layer.build(*shapes)
+
+
+def forget_variables_from_now():
+    """Return a function that removes the variables made until then from those that wait for values.
+
+    Keras keeps a list of all that were made in a scope without values, and gives them values at the
+    end of any later `keras.StatelessScope`.
+    """
+    waiting = "uninitialized_variables"
+    before = list(global_state.get_global_attribute(waiting, []))
+    return lambda: global_state.set_global_attribute(waiting, before)
 
 
 def config_of_part(part):

@@ -192,9 +192,11 @@ def _seeded():
 @pytest.fixture(autouse=True)
 def _let_go_of_trainings(request):
     """What a command of a long test made goes with it, and not with the module."""
+    before = gc.get_freeze_count()
     yield
-    if request.node.get_closest_marker("long") and gc.get_freeze_count():
-        _collect(0)
+    if request.node.get_closest_marker("long") and gc.get_freeze_count() > before:
+        gc.unfreeze()  # `seqkeras train` froze what is garbage now
+        gc.collect()
 
 
 MOST_FROZEN = 200_000  # objects, beside those of the libraries; to look at all takes 0.7 s
@@ -203,9 +205,15 @@ MOST_FROZEN = 200_000  # objects, beside those of the libraries; to look at all 
 @pytest.fixture(autouse=True, scope="module")
 def _let_go(request):
     """Models, graphs and sessions that the tests of a module share go after the last of them."""
+    global _frozen
     # The last test of the module before has let its fixtures go only now.
-    _collect(MOST_FROZEN)
+    much = gc.get_freeze_count() > _frozen + MOST_FROZEN  # may be garbage
+    if much:
+        gc.unfreeze()
+    gc.collect()
     gc.freeze()  # modules imported meanwhile, and what the session shares: not looked at again
+    if much:
+        _frozen = gc.get_freeze_count()
     yield
     folder = request.module.__name__.rpartition(".")[0]
     file = Path(request.module.__file__).relative_to(CHECKOUT).as_posix()
@@ -217,17 +225,6 @@ def _let_go(request):
                     value.cache_clear()
     if "tensorflow" in sys.modules:
         _forget_gradients()
-
-
-def _collect(most_frozen):
-    """Free garbage, and what `seqkeras train` froze before it was garbage if that may be much."""
-    global _frozen
-    if gc.get_freeze_count() > _frozen + most_frozen:
-        gc.unfreeze()
-        gc.collect()
-        _frozen = len(gc.get_objects())
-    else:
-        gc.collect()
 
 
 def _forget_gradients():

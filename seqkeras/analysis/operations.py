@@ -10,6 +10,8 @@ import math
 
 import keras
 
+from seqkeras.values import forget_variables_from_now
+
 LOOPS = ("While", "StatelessWhile")
 BRANCHES = ("then_branch", "else_branch")
 
@@ -59,17 +61,12 @@ def count_operations(function, **inputs):
 @contextlib.contextmanager
 def weightless():
     """Build layers without values: their weights have shapes alone, in this context and later."""
-    from keras.src.backend.common import global_state
-
-    # Keras gives values to all that wait for them at the end of the next scope that anybody opens.
-    waiting = "uninitialized_variables"
-    before = global_state.get_global_attribute(waiting, [])
-    global_state.set_global_attribute(waiting, [])
+    forget = forget_variables_from_now()
     try:
         with keras.StatelessScope(initialize_variables=False):
             yield
     finally:
-        global_state.set_global_attribute(waiting, before)
+        forget()
 
 
 class _Counter:

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import keras
 import numpy as np
 from keras import ops
-from keras.src.backend.common import global_state  # pending initializations are not public
 
-PENDING = "uninitialized_variables"
+from seqkeras.values import forget_variables_from_now
+
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 COLUMNS = 64  # of a transpose at once: a cache holds as many rows of the matrix
 
@@ -165,14 +165,9 @@ def load_model(
 def _starting_later():
     """Yield allocate and initialize variables made in this block when the block has ended.
 
-    Keras keeps a list of them, and initializes it at the end of any later scope: after a failure,
-    or an interrupt, the variables of the block are removed from the list.
+    After a failure, or an interrupt, the variables of the block never are.
     """
-    before = list(global_state.get_global_attribute(PENDING, []))
-
-    def forget():
-        global_state.set_global_attribute(PENDING, before)
-
+    forget = forget_variables_from_now()
     try:
         with keras.StatelessScope():
             try:

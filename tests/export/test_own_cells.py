@@ -15,11 +15,12 @@ from seqkeras.export.composites import layouts
 from seqkeras.export.composites.recurrent import lowerings_of
 from seqkeras.recurrent import LSTM, RNN, Bidirectional
 from seqkeras.serving.manifest import TensorSpec
-from tests.arrays import close, floats, numbers, randomize, right_padded
+from tests.arrays import close, floats, numbers, right_padded
 from tests.catalogue.case import B, D, S, U
 from tests.catalogue.cells import MinimalGatedCell
 from tests.conftest import CHECKOUT, others_long
 from tests.export.running import converted, require_agreement
+from tests.seqkeras.recurrent.rivals import built
 
 PAGE = (CHECKOUT / "docs" / "cells.md").read_text(encoding="utf-8")
 BLOCKS = dict(re.findall(r"```python\n# (\S+\.py)\n(.*?)```", PAGE, re.DOTALL))
@@ -42,11 +43,6 @@ def shown():
     module = types.ModuleType("seqkeras.recurrent.coupled_lstm")
     exec(compile(BLOCKS["seqkeras/recurrent/coupled_lstm.py"], "cells.md", "exec"), vars(module))
     return module
-
-
-def built(layer):
-    layer.build((None, None, D))
-    return randomize(layer)
 
 
 def counts_of(layer):
