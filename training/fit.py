@@ -24,7 +24,7 @@ from seqkeras.training.looks import Looks
 from seqkeras.training.optimizing import make_optimizer
 from seqkeras.training.options import FitOptions
 from seqkeras.training.run import BEST
-from seqkeras.training.strategies import ONE_DEVICE, OneDevice, choose_operations
+from seqkeras.training.strategies import ONE_DEVICE, OneDevice, operations
 from seqkeras.training.wording import counted
 
 
@@ -105,7 +105,11 @@ def fit(plan: Plan) -> keras.Model:
             full; then the last checkpoint is kept.
     """
     set_seed(plan.options.seed)
-    choose_operations(plan.options.xla)
+    with operations(plan.options.xla):
+        return _fitted(plan)
+
+
+def _fitted(plan):
     checkpoint = plan.folder / CHECKPOINT
     plan.devices.require_same_step(saved_step(checkpoint))
     with plan.devices.scope():

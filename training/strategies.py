@@ -284,20 +284,25 @@ def _summed(loss):
     return call
 
 
-def choose_operations(xla: bool) -> None:
-    """Let TensorFlow compute by deterministic operations; Keras takes no XLA beside them."""
-    if keras.backend.backend() != "tensorflow":
-        return
-    import tensorflow as tf
-    from tensorflow.python.framework.config import is_op_determinism_enabled
+@contextlib.contextmanager
+def operations(xla: bool) -> Iterator[None]:
+    """Let TensorFlow compute by deterministic operations meanwhile; Keras takes no XLA beside them.
 
-    if not xla:
-        tf.config.experimental.enable_op_determinism()
-    elif is_op_determinism_enabled():
-        raise RunError(
-            "--xla: an earlier training in this process asked for deterministic operations, beside "
-            "which Keras takes no XLA; begin a new process."
-        )
+    Args:
+        xla: whether XLA compiles the steps, by whatever operations.
+    """
+    if keras.backend.backend() != "tensorflow":
+        yield
+        return
+    from tensorflow.python.framework import config
+
+    switches = {True: config.enable_op_determinism, False: config.disable_op_determinism}
+    before = config.is_op_determinism_enabled()
+    switches[not xla]()
+    try:
+        yield
+    finally:
+        switches[before]()
 
 
 def strategy(name: str) -> OneDevice:

@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+from tensorflow.python.framework.config import is_op_determinism_enabled
 
 from seqkeras.data.batches import Batches, Sequences
 from seqkeras.losses import SmoothedCrossEntropy
@@ -12,7 +13,8 @@ from seqkeras.training.first_weights import freeze
 from seqkeras.training.fit import Plan, fit
 from seqkeras.training.optimizing import learning_rate, make_optimizer
 from seqkeras.training.options import FitOptions
-from tests.conftest import others_long, run_python
+from tests.conftest import others_long
+from tests.training import test_going_on
 from tests.training.commands import printed
 from tests.training.stops import stopped_behind_a_checkpoint
 from tests.training.test_going_on import Scored, classifier, history, same, stopped, trained
@@ -140,38 +142,32 @@ def test_mixed_precision_computes_in_it_and_ends_in_float32(name, tmp_path):
     assert keras.config.dtype_policy().name == "float32"
 
 
-COMPILED = """
-import sys
-from pathlib import Path
+def test_operations_are_deterministic_for_as_long_as_a_training_takes(tmp_path):
+    deterministic = []
 
-import keras
-import numpy as np
+    class Seen(Scored):
+        def __call__(self, model):
+            deterministic.append(is_op_determinism_enabled())
+            return super().__call__(model)
 
-from tests.training import test_going_on
-
-
-def without_dropout():  # XLA draws other random numbers
-    return keras.Sequential([keras.Input((3,)), keras.layers.Dense(5), keras.layers.Dense(2)])
-
-
-test_going_on.classifier, trained = without_dropout, test_going_on.trained
-models = [trained(Path(sys.argv[1]) / str(xla), 10, xla=xla) for xla in (True, False)]
-assert [model.jit_compile for model in models] == [True, False]
-for weight, expected in zip(*(model.get_weights() for model in models), strict=True):
-    np.testing.assert_allclose(weight, expected, rtol=1e-3, atol=1e-5)
-try:
-    trained(Path(sys.argv[1]) / "later", 10, xla=True)
-except ValueError as error:
-    print(error)
-"""
+    trained(tmp_path, 10, Seen())
+    assert deterministic == [True] * 2 and not is_op_determinism_enabled()
 
 
 @pytest.mark.long
-def test_xla_compiles_the_steps_and_changes_nothing_but_rounding(tmp_path):
-    finished = run_python("-c", COMPILED, tmp_path)
-    assert finished.returncode == 0, finished.stderr
-    last = finished.stdout.splitlines()[-1]
-    assert last.startswith("--xla: an earlier training in this process asked for deterministic")
+def test_xla_compiles_the_steps_and_changes_nothing_but_rounding(monkeypatch, tmp_path):
+    def without_dropout():  # XLA draws other random numbers
+        return keras.Sequential([keras.Input((3,)), *map(keras.layers.Dense, (5, 2))])
+
+    monkeypatch.setattr(test_going_on, "classifier", without_dropout)
+    expected, *models = (
+        trained(tmp_path / str(place), 10, xla=xla)
+        for place, xla in enumerate((False, True, False, True))
+    )
+    assert [model.jit_compile for model in models] == [True, False, True]
+    for model in models:
+        for weight, other in zip(model.get_weights(), expected.get_weights(), strict=True):
+            np.testing.assert_allclose(weight, other, rtol=1e-3, atol=1e-5)
 
 
 def test_frozen_weights_stay_as_they_are_and_the_others_learn(tmp_path):
