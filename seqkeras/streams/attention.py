@@ -9,7 +9,7 @@ from seqkeras.attention import (
     StructuredSelfAttention,
 )
 from seqkeras.streams.flow import Flow, StreamError
-from seqkeras.streams.walk import streamed
+from seqkeras.streams.walk import canonical, streamed
 
 
 @streamed.register
@@ -69,18 +69,20 @@ def _(layer: StructuredSelfAttention, walk, sequence, mask=None):
         e(t) = exp(score(t) - m),  m = max of all scores so far
         output(t) = (s e(before) + sum of e(i) x(i)) / (the sum of e(i)),  i <= t
 
-    The sums are in float64, so that exp(-700) is not lost beside 1.
+    The sums are in float64, so that exp(-700) is not lost beside 1; on JAX without its types of 64
+    bits a score further than 87 below another of its chunk counts as none.
     """
+    dtype = canonical("float64")
     x, real = walk.without_padding(sequence, walk.mask_of(sequence, mask))
     hidden = ops.tanh(ops.matmul(x, layer.hidden_kernel))
-    scores = ops.cast(ops.matmul(hidden, layer.hop_kernel), "float64")  # (B, T, R)
+    scores = ops.cast(ops.matmul(hidden, layer.hop_kernel), dtype)  # (B, T, R)
     names = [walk.name(layer, part) for part in ("largest", "weight", "sum")]
     hops, dim = layer.num_hops, x.shape[-1]
     shapes = [(hops,), (hops,), (hops, dim)]
     largest, weight, total = (
-        walk.recall(name, shape, "float64") for name, shape in zip(names, shapes, strict=True)
+        walk.recall(name, shape, dtype) for name, shape in zip(names, shapes, strict=True)
     )
-    lowest = ops.cast(-1e30, "float64")
+    lowest = ops.cast(-1e30, dtype)
     seen = scores if real is None else ops.where(real[..., None], scores, lowest)
     none = ops.equal(weight, 0)
     highest = ops.maximum(ops.max(seen, axis=1), ops.where(none, lowest, largest))  # (B, R)
@@ -88,7 +90,7 @@ def _(layer: StructuredSelfAttention, walk, sequence, mask=None):
     shares = ops.exp(seen - highest[:, None])  # (B, T, R)
     if real is not None:
         shares = ops.where(real[..., None], shares, ops.zeros_like(shares))
-    x = ops.cast(x, "float64")[:, :, None] * shares[..., None]  # (B, T, R, D)
+    x = ops.cast(x, dtype)[:, :, None] * shares[..., None]  # (B, T, R, D)
     weights = (weight * kept)[:, None] + ops.cumsum(shares, axis=1)
     totals = (total * kept[..., None])[:, None] + ops.cumsum(x, axis=1)
     for name, tensor in zip(names, (highest, weights[:, -1], totals[:, -1]), strict=True):

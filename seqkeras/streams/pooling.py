@@ -5,7 +5,7 @@ from keras import ops
 
 from seqkeras.composites.recurrent import LONGEST, keras_rnn
 from seqkeras.streams.flow import EACH, StreamError
-from seqkeras.streams.walk import streamed
+from seqkeras.streams.walk import canonical, streamed
 
 
 @streamed.register
@@ -117,12 +117,12 @@ OPERATIONS = {
 
 def _mean(operation, walk, frames, mask):
     tensor, real = walk.without_padding(frames, mask)
-    sums = _sums(operation, walk, "sum", ops.cast(tensor, "float64"))
+    sums = _sums(operation, walk, "sum", ops.cast(tensor, canonical("float64")))
     if real is None:
         count = walk.count()
     else:
-        count = _sums(operation, walk, "count", ops.cast(real, "int64"))
-    count = ops.cast(ops.maximum(count, 1), "float64")  # 0 of masked frames alone
+        count = _sums(operation, walk, "count", ops.cast(real, canonical("int64")))
+    count = ops.cast(ops.maximum(count, 1), sums.dtype)  # 0 of masked frames alone
     count = ops.reshape(count, (*walk.size, *[1] * (len(tensor.shape) - 2)))
     return walk.so_far(
         operation, frames, ops.cast(sums / count, keras.backend.result_type(tensor.dtype, float))
@@ -174,7 +174,7 @@ def _largest(operation, walk, frames, larger):
 
 def _sum_dtype(frames):
     kind = keras.backend.standardize_dtype(frames.tensor.dtype)
-    return "float64" if "float" in kind else kind
+    return canonical("float64") if "float" in kind else kind
 
 
 def _axes(operation, frames):

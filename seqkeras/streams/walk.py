@@ -20,6 +20,15 @@ READ_PADDING = tuple(
 MIXES = "mixes recordings of a batch"
 
 
+def canonical(dtype):
+    """Return the dtype itself; on JAX the one of 32 bits for 64, unless `jax_enable_x64` is set."""
+    if keras.backend.backend() != "jax":
+        return dtype
+    from jax.dtypes import canonicalize_dtype
+
+    return canonicalize_dtype(dtype).name
+
+
 class Walk:
     """A chunk of frames on its way through a model.
 
@@ -111,10 +120,11 @@ class Walk:
 
     def count(self):
         """Return (B, T) int64, the number of frames up to each frame."""
+        dtype = canonical("int64")
         if self._before is None:
-            self._before = self.recall(COUNT, (), "int64")
-            self.keep(COUNT, self._before + ops.cast(self.size[1], "int64"))
-        return self._before[:, None] + ops.arange(1, self.size[1] + 1, dtype="int64")[None]
+            self._before = self.recall(COUNT, (), dtype)
+            self.keep(COUNT, self._before + ops.cast(self.size[1], dtype))
+        return self._before[:, None] + ops.arange(1, self.size[1] + 1, dtype=dtype)[None]
 
     # Frames.
 

@@ -315,7 +315,7 @@ def test_a_convolution_that_looks_ahead_is_a_delay():
 
 def test_lengths_known_values_and_several_outputs_stream():
     frames = keras.Input((None, D), name="frames")
-    lengths = keras.Input((), dtype="int64", name="lengths")
+    lengths = keras.Input((), dtype="int32", name="lengths")
     known = keras.Input((2, 5), name="known")
     places = ops.cumsum(ops.ones_like(frames[..., 0], dtype="int32"), axis=1)
     real = places <= ops.cast(lengths, "int32")[:, None]
@@ -492,7 +492,7 @@ def test_a_subclassed_model_is_refused():
 def test_a_forecaster_answers_after_each_step(cell):
     window = keras.Input((None, D), name="window")
     known = keras.Input((2, 5), name="known")
-    lengths = keras.Input((), dtype="int64", name="lengths")
+    lengths = keras.Input((), dtype="int32", name="lengths")
     inputs = {"window": window, "known": known, "lengths": lengths}
     forecaster = Forecaster(2, 7, 2, cell, num_known=5, quantiles=[0.1, 0.5])
     model = keras.Model(inputs, forecaster(inputs))
