@@ -22,11 +22,7 @@ MIXES = "mixes recordings of a batch"
 
 def canonical(dtype):
     """Return the dtype itself; on JAX the one of 32 bits for 64, unless `jax_enable_x64` is set."""
-    if keras.backend.backend() != "jax":
-        return dtype
-    from jax.dtypes import canonicalize_dtype
-
-    return canonicalize_dtype(dtype).name
+    return keras.backend.standardize_dtype(ops.convert_to_tensor(np.zeros((), dtype)).dtype)
 
 
 class Walk:

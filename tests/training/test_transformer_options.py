@@ -216,10 +216,14 @@ test_a_window_and_a_kind_of_positions_are_for_a_transformer = refused_options(
             ("translation {table} --model luong", "--model transformer"),
             ("classification {table} --encoder qrnn", "--encoder transformer"),
             ("tagging {table} --encoder gru", "--encoder transformer"),
+            ("forecasting --targets a {table} --model lstm", "--model transformer"),
         )
     ),
-    (
-        "forecasting {table} --targets a --model lstm --position-kind bias",
-        "--position-kind is for --model transformer; leave it out with --model lstm",
+    *(
+        (
+            f"forecasting {{table}} --targets a --model transformer {option}",
+            "--attention-window goes with --causal, which needs it with --model transformer.",
+        )
+        for option in ("--causal true", "--attention-window 3")
     ),
 )

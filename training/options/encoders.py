@@ -4,8 +4,12 @@ from collections.abc import Iterable
 
 import click
 
-from seqkeras.training.options import Number, Options, RunFolder, at_least, option, shown
-from seqkeras.training.options.positions import OF_DISTANCES, position_kind_option
+from seqkeras.training.options import Number, Options, RunFolder, at_least, option
+from seqkeras.training.options.positions import (
+    OF_DISTANCES,
+    position_kind_option,
+    problems_of_transformers,
+)
 from seqkeras.training.options.spaces import CHOICE, DROPOUT, LAYERS, OTHER_SIZE, SIZE
 
 CELLS = ("lstm", "gru", "rnn", "qrnn")
@@ -85,12 +89,7 @@ class EncoderOptions(Options):
     def problems(self, of: Options) -> Iterable[str]:
         if self.train_features and self.features is None:
             yield "--train-features is for the model of --features; name its run."
-        for name in ("attention_window", "position_kind"):
-            if getattr(self, name) is not None and self.encoder != "transformer":
-                yield (
-                    f"{shown(name)} is for --encoder transformer; leave it out with --encoder "
-                    f"{self.encoder}."
-                )
+        yield from problems_of_transformers(self, "encoder")
         if self.causal and self.position_kind not in (None, *OF_DISTANCES):
             yield (
                 f"--position-kind {self.position_kind}: --causal reads frames without an end; "

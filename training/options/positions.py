@@ -1,10 +1,11 @@
 """The option of what tells a Transformer where tokens stand."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import click
 
-from seqkeras.training.options import option
+from seqkeras.training.options import Options, option, shown
 from seqkeras.training.options.spaces import OTHER_CHOICE
 
 # Kind -> the value of `positions` of a model.
@@ -32,3 +33,19 @@ def position_kind_option(of: str, default: str) -> Any:
         f"limit no length. Default: {default}.",
         search=OTHER_CHOICE,
     )
+
+
+def problems_of_transformers(options: Options, kind: str) -> Iterable[str]:
+    """Return a sentence for each given option that a Transformer alone has, if it is none.
+
+    Args:
+        options: options with `attention_window` and `position_kind`.
+        kind: the name of the option that chooses a Transformer.
+    """
+    chosen = getattr(options, kind)
+    if chosen == "transformer":
+        return
+    for name in ("attention_window", "position_kind"):
+        if getattr(options, name) is not None:
+            flag = shown(kind)
+            yield f"{shown(name)} is for {flag} transformer; leave it out with {flag} {chosen}."

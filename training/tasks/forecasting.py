@@ -24,7 +24,11 @@ from seqkeras.training.options import (
 from seqkeras.training.options.baselines import BaselineOptions
 from seqkeras.training.options.decimals import DecimalOptions
 from seqkeras.training.options.members import MemberOptions
-from seqkeras.training.options.positions import OF_DISTANCES, position_kind_option
+from seqkeras.training.options.positions import (
+    OF_DISTANCES,
+    position_kind_option,
+    problems_of_transformers,
+)
 from seqkeras.training.options.spaces import CHOICE, DROPOUT, LAYERS, SIZE
 from seqkeras.training.parts.forecasting_defaults import NO_CYCLE
 from seqkeras.training.task import Task
@@ -276,13 +280,9 @@ class ForecastingOptions(FitOptions, task="forecasting"):
             yield "--decoder recurrent goes with --model gru or lstm."
         if self.causal and self.decoder == "recurrent":
             yield "--causal: forecasts all steps at once; leave out --decoder recurrent."
-        if (self.causal and self.model == "transformer") != (self.attention_window is not None):
-            yield "--attention-window goes with --causal and --model transformer, which needs it."
-        if self.position_kind is not None and self.model != "transformer":
-            yield (
-                "--position-kind is for --model transformer; leave it out with --model "
-                f"{self.model}."
-            )
+        yield from problems_of_transformers(self, "model")
+        if self.model == "transformer" and self.causal != (self.attention_window is not None):
+            yield "--attention-window goes with --causal, which needs it with --model transformer."
         if self.causal and self.position_kind not in (None, *OF_DISTANCES):
             yield (
                 f"--position-kind {self.position_kind}: --causal reads series without an end; "

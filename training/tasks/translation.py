@@ -24,7 +24,7 @@ from seqkeras.training.options import (
 from seqkeras.training.options.corpora import CorporaOptions, DataFiles
 from seqkeras.training.options.decimals import DecimalOptions
 from seqkeras.training.options.held_out import OF_SOURCES, held_out_option
-from seqkeras.training.options.positions import position_kind_option
+from seqkeras.training.options.positions import position_kind_option, problems_of_transformers
 from seqkeras.training.options.pretrained import SourceEncoderOptions, TranslatorFolder
 from seqkeras.training.options.sizes import SizeOptions
 from seqkeras.training.options.spaces import (
@@ -418,12 +418,7 @@ class TranslationOptions(FitOptions, task="translation"):
 
     def _problems_of_recurrent(self):
         name = self.model
-        for option_name in ("attention_window", "position_kind"):
-            if getattr(self, option_name) is not None:
-                yield (
-                    f"{shown(option_name)} is for --model transformer; leave it out with --model "
-                    f"{name}."
-                )
+        yield from problems_of_transformers(self, "model")
         if name in BLIND and (self.teacher_forcing != 1 or self.tie_weights):
             flag = "--tie-weights" if self.teacher_forcing == 1 else "--teacher-forcing"
             yield f"{flag}: {name} reads none of its own tokens; leave it out."
