@@ -183,10 +183,13 @@ def _type_of(spec):
 
 
 def _renamed(node, prefix, names):
-    """Return a copy of a node, and of its subgraphs, with the composed graph's names of tensors."""
+    """Return a copy of a node, and of its subgraphs, with the composed graph's names of tensors.
+
+    A node without a name, as ONNX allows, stays without.
+    """
     copy = onnx.NodeProto()
     copy.CopyFrom(node)
-    copy.name = f"{prefix}/{node.name}"
+    copy.name = node.name and f"{prefix}/{node.name}"
     for tensors in (copy.input, copy.output):
         tensors[:] = [tensor and names.get(tensor, f"{prefix}/{tensor}") for tensor in tensors]
     for attribute in copy.attribute:

@@ -77,11 +77,11 @@ def often_in_the_middle(rows):
     return max(firsts, key=lambda token: len(firsts[token]))
 
 
-FIRST = ("gpt", 1)
-OTHERS = [case for case in itertools.product(MODELS, (1, 3)) if case != FIRST]
+SHORT = [("gpt", 1), ("qrnn", 1)]
+OTHERS = [case for case in itertools.product(MODELS, (1, 3)) if case not in SHORT]
 
 
-@pytest.mark.parametrize("name, num_beams", others_long([FIRST, *OTHERS]))
+@pytest.mark.parametrize("name, num_beams", others_long([*SHORT, *OTHERS], len(SHORT)))
 def test_the_graph_generates_what_keras_generates(name, num_beams):
     model, signatures, graphs = exported(name)
     end_id = often_in_the_middle(keras_results(name, model, DecodingDefaults(end_id=-1))[0])
