@@ -36,7 +36,7 @@ def position_kind_option(of: str, default: str) -> Any:
 
 
 def problems_of_transformers(options: Options, kind: str) -> Iterable[str]:
-    """Return a sentence for each given option that a Transformer alone has, if it is none.
+    """Return a sentence for each option of a Transformer that is given to another model.
 
     Args:
         options: options with `attention_window` and `position_kind`.
